@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * checkpoint: RUNDIR/checkpoints/step-%010d/ with shard-R.h5 (one per writer)
+ * or shared.h5 (MPI-IO), checkpoint.h5 (virtual datasets that show every tensor
+ * whole), MANIFEST.json last. docs/FORMATS.md is the specification.
+ *
+ * Publishing: all files under a temporary directory name (.tmp-step-...-NONCE),
+ * closed, hashed, fsynced; the ranks vote; rank 0 writes the manifest, fsyncs,
+ * renames, fsyncs the parent. So a directory named step-N is whole, or was
+ * damaged later, which reading detects by the hashes.
+ *
+ * A tensor is a named float32 or float64 array; each writer holds the element
+ * ranges of the flat tensors that fall to it (ranks split the total bytes
+ * evenly, in order), so that rank 0 writes no more than its share.
+ *
+ * Thread rule: one thread per call; the votes go through the callback.
+ */
+#ifndef CDDP_HDF5IO_CHECKPOINT_H
+#define CDDP_HDF5IO_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "hdf5io/h5mpi.h"
+
+/* One tensor of the state, whole on every rank. */
+typedef struct hdf5io_tensor {
+    const char
+        *name; /* "model/conv1.weight", "optimizer/exp_avg/conv1.weight" */
+    int ndim;
+    int64_t dims[6];
+    float *data;
+} hdf5io_tensor_t;
+
+/* How ranks agree. [exchange] is an all-gather as in boot.h. */
+typedef struct hdf5io_votes {
+    void *context;
+    int rank, size;
+    err_code_t (*exchange)(void *context, const void *mine, size_t bytes,
+                           void *all, err_t *err);
+} hdf5io_votes_t;
+
+/* The numbers that make a resume exact; they go into the manifest. */
+typedef struct hdf5io_progress {
+    int64_t step;       /* updates done */
+    int64_t epoch;      /* epoch in progress, from 0 */
+    int64_t samples;    /* of that epoch, consumed by all ranks together */
+    int64_t epoch_step; /* steps of that epoch done */
+    uint64_t seed;
+    double loss_sum; /* of that epoch so far (reported means stay exact) */
+    int64_t loss_count;
+    int64_t correct;
+    double best; /* best validation accuracy so far, -1: none */
+} hdf5io_progress_t;
+
+typedef struct hdf5io_checkpoint_config {
+    const char *directory; /* RUNDIR/checkpoints */
+    const hdf5io_votes_t *votes;
+    h5mpi_t *mpi; /* not NULL: one shared file by MPI-IO */
+    int keep;     /* newest checkpoints kept, >= 1 */
+    uint64_t config_hash, model_hash, build_hash;
+    const char *config_text; /* resolved run file, stored in the manifest */
+} hdf5io_checkpoint_config_t;
+
+typedef struct hdf5io_checkpoint_info {
+    char path[4096];
+    hdf5io_progress_t progress;
+    int world_size;        /* of the writer */
+    int64_t bytes_written; /* write only: by this rank */
+} hdf5io_checkpoint_info_t;
+
+/* Write and publish. Collective. On ERR_IO nothing was published and the
+ * temporary directory is removed as far as possible; older checkpoints stay. */
+err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
+                                   const hdf5io_progress_t *progress,
+                                   const hdf5io_tensor_t *tensors, int count,
+                                   hdf5io_checkpoint_info_t *info, err_t *err);
+
+/*
+ * Find the newest checkpoint in the directory whose every byte verifies (rank 0
+ * hashes, or all ranks share the work; a damaged one is logged as a warning and
+ * the previous is tried), or exactly [path] if not NULL, and read [tensors]
+ * from it. *found is false when the directory has no checkpoint at all. All
+ * damaged: ERR_DATA that lists them and says --fresh starts anew. Another
+ * model: ERR_CONFIG naming the first tensor that differs. Collective; every
+ * rank gets the same outcome.
+ */
+err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
+                                  const char *path,
+                                  const hdf5io_tensor_t *tensors, int count,
+                                  bool *found, hdf5io_checkpoint_info_t *info,
+                                  err_t *err);
+
+/* Check every byte of one checkpoint: ERR_DATA says which file and how. Local.
+ */
+err_code_t hdf5io_checkpoint_verify(const char *path,
+                                    hdf5io_checkpoint_info_t *info, err_t *err);
+
+/* Paths of published checkpoints in [directory], newest first; the caller frees
+ * each and the list. Local. */
+err_code_t hdf5io_checkpoint_list(const char *directory, char ***paths,
+                                  int *count, err_t *err);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * dataset: samples along dimension 0 of two HDF5 datasets (input, target) in
+ * one or many files (shards). A global index 0 .. samples-1 runs through the
+ * shards in sorted file order. Contiguous allocated datasets are read by pread
+ * outside the HDF5 lock, others through HDF5.
+ *
+ * Thread rule: hdf5io_dataset_read may be called by several threads at a time.
+ */
+#ifndef CDDP_HDF5IO_DATASET_H
+#define CDDP_HDF5IO_DATASET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/opt.h"
+#include "hdf5io/h5mpi.h"
+
+#define HDF5IO_DIMS_MAX 6
+
+typedef struct hdf5io_dataset hdf5io_dataset_t;
+
+/* `data.input` / `data.target` of the run file. */
+typedef struct hdf5io_field {
+    char *path; /* "/spins" */
+    int cast;   /* choice: float32, int64 (target: chosen by the loss) */
+    double scale, shift; /* value * scale + shift, in float32 */
+} hdf5io_field_t;
+
+extern const opt_row_t hdf5io_input_options[];
+extern const opt_row_t hdf5io_target_options[];
+
+typedef struct hdf5io_dataset_config {
+    const opt_texts_t *shards; /* globs, files or both */
+    const hdf5io_field_t *input, *target;
+    bool target_is_class; /* read targets as int64 in [0, classes) */
+    int64_t classes;
+    int64_t input_elems; /* expected elements per sample (model.input) */
+    int64_t target_elems;
+    const char *input_shape; /* model.input as text, for sentences */
+    h5mpi_t *mpi;            /* not NULL: collective MPI-IO reads */
+} hdf5io_dataset_config_t;
+
+/* Open and check all shards: ERR_DATA (no shard matches, truncated or not HDF5,
+ * missing dataset, shapes that disagree, wrong size) names file and dataset.
+ * With mpi: collective. */
+err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
+                               hdf5io_dataset_t **out, err_t *err);
+void hdf5io_dataset_close(hdf5io_dataset_t *dataset);
+
+int64_t hdf5io_dataset_samples(const hdf5io_dataset_t *dataset);
+int hdf5io_dataset_shards(const hdf5io_dataset_t *dataset);
+/* Bytes of one stored sample (input and target). */
+size_t hdf5io_dataset_sample_bytes(const hdf5io_dataset_t *dataset);
+/* A hash of shard names, sizes and sample counts: two ranks that see different
+ * data differ. */
+uint64_t hdf5io_dataset_hash(const hdf5io_dataset_t *dataset);
+
+/*
+ * Read [count] samples by global index (any order, duplicates allowed) into
+ * input [count, input_elems] and target (int64 [count] or float [count,
+ * target_elems]); converted, scaled. ERR_DATA: label out of range (names file,
+ * row, value). With mpi: collective, count may be 0.
+ */
+err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
+                               int64_t count, float *input, void *target,
+                               err_t *err);
+
+/* Bytes this process read from files so far. */
+int64_t hdf5io_dataset_bytes_read(const hdf5io_dataset_t *dataset);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * h5: what every user of HDF5 in this folder shares: the process-wide lock
+ * (the library is not thread-safe), silent error stacks turned into sentences,
+ * and file access settings that suit parallel file systems (no locking).
+ */
+#ifndef CDDP_HDF5IO_H5_H
+#define CDDP_HDF5IO_H5_H
+
+#include <hdf5.h>
+
+#include "base/err.h"
+
+/* Hold the lock around every HDF5 call, in this process, in any thread. The
+ * first lock also silences HDF5's automatic error printing. */
+void h5_lock(void);
+void h5_unlock(void);
+
+/* Set [err] from the sentence plus HDF5's innermost error text. Lock held. */
+err_code_t h5_err_set(err_t *err, err_code_t code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A file-access list: no file locking (Lustre, NFS), 1.10 format bounds,
+ * alignment for large objects. Lock held; H5Pclose frees. */
+hid_t h5_access_list(void);
+
+#endif

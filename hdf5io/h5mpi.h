@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * h5mpi: MPI around parallel HDF5 (`io: mpi`). The only file that knows MPI.
+ * Order in a process: boot opened (and kept open), h5mpi_open, ...,
+ * h5mpi_close, boot_close. All calls stay in the training thread, in the same
+ * order on all ranks. Built without parallel HDF5, h5mpi_open answers
+ * ERR_UNAVAILABLE with the package that mends it.
+ */
+#ifndef CDDP_HDF5IO_H5MPI_H
+#define CDDP_HDF5IO_H5MPI_H
+
+#include <hdf5.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+
+typedef struct h5mpi h5mpi_t;
+
+/* Is parallel HDF5 built in? */
+bool h5mpi_built(void);
+
+/* MPI_Init_thread (if nobody did), check that MPI's rank and size are the given
+ * ones. Collective over the job. */
+err_code_t h5mpi_open(int rank, int size, h5mpi_t **out, err_t *err);
+void h5mpi_close(h5mpi_t *mpi); /* MPI_Finalize; collective; NULL allowed */
+
+/* File-access list for collective MPI-IO, and a collective transfer list. */
+hid_t h5mpi_access_list(h5mpi_t *mpi);
+hid_t h5mpi_transfer_list(h5mpi_t *mpi);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void err_vfill(err_t *err, err_code_t code, int culprit,
+                      const char *format, va_list args)
+{
+    if (err == NULL)
+        return;
+    err->code = code;
+    err->culprit = culprit;
+    err->host[0] = '\0';
+    vsnprintf(err->text, sizeof err->text, format, args);
+}
+
+err_code_t err_set(err_t *err, err_code_t code, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    err_vfill(err, code, -1, format, args);
+    va_end(args);
+    return code;
+}
+
+err_code_t err_set_peer(err_t *err, int culprit, const char *host,
+                        const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    err_vfill(err, ERR_PEER, culprit, format, args);
+    va_end(args);
+    if (err != NULL && host != NULL)
+        snprintf(err->host, sizeof err->host, "%s", host);
+    return ERR_PEER;
+}
+
+err_code_t err_prefix(err_t *err, const char *format, ...)
+{
+    char old[ERR_TEXT_MAX];
+    va_list args;
+    int length;
+
+    if (err == NULL)
+        return ERR_OK;
+    memcpy(old, err->text, sizeof old);
+    va_start(args, format);
+    length = vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    if (length >= 0 && (size_t)length < sizeof err->text)
+        snprintf(err->text + length, sizeof err->text - (size_t)length, ": %s",
+                 old);
+    return err->code;
+}
+
+const char *err_code_text(err_code_t code)
+{
+    switch (code) {
+#define ERR_CASE(name, status, requeue, text) \
+    case ERR_##name:                          \
+        return text;
+        ERR_MAP(ERR_CASE)
+#undef ERR_CASE
+    }
+    return "unknown status";
+}
+
+const char *err_code_name(err_code_t code)
+{
+    switch (code) {
+#define ERR_CASE(name, status, requeue, text) \
+    case ERR_##name:                          \
+        return #name;
+        ERR_MAP(ERR_CASE)
+#undef ERR_CASE
+    }
+    return "?";
+}
+
+bool err_code_requeue(err_code_t code)
+{
+    switch (code) {
+#define ERR_CASE(name, status, requeue, text) \
+    case ERR_##name:                          \
+        return requeue;
+        ERR_MAP(ERR_CASE)
+#undef ERR_CASE
+    }
+    return false;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Log lines for operators, on standard error: lower case, prefixed with time,
+ * rank and module. Steps go to metrics, not here. Safe from any thread.
+ *
+ * error: the run is going to end. warn: it goes on, somebody should look.
+ * info: a few lines per run. debug: per epoch or checkpoint. trace: per step.
+ */
+#ifndef CDDP_BASE_LOG_H
+#define CDDP_BASE_LOG_H
+
+typedef enum log_level {
+    LOG_ERROR,
+    LOG_WARN,
+    LOG_INFO,
+    LOG_DEBUG,
+    LOG_TRACE
+} log_level_t;
+
+/* Set the process-wide level (the one mutable global besides the signal flag).
+ * Start value: LOG_INFO, or $CDDP_LOG (error|warn|info|debug|trace). */
+void log_level_set(log_level_t level);
+log_level_t log_level_get(void);
+
+/* Name the rank of the calling thread (thread-local: ranks may be threads);
+ * -1, the start value, prints no rank. A thread inherits nothing. */
+void log_rank_set(int rank);
+int log_rank_get(void);
+
+/* Print one line if [level] is enabled; [module] is a folder name ("comm"). */
+void log_print(log_level_t level, const char *module, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#define log_error(module, ...) log_print(LOG_ERROR, module, __VA_ARGS__)
+#define log_warn(module, ...) log_print(LOG_WARN, module, __VA_ARGS__)
+#define log_info(module, ...) log_print(LOG_INFO, module, __VA_ARGS__)
+#define log_debug(module, ...) log_print(LOG_DEBUG, module, __VA_ARGS__)
+#define log_trace(module, ...) log_print(LOG_TRACE, module, __VA_ARGS__)
+
+#endif

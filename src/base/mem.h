@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Memory: aligned, zeroed, with an error sentence; and a bump allocator. */
+#ifndef CDDP_BASE_MEM_H
+#define CDDP_BASE_MEM_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+/* Alignment of every block: a cache line, and a full AVX-512 vector. */
+#define MEM_ALIGN 64
+
+/* Round [bytes] up to a multiple of MEM_ALIGN. */
+size_t mem_round(size_t bytes);
+
+/* Allocate [bytes] zeroed bytes, aligned to MEM_ALIGN, for [what] (named in the
+ * error: ERR_MEMORY). Zero bytes give a block that must be freed, too. The
+ * caller frees with mem_free. */
+err_code_t mem_alloc(size_t bytes, const char *what, void **out, err_t *err);
+
+/* Free a block of mem_alloc; NULL is allowed. */
+void mem_free(void *block);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Option tables. One row says everything about an option; the same rows read
+ * the run file and `--set`, print the resolved configuration, the help and
+ * docs/CONFIG.md. Unknown or duplicate keys are errors with place and nearest
+ * known name. Rows end with an entry whose name is NULL.
+ */
+#ifndef CDDP_BASE_OPT_H
+#define CDDP_BASE_OPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "base/tree.h"
+
+typedef enum opt_type {
+    OPT_BOOL,    /* bool */
+    OPT_INT,     /* int64_t */
+    OPT_REAL,    /* double */
+    OPT_TEXT,    /* char *, owned by the target */
+    OPT_CHOICE,  /* int: index into choices */
+    OPT_SECONDS, /* double: "60 s", "10 min", "2 h"; a bare number is seconds */
+    OPT_EVERY,   /* opt_every_t: "1 epoch", "100 steps", "10 min", "never" */
+    OPT_INTS,    /* opt_ints_t: a list of integers, or one integer */
+    OPT_TEXTS,   /* opt_texts_t: a list of texts, or one text */
+    OPT_TREE,    /* const tree_t *: the sub-tree itself (not owned), any form */
+    OPT_SECTION  /* a struct inside the target, described by rows */
+} opt_type_t;
+
+typedef enum opt_unit { OPT_NEVER, OPT_STEPS, OPT_EPOCHS, OPT_TIME } opt_unit_t;
+
+typedef struct opt_every {
+    opt_unit_t unit;
+    double value; /* steps, epochs, or seconds */
+} opt_every_t;
+
+#define OPT_LIST_MAX 16
+
+typedef struct opt_ints {
+    int count;
+    int64_t items[OPT_LIST_MAX];
+} opt_ints_t;
+
+typedef struct opt_texts {
+    int count;
+    char **items; /* owned by the target */
+} opt_texts_t;
+
+typedef struct opt_row {
+    const char *name;
+    opt_type_t type;
+    size_t offset;        /* of the field in the target struct */
+    const char *fallback; /* default as it would be written; NULL: required.
+                             OPT_TREE: "" absent is allowed (field NULL).
+                             Flow lists allowed: "[1, 2]". */
+    double min, max;      /* for INT, REAL, SECONDS and each of INTS; both 0:
+                             no bounds */
+    const char *unit;     /* "samples", "MiB", NULL */
+    const char *const *choices; /* OPT_CHOICE: NULL-terminated */
+    const struct opt_row *rows; /* OPT_SECTION */
+    const char *help;           /* one sentence, no full stop */
+} opt_row_t;
+
+/*
+ * Fill [target] from the map [tree] (NULL: all defaults) by [rows]. Errors are
+ * ERR_CONFIG and begin with file:line:column and the dotted key below [path]
+ * (such as "train" or "model.layers[3].conv"; "" at the root). On failure
+ * nothing is left allocated in [target].
+ */
+err_code_t opt_fill(const opt_row_t *rows, const tree_t *tree, const char *path,
+                    void *target, err_t *err);
+
+/* Free what opt_fill allocated inside [target]. */
+void opt_free(const opt_row_t *rows, void *target);
+
+/* Print the values in [target] as YAML at [indent] spaces: the resolved
+ * configuration. Reading it back gives the same values. */
+void opt_print(const opt_row_t *rows, const void *target, int indent,
+               str_buf_t *out);
+
+/* Print a Markdown table of [rows] (name, type, default, bounds, unit, help),
+ * sections after it as sub-tables headed [title].name. */
+void opt_document(const opt_row_t *rows, const char *title, str_buf_t *out);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A tree of named values with the place where each was written: what a YAML
+ * file is once parsed. Nobody but conf knows YAML; everybody can read a tree.
+ * A node is a scalar (text, or null), a list, or a map with ordered keys.
+ */
+#ifndef CDDP_BASE_TREE_H
+#define CDDP_BASE_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/str.h"
+
+typedef struct tree tree_t;
+
+typedef enum tree_kind {
+    TREE_NULL,
+    TREE_SCALAR,
+    TREE_LIST,
+    TREE_MAP
+} tree_kind_t;
+
+/* Where a node was written; lines and columns count from 1, 0: unknown. */
+typedef struct tree_place {
+    const char *file; /* never NULL; "--set" for command-line values */
+    int line;
+    int column;
+} tree_place_t;
+
+/* Make a node at [place] (file name is copied). Children added to a node are
+ * owned by it; tree_free frees a whole tree (NULL allowed). */
+tree_t *tree_new(tree_kind_t kind, const char *text, tree_place_t place);
+void tree_add(tree_t *list, tree_t *child);
+void tree_put(tree_t *map, const char *key, tree_place_t place, tree_t *child);
+void tree_free(tree_t *tree);
+tree_t *tree_clone(const tree_t *tree);
+
+tree_kind_t tree_kind(const tree_t *tree);
+const char *tree_text(const tree_t *tree); /* scalar's text, else NULL */
+size_t tree_count(const tree_t *tree);     /* children of a list or map */
+const tree_t *tree_at(const tree_t *tree, size_t index);
+const char *tree_key(const tree_t *map, size_t index);
+tree_place_t tree_place(const tree_t *tree);
+tree_place_t tree_key_place(const tree_t *map, size_t index);
+const tree_t *tree_get(const tree_t *map, const char *key); /* NULL: absent */
+
+/* "file:line:column" (less what is unknown) into [out], which is returned. */
+char *tree_place_format(tree_place_t place, char *out, size_t room);
+
+/* Set the value at the dotted [path] ("train.epochs") below [root], a map,
+ * replacing what is there and making maps on the way; takes [child]. False (and
+ * [child] is freed) if a step on the way is not a map. */
+bool tree_set(tree_t *root, const char *path, tree_t *child);
+
+/* Print as YAML (block style), indented by [indent] spaces. */
+void tree_print(const tree_t *tree, int indent, str_buf_t *out);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * comm: a group of ranks and collective operations on it.
+ *
+ * Every collective is started by all ranks of the group in the same order with
+ * the same arguments (buffers aside), and completes later: start returns a work
+ * handle, which is polled or waited for. All ranks get the same bits, for one
+ * owner sums each element in a fixed order. Every wait has a deadline: no beat
+ * or no progress of a peer for config.timeout seconds, or its death, ends every
+ * pending and future work with ERR_PEER naming the culprit.
+ *
+ * Thread rule: one thread (the owner) calls start, wait and close; poll may be
+ * called from any thread. Nothing is allocated between open and close, except
+ * by comm_arena_open.
+ *
+ * Backends: self (one rank), threads (ranks of one process), ucx.
+ */
+#ifndef CDDP_COMM_COMM_H
+#define CDDP_COMM_COMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef struct comm_group comm_group_t;
+typedef struct comm_work comm_work_t;
+typedef struct comm_arena comm_arena_t;
+
+typedef enum comm_type { COMM_FLOAT32, COMM_FLOAT64, COMM_INT64 } comm_type_t;
+typedef enum comm_op { COMM_SUM, COMM_MAX } comm_op_t;
+
+/* Out-of-band all-gather used while opening: see boot_exchange. comm never
+ * knows who provides it. */
+typedef struct comm_oob {
+    void *context;
+    int rank, size;
+    err_code_t (*exchange)(void *context, const void *mine, size_t bytes,
+                           void *all, err_t *err);
+} comm_oob_t;
+
+typedef struct comm_config {
+    const char *backend; /* "auto", "self", "threads", "ucx" */
+    double timeout;      /* seconds: fault.timeout */
+} comm_config_t;
+
+/* What start and poll answer. */
+typedef enum comm_state { COMM_DONE, COMM_PENDING, COMM_FAILED } comm_state_t;
+
+/* ---- group ------------------------------------------------------------- */
+
+/*
+ * Open a group over the ranks of [oob]. "auto": self for one rank, else ucx.
+ * "threads" needs all ranks to be threads of this process: the first exchange
+ * hands the shared team's address around (verified by a nonce and the pid).
+ * Collective; blocks, bounded by the exchange's own timeout and config.timeout.
+ */
+err_code_t comm_group_open(const comm_config_t *config, const comm_oob_t *oob,
+                           comm_group_t **out, err_t *err);
+
+int comm_group_rank(const comm_group_t *group);
+int comm_group_size(const comm_group_t *group);
+const char *comm_group_backend(const comm_group_t *group);
+const char *comm_group_host(const comm_group_t *group, int rank);
+
+/* Report where this rank is (beats carry it; faults print it): training step
+ * and a static phase name ("forward", "checkpoint"). A call is progress, too.
+ * Never blocks. */
+void comm_group_report(comm_group_t *group, int64_t step, const char *phase);
+
+/* ERR_OK while every peer is well, else the fault (ERR_PEER). Never blocks. */
+err_code_t comm_group_check(comm_group_t *group, err_t *err);
+
+/* Leave: tells the peers so that nobody takes it for a death. With pending or
+ * failed work it still returns within the timeout. NULL allowed. */
+void comm_group_close(comm_group_t *group);
+
+/* ---- collectives -------------------------------------------------------- */
+
+/* In-place all-reduce of [count] elements at [data]. */
+comm_state_t comm_allreduce_start(comm_group_t *group, void *data, size_t count,
+                                  comm_type_t type, comm_op_t op,
+                                  comm_work_t **work, err_t *err);
+
+/*
+ * Sum along one fixed binary tree over leaves 0 .. leaves-1 that does not
+ * depend on who holds them: this rank holds the folded subtree [first,
+ * first + held) in [views] (comm_tree_views(first, held) arrays of [count]
+ * elements, in order); the total is left in [data] on every rank. Ranks own
+ * contiguous leaf ranges in rank order. The same bits for any distribution.
+ */
+comm_state_t comm_allreduce_tree_start(comm_group_t *group, void *const *views,
+                                       int64_t first, int64_t held,
+                                       int64_t leaves, void *data, size_t count,
+                                       comm_type_t type, comm_work_t **work,
+                                       err_t *err);
+
+/* Number of maximal aligned subtrees that cover leaves [first, first + held)
+ * of a tree over [leaves] leaves. Pure. */
+int comm_tree_views(int64_t first, int64_t held, int64_t leaves);
+
+/* [bytes] bytes at [data] from rank [root] to all. */
+comm_state_t comm_broadcast_start(comm_group_t *group, void *data, size_t bytes,
+                                  int root, comm_work_t **work, err_t *err);
+
+/* [bytes] bytes at [mine] of each rank to [all] (size * bytes) on every rank.
+ */
+comm_state_t comm_allgather_start(comm_group_t *group, const void *mine,
+                                  size_t bytes, void *all, comm_work_t **work,
+                                  err_t *err);
+
+comm_state_t comm_barrier_start(comm_group_t *group, comm_work_t **work,
+                                err_t *err);
+
+/* Where [work] stands; never blocks; does not release it. */
+comm_state_t comm_work_poll(comm_work_t *work);
+
+/* Wait for [work] and release it (NULL: ERR_OK at once; start gives NULL when
+ * it answers COMM_DONE). Blocks, at most until a fault is found. */
+err_code_t comm_work_wait(comm_work_t *work, err_t *err);
+
+/* start + wait in one. */
+err_code_t comm_allreduce(comm_group_t *group, void *data, size_t count,
+                          comm_type_t type, comm_op_t op, err_t *err);
+err_code_t comm_allreduce_tree(comm_group_t *group, void *const *views,
+                               int64_t first, int64_t held, int64_t leaves,
+                               void *data, size_t count, comm_type_t type,
+                               err_t *err);
+err_code_t comm_broadcast(comm_group_t *group, void *data, size_t bytes,
+                          int root, err_t *err);
+err_code_t comm_allgather(comm_group_t *group, const void *mine, size_t bytes,
+                          void *all, err_t *err);
+err_code_t comm_barrier(comm_group_t *group, err_t *err);
+
+/* ---- arena -------------------------------------------------------------- */
+
+/*
+ * Memory that the backend reduces fastest (plain here; node-shared or
+ * registered in other backends). Collective: the same [bytes] on all ranks.
+ * Zeroed, aligned to MEM_ALIGN. Closed before the group.
+ */
+err_code_t comm_arena_open(comm_group_t *group, size_t bytes,
+                           comm_arena_t **out, err_t *err);
+void *comm_arena_data(comm_arena_t *arena);
+void comm_arena_close(comm_arena_t *arena);
+
+#endif

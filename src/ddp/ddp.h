@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * ddp: keeps the replicas of a model together. It sees an arena of parameter
+ * gradients cut into views, and a group; it knows no layer. Gradients are
+ * summed over ranks in buckets (contiguous views of the arena, formed in arena
+ * order); a bucket's all-reduce starts when its last gradient is ready and runs
+ * while backward goes on (Li et al., "PyTorch Distributed", VLDB 2020, for the
+ * idea). The gradients are sums already divided by the global denominator, so
+ * the sum over ranks is the gradient of the global mean; a rank without samples
+ * gives zeros.
+ *
+ * Thread rule: one thread. Every rank makes the same calls in the same order.
+ */
+#ifndef CDDP_DDP_DDP_H
+#define CDDP_DDP_DDP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/opt.h"
+#include "comm/comm.h"
+
+typedef struct ddp ddp_t;
+
+typedef struct ddp_config { /* the run file's `ddp` section */
+    int backend;            /* choice: auto, self, threads, ucx */
+    double bucket_cap_mb, first_bucket_mb, last_bucket_mb; /* MiB */
+} ddp_config_t;
+
+extern const opt_row_t ddp_options[];
+
+/* One parameter's view of the gradient arena. */
+typedef struct ddp_view {
+    const char *name;
+    size_t offset; /* elements */
+    size_t count;
+} ddp_view_t;
+
+typedef struct ddp_layout {
+    const ddp_view_t *views; /* in arena order, not overlapping */
+    int view_count;
+    size_t grad_elems;   /* float32 elements of the arena */
+    size_t tail_doubles; /* float64 sums that travel with the last bucket */
+} ddp_layout_t;
+
+typedef struct ddp_stats { /* since the last ddp_stats_take */
+    double comm_s;         /* sum over buckets of start -> completion */
+    double exposed_s;      /* time that ddp_step_wait blocked */
+    int64_t bytes;
+} ddp_stats_t;
+
+/* Open over [group]; checks that every rank has the same layout (names, sizes,
+ * order: ERR_CONFIG names the ranks that differ); opens the gradient arena
+ * through comm. Copies [layout]. Collective. */
+err_code_t ddp_open(const ddp_config_t *config, comm_group_t *group,
+                    const ddp_layout_t *layout, ddp_t **out, err_t *err);
+void ddp_close(ddp_t *ddp);
+
+float *ddp_grads(ddp_t *ddp); /* [grad_elems] */
+double *ddp_tail(ddp_t *ddp); /* [tail_doubles] */
+int ddp_buckets(const ddp_t *ddp);
+size_t ddp_bucket_bytes(const ddp_t *ddp, int bucket);
+
+/* Copy [bytes] at [data] from rank 0 to all (initial parameters, buffers). */
+err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err);
+
+/* One step: begin; then grad_ready once per view in any order while the last
+ * micro-batch's backward runs (earlier micro-batches call nothing); then wait.
+ * A rank without samples calls ddp_step_skip instead of a backward: it zeroes
+ * its gradients and marks all ready. After wait, grads and tail hold the sums
+ * over ranks, the same bits everywhere. */
+void ddp_step_begin(ddp_t *ddp);
+err_code_t ddp_grad_ready(ddp_t *ddp, int view, err_t *err);
+err_code_t ddp_step_skip(ddp_t *ddp, err_t *err);
+err_code_t ddp_step_wait(ddp_t *ddp, err_t *err);
+
+ddp_stats_t ddp_stats_take(ddp_t *ddp);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * nn: a model as a static graph of layers. A graph (nn_graph_t) is built once
+ * from the `model` and `loss` sections of the run file: names, shapes, the
+ * parameter table. An exec (nn_exec_t) is the graph planned for one batch size
+ * and one mode: ops prepared, activations placed in one arena by lifetime.
+ * Several execs (full batch, last batch, evaluation) share parameters and one
+ * activation arena, as they never run at the same time.
+ *
+ * Parameters are one arena of float32, in REVERSE order of use, so that the
+ * gradients that backward finishes first lie first and ddp's buckets are plain
+ * views. Buffers (running statistics) are another arena; moments (batch-norm
+ * sums of this step, double) travel with the gradients' last bucket.
+ *
+ * nn knows neither ddp nor comm: it calls grad_ready.
+ * Thread rule: one thread per exec; a graph is constant once built.
+ */
+#ifndef CDDP_NN_NN_H
+#define CDDP_NN_NN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/opt.h"
+#include "base/tree.h"
+#include "dev/dev.h"
+#include "op/op.h"
+
+typedef struct nn_graph nn_graph_t;
+typedef struct nn_exec nn_exec_t;
+
+/* One tensor of the parameter (or buffer) arena. */
+typedef struct nn_param {
+    const char *name; /* "conv1.weight", "bn1.running_mean" */
+    int layer;        /* index of its layer */
+    int ndim;
+    int64_t dims[OP_DIMS_MAX];
+    size_t offset; /* elements from the start of the arena */
+    size_t count;  /* elements */
+    bool decay;    /* does weight decay apply? (decided by optim's caller) */
+} nn_param_t;
+
+typedef struct nn_layer_info {
+    const char *name; /* given, or kind + number ("conv1") */
+    const char *kind;
+    int ndim; /* output shape without the batch */
+    int64_t dims[OP_DIMS_MAX];
+    size_t params; /* elements */
+} nn_layer_info_t;
+
+/* ---- graph --------------------------------------------------------------- */
+
+/*
+ * Build from the run file's `model` map (input: dims; layers: list) and `loss`
+ * scalar or map. Errors are ERR_CONFIG with file:line:column. The trees are
+ * read only during the call.
+ */
+err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,
+                         nn_graph_t **out, err_t *err);
+void nn_graph_close(nn_graph_t *graph);
+
+int nn_graph_layers(const nn_graph_t *graph); /* loss not counted */
+nn_layer_info_t nn_graph_layer(const nn_graph_t *graph, int index);
+const char *nn_graph_loss(const nn_graph_t *graph); /* "cross_entropy" */
+int64_t nn_graph_classes(const nn_graph_t *graph);  /* 0: not a classifier */
+int nn_graph_input(const nn_graph_t *graph, int64_t dims[OP_DIMS_MAX]);
+
+/* Elements of one target sample (cross_entropy: 1 integer; mse: as output). */
+int64_t nn_graph_target_elems(const nn_graph_t *graph);
+
+/* Parameters in arena order (index 0 lies first, its gradient is finished
+ * first), and the arena's length in elements (each tensor starts at a multiple
+ * of 16 elements; gaps stay zero). */
+int nn_graph_params(const nn_graph_t *graph);
+const nn_param_t *nn_graph_param(const nn_graph_t *graph, int index);
+size_t nn_graph_param_elems(const nn_graph_t *graph);
+
+/* Buffers (batch-norm running mean and variance), and moments (doubles). */
+int nn_graph_buffers(const nn_graph_t *graph);
+const nn_param_t *nn_graph_buffer(const nn_graph_t *graph, int index);
+size_t nn_graph_buffer_elems(const nn_graph_t *graph);
+size_t nn_graph_moment_elems(const nn_graph_t *graph);
+
+/* Fill initial values as PyTorch's defaults (Kaiming-uniform with a = sqrt 5:
+ * U(+-1/sqrt(fan_in)) for weight and bias; gamma 1, beta 0, mean 0, var 1);
+ * numbers are keyed by (seed, parameter name). Pure in its result. */
+void nn_graph_init(const nn_graph_t *graph, uint64_t seed, float *params,
+                   float *buffers);
+
+/* Fold the global [moments] of a step (sums over all ranks and micro-batches,
+ * [samples] in all) into the running statistics with each layer's momentum
+ * (PyTorch's: unbiased variance). */
+void nn_graph_fold_moments(const nn_graph_t *graph, const double *moments,
+                           int64_t samples, float *buffers);
+
+/* A 64-bit hash of structure and parameter table. */
+uint64_t nn_graph_hash(const nn_graph_t *graph);
+
+/* Markdown tables of every layer's and loss's options (docs/CONFIG.md). */
+void nn_graph_document(str_buf_t *out);
+
+/* ---- exec ---------------------------------------------------------------- */
+
+typedef struct nn_exec_config {
+    dev_t *dev;
+    const char *op_backend; /* "cpu" or "ref" */
+    int64_t batch;          /* samples of every run of this exec */
+    bool training;
+    int threads;
+} nn_exec_config_t;
+
+/* Memory and callbacks bound into an exec by train. */
+typedef struct nn_bind {
+    const float *params;
+    float *grads; /* same layout as params; training only */
+    const float *buffers;
+    double *moments;   /* accumulated (+=) by training forward */
+    void *activations; /* nn_exec_activation_bytes */
+    /* Parameter [index]'s gradient is final for this backward; called in arena
+     * order 0, 1, 2, ... NULL allowed. An error ends the backward. */
+    err_code_t (*grad_ready)(void *context, int index, err_t *err);
+    void *context;
+    dev_stream_t *stream;
+} nn_bind_t;
+
+typedef struct nn_batch {
+    const float *input;         /* [batch, input dims] */
+    const void *target;         /* int64 [batch] or float [batch, dims] */
+    const uint64_t *sample_ids; /* [batch] */
+    uint64_t seed, epoch;
+} nn_batch_t;
+
+typedef struct nn_result {
+    double loss_sum; /* sum over samples of the undivided loss */
+    int64_t correct; /* classifier: right answers; else 0 */
+} nn_result_t;
+
+err_code_t nn_exec_open(const nn_graph_t *graph, const nn_exec_config_t *config,
+                        nn_exec_t **out, err_t *err);
+void nn_exec_close(nn_exec_t *exec);
+
+size_t nn_exec_activation_bytes(const nn_exec_t *exec);
+double nn_exec_flops(const nn_exec_t *exec); /* forward of one batch */
+void nn_exec_bind(nn_exec_t *exec, const nn_bind_t *bind);
+
+/* Forward: writes [result]. Backward: gradients of scale * loss_sum, written
+ * over grads, or added to them when [accumulate]. Allocate nothing. */
+err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
+                           nn_result_t *result, err_t *err);
+err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
+                            double scale, bool accumulate, err_t *err);
+
+/* The output of the layer before the loss after a forward, plain [batch, dims];
+ * for tests and prediction. */
+err_code_t nn_exec_output(nn_exec_t *exec, float *out, err_t *err);
+
+/* The loss's denominator for [batch] (samples; mse: elements). */
+double nn_graph_denominator(const nn_graph_t *graph, int64_t samples);
+
+#endif

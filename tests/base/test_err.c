@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "base/err.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+Test(err, set_returns_the_code_and_keeps_the_sentence)
+{
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(err_set(&err, ERR_DATA, "row %d is bad", 7), ERR_DATA);
+    cr_assert_str_eq(err.text, "row 7 is bad");
+    cr_assert_eq(err.culprit, -1);
+}
+
+Test(err, prefix_puts_the_object_in_front)
+{
+    err_t err = ERR_INIT;
+
+    err_set(&err, ERR_IO, "no space left");
+    cr_assert_eq(err_prefix(&err, "%s", "a.h5"), ERR_IO);
+    cr_assert_str_eq(err.text, "a.h5: no space left");
+}
+
+Test(err, peer_names_rank_and_host)
+{
+    err_t err = ERR_INIT;
+
+    err_set_peer(&err, 3, "n1", "rank 3 died");
+    cr_assert_eq(err.code, ERR_PEER);
+    cr_assert_eq(err.culprit, 3);
+    cr_assert_str_eq(err.host, "n1");
+}
+
+Test(err, long_sentences_are_cut_not_overrun)
+{
+    err_t err = ERR_INIT;
+    char big[2 * ERR_TEXT_MAX];
+
+    memset(big, 'x', sizeof big - 1);
+    big[sizeof big - 1] = '\0';
+    err_set(&err, ERR_IO, "%s", big);
+    err_prefix(&err, "%s", big);
+    cr_assert_eq(strlen(err.text), ERR_TEXT_MAX - 1);
+}
+
+Test(err, the_table_is_the_documented_interface)
+{
+    cr_assert_eq((int)ERR_REQUEUE, 75);
+    cr_assert(err_code_requeue(ERR_PEER));
+    cr_assert_not(err_code_requeue(ERR_CONFIG));
+    cr_assert_str_eq(err_code_name(ERR_DATA), "DATA");
+    cr_assert_str_eq(err_code_text(ERR_OK), "done");
+}

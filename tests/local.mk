@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Tests mirror the sources; each is one Criterion program.
+TEST_LIBS = $(CRITERION_LIBS)
+TEST_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
+
+include tests/base/local.mk
+include tests/conf/local.mk
+include tests/boot/local.mk
+include tests/comm/local.mk
+include tests/dev/local.mk
+include tests/op/local.mk
+include tests/nn/local.mk
+include tests/optim/local.mk
+include tests/ddp/local.mk
+include tests/obs/local.mk
+include tests/train/local.mk
+include tests/cmd/local.mk
+include tests/hdf5io/local.mk
+include tests/slurm/local.mk
