@@ -1,1 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libhdf5io.la
+libhdf5io_la_SOURCES =
+libhdf5io_la_SOURCES += hdf5io/h5.c
+libhdf5io_la_SOURCES += hdf5io/h5.h
+libhdf5io_la_SOURCES += hdf5io/h5mpi.c
+libhdf5io_la_SOURCES += hdf5io/h5mpi.h
+# Dataset, sampler, loader
+# Checkpoint
+libhdf5io_la_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+libhdf5io_la_CFLAGS += $(JANSSON_CFLAGS) $(XXHASH_CFLAGS)
+libhdf5io_la_LIBADD = $(HDF5_LIBS) $(MPI_LIBS)
+libhdf5io_la_LIBADD += $(JANSSON_LIBS) $(XXHASH_LIBS)
+# End of hdf5io

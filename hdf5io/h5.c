@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * One lock for one library: common builds of HDF5 (every parallel one among
+ * them) are not thread-safe, and prefetch, checkpoint and ranks that are
+ * threads share the process. The mutex is the only state here. HDF5 keeps an
+ * error stack per thread in its thread-safe builds, so silence is per thread,
+ * too.
+ */
+#include "hdf5io/h5.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Objects of this size or more begin at multiples of H5_ALIGNMENT, so that bulk
+ * reads and writes meet page and stripe boundaries. */
+#define H5_ALIGNMENT_THRESHOLD 65536
+#define H5_ALIGNMENT 4096
+
+static pthread_mutex_t h5_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+void h5_lock(void)
+{
+    static _Thread_local bool silent;
+
+    pthread_mutex_lock(&h5_mutex);
+    if (silent)
+        return;
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    silent = true;
+}
+
+void h5_unlock(void)
+{
+    pthread_mutex_unlock(&h5_mutex);
+}
+
+/* Keep the first text of the walk: upward, that is the innermost. */
+static herr_t h5_innermost(unsigned depth, const H5E_error2_t *entry,
+                           void *context)
+{
+    char *text = context;
+
+    if (depth == 0 && entry->desc != NULL)
+        snprintf(text, ERR_TEXT_MAX, "%s", entry->desc);
+    return 0;
+}
+
+err_code_t h5_err_set(err_t *err, err_code_t code, const char *format, ...)
+{
+    char sentence[ERR_TEXT_MAX];
+    char cause[ERR_TEXT_MAX] = "";
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, h5_innermost, cause);
+    H5Eclear2(H5E_DEFAULT);
+    if (cause[0] == '\0')
+        return err_set(err, code, "%s", sentence);
+    return err_set(err, code, "%s (HDF5: %s)", sentence, cause);
+}
+
+hid_t h5_access_list(void)
+{
+    hid_t list = H5Pcreate(H5P_FILE_ACCESS);
+    herr_t status = 0;
+
+    if (list < 0)
+        return list;
+    status |= H5Pset_libver_bounds(list, H5F_LIBVER_EARLIEST, H5F_LIBVER_V110);
+    status |= H5Pset_alignment(list, H5_ALIGNMENT_THRESHOLD, H5_ALIGNMENT);
+#if H5_VERSION_GE(1, 10, 7)
+    status |= H5Pset_file_locking(list, false, true);
+#endif
+    if (status < 0) {
+        H5Pclose(list);
+        return H5I_INVALID_HID;
+    }
+    return list;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * MPI is started as late and used as little as possible: one duplicate of the
+ * world for HDF5's files. HDF5 is initialised before MPI on purpose: otherwise
+ * it hooks MPI_Finalize and would shut itself down there, under the feet of
+ * files that were opened without MPI.
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "hdf5io/h5mpi.h"
+
+#include "hdf5io/h5.h"
+
+#ifdef HAVE_PARALLEL_HDF5
+
+#include <mpi.h>
+#include <stdlib.h>
+
+struct h5mpi {
+    MPI_Comm comm;
+    bool owner; /* we started MPI, so we finalize it */
+};
+
+bool h5mpi_built(void)
+{
+    return true;
+}
+
+/* Start MPI unless somebody did. A process outside any launcher is refused:
+ * MPI_Init as a singleton crashes where a PMIx singleton was there before. */
+static err_code_t h5mpi_start(bool *owner, err_t *err)
+{
+    int started, ended, provided;
+
+    if (MPI_Initialized(&started) != MPI_SUCCESS ||
+        MPI_Finalized(&ended) != MPI_SUCCESS)
+        return err_set(err, ERR_UNAVAILABLE, "MPI does not answer");
+    if (ended)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "io: mpi: MPI was already finalized in this process");
+    *owner = !started;
+    if (started)
+        return ERR_OK;
+    if (getenv("PMIX_RANK") == NULL)
+        return err_set(err, ERR_CONFIG,
+                       "io: mpi needs ranks started by srun --mpi=pmix; this "
+                       "process was started without: use io: independent");
+    h5_lock();
+    H5open();
+    h5_unlock();
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) !=
+        MPI_SUCCESS)
+        return err_set(err, ERR_UNAVAILABLE, "io: mpi: MPI_Init failed");
+    return ERR_OK;
+}
+
+/* Is MPI's idea of the job ours? A library without PMIx support makes every
+ * rank a world of its own. */
+static err_code_t h5mpi_check(int rank, int size, err_t *err)
+{
+    int mpi_rank, mpi_size;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &mpi_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &mpi_size);
+    if (mpi_rank == rank && mpi_size == size)
+        return ERR_OK;
+    return err_set(err, ERR_CONFIG,
+                   "io: mpi: MPI says rank %d of %d, PMIx says rank %d of %d: "
+                   "use an MPI library with PMIx support (ompi_info | grep "
+                   "pmix), or io: independent",
+                   mpi_rank, mpi_size, rank, size);
+}
+
+err_code_t h5mpi_open(int rank, int size, h5mpi_t **out, err_t *err)
+{
+    err_code_t code;
+    h5mpi_t *mpi;
+
+    mpi = calloc(1, sizeof *mpi);
+    if (mpi == NULL)
+        return err_set(err, ERR_MEMORY, "no memory for the MPI handle");
+    code = h5mpi_start(&mpi->owner, err);
+    if (code != ERR_OK)
+        goto fail;
+    code = h5mpi_check(rank, size, err);
+    if (code != ERR_OK)
+        goto fail_started;
+    if (MPI_Comm_dup(MPI_COMM_WORLD, &mpi->comm) != MPI_SUCCESS) {
+        code = err_set(err, ERR_UNAVAILABLE, "io: mpi: MPI_Comm_dup failed");
+        goto fail_started;
+    }
+    MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN);
+    *out = mpi;
+    return ERR_OK;
+
+fail_started:
+    if (mpi->owner)
+        MPI_Finalize();
+fail:
+    free(mpi);
+    return code;
+}
+
+void h5mpi_close(h5mpi_t *mpi)
+{
+    if (mpi == NULL)
+        return;
+    MPI_Comm_free(&mpi->comm);
+    if (mpi->owner)
+        MPI_Finalize();
+    free(mpi);
+}
+
+hid_t h5mpi_access_list(h5mpi_t *mpi)
+{
+    hid_t list = h5_access_list();
+    herr_t status = 0;
+
+    if (list < 0)
+        return list;
+    status |= H5Pset_fapl_mpio(list, mpi->comm, MPI_INFO_NULL);
+    status |= H5Pset_all_coll_metadata_ops(list, true);
+    status |= H5Pset_coll_metadata_write(list, true);
+    if (status < 0) {
+        H5Pclose(list);
+        return H5I_INVALID_HID;
+    }
+    return list;
+}
+
+hid_t h5mpi_transfer_list(h5mpi_t *mpi)
+{
+    hid_t list = H5Pcreate(H5P_DATASET_XFER);
+
+    (void)mpi;
+    if (list < 0)
+        return list;
+    if (H5Pset_dxpl_mpio(list, H5FD_MPIO_COLLECTIVE) < 0) {
+        H5Pclose(list);
+        return H5I_INVALID_HID;
+    }
+    return list;
+}
+
+#else
+
+bool h5mpi_built(void)
+{
+    return false;
+}
+
+err_code_t h5mpi_open(int rank, int size, h5mpi_t **out, err_t *err)
+{
+    (void)rank;
+    (void)size;
+    (void)out;
+    return err_set(
+        err, ERR_UNAVAILABLE,
+        "io: mpi needs parallel HDF5, which is not built in: install "
+        "libhdf5-openmpi-dev (Debian) or spack package hdf5+mpi and "
+        "configure again, or use io: independent");
+}
+
+void h5mpi_close(h5mpi_t *mpi)
+{
+    (void)mpi;
+}
+
+hid_t h5mpi_access_list(h5mpi_t *mpi)
+{
+    (void)mpi;
+    return H5I_INVALID_HID;
+}
+
+hid_t h5mpi_transfer_list(h5mpi_t *mpi)
+{
+    (void)mpi;
+    return H5I_INVALID_HID;
+}
+
+#endif
