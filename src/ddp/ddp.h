@@ -32,6 +32,9 @@ typedef struct ddp_config { /* the run file's `ddp` section */
 
 extern const opt_row_t ddp_options[];
 
+/* The chosen backend's name ("auto"), for comm_config_t. */
+const char *ddp_backend_name(const ddp_config_t *config);
+
 /* One parameter's view of the gradient arena. */
 typedef struct ddp_view {
     const char *name;
@@ -67,11 +70,13 @@ size_t ddp_bucket_bytes(const ddp_t *ddp, int bucket);
 /* Copy [bytes] at [data] from rank 0 to all (initial parameters, buffers). */
 err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err);
 
-/* One step: begin; then grad_ready once per view in any order while the last
+/*
+ * One step: begin; then grad_ready once per view in any order while the last
  * micro-batch's backward runs (earlier micro-batches call nothing); then wait.
- * A rank without samples calls ddp_step_skip instead of a backward: it zeroes
- * its gradients and marks all ready. After wait, grads and tail hold the sums
- * over ranks, the same bits everywhere. */
+ * A rank without samples (or one that failed on the way) calls
+ * ddp_step_skip instead of the rest of a backward: gradients of buckets not yet
+ * started are zeroed and count as ready; the tail is sent as it is. After wait,
+ * grads and tail hold the sums over ranks, the same bits everywhere. */
 void ddp_step_begin(ddp_t *ddp);
 err_code_t ddp_grad_ready(ddp_t *ddp, int view, err_t *err);
 err_code_t ddp_step_skip(ddp_t *ddp, err_t *err);

@@ -1,1 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libddp.la
+libddp_la_SOURCES = \
+	src/ddp/bucket.c src/ddp/bucket.h \
+	src/ddp/ddp.c src/ddp/ddp.h
+# End of src/ddp

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The reducer. Buckets are contiguous runs of views, cut once (bucket.c); a
+ * bucket starts when its last gradient is ready and every bucket before it has
+ * started, so that all ranks start them in one order whatever order their
+ * gradients come in. The tail (float64 sums) starts right behind the last
+ * bucket. Nothing is copied: the all-reduce works in place in the arena.
+ */
+#include "ddp/ddp.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "ddp/bucket.h"
+
+static const char *const ddp_backends[] = {"auto", "self", "threads", "ucx",
+                                           NULL};
+
+const opt_row_t ddp_options[] = {
+    {.name = "backend",
+     .type = OPT_CHOICE,
+     .offset = offsetof(ddp_config_t, backend),
+     .fallback = "auto",
+     .choices = ddp_backends,
+     .help = "how ranks reduce; auto: threads with --local, else ucx"},
+    {.name = "bucket_cap_mb",
+     .type = OPT_REAL,
+     .offset = offsetof(ddp_config_t, bucket_cap_mb),
+     .fallback = "25",
+     .min = 0.001,
+     .max = 4096,
+     .unit = "MiB",
+     .help = "largest bucket; one larger parameter is a bucket of its own"},
+    {.name = "first_bucket_mb",
+     .type = OPT_REAL,
+     .offset = offsetof(ddp_config_t, first_bucket_mb),
+     .fallback = "1",
+     .min = 0.001,
+     .max = 4096,
+     .unit = "MiB",
+     .help = "largest first bucket: small, so that overlap begins early"},
+    {.name = "last_bucket_mb",
+     .type = OPT_REAL,
+     .offset = offsetof(ddp_config_t, last_bucket_mb),
+     .fallback = "1",
+     .min = 0.001,
+     .max = 4096,
+     .unit = "MiB",
+     .help = "largest last bucket: what finishes last cannot hide"},
+    {.name = NULL}};
+
+const char *ddp_backend_name(const ddp_config_t *config)
+{
+    return ddp_backends[config->backend];
+}
+
+/* One bucket in flight. */
+typedef struct ddp_flight {
+    comm_work_t *work;
+    int missing;    /* views not yet ready in this step */
+    double started; /* clock; 0: not started */
+    bool done;
+} ddp_flight_t;
+
+struct ddp {
+    comm_group_t *group;
+    comm_arena_t *arena; /* grads, then the tail at a multiple of MEM_ALIGN */
+    float *grads;
+    double *tail;
+    size_t grad_elems;
+    size_t tail_doubles;
+    int view_count;
+    int *bucket_of_view;
+    bool *ready; /* [view_count], of this step */
+    ddp_bucket_t *buckets;
+    int bucket_count;
+    ddp_flight_t *flights; /* [bucket_count + 1]: the last one is the tail */
+    int next;              /* first bucket not started */
+    ddp_stats_t stats;
+};
+
+/* ---- opening --------------------------------------------------------------
+ */
+
+static uint64_t layout_hash(const ddp_layout_t *layout)
+{
+    hash_state_t *state = hash_state_open();
+    uint64_t hash;
+
+    for (int v = 0; v < layout->view_count; v++) {
+        const ddp_view_t *view = &layout->views[v];
+
+        hash_state_add(state, view->name, strlen(view->name) + 1);
+        hash_state_add(state, &view->offset, sizeof view->offset);
+        hash_state_add(state, &view->count, sizeof view->count);
+    }
+    hash_state_add(state, &layout->tail_doubles, sizeof layout->tail_doubles);
+    hash = hash_state_value(state);
+    hash_state_free(state);
+    return hash;
+}
+
+/* Every rank must see the same table; name the first two that do not. */
+static err_code_t layout_check(comm_group_t *group, const ddp_layout_t *layout,
+                               err_t *err)
+{
+    int size = comm_group_size(group);
+    uint64_t mine = layout_hash(layout);
+    uint64_t *all = NULL;
+    err_code_t rc;
+
+    rc = mem_alloc((size_t)size * sizeof *all, "parameter layout check",
+                   (void **)&all, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = comm_allgather(group, &mine, sizeof mine, all, err);
+    for (int r = 1; rc == ERR_OK && r < size; r++) {
+        if (all[r] != all[0])
+            rc = err_set(err, ERR_CONFIG,
+                         "the parameter layout of rank %d (%s) differs from "
+                         "that of rank 0 (%s): all ranks must build the same "
+                         "model; compare their run files and builds",
+                         r, comm_group_host(group, r),
+                         comm_group_host(group, 0));
+    }
+    mem_free(all);
+    return rc;
+}
+
+static err_code_t tables_alloc(ddp_t *ddp, const ddp_config_t *config,
+                               const ddp_layout_t *layout, err_t *err)
+{
+    size_t views = (size_t)layout->view_count;
+    err_code_t rc;
+
+    rc = mem_alloc(views * sizeof *ddp->bucket_of_view, "buckets",
+                   (void **)&ddp->bucket_of_view, err);
+    if (rc == ERR_OK)
+        rc = mem_alloc(views * sizeof *ddp->ready, "buckets",
+                       (void **)&ddp->ready, err);
+    if (rc == ERR_OK)
+        rc = mem_alloc(views * sizeof *ddp->buckets, "buckets",
+                       (void **)&ddp->buckets, err);
+    if (rc != ERR_OK)
+        return rc;
+    ddp->bucket_count = ddp_bucket_cut(config, layout, ddp->buckets);
+    for (int b = 0; b < ddp->bucket_count; b++)
+        for (int v = 0; v < ddp->buckets[b].view_count; v++)
+            ddp->bucket_of_view[ddp->buckets[b].first_view + v] = b;
+    return mem_alloc((size_t)(ddp->bucket_count + 1) * sizeof *ddp->flights,
+                     "buckets", (void **)&ddp->flights, err);
+}
+
+static err_code_t arena_open(ddp_t *ddp, err_t *err)
+{
+    size_t grad_bytes = mem_round(ddp->grad_elems * sizeof(float));
+    err_code_t rc;
+
+    rc = comm_arena_open(ddp->group,
+                         grad_bytes + ddp->tail_doubles * sizeof(double),
+                         &ddp->arena, err);
+    if (rc != ERR_OK)
+        return rc;
+    ddp->grads = comm_arena_data(ddp->arena);
+    ddp->tail = (double *)((char *)comm_arena_data(ddp->arena) + grad_bytes);
+    return ERR_OK;
+}
+
+err_code_t ddp_open(const ddp_config_t *config, comm_group_t *group,
+                    const ddp_layout_t *layout, ddp_t **out, err_t *err)
+{
+    ddp_t *ddp = NULL;
+    err_code_t rc;
+
+    rc = layout_check(group, layout, err);
+    if (rc != ERR_OK)
+        goto out;
+    rc = mem_alloc(sizeof *ddp, "reducer", (void **)&ddp, err);
+    if (rc != ERR_OK)
+        goto out;
+    ddp->group = group;
+    ddp->grad_elems = layout->grad_elems;
+    ddp->tail_doubles = layout->tail_doubles;
+    ddp->view_count = layout->view_count;
+    rc = tables_alloc(ddp, config, layout, err);
+    if (rc != ERR_OK)
+        goto close;
+    rc = arena_open(ddp, err);
+    if (rc != ERR_OK)
+        goto close;
+    *out = ddp;
+    goto out;
+
+close:
+    ddp_close(ddp);
+out:
+    return rc;
+}
+
+void ddp_close(ddp_t *ddp)
+{
+    if (ddp == NULL)
+        return;
+    if (ddp->arena != NULL)
+        comm_arena_close(ddp->arena);
+    mem_free(ddp->flights);
+    mem_free(ddp->buckets);
+    mem_free(ddp->ready);
+    mem_free(ddp->bucket_of_view);
+    mem_free(ddp);
+}
+
+float *ddp_grads(ddp_t *ddp)
+{
+    return ddp->grads;
+}
+
+double *ddp_tail(ddp_t *ddp)
+{
+    return ddp->tail;
+}
+
+int ddp_buckets(const ddp_t *ddp)
+{
+    return ddp->bucket_count;
+}
+
+size_t ddp_bucket_bytes(const ddp_t *ddp, int bucket)
+{
+    return ddp->buckets[bucket].count * sizeof(float);
+}
+
+err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err)
+{
+    return comm_broadcast(ddp->group, data, bytes, 0, err);
+}
+
+/* ---- one step -------------------------------------------------------------
+ */
+
+void ddp_step_begin(ddp_t *ddp)
+{
+    memset(ddp->ready, 0, (size_t)ddp->view_count * sizeof *ddp->ready);
+    for (int b = 0; b < ddp->bucket_count; b++)
+        ddp->flights[b] = (ddp_flight_t){.missing = ddp->buckets[b].view_count};
+    ddp->flights[ddp->bucket_count] = (ddp_flight_t){0};
+    ddp->next = 0;
+}
+
+/* Account a flight that is over at [now]. */
+static void flight_end(ddp_t *ddp, ddp_flight_t *flight, double now)
+{
+    if (flight->done)
+        return;
+    flight->done = true;
+    ddp->stats.comm_s += now - flight->started;
+}
+
+static err_code_t flight_start(ddp_t *ddp, int index, void *data, size_t count,
+                               comm_type_t type, size_t bytes, err_t *err)
+{
+    ddp_flight_t *flight = &ddp->flights[index];
+    comm_state_t state;
+
+    flight->started = clock_now();
+    flight->work = NULL;
+    state = comm_allreduce_start(ddp->group, data, count, type, COMM_SUM,
+                                 &flight->work, err);
+    ddp->stats.bytes += (int64_t)bytes;
+    if (state == COMM_FAILED)
+        return err != NULL ? err->code : ERR_PEER;
+    if (state == COMM_DONE)
+        flight_end(ddp, flight, clock_now());
+    return ERR_OK;
+}
+
+/* Start every bucket whose turn has come; behind the last one, the tail. */
+static err_code_t buckets_start(ddp_t *ddp, err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    while (rc == ERR_OK && ddp->next < ddp->bucket_count &&
+           ddp->flights[ddp->next].missing == 0) {
+        const ddp_bucket_t *bucket = &ddp->buckets[ddp->next];
+
+        rc = flight_start(ddp, ddp->next, ddp->grads + bucket->offset,
+                          bucket->count, COMM_FLOAT32,
+                          bucket->count * sizeof(float), err);
+        ddp->next++;
+    }
+    if (rc == ERR_OK && ddp->next == ddp->bucket_count &&
+        ddp->tail_doubles > 0) {
+        ddp->next++;
+        rc =
+            flight_start(ddp, ddp->bucket_count, ddp->tail, ddp->tail_doubles,
+                         COMM_FLOAT64, ddp->tail_doubles * sizeof(double), err);
+    }
+    return rc;
+}
+
+/* Stamp the flights that have landed meanwhile. */
+static void flights_poll(ddp_t *ddp)
+{
+    for (int b = 0; b < ddp->next && b <= ddp->bucket_count; b++) {
+        ddp_flight_t *flight = &ddp->flights[b];
+
+        if (!flight->done && flight->work != NULL &&
+            comm_work_poll(flight->work) == COMM_DONE)
+            flight_end(ddp, flight, clock_now());
+    }
+}
+
+err_code_t ddp_grad_ready(ddp_t *ddp, int view, err_t *err)
+{
+    if (ddp->ready[view])
+        return ERR_OK;
+    ddp->ready[view] = true;
+    ddp->flights[ddp->bucket_of_view[view]].missing--;
+    flights_poll(ddp);
+    return buckets_start(ddp, err);
+}
+
+err_code_t ddp_step_skip(ddp_t *ddp, err_t *err)
+{
+    for (int b = ddp->next; b < ddp->bucket_count; b++) {
+        const ddp_bucket_t *bucket = &ddp->buckets[b];
+
+        memset(ddp->grads + bucket->offset, 0, bucket->count * sizeof(float));
+        ddp->flights[b].missing = 0;
+    }
+    memset(ddp->ready, true, (size_t)ddp->view_count * sizeof *ddp->ready);
+    return buckets_start(ddp, err);
+}
+
+/* Every flight is waited for even after a failure, so that no work handle is
+ * left behind; the first error is kept. */
+err_code_t ddp_step_wait(ddp_t *ddp, err_t *err)
+{
+    double begin = clock_now();
+    err_code_t rc = ERR_OK;
+
+    for (int b = 0; b < ddp->next && b <= ddp->bucket_count; b++) {
+        ddp_flight_t *flight = &ddp->flights[b];
+        err_code_t one;
+
+        one = comm_work_wait(flight->work, rc == ERR_OK ? err : NULL);
+        flight->work = NULL;
+        flight_end(ddp, flight, clock_now());
+        if (rc == ERR_OK)
+            rc = one;
+    }
+    ddp->stats.exposed_s += clock_now() - begin;
+    return rc;
+}
+
+ddp_stats_t ddp_stats_take(ddp_t *ddp)
+{
+    ddp_stats_t stats = ddp->stats;
+
+    ddp->stats = (ddp_stats_t){0};
+    return stats;
+}
