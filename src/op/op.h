@@ -39,7 +39,8 @@ typedef struct op_desc {
     int64_t dims[OP_DIMS_MAX];
     const void *layout; /* NULL: plain; else private to the backend, and owned
                            by the op that produces the tensor */
-    size_t bytes;       /* room it needs, padding of the layout included */
+    size_t bytes;       /* room it needs, padding of the layout included;
+                           ignored in op_config.in when layout is NULL */
 } op_desc_t;
 
 typedef enum op_kind {
@@ -53,6 +54,7 @@ typedef enum op_kind {
     OP_CROSS_ENTROPY, /* logits [N,K], target int64 [N] -> sum of losses */
     OP_MSE            /* x [N,...], target float [N,...] -> sum of squares */
 } op_kind_t;
+#define OP_KINDS (OP_MSE + 1)
 
 typedef struct op_conv {
     int64_t out; /* channels */
@@ -83,7 +85,8 @@ typedef struct op_config {
 typedef struct op_args {
     const void *x;
     const void *target;                /* losses: int64 [N] or float like x */
-    void *y;                           /* forward out; backward in (const) */
+    void *y;                           /* forward out; backward in (const);
+                                          losses: unused (see loss_sum) */
     const void *params[OP_PARAMS_MAX]; /* w, b  or  gamma, beta */
     void *dparams[OP_PARAMS_MAX];      /* overwritten by backward */
     const void *dy;
@@ -129,8 +132,14 @@ size_t op_scratch_bytes(const op_t *op);
 double op_flops(const op_t *op);  /* of one forward */
 bool op_in_place(const op_t *op); /* may y be x (and dx be dy)? */
 
+/* Does backward read x, y? If not, the caller may reuse that memory after the
+ * forward of all other readers. (dropout, flatten: neither; relu: y.) */
+bool op_reads_x(const op_t *op);
+bool op_reads_y(const op_t *op);
+
 /* Run on [stream]. dy has the layout of op_out. A loss's backward reads x and
- * target and writes dx = scale * d(sum)/dx. */
+ * target and writes dx = scale * d(sum)/dx. ERR_DATA: a target is no class.
+ * The same arguments give the same bits on every call. */
 err_code_t op_forward(op_t *op, const op_args_t *args, dev_stream_t *stream,
                       err_t *err);
 err_code_t op_backward(op_t *op, const op_args_t *args, dev_stream_t *stream,
