@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/config.h"
+
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "hdf5io/sampler.h"
+
+#define ROW(struct_, field, key, kind, value, ...)                             \
+    {                                                                          \
+        .name = (key), .type = (kind), .offset = offsetof(struct_, field),     \
+        .fallback = (value), __VA_ARGS__                                       \
+    }
+#define CONFIG(field, key, kind, value, ...)                                   \
+    ROW(train_config_t, field, key, kind, value, __VA_ARGS__)
+
+/* Sections are tables whose offsets count from the whole struct, so that one
+ * struct describes the run file. */
+static const char *const shuffles[] = {"none", "chunk", "full", NULL};
+static const char *const ios[] = {"independent", "mpi", NULL};
+
+static const opt_row_t run_options[] = {
+    CONFIG(run.name, "name", OPT_TEXT, "run",
+           .help = "short name of the run; part of the default directory"),
+    CONFIG(run.dir, "dir", OPT_TEXT, "",
+           .help = "run directory for checkpoints and metrics; empty: "
+                   "runs/NAME"),
+    CONFIG(run.seed, "seed", OPT_INT, "1", .min = 0, .max = 9e15,
+           .help = "keys every random number: initial weights, order, dropout"),
+    {.name = NULL}};
+
+static const opt_row_t data_options[] = {
+    CONFIG(data.train, "train", OPT_TEXTS, NULL,
+           .help = "training shards: a glob, a file, or a list of them"),
+    CONFIG(data.valid, "valid", OPT_TEXTS, "[]",
+           .help = "validation shards; none: no evaluation"),
+    CONFIG(data.input, "input", OPT_SECTION, "",
+           .rows = hdf5io_input_options, .help = "what the model sees"),
+    CONFIG(data.target, "target", OPT_SECTION, "",
+           .rows = hdf5io_target_options, .help = "what it should answer"),
+    CONFIG(data.shuffle, "shuffle", OPT_CHOICE, "chunk", .choices = shuffles,
+           .help = "order of the training samples in an epoch"),
+    CONFIG(data.prefetch, "prefetch", OPT_INT, "4", .min = 0, .max = 1024,
+           .unit = "batches",
+           .help = "batches read ahead by a thread; 0: read in the step"),
+    CONFIG(data.io, "io", OPT_CHOICE, "independent", .choices = ios,
+           .help = "independent: each rank reads for itself; mpi: collective "
+                   "MPI-IO"),
+    {.name = NULL}};
+
+static const opt_row_t loop_options[] = {
+    CONFIG(train.epochs, "epochs", OPT_INT, "1", .min = 1, .max = 1e9,
+           .help = "passes over the training samples"),
+    CONFIG(train.batch, "batch", OPT_INT, "256", .min = 1, .max = 1e9,
+           .unit = "samples",
+           .help = "global batch: samples of one update, over all ranks"),
+    CONFIG(train.accumulate, "accumulate", OPT_INT, "1", .min = 1, .max = 1e6,
+           .unit = "micro-batches",
+           .help = "parts that a rank cuts its share of a batch into, to save "
+                   "memory; one reduction"),
+    CONFIG(train.threads, "threads", OPT_INT, "0", .min = 0, .max = 4096,
+           .help = "compute threads of a rank; 0: the cores it may use, shared "
+                   "fairly with the other ranks on the same cores"),
+    CONFIG(train.clip_norm, "clip_norm", OPT_REAL, "0", .min = 0, .max = 1e30,
+           .help = "scale gradients down to this global norm; 0: do not"),
+    CONFIG(train.log_every, "log_every", OPT_INT, "1", .min = 1, .max = 1e9,
+           .unit = "steps", .help = "distance of rows in metrics.jsonl"),
+    CONFIG(train.eval_every, "eval_every", OPT_EVERY, "1 epoch",
+           .help = "when to evaluate on the validation shards; always at the "
+                   "end"),
+    {.name = NULL}};
+
+static const opt_row_t checkpoint_options[] = {
+    CONFIG(checkpoint.every, "every", OPT_EVERY, "10 min",
+           .help = "when to write checkpoints; always at the end and before a "
+                   "requeue"),
+    CONFIG(checkpoint.keep, "keep", OPT_INT, "3", .min = 1, .max = 1e6,
+           .help = "newest checkpoints that are kept"),
+    CONFIG(checkpoint.io, "io", OPT_CHOICE, "independent", .choices = ios,
+           .help = "independent: a file per writer; mpi: one shared file by "
+                   "MPI-IO"),
+    {.name = NULL}};
+
+static const opt_row_t fault_options[] = {
+    CONFIG(fault.timeout, "timeout", OPT_SECONDS, "60 s", .min = 1,
+           .max = 86400, .unit = "s",
+           .help = "a rank without beat or progress for so long has failed"),
+    {.name = NULL}};
+
+const opt_row_t train_options[] = {
+    {.name = "run", .type = OPT_SECTION, .fallback = "", .rows = run_options,
+     .help = "the run"},
+    {.name = "data", .type = OPT_SECTION, .fallback = "", .rows = data_options,
+     .help = "where samples come from"},
+    CONFIG(model, "model", OPT_TREE, NULL,
+           .help = "input shape and layers, see the layer tables"),
+    CONFIG(loss, "loss", OPT_TREE, NULL, .help = "see the loss tables"),
+    CONFIG(optimizer, "optimizer", OPT_TREE, NULL,
+           .help = "see the optimizer tables"),
+    CONFIG(schedule, "schedule", OPT_TREE, "",
+           .help = "learning rate over the run; absent: constant"),
+    {.name = "train", .type = OPT_SECTION, .fallback = "",
+     .rows = loop_options, .help = "the loop"},
+    CONFIG(ddp, "ddp", OPT_SECTION, "", .rows = ddp_options,
+           .help = "how gradients are reduced"),
+    {.name = "checkpoint", .type = OPT_SECTION, .fallback = "",
+     .rows = checkpoint_options, .help = "saving and resuming"},
+    {.name = "fault", .type = OPT_SECTION, .fallback = "",
+     .rows = fault_options, .help = "failure of a rank"},
+    {.name = NULL}};
+
+err_code_t train_config_read(const tree_t *tree, train_config_t *config,
+                             err_t *err)
+{
+    train_config_t read = {0};
+    err_code_t rc;
+
+    rc = opt_fill(train_options, tree, "", &read, err);
+    if (rc != ERR_OK)
+        return rc;
+    if (read.run.dir[0] == '\0') {
+        free(read.run.dir);
+        read.run.dir = str_printf("runs/%s", read.run.name);
+    }
+    *config = read;
+    return ERR_OK;
+}
+
+void train_config_free(train_config_t *config)
+{
+    opt_free(train_options, config);
+}
+
+uint64_t train_config_hash(const train_config_t *config)
+{
+    str_buf_t text = {0};
+    uint64_t hash;
+
+    opt_print(train_options, config, 0, &text);
+    hash = hash_bytes(text.text, text.length);
+    str_buf_free(&text);
+    return hash;
+}

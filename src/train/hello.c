@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/hello.h"
+
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/thread.h"
+
+/* Where a rank runs; padding is zeroed, as the bytes travel. */
+typedef struct card {
+    char host[64];
+    uint64_t mask; /* hash of the affinity mask */
+} card_t;
+
+static void card_fill(card_t *card)
+{
+    cpu_set_t mask;
+
+    memset(card, 0, sizeof *card);
+    gethostname(card->host, sizeof card->host - 1);
+    CPU_ZERO(&mask);
+    sched_getaffinity(0, sizeof mask, &mask);
+    card->mask = hash_bytes(&mask, sizeof mask);
+}
+
+static err_code_t count_sharers(boot_t *boot, int *sharers, err_t *err)
+{
+    int size = boot_size(boot);
+    card_t *cards = NULL;
+    card_t mine;
+    err_code_t rc;
+
+    rc = mem_alloc((size_t)size * sizeof *cards, "host table",
+                   (void **)&cards, err);
+    if (rc != ERR_OK)
+        return rc;
+    card_fill(&mine);
+    rc = boot_exchange(boot, &mine, sizeof mine, cards, err);
+    *sharers = 0;
+    for (int r = 0; rc == ERR_OK && r < size; r++)
+        if (memcmp(&cards[r], &mine, sizeof mine) == 0)
+            (*sharers)++;
+    mem_free(cards);
+    return rc;
+}
+
+err_code_t train_hello(boot_t *boot, uint64_t config_hash, uint64_t build_hash,
+                       train_hello_t *out, err_t *err)
+{
+    train_hello_t hello = {.cores = thread_cores()};
+    err_code_t rc;
+
+    rc = boot_agree(boot, "cddp build", build_hash, err);
+    if (rc == ERR_OK)
+        rc = boot_agree(boot, "configuration", config_hash, err);
+    if (rc == ERR_OK)
+        rc = count_sharers(boot, &hello.sharers, err);
+    if (rc == ERR_OK)
+        *out = hello;
+    return rc;
+}

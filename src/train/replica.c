@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/replica.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+/* ---- checkpoint tensors ---------------------------------------------------- */
+
+static void tensor_add(replica_t *replica, char *name, const nn_param_t *param,
+                       float *arena)
+{
+    hdf5io_tensor_t *tensor = &replica->tensors[replica->tensor_count];
+
+    replica->tensor_names[replica->tensor_count++] = name;
+    tensor->name = name;
+    tensor->ndim = param->ndim;
+    memcpy(tensor->dims, param->dims, sizeof tensor->dims);
+    tensor->data = arena + param->offset;
+}
+
+static err_code_t tensors_list(replica_t *replica, err_t *err)
+{
+    const nn_graph_t *graph = replica->graph;
+    int params = nn_graph_params(graph);
+    int buffers = nn_graph_buffers(graph);
+    int slots = optim_slots(replica->optim);
+    size_t count = (size_t)(params * (1 + slots) + buffers);
+    err_code_t rc;
+
+    rc = mem_alloc(count * sizeof *replica->tensors, "checkpoint table",
+                   (void **)&replica->tensors, err);
+    if (rc == ERR_OK)
+        rc = mem_alloc(count * sizeof *replica->tensor_names,
+                       "checkpoint table", (void **)&replica->tensor_names,
+                       err);
+    if (rc != ERR_OK)
+        return rc;
+    for (int p = 0; p < params; p++) {
+        const nn_param_t *param = nn_graph_param(graph, p);
+
+        tensor_add(replica, str_printf("model/%s", param->name), param,
+                   replica->params);
+        for (int s = 0; s < slots; s++)
+            tensor_add(replica,
+                       str_printf("optimizer/%s/%s",
+                                  optim_slot_name(replica->optim, s),
+                                  param->name),
+                       param, optim_slot_data(replica->optim, s));
+    }
+    for (int b = 0; b < buffers; b++) {
+        const nn_param_t *buffer = nn_graph_buffer(graph, b);
+
+        tensor_add(replica, str_printf("model/%s", buffer->name), buffer,
+                   replica->buffers);
+    }
+    return ERR_OK;
+}
+
+/* ---- execs ----------------------------------------------------------------- */
+
+static replica_exec_t *exec_find(replica_t *replica, int64_t batch,
+                                 bool training)
+{
+    for (int i = 0; i < replica->exec_count; i++) {
+        replica_exec_t *exec = &replica->execs[i];
+
+        if (exec->batch == batch && exec->training == training)
+            return exec;
+    }
+    return NULL;
+}
+
+nn_exec_t *replica_exec(replica_t *replica, int64_t batch, bool training)
+{
+    return exec_find(replica, batch, training)->exec;
+}
+
+static err_code_t exec_add(replica_t *replica, int64_t batch, bool training,
+                           int threads, err_t *err)
+{
+    nn_exec_config_t config = {.dev = replica->dev,
+                               .op_backend = "cpu",
+                               .batch = batch,
+                               .training = training,
+                               .threads = threads};
+    replica_exec_t *slot = &replica->execs[replica->exec_count];
+    size_t bytes;
+    err_code_t rc;
+
+    if (batch == 0 || exec_find(replica, batch, training) != NULL)
+        return ERR_OK;
+    rc = nn_exec_open(replica->graph, &config, &slot->exec, err);
+    if (rc != ERR_OK)
+        return rc;
+    slot->batch = batch;
+    slot->training = training;
+    replica->exec_count++;
+    bytes = nn_exec_activation_bytes(slot->exec);
+    if (bytes > replica->activation_bytes)
+        replica->activation_bytes = bytes;
+    return ERR_OK;
+}
+
+static err_code_t execs_open(replica_t *replica, const replica_plan_t *plan,
+                             err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    for (int i = 0; rc == ERR_OK && i < plan->train_count; i++)
+        rc = exec_add(replica, plan->train_sizes[i], true, plan->threads, err);
+    for (int i = 0; rc == ERR_OK && i < plan->eval_count; i++)
+        rc = exec_add(replica, plan->eval_sizes[i], false, plan->threads, err);
+    if (rc == ERR_OK)
+        rc = dev_alloc(replica->dev, replica->activation_bytes, "activations",
+                       &replica->activations, err);
+    return rc;
+}
+
+/* nn calls this when a gradient is final; ddp takes it from there. */
+static err_code_t on_grad_ready(void *context, int index, err_t *err)
+{
+    return ddp_grad_ready(context, index, err);
+}
+
+static void execs_bind(replica_t *replica)
+{
+    nn_bind_t bind = {.params = replica->params,
+                      .grads = ddp_grads(replica->ddp),
+                      .buffers = replica->buffers,
+                      .moments = ddp_tail(replica->ddp) + REPLICA_TAIL,
+                      .activations = replica->activations,
+                      .grad_ready = on_grad_ready,
+                      .context = replica->ddp,
+                      .stream = replica->stream};
+
+    for (int i = 0; i < replica->exec_count; i++)
+        nn_exec_bind(replica->execs[i].exec, &bind);
+}
+
+/* ---- opening ---------------------------------------------------------------- */
+
+static err_code_t reducer_open(replica_t *replica, const replica_plan_t *plan,
+                               err_t *err)
+{
+    const nn_graph_t *graph = plan->graph;
+    int count = nn_graph_params(graph);
+    ddp_view_t *views = NULL;
+    ddp_layout_t layout;
+    err_code_t rc;
+
+    rc = mem_alloc((size_t)count * sizeof *views, "parameter views",
+                   (void **)&views, err);
+    if (rc != ERR_OK)
+        return rc;
+    for (int p = 0; p < count; p++) {
+        const nn_param_t *param = nn_graph_param(graph, p);
+
+        views[p] = (ddp_view_t){.name = param->name,
+                                .offset = param->offset,
+                                .count = param->count};
+    }
+    layout = (ddp_layout_t){.views = views,
+                            .view_count = count,
+                            .grad_elems = nn_graph_param_elems(graph),
+                            .tail_doubles =
+                                REPLICA_TAIL + nn_graph_moment_elems(graph)};
+    rc = ddp_open(&plan->config->ddp, plan->group, &layout, &replica->ddp,
+                  err);
+    mem_free(views);
+    return rc;
+}
+
+static err_code_t arenas_open(replica_t *replica, err_t *err)
+{
+    size_t params = nn_graph_param_elems(replica->graph) * sizeof(float);
+    size_t buffers = nn_graph_buffer_elems(replica->graph) * sizeof(float);
+    err_code_t rc;
+
+    rc = dev_open("cpu", 0, &replica->dev, err);
+    if (rc == ERR_OK)
+        rc = dev_stream_open(replica->dev, &replica->stream, err);
+    if (rc == ERR_OK)
+        rc = dev_alloc(replica->dev, params, "parameters",
+                       (void **)&replica->params, err);
+    if (rc == ERR_OK)
+        rc = dev_alloc(replica->dev, buffers, "running statistics",
+                       (void **)&replica->buffers, err);
+    return rc;
+}
+
+/* Rank 0's initial state goes to all: one build gives the same numbers
+ * everywhere, but a broadcast is the promise that does not hang on libm. */
+static err_code_t state_init(replica_t *replica, const replica_plan_t *plan,
+                             err_t *err)
+{
+    size_t params = nn_graph_param_elems(plan->graph) * sizeof(float);
+    size_t buffers = nn_graph_buffer_elems(plan->graph) * sizeof(float);
+    err_code_t rc;
+
+    nn_graph_init(plan->graph, (uint64_t)plan->config->run.seed,
+                  replica->params, replica->buffers);
+    rc = ddp_broadcast(replica->ddp, replica->params, params, err);
+    if (rc == ERR_OK && buffers > 0)
+        rc = ddp_broadcast(replica->ddp, replica->buffers, buffers, err);
+    return rc;
+}
+
+err_code_t replica_open(const replica_plan_t *plan, replica_t *out,
+                        err_t *err)
+{
+    replica_t replica = {.graph = plan->graph};
+    size_t elems = nn_graph_param_elems(plan->graph);
+    err_code_t rc;
+
+    rc = arenas_open(&replica, err);
+    if (rc == ERR_OK)
+        rc = optim_open(plan->config->optimizer, elems, &replica.optim, err);
+    if (rc == ERR_OK)
+        rc = optim_schedule_open(plan->config->schedule, plan->updates,
+                                 &replica.schedule, err);
+    if (rc == ERR_OK)
+        rc = execs_open(&replica, plan, err);
+    if (rc == ERR_OK)
+        rc = reducer_open(&replica, plan, err);
+    if (rc == ERR_OK)
+        rc = state_init(&replica, plan, err);
+    if (rc == ERR_OK)
+        rc = tensors_list(&replica, err);
+    if (rc != ERR_OK) {
+        replica_close(&replica);
+        return rc;
+    }
+    execs_bind(&replica);
+    *out = replica;
+    return ERR_OK;
+}
+
+void replica_close(replica_t *replica)
+{
+    for (int i = 0; i < replica->tensor_count; i++)
+        free(replica->tensor_names[i]);
+    mem_free(replica->tensor_names);
+    mem_free(replica->tensors);
+    for (int i = 0; i < replica->exec_count; i++)
+        nn_exec_close(replica->execs[i].exec);
+    ddp_close(replica->ddp);
+    optim_schedule_close(replica->schedule);
+    optim_close(replica->optim);
+    if (replica->dev != NULL) {
+        dev_free(replica->dev, replica->activations);
+        dev_free(replica->dev, replica->buffers);
+        dev_free(replica->dev, replica->params);
+    }
+    if (replica->stream != NULL)
+        dev_stream_close(replica->stream);
+    dev_close(replica->dev);
+    *replica = (replica_t){0};
+}

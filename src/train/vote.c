@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Two rounds: codes first (a few bytes, the common case ends there), sentences
+ * only if somebody has one.
+ */
+#include "train/vote.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static err_code_t group_exchange(void *context, const void *mine, size_t bytes,
+                                 void *all, err_t *err)
+{
+    return comm_allgather(context, mine, bytes, all, err);
+}
+
+train_votes_t train_votes_of_group(comm_group_t *group)
+{
+    return (train_votes_t){.context = group,
+                           .rank = comm_group_rank(group),
+                           .size = comm_group_size(group),
+                           .exchange = group_exchange};
+}
+
+static int first_failed(const int32_t *codes, int size)
+{
+    for (int r = 0; r < size; r++)
+        if (codes[r] != ERR_OK)
+            return r;
+    return -1;
+}
+
+/* Everybody learns the sentence of rank [failed]. */
+static err_code_t share_sentence(const train_votes_t *votes, int failed,
+                                 const err_t *mine, err_t *err)
+{
+    err_t *all = NULL;
+    err_code_t rc;
+
+    rc = mem_alloc((size_t)votes->size * sizeof *all, "vote", (void **)&all,
+                   err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = votes->exchange(votes->context, mine, sizeof *mine, all, err);
+    if (rc == ERR_OK) {
+        if (err != NULL)
+            *err = all[failed];
+        rc = all[failed].code;
+    }
+    mem_free(all);
+    return rc;
+}
+
+err_code_t train_vote(const train_votes_t *votes, err_code_t code,
+                      bool *speaker, err_t *err)
+{
+    int32_t mine = (int32_t)code;
+    int32_t *codes = NULL;
+    err_t said = ERR_INIT;
+    err_code_t rc;
+    int failed;
+
+    if (code != ERR_OK && err != NULL)
+        said = *err;
+    *speaker = true;
+    rc = mem_alloc((size_t)votes->size * sizeof *codes, "vote",
+                   (void **)&codes, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = votes->exchange(votes->context, &mine, sizeof mine, codes, err);
+    if (rc != ERR_OK)
+        goto free;
+    failed = first_failed(codes, votes->size);
+    if (failed < 0)
+        goto free;
+    rc = share_sentence(votes, failed, &said, err);
+    *speaker = rc == ERR_PEER || failed == votes->rank;
+free:
+    mem_free(codes);
+    return rc;
+}
