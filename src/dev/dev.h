@@ -5,6 +5,8 @@
  * (a stream has nothing pending, an event is always complete), but the executor
  * speaks this language from the start, so that CUDA changes nothing above.
  *
+ * (The type is dev_device_t since POSIX owns the name dev_t.)
+ *
  * Thread rule: a device may be used by several threads, a stream by one.
  */
 #ifndef CDDP_DEV_DEV_H
@@ -15,7 +17,7 @@
 
 #include "base/err.h"
 
-typedef struct dev dev_t;
+typedef struct dev_device dev_device_t;
 typedef struct dev_stream dev_stream_t;
 typedef struct dev_event dev_event_t;
 
@@ -27,19 +29,22 @@ typedef enum dev_copy_kind {
 
 /* Open device [index] of [backend] ("cpu"). ERR_UNAVAILABLE names the backends
  * that were built in. */
-err_code_t dev_open(const char *backend, int index, dev_t **out, err_t *err);
-void dev_close(dev_t *dev); /* NULL allowed; everything of it freed before */
+err_code_t dev_open(const char *backend, int index, dev_device_t **out,
+                    err_t *err);
+void dev_close(
+    dev_device_t *dev); /* NULL allowed; everything of it freed before */
 
-const char *dev_name(const dev_t *dev);
-bool dev_host_visible(const dev_t *dev); /* may the CPU dereference memory? */
+const char *dev_name(const dev_device_t *dev);
+bool dev_host_visible(
+    const dev_device_t *dev); /* may the CPU dereference memory? */
 
 /* Zeroed memory aligned to MEM_ALIGN for [what] (named in ERR_MEMORY). */
-err_code_t dev_alloc(dev_t *dev, size_t bytes, const char *what, void **out,
-                     err_t *err);
-void dev_free(dev_t *dev, void *block);
+err_code_t dev_alloc(dev_device_t *dev, size_t bytes, const char *what,
+                     void **out, err_t *err);
+void dev_free(dev_device_t *dev, void *block);
 
 /* A stream runs what is put on it in order, asynchronously to the host. */
-err_code_t dev_stream_open(dev_t *dev, dev_stream_t **out, err_t *err);
+err_code_t dev_stream_open(dev_device_t *dev, dev_stream_t **out, err_t *err);
 void dev_stream_close(dev_stream_t *stream);
 /* Block the host until all work on [stream] is done. */
 err_code_t dev_stream_wait(dev_stream_t *stream, err_t *err);
@@ -53,7 +58,7 @@ err_code_t dev_fill(dev_stream_t *stream, void *to, int byte, size_t bytes,
 
 /* An event marks a point of a stream. Waiting has two forms: on the host, and
  * on another stream (which then runs nothing later before it). */
-err_code_t dev_event_open(dev_t *dev, dev_event_t **out, err_t *err);
+err_code_t dev_event_open(dev_device_t *dev, dev_event_t **out, err_t *err);
 void dev_event_close(dev_event_t *event);
 err_code_t dev_event_record(dev_event_t *event, dev_stream_t *stream,
                             err_t *err);

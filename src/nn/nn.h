@@ -105,7 +105,7 @@ void nn_graph_document(str_buf_t *out);
 /* ---- exec ---------------------------------------------------------------- */
 
 typedef struct nn_exec_config {
-    dev_t *dev;
+    dev_device_t *dev;
     const char *op_backend; /* "cpu" or "ref" */
     int64_t batch;          /* samples of every run of this exec */
     bool training;

@@ -120,7 +120,7 @@ err_code_t op_params(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX],
 
 /* Make the op: kernels are prepared here. ERR_UNAVAILABLE if the backend does
  * not support it. op_close frees (NULL allowed). */
-err_code_t op_open(const op_backend_ops_t *backend, dev_t *dev,
+err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
                    const op_config_t *config, op_t **out, err_t *err);
 void op_close(op_t *op);
 

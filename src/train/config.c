@@ -7,12 +7,12 @@
 #include "base/hash.h"
 #include "hdf5io/sampler.h"
 
-#define ROW(struct_, field, key, kind, value, ...)                             \
-    {                                                                          \
-        .name = (key), .type = (kind), .offset = offsetof(struct_, field),     \
-        .fallback = (value), __VA_ARGS__                                       \
+#define ROW(struct_, field, key, kind, value, ...)                         \
+    {                                                                      \
+        .name = (key), .type = (kind), .offset = offsetof(struct_, field), \
+        .fallback = (value), __VA_ARGS__                                   \
     }
-#define CONFIG(field, key, kind, value, ...)                                   \
+#define CONFIG(field, key, kind, value, ...) \
     ROW(train_config_t, field, key, kind, value, __VA_ARGS__)
 
 /* Sections are tables whose offsets count from the whole struct, so that one
@@ -35,8 +35,8 @@ static const opt_row_t data_options[] = {
            .help = "training shards: a glob, a file, or a list of them"),
     CONFIG(data.valid, "valid", OPT_TEXTS, "[]",
            .help = "validation shards; none: no evaluation"),
-    CONFIG(data.input, "input", OPT_SECTION, "",
-           .rows = hdf5io_input_options, .help = "what the model sees"),
+    CONFIG(data.input, "input", OPT_SECTION, "", .rows = hdf5io_input_options,
+           .help = "what the model sees"),
     CONFIG(data.target, "target", OPT_SECTION, "",
            .rows = hdf5io_target_options, .help = "what it should answer"),
     CONFIG(data.shuffle, "shuffle", OPT_CHOICE, "chunk", .choices = shuffles,
@@ -89,9 +89,15 @@ static const opt_row_t fault_options[] = {
     {.name = NULL}};
 
 const opt_row_t train_options[] = {
-    {.name = "run", .type = OPT_SECTION, .fallback = "", .rows = run_options,
+    {.name = "run",
+     .type = OPT_SECTION,
+     .fallback = "",
+     .rows = run_options,
      .help = "the run"},
-    {.name = "data", .type = OPT_SECTION, .fallback = "", .rows = data_options,
+    {.name = "data",
+     .type = OPT_SECTION,
+     .fallback = "",
+     .rows = data_options,
      .help = "where samples come from"},
     CONFIG(model, "model", OPT_TREE, NULL,
            .help = "input shape and layers, see the layer tables"),
@@ -100,14 +106,23 @@ const opt_row_t train_options[] = {
            .help = "see the optimizer tables"),
     CONFIG(schedule, "schedule", OPT_TREE, "",
            .help = "learning rate over the run; absent: constant"),
-    {.name = "train", .type = OPT_SECTION, .fallback = "",
-     .rows = loop_options, .help = "the loop"},
+    {.name = "train",
+     .type = OPT_SECTION,
+     .fallback = "",
+     .rows = loop_options,
+     .help = "the loop"},
     CONFIG(ddp, "ddp", OPT_SECTION, "", .rows = ddp_options,
            .help = "how gradients are reduced"),
-    {.name = "checkpoint", .type = OPT_SECTION, .fallback = "",
-     .rows = checkpoint_options, .help = "saving and resuming"},
-    {.name = "fault", .type = OPT_SECTION, .fallback = "",
-     .rows = fault_options, .help = "failure of a rank"},
+    {.name = "checkpoint",
+     .type = OPT_SECTION,
+     .fallback = "",
+     .rows = checkpoint_options,
+     .help = "saving and resuming"},
+    {.name = "fault",
+     .type = OPT_SECTION,
+     .fallback = "",
+     .rows = fault_options,
+     .help = "failure of a rank"},
     {.name = NULL}};
 
 err_code_t train_config_read(const tree_t *tree, train_config_t *config,

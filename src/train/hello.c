@@ -34,8 +34,8 @@ static err_code_t count_sharers(boot_t *boot, int *sharers, err_t *err)
     card_t mine;
     err_code_t rc;
 
-    rc = mem_alloc((size_t)size * sizeof *cards, "host table",
-                   (void **)&cards, err);
+    rc = mem_alloc((size_t)size * sizeof *cards, "host table", (void **)&cards,
+                   err);
     if (rc != ERR_OK)
         return rc;
     card_fill(&mine);

@@ -8,7 +8,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* ---- checkpoint tensors ---------------------------------------------------- */
+/* ---- checkpoint tensors ----------------------------------------------------
+ */
 
 static void tensor_add(replica_t *replica, char *name, const nn_param_t *param,
                        float *arena)
@@ -34,9 +35,9 @@ static err_code_t tensors_list(replica_t *replica, err_t *err)
     rc = mem_alloc(count * sizeof *replica->tensors, "checkpoint table",
                    (void **)&replica->tensors, err);
     if (rc == ERR_OK)
-        rc = mem_alloc(count * sizeof *replica->tensor_names,
-                       "checkpoint table", (void **)&replica->tensor_names,
-                       err);
+        rc =
+            mem_alloc(count * sizeof *replica->tensor_names, "checkpoint table",
+                      (void **)&replica->tensor_names, err);
     if (rc != ERR_OK)
         return rc;
     for (int p = 0; p < params; p++) {
@@ -60,7 +61,8 @@ static err_code_t tensors_list(replica_t *replica, err_t *err)
     return ERR_OK;
 }
 
-/* ---- execs ----------------------------------------------------------------- */
+/* ---- execs -----------------------------------------------------------------
+ */
 
 static replica_exec_t *exec_find(replica_t *replica, int64_t batch,
                                  bool training)
@@ -141,7 +143,8 @@ static void execs_bind(replica_t *replica)
         nn_exec_bind(replica->execs[i].exec, &bind);
 }
 
-/* ---- opening ---------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------
+ */
 
 static err_code_t reducer_open(replica_t *replica, const replica_plan_t *plan,
                                err_t *err)
@@ -168,8 +171,7 @@ static err_code_t reducer_open(replica_t *replica, const replica_plan_t *plan,
                             .grad_elems = nn_graph_param_elems(graph),
                             .tail_doubles =
                                 REPLICA_TAIL + nn_graph_moment_elems(graph)};
-    rc = ddp_open(&plan->config->ddp, plan->group, &layout, &replica->ddp,
-                  err);
+    rc = ddp_open(&plan->config->ddp, plan->group, &layout, &replica->ddp, err);
     mem_free(views);
     return rc;
 }
@@ -209,8 +211,7 @@ static err_code_t state_init(replica_t *replica, const replica_plan_t *plan,
     return rc;
 }
 
-err_code_t replica_open(const replica_plan_t *plan, replica_t *out,
-                        err_t *err)
+err_code_t replica_open(const replica_plan_t *plan, replica_t *out, err_t *err)
 {
     replica_t replica = {.graph = plan->graph};
     size_t elems = nn_graph_param_elems(plan->graph);

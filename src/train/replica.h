@@ -36,7 +36,7 @@ typedef struct replica_exec {
 #define REPLICA_EXECS_MAX 16
 
 typedef struct replica {
-    dev_t *dev;
+    dev_device_t *dev;
     dev_stream_t *stream;
     nn_graph_t *graph; /* not owned */
     ddp_t *ddp;
@@ -66,8 +66,7 @@ typedef struct replica_plan {
 } replica_plan_t;
 
 /* Build everything and give all ranks rank 0's initial state. Collective. */
-err_code_t replica_open(const replica_plan_t *plan, replica_t *out,
-                        err_t *err);
+err_code_t replica_open(const replica_plan_t *plan, replica_t *out, err_t *err);
 void replica_close(replica_t *replica);
 
 /* The exec for [batch] samples; never NULL for a size of the plan. */

@@ -47,8 +47,10 @@ static err_code_t take_lock(int lock, const char *path, const char *owner,
     if (fcntl(lock, F_OFD_SETLK, &whole) != 0) {
         if (errno == EAGAIN || errno == EACCES)
             return busy(lock, path, err);
-        log_warn("train", "run directory %s cannot be locked (%s): nothing "
-                 "keeps a second run out of it", path, strerror(errno));
+        log_warn("train",
+                 "run directory %s cannot be locked (%s): nothing "
+                 "keeps a second run out of it",
+                 path, strerror(errno));
     }
     line = str_printf("%s\n", owner);
     length = strlen(line);

@@ -66,8 +66,8 @@ err_code_t train_vote(const train_votes_t *votes, err_code_t code,
     if (code != ERR_OK && err != NULL)
         said = *err;
     *speaker = true;
-    rc = mem_alloc((size_t)votes->size * sizeof *codes, "vote",
-                   (void **)&codes, err);
+    rc = mem_alloc((size_t)votes->size * sizeof *codes, "vote", (void **)&codes,
+                   err);
     if (rc != ERR_OK)
         return rc;
     rc = votes->exchange(votes->context, &mine, sizeof mine, codes, err);
