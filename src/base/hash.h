@@ -4,6 +4,7 @@
 #ifndef CDDP_BASE_HASH_H
 #define CDDP_BASE_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,6 @@ err_code_t hash_file(const char *path, uint64_t *hash, uint64_t *bytes,
 
 /* 16 hexadecimal digits into [out], and back (false: not 16 digits). */
 char *hash_format(uint64_t hash, char out[HASH_TEXT_MAX]);
-int hash_parse(const char *text, uint64_t *hash);
+bool hash_parse(const char *text, uint64_t *hash);
 
 #endif

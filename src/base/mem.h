@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Memory: aligned, zeroed, with an error sentence; and a bump allocator. */
+/* Memory: aligned, zeroed, with an error sentence. */
 #ifndef CDDP_BASE_MEM_H
 #define CDDP_BASE_MEM_H
 

@@ -50,9 +50,13 @@ const tree_t *tree_get(const tree_t *map, const char *key); /* NULL: absent */
 char *tree_place_format(tree_place_t place, char *out, size_t room);
 
 /* Set the value at the dotted [path] ("train.epochs") below [root], a map,
- * replacing what is there and making maps on the way; takes [child]. False (and
- * [child] is freed) if a step on the way is not a map. */
+ * replacing what is there and making maps on the way (also of a null); takes
+ * [child]. False (and [child] is freed) if a step on the way is not a map, or
+ * is empty ("a..b"). */
 bool tree_set(tree_t *root, const char *path, tree_t *child);
+
+/* Print one scalar as YAML: plain where that is safe, else double-quoted. */
+void tree_print_text(const char *text, str_buf_t *out);
 
 /* Print as YAML (block style), indented by [indent] spaces. */
 void tree_print(const tree_t *tree, int indent, str_buf_t *out);

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+
+static err_code_t file_fail(const char *what, const char *path, err_t *err)
+{
+    return err_set(err, ERR_IO, "cannot %s %s: %s", what, path,
+                   strerror(errno));
+}
+
+err_code_t file_read(const char *path, char **out, size_t *bytes, err_t *err)
+{
+    err_code_t code = ERR_OK;
+    char *text = NULL, *larger;
+    size_t length = 0, room = 0, got;
+    FILE *file = fopen(path, "re");
+
+    if (file == NULL)
+        return file_fail("open", path, err);
+    do {
+        if (room - length < 2) {
+            room = room == 0 ? 4096 : 2 * room;
+            larger = realloc(text, room);
+            if (larger == NULL) {
+                code = err_set(err, ERR_IO, "cannot read %s: %s", path,
+                               strerror(ENOMEM));
+                goto out;
+            }
+            text = larger;
+        }
+        got = fread(text + length, 1, room - length - 1, file);
+        length += got;
+    } while (got > 0);
+    if (ferror(file)) {
+        code = file_fail("read", path, err);
+        goto out;
+    }
+    text[length] = '\0';
+    *out = text;
+    text = NULL;
+    if (bytes != NULL)
+        *bytes = length;
+out:
+    free(text);
+    fclose(file);
+    return code;
+}
+
+static bool file_write_all(int fd, const char *data, size_t bytes)
+{
+    ssize_t put;
+
+    while (bytes > 0) {
+        put = write(fd, data, bytes);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return false;
+        data += put;
+        bytes -= (size_t)put;
+    }
+    return true;
+}
+
+static err_code_t file_sync_parent(const char *path, err_t *err)
+{
+    char *copy = str_dup(path);
+    err_code_t code = file_sync(dirname(copy), err);
+
+    free(copy);
+    return code;
+}
+
+err_code_t file_publish(const char *path, const void *data, size_t bytes,
+                        err_t *err)
+{
+    err_code_t code = ERR_OK;
+    char *draft;
+    int fd;
+
+    /* The name is ours alone: O_EXCL refuses what a node-mate took. */
+    draft = str_printf("%s.%ld-%09.0f.tmp", path, (long)getpid(),
+                       1e9 * (clock_now() - (double)(long)clock_now()));
+    fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        code = file_fail("create", draft, err);
+        goto out;
+    }
+    if (!file_write_all(fd, data, bytes) || fsync(fd) != 0)
+        code = file_fail("write", draft, err);
+    if (close(fd) != 0 && code == ERR_OK)
+        code = file_fail("write", draft, err);
+    if (code == ERR_OK && rename(draft, path) != 0)
+        code = file_fail("publish", path, err);
+    if (code != ERR_OK)
+        unlink(draft);
+    else
+        code = file_sync_parent(path, err);
+out:
+    free(draft);
+    return code;
+}
+
+err_code_t file_sync(const char *path, err_t *err)
+{
+    err_code_t code = ERR_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return file_fail("open", path, err);
+    /* EINVAL: a file system that cannot sync directories does it itself. */
+    if (fsync(fd) != 0 && errno != EINVAL)
+        code = file_fail("sync", path, err);
+    close(fd);
+    return code;
+}
+
+/* mkdir that is content with a directory already there. */
+static bool file_make_dir(const char *path)
+{
+    struct stat info;
+
+    if (mkdir(path, 0777) == 0)
+        return true;
+    if (errno != EEXIST)
+        return false;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return true;
+    errno = ENOTDIR;
+    return false;
+}
+
+err_code_t file_make_dirs(const char *path, err_t *err)
+{
+    err_code_t code = ERR_OK;
+    char *copy = str_dup(path);
+    char *at;
+    struct stat info;
+
+    /* Existing parents may forbid mkdir (a read-only mount): look first. */
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        goto out;
+    for (at = copy + 1; copy[0] != '\0' && *at != '\0'; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        if (stat(copy, &info) != 0 && !file_make_dir(copy)) {
+            code = file_fail("make directory", copy, err);
+            goto out;
+        }
+        *at = '/';
+    }
+    if (!file_make_dir(copy))
+        code = file_fail("make directory", path, err);
+out:
+    free(copy);
+    return code;
+}
+
+static bool file_remove_at(int dir, const char *name);
+
+/* Remove what the directory [fd] holds; takes [fd]. */
+static bool file_remove_inside(int fd)
+{
+    struct dirent *entry;
+    DIR *list = fdopendir(fd);
+    bool good = true;
+    int reason;
+
+    if (list == NULL) {
+        reason = errno;
+        close(fd);
+        errno = reason;
+        return false;
+    }
+    while (good && (errno = 0, entry = readdir(list)) != NULL)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            good = file_remove_at(dirfd(list), entry->d_name);
+    reason = errno;
+    closedir(list);
+    errno = reason;
+    return good && reason == 0;
+}
+
+/* Remove [name], whatever it is; absent is fine. */
+static bool file_remove_at(int dir, const char *name)
+{
+    int fd;
+
+    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT) {
+        errno = 0;
+        return true;
+    }
+    if (errno != EISDIR && errno != EPERM)
+        return false;
+    fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || !file_remove_inside(fd))
+        return false;
+    return unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
+}
+
+err_code_t file_remove_tree(const char *path, err_t *err)
+{
+    if (!file_remove_at(AT_FDCWD, path))
+        return file_fail("remove", path, err);
+    return ERR_OK;
+}

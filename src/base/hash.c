@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "base/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#define HASH_CHUNK ((size_t)1 << 20)
+
+/* hash_state_t is only ever the library's state under our name. */
+static XXH3_state_t *hash_inner(hash_state_t *state)
+{
+    return (XXH3_state_t *)(void *)state;
+}
+
+uint64_t hash_bytes(const void *bytes, size_t count)
+{
+    return XXH3_64bits(bytes, count);
+}
+
+hash_state_t *hash_state_open(void)
+{
+    XXH3_state_t *inner = XXH3_createState();
+
+    if (inner == NULL)
+        abort();
+    XXH3_64bits_reset(inner);
+    return (hash_state_t *)(void *)inner;
+}
+
+void hash_state_add(hash_state_t *state, const void *bytes, size_t count)
+{
+    XXH3_64bits_update(hash_inner(state), bytes, count);
+}
+
+uint64_t hash_state_value(const hash_state_t *state)
+{
+    return XXH3_64bits_digest((const XXH3_state_t *)(const void *)state);
+}
+
+void hash_state_free(hash_state_t *state)
+{
+    XXH3_freeState(hash_inner(state));
+}
+
+/* Feed all of [fd] into [state]; false with errno set. */
+static bool hash_feed(int fd, char *chunk, hash_state_t *state, uint64_t *bytes)
+{
+    ssize_t got;
+
+    *bytes = 0;
+    for (;;) {
+        got = read(fd, chunk, HASH_CHUNK);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got == 0;
+        hash_state_add(state, chunk, (size_t)got);
+        *bytes += (uint64_t)got;
+    }
+}
+
+err_code_t hash_file(const char *path, uint64_t *hash, uint64_t *bytes,
+                     err_t *err)
+{
+    err_code_t code = ERR_OK;
+    hash_state_t *state = NULL;
+    char *chunk = NULL;
+    uint64_t count;
+    int fd;
+
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(err, ERR_IO, "cannot open %s: %s", path,
+                       strerror(errno));
+    chunk = malloc(HASH_CHUNK);
+    if (chunk == NULL) {
+        code = err_set(err, ERR_MEMORY, "no memory left to hash %s", path);
+        goto out;
+    }
+    state = hash_state_open();
+    if (!hash_feed(fd, chunk, state, &count)) {
+        code =
+            err_set(err, ERR_IO, "cannot read %s: %s", path, strerror(errno));
+        goto out;
+    }
+    *hash = hash_state_value(state);
+    *bytes = count;
+out:
+    if (state != NULL)
+        hash_state_free(state);
+    free(chunk);
+    close(fd);
+    return code;
+}
+
+char *hash_format(uint64_t hash, char out[HASH_TEXT_MAX])
+{
+    snprintf(out, HASH_TEXT_MAX, "%016" PRIx64, hash);
+    return out;
+}
+
+bool hash_parse(const char *text, uint64_t *hash)
+{
+    if (strlen(text) != HASH_TEXT_MAX - 1 ||
+        strspn(text, "0123456789abcdefABCDEF") != HASH_TEXT_MAX - 1)
+        return false;
+    *hash = strtoull(text, NULL, 16);
+    return true;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A line is composed on the stack and leaves in one write, so that the lines of
+ * threads and of ranks that share a terminal do not mix. A failing write is
+ * ignored: there is nowhere left to report it.
+ */
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define LOG_LINE_MAX 2048
+#define LOG_UNSET (-1)
+
+static const char *const log_names[] = {"error", "warn", "info", "debug",
+                                        "trace"};
+static atomic_int log_level = LOG_UNSET;
+static _Thread_local int log_rank = -1;
+
+static log_level_t log_level_start(void)
+{
+    const char *wish = getenv("CDDP_LOG");
+    int level;
+
+    for (level = LOG_ERROR; wish != NULL && level <= LOG_TRACE; level++)
+        if (strcmp(wish, log_names[level]) == 0)
+            return (log_level_t)level;
+    return LOG_INFO;
+}
+
+void log_level_set(log_level_t level)
+{
+    atomic_store(&log_level, (int)level);
+}
+
+log_level_t log_level_get(void)
+{
+    int level = atomic_load(&log_level);
+    int unset = LOG_UNSET;
+
+    if (level != LOG_UNSET)
+        return (log_level_t)level;
+    level = (int)log_level_start();
+    if (!atomic_compare_exchange_strong(&log_level, &unset, level))
+        level = unset;
+    return (log_level_t)level;
+}
+
+void log_rank_set(int rank)
+{
+    log_rank = rank;
+}
+
+int log_rank_get(void)
+{
+    return log_rank;
+}
+
+/* Append to [line] at [used]; returns the new length, cut to what fits. */
+static size_t log_vappend(char *line, size_t used, const char *format,
+                          va_list args)
+{
+    int length = vsnprintf(line + used, LOG_LINE_MAX - used, format, args);
+
+    if (length < 0)
+        return used;
+    if ((size_t)length >= LOG_LINE_MAX - used)
+        return LOG_LINE_MAX - 1;
+    return used + (size_t)length;
+}
+
+__attribute__((format(printf, 3, 4))) static size_t
+log_append(char *line, size_t used, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    used = log_vappend(line, used, format, args);
+    va_end(args);
+    return used;
+}
+
+void log_print(log_level_t level, const char *module, const char *format, ...)
+{
+    char line[LOG_LINE_MAX], when[32];
+    va_list args;
+    size_t used;
+    ssize_t written;
+
+    if (level > log_level_get())
+        return;
+    clock_format(clock_wall(), when, sizeof when);
+    used = log_append(line, 0, "%s ", when);
+    if (log_rank >= 0)
+        used = log_append(line, used, "rank %d ", log_rank);
+    used = log_append(line, used, "%s: ", module);
+    if (level != LOG_INFO)
+        used = log_append(line, used, "%s: ", log_names[level]);
+    va_start(args, format);
+    used = log_vappend(line, used, format, args);
+    va_end(args);
+    line[used++] = '\n'; /* used <= LOG_LINE_MAX - 1: the NUL gives way */
+    written = write(STDERR_FILENO, line, used);
+    (void)written;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A stream spends the low half of its counter as position; its key and the high
+ * half are a Philox block of (seed, purpose, a, b), so that different streams
+ * start 128 bits apart. rng_normal brings its own logarithm: the bits of libm
+ * change with its version and with the vector unit it picks.
+ */
+#include "base/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+#define RNG_ROUNDS 10
+
+static void rng_round(uint32_t x[4], const uint32_t key[2])
+{
+    uint64_t first = (uint64_t)0xD2511F53u * x[0];
+    uint64_t second = (uint64_t)0xCD9E8D57u * x[2];
+
+    x[0] = (uint32_t)(second >> 32) ^ x[1] ^ key[0];
+    x[1] = (uint32_t)second;
+    x[2] = (uint32_t)(first >> 32) ^ x[3] ^ key[1];
+    x[3] = (uint32_t)first;
+}
+
+void rng_philox(const uint32_t key[2], const uint32_t counter[4],
+                uint32_t out[4])
+{
+    uint32_t x[4], k[2] = {key[0], key[1]};
+    int round;
+
+    memcpy(x, counter, sizeof x);
+    for (round = 0; round < RNG_ROUNDS; round++) {
+        rng_round(x, k);
+        k[0] += 0x9E3779B9u;
+        k[1] += 0xBB67AE85u;
+    }
+    memcpy(out, x, sizeof x);
+}
+
+void rng_open(rng_t *rng, uint64_t seed, uint32_t purpose, uint64_t a,
+              uint64_t b)
+{
+    uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    uint32_t counter[4] = {purpose, 0, 0, 0};
+    uint32_t block[4];
+
+    rng_philox(key, counter, block);
+    counter[0] = (uint32_t)a;
+    counter[1] = (uint32_t)(a >> 32);
+    counter[2] = (uint32_t)b ^ block[2];
+    counter[3] = (uint32_t)(b >> 32) ^ block[3];
+    rng_philox(block, counter, block);
+    memset(rng, 0, sizeof *rng);
+    memcpy(rng->key, block, sizeof rng->key);
+    memcpy(rng->counter + 2, block + 2, 2 * sizeof block[0]);
+    rng->used = 4;
+}
+
+uint32_t rng_u32(rng_t *rng)
+{
+    if (rng->used == 4) {
+        rng_philox(rng->key, rng->counter, rng->block);
+        if (++rng->counter[0] == 0)
+            rng->counter[1]++;
+        rng->used = 0;
+    }
+    return rng->block[rng->used++];
+}
+
+uint64_t rng_u64(rng_t *rng)
+{
+    uint64_t low = rng_u32(rng);
+
+    return (uint64_t)rng_u32(rng) << 32 | low;
+}
+
+double rng_uniform(rng_t *rng)
+{
+    return (double)(rng_u64(rng) >> 11) * 0x1p-53;
+}
+
+/* 2^64 mod bound of the numbers would make the small results more likely: drop
+ * those. */
+uint64_t rng_below(rng_t *rng, uint64_t bound)
+{
+    uint64_t surplus, x;
+
+    if (bound == 0)
+        return 0;
+    surplus = (0 - bound) % bound;
+    do {
+        x = rng_u64(rng);
+    } while (x < surplus);
+    return x % bound;
+}
+
+/* Logarithm of a normal x in (0, 1]: 2 atanh((m - 1) / (m + 1)) of the mantissa
+ * m in [1/sqrt 2, sqrt 2) as a series (|s| < 0.1716, error below 1e-17). */
+static double rng_log(double x)
+{
+    int power, k;
+    double m = frexp(x, &power), s, square, sum = 0;
+
+    if (m < 0.70710678118654752440) {
+        m *= 2;
+        power--;
+    }
+    s = (m - 1) / (m + 1);
+    square = s * s;
+    for (k = 21; k >= 1; k -= 2)
+        sum = sum * square + 1.0 / k;
+    return 2 * s * sum + power * 0.69314718055994530942;
+}
+
+/* Marsaglia's polar method, one of the pair used. */
+double rng_normal(rng_t *rng)
+{
+    double u, v, square;
+
+    do {
+        u = 2 * rng_uniform(rng) - 1;
+        v = 2 * rng_uniform(rng) - 1;
+        square = u * u + v * v;
+    } while (square >= 1 || square == 0);
+    return u * sqrt(-2 * rng_log(square) / square);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "base/thread.h"
+
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+err_code_t thread_start(const char *name, thread_main_t main, void *argument,
+                        pthread_t *out, err_t *err)
+{
+    /* Faults of the thread itself stay open for debuggers and sanitizers. */
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    sigset_t all, old;
+    pthread_t thread;
+    char kept[16];
+    size_t i;
+    int status;
+
+    sigfillset(&all);
+    for (i = 0; i < sizeof own / sizeof own[0]; i++)
+        sigdelset(&all, own[i]);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    status = pthread_create(&thread, NULL, main, argument);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (status != 0)
+        return err_set(err, ERR_MEMORY,
+                       "cannot start thread %s: %s; raise the limit on "
+                       "processes (ulimit -u) or on memory",
+                       name, strerror(status));
+    snprintf(kept, sizeof kept, "%s", name);
+    pthread_setname_np(thread, kept);
+    *out = thread;
+    return ERR_OK;
+}
+
+int thread_cores(void)
+{
+    cpu_set_t *set;
+    size_t bytes;
+    int room, count = 0;
+
+    /* The kernel refuses (EINVAL) a set smaller than its own. */
+    for (room = 1024; count == 0 && room <= 1 << 20; room *= 4) {
+        set = CPU_ALLOC((size_t)room);
+        if (set == NULL)
+            break;
+        bytes = CPU_ALLOC_SIZE((size_t)room);
+        if (sched_getaffinity(0, bytes, set) == 0)
+            count = CPU_COUNT_S(bytes, set);
+        CPU_FREE(set);
+    }
+    return count > 0 ? count : 1;
+}
+
+void thread_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock,
+                      double instant)
+{
+    struct timespec until;
+    double whole;
+
+    if (instant < 0 || !(instant < 1e15)) /* what time_t surely holds */
+        return pthread_cond_wait(cond, lock) == 0;
+    until.tv_nsec = (long)(modf(instant, &whole) * 1e9);
+    until.tv_sec = (time_t)whole;
+    return pthread_cond_timedwait(cond, lock, &until) == 0;
+}

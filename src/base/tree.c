@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A node keeps its children in one growing array; run files are small, so keys
+ * are found by a linear search and every node owns a copy of its file name.
+ */
+#include "base/tree.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct tree_child {
+    char *key;          /* NULL in a list */
+    tree_place_t place; /* of the key; its file is the child's copy */
+    tree_t *node;
+} tree_child_t;
+
+struct tree {
+    tree_kind_t kind;
+    char *text;
+    char *file;
+    tree_place_t place; /* file points to our copy */
+    tree_child_t *children;
+    size_t count, room;
+};
+
+tree_t *tree_new(tree_kind_t kind, const char *text, tree_place_t place)
+{
+    tree_t *tree = calloc(1, sizeof *tree);
+
+    if (tree == NULL)
+        abort();
+    tree->kind = kind;
+    if (kind == TREE_SCALAR)
+        tree->text = str_dup(text == NULL ? "" : text);
+    tree->file = str_dup(place.file == NULL ? "" : place.file);
+    tree->place = place;
+    tree->place.file = tree->file;
+    return tree;
+}
+
+static void tree_append(tree_t *parent, char *key, tree_place_t place,
+                        tree_t *node)
+{
+    tree_child_t *children = parent->children;
+
+    if (parent->count == parent->room) {
+        parent->room = parent->room == 0 ? 8 : 2 * parent->room;
+        children = reallocarray(children, parent->room, sizeof *children);
+        if (children == NULL)
+            abort();
+        parent->children = children;
+    }
+    place.file = node->file;
+    children[parent->count++] = (tree_child_t){key, place, node};
+}
+
+void tree_add(tree_t *list, tree_t *child)
+{
+    tree_append(list, NULL, child->place, child);
+}
+
+void tree_put(tree_t *map, const char *key, tree_place_t place, tree_t *child)
+{
+    tree_append(map, str_dup(key), place, child);
+}
+
+void tree_free(tree_t *tree)
+{
+    size_t i;
+
+    if (tree == NULL)
+        return;
+    for (i = 0; i < tree->count; i++) {
+        free(tree->children[i].key);
+        tree_free(tree->children[i].node);
+    }
+    free(tree->children);
+    free(tree->text);
+    free(tree->file);
+    free(tree);
+}
+
+tree_t *tree_clone(const tree_t *tree)
+{
+    tree_t *copy = tree_new(tree->kind, tree->text, tree->place);
+    const tree_child_t *child;
+    size_t i;
+
+    for (i = 0; i < tree->count; i++) {
+        child = &tree->children[i];
+        tree_append(copy, child->key == NULL ? NULL : str_dup(child->key),
+                    child->place, tree_clone(child->node));
+    }
+    return copy;
+}
+
+tree_kind_t tree_kind(const tree_t *tree)
+{
+    return tree->kind;
+}
+
+const char *tree_text(const tree_t *tree)
+{
+    return tree->text;
+}
+
+size_t tree_count(const tree_t *tree)
+{
+    return tree->count;
+}
+
+const tree_t *tree_at(const tree_t *tree, size_t index)
+{
+    return index < tree->count ? tree->children[index].node : NULL;
+}
+
+const char *tree_key(const tree_t *map, size_t index)
+{
+    return index < map->count ? map->children[index].key : NULL;
+}
+
+tree_place_t tree_place(const tree_t *tree)
+{
+    return tree->place;
+}
+
+tree_place_t tree_key_place(const tree_t *map, size_t index)
+{
+    return index < map->count ? map->children[index].place : map->place;
+}
+
+/* The child called by the first [length] bytes of [key], or NULL. */
+static tree_child_t *tree_find(const tree_t *map, const char *key,
+                               size_t length)
+{
+    size_t i;
+
+    for (i = 0; map->kind == TREE_MAP && i < map->count; i++)
+        if (strncmp(map->children[i].key, key, length) == 0 &&
+            map->children[i].key[length] == '\0')
+            return &map->children[i];
+    return NULL;
+}
+
+const tree_t *tree_get(const tree_t *map, const char *key)
+{
+    const tree_child_t *child = tree_find(map, key, strlen(key));
+
+    return child == NULL ? NULL : child->node;
+}
+
+char *tree_place_format(tree_place_t place, char *out, size_t room)
+{
+    if (place.line <= 0)
+        snprintf(out, room, "%s", place.file);
+    else if (place.column <= 0)
+        snprintf(out, room, "%s:%d", place.file, place.line);
+    else
+        snprintf(out, room, "%s:%d:%d", place.file, place.line, place.column);
+    return out;
+}
+
+/* Put [node] under the first [length] bytes of [key], instead of [old]. */
+static void tree_replace(tree_t *map, tree_child_t *old, const char *key,
+                         size_t length, tree_t *node)
+{
+    char *name;
+
+    if (old == NULL) {
+        name = strndup(key, length);
+        if (name == NULL)
+            abort();
+        tree_append(map, name, node->place, node);
+        return;
+    }
+    tree_free(old->node);
+    old->node = node;
+    old->place = node->place;
+}
+
+bool tree_set(tree_t *root, const char *path, tree_t *child)
+{
+    tree_t *map = root;
+    tree_child_t *found;
+    size_t length;
+
+    for (;; path += length + 1) {
+        length = strcspn(path, ".");
+        if (map->kind == TREE_NULL)
+            map->kind = TREE_MAP;
+        if (length == 0 || map->kind != TREE_MAP) {
+            tree_free(child);
+            return false;
+        }
+        found = tree_find(map, path, length);
+        if (path[length] == '\0')
+            break;
+        if (found == NULL) {
+            tree_replace(map, NULL, path, length,
+                         tree_new(TREE_MAP, NULL, child->place));
+            found = tree_find(map, path, length);
+        }
+        map = found->node;
+    }
+    tree_replace(map, found, path, length, child);
+    return true;
+}
