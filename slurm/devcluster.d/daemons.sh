@@ -211,30 +211,42 @@ cluster_processes()
     } | sort -u | grep -vxF "$(own_processes)" || true
 }
 
-# Kill with $1 and wait until none is left; at most $2 tenths of a second.
+# Set the array 'left' to those that still run. (The list's own makers are in
+# it when we run inside the namespace; they have ended by then.)
+cluster_left()
+{
+    local pid
+
+    left=()
+    for pid in $(cluster_processes); do
+        [ ! -d "/proc/$pid" ] || left+=("$pid")
+    done
+}
+
+# Send $1 and wait until none is left; at most $2 tenths of a second.
 cluster_kill()
 {
-    local tenths=$2 pid pids
+    local tenths=$2
 
-    pids=$(cluster_processes)
-    for pid in $pids; do
-        kill "-$1" "$pid" 2>/dev/null || true
-    done
-    while [ -n "$pids" ] && [ "$tenths" -gt 0 ]; do
+    cluster_left
+    [ ${#left[@]} -eq 0 ] || kill "-$1" "${left[@]}" 2>/dev/null || true
+    while [ ${#left[@]} -gt 0 ] && [ "$tenths" -gt 0 ]; do
         sleep 0.1
         tenths=$((tenths - 1))
-        pids=$(cluster_processes)
+        cluster_left
     done
-    [ -z "$pids" ]
+    [ ${#left[@]} -eq 0 ]
 }
 
 cluster_stop()
 {
+    local left=()
+
     [ -n "$mode" ] || return 0
     # Nothing needs to be saved, and a slurmstepd without its controller would
     # retry for long: one second for SIGTERM is enough.
     cluster_kill TERM 10 || cluster_kill KILL 100 ||
-        note "processes survived SIGKILL:" "$(cluster_processes | tr '\n' ' ')"
+        note "processes survived SIGKILL: ${left[*]}"
     [ "$mode" = host ] || net_down
     rm -rf -- "$dir/pid" "$dir/log" "$dir/state" "$dir/munge" "$dir"/spool-* \
         "$dir"/tmp-* "$dir/mode"
