@@ -100,6 +100,7 @@ JobAcctGatherType=jobacct_gather/none
 $(conf_nodes "$memory")
 PartitionName=dev Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 END
-    # No resource is constrained, so slurmd need not talk to systemd.
-    echo 'IgnoreSystemd=yes' >"$dir/cgroup.conf"
+    # Nothing uses cgroups here. Version 1 does nothing unless asked, whereas the
+    # autodetected version 2 wants systemd or a cgroup of its own to start.
+    echo 'CgroupPlugin=cgroup/v1' >"$dir/cgroup.conf"
 }
