@@ -28,7 +28,8 @@ typedef enum opt_type {
     OPT_INTS,    /* opt_ints_t: a list of integers, or one integer */
     OPT_TEXTS,   /* opt_texts_t: a list of texts, or one text */
     OPT_TREE,    /* const tree_t *: the sub-tree itself (not owned), any form */
-    OPT_SECTION  /* a struct inside the target, described by rows */
+    OPT_SECTION  /* a struct inside the target, described by rows; absent: its
+                    defaults (fallback is not read) */
 } opt_type_t;
 
 typedef enum opt_unit { OPT_NEVER, OPT_STEPS, OPT_EPOCHS, OPT_TIME } opt_unit_t;
@@ -55,6 +56,7 @@ typedef struct opt_row {
     opt_type_t type;
     size_t offset;        /* of the field in the target struct */
     const char *fallback; /* default as it would be written; NULL: required.
+                             `key:` (null) counts as absent.
                              OPT_TREE: "" absent is allowed (field NULL).
                              Flow lists allowed: "[1, 2]". */
     double min, max;      /* for INT, REAL, SECONDS and each of INTS; both 0:
@@ -69,7 +71,7 @@ typedef struct opt_row {
  * Fill [target] from the map [tree] (NULL: all defaults) by [rows]. Errors are
  * ERR_CONFIG and begin with file:line:column and the dotted key below [path]
  * (such as "train" or "model.layers[3].conv"; "" at the root). On failure
- * nothing is left allocated in [target].
+ * nothing is left allocated in [target], whose fields are then unspecified.
  */
 err_code_t opt_fill(const opt_row_t *rows, const tree_t *tree, const char *path,
                     void *target, err_t *err);

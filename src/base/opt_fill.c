@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Filling a struct from a tree. A default is written in the table as a user
+ * would write it, becomes a small tree, and takes the same way as a value from
+ * the file, so there is one reader.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/opt.h"
+#include "base/opt_value.h"
+
+static void *opt_field(const opt_row_t *row, void *target)
+{
+    return (char *)target + row->offset;
+}
+
+/* Set ERR_CONFIG: "place: [name]: " and the rest; [tree] may be NULL. */
+__attribute__((format(printf, 3, 4))) static err_code_t
+opt_fail(err_t *err, const tree_t *tree, const char *format, ...)
+{
+    char place[512];
+    str_buf_t buf = {0};
+    va_list args;
+
+    if (tree != NULL)
+        str_buf_add(&buf, "%s: ",
+                    tree_place_format(tree_place(tree), place, sizeof place));
+    va_start(args, format);
+    str_buf_vadd(&buf, format, args);
+    va_end(args);
+    err_set(err, ERR_CONFIG, "%s", buf.text);
+    str_buf_free(&buf);
+    return ERR_CONFIG;
+}
+
+/* "expected ..., found ..." for [value]. */
+static err_code_t opt_fail_type(const opt_row_t *row, const tree_t *value,
+                                const char *name, err_t *err)
+{
+    static const char *const kinds[] = {
+        [TREE_NULL] = "nothing", [TREE_LIST] = "a list", [TREE_MAP] = "a map"};
+    str_buf_t wish = {0};
+    const char *near = NULL;
+
+    opt_value_describe(row, &wish);
+    if (tree_kind(value) == TREE_SCALAR && row->type == OPT_CHOICE)
+        near = str_nearest(tree_text(value), row->choices);
+    if (tree_kind(value) != TREE_SCALAR)
+        opt_fail(err, value, "%s: expected %s, found %s", name, wish.text,
+                 kinds[tree_kind(value)]);
+    else if (near != NULL)
+        opt_fail(err, value, "%s: expected %s, found '%s'; did you mean '%s'?",
+                 name, wish.text, tree_text(value), near);
+    else
+        opt_fail(err, value, "%s: expected %s, found '%s'", name, wish.text,
+                 tree_text(value));
+    str_buf_free(&wish);
+    return ERR_CONFIG;
+}
+
+static err_code_t opt_fail_bounds(const opt_row_t *row, const tree_t *value,
+                                  const char *name, err_t *err)
+{
+    str_buf_t bounds = {0};
+
+    opt_value_describe_bounds(row, &bounds);
+    opt_fail(err, value, "%s: expected %s, found %s", name, bounds.text,
+             tree_text(value));
+    str_buf_free(&bounds);
+    return ERR_CONFIG;
+}
+
+static bool opt_read_choice(const opt_row_t *row, const char *text, int *out)
+{
+    int i;
+
+    for (i = 0; row->choices[i] != NULL; i++) {
+        if (strcmp(row->choices[i], text) != 0)
+            continue;
+        *out = i;
+        return true;
+    }
+    return false;
+}
+
+static err_code_t opt_fill_int(const opt_row_t *row, const tree_t *value,
+                               const char *name, int64_t *out, err_t *err)
+{
+    int64_t number;
+
+    if (tree_kind(value) != TREE_SCALAR ||
+        !str_to_int(tree_text(value), &number))
+        return opt_fail_type(row, value, name, err);
+    if (!opt_value_inside(row, (double)number))
+        return opt_fail_bounds(row, value, name, err);
+    *out = number;
+    return ERR_OK;
+}
+
+static err_code_t opt_fill_scalar(const opt_row_t *row, const tree_t *value,
+                                  const char *name, void *field, err_t *err)
+{
+    const char *text = tree_text(value);
+    double number;
+    bool good = false;
+
+    if (row->type == OPT_INT)
+        return opt_fill_int(row, value, name, field, err);
+    if (text == NULL)
+        return opt_fail_type(row, value, name, err);
+    switch (row->type) {
+    case OPT_BOOL:
+        good = opt_value_bool(text, field);
+        break;
+    case OPT_CHOICE:
+        good = opt_read_choice(row, text, field);
+        break;
+    case OPT_EVERY:
+        good = opt_value_every(text, field);
+        break;
+    case OPT_TEXT:
+        *(char **)field = str_dup(text);
+        good = true;
+        break;
+    default: /* OPT_REAL, OPT_SECONDS */
+        good = row->type == OPT_REAL ? str_to_real(text, &number)
+                                     : opt_value_seconds(text, &number);
+        if (good && !opt_value_inside(row, number))
+            return opt_fail_bounds(row, value, name, err);
+        if (good)
+            *(double *)field = number;
+        break;
+    }
+    return good ? ERR_OK : opt_fail_type(row, value, name, err);
+}
+
+/* Item [i] of a list, or the value itself: one item needs no brackets. */
+static const tree_t *opt_item(const tree_t *value, size_t i)
+{
+    return tree_kind(value) == TREE_LIST ? tree_at(value, i) : value;
+}
+
+static size_t opt_items(const tree_t *value)
+{
+    return tree_kind(value) == TREE_LIST ? tree_count(value) : 1;
+}
+
+static err_code_t opt_fill_ints(const opt_row_t *row, const tree_t *value,
+                                const char *name, opt_ints_t *out, err_t *err)
+{
+    opt_ints_t ints = {.count = (int)opt_items(value)};
+    err_code_t code;
+    int i;
+
+    if (opt_items(value) > OPT_LIST_MAX)
+        return opt_fail(err, value, "%s: expected at most %d items, found %zu",
+                        name, OPT_LIST_MAX, opt_items(value));
+    for (i = 0; i < ints.count; i++) {
+        code = opt_fill_int(row, opt_item(value, (size_t)i), name,
+                            &ints.items[i], err);
+        if (code != ERR_OK)
+            return code;
+    }
+    *out = ints;
+    return ERR_OK;
+}
+
+static err_code_t opt_fill_texts(const opt_row_t *row, const tree_t *value,
+                                 const char *name, opt_texts_t *out, err_t *err)
+{
+    size_t count = opt_items(value), i;
+
+    for (i = 0; i < count; i++)
+        if (tree_kind(opt_item(value, i)) != TREE_SCALAR)
+            return opt_fail_type(row, opt_item(value, i), name, err);
+    out->items = calloc(count + 1, sizeof *out->items);
+    if (out->items == NULL)
+        abort();
+    for (i = 0; i < count; i++)
+        out->items[i] = str_dup(tree_text(opt_item(value, i)));
+    out->count = (int)count;
+    return ERR_OK;
+}
+
+static err_code_t opt_fill_value(const opt_row_t *row, const tree_t *value,
+                                 const char *name, void *field, err_t *err)
+{
+    switch (row->type) {
+    case OPT_INTS:
+        return opt_fill_ints(row, value, name, field, err);
+    case OPT_TEXTS:
+        return opt_fill_texts(row, value, name, field, err);
+    case OPT_SECTION:
+        return opt_fill(row->rows, value, name, field, err);
+    case OPT_TREE:
+        *(const tree_t **)field = value;
+        return ERR_OK;
+    default:
+        return opt_fill_scalar(row, value, name, field, err);
+    }
+}
+
+/* A default as a tree: a scalar, or a flow list of scalars. */
+static tree_t *opt_fallback_tree(const char *text)
+{
+    tree_place_t place = {.file = "default"};
+    size_t length = strlen(text);
+    char *copy, *item, *rest = NULL;
+    tree_t *tree;
+
+    if (length < 2 || text[0] != '[' || text[length - 1] != ']')
+        return tree_new(TREE_SCALAR, text, place);
+    tree = tree_new(TREE_LIST, NULL, place);
+    copy = str_dup(text + 1);
+    copy[length - 2] = '\0';
+    for (item = strtok_r(copy, ", ", &rest); item != NULL;
+         item = strtok_r(NULL, ", ", &rest))
+        tree_add(tree, tree_new(TREE_SCALAR, item, place));
+    free(copy);
+    return tree;
+}
+
+static err_code_t opt_fill_fallback(const opt_row_t *row, const tree_t *map,
+                                    const char *name, void *field, err_t *err)
+{
+    err_code_t code;
+    tree_t *tree;
+
+    if (row->type == OPT_SECTION)
+        return opt_fill(row->rows, NULL, name, field, err);
+    if (row->fallback == NULL)
+        return opt_fail(err, map, "%s is missing%s%s", name,
+                        row->help == NULL ? "" : ": ",
+                        row->help == NULL ? "" : row->help);
+    if (row->type == OPT_TREE)
+        return ERR_OK; /* the field is NULL already */
+    tree = opt_fallback_tree(row->fallback);
+    code = opt_fill_value(row, tree, name, field, err);
+    tree_free(tree);
+    return code;
+}
+
+static err_code_t opt_fail_unknown(const opt_row_t *rows, const tree_t *map,
+                                   size_t index, const char *path, err_t *err)
+{
+    const char *key = tree_key(map, index), *near;
+    const opt_row_t *row;
+    const char **names;
+    char place[512];
+    size_t count = 0;
+    str_buf_t hint = {0};
+
+    for (row = rows; row->name != NULL; row++)
+        count++;
+    names = calloc(count + 1, sizeof *names);
+    if (names == NULL)
+        abort();
+    for (row = rows; row->name != NULL; row++)
+        names[row - rows] = row->name;
+    near = str_nearest(key, names);
+    if (near != NULL)
+        str_buf_add(&hint, "did you mean '%s'?", near);
+    else
+        str_buf_add(&hint, "known keys are");
+    for (row = rows; near == NULL && row->name != NULL; row++)
+        str_buf_add(&hint, "%s %s", row == rows ? "" : ",", row->name);
+    tree_place_format(tree_key_place(map, index), place, sizeof place);
+    err_set(err, ERR_CONFIG, "%s: unknown key '%s' %s%s; %s", place, key,
+            path[0] == '\0' ? "at the top level" : "in ", path, hint.text);
+    str_buf_free(&hint);
+    free(names);
+    return ERR_CONFIG;
+}
+
+/* Is every key of [map] in [rows]? */
+static err_code_t opt_check_keys(const opt_row_t *rows, const tree_t *map,
+                                 const char *path, err_t *err)
+{
+    const opt_row_t *row;
+    size_t i;
+
+    for (i = 0; i < tree_count(map); i++) {
+        for (row = rows; row->name != NULL; row++)
+            if (strcmp(row->name, tree_key(map, i)) == 0)
+                break;
+        if (row->name == NULL)
+            return opt_fail_unknown(rows, map, i, path, err);
+    }
+    return ERR_OK;
+}
+
+/* Let every field that opt_free looks at hold nothing. */
+static void opt_clear(const opt_row_t *rows, void *target)
+{
+    for (; rows->name != NULL; rows++) {
+        void *field = opt_field(rows, target);
+
+        if (rows->type == OPT_TEXT)
+            *(char **)field = NULL;
+        else if (rows->type == OPT_TREE)
+            *(const tree_t **)field = NULL;
+        else if (rows->type == OPT_TEXTS)
+            *(opt_texts_t *)field = (opt_texts_t){0};
+        else if (rows->type == OPT_SECTION)
+            opt_clear(rows->rows, field);
+    }
+}
+
+err_code_t opt_fill(const opt_row_t *rows, const tree_t *tree, const char *path,
+                    void *target, err_t *err)
+{
+    err_code_t code = ERR_OK;
+    const opt_row_t *row;
+    const tree_t *value;
+    char *name;
+
+    opt_clear(rows, target);
+    if (tree != NULL && tree_kind(tree) == TREE_NULL)
+        tree = NULL;
+    if (tree != NULL && tree_kind(tree) != TREE_MAP)
+        return opt_fail_type(&(opt_row_t){.type = OPT_SECTION}, tree,
+                             path[0] == '\0' ? "the top level" : path, err);
+    if (tree != NULL)
+        code = opt_check_keys(rows, tree, path, err);
+    for (row = rows; code == ERR_OK && row->name != NULL; row++) {
+        name =
+            str_printf("%s%s%s", path, path[0] == '\0' ? "" : ".", row->name);
+        value = tree == NULL ? NULL : tree_get(tree, row->name);
+        if (value == NULL || tree_kind(value) == TREE_NULL)
+            code =
+                opt_fill_fallback(row, tree, name, opt_field(row, target), err);
+        else
+            code =
+                opt_fill_value(row, value, name, opt_field(row, target), err);
+        free(name);
+    }
+    if (code != ERR_OK)
+        opt_free(rows, target);
+    return code;
+}
+
+void opt_free(const opt_row_t *rows, void *target)
+{
+    opt_texts_t *texts;
+    int i;
+
+    for (; rows->name != NULL; rows++) {
+        void *field = opt_field(rows, target);
+
+        if (rows->type == OPT_TEXT)
+            free(*(char **)field);
+        if (rows->type == OPT_SECTION)
+            opt_free(rows->rows, field);
+        if (rows->type != OPT_TEXTS)
+            continue;
+        texts = field;
+        for (i = 0; i < texts->count; i++)
+            free(texts->items[i]);
+        free(texts->items);
+    }
+    opt_clear(rows, target);
+}
