@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Finds the backend by name and forwards every call to its table. */
+#include "dev/dev.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "dev/dev_ops.h"
+
+static err_code_t dev_unknown(const char *backend, err_t *err)
+{
+    str_buf_t names = {0};
+    err_code_t code;
+
+    for (int i = 0; dev_registry[i] != NULL; i++)
+        str_buf_add(&names, "%s%s", i > 0 ? ", " : "", dev_registry[i]->name);
+    code = err_set(err, ERR_UNAVAILABLE,
+                   "no device backend \"%s\" was built in (there are: %s)",
+                   backend, names.text);
+    str_buf_free(&names);
+    return code;
+}
+
+err_code_t dev_open(const char *backend, int index, dev_device_t **out,
+                    err_t *err)
+{
+    for (int i = 0; dev_registry[i] != NULL; i++) {
+        const dev_ops_t *ops = dev_registry[i];
+        dev_device_t *dev;
+        err_code_t code;
+
+        if (strcmp(ops->name, backend) != 0)
+            continue;
+        code = ops->open(index, &dev, err);
+        if (code != ERR_OK)
+            return code;
+        dev->ops = ops;
+        *out = dev;
+        return ERR_OK;
+    }
+    return dev_unknown(backend, err);
+}
+
+void dev_close(dev_device_t *dev)
+{
+    if (dev != NULL)
+        dev->ops->close(dev);
+}
+
+const char *dev_name(const dev_device_t *dev)
+{
+    return dev->ops->name;
+}
+
+bool dev_host_visible(const dev_device_t *dev)
+{
+    return dev->ops->host_visible;
+}
+
+err_code_t dev_alloc(dev_device_t *dev, size_t bytes, const char *what,
+                     void **out, err_t *err)
+{
+    return dev->ops->alloc(dev, bytes, what, out, err);
+}
+
+void dev_free(dev_device_t *dev, void *block)
+{
+    if (block != NULL)
+        dev->ops->free(dev, block);
+}
+
+err_code_t dev_stream_open(dev_device_t *dev, dev_stream_t **out, err_t *err)
+{
+    dev_stream_t *stream;
+    err_code_t code = dev->ops->stream_open(dev, &stream, err);
+
+    if (code != ERR_OK)
+        return code;
+    stream->dev = dev;
+    *out = stream;
+    return ERR_OK;
+}
+
+void dev_stream_close(dev_stream_t *stream)
+{
+    if (stream != NULL)
+        stream->dev->ops->stream_close(stream);
+}
+
+err_code_t dev_stream_wait(dev_stream_t *stream, err_t *err)
+{
+    return stream->dev->ops->stream_wait(stream, err);
+}
+
+err_code_t dev_copy(dev_stream_t *stream, void *to, const void *from,
+                    size_t bytes, dev_copy_kind_t kind, err_t *err)
+{
+    return stream->dev->ops->copy(stream, to, from, bytes, kind, err);
+}
+
+err_code_t dev_fill(dev_stream_t *stream, void *to, int byte, size_t bytes,
+                    err_t *err)
+{
+    return stream->dev->ops->fill(stream, to, byte, bytes, err);
+}
+
+err_code_t dev_event_open(dev_device_t *dev, dev_event_t **out, err_t *err)
+{
+    dev_event_t *event;
+    err_code_t code = dev->ops->event_open(dev, &event, err);
+
+    if (code != ERR_OK)
+        return code;
+    event->dev = dev;
+    *out = event;
+    return ERR_OK;
+}
+
+void dev_event_close(dev_event_t *event)
+{
+    if (event != NULL)
+        event->dev->ops->event_close(event);
+}
+
+err_code_t dev_event_record(dev_event_t *event, dev_stream_t *stream,
+                            err_t *err)
+{
+    return event->dev->ops->event_record(event, stream, err);
+}
+
+err_code_t dev_event_wait(dev_event_t *event, err_t *err)
+{
+    return event->dev->ops->event_wait(event, err);
+}
+
+err_code_t dev_event_wait_on(dev_event_t *event, dev_stream_t *stream,
+                             err_t *err)
+{
+    return event->dev->ops->event_wait_on(event, stream, err);
+}

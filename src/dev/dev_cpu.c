@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The CPU as a device: memory is host memory, whatever is put on a stream runs
+ * at once in the caller, so streams have nothing pending and events are always
+ * complete.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "dev/dev_ops.h"
+
+static err_code_t dev_cpu_open(int index, dev_device_t **out, err_t *err)
+{
+    void *dev;
+    err_code_t code;
+
+    if (index != 0)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "the cpu backend has one device, index 0, "
+                       "but index %d was asked for",
+                       index);
+    code = mem_alloc(sizeof(dev_device_t), "the cpu device", &dev, err);
+    if (code == ERR_OK)
+        *out = dev;
+    return code;
+}
+
+static void dev_cpu_close(dev_device_t *dev)
+{
+    mem_free(dev);
+}
+
+static err_code_t dev_cpu_alloc(dev_device_t *dev, size_t bytes,
+                                const char *what, void **out, err_t *err)
+{
+    (void)dev;
+    return mem_alloc(bytes, what, out, err);
+}
+
+static void dev_cpu_free(dev_device_t *dev, void *block)
+{
+    (void)dev;
+    mem_free(block);
+}
+
+static err_code_t dev_cpu_stream_open(dev_device_t *dev, dev_stream_t **out,
+                                      err_t *err)
+{
+    void *stream;
+    err_code_t code =
+        mem_alloc(sizeof(dev_stream_t), "a cpu stream", &stream, err);
+
+    (void)dev;
+    if (code == ERR_OK)
+        *out = stream;
+    return code;
+}
+
+static void dev_cpu_stream_close(dev_stream_t *stream)
+{
+    mem_free(stream);
+}
+
+static err_code_t dev_cpu_stream_wait(dev_stream_t *stream, err_t *err)
+{
+    (void)stream;
+    (void)err;
+    return ERR_OK;
+}
+
+static err_code_t dev_cpu_copy(dev_stream_t *stream, void *to, const void *from,
+                               size_t bytes, dev_copy_kind_t kind, err_t *err)
+{
+    (void)stream;
+    (void)kind; /* all memory is one */
+    (void)err;
+    if (bytes > 0)
+        memmove(to, from, bytes);
+    return ERR_OK;
+}
+
+static err_code_t dev_cpu_fill(dev_stream_t *stream, void *to, int byte,
+                               size_t bytes, err_t *err)
+{
+    (void)stream;
+    (void)err;
+    if (bytes > 0)
+        memset(to, byte, bytes);
+    return ERR_OK;
+}
+
+static err_code_t dev_cpu_event_open(dev_device_t *dev, dev_event_t **out,
+                                     err_t *err)
+{
+    void *event;
+    err_code_t code =
+        mem_alloc(sizeof(dev_event_t), "a cpu event", &event, err);
+
+    (void)dev;
+    if (code == ERR_OK)
+        *out = event;
+    return code;
+}
+
+static void dev_cpu_event_close(dev_event_t *event)
+{
+    mem_free(event);
+}
+
+static err_code_t dev_cpu_event_record(dev_event_t *event, dev_stream_t *stream,
+                                       err_t *err)
+{
+    (void)event;
+    (void)stream;
+    (void)err;
+    return ERR_OK;
+}
+
+static err_code_t dev_cpu_event_wait(dev_event_t *event, err_t *err)
+{
+    (void)event;
+    (void)err;
+    return ERR_OK;
+}
+
+static err_code_t dev_cpu_event_wait_on(dev_event_t *event,
+                                        dev_stream_t *stream, err_t *err)
+{
+    (void)event;
+    (void)stream;
+    (void)err;
+    return ERR_OK;
+}
+
+const dev_ops_t dev_cpu_ops = {
+    .name = "cpu",
+    .host_visible = true,
+    .open = dev_cpu_open,
+    .close = dev_cpu_close,
+    .alloc = dev_cpu_alloc,
+    .free = dev_cpu_free,
+    .stream_open = dev_cpu_stream_open,
+    .stream_close = dev_cpu_stream_close,
+    .stream_wait = dev_cpu_stream_wait,
+    .copy = dev_cpu_copy,
+    .fill = dev_cpu_fill,
+    .event_open = dev_cpu_event_open,
+    .event_close = dev_cpu_event_close,
+    .event_record = dev_cpu_event_record,
+    .event_wait = dev_cpu_event_wait,
+    .event_wait_on = dev_cpu_event_wait_on,
+};

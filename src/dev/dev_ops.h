@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The table that a device backend fills. dev.c forwards every call of dev.h to
+ * it; the contracts are those of dev.h. All slots are mandatory. A backend
+ * embeds dev_device_t, dev_stream_t and dev_event_t as the first member of its
+ * own structs; dev.c fills their fields.
+ */
+#ifndef CDDP_DEV_DEV_OPS_H
+#define CDDP_DEV_DEV_OPS_H
+
+#include "dev/dev.h"
+
+typedef struct dev_ops {
+    const char *name; /* as dev_open takes it */
+    bool host_visible;
+
+    err_code_t (*open)(int index, dev_device_t **out, err_t *err);
+    void (*close)(dev_device_t *dev);
+
+    err_code_t (*alloc)(dev_device_t *dev, size_t bytes, const char *what,
+                        void **out, err_t *err);
+    void (*free)(dev_device_t *dev, void *block);
+
+    err_code_t (*stream_open)(dev_device_t *dev, dev_stream_t **out,
+                              err_t *err);
+    void (*stream_close)(dev_stream_t *stream);
+    err_code_t (*stream_wait)(dev_stream_t *stream, err_t *err);
+    err_code_t (*copy)(dev_stream_t *stream, void *to, const void *from,
+                       size_t bytes, dev_copy_kind_t kind, err_t *err);
+    err_code_t (*fill)(dev_stream_t *stream, void *to, int byte, size_t bytes,
+                       err_t *err);
+
+    err_code_t (*event_open)(dev_device_t *dev, dev_event_t **out, err_t *err);
+    void (*event_close)(dev_event_t *event);
+    err_code_t (*event_record)(dev_event_t *event, dev_stream_t *stream,
+                               err_t *err);
+    err_code_t (*event_wait)(dev_event_t *event, err_t *err);
+    err_code_t (*event_wait_on)(dev_event_t *event, dev_stream_t *stream,
+                                err_t *err);
+} dev_ops_t;
+
+struct dev_device {
+    const dev_ops_t *ops;
+};
+
+struct dev_stream {
+    dev_device_t *dev;
+};
+
+struct dev_event {
+    dev_device_t *dev;
+};
+
+/* Backends, one per file; registry.c lists those that were built in. */
+extern const dev_ops_t dev_cpu_ops;
+
+/* The registry, ended by NULL. */
+extern const dev_ops_t *const dev_registry[];
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Opens ops and forwards calls to the kernel of their backend. Whatever does
+ * not depend on the backend is settled here: the check of the configuration,
+ * the plain output, the count of floating-point operations.
+ */
+#include "op/op.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "op/op_ops.h"
+
+err_code_t op_backend_get(const char *name, const op_backend_ops_t **out,
+                          err_t *err)
+{
+    str_buf_t names = {0};
+    err_code_t code;
+
+    for (int i = 0; op_registry[i] != NULL; i++) {
+        if (strcmp(op_registry[i]->name, name) == 0) {
+            *out = op_registry[i];
+            str_buf_free(&names);
+            return ERR_OK;
+        }
+        str_buf_add(&names, "%s%s", i > 0 ? ", " : "", op_registry[i]->name);
+    }
+    code = err_set(err, ERR_UNAVAILABLE,
+                   "no op backend \"%s\" was built in (there are: %s)", name,
+                   names.text);
+    str_buf_free(&names);
+    return code;
+}
+
+/* Multiplications and additions of one forward. */
+static double op_count_flops(const op_config_t *config, const op_desc_t *out)
+{
+    double in_elems = (double)op_desc_elems(&config->in);
+    double out_elems = (double)op_desc_elems(out);
+    const op_conv_t *conv = &config->conv;
+
+    switch (config->kind) {
+    case OP_LINEAR:
+        return 2.0 * out_elems * (double)op_desc_sample(&config->in);
+    case OP_CONV2D:
+        return 2.0 * out_elems *
+               (double)(config->in.dims[1] / conv->groups * conv->kernel[0] *
+                        conv->kernel[1]);
+    case OP_MAXPOOL2D:
+        return out_elems *
+               (double)(config->pool.kernel[0] * config->pool.kernel[1]);
+    case OP_BATCHNORM:
+        return 7.0 * in_elems; /* two moments, centre, scale, shift */
+    case OP_FLATTEN:
+        return 0;
+    case OP_RELU:
+    case OP_DROPOUT:
+        return in_elems;
+    case OP_CROSS_ENTROPY:
+    case OP_MSE:
+        return 3.0 * in_elems;
+    }
+    return 0;
+}
+
+/* Can [backend] do [config]? */
+static err_code_t op_check_support(const op_backend_ops_t *backend,
+                                   const op_config_t *config, err_t *err)
+{
+    const char *kind = op_kind_name(config->kind);
+
+    if (backend->kernels[config->kind] == NULL)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "the op backend \"%s\" has no %s; use another one",
+                       backend->name, kind);
+    if (config->in.type == OP_FLOAT64 && !backend->float64)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "%s: the op backend \"%s\" works in float32 only; "
+                       "use the backend \"ref\" for float64",
+                       kind, backend->name);
+    if (config->in.layout != NULL && !backend->private_in)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "%s: the op backend \"%s\" takes plain inputs only",
+                       kind, backend->name);
+    if (config->threads < 1)
+        return err_set(err, ERR_CONFIG,
+                       "%s: threads is %d, but must be at least 1", kind,
+                       config->threads);
+    return ERR_OK;
+}
+
+err_code_t op_check_target(const op_t *op, const op_args_t *args, err_t *err)
+{
+    int64_t classes = op->config.in.dims[1];
+    const int64_t *target = args->target;
+
+    for (int64_t n = 0; n < op->config.in.dims[0]; n++)
+        if (target[n] < 0 || target[n] >= classes)
+            return err_set(err, ERR_DATA,
+                           "cross_entropy: the target of sample %" PRId64
+                           " of the batch is %" PRId64
+                           ", but the model has the classes 0 to %" PRId64,
+                           n, target[n], classes - 1);
+    return ERR_OK;
+}
+
+err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
+                   const op_config_t *config, op_t **out, err_t *err)
+{
+    op_desc_t shape;
+    void *block;
+    op_t *op;
+    err_code_t code = op_shape(config, &shape, err);
+
+    (void)dev; /* both backends run where their caller runs */
+    if (code == ERR_OK)
+        code = op_check_support(backend, config, err);
+    if (code == ERR_OK)
+        code = mem_alloc(sizeof *op, "an op", &block, err);
+    if (code != ERR_OK)
+        return code;
+    op = block;
+    *op = (op_t){.backend = backend,
+                 .kernel = backend->kernels[config->kind],
+                 .config = *config,
+                 .out = shape,
+                 .flops = op_count_flops(config, &shape),
+                 .reads_x = true};
+    if (config->in.layout == NULL)
+        op->config.in.bytes =
+            (size_t)op_desc_elems(&config->in) * op_type_bytes(config->in.type);
+    op->grad_in = op->config.in;
+    if (backend->team != NULL)
+        backend->team(config->threads);
+    if (op->kernel->open != NULL)
+        code = op->kernel->open(op, err);
+    if (code != ERR_OK) {
+        op_close(op);
+        return code;
+    }
+    *out = op;
+    return ERR_OK;
+}
+
+void op_close(op_t *op)
+{
+    if (op == NULL)
+        return;
+    if (op->kernel->close != NULL)
+        op->kernel->close(op);
+    mem_free(op);
+}
+
+const op_desc_t *op_out(const op_t *op)
+{
+    return &op->out;
+}
+
+const op_desc_t *op_grad_in(const op_t *op)
+{
+    return &op->grad_in;
+}
+
+size_t op_workspace_bytes(const op_t *op)
+{
+    return op->workspace_bytes;
+}
+
+size_t op_scratch_bytes(const op_t *op)
+{
+    return op->scratch_bytes;
+}
+
+double op_flops(const op_t *op)
+{
+    return op->flops;
+}
+
+bool op_in_place(const op_t *op)
+{
+    return op->in_place;
+}
+
+bool op_reads_x(const op_t *op)
+{
+    return op->reads_x;
+}
+
+bool op_reads_y(const op_t *op)
+{
+    return op->reads_y;
+}
+
+err_code_t op_forward(op_t *op, const op_args_t *args, dev_stream_t *stream,
+                      err_t *err)
+{
+    (void)stream; /* both backends run at once, in the caller */
+    if (op->backend->team != NULL)
+        op->backend->team(op->config.threads);
+    return op->kernel->forward(op, args, err);
+}
+
+err_code_t op_backward(op_t *op, const op_args_t *args, dev_stream_t *stream,
+                       err_t *err)
+{
+    (void)stream;
+    if (!op->config.training)
+        return err_set(err, ERR_CONFIG,
+                       "%s was opened for evaluation and has no backward",
+                       op_kind_name(op->config.kind));
+    if (op->backend->team != NULL)
+        op->backend->team(op->config.threads);
+    return op->kernel->backward(op, args, err);
+}
+
+err_code_t op_add(const op_backend_ops_t *backend, void *to, const void *from,
+                  size_t count, op_type_t type, dev_stream_t *stream,
+                  err_t *err)
+{
+    (void)stream;
+    if (type == OP_INT64 || (type == OP_FLOAT64 && !backend->float64))
+        return err_set(err, ERR_UNAVAILABLE,
+                       "the op backend \"%s\" cannot add tensors of this type",
+                       backend->name);
+    backend->add(to, from, count, type);
+    return ERR_OK;
+}

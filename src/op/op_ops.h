@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * What an op backend is: one table of kernels, one kernel per kind of op. op.c
+ * checks the configuration, fills the op with what follows from it (plain
+ * output, gradient laid out as the input), calls the kernel's open, and later
+ * forwards the calls. So a kernel meets only configurations that fit.
+ */
+#ifndef CDDP_OP_OP_OPS_H
+#define CDDP_OP_OP_OPS_H
+
+#include "op/op.h"
+
+typedef struct op_kernel {
+    /* (optional) Prepare: may change out.layout and out.bytes, workspace and
+     * scratch bytes, in_place, reads_*, and set state. On failure it leaves
+     * nothing behind, or leaves it to close, which is called either way. */
+    err_code_t (*open)(op_t *op, err_t *err);
+    void (*close)(op_t *op); /* (optional) */
+    err_code_t (*forward)(op_t *op, const op_args_t *args, err_t *err);
+    err_code_t (*backward)(op_t *op, const op_args_t *args, err_t *err);
+} op_kernel_t;
+
+struct op_backend_ops {
+    const char *name;
+    bool float64;    /* does it take float64? (float32: always) */
+    bool private_in; /* does it take inputs in its private layouts? */
+    const op_kernel_t *kernels[OP_KINDS]; /* NULL: not supported */
+    /* (optional) Called in the thread that runs the op, before open, forward
+     * and backward: make its thread team as large as op->config.threads. */
+    void (*team)(int threads);
+    /* to[i] += from[i] */
+    void (*add)(void *to, const void *from, size_t count, op_type_t type);
+};
+
+struct op {
+    const op_backend_ops_t *backend;
+    const op_kernel_t *kernel;
+    op_config_t config; /* in.bytes filled; in.layout not used after open */
+    op_desc_t out, grad_in;
+    size_t workspace_bytes, scratch_bytes; /* 0 unless the kernel says so */
+    double flops;
+    bool in_place;         /* false unless the kernel says so */
+    bool reads_x, reads_y; /* true, false unless the kernel says so */
+    void *state;           /* the kernel's own */
+};
+
+/* Backends, one folder each; registry.c lists those that were built in. */
+extern const op_backend_ops_t op_ref_backend;
+
+/* The registry, ended by NULL. */
+extern const op_backend_ops_t *const op_registry[];
+
+/* ---- helpers on shapes (op_shape.c), pure ------------------------------- */
+
+/* Longest text of op_desc_text, with the NUL. */
+#define OP_TEXT_MAX 160
+
+/* "linear", "conv" ...: the name in the run file. */
+const char *op_kind_name(op_kind_t kind);
+
+/* "[8, 32, 16, 16]" into [out], which is returned. */
+char *op_desc_text(const op_desc_t *desc, char out[OP_TEXT_MAX]);
+
+/* Number of elements; of one sample (dims after the first); bytes per element.
+ */
+int64_t op_desc_elems(const op_desc_t *desc);
+int64_t op_desc_sample(const op_desc_t *desc);
+size_t op_type_bytes(op_type_t type);
+
+/* Elements of one channel of one sample (dims after the second). */
+int64_t op_desc_space(const op_desc_t *desc);
+
+/* Is every target of a cross entropy a class? ERR_DATA names the first that is
+ * not. */
+err_code_t op_check_target(const op_t *op, const op_args_t *args, err_t *err);
+
+#endif

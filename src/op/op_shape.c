@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Shapes: what an op makes of its input, which parameters it has. Pure
+ * functions of the configuration, shared by all backends, so that a model that
+ * is accepted once is accepted everywhere.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "op/op_ops.h"
+
+static const char *const op_kind_names[OP_KINDS] = {
+    [OP_LINEAR] = "linear",
+    [OP_CONV2D] = "conv",
+    [OP_RELU] = "relu",
+    [OP_MAXPOOL2D] = "maxpool",
+    [OP_BATCHNORM] = "batchnorm",
+    [OP_DROPOUT] = "dropout",
+    [OP_FLATTEN] = "flatten",
+    [OP_CROSS_ENTROPY] = "cross_entropy",
+    [OP_MSE] = "mse",
+};
+
+const char *op_kind_name(op_kind_t kind)
+{
+    return op_kind_names[kind];
+}
+
+char *op_desc_text(const op_desc_t *desc, char out[OP_TEXT_MAX])
+{
+    int length = snprintf(out, OP_TEXT_MAX, "[");
+
+    for (int i = 0; i < desc->ndim; i++)
+        length += snprintf(out + length, (size_t)(OP_TEXT_MAX - length),
+                           "%s%" PRId64, i > 0 ? ", " : "", desc->dims[i]);
+    snprintf(out + length, (size_t)(OP_TEXT_MAX - length), "]");
+    return out;
+}
+
+int64_t op_desc_elems(const op_desc_t *desc)
+{
+    int64_t elems = 1;
+
+    for (int i = 0; i < desc->ndim; i++)
+        elems *= desc->dims[i];
+    return elems;
+}
+
+int64_t op_desc_sample(const op_desc_t *desc)
+{
+    int64_t elems = 1;
+
+    for (int i = 1; i < desc->ndim; i++)
+        elems *= desc->dims[i];
+    return elems;
+}
+
+int64_t op_desc_space(const op_desc_t *desc)
+{
+    int64_t elems = 1;
+
+    for (int i = 2; i < desc->ndim; i++)
+        elems *= desc->dims[i];
+    return elems;
+}
+
+size_t op_type_bytes(op_type_t type)
+{
+    return type == OP_FLOAT32 ? sizeof(float) : sizeof(double);
+}
+
+/* Plain [desc] of [type] and [ndim] dims. */
+static void op_desc_fill(op_desc_t *desc, op_type_t type, int ndim,
+                         const int64_t *dims)
+{
+    *desc = (op_desc_t){.type = type, .ndim = ndim};
+    for (int i = 0; i < ndim; i++)
+        desc->dims[i] = dims[i];
+    desc->bytes = (size_t)op_desc_elems(desc) * op_type_bytes(type);
+}
+
+/* ---- checks ------------------------------------------------------------- */
+
+static err_code_t op_check_input(const op_config_t *config, int ndim_min,
+                                 int ndim_max, const char *expected, err_t *err)
+{
+    const op_desc_t *in = &config->in;
+    char text[OP_TEXT_MAX];
+
+    if (in->ndim < 1 || in->ndim > OP_DIMS_MAX)
+        return err_set(err, ERR_CONFIG,
+                       "%s takes an input of 1 to %d dimensions, not %d",
+                       op_kind_name(config->kind), OP_DIMS_MAX, in->ndim);
+    op_desc_text(in, text);
+    if (in->type != OP_FLOAT32 && in->type != OP_FLOAT64)
+        return err_set(err, ERR_CONFIG,
+                       "%s takes an input of float32 or float64, "
+                       "but its input %s holds integers",
+                       op_kind_name(config->kind), text);
+    for (int i = 0; i < in->ndim; i++)
+        if (in->dims[i] < 1)
+            return err_set(err, ERR_CONFIG,
+                           "%s got the input %s, which has an empty dimension",
+                           op_kind_name(config->kind), text);
+    if (in->ndim < ndim_min || in->ndim > ndim_max)
+        return err_set(err, ERR_CONFIG,
+                       "%s takes an input of shape %s, but its input is %s",
+                       op_kind_name(config->kind), expected, text);
+    return ERR_OK;
+}
+
+/* One spatial dimension of a window sliding over the input: how many fit. */
+static int64_t op_window_count(int64_t size, int64_t kernel, int64_t stride,
+                               int64_t pad, int64_t dilation)
+{
+    int64_t reach = dilation * (kernel - 1) + 1;
+
+    if (size + 2 * pad < reach)
+        return 0;
+    return (size + 2 * pad - reach) / stride + 1;
+}
+
+/* Output height and width of a window over [config.in]. */
+static err_code_t op_window_shape(const op_config_t *config,
+                                  const int64_t kernel[2],
+                                  const int64_t stride[2], const int64_t pad[2],
+                                  const int64_t dilation[2], int64_t out[2],
+                                  err_t *err)
+{
+    char text[OP_TEXT_MAX];
+
+    op_desc_text(&config->in, text);
+    for (int i = 0; i < 2; i++) {
+        if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1 || pad[i] < 0)
+            return err_set(err, ERR_CONFIG,
+                           "%s on %s: kernel, stride and dilation must be at "
+                           "least 1 and pad at least 0",
+                           op_kind_name(config->kind), text);
+        out[i] = op_window_count(config->in.dims[2 + i], kernel[i], stride[i],
+                                 pad[i], dilation[i]);
+    }
+    if (out[0] < 1 || out[1] < 1)
+        return err_set(err, ERR_CONFIG,
+                       "%s: the kernel [%" PRId64 ", %" PRId64
+                       "] (dilation [%" PRId64 ", %" PRId64
+                       "]) does not fit its input %s padded by [%" PRId64
+                       ", %" PRId64 "]; use a smaller kernel or more pad",
+                       op_kind_name(config->kind), kernel[0], kernel[1],
+                       dilation[0], dilation[1], text, pad[0], pad[1]);
+    return ERR_OK;
+}
+
+/* ---- one function per kind ---------------------------------------------- */
+
+static err_code_t op_shape_linear(const op_config_t *config, op_desc_t *out,
+                                  err_t *err)
+{
+    err_code_t code =
+        op_check_input(config, 2, OP_DIMS_MAX, "[N, features]", err);
+    char text[OP_TEXT_MAX];
+
+    if (code != ERR_OK)
+        return code;
+    if (config->out < 1)
+        return err_set(err, ERR_CONFIG,
+                       "linear on %s: out is %" PRId64
+                       ", but must be at least 1",
+                       op_desc_text(&config->in, text), config->out);
+    op_desc_fill(out, config->in.type, 2,
+                 (int64_t[]){config->in.dims[0], config->out});
+    return ERR_OK;
+}
+
+static err_code_t op_shape_conv(const op_config_t *config, op_desc_t *out,
+                                err_t *err)
+{
+    const op_conv_t *conv = &config->conv;
+    err_code_t code =
+        op_check_input(config, 4, 4, "[N, channels, height, width]", err);
+    char text[OP_TEXT_MAX];
+    int64_t size[2];
+
+    if (code != ERR_OK)
+        return code;
+    if (conv->out < 1 || conv->groups < 1 ||
+        config->in.dims[1] % conv->groups != 0 || conv->out % conv->groups != 0)
+        return err_set(err, ERR_CONFIG,
+                       "conv on %s: the %" PRId64 " channels in and %" PRId64
+                       " out must both be multiples of groups, which is "
+                       "%" PRId64,
+                       op_desc_text(&config->in, text), config->in.dims[1],
+                       conv->out, conv->groups);
+    code = op_window_shape(config, conv->kernel, conv->stride, conv->pad,
+                           conv->dilation, size, err);
+    if (code != ERR_OK)
+        return code;
+    op_desc_fill(out, config->in.type, 4,
+                 (int64_t[]){config->in.dims[0], conv->out, size[0], size[1]});
+    return ERR_OK;
+}
+
+static err_code_t op_shape_maxpool(const op_config_t *config, op_desc_t *out,
+                                   err_t *err)
+{
+    const op_pool_t *pool = &config->pool;
+    err_code_t code =
+        op_check_input(config, 4, 4, "[N, channels, height, width]", err);
+    char text[OP_TEXT_MAX];
+    int64_t size[2];
+
+    if (code == ERR_OK)
+        code = op_window_shape(config, pool->kernel, pool->stride, pool->pad,
+                               (int64_t[]){1, 1}, size, err);
+    if (code != ERR_OK)
+        return code;
+    if (2 * pool->pad[0] > pool->kernel[0] ||
+        2 * pool->pad[1] > pool->kernel[1])
+        return err_set(err, ERR_CONFIG,
+                       "maxpool on %s: the pad [%" PRId64 ", %" PRId64
+                       "] is more than half of the kernel [%" PRId64
+                       ", %" PRId64 "], so a window could hold padding only",
+                       op_desc_text(&config->in, text), pool->pad[0],
+                       pool->pad[1], pool->kernel[0], pool->kernel[1]);
+    op_desc_fill(
+        out, config->in.type, 4,
+        (int64_t[]){config->in.dims[0], config->in.dims[1], size[0], size[1]});
+    return ERR_OK;
+}
+
+/* relu, batchnorm, dropout: as the input. */
+static err_code_t op_shape_same(const op_config_t *config, op_desc_t *out,
+                                err_t *err)
+{
+    bool norm = config->kind == OP_BATCHNORM;
+    err_code_t code = op_check_input(config, norm ? 2 : 1, OP_DIMS_MAX,
+                                     "[N, channels, ...]", err);
+    char text[OP_TEXT_MAX];
+
+    if (code != ERR_OK)
+        return code;
+    if (norm && !(config->epsilon > 0))
+        return err_set(err, ERR_CONFIG,
+                       "batchnorm on %s: epsilon is %g, but must be positive",
+                       op_desc_text(&config->in, text), config->epsilon);
+    if (config->kind == OP_DROPOUT && !(config->rate >= 0 && config->rate < 1))
+        return err_set(err, ERR_CONFIG,
+                       "dropout on %s: the rate is %g, but must be at least 0 "
+                       "and less than 1",
+                       op_desc_text(&config->in, text), config->rate);
+    op_desc_fill(out, config->in.type, config->in.ndim, config->in.dims);
+    return ERR_OK;
+}
+
+static err_code_t op_shape_flatten(const op_config_t *config, op_desc_t *out,
+                                   err_t *err)
+{
+    err_code_t code = op_check_input(config, 1, OP_DIMS_MAX, "[N, ...]", err);
+
+    if (code != ERR_OK)
+        return code;
+    op_desc_fill(out, config->in.type, 2,
+                 (int64_t[]){config->in.dims[0], op_desc_sample(&config->in)});
+    return ERR_OK;
+}
+
+static err_code_t op_shape_loss(const op_config_t *config, op_desc_t *out,
+                                err_t *err)
+{
+    bool classes = config->kind == OP_CROSS_ENTROPY;
+    err_code_t code =
+        op_check_input(config, classes ? 2 : 1, classes ? 2 : OP_DIMS_MAX,
+                       "[N, classes]", err);
+
+    if (code != ERR_OK)
+        return code;
+    op_desc_fill(out, config->in.type, 1, (int64_t[]){1});
+    return ERR_OK;
+}
+
+err_code_t op_shape(const op_config_t *config, op_desc_t *out, err_t *err)
+{
+    switch (config->kind) {
+    case OP_LINEAR:
+        return op_shape_linear(config, out, err);
+    case OP_CONV2D:
+        return op_shape_conv(config, out, err);
+    case OP_MAXPOOL2D:
+        return op_shape_maxpool(config, out, err);
+    case OP_RELU:
+    case OP_BATCHNORM:
+    case OP_DROPOUT:
+        return op_shape_same(config, out, err);
+    case OP_FLATTEN:
+        return op_shape_flatten(config, out, err);
+    case OP_CROSS_ENTROPY:
+    case OP_MSE:
+        return op_shape_loss(config, out, err);
+    }
+    return err_set(err, ERR_CONFIG, "there is no op of kind %d",
+                   (int)config->kind);
+}
+
+err_code_t op_params(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX],
+                     int *count, err_t *err)
+{
+    const op_desc_t *in = &config->in;
+    const op_conv_t *conv = &config->conv;
+    op_desc_t shape;
+    err_code_t code = op_shape(config, &shape, err);
+    int made = 0;
+
+    if (code != ERR_OK)
+        return code;
+    if (config->kind == OP_LINEAR) {
+        op_desc_fill(&out[made++], in->type, 2,
+                     (int64_t[]){config->out, op_desc_sample(in)});
+        if (config->bias)
+            op_desc_fill(&out[made++], in->type, 1, &config->out);
+    } else if (config->kind == OP_CONV2D) {
+        op_desc_fill(&out[made++], in->type, 4,
+                     (int64_t[]){conv->out, in->dims[1] / conv->groups,
+                                 conv->kernel[0], conv->kernel[1]});
+        if (config->bias)
+            op_desc_fill(&out[made++], in->type, 1, &conv->out);
+    } else if (config->kind == OP_BATCHNORM) {
+        op_desc_fill(&out[made++], in->type, 1, &in->dims[1]);
+        op_desc_fill(&out[made++], in->type, 1, &in->dims[1]);
+    }
+    *count = made;
+    return ERR_OK;
+}

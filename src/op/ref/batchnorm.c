@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * batchnorm: with M = N * space elements in each channel,
+ *   mean = sum x / M,  var = sum (x - mean)^2 / M      (training)
+ *   mean, var = the running statistics                  (evaluation)
+ *   xhat = (x - mean) / sqrt(var + epsilon),  y = gamma * xhat + beta
+ *   dbeta = sum dy,  dgamma = sum dy * xhat
+ *   dx = gamma / sqrt(var + epsilon) * (dy - (dbeta + xhat * dgamma) / M)
+ * The workspace keeps mean and 1/sqrt(var + epsilon), double [2C].
+ */
+#include <math.h>
+
+#include "op/ref/ref.h"
+
+static err_code_t ref_batchnorm_open(op_t *op, err_t *err)
+{
+    (void)err;
+    if (op->config.training)
+        op->workspace_bytes =
+            2 * (size_t)op->config.in.dims[1] * sizeof(double);
+    return ERR_OK;
+}
+
+/* Index of element [i] (0 .. M-1) of channel [c]. */
+static int64_t ref_batchnorm_index(const op_desc_t *in, int64_t c, int64_t i)
+{
+    int64_t space = op_desc_space(in);
+
+    return (i / space * in->dims[1] + c) * space + i % space;
+}
+
+/* Sum over channel [c] of (x - centre)^power. */
+static double ref_batchnorm_sum(const op_desc_t *in, const void *x, int64_t c,
+                                double centre, int power)
+{
+    int64_t M = in->dims[0] * op_desc_space(in);
+    double sum = 0;
+
+    for (int64_t i = 0; i < M; i++) {
+        double d = ref_get(in->type, x, ref_batchnorm_index(in, c, i)) - centre;
+
+        sum += power == 1 ? d : d * d;
+    }
+    return sum;
+}
+
+static void ref_batchnorm_statistics(const op_t *op, const op_args_t *args,
+                                     int64_t c, double *mean, double *inverse)
+{
+    const op_desc_t *in = &op->config.in;
+    double M = (double)(in->dims[0] * op_desc_space(in));
+    double var;
+
+    if (op->config.training) {
+        *mean = ref_batchnorm_sum(in, args->x, c, 0, 1) / M;
+        var = ref_batchnorm_sum(in, args->x, c, *mean, 2) / M;
+    } else {
+        *mean = (double)args->running_mean[c];
+        var = (double)args->running_var[c];
+    }
+    *inverse = 1 / sqrt(var + op->config.epsilon);
+}
+
+static err_code_t ref_batchnorm_forward(op_t *op, const op_args_t *args,
+                                        err_t *err)
+{
+    const op_desc_t *in = &op->config.in;
+    int64_t C = in->dims[1], M = in->dims[0] * op_desc_space(in);
+    double *kept = args->workspace;
+
+    (void)err;
+    for (int64_t c = 0; c < C; c++) {
+        double gamma = ref_get(in->type, args->params[0], c);
+        double beta = ref_get(in->type, args->params[1], c);
+        double mean, inverse;
+
+        ref_batchnorm_statistics(op, args, c, &mean, &inverse);
+        if (op->config.training) {
+            args->moments[c] = ref_batchnorm_sum(in, args->x, c, 0, 1);
+            args->moments[C + c] = ref_batchnorm_sum(in, args->x, c, 0, 2);
+            kept[c] = mean;
+            kept[C + c] = inverse;
+        }
+        for (int64_t i = 0; i < M; i++) {
+            int64_t at = ref_batchnorm_index(in, c, i);
+            double xhat = (ref_get(in->type, args->x, at) - mean) * inverse;
+
+            ref_put(in->type, args->y, at, gamma * xhat + beta);
+        }
+    }
+    return ERR_OK;
+}
+
+static void ref_batchnorm_backward_channel(op_t *op, const op_args_t *args,
+                                           int64_t c)
+{
+    const op_desc_t *in = &op->config.in;
+    int64_t C = in->dims[1], M = in->dims[0] * op_desc_space(in);
+    const double *kept = args->workspace;
+    double mean = kept[c], inverse = kept[C + c];
+    double gamma = ref_get(in->type, args->params[0], c);
+    double dgamma = 0, dbeta = 0;
+
+    for (int64_t i = 0; i < M; i++) {
+        int64_t at = ref_batchnorm_index(in, c, i);
+        double dy = ref_get(in->type, args->dy, at);
+
+        dbeta += dy;
+        dgamma += dy * (ref_get(in->type, args->x, at) - mean) * inverse;
+    }
+    ref_put(in->type, args->dparams[0], c, dgamma);
+    ref_put(in->type, args->dparams[1], c, dbeta);
+    for (int64_t i = 0; op->config.need_dx && i < M; i++) {
+        int64_t at = ref_batchnorm_index(in, c, i);
+        double dy = ref_get(in->type, args->dy, at);
+        double xhat = (ref_get(in->type, args->x, at) - mean) * inverse;
+
+        ref_put(in->type, args->dx, at,
+                gamma * inverse * (dy - (dbeta + xhat * dgamma) / (double)M));
+    }
+}
+
+static err_code_t ref_batchnorm_backward(op_t *op, const op_args_t *args,
+                                         err_t *err)
+{
+    (void)err;
+    for (int64_t c = 0; c < op->config.in.dims[1]; c++)
+        ref_batchnorm_backward_channel(op, args, c);
+    return ERR_OK;
+}
+
+const op_kernel_t ref_batchnorm_kernel = {
+    .open = ref_batchnorm_open,
+    .forward = ref_batchnorm_forward,
+    .backward = ref_batchnorm_backward,
+};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * linear: y[n,o] = b[o] + sum_f w[o,f] x[n,f]
+ *   dx[n,f] = sum_o w[o,f] dy[n,o]
+ *   dw[o,f] = sum_n dy[n,o] x[n,f]
+ *   db[o]   = sum_n dy[n,o]
+ */
+#include "op/ref/ref.h"
+
+static err_code_t ref_linear_forward(op_t *op, const op_args_t *args,
+                                     err_t *err)
+{
+    op_type_t type = op->config.in.type;
+    int64_t N = op->out.dims[0], O = op->out.dims[1];
+    int64_t F = op_desc_sample(&op->config.in);
+    const void *x = args->x, *w = args->params[0], *b = args->params[1];
+
+    (void)err;
+    for (int64_t n = 0; n < N; n++)
+        for (int64_t o = 0; o < O; o++) {
+            double sum = op->config.bias ? ref_get(type, b, o) : 0;
+
+            for (int64_t f = 0; f < F; f++)
+                sum +=
+                    ref_get(type, w, o * F + f) * ref_get(type, x, n * F + f);
+            ref_put(type, args->y, n * O + o, sum);
+        }
+    return ERR_OK;
+}
+
+static void ref_linear_backward_data(op_t *op, const op_args_t *args)
+{
+    op_type_t type = op->config.in.type;
+    int64_t N = op->out.dims[0], O = op->out.dims[1];
+    int64_t F = op_desc_sample(&op->config.in);
+
+    for (int64_t n = 0; n < N; n++)
+        for (int64_t f = 0; f < F; f++) {
+            double sum = 0;
+
+            for (int64_t o = 0; o < O; o++)
+                sum += ref_get(type, args->params[0], o * F + f) *
+                       ref_get(type, args->dy, n * O + o);
+            ref_put(type, args->dx, n * F + f, sum);
+        }
+}
+
+static void ref_linear_backward_params(op_t *op, const op_args_t *args)
+{
+    op_type_t type = op->config.in.type;
+    int64_t N = op->out.dims[0], O = op->out.dims[1];
+    int64_t F = op_desc_sample(&op->config.in);
+
+    for (int64_t o = 0; o < O; o++) {
+        double bias = 0;
+
+        for (int64_t f = 0; f < F; f++) {
+            double sum = 0;
+
+            for (int64_t n = 0; n < N; n++)
+                sum += ref_get(type, args->dy, n * O + o) *
+                       ref_get(type, args->x, n * F + f);
+            ref_put(type, args->dparams[0], o * F + f, sum);
+        }
+        for (int64_t n = 0; n < N; n++)
+            bias += ref_get(type, args->dy, n * O + o);
+        if (op->config.bias)
+            ref_put(type, args->dparams[1], o, bias);
+    }
+}
+
+static err_code_t ref_linear_backward(op_t *op, const op_args_t *args,
+                                      err_t *err)
+{
+    (void)err;
+    ref_linear_backward_params(op, args);
+    if (op->config.need_dx)
+        ref_linear_backward_data(op, args);
+    return ERR_OK;
+}
+
+const op_kernel_t ref_linear_kernel = {
+    .forward = ref_linear_forward,
+    .backward = ref_linear_backward,
+};

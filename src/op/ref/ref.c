@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "op/ref/ref.h"
+
+static void ref_add(void *to, const void *from, size_t count, op_type_t type)
+{
+    for (int64_t i = 0; i < (int64_t)count; i++)
+        ref_put(type, to, i, ref_get(type, to, i) + ref_get(type, from, i));
+}
+
+const op_backend_ops_t op_ref_backend = {
+    .name = "ref",
+    .float64 = true,
+    .kernels =
+        {
+            [OP_LINEAR] = &ref_linear_kernel,
+            [OP_CONV2D] = &ref_conv_kernel,
+            [OP_RELU] = &ref_relu_kernel,
+            [OP_MAXPOOL2D] = &ref_maxpool_kernel,
+            [OP_BATCHNORM] = &ref_batchnorm_kernel,
+            [OP_DROPOUT] = &ref_dropout_kernel,
+            [OP_FLATTEN] = &ref_flatten_kernel,
+            [OP_CROSS_ENTROPY] = &ref_cross_entropy_kernel,
+            [OP_MSE] = &ref_mse_kernel,
+        },
+    .add = ref_add,
+};

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The reference backend: each op in plain loops, as one would write it on
+ * paper. It is the specification that other backends are tested against, so it
+ * is written to be read, not to be fast: elements are fetched and stored by
+ * ref_get and ref_put whatever their type, and all arithmetic is in double.
+ */
+#ifndef CDDP_OP_REF_REF_H
+#define CDDP_OP_REF_REF_H
+
+#include "op/op_ops.h"
+
+/* Element [i] of a tensor of [type] as double. */
+static inline double ref_get(op_type_t type, const void *data, int64_t i)
+{
+    return type == OP_FLOAT32 ? (double)((const float *)data)[i]
+                              : ((const double *)data)[i];
+}
+
+/* Store [value], rounded to [type], as element [i]. */
+static inline void ref_put(op_type_t type, void *data, int64_t i, double value)
+{
+    if (type == OP_FLOAT32)
+        ((float *)data)[i] = (float)value;
+    else
+        ((double *)data)[i] = value;
+}
+
+extern const op_kernel_t ref_linear_kernel, ref_conv_kernel, ref_relu_kernel,
+    ref_maxpool_kernel, ref_batchnorm_kernel, ref_dropout_kernel,
+    ref_flatten_kernel, ref_cross_entropy_kernel, ref_mse_kernel;
+
+#endif
