@@ -1,1 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# libcmd: what the commands are made of and tests link; main() is in cddp-*.c.
+# No fused multiply-add behind our back: one seed gives the same files anywhere.
+noinst_LTLIBRARIES += libcmd.la
+libcmd_la_SOURCES =
+libcmd_la_SOURCES += src/cmd/data_bound.c src/cmd/data_bound.h
+libcmd_la_SOURCES += src/cmd/data_info.c src/cmd/data_info.h
+libcmd_la_SOURCES += src/cmd/data_ising.c src/cmd/data_ising.h
+libcmd_la_SOURCES += src/cmd/data_shard.c src/cmd/data_shard.h
+libcmd_la_SOURCES += src/cmd/make_ising.c src/cmd/make_ising.h
+libcmd_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(HDF5_CFLAGS) $(MPI_CFLAGS)
+
+bin_PROGRAMS += cddp-data
+cddp_data_SOURCES = src/cmd/cddp-data.c
+cddp_data_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS)
+cddp_data_LDADD = libcmd.la libhdf5io.la libbase.la
+dist_man_MANS += docs/man/cddp-data.1
+# End of src/cmd

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# CDDP_SUMMARY: what is built in, at the end of configure.
+AC_DEFUN([CDDP_SUMMARY], [
+  AS_ECHO(["
+cddp $PACKAGE_VERSION
+  compiler             $CC $CFLAGS
+  install below        $prefix
+  PMIx                 $summary_pmix
+  UCX                  $summary_ucx
+  oneDNN               $summary_onednn
+  HDF5                 $summary_hdf5
+  MPI-IO               $summary_mpi
+  libyaml              $summary_libyaml
+  jansson              $summary_jansson
+  xxHash               $summary_xxhash
+  Criterion (tests)    $summary_criterion
+  CUDA                 $summary_cuda
+  NCCL                 $summary_nccl
+  cuDNN                $summary_cudnn
+  Slurm headers        $summary_slurm
+
+Next: make && make check && make install"])
+])

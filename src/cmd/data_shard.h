@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Writing one shard: an HDF5 file with a few datasets of equally many rows. The
+ * same content gives the same bytes (no time stamps). */
+#ifndef CDDP_CMD_DATA_SHARD_H
+#define CDDP_CMD_DATA_SHARD_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum { CMD_SHARD_DIMS_MAX = 4 };
+
+typedef enum cmd_shard_type {
+    CMD_SHARD_INT8,
+    CMD_SHARD_FLOAT32
+} cmd_shard_type_t;
+
+typedef struct cmd_shard_field {
+    const char *name; /* "/spins" */
+    cmd_shard_type_t type;
+    int ndim; /* of one row */
+    int64_t dims[CMD_SHARD_DIMS_MAX];
+    const void *data; /* [rows, dims] */
+} cmd_shard_field_t;
+
+typedef struct cmd_shard {
+    int64_t rows;
+    const cmd_shard_field_t *fields;
+    int field_count;
+    uint64_t seed;        /* root attribute "seed" */
+    double bound;         /* root attribute "bound_accuracy"; NAN: none */
+    const char *bound_by; /* root attribute "bound_name"; with bound */
+} cmd_shard_t;
+
+/* Write [shard] to [path] under a temporary name, fsync, rename: the file is
+ * there whole or not at all. ERR_IO names the file. */
+err_code_t cmd_shard_write(const char *path, const cmd_shard_t *shard,
+                           err_t *err);
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A split (train or valid) is drawn as a whole, in memory, by threads that take
+ * blocks of samples; each sample is a function of (seed, split, number), so the
+ * number of threads changes nothing. Then it is cut into shards and written.
+ */
+#include "cmd/make_ising.h"
+
+#include <glob.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "cmd/data_bound.h"
+#include "cmd/data_ising.h"
+#include "cmd/data_shard.h"
+
+enum { BLOCK = 64 }; /* samples that a thread takes at a time */
+
+typedef struct split {
+    const char *name; /* "train", "valid" */
+    uint64_t number;  /* keys the random streams */
+    uint64_t seed;
+    int64_t count;
+    int shards;
+    int8_t *spins;
+    int8_t *phase;
+    float *temperature;
+    cmd_bound_item_t *energy, *magnet;
+    atomic_llong next; /* first sample that nobody has taken */
+} split_t;
+
+static void split_free(split_t *split)
+{
+    mem_free(split->spins);
+    mem_free(split->phase);
+    mem_free(split->temperature);
+    mem_free(split->energy);
+    mem_free(split->magnet);
+}
+
+static err_code_t split_alloc(split_t *split, err_t *err)
+{
+    struct {
+        void **block;
+        size_t bytes;
+    } parts[] = {
+        {(void **)&split->spins, CMD_ISING_SITES},
+        {(void **)&split->phase, sizeof split->phase[0]},
+        {(void **)&split->temperature, sizeof split->temperature[0]},
+        {(void **)&split->energy, sizeof split->energy[0]},
+        {(void **)&split->magnet, sizeof split->magnet[0]},
+    };
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        size_t bytes = parts[i].bytes * (size_t)split->count;
+        err_code_t code =
+            mem_alloc(bytes, "Ising samples", parts[i].block, err);
+
+        if (code != ERR_OK)
+            return code;
+    }
+    return ERR_OK;
+}
+
+static void *split_work(void *argument)
+{
+    split_t *split = argument;
+
+    for (;;) {
+        int64_t first = atomic_fetch_add(&split->next, BLOCK);
+        int64_t end = first + BLOCK;
+
+        if (first >= split->count)
+            return NULL;
+        if (end > split->count)
+            end = split->count;
+        for (int64_t i = first; i < end; i++) {
+            cmd_ising_sample_t sample;
+
+            cmd_ising_draw(split->seed, split->number, (uint64_t)i,
+                           split->spins + i * CMD_ISING_SITES, &sample);
+            split->phase[i] = sample.phase;
+            split->temperature[i] = sample.temperature;
+            split->energy[i] = (cmd_bound_item_t){sample.energy, sample.phase};
+            split->magnet[i] =
+                (cmd_bound_item_t){-abs(sample.magnet), sample.phase};
+        }
+    }
+}
+
+/* Draw all samples by [threads] threads, of which the caller is one. */
+static err_code_t split_draw(split_t *split, int threads, err_t *err)
+{
+    pthread_t *team = calloc((size_t)threads, sizeof team[0]);
+    err_code_t code = ERR_OK;
+    int started = 0;
+
+    if (team == NULL)
+        return err_set(err, ERR_MEMORY, "out of memory for %d threads",
+                       threads);
+    while (started < threads - 1 && code == ERR_OK) {
+        code = thread_start("ising", split_work, split, &team[started], err);
+        if (code == ERR_OK)
+            started++;
+    }
+    if (code == ERR_OK)
+        split_work(split);
+    else
+        atomic_store(&split->next, split->count);
+    for (int i = 0; i < started; i++)
+        pthread_join(team[i], NULL);
+    free(team);
+    return code;
+}
+
+/* Write rows [first, end) of the split as shard [shard]. */
+static err_code_t shard_write(const split_t *split, const char *directory,
+                              int shard, double bound, int64_t *bytes,
+                              err_t *err)
+{
+    int64_t first = split->count * shard / split->shards;
+    int64_t end = split->count * (shard + 1) / split->shards;
+    const cmd_shard_field_t fields[] = {
+        {"/spins",
+         CMD_SHARD_INT8,
+         2,
+         {CMD_ISING_SIDE, CMD_ISING_SIDE},
+         split->spins + first * CMD_ISING_SITES},
+        {"/phase", CMD_SHARD_INT8, 0, {0}, split->phase + first},
+        {"/temperature", CMD_SHARD_FLOAT32, 0, {0}, split->temperature + first},
+    };
+    const cmd_shard_t content = {
+        .rows = end - first,
+        .fields = fields,
+        .field_count = (int)(sizeof fields / sizeof fields[0]),
+        .seed = split->seed,
+        .bound = bound,
+        .bound_by = "best energy threshold",
+    };
+    char *path = str_printf("%s/%s-%02d.h5", directory, split->name, shard);
+    err_code_t code = cmd_shard_write(path, &content, err);
+    struct stat status;
+
+    if (code == ERR_OK && stat(path, &status) == 0)
+        *bytes += status.st_size;
+    free(path);
+    return code;
+}
+
+static err_code_t split_write(const split_t *split, const char *directory,
+                              double bound, int64_t *bytes, err_t *err)
+{
+    for (int shard = 0; shard < split->shards; shard++) {
+        err_code_t code =
+            shard_write(split, directory, shard, bound, bytes, err);
+
+        if (code != ERR_OK)
+            return code;
+    }
+    return ERR_OK;
+}
+
+/* Old shards of [name] would be taken for part of the new data. */
+static err_code_t old_shards_clear(const cmd_ising_config_t *config,
+                                   const char *name, err_t *err)
+{
+    char *pattern = str_printf("%s/%s-*.h5", config->directory, name);
+    err_code_t code = ERR_OK;
+    glob_t found;
+    int status = glob(pattern, 0, NULL, &found);
+
+    if (status == GLOB_NOMATCH)
+        goto out;
+    if (status != 0) {
+        code = err_set(err, ERR_IO, "%s: cannot be listed", pattern);
+        goto out;
+    }
+    if (!config->force)
+        code = err_set(err, ERR_USAGE,
+                       "%s is there already: choose another directory, or add "
+                       "--force to replace the shards",
+                       found.gl_pathv[0]);
+    for (size_t i = 0; i < found.gl_pathc && code == ERR_OK; i++)
+        code = file_remove_tree(found.gl_pathv[i], err);
+    globfree(&found);
+out:
+    free(pattern);
+    return code;
+}
+
+static err_code_t split_make(split_t *split, const cmd_ising_config_t *config,
+                             cmd_ising_report_t *report, err_t *err)
+{
+    bool valid = split->number == 1;
+    double bound = NAN;
+    err_code_t code = split_alloc(split, err);
+
+    if (code == ERR_OK)
+        code = split_draw(split, config->threads, err);
+    if (code != ERR_OK)
+        goto out;
+    if (valid) {
+        bound = cmd_bound_best(split->energy, split->count);
+        report->energy_bound = bound;
+        report->magnet_bound = cmd_bound_best(split->magnet, split->count);
+    }
+    code = split_write(split, config->directory, bound, &report->bytes, err);
+out:
+    split_free(split);
+    return code;
+}
+
+err_code_t cmd_make_ising(const cmd_ising_config_t *config,
+                          cmd_ising_report_t *report, err_t *err)
+{
+    int valid_shards = config->shards > 1 ? config->shards / 2 : 1;
+    split_t train = {.name = "train",
+                     .number = 0,
+                     .seed = config->seed,
+                     .count = config->train,
+                     .shards = config->shards};
+    split_t valid = {.name = "valid",
+                     .number = 1,
+                     .seed = config->seed,
+                     .count = config->valid,
+                     .shards = valid_shards};
+    cmd_ising_report_t result = {.train_shards = config->shards,
+                                 .valid_shards = valid_shards};
+    err_code_t code = file_make_dirs(config->directory, err);
+
+    if (code == ERR_OK)
+        code = old_shards_clear(config, "train", err);
+    if (code == ERR_OK)
+        code = old_shards_clear(config, "valid", err);
+    if (code == ERR_OK)
+        code = split_make(&train, config, &result, err);
+    if (code == ERR_OK)
+        code = split_make(&valid, config, &result, err);
+    if (code == ERR_OK)
+        code = file_sync(config->directory, err);
+    if (code == ERR_OK)
+        *report = result;
+    return code;
+}
