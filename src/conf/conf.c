@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "conf/conf.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "conf/yaml.h"
+
+static err_code_t conf_parse_bytes(const char *name, const char *text,
+                                   size_t bytes, tree_t **out, err_t *err)
+{
+    static const char *const kinds[] = {[TREE_NULL] = "nothing",
+                                        [TREE_SCALAR] = "a text",
+                                        [TREE_LIST] = "a list"};
+    yaml_source_t source = {
+        .name = name, .text = text, .bytes = bytes, .code = ERR_CONFIG};
+    err_code_t code;
+    char place[512];
+    tree_t *tree;
+
+    code = yaml_parse(&source, &tree, err);
+    if (code != ERR_OK)
+        return code;
+    if (tree_kind(tree) != TREE_MAP) {
+        code = err_set(
+            err, ERR_CONFIG,
+            "%s: expected sections such as 'data:' and 'model:', found %s",
+            tree_place_format(tree_place(tree), place, sizeof place),
+            kinds[tree_kind(tree)]);
+        tree_free(tree);
+        return code;
+    }
+    *out = tree;
+    return ERR_OK;
+}
+
+err_code_t conf_parse(const char *name, const char *text, tree_t **out,
+                      err_t *err)
+{
+    return conf_parse_bytes(name, text, strlen(text), out, err);
+}
+
+err_code_t conf_read(const char *path, tree_t **out, err_t *err)
+{
+    struct stat info;
+    err_code_t code;
+    size_t bytes;
+    char *text;
+
+    if (stat(path, &info) != 0)
+        return err_set(err, ERR_CONFIG,
+                       "there is no run file %s; it is looked for on the "
+                       "command line, then in $CDDP_RUN, then as ./run.yaml",
+                       path);
+    if (S_ISDIR(info.st_mode))
+        return err_set(err, ERR_CONFIG,
+                       "run file %s is a directory; expected a YAML file",
+                       path);
+    if (file_read(path, &text, &bytes, err) != ERR_OK) {
+        if (err != NULL)
+            err->code = ERR_CONFIG;
+        err_prefix(err, "run file");
+        return ERR_CONFIG;
+    }
+    code = conf_parse_bytes(path, text, bytes, out, err);
+    free(text);
+    return code;
+}
+
+/* The first step of the dotted [path] that stands in the way below [root]: not
+ * a map though something must go below it, or empty. Freed by the caller. */
+static char *conf_obstacle(const tree_t *root, const char *path)
+{
+    const tree_t *at = root;
+    const char *step = path;
+    char *part;
+    size_t length;
+
+    for (;; step += length + 1) {
+        length = strcspn(step, ".");
+        if (length == 0)
+            return str_dup("a step of the path is empty");
+        if (at != NULL && tree_kind(at) != TREE_MAP &&
+            tree_kind(at) != TREE_NULL)
+            break;
+        part = str_printf("%.*s", (int)length, step);
+        at = at == NULL ? NULL : tree_get(at, part);
+        free(part);
+        if (step[length] == '\0')
+            return str_dup("the path does not fit");
+    }
+    return str_printf("'%.*s' is not a map", (int)(step - path - 1), path);
+}
+
+err_code_t conf_set(tree_t *root, const char *assignment, err_t *err)
+{
+    const char *equals = strchr(assignment, '=');
+    yaml_source_t source = {.bare = true, .code = ERR_USAGE};
+    char *name = str_printf("--set %s", assignment);
+    char *path = NULL, *obstacle;
+    err_code_t code;
+    tree_t *value;
+
+    if (equals == NULL || equals == assignment) {
+        code = err_set(err, ERR_USAGE,
+                       "%s: expected KEY=VALUE, such as train.epochs=1", name);
+        goto out;
+    }
+    source.name = name;
+    source.text = equals + 1;
+    source.bytes = strlen(source.text);
+    code = yaml_parse(&source, &value, err);
+    if (code != ERR_OK)
+        goto out;
+    path = str_printf("%.*s", (int)(equals - assignment), assignment);
+    if (!tree_set(root, path, value)) {
+        obstacle = conf_obstacle(root, path);
+        code = err_set(err, ERR_USAGE, "%s: %s", name, obstacle);
+        free(obstacle);
+    }
+out:
+    free(path);
+    free(name);
+    return code;
+}

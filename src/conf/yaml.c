@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * libyaml's events become a tree, by descent. The subset is what a run file
+ * needs and a reader understands at once: no anchors, aliases or tags, which
+ * also rules out documents that grow while they are read; depth is bounded.
+ */
+#include "conf/yaml.h"
+
+#include <string.h>
+#include <yaml.h>
+
+#define YAML_DEPTH_MAX 64
+
+typedef struct yaml_reader {
+    const yaml_source_t *source;
+    yaml_parser_t parser;
+    yaml_event_t event; /* the current one; owned */
+    int depth;
+    err_t *err;
+} yaml_reader_t;
+
+static err_code_t yaml_node(yaml_reader_t *reader, tree_t **out);
+
+static tree_place_t yaml_place(const yaml_reader_t *reader, yaml_mark_t mark)
+{
+    tree_place_t place = {.file = reader->source->name};
+
+    if (!reader->source->bare) {
+        place.line = (int)mark.line + 1;
+        place.column = (int)mark.column + 1;
+    }
+    return place;
+}
+
+__attribute__((format(printf, 3, 4))) static err_code_t
+yaml_fail(const yaml_reader_t *reader, tree_place_t place, const char *format,
+          ...)
+{
+    char where[512];
+    str_buf_t buf = {0};
+    va_list args;
+
+    va_start(args, format);
+    str_buf_vadd(&buf, format, args);
+    va_end(args);
+    tree_place_format(place, where, sizeof where);
+    err_set(reader->err, reader->source->code, "%s: %s", where, buf.text);
+    str_buf_free(&buf);
+    return reader->source->code;
+}
+
+/* Does the indentation of line [number] (from 0) hold a tab? libyaml only says
+ * that it found a character. */
+static bool yaml_line_has_tab(const yaml_source_t *source, size_t number)
+{
+    const char *at = source->text;
+
+    for (; number > 0 && at != NULL; number--) {
+        at = strchr(at, '\n');
+        at = at == NULL ? NULL : at + 1;
+    }
+    return at != NULL && at[strspn(at, " ")] == '\t';
+}
+
+static err_code_t yaml_fail_syntax(const yaml_reader_t *reader)
+{
+    const yaml_parser_t *parser = &reader->parser;
+    yaml_mark_t mark = parser->problem_mark;
+    const char *problem = parser->problem;
+
+    if (problem == NULL)
+        problem = "not YAML";
+    if (parser->error == YAML_READER_ERROR)
+        return yaml_fail(reader, (tree_place_t){reader->source->name, 0, 0},
+                         "%s at byte %zu; run files are UTF-8", problem,
+                         parser->problem_offset);
+    if (yaml_line_has_tab(reader->source, mark.line))
+        return yaml_fail(reader, yaml_place(reader, mark),
+                         "YAML syntax: a tab in the indentation; use spaces");
+    if (parser->context == NULL)
+        return yaml_fail(reader, yaml_place(reader, mark), "YAML syntax: %s",
+                         problem);
+    return yaml_fail(reader, yaml_place(reader, mark), "YAML syntax: %s, %s",
+                     problem, parser->context);
+}
+
+static err_code_t yaml_next(yaml_reader_t *reader)
+{
+    yaml_event_delete(&reader->event);
+    if (!yaml_parser_parse(&reader->parser, &reader->event))
+        return yaml_fail_syntax(reader);
+    return ERR_OK;
+}
+
+static bool yaml_is_null(const yaml_event_t *event)
+{
+    static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
+    const char *text = (const char *)event->data.scalar.value;
+    size_t i;
+
+    if (event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
+        return false;
+    for (i = 0; i < sizeof nulls / sizeof nulls[0]; i++)
+        if (strcmp(text, nulls[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Refuse anchors and tags of the current event; aliases are refused where
+ * they stand. */
+static err_code_t yaml_check_plain(const yaml_reader_t *reader)
+{
+    const yaml_event_t *event = &reader->event;
+    const yaml_char_t *anchor = NULL, *tag = NULL;
+
+    if (event->type == YAML_SCALAR_EVENT) {
+        anchor = event->data.scalar.anchor;
+        tag = event->data.scalar.tag;
+    } else if (event->type == YAML_SEQUENCE_START_EVENT) {
+        anchor = event->data.sequence_start.anchor;
+        tag = event->data.sequence_start.tag;
+    } else if (event->type == YAML_MAPPING_START_EVENT) {
+        anchor = event->data.mapping_start.anchor;
+        tag = event->data.mapping_start.tag;
+    }
+    if (anchor != NULL)
+        return yaml_fail(reader, yaml_place(reader, event->start_mark),
+                         "anchor '&%s' is not supported; write the value out "
+                         "where it is used",
+                         anchor);
+    if (tag != NULL)
+        return yaml_fail(reader, yaml_place(reader, event->start_mark),
+                         "tag '%s' is not supported; remove it", tag);
+    return ERR_OK;
+}
+
+static err_code_t yaml_scalar(const yaml_reader_t *reader, tree_t **out)
+{
+    const yaml_event_t *event = &reader->event;
+    const char *text = (const char *)event->data.scalar.value;
+    tree_place_t place = yaml_place(reader, event->start_mark);
+
+    if (strlen(text) != event->data.scalar.length)
+        return yaml_fail(reader, place, "a text holds the byte 0");
+    *out = tree_new(yaml_is_null(event) ? TREE_NULL : TREE_SCALAR, text, place);
+    return ERR_OK;
+}
+
+static err_code_t yaml_list(yaml_reader_t *reader, tree_t *list)
+{
+    tree_t *child;
+    err_code_t code;
+
+    for (;;) {
+        code = yaml_next(reader);
+        if (code != ERR_OK || reader->event.type == YAML_SEQUENCE_END_EVENT)
+            return code;
+        code = yaml_node(reader, &child);
+        if (code != ERR_OK)
+            return code;
+        tree_add(list, child);
+    }
+}
+
+/* The current event must be a new key of [map]. */
+static err_code_t yaml_check_key(const yaml_reader_t *reader, const tree_t *map)
+{
+    const yaml_event_t *event = &reader->event;
+    tree_place_t place = yaml_place(reader, event->start_mark);
+    const char *key;
+    char first[512];
+    size_t i;
+
+    if (event->type == YAML_ALIAS_EVENT ||
+        (event->type == YAML_SCALAR_EVENT && yaml_is_null(event)))
+        return yaml_fail(reader, place, "expected a key, found %s",
+                         event->type == YAML_ALIAS_EVENT ? "an alias"
+                                                         : "nothing");
+    if (event->type != YAML_SCALAR_EVENT)
+        return yaml_fail(reader, place, "expected a key, found a %s",
+                         event->type == YAML_MAPPING_START_EVENT ? "map"
+                                                                 : "list");
+    key = (const char *)event->data.scalar.value;
+    for (i = 0; i < tree_count(map); i++) {
+        if (strcmp(key, tree_key(map, i)) != 0)
+            continue;
+        tree_place_format(tree_key_place(map, i), first, sizeof first);
+        return yaml_fail(reader, place,
+                         "duplicate key '%s'; it is already at %s", key, first);
+    }
+    return yaml_check_plain(reader);
+}
+
+static err_code_t yaml_map(yaml_reader_t *reader, tree_t *map)
+{
+    err_code_t code = ERR_OK;
+    tree_place_t place;
+    tree_t *key = NULL, *child;
+
+    while (code == ERR_OK) {
+        code = yaml_next(reader);
+        if (code != ERR_OK || reader->event.type == YAML_MAPPING_END_EVENT)
+            break;
+        code = yaml_check_key(reader, map);
+        if (code == ERR_OK)
+            code = yaml_scalar(reader, &key);
+        if (code != ERR_OK)
+            break;
+        place = tree_place(key);
+        code = yaml_next(reader);
+        if (code == ERR_OK)
+            code = yaml_node(reader, &child);
+        if (code == ERR_OK)
+            tree_put(map, tree_text(key), place, child);
+        tree_free(key);
+        key = NULL;
+    }
+    return code;
+}
+
+static err_code_t yaml_collection(yaml_reader_t *reader, tree_t **out)
+{
+    bool is_list = reader->event.type == YAML_SEQUENCE_START_EVENT;
+    tree_place_t place = yaml_place(reader, reader->event.start_mark);
+    err_code_t code;
+    tree_t *tree;
+
+    if (reader->depth == YAML_DEPTH_MAX)
+        return yaml_fail(reader, place, "nested more than %d levels deep",
+                         YAML_DEPTH_MAX);
+    reader->depth++;
+    tree = tree_new(is_list ? TREE_LIST : TREE_MAP, NULL, place);
+    code = is_list ? yaml_list(reader, tree) : yaml_map(reader, tree);
+    reader->depth--;
+    if (code == ERR_OK)
+        *out = tree;
+    else
+        tree_free(tree);
+    return code;
+}
+
+/* The node that begins with the current event. */
+static err_code_t yaml_node(yaml_reader_t *reader, tree_t **out)
+{
+    const yaml_event_t *event = &reader->event;
+    err_code_t code;
+
+    if (event->type == YAML_ALIAS_EVENT)
+        return yaml_fail(reader, yaml_place(reader, event->start_mark),
+                         "alias '*%s' is not supported; write the value out "
+                         "(quote the text if it is meant to begin with '*')",
+                         event->data.alias.anchor);
+    code = yaml_check_plain(reader);
+    if (code != ERR_OK)
+        return code;
+    if (event->type == YAML_SCALAR_EVENT)
+        return yaml_scalar(reader, out);
+    return yaml_collection(reader, out);
+}
+
+/* Stream start, one document or none, stream end. */
+static err_code_t yaml_document(yaml_reader_t *reader, tree_t **out)
+{
+    tree_place_t start = {reader->source->name, 0, 0};
+    tree_t *tree = NULL;
+    err_code_t code;
+
+    code = yaml_next(reader);
+    if (code == ERR_OK)
+        code = yaml_next(reader);
+    if (code == ERR_OK && reader->event.type == YAML_STREAM_END_EVENT) {
+        *out = tree_new(TREE_NULL, NULL, start);
+        return ERR_OK;
+    }
+    if (code == ERR_OK)
+        code = yaml_next(reader);
+    if (code == ERR_OK)
+        code = yaml_node(reader, &tree);
+    if (code == ERR_OK)
+        code = yaml_next(reader); /* document end */
+    if (code == ERR_OK)
+        code = yaml_next(reader);
+    if (code == ERR_OK && reader->event.type != YAML_STREAM_END_EVENT)
+        code = yaml_fail(reader, yaml_place(reader, reader->event.start_mark),
+                         "a second document begins; expected only one");
+    if (code == ERR_OK)
+        *out = tree;
+    else
+        tree_free(tree);
+    return code;
+}
+
+err_code_t yaml_parse(const yaml_source_t *source, tree_t **out, err_t *err)
+{
+    yaml_reader_t reader = {.source = source, .err = err};
+    err_code_t code;
+
+    if (!yaml_parser_initialize(&reader.parser))
+        return err_set(err, ERR_MEMORY, "no memory left to read %s",
+                       source->name);
+    yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(
+        &reader.parser, (const unsigned char *)source->text, source->bytes);
+    code = yaml_document(&reader, out);
+    yaml_event_delete(&reader.event);
+    yaml_parser_delete(&reader.parser);
+    return code;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Inside conf: one YAML document to a tree. */
+#ifndef CDDP_CONF_YAML_H
+#define CDDP_CONF_YAML_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/tree.h"
+
+typedef struct yaml_source {
+    const char *name; /* in places and errors */
+    const char *text;
+    size_t bytes;
+    bool bare;       /* no lines or columns: the text is a few words */
+    err_code_t code; /* of all errors */
+} yaml_source_t;
+
+/* Parse [source], exactly one document (empty: TREE_NULL) of any kind. The
+ * caller frees with tree_free. */
+err_code_t yaml_parse(const yaml_source_t *source, tree_t **out, err_t *err);
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "conf/conf.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static tree_t *parse(const char *text)
+{
+    err_t err = ERR_INIT;
+    tree_t *tree = NULL;
+
+    cr_assert_eq(conf_parse("run.yaml", text, &tree, &err), ERR_OK, "%s",
+                 err.text);
+    return tree;
+}
+
+Test(conf, reads_scalars_lists_and_maps_with_places)
+{
+    tree_t *tree = parse("# a comment\n"
+                         "train: {epochs: 5, batch: '256'}\n"
+                         "layers:\n"
+                         "  - relu\n"
+                         "  - conv: {out: 32}\n");
+    const tree_t *train = tree_get(tree, "train");
+    const tree_t *layers = tree_get(tree, "layers");
+    char place[64];
+
+    cr_assert_eq(tree_kind(train), TREE_MAP);
+    cr_assert_str_eq(tree_text(tree_get(train, "epochs")), "5");
+    cr_assert_str_eq(tree_text(tree_get(train, "batch")), "256");
+    cr_assert_eq(tree_count(layers), 2);
+    cr_assert_str_eq(tree_text(tree_at(layers, 0)), "relu");
+    cr_assert_str_eq(tree_key(tree_at(layers, 1), 0), "conv");
+    tree_place_format(tree_key_place(train, 1), place, sizeof place);
+    cr_assert_str_eq(place, "run.yaml:2:20");
+    tree_place_format(tree_place(tree_at(layers, 0)), place, sizeof place);
+    cr_assert_str_eq(place, "run.yaml:4:5");
+    tree_free(tree);
+}
+
+Test(conf, only_plain_nulls_are_null)
+{
+    tree_t *tree = parse("a:\nb: null\nc: ~\nd: 'null'\ne: \"\"\nf: nul\n");
+
+    cr_assert_eq(tree_kind(tree_get(tree, "a")), TREE_NULL);
+    cr_assert_eq(tree_kind(tree_get(tree, "b")), TREE_NULL);
+    cr_assert_eq(tree_kind(tree_get(tree, "c")), TREE_NULL);
+    cr_assert_str_eq(tree_text(tree_get(tree, "d")), "null");
+    cr_assert_str_eq(tree_text(tree_get(tree, "e")), "");
+    cr_assert_str_eq(tree_text(tree_get(tree, "f")), "nul");
+    tree_free(tree);
+}
+
+Test(conf, every_bad_document_has_its_sentence)
+{
+    static const struct {
+        const char *text, *sentence;
+    } bad[] = {
+        {"", "run.yaml: expected sections such as 'data:' and 'model:', "
+             "found nothing"},
+        {"# only words\n", "run.yaml: expected sections such as 'data:' and "
+                           "'model:', found nothing"},
+        {"hello", "run.yaml:1:1: expected sections such as 'data:' and "
+                  "'model:', found a text"},
+        {"- a\n", "run.yaml:1:1: expected sections such as 'data:' and "
+                  "'model:', found a list"},
+        {"train:\n  epochs: 1\n  batch: 2\n  epochs: 3\n",
+         "run.yaml:4:3: duplicate key 'epochs'; it is already at "
+         "run.yaml:2:3"},
+        {"a: &x 1\n", "run.yaml:1:4: anchor '&x' is not supported; write the "
+                      "value out where it is used"},
+        {"a: *x\n", "run.yaml:1:4: alias '*x' is not supported; write the "
+                    "value out (quote the text if it is meant to begin with "
+                    "'*')"},
+        {"a: !!int 1\n", "run.yaml:1:4: tag 'tag:yaml.org,2002:int' is not "
+                         "supported; remove it"},
+        {"a: !mine {b: 1}\n",
+         "run.yaml:1:4: tag '!mine' is not supported; remove it"},
+        {"&k a: 1\n", "run.yaml:1:1: anchor '&k' is not supported; write the "
+                      "value out where it is used"},
+        {"[a]: 1\n", "run.yaml:1:1: expected a key, found a list"},
+        {"? {a: b}\n: 1\n", "run.yaml:1:3: expected a key, found a map"},
+        {"~: 1\n", "run.yaml:1:1: expected a key, found nothing"},
+        {"*k : 1\n", "run.yaml:1:1: expected a key, found an alias"},
+        {"a: 1\n---\nb: 2\n",
+         "run.yaml:2:1: a second document begins; expected only one"},
+        {"a: \"x\\0y\"\n", "run.yaml:1:4: a text holds the byte 0"},
+        {"a:\n\tb: 1\n", "run.yaml:2:1: YAML syntax: a tab in the "
+                         "indentation; use spaces"},
+        {"a: [1, 2\nb: 3\n", "run.yaml:2:2: YAML syntax: did not find "
+                             "expected ',' or ']', while parsing a flow "
+                             "sequence"},
+        {"a: 1\n  b: 2\n", "run.yaml:2:4: YAML syntax: mapping values are "
+                           "not allowed in this context"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        err_t err = ERR_INIT;
+        tree_t *tree = NULL;
+
+        cr_expect_eq(conf_parse("run.yaml", bad[i].text, &tree, &err),
+                     ERR_CONFIG, "%s", bad[i].text);
+        cr_expect_str_eq(err.text, bad[i].sentence);
+        cr_expect_null(tree);
+    }
+}
+
+Test(conf, bytes_that_are_not_utf8_are_refused)
+{
+    err_t err = ERR_INIT;
+    tree_t *tree;
+
+    cr_assert_eq(conf_parse("run.yaml", "a: \xff\xfe\n", &tree, &err),
+                 ERR_CONFIG);
+    cr_assert_str_eq(err.text, "run.yaml: invalid leading UTF-8 octet at byte "
+                               "3; run files are UTF-8");
+}
+
+Test(conf, depth_is_bounded)
+{
+    char text[2 * 5000 + 8];
+    err_t err = ERR_INIT;
+    tree_t *tree;
+
+    memset(text, '[', 5000);
+    memset(text + 5000, ']', 5000);
+    text[10000] = '\0';
+    cr_assert_eq(conf_parse("run.yaml", text, &tree, &err), ERR_CONFIG);
+    cr_assert_str_eq(err.text, "run.yaml:1:65: nested more than 64 levels "
+                               "deep");
+}
+
+Test(conf, files_that_cannot_be_read_say_why)
+{
+    char path[] = "/tmp/cddp-conf-XXXXXX", *expected;
+    err_t err = ERR_INIT;
+    tree_t *tree;
+
+    cr_assert_not_null(mkdtemp(path));
+    cr_assert_eq(conf_read(path, &tree, &err), ERR_CONFIG);
+    expected =
+        str_printf("run file %s is a directory; expected a YAML file", path);
+    cr_assert_str_eq(err.text, expected);
+    free(expected);
+    rmdir(path);
+    cr_assert_eq(conf_read(path, &tree, &err), ERR_CONFIG);
+    expected = str_printf("there is no run file %s; it is looked for on the "
+                          "command line, then in $CDDP_RUN, then as "
+                          "./run.yaml",
+                          path);
+    cr_assert_str_eq(err.text, expected);
+    free(expected);
+}
+
+Test(conf, reads_a_file_and_names_it)
+{
+    char path[] = "/tmp/cddp-conf-XXXXXX", place[64];
+    err_t err = ERR_INIT;
+    tree_t *tree;
+    int fd = mkstemp(path);
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(write(fd, "run: {seed: 3}\n", 15), 15);
+    close(fd);
+    cr_assert_eq(conf_read(path, &tree, &err), ERR_OK, "%s", err.text);
+    unlink(path);
+    cr_assert_str_eq(tree_text(tree_get(tree_get(tree, "run"), "seed")), "3");
+    tree_place_format(tree_place(tree), place, sizeof place);
+    cr_assert_eq(strncmp(place, path, strlen(path)), 0);
+    cr_assert_str_eq(place + strlen(path), ":1:1");
+    tree_free(tree);
+}
+
+Test(conf, set_replaces_adds_and_makes_sections)
+{
+    tree_t *tree = parse("train: {epochs: 5}\nddp:\n");
+    const tree_t *node;
+    err_t err = ERR_INIT;
+    char place[64];
+
+    cr_assert_eq(conf_set(tree, "train.epochs=1", &err), ERR_OK);
+    cr_assert_eq(conf_set(tree, "train.batch=64", &err), ERR_OK);
+    cr_assert_eq(conf_set(tree, "ddp.zero=1", &err), ERR_OK);
+    cr_assert_eq(conf_set(tree, "a.b.c={d: [1, 2]}", &err), ERR_OK);
+    cr_assert_eq(conf_set(tree, "e=x=y", &err), ERR_OK);
+    cr_assert_eq(conf_set(tree, "f=", &err), ERR_OK);
+    node = tree_get(tree_get(tree, "train"), "epochs");
+    cr_assert_str_eq(tree_text(node), "1");
+    tree_place_format(tree_place(node), place, sizeof place);
+    cr_assert_str_eq(place, "--set train.epochs=1");
+    cr_assert_str_eq(tree_text(tree_get(tree_get(tree, "train"), "batch")),
+                     "64");
+    cr_assert_str_eq(tree_text(tree_get(tree_get(tree, "ddp"), "zero")), "1");
+    node = tree_get(tree_get(tree_get(tree, "a"), "b"), "c");
+    cr_assert_eq(tree_count(tree_get(node, "d")), 2);
+    cr_assert_str_eq(tree_text(tree_get(tree, "e")), "x=y");
+    cr_assert_eq(tree_kind(tree_get(tree, "f")), TREE_NULL);
+    tree_free(tree);
+}
+
+Test(conf, every_bad_set_has_its_sentence)
+{
+    static const struct {
+        const char *assignment, *sentence;
+    } bad[] = {
+        {"train", "--set train: expected KEY=VALUE, such as train.epochs=1"},
+        {"=1", "--set =1: expected KEY=VALUE, such as train.epochs=1"},
+        {"train..epochs=1",
+         "--set train..epochs=1: a step of the path is empty"},
+        {".train=1", "--set .train=1: a step of the path is empty"},
+        {"train.epochs.x=1",
+         "--set train.epochs.x=1: 'train.epochs' is not a map"},
+        {"a.b.c.d=1", "--set a.b.c.d=1: 'a' is not a map"},
+        {"train.epochs=[1", "--set train.epochs=[1: YAML syntax: did not find "
+                            "expected ',' or ']', while parsing a flow "
+                            "sequence"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        tree_t *tree = parse("train: {epochs: 5}\na: [1]\n");
+        err_t err = ERR_INIT;
+
+        cr_expect_eq(conf_set(tree, bad[i].assignment, &err), ERR_USAGE);
+        cr_expect_str_eq(err.text, bad[i].sentence);
+        tree_free(tree);
+    }
+}
+
+/* What a user sees who mistypes a key: the whole way through the tables. */
+Test(conf, an_unknown_key_is_named_with_place_and_nearest_name)
+{
+    typedef struct train {
+        int64_t epochs;
+    } train_t;
+    static const opt_row_t rows[] = {
+        {.name = "epochs",
+         .type = OPT_INT,
+         .offset = offsetof(train_t, epochs),
+         .fallback = "1"},
+        {.name = NULL},
+    };
+    static const opt_row_t top[] = {
+        {.name = "train", .type = OPT_SECTION, .rows = rows}, {.name = NULL}};
+    tree_t *tree = parse("train:\n  epoch: 5\n");
+    err_t err = ERR_INIT;
+    train_t train;
+
+    cr_assert_eq(opt_fill(top, tree, "", &train, &err), ERR_CONFIG);
+    cr_assert_str_eq(err.text, "run.yaml:2:3: unknown key 'epoch' in train; "
+                               "did you mean 'epochs'?");
+    tree_free(tree);
+    tree = parse("{}");
+    cr_assert_eq(conf_set(tree, "train.epoch=5", &err), ERR_OK);
+    cr_assert_eq(opt_fill(top, tree, "", &train, &err), ERR_CONFIG);
+    cr_assert_str_eq(err.text, "--set train.epoch=5: unknown key 'epoch' in "
+                               "train; did you mean 'epochs'?");
+    tree_free(tree);
+}
