@@ -1,1 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libboot.la
+libboot_la_SOURCES = \
+	src/boot/boot.c src/boot/boot.h src/boot/boot_backend.h \
+	src/boot/boot_solo.c \
+	src/boot/boot_threads.c \
+	src/boot/boot_pmix.c
+libboot_la_CFLAGS = $(AM_CFLAGS) $(PMIX_CFLAGS)
+libboot_la_LIBADD = libbase.la $(PMIX_LIBS)
+# End of src/boot

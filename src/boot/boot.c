@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * What all backends share: the choice by environment, the calls that dispatch,
+ * and the comparison of a hash across ranks.
+ *
+ * The choice is made from the environment alone, before any library is called:
+ * PMIx initialised without a server claims to be rank 0 of 1, and N ranks would
+ * each train alone.
+ */
+#include "boot/boot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "boot/boot_backend.h"
+
+/* Ranks named in one sentence; more are counted. */
+#define RANKS_NAMED 8
+
+err_code_t boot_new(const boot_backend_t *backend, const boot_config_t *config,
+                    boot_t **out, err_t *err)
+{
+    boot_t *boot = calloc(1, sizeof *boot);
+
+    if (boot == NULL)
+        return err_set(err, ERR_MEMORY, "out of memory at start-up");
+    boot->backend = backend;
+    boot->size = 1;
+    boot->timeout = config == NULL ? 0 : config->timeout;
+    *out = boot;
+    return ERR_OK;
+}
+
+/* Number in the variable [name], or [fallback]. */
+static int64_t lookup_int(const char *(*lookup)(const char *name),
+                          const char *name, int64_t fallback)
+{
+    const char *text = lookup(name);
+    int64_t value;
+
+    return text != NULL && str_to_int(text, &value) ? value : fallback;
+}
+
+err_code_t boot_choose(const char *(*lookup)(const char *name),
+                       boot_kind_t *out, err_t *err)
+{
+    int64_t step_tasks = lookup_int(lookup, "SLURM_STEP_NUM_TASKS", 1);
+    int64_t job_tasks = lookup_int(lookup, "SLURM_NTASKS", 1);
+
+    /* Set by any PMIx server for the processes it started. */
+    if (lookup("PMIX_NAMESPACE") != NULL) {
+        *out = BOOT_KIND_PMIX;
+        return ERR_OK;
+    }
+    if (step_tasks > 1)
+        return err_set(err, ERR_CONFIG,
+                       "this step has %lld tasks, but srun gave them no PMIx, "
+                       "so they cannot find each other: start it as `srun "
+                       "--mpi=pmix cddp-train ...` (`srun --mpi=list` shows "
+                       "what this site has)",
+                       (long long)step_tasks);
+    if (job_tasks > 1 && lookup("SLURM_STEP_ID") == NULL)
+        log_warn("boot",
+                 "this job has %lld tasks, but one process runs, outside of "
+                 "any step: use `srun --mpi=pmix` to run all of them",
+                 (long long)job_tasks);
+    *out = BOOT_KIND_SOLO;
+    return ERR_OK;
+}
+
+static const char *lookup_env(const char *name)
+{
+    return getenv(name);
+}
+
+err_code_t boot_open(const boot_config_t *config, boot_t **out, err_t *err)
+{
+    boot_kind_t kind;
+    err_code_t code = boot_choose(lookup_env, &kind, err);
+
+    if (code != ERR_OK)
+        return code;
+    return kind == BOOT_KIND_PMIX ? boot_pmix_open(config, out, err)
+                                  : boot_solo_open(out, err);
+}
+
+int boot_rank(const boot_t *boot)
+{
+    return boot->rank;
+}
+
+int boot_size(const boot_t *boot)
+{
+    return boot->size;
+}
+
+const char *boot_name(const boot_t *boot)
+{
+    return boot->backend->name;
+}
+
+err_code_t boot_exchange(boot_t *boot, const void *mine, size_t bytes,
+                         void *all, err_t *err)
+{
+    if (boot->size == 1) {
+        if (bytes > 0)
+            memcpy(all, mine, bytes);
+        return ERR_OK;
+    }
+    return boot->backend->exchange(boot, mine, bytes, all, err);
+}
+
+int boot_rank_list(const bool *odd, int size, char *out, size_t room)
+{
+    size_t used = 0;
+    int count = 0, named = 0;
+
+    for (int rank = 0; rank < size; rank++)
+        count += odd[rank];
+    out[0] = '\0';
+    for (int rank = 0; rank < size && named < RANKS_NAMED; rank++) {
+        if (!odd[rank])
+            continue;
+        const char *before = named > 0 ? ", " : count == 1 ? "rank " : "ranks ";
+        int length = snprintf(out + used, room - used, "%s%d", before, rank);
+        if (length < 0 || (size_t)length >= room - used)
+            return count;
+        used += (size_t)length;
+        named++;
+    }
+    if (count > named)
+        snprintf(out + used, room - used, " and %d more", count - named);
+    return count;
+}
+
+/* What boot_agree exchanges. */
+typedef struct agree_entry {
+    uint64_t hash;
+    char host[ERR_HOST_MAX];
+} agree_entry_t;
+
+/* The rank whose hash most ranks have; the lowest rank wins a tie. */
+static int agree_majority(const agree_entry_t *all, int size)
+{
+    int best = 0, best_count = 0;
+
+    for (int i = 0; i < size; i++) {
+        int count = 0;
+
+        for (int k = 0; k < size; k++)
+            count += all[k].hash == all[i].hash;
+        if (count > best_count) {
+            best = i;
+            best_count = count;
+        }
+    }
+    return best;
+}
+
+/* Compare all entries with the majority's. */
+static err_code_t agree_judge(const agree_entry_t *all, int size,
+                              const char *what, err_t *err)
+{
+    char names[256];
+    bool *odd = calloc((size_t)size, sizeof *odd);
+    int majority = agree_majority(all, size), first = -1, count;
+
+    if (odd == NULL)
+        return err_set(err, ERR_MEMORY, "out of memory comparing the %s", what);
+    for (int rank = size - 1; rank >= 0; rank--) {
+        odd[rank] = all[rank].hash != all[majority].hash;
+        if (odd[rank])
+            first = rank;
+    }
+    count = boot_rank_list(odd, size, names, sizeof names);
+    free(odd);
+    if (count == 0)
+        return ERR_OK;
+    return err_set(err, ERR_CONFIG,
+                   "the %s of %s (first on host %s) differs from that of the "
+                   "other %d ranks: all ranks must start with the same run "
+                   "file, options and build",
+                   what, names, all[first].host, size - count);
+}
+
+err_code_t boot_agree(boot_t *boot, const char *what, uint64_t hash, err_t *err)
+{
+    agree_entry_t mine = {.hash = hash};
+    void *all = NULL;
+    err_code_t code;
+
+    if (gethostname(mine.host, sizeof mine.host - 1) != 0)
+        snprintf(mine.host, sizeof mine.host, "?");
+    code = mem_alloc((size_t)boot->size * sizeof mine, "start-up exchange",
+                     &all, err);
+    if (code != ERR_OK)
+        return code;
+    code = boot_exchange(boot, &mine, sizeof mine, all, err);
+    if (code == ERR_OK)
+        code = agree_judge(all, boot->size, what, err);
+    mem_free(all);
+    return code;
+}
+
+void boot_close(boot_t *boot)
+{
+    if (boot == NULL)
+        return;
+    if (boot->backend->close != NULL)
+        boot->backend->close(boot);
+    free(boot);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The ranks are threads of this process. They share a team: everybody copies
+ * its bytes into a buffer of the team, the last to come turns the round, and
+ * everybody copies the whole out.
+ *
+ * There are two buffers, used in turn: a rank may already be in the next round
+ * while others still copy out of this one, but none can be two rounds ahead.
+ *
+ * Locks: team->lock guards all of team_t. The last handle closed frees it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "boot/boot_backend.h"
+
+typedef struct team {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* round turned, failed, or a rank left */
+    int size;
+    int handles; /* open ones */
+    int arrived; /* in this round */
+    uint64_t round;
+    size_t bytes;  /* of each rank in this round */
+    char *data[2]; /* size * bytes, by parity of the round */
+    bool *here;    /* by rank: arrived in this round */
+    bool *gone;    /* by rank: closed */
+    bool failed;
+    err_t fault;
+} team_t;
+
+static void team_free(team_t *team)
+{
+    pthread_cond_destroy(&team->changed);
+    pthread_mutex_destroy(&team->lock);
+    free(team->data[0]);
+    free(team->data[1]);
+    free(team->here);
+    free(team->gone);
+    free(team);
+}
+
+static err_code_t team_new(int size, team_t **out, err_t *err)
+{
+    team_t *team = calloc(1, sizeof *team);
+
+    if (team == NULL)
+        goto no_memory;
+    pthread_mutex_init(&team->lock, NULL);
+    thread_cond_init(&team->changed);
+    team->size = size;
+    team->here = calloc((size_t)size, sizeof *team->here);
+    team->gone = calloc((size_t)size, sizeof *team->gone);
+    if (team->here == NULL || team->gone == NULL)
+        goto no_memory;
+    *out = team;
+    return ERR_OK;
+
+no_memory:
+    if (team != NULL)
+        team_free(team);
+    return err_set(err, ERR_MEMORY, "out of memory for %d ranks", size);
+}
+
+/* Every waiting and future exchange fails like this. Lock held. */
+static void team_fail(team_t *team, const err_t *fault)
+{
+    if (team->failed)
+        return;
+    team->failed = true;
+    team->fault = *fault;
+    pthread_cond_broadcast(&team->changed);
+}
+
+/* Fail naming the ranks that are not here, among those [only] marks (NULL:
+ * all). Lock held. */
+static void team_fail_absent(team_t *team, const bool *only, const char *why)
+{
+    char names[256];
+    bool *absent = calloc((size_t)team->size, sizeof *absent);
+    err_t fault = ERR_INIT;
+    int first = -1;
+
+    if (absent == NULL) {
+        err_set(&fault, ERR_MEMORY, "out of memory at start-up");
+        team_fail(team, &fault);
+        return;
+    }
+    for (int rank = team->size - 1; rank >= 0; rank--) {
+        absent[rank] = !team->here[rank] && (only == NULL || only[rank]);
+        if (absent[rank])
+            first = rank;
+    }
+    boot_rank_list(absent, team->size, names, sizeof names);
+    err_set_peer(&fault, first, NULL, "start-up exchange %llu: %s %s",
+                 (unsigned long long)team->round, names, why);
+    team_fail(team, &fault);
+    free(absent);
+}
+
+/* The first to come in a round makes its buffer. Lock held. */
+static void team_begin(team_t *team, size_t bytes)
+{
+    char **data = &team->data[team->round % 2];
+    size_t total = (size_t)team->size * bytes;
+    char *grown = realloc(*data, total == 0 ? 1 : total);
+    err_t fault = ERR_INIT;
+
+    team->bytes = bytes;
+    if (grown != NULL) {
+        *data = grown;
+        return;
+    }
+    err_set(&fault, ERR_MEMORY, "out of memory exchanging %zu bytes", total);
+    team_fail(team, &fault);
+}
+
+/* A rank that has left will never come. Lock held. */
+static bool team_gone(const team_t *team)
+{
+    for (int rank = 0; rank < team->size; rank++)
+        if (team->gone[rank] && !team->here[rank])
+            return true;
+    return false;
+}
+
+/* Put [mine] in and turn the round if this is the last rank. Lock held. */
+static void team_arrive(team_t *team, int rank, const void *mine, size_t bytes)
+{
+    err_t fault = ERR_INIT;
+
+    if (team->arrived == 0)
+        team_begin(team, bytes);
+    if (!team->failed && bytes != team->bytes) {
+        err_set(&fault, ERR_CONFIG,
+                "start-up exchange %llu: rank %d gives %zu bytes, others %zu: "
+                "do all ranks run the same build and run file?",
+                (unsigned long long)team->round, rank, bytes, team->bytes);
+        team_fail(team, &fault);
+    }
+    if (team->failed)
+        return;
+    if (bytes > 0)
+        memcpy(team->data[team->round % 2] + (size_t)rank * bytes, mine, bytes);
+    team->here[rank] = true;
+    team->arrived++;
+    if (team->arrived == team->size) {
+        memset(team->here, 0, (size_t)team->size * sizeof *team->here);
+        team->arrived = 0;
+        team->round++;
+        pthread_cond_broadcast(&team->changed);
+    }
+}
+
+static err_code_t threads_exchange(boot_t *boot, const void *mine, size_t bytes,
+                                   void *all, err_t *err)
+{
+    team_t *team = boot->state;
+    double deadline = clock_now() + boot->timeout;
+    err_code_t code = ERR_OK;
+    uint64_t round;
+
+    pthread_mutex_lock(&team->lock);
+    round = team->round;
+    if (!team->failed)
+        team_arrive(team, boot->rank, mine, bytes);
+    while (team->round == round && !team->failed) {
+        if (team_gone(team))
+            team_fail_absent(team, team->gone, "left before it");
+        else if (!thread_cond_wait(&team->changed, &team->lock, deadline) &&
+                 team->round == round)
+            team_fail_absent(team, NULL, "did not come in time");
+    }
+    if (team->round != round) {
+        if (bytes > 0)
+            memcpy(all, team->data[round % 2], (size_t)team->size * bytes);
+    } else {
+        code = team->fault.code;
+        if (err != NULL)
+            *err = team->fault;
+    }
+    pthread_mutex_unlock(&team->lock);
+    return code;
+}
+
+static void threads_close(boot_t *boot)
+{
+    team_t *team = boot->state;
+    bool last;
+
+    pthread_mutex_lock(&team->lock);
+    team->gone[boot->rank] = true;
+    last = --team->handles == 0;
+    pthread_cond_broadcast(&team->changed);
+    pthread_mutex_unlock(&team->lock);
+    if (last)
+        team_free(team);
+}
+
+static const boot_backend_t threads_backend = {
+    .name = "threads",
+    .exchange = threads_exchange,
+    .close = threads_close,
+};
+
+err_code_t boot_threads_open(int count, const boot_config_t *config,
+                             boot_t **out, err_t *err)
+{
+    team_t *team;
+    err_code_t code;
+    int made;
+
+    if (count < 1)
+        return err_set(err, ERR_CONFIG, "%d ranks: expected at least one",
+                       count);
+    code = team_new(count, &team, err);
+    if (code != ERR_OK)
+        return code;
+    for (made = 0; made < count; made++) {
+        code = boot_new(&threads_backend, config, &out[made], err);
+        if (code != ERR_OK)
+            goto fail;
+        out[made]->rank = made;
+        out[made]->size = count;
+        out[made]->state = team;
+    }
+    team->handles = count;
+    return ERR_OK;
+
+fail:
+    while (made-- > 0)
+        free(out[made]);
+    team_free(team);
+    return code;
+}
