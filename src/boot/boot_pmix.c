@@ -17,7 +17,7 @@
 
 #include "boot/boot_backend.h"
 
-#if HAVE_PMIX
+#ifdef HAVE_PMIX
 
 #include <math.h>
 #include <pmix.h>

@@ -210,7 +210,7 @@ static const boot_backend_t threads_backend = {
 err_code_t boot_threads_open(int count, const boot_config_t *config,
                              boot_t **out, err_t *err)
 {
-    team_t *team;
+    team_t *team = NULL;
     err_code_t code;
     int made;
 

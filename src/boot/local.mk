@@ -6,5 +6,5 @@ libboot_la_SOURCES = \
 	src/boot/boot_threads.c \
 	src/boot/boot_pmix.c
 libboot_la_CFLAGS = $(AM_CFLAGS) $(PMIX_CFLAGS)
-libboot_la_LIBADD = libbase.la $(PMIX_LIBS)
+libboot_la_LIBADD = $(PMIX_LIBS)
 # End of src/boot
