@@ -1,1 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libnn.la
+libnn_la_SOURCES = \
+	src/nn/exec.c \
+	src/nn/exec_plan.c \
+	src/nn/graph.c \
+	src/nn/graph_build.c \
+	src/nn/graph_tables.c \
+	src/nn/layer_conv.c \
+	src/nn/layer_linear.c \
+	src/nn/layer_norm.c \
+	src/nn/layer_plain.c \
+	src/nn/layer_pool.c \
+	src/nn/loss.c \
+	src/nn/nn.h \
+	src/nn/nn_priv.h \
+	src/nn/plan.c \
+	src/nn/registry.c
+libnn_la_CFLAGS = $(AM_CFLAGS)
+libnn_la_LIBADD = libop.la libdev.la libbase.la -lm
+# End of src/nn

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* A built graph: opening, closing, and what it tells. Reading the run file is
+ * graph_build.c, the parameter arenas are graph_tables.c. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "nn/nn_priv.h"
+
+typedef struct model_options {
+    opt_ints_t input;
+    const tree_t *layers;
+} model_options_t;
+
+static const opt_row_t model_rows[] = {
+    {.name = "input",
+     .type = OPT_INTS,
+     .offset = offsetof(model_options_t, input),
+     .min = 1,
+     .max = 1 << 30,
+     .help = "Shape of one sample, such as [channels, height, width]"},
+    {.name = "layers",
+     .type = OPT_TREE,
+     .offset = offsetof(model_options_t, layers),
+     .help = "List of layers; each takes the output of the one before"},
+    {.name = NULL},
+};
+
+static err_code_t graph_read_input(nn_graph_t *graph, const opt_ints_t *input,
+                                   const tree_t *model, err_t *err)
+{
+    char at[NN_PLACE_TEXT];
+
+    if (input->count < 1 || input->count >= OP_DIMS_MAX) {
+        tree_place_format(tree_place(tree_get(model, "input")), at, sizeof at);
+        return err_set(err, ERR_CONFIG,
+                       "%s: model.input has %d dimensions, but 1 to %d are "
+                       "possible",
+                       at, input->count, OP_DIMS_MAX - 1);
+    }
+    graph->input_ndim = input->count;
+    for (int i = 0; i < input->count; i++)
+        graph->input[i] = input->items[i];
+    return ERR_OK;
+}
+
+err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,
+                         nn_graph_t **out, err_t *err)
+{
+    model_options_t options = {0};
+    nn_graph_t *graph = NULL;
+    void *block;
+    err_code_t code;
+
+    code = opt_fill(model_rows, model, "model", &options, err);
+    if (code != ERR_OK)
+        return code;
+    code = mem_alloc(sizeof *graph, "a model", &block, err);
+    if (code != ERR_OK)
+        goto free_options;
+    graph = block;
+    code = graph_read_input(graph, &options.input, model, err);
+    if (code == ERR_OK)
+        code = nn_build_layers(graph, options.layers, err);
+    if (code == ERR_OK)
+        code = nn_build_loss(graph, loss, err);
+    if (code == ERR_OK)
+        code = nn_build_tables(graph, err);
+    if (code == ERR_OK)
+        *out = graph;
+    else
+        nn_graph_close(graph);
+free_options:
+    opt_free(model_rows, &options);
+    return code;
+}
+
+static void table_free(nn_table_t *table)
+{
+    for (int i = 0; i < table->count; i++)
+        free((char *)table->tensors[i].public.name);
+    mem_free(table->tensors);
+}
+
+void nn_graph_close(nn_graph_t *graph)
+{
+    if (graph == NULL)
+        return;
+    table_free(&graph->params);
+    table_free(&graph->buffers);
+    if (graph->layers != NULL)
+        for (int i = 0; i <= graph->layer_count; i++)
+            free(graph->layers[i].name);
+    mem_free(graph->layers);
+    mem_free(graph);
+}
+
+int nn_graph_layers(const nn_graph_t *graph)
+{
+    return graph->layer_count;
+}
+
+nn_layer_info_t nn_graph_layer(const nn_graph_t *graph, int index)
+{
+    const nn_layer_t *layer = &graph->layers[index];
+    nn_layer_info_t info = {
+        .name = layer->name,
+        .kind = layer->kind->name,
+        .ndim = layer->out.ndim - 1,
+        .params = layer->param_elems,
+    };
+
+    for (int i = 0; i < info.ndim; i++)
+        info.dims[i] = layer->out.dims[i + 1];
+    return info;
+}
+
+/* The loss stands behind the layers. */
+static const nn_layer_t *graph_loss(const nn_graph_t *graph)
+{
+    return &graph->layers[graph->layer_count];
+}
+
+const char *nn_graph_loss(const nn_graph_t *graph)
+{
+    return graph_loss(graph)->kind->name;
+}
+
+int64_t nn_graph_classes(const nn_graph_t *graph)
+{
+    const nn_layer_t *loss = graph_loss(graph);
+
+    return loss->kind->classifier ? loss->config.in.dims[1] : 0;
+}
+
+int nn_graph_input(const nn_graph_t *graph, int64_t dims[OP_DIMS_MAX])
+{
+    for (int i = 0; i < graph->input_ndim; i++)
+        dims[i] = graph->input[i];
+    return graph->input_ndim;
+}
+
+int64_t nn_graph_target_elems(const nn_graph_t *graph)
+{
+    const nn_layer_t *loss = graph_loss(graph);
+
+    return loss->kind->classifier ? 1 : nn_sample_elems(&loss->config.in);
+}
+
+double nn_graph_denominator(const nn_graph_t *graph, int64_t samples)
+{
+    return (double)samples * (double)nn_graph_target_elems(graph);
+}
+
+static void describe_desc(const op_desc_t *desc, str_buf_t *text)
+{
+    for (int i = 1; i < desc->ndim; i++)
+        str_buf_add(text, " %" PRId64, desc->dims[i]);
+}
+
+/* Every number that decides what a layer computes, whatever its kind: unused
+ * fields are zero. */
+static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
+{
+    const op_config_t *config = &layer->config;
+
+    str_buf_add(text, "layer %s %s bias %d out %" PRId64, layer->kind->name,
+                layer->name, config->bias, config->out);
+    str_buf_add(text, " conv %" PRId64 " %" PRId64, config->conv.out,
+                config->conv.groups);
+    for (int i = 0; i < 2; i++)
+        str_buf_add(text,
+                    " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+                    " pool %" PRId64 " %" PRId64 " %" PRId64,
+                    config->conv.kernel[i], config->conv.stride[i],
+                    config->conv.pad[i], config->conv.dilation[i],
+                    config->pool.kernel[i], config->pool.stride[i],
+                    config->pool.pad[i]);
+    str_buf_add(text, " eps %a rate %a momentum %a in", config->epsilon,
+                config->rate, layer->momentum);
+    describe_desc(&config->in, text);
+    str_buf_add(text, "\n");
+}
+
+static void describe_table(const nn_table_t *table, str_buf_t *text)
+{
+    for (int i = 0; i < table->count; i++) {
+        const nn_param_t *tensor = &table->tensors[i].public;
+
+        str_buf_add(text, "tensor %s at %zu:", tensor->name, tensor->offset);
+        for (int d = 0; d < tensor->ndim; d++)
+            str_buf_add(text, " %" PRId64, tensor->dims[d]);
+        str_buf_add(text, "\n");
+    }
+}
+
+uint64_t nn_graph_hash(const nn_graph_t *graph)
+{
+    str_buf_t text = {0};
+    uint64_t hash;
+
+    for (int i = 0; i <= graph->layer_count; i++)
+        describe_layer(&graph->layers[i], &text);
+    describe_table(&graph->params, &text);
+    describe_table(&graph->buffers, &text);
+    hash = hash_bytes(text.text, text.length);
+    str_buf_free(&text);
+    return hash;
+}
+
+int64_t nn_sample_elems(const op_desc_t *desc)
+{
+    int64_t elems = 1;
+
+    for (int i = 1; i < desc->ndim; i++)
+        elems *= desc->dims[i];
+    return elems;
+}
+
+char *nn_shape_format(const op_desc_t *desc, char out[NN_SHAPE_TEXT])
+{
+    size_t used = 0;
+
+    for (int i = 1; i < desc->ndim; i++)
+        used += (size_t)snprintf(out + used, NN_SHAPE_TEXT - used, "%s%" PRId64,
+                                 i == 1 ? "[" : ", ", desc->dims[i]);
+    snprintf(out + used, NN_SHAPE_TEXT - used, used == 0 ? "[]" : "]");
+    return out;
+}
+
+void nn_desc_plain(op_desc_t *desc, int64_t batch, int ndim,
+                   const int64_t *dims)
+{
+    *desc = (op_desc_t){.type = OP_FLOAT32, .ndim = ndim + 1};
+    desc->dims[0] = batch;
+    for (int i = 0; i < ndim; i++)
+        desc->dims[i + 1] = dims[i];
+    desc->bytes = sizeof(float) * (size_t)(batch * nn_sample_elems(desc));
+}

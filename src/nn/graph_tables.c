@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The parameter, buffer and moment arenas: where each tensor lies, how it
+ * begins, and how running statistics take in a step's moments.
+ *
+ * Parameters lie in reverse order of use (last layer first, and within a layer
+ * the last parameter first), because backward finishes them in this order.
+ * Buffers and moments lie in order of use.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/str.h"
+#include "nn/nn_priv.h"
+
+static size_t align_elems(size_t elems)
+{
+    return (elems + NN_TENSOR_ALIGN - 1) / NN_TENSOR_ALIGN * NN_TENSOR_ALIGN;
+}
+
+/* Append a tensor of shape dims[0 .. ndim) to [table]; returns its index. */
+static int table_add(nn_table_t *table, const nn_layer_t *layer, int index,
+                     const nn_slot_t *slot, int ndim, const int64_t *dims)
+{
+    nn_tensor_t *tensor = &table->tensors[table->count];
+    nn_param_t *public = &tensor->public;
+
+    public->name = str_printf("%s.%s", layer->name, slot->name);
+    public->layer = index;
+    public->ndim = ndim;
+    public->offset = table->elems;
+    public->count = 1;
+    public->decay = true;
+    for (int i = 0; i < ndim; i++) {
+        public->dims[i] = dims[i];
+        public->count *= (size_t)dims[i];
+    }
+    tensor->fill = slot->fill;
+    table->elems += align_elems(public->count);
+    return table->count++;
+}
+
+/* A layer's parameters, last first. */
+static err_code_t layer_add_params(nn_graph_t *graph, int index, err_t *err)
+{
+    nn_layer_t *layer = &graph->layers[index];
+    op_desc_t descs[OP_PARAMS_MAX];
+    double fan_in = 1;
+    err_code_t code;
+
+    code = op_params(&layer->config, descs, &layer->param_count, err);
+    if (code != ERR_OK) {
+        err_prefix(err, "%s: layer %s", layer->place, layer->name);
+        return code;
+    }
+    /* The first parameter is the weight, [out, in...]. */
+    if (layer->param_count > 0)
+        fan_in = (double)nn_sample_elems(&descs[0]);
+    for (int i = layer->param_count - 1; i >= 0; i--) {
+        int at =
+            table_add(&graph->params, layer, index, &layer->kind->params[i],
+                      descs[i].ndim, descs[i].dims);
+
+        graph->params.tensors[at].bound = 1 / sqrt(fan_in);
+        layer->params[i] = at;
+        layer->param_elems += graph->params.tensors[at].public.count;
+    }
+    return ERR_OK;
+}
+
+/* A layer's buffers and moments: one number per channel each. */
+static void layer_add_buffers(nn_graph_t *graph, int index)
+{
+    nn_layer_t *layer = &graph->layers[index];
+    const int64_t channels = layer->config.in.dims[1];
+
+    for (int i = 0; i < NN_BUFFERS_MAX; i++)
+        if (layer->kind->buffers[i].name != NULL)
+            layer->buffers[i] =
+                table_add(&graph->buffers, layer, index,
+                          &layer->kind->buffers[i], 1, &channels);
+    layer->moments = graph->moments;
+    if (layer->kind->moments)
+        graph->moments += 2 * (size_t)channels;
+}
+
+static err_code_t table_open(nn_table_t *table, int room, err_t *err)
+{
+    void *block;
+    err_code_t code;
+
+    code = mem_alloc((size_t)room * sizeof *table->tensors,
+                     "the parameter table", &block, err);
+    if (code == ERR_OK)
+        table->tensors = block;
+    return code;
+}
+
+err_code_t nn_build_tables(nn_graph_t *graph, err_t *err)
+{
+    const int layers = graph->layer_count;
+    err_code_t code;
+
+    code = table_open(&graph->params, layers * OP_PARAMS_MAX, err);
+    if (code == ERR_OK)
+        code = table_open(&graph->buffers, layers * NN_BUFFERS_MAX, err);
+    for (int i = layers - 1; i >= 0 && code == ERR_OK; i--)
+        code = layer_add_params(graph, i, err);
+    for (int i = 0; i < layers && code == ERR_OK; i++)
+        layer_add_buffers(graph, i);
+    if (code == ERR_OK && graph->params.count == 0)
+        code = err_set(err, ERR_CONFIG,
+                       "%s: the model has nothing to train, as no layer has "
+                       "parameters; add one such as {linear: {out: 10}}",
+                       graph->layers[layers - 1].place);
+    return code;
+}
+
+int nn_graph_params(const nn_graph_t *graph)
+{
+    return graph->params.count;
+}
+
+const nn_param_t *nn_graph_param(const nn_graph_t *graph, int index)
+{
+    return &graph->params.tensors[index].public;
+}
+
+size_t nn_graph_param_elems(const nn_graph_t *graph)
+{
+    return graph->params.elems;
+}
+
+int nn_graph_buffers(const nn_graph_t *graph)
+{
+    return graph->buffers.count;
+}
+
+const nn_param_t *nn_graph_buffer(const nn_graph_t *graph, int index)
+{
+    return &graph->buffers.tensors[index].public;
+}
+
+size_t nn_graph_buffer_elems(const nn_graph_t *graph)
+{
+    return graph->buffers.elems;
+}
+
+size_t nn_graph_moment_elems(const nn_graph_t *graph)
+{
+    return graph->moments;
+}
+
+static void tensor_fill(const nn_tensor_t *tensor, uint64_t seed, float *to)
+{
+    const nn_param_t *public = &tensor->public;
+    rng_t rng;
+
+    /* Keyed by the name: a layer put in elsewhere changes no other. */
+    rng_open(&rng, seed, RNG_INIT,
+             hash_bytes(public->name, strlen(public->name)), 0);
+    for (size_t i = 0; i < public->count; i++)
+        switch (tensor->fill) {
+        case NN_FILL_ZERO:
+            to[i] = 0;
+            break;
+        case NN_FILL_ONE:
+            to[i] = 1;
+            break;
+        case NN_FILL_FAN_IN:
+            to[i] = (float)((2 * rng_uniform(&rng) - 1) * tensor->bound);
+            break;
+        }
+}
+
+static void table_fill(const nn_table_t *table, uint64_t seed, float *to)
+{
+    if (table->elems == 0)
+        return;
+    memset(to, 0, table->elems * sizeof *to);
+    for (int i = 0; i < table->count; i++)
+        tensor_fill(&table->tensors[i], seed,
+                    to + table->tensors[i].public.offset);
+}
+
+void nn_graph_init(const nn_graph_t *graph, uint64_t seed, float *params,
+                   float *buffers)
+{
+    table_fill(&graph->params, seed, params);
+    table_fill(&graph->buffers, seed, buffers);
+}
+
+/* One layer's: [sums] are [channels] sums of x, then of x squared, over [count]
+ * values each. */
+static void fold_layer(double momentum, const double *sums, size_t channels,
+                       double count, float *mean, float *var)
+{
+    for (size_t c = 0; c < channels; c++) {
+        double m = sums[c] / count;
+        double v = fmax(0, sums[channels + c] / count - m * m);
+
+        /* Unbiased, as the running variance stands for other samples. */
+        if (count > 1)
+            v *= count / (count - 1);
+        mean[c] = (float)((1 - momentum) * mean[c] + momentum * m);
+        var[c] = (float)((1 - momentum) * var[c] + momentum * v);
+    }
+}
+
+void nn_graph_fold_moments(const nn_graph_t *graph, const double *moments,
+                           int64_t samples, float *buffers)
+{
+    if (samples <= 0)
+        return;
+    for (int i = 0; i < graph->layer_count; i++) {
+        const nn_layer_t *layer = &graph->layers[i];
+        const op_desc_t *in = &layer->config.in;
+        size_t channels = (size_t)in->dims[1];
+        int64_t space = nn_sample_elems(in) / in->dims[1];
+
+        if (!layer->kind->moments)
+            continue;
+        fold_layer(layer->momentum, moments + layer->moments, channels,
+                   (double)samples * (double)space,
+                   buffers + nn_graph_buffer(graph, layer->buffers[0])->offset,
+                   buffers + nn_graph_buffer(graph, layer->buffers[1])->offset);
+    }
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* linear: y = x w' + b. An input of several dimensions is flattened first, so
+ * that a convolution may be followed by it directly. */
+#include "nn/nn_priv.h"
+
+typedef struct linear_options {
+    int64_t out;
+    bool bias;
+} linear_options_t;
+
+_Static_assert(sizeof(linear_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
+
+static const opt_row_t linear_rows[] = {
+    {.name = "out",
+     .type = OPT_INT,
+     .offset = offsetof(linear_options_t, out),
+     .min = 1,
+     .max = 1 << 30,
+     .help = "Features of the output"},
+    {.name = "bias",
+     .type = OPT_BOOL,
+     .offset = offsetof(linear_options_t, bias),
+     .fallback = "true",
+     .help = "Add a learnt vector to the output"},
+    {.name = NULL},
+};
+
+static err_code_t linear_configure(nn_layer_t *layer, const void *options,
+                                   const tree_t *tree, err_t *err)
+{
+    const linear_options_t *linear = options;
+
+    (void)tree;
+    (void)err;
+    layer->config.out = linear->out;
+    layer->config.bias = linear->bias;
+    return ERR_OK;
+}
+
+const nn_kind_t nn_kind_linear = {
+    .name = "linear",
+    .op = OP_LINEAR,
+    .help = "Every output is a weighted sum of all inputs; an input of several "
+            "dimensions is flattened first",
+    .rows = linear_rows,
+    .params = {{"weight", NN_FILL_FAN_IN}, {"bias", NN_FILL_FAN_IN}},
+    .configure = linear_configure,
+};

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* batchnorm: each channel is brought to mean 0 and variance 1 over batch and
+ * space, then scaled and shifted. Its running statistics are buffers, folded
+ * from the moments of whole steps (nn_graph_fold_moments). */
+#include "nn/nn_priv.h"
+
+typedef struct norm_options {
+    double eps, momentum;
+} norm_options_t;
+
+_Static_assert(sizeof(norm_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
+
+static const opt_row_t norm_rows[] = {
+    {.name = "eps",
+     .type = OPT_REAL,
+     .offset = offsetof(norm_options_t, eps),
+     .fallback = "1e-5",
+     .min = 1e-12,
+     .max = 1,
+     .help = "Added to the variance, against division by zero"},
+    {.name = "momentum",
+     .type = OPT_REAL,
+     .offset = offsetof(norm_options_t, momentum),
+     .fallback = "0.1",
+     .min = 0,
+     .max = 1,
+     .help = "Weight of a step's statistics in the running ones"},
+    {.name = NULL},
+};
+
+static err_code_t norm_configure(nn_layer_t *layer, const void *options,
+                                 const tree_t *tree, err_t *err)
+{
+    const norm_options_t *norm = options;
+
+    (void)tree;
+    (void)err;
+    layer->config.epsilon = norm->eps;
+    layer->momentum = norm->momentum;
+    return ERR_OK;
+}
+
+const nn_kind_t nn_kind_batchnorm = {
+    .name = "batchnorm",
+    .op = OP_BATCHNORM,
+    .help = "Bring each channel to mean 0 and variance 1 over the batch, then "
+            "scale and shift it",
+    .rows = norm_rows,
+    .params = {{"weight", NN_FILL_ONE}, {"bias", NN_FILL_ZERO}},
+    .buffers = {{"running_mean", NN_FILL_ZERO}, {"running_var", NN_FILL_ONE}},
+    .moments = true,
+    .configure = norm_configure,
+};

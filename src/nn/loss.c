@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The losses. An op gives the sum over samples; what it is divided by is
+ * nn_graph_denominator, as only train knows the samples of all ranks. */
+#include "nn/nn_priv.h"
+
+static const opt_row_t no_rows[] = {{.name = NULL}};
+
+static err_code_t cross_entropy_configure(nn_layer_t *layer,
+                                          const void *options,
+                                          const tree_t *tree, err_t *err)
+{
+    char shape[NN_SHAPE_TEXT];
+
+    (void)options;
+    (void)tree;
+    if (layer->config.in.ndim == 2)
+        return ERR_OK;
+    nn_shape_format(&layer->config.in, shape);
+    return err_set(err, ERR_CONFIG,
+                   "%s: loss cross_entropy needs an output [classes], but the "
+                   "last layer gives %s; end the model with {linear: {out: "
+                   "CLASSES}}",
+                   layer->place, shape);
+}
+
+const nn_kind_t nn_kind_cross_entropy = {
+    .name = "cross_entropy",
+    .op = OP_CROSS_ENTROPY,
+    .help = "Classification: softmax and negative log-likelihood of the target "
+            "class, an integer per sample; mean over samples",
+    .rows = no_rows,
+    .classifier = true,
+    .configure = cross_entropy_configure,
+};
+
+const nn_kind_t nn_kind_mse = {
+    .name = "mse",
+    .op = OP_MSE,
+    .help = "Regression: squared difference from the target, which has the "
+            "output's shape; mean over samples and elements",
+    .rows = no_rows,
+};

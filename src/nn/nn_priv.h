@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * What the files of nn share, and nobody else sees: the registry row of a layer
+ * kind, the built graph, and the blocks of an exec's arena.
+ *
+ * A kind is one constant row (nn_kind_t) at the end of its own file, listed in
+ * registry.c. To add a layer: write the row, list it, and it is in the run
+ * file, in the help and in the documentation.
+ */
+#ifndef CDDP_NN_NN_PRIV_H
+#define CDDP_NN_NN_PRIV_H
+
+#include "nn/nn.h"
+
+/* Room for the options struct of any kind; each file asserts that it fits. */
+#define NN_OPTIONS_MAX 1024
+#define NN_SHAPE_TEXT 160
+#define NN_PLACE_TEXT 320
+#define NN_BUFFERS_MAX 2
+/* Tensors of an arena start at multiples of this many elements: a cache line
+ * of float32. */
+#define NN_TENSOR_ALIGN 16
+
+typedef struct nn_layer nn_layer_t;
+
+/* How a tensor begins. */
+typedef enum nn_fill {
+    NN_FILL_ZERO,
+    NN_FILL_ONE,
+    NN_FILL_FAN_IN /* uniform in +-1/sqrt(fan_in of the layer's weight) */
+} nn_fill_t;
+
+typedef struct nn_slot { /* a parameter or buffer that a kind has */
+    const char *name;    /* "weight" */
+    nn_fill_t fill;
+} nn_slot_t;
+
+/* One kind of layer, or of loss. */
+typedef struct nn_kind {
+    const char *name; /* in the run file */
+    op_kind_t op;
+    const char *help;                  /* one sentence, no full stop */
+    const opt_row_t *rows;             /* options; fill a private struct */
+    nn_slot_t params[OP_PARAMS_MAX];   /* in op_params' order */
+    nn_slot_t buffers[NN_BUFFERS_MAX]; /* [channels] each */
+    bool moments;    /* training forward gives [2 * channels] sums */
+    bool reads_y;    /* backward reads y, so that nothing may overwrite it */
+    bool view;       /* y holds x's numbers: in place is always harmless */
+    bool classifier; /* loss: targets are class numbers */
+    /* Carry [options] over into layer->config (kind, in and training are set)
+     * and the layer's own fields. [tree], where the options were written (may
+     * be NULL), is there for the places in errors. */
+    err_code_t (*configure)(nn_layer_t *layer, const void *options,
+                            const tree_t *tree, err_t *err);
+} nn_kind_t;
+
+struct nn_layer {
+    const nn_kind_t *kind;
+    char *name;
+    op_config_t config; /* for a batch of one, plain */
+    op_desc_t out;      /* for a batch of one, plain */
+    double momentum;    /* of running statistics */
+    int param_count;
+    int params[OP_PARAMS_MAX]; /* op's parameter k is params[k] of the arena */
+    size_t param_elems;        /* without gaps */
+    int buffers[NN_BUFFERS_MAX];
+    size_t moments; /* where its sums begin, in doubles */
+    char place[NN_PLACE_TEXT];
+};
+
+typedef struct nn_tensor {
+    nn_param_t public;
+    nn_fill_t fill;
+    double bound; /* NN_FILL_FAN_IN */
+} nn_tensor_t;
+
+typedef struct nn_table { /* the tensors of one arena */
+    nn_tensor_t *tensors;
+    int count;
+    size_t elems;
+} nn_table_t;
+
+struct nn_graph {
+    int input_ndim;
+    int64_t input[OP_DIMS_MAX];
+    nn_layer_t *layers; /* layer_count of them, then the loss */
+    int layer_count;
+    nn_table_t params;
+    nn_table_t buffers;
+    size_t moments; /* doubles */
+};
+
+/* ---- registry ------------------------------------------------------------ */
+
+extern const nn_kind_t nn_kind_linear, nn_kind_conv, nn_kind_relu,
+    nn_kind_maxpool, nn_kind_batchnorm, nn_kind_dropout, nn_kind_flatten;
+extern const nn_kind_t nn_kind_cross_entropy, nn_kind_mse;
+
+/* NULL-terminated lists of the rows. */
+const nn_kind_t *const *nn_layer_kinds(void);
+const nn_kind_t *const *nn_loss_kinds(void);
+
+/* The row called [name], or ERR_CONFIG at [place] with the nearest name and
+ * all known ones; [what] is "layer" or "loss". */
+err_code_t nn_kind_find(const nn_kind_t *const *kinds, const char *what,
+                        const char *name, tree_place_t place,
+                        const nn_kind_t **out, err_t *err);
+
+/* Fill the layer's config from the options [tree] written at [place] (NULL or
+ * a null: all defaults); [path] leads to it in errors. */
+err_code_t nn_kind_configure(nn_layer_t *layer, const tree_t *tree,
+                             tree_place_t place, const char *path, err_t *err);
+
+/* One or two integers into [height, width]; otherwise ERR_CONFIG at [key] of
+ * [tree]. */
+err_code_t nn_pair(const opt_ints_t *ints, const tree_t *tree, const char *key,
+                   int64_t out[2], err_t *err);
+
+/* ---- graph --------------------------------------------------------------- */
+
+/* Read the list of layers, and the loss, into graph->layers. */
+err_code_t nn_build_layers(nn_graph_t *graph, const tree_t *list, err_t *err);
+err_code_t nn_build_loss(nn_graph_t *graph, const tree_t *loss, err_t *err);
+
+/* Lay out the parameter, buffer and moment arenas. */
+err_code_t nn_build_tables(nn_graph_t *graph, err_t *err);
+
+/* Elements of a sample of [desc] (its batch dimension left out). */
+int64_t nn_sample_elems(const op_desc_t *desc);
+/* "[16, 8, 8]", the sample's shape, into [out], which is returned. */
+char *nn_shape_format(const op_desc_t *desc, char out[NN_SHAPE_TEXT]);
+/* A plain float32 tensor of [batch] samples. */
+void nn_desc_plain(op_desc_t *desc, int64_t batch, int ndim,
+                   const int64_t *dims);
+
+/* ---- memory plan --------------------------------------------------------- */
+
+/* A block of the arena, in use from time [first] to time [last], both in. */
+typedef struct nn_block {
+    size_t bytes;
+    int first, last;
+    size_t offset; /* written by nn_plan_place */
+} nn_block_t;
+
+/* Place blocks so that two in use at the same time never overlap; offsets are
+ * multiples of MEM_ALIGN. Returns the arena's size in bytes through [total]. */
+err_code_t nn_plan_place(nn_block_t *blocks, int count, size_t *total,
+                         err_t *err);
+
+/* ---- exec ---------------------------------------------------------------- */
+
+#define NN_NONE (-1) /* no such block */
+
+/* One op of the chain; the ints are block numbers. */
+typedef struct nn_node {
+    op_t *op;
+    int y, dy; /* output and its gradient */
+    int workspace, scratch_forward, scratch_backward;
+    int moments; /* this batch's sums, before they are added */
+    int fresh;   /* this batch's parameter gradients, before they are added */
+} nn_node_t;
+
+struct nn_exec {
+    const nn_graph_t *graph;
+    nn_exec_config_t config;
+    const op_backend_ops_t *backend;
+    nn_node_t *nodes; /* layers, then the loss */
+    int count;
+    int first;   /* first layer with parameters: backward ends there */
+    op_t *plain; /* makes the output plain; NULL: it is */
+    int plain_y, plain_scratch;
+    int result; /* nn_result_t */
+    nn_block_t *blocks;
+    int block_count;
+    size_t bytes;
+    nn_bind_t bind;
+};
+
+/* Choose and place the blocks of an exec whose ops are open. */
+err_code_t nn_exec_plan(nn_exec_t *exec, err_t *err);
+
+#endif

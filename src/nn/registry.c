@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The registry of layer and loss kinds, and what is done with a row: find it,
+ * read its options, document it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "nn/nn_priv.h"
+
+#define KINDS_MAX 64
+
+static const nn_kind_t *const layer_kinds[] = {
+    &nn_kind_linear,    &nn_kind_conv,    &nn_kind_relu,    &nn_kind_maxpool,
+    &nn_kind_batchnorm, &nn_kind_dropout, &nn_kind_flatten, NULL,
+};
+
+static const nn_kind_t *const loss_kinds[] = {
+    &nn_kind_cross_entropy,
+    &nn_kind_mse,
+    NULL,
+};
+
+_Static_assert(sizeof layer_kinds / sizeof layer_kinds[0] <= KINDS_MAX,
+               "KINDS_MAX is too small");
+
+const nn_kind_t *const *nn_layer_kinds(void)
+{
+    return layer_kinds;
+}
+
+const nn_kind_t *const *nn_loss_kinds(void)
+{
+    return loss_kinds;
+}
+
+/* The sentence for a name that no row has. */
+static err_code_t kind_unknown(const nn_kind_t *const *kinds, const char *what,
+                               const char *name, tree_place_t place, err_t *err)
+{
+    const char *names[KINDS_MAX + 1];
+    char at[NN_PLACE_TEXT];
+    str_buf_t known = {0};
+    const char *nearest;
+    err_code_t code;
+    int i;
+
+    for (i = 0; kinds[i] != NULL; i++) {
+        names[i] = kinds[i]->name;
+        str_buf_add(&known, "%s%s", i == 0 ? "" : ", ", kinds[i]->name);
+    }
+    names[i] = NULL;
+    tree_place_format(place, at, sizeof at);
+    nearest = str_nearest(name, names);
+    if (nearest != NULL)
+        code = err_set(err, ERR_CONFIG,
+                       "%s: unknown %s \"%s\": did you mean \"%s\"? (known: "
+                       "%s)",
+                       at, what, name, nearest, known.text);
+    else
+        code = err_set(err, ERR_CONFIG, "%s: unknown %s \"%s\" (known: %s)", at,
+                       what, name, known.text);
+    str_buf_free(&known);
+    return code;
+}
+
+err_code_t nn_kind_find(const nn_kind_t *const *kinds, const char *what,
+                        const char *name, tree_place_t place,
+                        const nn_kind_t **out, err_t *err)
+{
+    for (int i = 0; kinds[i] != NULL; i++)
+        if (strcmp(kinds[i]->name, name) == 0) {
+            *out = kinds[i];
+            return ERR_OK;
+        }
+    return kind_unknown(kinds, what, name, place, err);
+}
+
+err_code_t nn_kind_configure(nn_layer_t *layer, const tree_t *tree,
+                             tree_place_t place, const char *path, err_t *err)
+{
+    _Alignas(max_align_t) unsigned char options[NN_OPTIONS_MAX] = {0};
+    const opt_row_t *rows = layer->kind->rows;
+    tree_t *empty = NULL;
+    err_code_t code;
+
+    /* An empty map in place of nothing, so that a missing required option is
+     * reported where the layer stands. */
+    if (tree == NULL || tree_kind(tree) == TREE_NULL) {
+        empty = tree_new(TREE_MAP, NULL, place);
+        tree = empty;
+    }
+    code = opt_fill(rows, tree, path, options, err);
+    if (code != ERR_OK)
+        goto out;
+    if (layer->kind->configure != NULL)
+        code = layer->kind->configure(layer, options, tree, err);
+    opt_free(rows, options);
+out:
+    tree_free(empty);
+    return code;
+}
+
+err_code_t nn_pair(const opt_ints_t *ints, const tree_t *tree, const char *key,
+                   int64_t out[2], err_t *err)
+{
+    const tree_t *node = tree_get(tree, key);
+    char at[NN_PLACE_TEXT];
+
+    if (ints->count != 1 && ints->count != 2) {
+        tree_place_format(tree_place(node == NULL ? tree : node), at,
+                          sizeof at);
+        return err_set(err, ERR_CONFIG,
+                       "%s: %s takes one number or [height, width], not %d "
+                       "numbers",
+                       at, key, ints->count);
+    }
+    out[0] = ints->items[0];
+    out[1] = ints->items[ints->count - 1];
+    return ERR_OK;
+}
+
+static void document_kinds(const nn_kind_t *const *kinds, const char *title,
+                           const char *section, str_buf_t *out)
+{
+    char *name;
+
+    str_buf_add(out, "## %s\n\n", title);
+    for (int i = 0; kinds[i] != NULL; i++) {
+        str_buf_add(out, "### %s\n\n%s.\n\n", kinds[i]->name, kinds[i]->help);
+        if (kinds[i]->rows[0].name == NULL) {
+            str_buf_add(out, "No options.\n\n");
+            continue;
+        }
+        name = str_printf("%s.%s", section, kinds[i]->name);
+        opt_document(kinds[i]->rows, name, out);
+        str_buf_add(out, "\n");
+        free(name);
+    }
+}
+
+void nn_graph_document(str_buf_t *out)
+{
+    document_kinds(layer_kinds, "Layers", "model.layers", out);
+    document_kinds(loss_kinds, "Losses", "loss", out);
+}
