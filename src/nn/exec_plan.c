@@ -4,10 +4,11 @@
  * Which blocks an exec needs, and when. With the loss as op number L, time is
  * counted in calls: op i's forward is time i, its backward time 2L + 1 - i.
  *
- * In training a layer's input, output and workspace live until its backward.
- * A gradient lives from the backward that makes it to the next one, which eats
- * it. Ops that can work in place do, where nobody needs what they overwrite;
- * then several values share one block, which lives as long as all of them.
+ * In training, what a layer's backward reads (input, output, workspace) lives
+ * until then. A gradient lives from the backward that makes it to the next one,
+ * which eats it. Ops that can work in place do, where nobody needs what they
+ * overwrite; then several values share one block, which lives as long as all of
+ * them.
  */
 #include "base/mem.h"
 #include "nn/nn_priv.h"
@@ -28,10 +29,14 @@ static bool runs_backward(const nn_exec_t *exec, int node)
     return exec->config.training && node >= exec->first;
 }
 
-/* When is [node] called last? */
-static int time_last(const nn_exec_t *exec, int node)
+/* When is the output of [node] read last? */
+static int time_read_last(const nn_exec_t *exec, int node)
 {
-    return runs_backward(exec, node) ? time_backward(exec, node) : node;
+    if (runs_backward(exec, node) && op_reads_y(exec->nodes[node].op))
+        return time_backward(exec, node);
+    if (runs_backward(exec, node + 1) && op_reads_x(exec->nodes[node + 1].op))
+        return time_backward(exec, node + 1);
+    return node + 1;
 }
 
 static int block_add(nn_exec_t *exec, size_t bytes, int first, int last)
@@ -57,33 +62,40 @@ static void block_extend(nn_exec_t *exec, int block, size_t bytes, int first,
         b->last = last;
 }
 
-/* The outputs. [kept]: does an op that wrote into the current block read it in
- * its backward? */
+/* May [node] overwrite its input? [kept]: an op before it that wrote into the
+ * same block reads it again in its backward. */
+static bool may_overwrite(const nn_exec_t *exec, int node, bool kept)
+{
+    const op_t *op = exec->nodes[node].op;
+
+    if (node == 0 || !op_in_place(op)) /* the graph's input is not ours */
+        return false;
+    if (exec->graph->layers[node].kind->view)
+        return true;
+    return !kept && !(runs_backward(exec, node) && op_reads_x(op));
+}
+
 static void plan_outputs(nn_exec_t *exec)
 {
+    const int last = exec->count - 2;
     bool kept = false;
 
-    for (int i = 0; i + 1 < exec->count; i++) {
+    for (int i = 0; i <= last; i++) {
         nn_node_t *node = &exec->nodes[i];
-        const nn_kind_t *kind = exec->graph->layers[i].kind;
         size_t bytes = op_out(node->op)->bytes;
-        /* It is also the next one's input. */
-        int last = time_last(exec, i + 1);
+        int read = time_read_last(exec, i);
 
-        if (time_last(exec, i) > last)
-            last = time_last(exec, i);
-        if (i > 0 && op_in_place(node->op) && (kind->view || !kept)) {
+        if (may_overwrite(exec, i, kept)) {
             node->y = exec->nodes[i - 1].y;
-            block_extend(exec, node->y, bytes, i, last);
+            block_extend(exec, node->y, bytes, i, read);
         } else {
-            node->y = block_add(exec, bytes, i, last);
+            node->y = block_add(exec, bytes, i, read);
             kept = false;
         }
-        kept = kept || (kind->reads_y && runs_backward(exec, i));
+        kept = kept || (runs_backward(exec, i) && op_reads_y(node->op));
     }
-    /* nn_exec_output may be asked at any time. */
-    block_extend(exec, exec->nodes[exec->count - 2].y, 0, exec->count - 2,
-                 2 * exec->count - 1);
+    /* nn_exec_output may be asked for it at any time. */
+    block_extend(exec, exec->nodes[last].y, 0, last, 2 * exec->count - 1);
 }
 
 /* The gradients of the outputs: nodes[i].dy is made by op i + 1. */
@@ -123,7 +135,7 @@ static void plan_node(nn_exec_t *exec, int i)
     const int later = time_backward(exec, i);
 
     node->workspace =
-        block_add(exec, op_workspace_bytes(node->op), i, time_last(exec, i));
+        block_add(exec, op_workspace_bytes(node->op), i, back ? later : i);
     node->scratch_forward = block_add(exec, op_scratch_bytes(node->op), i, i);
     node->scratch_backward = NN_NONE;
     node->moments = NN_NONE;

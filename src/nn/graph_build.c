@@ -62,7 +62,7 @@ static err_code_t item_read_map(const tree_t *tree, const char *what,
             item->from = tree_at(tree, i);
         } else if (item->kind != NULL) {
             return fail_at(tree_key_place(tree, i), err,
-                           "one %s has two kinds, \"%s\" and \"%s\"; options "
+                           "one %s has two kinds, '%s' and '%s'; options "
                            "are indented below their kind, and every layer "
                            "begins with its own dash",
                            what, item->kind, key);
@@ -128,7 +128,7 @@ static err_code_t layer_set_name(nn_graph_t *graph, nn_layer_t *layer,
     if (item->name != NULL && (name == NULL || !name_is_valid(name)))
         return fail_at(place, err,
                        "a layer's name is made of letters, digits, _ and - "
-                       "(and is not \"input\"), but this is \"%s\"",
+                       "(and is not 'input'), but this is '%s'",
                        name == NULL ? "" : name);
     layer->name = name != NULL ? str_dup(name)
                                : str_printf("%s%d", layer->kind->name,
@@ -136,7 +136,7 @@ static err_code_t layer_set_name(nn_graph_t *graph, nn_layer_t *layer,
     for (const nn_layer_t *other = graph->layers; other < layer; other++)
         if (strcmp(other->name, layer->name) == 0)
             return fail_at(place, err,
-                           "two layers are called \"%s\", this one and the one "
+                           "two layers are called '%s', this one and the one "
                            "at %s; give one of them another name",
                            layer->name, other->place);
     return ERR_OK;
@@ -158,9 +158,9 @@ static err_code_t layer_check_from(const nn_graph_t *graph,
     if (named != NULL && strcmp(named, before) == 0)
         return ERR_OK;
     return fail_at(tree_place(from), err,
-                   "layer %s: from names \"%s\", but branching graphs are not "
+                   "layer %s: from names '%s', but branching graphs are not "
                    "available in this version: every layer takes the one "
-                   "before it, here \"%s\"",
+                   "before it, here '%s'",
                    layer->name, named == NULL ? "several layers" : named,
                    before);
 }
@@ -258,8 +258,8 @@ err_code_t nn_build_loss(nn_graph_t *graph, const tree_t *loss, err_t *err)
 
     if (loss == NULL)
         return err_set(err, ERR_CONFIG,
-                       "the run file has no loss; add a line such as \"loss: "
-                       "cross_entropy\"");
+                       "the run file has no loss; add a line such as 'loss: "
+                       "cross_entropy'");
     code = item_read(loss, "loss", false, "cross_entropy", &item, err);
     if (code != ERR_OK)
         return code;

@@ -4,8 +4,9 @@
  * Spatial options are one number, or [height, width]. */
 #include "nn/nn_priv.h"
 
-#define SIZE_LIMIT (1 << 20) /* of a kernel or a step; catches typing errors \
-                              */
+#define SIZE_LIMIT                                            \
+    (1 << 20) /* of a kernel or a step; catches typing errors \
+               */
 
 typedef struct conv_options {
     int64_t out, groups;

@@ -39,7 +39,6 @@ const nn_kind_t nn_kind_relu = {
     .op = OP_RELU,
     .help = "Negative numbers become zero",
     .rows = no_rows,
-    .reads_y = true,
 };
 
 const nn_kind_t nn_kind_dropout = {

@@ -45,7 +45,6 @@ typedef struct nn_kind {
     nn_slot_t params[OP_PARAMS_MAX];   /* in op_params' order */
     nn_slot_t buffers[NN_BUFFERS_MAX]; /* [channels] each */
     bool moments;    /* training forward gives [2 * channels] sums */
-    bool reads_y;    /* backward reads y, so that nothing may overwrite it */
     bool view;       /* y holds x's numbers: in place is always harmless */
     bool classifier; /* loss: targets are class numbers */
     /* Carry [options] over into layer->config (kind, in and training are set)
