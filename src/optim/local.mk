@@ -1,1 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += liboptim.la
+liboptim_la_SOURCES = \
+	src/optim/adamw.c \
+	src/optim/norm.c \
+	src/optim/optim.c \
+	src/optim/optim.h \
+	src/optim/optim_priv.h \
+	src/optim/row.c \
+	src/optim/schedule.c \
+	src/optim/sgd.c
+# The updates are loops for the vectoriser ("omp simd" needs no OpenMP library;
+# errno would forbid the square root). No fused operations, so that all CPUs give
+# the same bits.
+liboptim_la_CFLAGS = $(AM_CFLAGS) -fopenmp-simd -fno-math-errno \
+	-ffp-contract=off
+liboptim_la_LIBADD = libbase.la -lm
+# End of src/optim

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* sgd: as torch.optim.SGD without dampening. */
+#include <stdbool.h>
+
+#include "optim/optim_priv.h"
+
+typedef struct sgd_options {
+    double lr, momentum, weight_decay;
+    bool nesterov;
+} sgd_options_t;
+
+_Static_assert(sizeof(sgd_options_t) <= OPTIM_OPTIONS_MAX, "options");
+
+static const opt_row_t sgd_rows[] = {
+    {.name = "lr",
+     .type = OPT_REAL,
+     .offset = offsetof(sgd_options_t, lr),
+     .fallback = "1e-3",
+     .min = 0,
+     .max = 1e6,
+     .help = "Learning rate, before the schedule"},
+    {.name = "momentum",
+     .type = OPT_REAL,
+     .offset = offsetof(sgd_options_t, momentum),
+     .fallback = "0",
+     .min = 0,
+     .max = 1,
+     .help = "Weight of past gradients; 0 keeps none"},
+    {.name = "nesterov",
+     .type = OPT_BOOL,
+     .offset = offsetof(sgd_options_t, nesterov),
+     .fallback = "false",
+     .help = "Look ahead along the momentum; needs momentum"},
+    {.name = "weight_decay",
+     .type = OPT_REAL,
+     .offset = offsetof(sgd_options_t, weight_decay),
+     .fallback = "0",
+     .min = 0,
+     .max = 1e6,
+     .help = "Added to the gradient, times the parameter"},
+    {.name = NULL},
+};
+
+static err_code_t sgd_check(const void *options, err_t *err)
+{
+    const sgd_options_t *sgd = options;
+
+    if (sgd->nesterov && sgd->momentum == 0)
+        return err_set(err, ERR_CONFIG,
+                       "optimizer.sgd.nesterov needs a momentum above 0; add "
+                       "one, such as momentum: 0.9");
+    return ERR_OK;
+}
+
+static int sgd_slots(const void *options)
+{
+    const sgd_options_t *sgd = options;
+
+    return sgd->momentum != 0 ? 1 : 0;
+}
+
+static double sgd_lr(const void *options)
+{
+    const sgd_options_t *sgd = options;
+
+    return sgd->lr;
+}
+
+static void sgd_plain(float *restrict p, const float *restrict grads,
+                      size_t elems, float lr, float decay)
+{
+#pragma omp simd
+    for (size_t i = 0; i < elems; i++)
+        p[i] -= lr * (grads[i] + decay * p[i]);
+}
+
+/* The buffer begins with zeros, so that the first update copies the gradient
+ * into it, as PyTorch does. */
+static void sgd_momentum(float *restrict p, const float *restrict grads,
+                         float *restrict buffer, size_t elems, float lr,
+                         float decay, float momentum, float past, float now)
+{
+#pragma omp simd
+    for (size_t i = 0; i < elems; i++) {
+        float g = grads[i] + decay * p[i];
+        float b = momentum * buffer[i] + g;
+
+        buffer[i] = b;
+        p[i] -= lr * (now * g + past * b);
+    }
+}
+
+static void sgd_update(const optim_update_t *update)
+{
+    const sgd_options_t *sgd = update->options;
+    const float lr = (float)update->lr, decay = (float)sgd->weight_decay;
+    const float momentum = (float)sgd->momentum;
+
+    if (sgd->momentum == 0)
+        sgd_plain(update->params, update->grads, update->elems, lr, decay);
+    else
+        sgd_momentum(update->params, update->grads, update->slots[0],
+                     update->elems, lr, decay, momentum,
+                     sgd->nesterov ? momentum : 1, sgd->nesterov ? 1 : 0);
+}
+
+const optim_kind_t optim_kind_sgd = {
+    .row = {.name = "sgd",
+            .help = "Stochastic gradient descent",
+            .options = sgd_rows},
+    .slots = {"momentum"},
+    .check = sgd_check,
+    .slots_used = sgd_slots,
+    .lr = sgd_lr,
+    .update = sgd_update,
+};
