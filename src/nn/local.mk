@@ -17,5 +17,5 @@ libnn_la_SOURCES = \
 	src/nn/plan.c \
 	src/nn/registry.c
 libnn_la_CFLAGS = $(AM_CFLAGS)
-libnn_la_LIBADD = libop.la libdev.la libbase.la -lm
+libnn_la_LIBADD = -lm
 # End of src/nn

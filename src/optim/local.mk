@@ -14,5 +14,5 @@ liboptim_la_SOURCES = \
 # the same bits.
 liboptim_la_CFLAGS = $(AM_CFLAGS) -fopenmp-simd -fno-math-errno \
 	-ffp-contract=off
-liboptim_la_LIBADD = libbase.la -lm
+liboptim_la_LIBADD = -lm
 # End of src/optim
