@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "hdf5io/attribute.h"
+
+#include <math.h>
+
+#include "hdf5io/h5.h"
+
+/* Lock held. */
+static err_code_t number_read(hid_t file, const char *path, const char *name,
+                              double *out, err_t *err)
+{
+    htri_t there = H5Aexists(file, name);
+    hid_t attribute;
+    err_code_t rc = ERR_OK;
+
+    if (there == 0) {
+        *out = NAN;
+        return ERR_OK;
+    }
+    attribute = H5Aopen(file, name, H5P_DEFAULT);
+    if (there < 0 || attribute < 0)
+        return h5_err_set(err, ERR_DATA, "%s: cannot open attribute %s", path,
+                          name);
+    if (H5Aread(attribute, H5T_NATIVE_DOUBLE, out) < 0)
+        rc = h5_err_set(err, ERR_DATA, "%s: attribute %s is not a number", path,
+                        name);
+    H5Aclose(attribute);
+    return rc;
+}
+
+err_code_t hdf5io_attribute_read(const char *path, const char *name,
+                                 double *out, err_t *err)
+{
+    err_code_t rc;
+    hid_t access;
+    hid_t file;
+
+    h5_lock();
+    access = h5_access_list();
+    file = H5Fopen(path, H5F_ACC_RDONLY, access);
+    if (file < 0) {
+        rc = h5_err_set(err, ERR_DATA, "%s: cannot be opened as HDF5", path);
+    } else {
+        rc = number_read(file, path, name, out, err);
+        H5Fclose(file);
+    }
+    H5Pclose(access);
+    h5_unlock();
+    return rc;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * metrics: RUNDIR/metrics.jsonl, one JSON object a line for each logged step
+ * and each evaluation. A crash keeps whole lines; a resumed run drops the rows
+ * after its step, so that the file has each step once. Thread rule: one thread.
+ */
+#ifndef CDDP_OBS_METRICS_H
+#define CDDP_OBS_METRICS_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef struct obs_metrics obs_metrics_t;
+
+/* One training step; the keys of its row are the names of the fields. */
+typedef struct obs_step {
+    int64_t step;    /* updates done, from 1 */
+    int64_t epoch;   /* in progress, from 0 */
+    int64_t samples; /* of the epoch, consumed by all ranks */
+    double loss, lr;
+    double step_s, data_s, forward_s, backward_s, comm_s, comm_exposed_s;
+    double samples_per_s, grad_norm;
+} obs_step_t;
+
+/* One evaluation: a row with "event": "eval". accuracy NaN becomes null. */
+typedef struct obs_eval {
+    int64_t step, epoch;
+    double loss, accuracy;
+} obs_eval_t;
+
+/* Open [path] to append; rows whose step is > [step] are removed first (the
+ * file is replaced atomically). ERR_IO. */
+err_code_t obs_metrics_open(const char *path, int64_t step, obs_metrics_t **out,
+                            err_t *err);
+
+/* Append a row. Allocates nothing. A row that cannot be written (disk full) is
+ * told once as a warning and changes nothing else. */
+void obs_metrics_step(obs_metrics_t *metrics, const obs_step_t *row);
+void obs_metrics_eval(obs_metrics_t *metrics, const obs_eval_t *row);
+
+void obs_metrics_close(obs_metrics_t *metrics); /* NULL allowed */
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* progress: what a person watching the job's output sees, on standard output.
+ */
+#ifndef CDDP_OBS_PROGRESS_H
+#define CDDP_OBS_PROGRESS_H
+
+#include <stdint.h>
+
+typedef struct obs_epoch {
+    int64_t epoch, epochs; /* the one just done, from 1; of how many */
+    int64_t step;
+    double loss;                 /* mean of the epoch's training samples */
+    double valid_loss, accuracy; /* NaN: not evaluated, not a classifier */
+    double seconds;              /* since the run began */
+} obs_epoch_t;
+
+/* "epoch 3/5  step 235  loss 0.0612  valid loss 0.0588  accuracy 97.90 %
+ * 12.3 s", one line, flushed. */
+void obs_progress_epoch(const obs_epoch_t *epoch);
+
+#endif

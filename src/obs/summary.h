@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* summary: RUNDIR/summary.json, the run's last numbers, published atomically.
+ */
+#ifndef CDDP_OBS_SUMMARY_H
+#define CDDP_OBS_SUMMARY_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* The keys of the file are the names of the fields; NaN becomes null; status is
+ * written as a number, with "status_text" beside it. */
+typedef struct obs_summary {
+    err_code_t status;
+    int64_t step, epoch;   /* done */
+    double loss, accuracy; /* validation; exact (%.17g) */
+    double bound;          /* best possible accuracy on this data */
+    double seconds;        /* of this life of the run */
+    double first_step_s;   /* from the process's start to its first step */
+    double data_share;     /* part of the step time spent waiting for data */
+    int world_size;
+} obs_summary_t;
+
+/* Write [directory]/summary.json. ERR_IO. */
+err_code_t obs_summary_write(const char *directory,
+                             const obs_summary_t *summary, err_t *err);
+
+#endif
