@@ -122,10 +122,14 @@ static err_code_t execs_open(replica_t *replica, const replica_plan_t *plan,
     return rc;
 }
 
-/* nn calls this when a gradient is final; ddp takes it from there. */
+/* nn calls this when a gradient is final for one backward; only that of the
+ * last micro-batch is the step's. */
 static err_code_t on_grad_ready(void *context, int index, err_t *err)
 {
-    return ddp_grad_ready(context, index, err);
+    replica_t *replica = context;
+
+    return replica->last_micro ? ddp_grad_ready(replica->ddp, index, err)
+                               : ERR_OK;
 }
 
 static void execs_bind(replica_t *replica)
@@ -136,7 +140,7 @@ static void execs_bind(replica_t *replica)
                       .moments = ddp_tail(replica->ddp) + REPLICA_TAIL,
                       .activations = replica->activations,
                       .grad_ready = on_grad_ready,
-                      .context = replica->ddp,
+                      .context = replica,
                       .stream = replica->stream};
 
     for (int i = 0; i < replica->exec_count; i++)
@@ -211,33 +215,37 @@ static err_code_t state_init(replica_t *replica, const replica_plan_t *plan,
     return rc;
 }
 
-err_code_t replica_open(const replica_plan_t *plan, replica_t *out, err_t *err)
+err_code_t replica_open(const replica_plan_t *plan, replica_t *replica,
+                        err_t *err)
 {
-    replica_t replica = {.graph = plan->graph};
     size_t elems = nn_graph_param_elems(plan->graph);
     err_code_t rc;
 
-    rc = arenas_open(&replica, err);
+    replica->graph = plan->graph;
+    rc = arenas_open(replica, err);
     if (rc == ERR_OK)
-        rc = optim_open(plan->config->optimizer, elems, &replica.optim, err);
+        rc = optim_open(plan->config->optimizer, elems, &replica->optim, err);
     if (rc == ERR_OK)
         rc = optim_schedule_open(plan->config->schedule, plan->updates,
-                                 &replica.schedule, err);
+                                 &replica->schedule, err);
     if (rc == ERR_OK)
-        rc = execs_open(&replica, plan, err);
+        rc = execs_open(replica, plan, err);
     if (rc == ERR_OK)
-        rc = reducer_open(&replica, plan, err);
+        rc = tensors_list(replica, err);
+    return rc;
+}
+
+err_code_t replica_join(const replica_plan_t *plan, replica_t *replica,
+                        err_t *err)
+{
+    err_code_t rc;
+
+    rc = reducer_open(replica, plan, err);
     if (rc == ERR_OK)
-        rc = state_init(&replica, plan, err);
+        rc = state_init(replica, plan, err);
     if (rc == ERR_OK)
-        rc = tensors_list(&replica, err);
-    if (rc != ERR_OK) {
-        replica_close(&replica);
-        return rc;
-    }
-    execs_bind(&replica);
-    *out = replica;
-    return ERR_OK;
+        execs_bind(replica);
+    return rc;
 }
 
 void replica_close(replica_t *replica)

@@ -51,6 +51,7 @@ typedef struct replica {
     hdf5io_tensor_t *tensors; /* of a checkpoint; data points into arenas */
     char **tensor_names;      /* owned */
     int tensor_count;
+    bool last_micro; /* the backward under way is the step's last one */
 } replica_t;
 
 typedef struct replica_plan {

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * `--check`: opens everything a run opens, as rank 0 of the asked number of
+ * ranks, plans every exec, and prints what came out. Nothing is written, no
+ * other rank is met.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "train/data.h"
+#include "train/replica.h"
+#include "train/run.h"
+
+typedef struct check {
+    const train_config_t *config;
+    int ranks;
+    nn_graph_t *graph;
+    train_data_t train, valid;
+    replica_t replica;
+} check_t;
+
+static err_code_t check_open(check_t *check, err_t *err)
+{
+    train_split_t split = {.config = check->config, .size = check->ranks};
+    replica_plan_t plan = {.config = check->config, .threads = 1};
+    err_code_t rc;
+
+    rc = nn_graph_open(check->config->model, check->config->loss, &check->graph,
+                       err);
+    if (rc != ERR_OK)
+        return rc;
+    split.graph = check->graph;
+    rc = train_data_open(&split, &check->train, err);
+    if (rc != ERR_OK)
+        return rc;
+    split.valid = true;
+    rc = train_data_open(&split, &check->valid, err);
+    if (rc != ERR_OK)
+        return rc;
+    plan.graph = check->graph;
+    plan.updates = check->config->train.epochs * check->train.steps;
+    plan.train_sizes = check->train.sizes;
+    plan.train_count = TRAIN_SIZES_MAX;
+    plan.eval_sizes = check->valid.sizes;
+    plan.eval_count = TRAIN_SIZES_MAX;
+    return replica_open(&plan, &check->replica, err);
+}
+
+static void shape_format(const int64_t *dims, int ndim, char *out, size_t room)
+{
+    size_t at = 0;
+
+    for (int d = 0; d < ndim && at < room; d++)
+        at += (size_t)snprintf(out + at, room - at, "%s%lld", d == 0 ? "" : "x",
+                               (long long)dims[d]);
+}
+
+static void layers_print(const nn_graph_t *graph)
+{
+    size_t total = 0;
+    char text[64];
+
+    printf("%-20s %-12s %-18s %12s\n", "layer", "kind", "output", "parameters");
+    for (int i = 0; i < nn_graph_layers(graph); i++) {
+        nn_layer_info_t layer = nn_graph_layer(graph, i);
+        char params[32];
+
+        shape_format(layer.dims, layer.ndim, text, sizeof text);
+        printf("%-20s %-12s %-18s %12s\n", layer.name, layer.kind, text,
+               str_count(layer.params, params, sizeof params));
+        total += layer.params;
+    }
+    printf("%-20s %-12s %-18s %12s\n", "total", "", "",
+           str_count(total, text, sizeof text));
+    printf("loss: %s\n", nn_graph_loss(graph));
+}
+
+static void split_print(const char *name, const train_data_t *data,
+                        const train_config_t *config)
+{
+    char samples[32];
+    char bytes[32];
+    char steps[32];
+
+    if (data->dataset == NULL) {
+        printf("%s: none\n", name);
+        return;
+    }
+    printf("%s: %s samples in %d shard%s, %s a sample, %s steps of %lld "
+           "samples an epoch\n",
+           name,
+           str_count((uint64_t)hdf5io_dataset_samples(data->dataset), samples,
+                     sizeof samples),
+           hdf5io_dataset_shards(data->dataset),
+           hdf5io_dataset_shards(data->dataset) == 1 ? "" : "s",
+           str_bytes(hdf5io_dataset_sample_bytes(data->dataset), bytes,
+                     sizeof bytes),
+           str_count((uint64_t)data->steps, steps, sizeof steps),
+           (long long)config->train.batch);
+}
+
+static void memory_line(const char *what, uint64_t bytes)
+{
+    char text[32];
+
+    printf("  %-22s %12s\n", what, str_bytes(bytes, text, sizeof text));
+}
+
+static void memory_print(const check_t *check)
+{
+    const nn_graph_t *graph = check->graph;
+    const train_config_t *config = check->config;
+    uint64_t params = nn_graph_param_elems(graph) * sizeof(float);
+    uint64_t slots = params * (uint64_t)optim_slots(check->replica.optim);
+    uint64_t buffers = nn_graph_buffer_elems(graph) * sizeof(float);
+    uint64_t activations = check->replica.activation_bytes;
+    int64_t dims[OP_DIMS_MAX];
+    int ndim = nn_graph_input(graph, dims);
+    uint64_t batch = sizeof(float);
+
+    for (int d = 0; d < ndim; d++)
+        batch *= (uint64_t)dims[d];
+    batch *= (uint64_t)hdf5io_sampler_share(check->train.sampler, 0).count *
+             (uint64_t)(config->data.prefetch + 1);
+    printf("memory of a rank (%d ranks):\n", check->ranks);
+    memory_line("parameters", params);
+    memory_line("gradients", params);
+    memory_line("optimizer state", slots);
+    memory_line("running statistics", buffers);
+    memory_line("activations, scratch", activations);
+    memory_line("batches read ahead", batch);
+    memory_line("total", 2 * params + slots + buffers + activations + batch);
+}
+
+err_code_t train_check(const train_config_t *config, int ranks, err_t *err)
+{
+    check_t check = {.config = config, .ranks = ranks};
+    err_code_t rc = ERR_OK;
+
+    if (config->train.batch < ranks)
+        return err_set(err, ERR_CONFIG,
+                       "train.batch is %lld, smaller than the %d ranks: some "
+                       "would never have a sample; raise it or start fewer "
+                       "ranks",
+                       (long long)config->train.batch, ranks);
+    rc = check_open(&check, err);
+    if (rc == ERR_OK) {
+        layers_print(check.graph);
+        split_print("train", &check.train, config);
+        split_print("valid", &check.valid, config);
+        memory_print(&check);
+        printf("updates: %lld in %lld epoch%s\n",
+               (long long)(config->train.epochs * check.train.steps),
+               (long long)config->train.epochs,
+               config->train.epochs == 1 ? "" : "s");
+    }
+    replica_close(&check.replica);
+    train_data_close(&check.valid);
+    train_data_close(&check.train);
+    nn_graph_close(check.graph);
+    return rc;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Evaluation: every validation sample once, in file order, dealt to the ranks
+ * like a training step but never padded. Each step ends with one small sum of
+ * loss, right answers, requests and failures, so that a long evaluation can be
+ * left at a signal; the result is sum / count over all ranks.
+ */
+#include <math.h>
+
+#include "base/clock.h"
+#include "train/run_priv.h"
+
+enum { EVAL_LOSS, EVAL_CORRECT, EVAL_COUNT, EVAL_STOP, EVAL_FAILED, EVAL_SUMS };
+
+/* My part of one step, into sums. */
+static err_code_t eval_share(train_state_t *run, double *sums, err_t *err)
+{
+    hdf5io_batch_t *batch = NULL;
+    nn_result_t result;
+    nn_batch_t whole;
+    err_code_t rc;
+
+    rc = hdf5io_loader_next(run->valid.loader, &batch, err);
+    if (rc != ERR_OK)
+        return rc;
+    sums[EVAL_COUNT] = (double)batch->count;
+    if (batch->count == 0)
+        return ERR_OK;
+    whole = (nn_batch_t){.input = batch->input,
+                         .target = batch->target,
+                         .sample_ids = batch->sample_ids};
+    rc = nn_exec_forward(replica_exec(&run->replica, batch->count, false),
+                         &whole, &result, err);
+    if (rc != ERR_OK)
+        return rc;
+    sums[EVAL_LOSS] = result.loss_sum;
+    sums[EVAL_CORRECT] = (double)result.correct;
+    return ERR_OK;
+}
+
+static err_code_t eval_step(train_state_t *run, double *sums, err_t *err)
+{
+    err_code_t own;
+    err_code_t rc;
+
+    own = eval_share(run, sums, err);
+    sums[EVAL_STOP] = run->env->signal() != SLURM_SIGNAL_NONE ? 1.0 : 0.0;
+    sums[EVAL_FAILED] = own != ERR_OK ? 1.0 : 0.0;
+    rc = comm_allreduce(run->group, sums, EVAL_SUMS, COMM_FLOAT64, COMM_SUM,
+                        own == ERR_OK ? err : NULL);
+    if (rc != ERR_OK)
+        return own != ERR_OK ? own : rc;
+    if (sums[EVAL_FAILED] > 0.0)
+        return train_vote(&run->votes, own, &run->speaker, err);
+    return ERR_OK;
+}
+
+err_code_t train_evaluate(train_state_t *run, train_eval_t *out, err_t *err)
+{
+    double total[EVAL_SUMS] = {0};
+    train_eval_t eval = {.accuracy = NAN};
+    err_code_t rc = ERR_OK;
+
+    train_phase_set(run, "evaluation");
+    for (int64_t s = 0; s < run->valid.steps && !eval.stopped; s++) {
+        double sums[EVAL_SUMS] = {0};
+
+        rc = eval_step(run, sums, err);
+        if (rc != ERR_OK)
+            return rc;
+        for (int i = 0; i < EVAL_SUMS; i++)
+            total[i] += sums[i];
+        eval.stopped = total[EVAL_STOP] > 0.0;
+    }
+    eval.loss = total[EVAL_LOSS] /
+                nn_graph_denominator(run->graph, (int64_t)total[EVAL_COUNT]);
+    if (nn_graph_classes(run->graph) > 0)
+        eval.accuracy = total[EVAL_CORRECT] / total[EVAL_COUNT];
+    *out = eval;
+    return ERR_OK;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * From the environment to the first step, in phases. What a rank does alone in
+ * a phase ends in a vote, so an error of one ends all before anybody waits in a
+ * collective that it will never enter.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "train/hello.h"
+#include "train/run_priv.h"
+
+void train_phase_set(train_state_t *run, const char *phase)
+{
+    run->phase = phase;
+    if (run->group != NULL)
+        comm_group_report(run->group, run->progress.step, phase);
+}
+
+static train_split_t split_of(const train_state_t *run, bool valid)
+{
+    return (train_split_t){
+        .config = run->config,
+        .graph = run->graph,
+        .mpi = run->config->data.io == TRAIN_IO_MPI ? run->mpi : NULL,
+        .rank = run->rank,
+        .size = run->size,
+        .valid = valid};
+}
+
+/* ---- meeting the others
+ * ------------------------------------------------------ */
+
+static err_code_t oob_exchange(void *context, const void *mine, size_t bytes,
+                               void *all, err_t *err)
+{
+    return boot_exchange(context, mine, bytes, all, err);
+}
+
+static err_code_t group_open(train_state_t *run, err_t *err)
+{
+    comm_oob_t oob = {.context = run->boot,
+                      .rank = run->rank,
+                      .size = run->size,
+                      .exchange = oob_exchange};
+    const char *backend = ddp_backend_name(&run->config->ddp);
+    comm_config_t config = {.timeout = run->config->fault.timeout};
+    err_code_t rc;
+
+    if (strcmp(backend, "auto") == 0)
+        backend = run->size == 1 ? "self" : run->env->backend;
+    config.backend = backend;
+    rc = comm_group_open(&config, &oob, &run->group, err);
+    if (rc == ERR_OK)
+        run->votes = train_votes_of_group(run->group);
+    return rc;
+}
+
+/* Team size: the cores of this rank's mask, shared with the ranks that have the
+ * same mask on the same host. More threads than cores only wait for each other.
+ */
+static int threads_choose(const train_state_t *run, const train_hello_t *hello)
+{
+    int fair = hello->cores / hello->sharers;
+    int asked = (int)run->config->train.threads;
+
+    if (fair < 1)
+        fair = 1;
+    if (asked > fair)
+        log_warn("train",
+                 "train.threads is %d, but this rank has %d core%s to "
+                 "itself (%d for %d rank%s): expect it to be slower",
+                 asked, fair, fair == 1 ? "" : "s", hello->cores,
+                 hello->sharers, hello->sharers == 1 ? "" : "s");
+    return asked > 0 ? asked : fair;
+}
+
+static err_code_t meet(train_state_t *run, err_t *err)
+{
+    const train_config_t *config = run->config;
+    train_hello_t hello;
+    err_code_t rc;
+
+    run->phase = "bootstrap";
+    rc = train_hello(run->boot, train_config_hash(config), run->env->build_hash,
+                     &hello, err);
+    if (rc != ERR_OK)
+        return rc;
+    if (config->train.batch < run->size)
+        return err_set(err, ERR_CONFIG,
+                       "train.batch is %lld, smaller than the %d ranks: some "
+                       "would never have a sample; raise it or start fewer "
+                       "ranks",
+                       (long long)config->train.batch, run->size);
+    run->threads = threads_choose(run, &hello);
+    return group_open(run, err);
+}
+
+/* PMIx is left before training, as its loss kills the step; MPI needs it. */
+static err_code_t leave_boot(train_state_t *run, err_t *err)
+{
+    const train_config_t *config = run->config;
+
+    if (config->data.io == TRAIN_IO_MPI ||
+        config->checkpoint.io == TRAIN_IO_MPI)
+        return h5mpi_open(run->rank, run->size, &run->mpi, err);
+    boot_close(run->boot);
+    run->boot = NULL;
+    return ERR_OK;
+}
+
+/* ---- model, data, directory
+ * ---------------------------------------------------- */
+
+static err_code_t data_open(train_state_t *run, err_t *err)
+{
+    train_split_t split;
+    err_code_t rc;
+
+    train_phase_set(run, "opening data");
+    rc = nn_graph_open(run->config->model, run->config->loss, &run->graph, err);
+    if (rc != ERR_OK)
+        return rc;
+    split = split_of(run, false);
+    rc = train_data_open(&split, &run->train, err);
+    if (rc != ERR_OK)
+        return rc;
+    split = split_of(run, true);
+    return train_data_open(&split, &run->valid, err);
+}
+
+static err_code_t directory_open(train_state_t *run, err_t *err)
+{
+    const train_config_t *config = run->config;
+    const slurm_job_t *job = run->env->job;
+    char *owner = NULL;
+    err_code_t rc;
+
+    if (run->rank != 0)
+        return ERR_OK;
+    if (job->step_id[0] != '\0')
+        owner = str_printf("Slurm step %s on host %s, process %d", job->step_id,
+                           job->host, (int)getpid());
+    else
+        owner = str_printf("process %d on host %s", (int)getpid(), job->host);
+    rc = train_rundir_open(config->run.dir, owner, &run->rundir, err);
+    if (rc == ERR_OK)
+        rc = train_rundir_config(config->run.dir, config, err);
+    free(owner);
+    return rc;
+}
+
+static replica_plan_t plan_of(train_state_t *run)
+{
+    return (replica_plan_t){.config = run->config,
+                            .graph = run->graph,
+                            .group = run->group,
+                            .threads = run->threads,
+                            .updates =
+                                run->config->train.epochs * run->train.steps,
+                            .train_sizes = run->train.sizes,
+                            .train_count = TRAIN_SIZES_MAX,
+                            .eval_sizes = run->valid.sizes,
+                            .eval_count = TRAIN_SIZES_MAX};
+}
+
+/* Local work, then the vote that nobody is missing. */
+static err_code_t voted(train_state_t *run,
+                        err_code_t (*work)(train_state_t *run, err_t *err),
+                        err_t *err)
+{
+    err_code_t rc = work(run, err);
+
+    return train_vote(&run->votes, rc, &run->speaker, err);
+}
+
+static err_code_t replica_make(train_state_t *run, err_t *err)
+{
+    replica_plan_t plan = plan_of(run);
+
+    train_phase_set(run, "planning");
+    return replica_open(&plan, &run->replica, err);
+}
+
+/* ---- the first batch
+ * ------------------------------------------------------------- */
+
+static err_code_t loaders_start(train_state_t *run, err_t *err)
+{
+    int64_t epoch = run->progress.epoch;
+    int64_t step = run->progress.epoch_step;
+    train_split_t split = split_of(run, false);
+    err_code_t rc;
+
+    if (step == run->train.steps) {
+        epoch++;
+        step = 0;
+    }
+    rc = train_data_start(&split, &run->train, epoch, step, err);
+    if (rc != ERR_OK)
+        return rc;
+    split = split_of(run, true);
+    return train_data_start(&split, &run->valid, 0, 0, err);
+}
+
+static err_code_t records_open(train_state_t *run, err_t *err)
+{
+    char *path = NULL;
+    err_code_t rc = ERR_OK;
+
+    if (run->rank == 0) {
+        path = str_printf("%s/metrics.jsonl", run->config->run.dir);
+        rc = obs_metrics_open(path, run->progress.step, &run->metrics, err);
+        free(path);
+    }
+    if (rc == ERR_OK)
+        rc = loaders_start(run, err);
+    return rc;
+}
+
+err_code_t train_open(train_state_t *run, err_t *err)
+{
+    replica_plan_t plan;
+    err_code_t rc;
+
+    rc = meet(run, err);
+    if (rc == ERR_OK)
+        rc = leave_boot(run, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = voted(run, data_open, err);
+    if (rc == ERR_OK)
+        rc = voted(run, directory_open, err);
+    run->owns_dir = rc == ERR_OK;
+    if (rc == ERR_OK)
+        rc = voted(run, replica_make, err);
+    if (rc != ERR_OK)
+        return rc;
+    plan = plan_of(run);
+    rc = replica_join(&plan, &run->replica, err);
+    if (rc == ERR_OK)
+        rc = train_restore(run, err);
+    if (rc == ERR_OK)
+        rc = voted(run, records_open, err);
+    run->first_step = run->progress.step;
+    run->last_checkpoint = clock_now();
+    return rc;
+}
+
+void train_close(train_state_t *run)
+{
+    obs_metrics_close(run->metrics);
+    train_data_close(&run->valid);
+    train_data_close(&run->train);
+    replica_close(&run->replica);
+    nn_graph_close(run->graph);
+    train_rundir_close(run->rundir);
+    comm_group_close(run->group);
+    h5mpi_close(run->mpi);
+    boot_close(run->boot);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Saving and coming back. The state of a run is the replica's tensors and the
+ * progress numbers; random numbers are keyed by them, so nothing else is needed
+ * to go on with the same bits.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "train/run_priv.h"
+
+/* What read and write share; the texts are freed by checkpoint_config_free. */
+typedef struct resume_config {
+    hdf5io_checkpoint_config_t checkpoint;
+    hdf5io_votes_t votes;
+    char *directory;
+    str_buf_t text;
+} resume_config_t;
+
+static void config_fill(const train_state_t *run, resume_config_t *out)
+{
+    const train_config_t *config = run->config;
+
+    *out = (resume_config_t){.votes = {.context = run->votes.context,
+                                       .rank = run->rank,
+                                       .size = run->size,
+                                       .exchange = run->votes.exchange}};
+    out->directory = str_printf("%s/checkpoints", config->run.dir);
+    opt_print(train_options, config, 0, &out->text);
+    out->checkpoint = (hdf5io_checkpoint_config_t){
+        .directory = out->directory,
+        .votes = &out->votes,
+        .mpi = config->checkpoint.io == TRAIN_IO_MPI ? run->mpi : NULL,
+        .keep = (int)config->checkpoint.keep,
+        .config_hash = train_config_hash(config),
+        .model_hash = nn_graph_hash(run->graph),
+        .build_hash = run->env->build_hash,
+        .config_text = out->text.text};
+}
+
+static void config_free(resume_config_t *config)
+{
+    str_buf_free(&config->text);
+    free(config->directory);
+}
+
+err_code_t train_checkpoint(train_state_t *run, err_t *err)
+{
+    hdf5io_checkpoint_info_t info;
+    resume_config_t config;
+    double begin = clock_now();
+    char size[32];
+    err_code_t rc;
+
+    train_phase_set(run, "checkpoint");
+    config_fill(run, &config);
+    rc = hdf5io_checkpoint_write(&config.checkpoint, &run->progress,
+                                 run->replica.tensors,
+                                 run->replica.tensor_count, &info, err);
+    config_free(&config);
+    run->speaker = run->rank == 0 || rc == ERR_PEER;
+    if (rc != ERR_OK)
+        return rc;
+    run->last_checkpoint = clock_now();
+    if (run->rank == 0)
+        log_info("train", "checkpoint %s in %.2f s (%s by this rank)",
+                 info.path, clock_now() - begin,
+                 str_bytes((uint64_t)info.bytes_written, size, sizeof size));
+    return ERR_OK;
+}
+
+/* ---- coming back
+ * --------------------------------------------------------------- */
+
+/* --fresh: nothing is deleted, what is there gets another name. */
+static err_code_t set_aside(const char *dir, const char *name, err_t *err)
+{
+    char stamp[32];
+    char *from = str_printf("%s/%s", dir, name);
+    char *to = str_printf("%s/%s.before-%s", dir, name,
+                          clock_format(clock_wall(), stamp, sizeof stamp));
+    err_code_t rc = ERR_OK;
+
+    if (rename(from, to) != 0 && errno != ENOENT)
+        rc = err_set(err, ERR_IO, "--fresh: cannot rename %s to %s: %s", from,
+                     to, strerror(errno));
+    free(to);
+    free(from);
+    return rc;
+}
+
+static err_code_t begin_fresh(const train_config_t *config, err_t *err)
+{
+    char *checkpoints = str_printf("%s/checkpoints", config->run.dir);
+    err_code_t rc;
+
+    rc = set_aside(config->run.dir, "checkpoints", err);
+    if (rc == ERR_OK)
+        rc = set_aside(config->run.dir, "metrics.jsonl", err);
+    if (rc == ERR_OK)
+        rc = file_make_dirs(checkpoints, err);
+    free(checkpoints);
+    return rc;
+}
+
+/* --resume never: a directory with checkpoints would later be resumed from the
+ * wrong run, so it is refused. */
+static err_code_t check_never(const train_config_t *config, err_t *err)
+{
+    char *directory = str_printf("%s/checkpoints", config->run.dir);
+    char **paths = NULL;
+    int count = 0;
+    err_code_t rc;
+
+    rc = hdf5io_checkpoint_list(directory, &paths, &count, err);
+    if (rc == ERR_OK && count > 0)
+        rc = err_set(err, ERR_CONFIG,
+                     "--resume never, but %s holds checkpoints (newest %s): "
+                     "use --resume auto to go on, --fresh to put them aside, "
+                     "or another run.dir",
+                     directory, paths[0]);
+    for (int i = 0; i < count; i++)
+        free(paths[i]);
+    free(paths);
+    free(directory);
+    return rc;
+}
+
+/* What only rank 0 does before anybody reads. */
+static err_code_t prepare(train_state_t *run, err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    if (run->rank == 0 && run->env->resume == TRAIN_RESUME_FRESH)
+        rc = begin_fresh(run->config, err);
+    if (run->rank == 0 && run->env->resume == TRAIN_RESUME_NEVER)
+        rc = check_never(run->config, err);
+    return train_vote(&run->votes, rc, &run->speaker, err);
+}
+
+static void greet(const train_state_t *run,
+                  const hdf5io_checkpoint_info_t *info)
+{
+    if (run->rank != 0)
+        return;
+    log_info("train",
+             "resumed from %s (step %lld, epoch %lld, written by %d "
+             "ranks)",
+             info->path, (long long)info->progress.step,
+             (long long)info->progress.epoch + 1, info->world_size);
+    if (info->progress.seed != (uint64_t)run->config->run.seed)
+        log_warn("train",
+                 "run.seed is %lld but the checkpoint was made with "
+                 "%llu: order and dropout change from here on",
+                 (long long)run->config->run.seed,
+                 (unsigned long long)info->progress.seed);
+}
+
+/* The samples consumed say where the epoch stands, whatever the batch was; a
+ * batch that does not divide them cannot continue exactly. */
+static err_code_t place_in_epoch(train_state_t *run, err_t *err)
+{
+    hdf5io_progress_t *progress = &run->progress;
+    int64_t batch = run->config->train.batch;
+    int64_t total = hdf5io_dataset_samples(run->train.dataset);
+
+    if (progress->samples > total)
+        return err_set(err, ERR_DATA,
+                       "the checkpoint has consumed %lld samples of its epoch, "
+                       "but data.train holds only %lld: the data changed; "
+                       "restore it or start with --fresh",
+                       (long long)progress->samples, (long long)total);
+    if (progress->samples == total)
+        progress->epoch_step = run->train.steps;
+    else if (progress->samples % batch == 0)
+        progress->epoch_step = progress->samples / batch;
+    else
+        return err_set(err, ERR_CONFIG,
+                       "the checkpoint stands at sample %lld of its epoch, "
+                       "which train.batch %lld does not divide: resume with "
+                       "the old batch, or start with --fresh",
+                       (long long)progress->samples, (long long)batch);
+    return ERR_OK;
+}
+
+err_code_t train_restore(train_state_t *run, err_t *err)
+{
+    hdf5io_checkpoint_info_t info;
+    resume_config_t config;
+    bool found = false;
+    err_code_t rc;
+
+    train_phase_set(run, "resume");
+    rc = prepare(run, err);
+    if (rc != ERR_OK || run->env->resume == TRAIN_RESUME_NEVER ||
+        run->env->resume == TRAIN_RESUME_FRESH)
+        return rc;
+    config_fill(run, &config);
+    rc = hdf5io_checkpoint_read(
+        &config.checkpoint,
+        run->env->resume == TRAIN_RESUME_PATH ? run->env->resume_path : NULL,
+        run->replica.tensors, run->replica.tensor_count, &found, &info, err);
+    config_free(&config);
+    run->speaker = run->rank == 0 || rc == ERR_PEER;
+    if (rc != ERR_OK || !found)
+        return rc;
+    run->progress = info.progress;
+    greet(run, &info);
+    return place_in_epoch(run, err);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The loop. A run is a position (epoch, step of the epoch) that moves to the
+ * end; wherever it is left, by a checkpoint at a step boundary, it can be taken
+ * up again, also in the middle of an epoch or between its last step and its
+ * evaluation. All ranks walk through this file in lockstep: every decision
+ * hangs on numbers that all of them share.
+ */
+#include "train/run.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "obs/progress.h"
+#include "obs/summary.h"
+#include "train/run_priv.h"
+
+/* ---- evaluation
+ * ------------------------------------------------------------------ */
+
+static bool every_hit(const opt_every_t *every, opt_unit_t unit, int64_t count)
+{
+    return every->unit == unit && every->value >= 1.0 &&
+           count % (int64_t)every->value == 0;
+}
+
+static err_code_t evaluate(train_state_t *run, err_t *err)
+{
+    const hdf5io_progress_t *progress = &run->progress;
+    train_eval_t eval;
+    err_code_t rc;
+
+    if (run->valid.dataset == NULL)
+        return ERR_OK;
+    rc = train_evaluate(run, &eval, err);
+    if (rc != ERR_OK)
+        return rc;
+    if (eval.stopped) {
+        run->stop = true;
+        return ERR_OK;
+    }
+    run->eval = eval;
+    run->eval_step = progress->step;
+    if (eval.accuracy > run->progress.best)
+        run->progress.best = eval.accuracy;
+    if (run->metrics != NULL)
+        obs_metrics_eval(run->metrics,
+                         &(obs_eval_t){.step = progress->step,
+                                       .epoch = progress->epoch,
+                                       .loss = eval.loss,
+                                       .accuracy = eval.accuracy});
+    return ERR_OK;
+}
+
+/* ---- step and epoch boundaries
+ * ----------------------------------------------------- */
+
+static void epoch_print(const train_state_t *run)
+{
+    const hdf5io_progress_t *progress = &run->progress;
+    bool fresh = run->eval_step == progress->step;
+
+    if (run->rank != 0)
+        return;
+    obs_progress_epoch(&(obs_epoch_t){
+        .epoch = progress->epoch + 1,
+        .epochs = run->config->train.epochs,
+        .step = progress->step,
+        .loss = progress->loss_sum / (double)progress->loss_count,
+        .valid_loss = fresh ? run->eval.loss : NAN,
+        .accuracy = fresh ? run->eval.accuracy : NAN,
+        .seconds = clock_now() - run->env->started});
+}
+
+static void epoch_advance(hdf5io_progress_t *progress)
+{
+    progress->epoch++;
+    progress->epoch_step = 0;
+    progress->samples = 0;
+    progress->loss_sum = 0.0;
+    progress->loss_count = 0;
+    progress->correct = 0;
+}
+
+/* After the last step of an epoch: evaluate, say so, save if it is time. */
+static err_code_t epoch_end(train_state_t *run, err_t *err)
+{
+    const train_config_t *config = run->config;
+    int64_t done = run->progress.epoch + 1;
+    bool last = done == config->train.epochs;
+    err_code_t rc = ERR_OK;
+
+    if ((last || every_hit(&config->train.eval_every, OPT_EPOCHS, done)) &&
+        run->eval_step != run->progress.step)
+        rc = evaluate(run, err);
+    if (rc != ERR_OK || run->stop)
+        return rc;
+    epoch_print(run);
+    epoch_advance(&run->progress);
+    if (last || every_hit(&config->checkpoint.every, OPT_EPOCHS, done))
+        rc = train_checkpoint(run, err);
+    return rc;
+}
+
+static err_code_t step_end(train_state_t *run, err_t *err)
+{
+    const train_config_t *config = run->config;
+    int64_t step = run->progress.step;
+    err_code_t rc = ERR_OK;
+
+    if (step == run->first_step + 1) {
+        run->first_step_s = clock_since_start();
+        if (run->rank == 0)
+            log_info("train",
+                     "first step done %.2f s after the process was started",
+                     run->first_step_s);
+    }
+    if (!run->stop && every_hit(&config->train.eval_every, OPT_STEPS, step))
+        rc = evaluate(run, err);
+    if (rc == ERR_OK && !run->stop &&
+        (run->checkpoint_due ||
+         every_hit(&config->checkpoint.every, OPT_STEPS, step)))
+        rc = train_checkpoint(run, err);
+    return rc;
+}
+
+/* Leave so that the next life goes on here. */
+static err_code_t leave(train_state_t *run, err_t *err)
+{
+    err_code_t rc;
+
+    rc = train_checkpoint(run, err);
+    if (rc != ERR_OK)
+        return rc;
+    run->speaker = run->rank == 0;
+    return err_set(err, ERR_REQUEUE,
+                   "asked to stop: checkpointed at step %lld of epoch %lld; "
+                   "the same command goes on from there",
+                   (long long)run->progress.step,
+                   (long long)run->progress.epoch + 1);
+}
+
+static err_code_t loop(train_state_t *run, err_t *err)
+{
+    int64_t epochs = run->config->train.epochs;
+    err_code_t rc = ERR_OK;
+
+    while (rc == ERR_OK && !run->stop) {
+        if (run->progress.epoch_step == run->train.steps) {
+            rc = epoch_end(run, err);
+            continue;
+        }
+        if (run->progress.epoch >= epochs)
+            break;
+        rc = train_step(run, err);
+        if (rc == ERR_OK)
+            rc = step_end(run, err);
+    }
+    if (rc == ERR_OK && run->stop)
+        rc = leave(run, err);
+    return rc;
+}
+
+/* ---- the end
+ * ------------------------------------------------------------------------ */
+
+/* A run that was complete already is evaluated again, to show its numbers. */
+static err_code_t finish(train_state_t *run, err_t *err)
+{
+    if (run->eval_step == run->progress.step)
+        return ERR_OK;
+    return evaluate(run, err);
+}
+
+static void outcome_fill(const train_state_t *run, train_outcome_t *out)
+{
+    out->speaker = run->speaker;
+    out->have_eval = run->eval_step >= 0;
+    out->loss = run->eval.loss;
+    out->accuracy = run->eval.accuracy;
+    out->bound = run->valid.bound;
+    out->step = run->progress.step;
+}
+
+/* The lowest rank that lives speaks and writes for all. */
+static bool lowest_survivor(const train_state_t *run, err_code_t rc,
+                            const err_t *err)
+{
+    return run->rank == (rc == ERR_PEER && err->culprit == 0 ? 1 : 0);
+}
+
+/* Both files are records of what happened already: that they cannot be written
+ * is told, and changes no status. */
+static void records_write(const train_state_t *run, err_code_t rc,
+                          const err_t *err)
+{
+    err_t trouble = ERR_INIT;
+    slurm_exit_t record = {.job = run->env->job,
+                           .status = rc,
+                           .rank = run->rank,
+                           .culprit = rc == ERR_OK ? -1 : err->culprit,
+                           .culprit_host = rc == ERR_OK ? "" : err->host,
+                           .phase = run->phase,
+                           .step = run->progress.step,
+                           .text = rc == ERR_OK ? "" : err->text};
+    obs_summary_t summary = {
+        .status = rc,
+        .step = run->progress.step,
+        .epoch = run->progress.epoch,
+        .loss = run->eval_step >= 0 ? run->eval.loss : NAN,
+        .accuracy = run->eval_step >= 0 ? run->eval.accuracy : NAN,
+        .bound = run->valid.bound,
+        .seconds = clock_now() - run->env->started,
+        .first_step_s = run->first_step_s,
+        .data_share = run->step_s > 0.0 ? run->data_s / run->step_s : 0.0,
+        .world_size = run->size};
+
+    if (!run->owns_dir || !lowest_survivor(run, rc, err))
+        return;
+    if (slurm_exit_write(run->config->run.dir, &record, &trouble) != ERR_OK)
+        log_warn("train", "%s", trouble.text);
+    if (obs_summary_write(run->config->run.dir, &summary, &trouble) != ERR_OK)
+        log_warn("train", "%s", trouble.text);
+}
+
+err_code_t train_run(const train_config_t *config, const train_env_t *env,
+                     boot_t *boot, train_outcome_t *out, err_t *err)
+{
+    train_state_t run = {
+        .config = config,
+        .env = env,
+        .boot = boot,
+        .rank = boot_rank(boot),
+        .size = boot_size(boot),
+        .eval_step = -1,
+        .eval = {.accuracy = NAN},
+        .progress = {.seed = (uint64_t)config->run.seed, .best = -1.0},
+        .phase = "start"};
+    err_code_t rc;
+
+    run.speaker = run.rank == 0;
+    log_rank_set(run.rank);
+    rc = train_open(&run, err);
+    if (rc == ERR_OK)
+        rc = loop(&run, err);
+    if (rc == ERR_OK)
+        rc = finish(&run, err);
+    if (rc == ERR_PEER)
+        run.speaker = lowest_survivor(&run, rc, err);
+    records_write(&run, rc, err);
+    outcome_fill(&run, out);
+    train_close(&run);
+    return rc;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The state of a run, shared by run.c, data.c, step.c, eval.c and resume.c. */
+#ifndef CDDP_TRAIN_RUN_PRIV_H
+#define CDDP_TRAIN_RUN_PRIV_H
+
+#include "hdf5io/loader.h"
+#include "obs/metrics.h"
+#include "train/data.h"
+#include "train/replica.h"
+#include "train/run.h"
+#include "train/rundir.h"
+#include "train/vote.h"
+
+typedef struct train_eval {
+    double loss, accuracy; /* accuracy NaN: not a classifier */
+    bool stopped;          /* asked to stop before it was through */
+} train_eval_t;
+
+typedef struct train_state {
+    const train_config_t *config;
+    const train_env_t *env;
+    boot_t *boot;        /* NULL once closed */
+    comm_group_t *group; /* control and data group: one and the same on CPUs */
+    train_votes_t votes;
+    int rank, size, threads;
+    bool speaker;           /* result of the last vote */
+    bool owns_dir;          /* this run holds the run directory's lock */
+    train_rundir_t *rundir; /* rank 0 */
+    h5mpi_t *mpi;           /* io: mpi */
+    nn_graph_t *graph;
+    train_data_t train, valid;
+    replica_t replica;
+    obs_metrics_t *metrics; /* rank 0 */
+    hdf5io_progress_t progress;
+    int64_t first_step;     /* of this life */
+    double last_checkpoint; /* clock */
+    bool checkpoint_due;    /* agreed by all ranks in the last step */
+    bool stop;              /* agreed: checkpoint and leave */
+    double first_step_s;    /* since the process was started */
+    double data_s, step_s;  /* sums over the steps of this life */
+    train_eval_t eval;
+    int64_t eval_step; /* step of eval, -1: none */
+    const char *phase;
+} train_state_t;
+
+/* Say where this rank is, to peers and for the record. */
+void train_phase_set(train_state_t *run, const char *phase);
+
+/* step.c: one update. All ranks get the same outcome. */
+err_code_t train_step(train_state_t *run, err_t *err);
+
+/* eval.c: every validation sample once; changes no state. Collective. */
+err_code_t train_evaluate(train_state_t *run, train_eval_t *out, err_t *err);
+
+/* resume.c. Collective. */
+err_code_t train_checkpoint(train_state_t *run, err_t *err);
+err_code_t train_restore(train_state_t *run, err_t *err);
+
+/* open.c: everything up to the first step, and its undoing. Collective. */
+err_code_t train_open(train_state_t *run, err_t *err);
+void train_close(train_state_t *run);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * One update. The loss, the requests of signals and the word "I failed" travel
+ * in the tail of the gradients, so a step has no other collective, and at its
+ * end all ranks know the same: they go on, checkpoint or stop together.
+ *
+ * A rank that meets an error in the middle (a bad label, say) still takes part
+ * in the step's reductions with what it has; only then do all ranks stop and
+ * hear its sentence. So nobody waits for it, and no update is made.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "train/run_priv.h"
+
+typedef struct step_times {
+    double begin, data, forward, backward;
+} step_times_t;
+
+/* ---- forward and backward
+ * ---------------------------------------------------- */
+
+static void tail_begin(train_state_t *run)
+{
+    replica_t *replica = &run->replica;
+    double *tail = ddp_tail(replica->ddp);
+    const opt_every_t *every = &run->config->checkpoint.every;
+    slurm_signal_t asked = run->env->signal();
+
+    memset(tail, 0,
+           (REPLICA_TAIL + nn_graph_moment_elems(run->graph)) * sizeof *tail);
+    tail[REPLICA_REQUEST] = asked == SLURM_SIGNAL_CHECKPOINT ? 1.0 : 0.0;
+    tail[REPLICA_TERM] = asked == SLURM_SIGNAL_TERM ? 1.0 : 0.0;
+    if (run->rank == 0 && every->unit == OPT_TIME &&
+        clock_now() - run->last_checkpoint >= every->value)
+        tail[REPLICA_DUE] = 1.0;
+}
+
+/* The part of [whole] that begins at sample [from]. */
+static nn_batch_t micro_batch(const train_state_t *run,
+                              const hdf5io_batch_t *whole, int64_t from)
+{
+    int64_t dims[OP_DIMS_MAX];
+    int ndim = nn_graph_input(run->graph, dims);
+    int64_t elems = 1;
+    bool class = nn_graph_classes(run->graph) > 0;
+    size_t width =
+        class ? sizeof(int64_t)
+              : sizeof(float) * (size_t)nn_graph_target_elems(run->graph);
+
+    for (int d = 0; d < ndim; d++)
+        elems *= dims[d];
+    return (nn_batch_t){.input = whole->input + from * elems,
+                        .target =
+                            (const char *)whole->target + (size_t)from * width,
+                        .sample_ids = whole->sample_ids + from,
+                        .seed = (uint64_t)run->config->run.seed,
+                        .epoch = (uint64_t)whole->epoch};
+}
+
+static err_code_t micro_step(train_state_t *run, const nn_batch_t *batch,
+                             int64_t count, double scale, bool accumulate,
+                             step_times_t *times, err_t *err)
+{
+    replica_t *replica = &run->replica;
+    nn_exec_t *exec = replica_exec(replica, count, true);
+    double *tail = ddp_tail(replica->ddp);
+    double begin = clock_now();
+    nn_result_t result;
+    double middle;
+    err_code_t rc;
+
+    rc = nn_exec_forward(exec, batch, &result, err);
+    middle = clock_now();
+    times->forward += middle - begin;
+    if (rc != ERR_OK)
+        return rc;
+    tail[REPLICA_LOSS] += result.loss_sum;
+    tail[REPLICA_CORRECT] += (double)result.correct;
+    rc = nn_exec_backward(exec, batch, scale, accumulate, err);
+    times->backward += clock_now() - middle;
+    return rc;
+}
+
+/* My samples of the step, micro-batch by micro-batch. */
+static err_code_t share_run(train_state_t *run, const hdf5io_batch_t *batch,
+                            step_times_t *times, err_t *err)
+{
+    int64_t size =
+        train_micro_size(batch->count, run->config->train.accumulate);
+    double scale = 1.0 / nn_graph_denominator(run->graph, batch->global);
+    err_code_t rc = ERR_OK;
+
+    for (int64_t from = 0; rc == ERR_OK && from < batch->count; from += size) {
+        int64_t left = batch->count - from;
+        nn_batch_t part = micro_batch(run, batch, from);
+
+        run->replica.last_micro = left <= size;
+        rc = micro_step(run, &part, left < size ? left : size, scale, from > 0,
+                        times, err);
+    }
+    return rc;
+}
+
+/* Read, compute, reduce. An error of this rank alone (*own) does not keep it
+ * from the reductions. */
+static err_code_t step_compute(train_state_t *run, hdf5io_batch_t **batch,
+                               step_times_t *times, err_code_t *own, err_t *err)
+{
+    ddp_t *ddp = run->replica.ddp;
+    err_code_t rc;
+
+    ddp_step_begin(ddp);
+    tail_begin(run);
+    *own = hdf5io_loader_next(run->train.loader, batch, err);
+    times->data = clock_now() - times->begin;
+    if (*own == ERR_OK && (*batch)->count > 0)
+        *own = share_run(run, *batch, times, err);
+    if (*own == ERR_PEER)
+        return *own;
+    if (*own != ERR_OK)
+        ddp_tail(ddp)[REPLICA_FAILED] = 1.0;
+    train_phase_set(run, "all-reduce");
+    rc = ddp_step_skip(ddp, *own == ERR_OK ? err : NULL);
+    if (rc == ERR_OK)
+        rc = ddp_step_wait(ddp, *own == ERR_OK ? err : NULL);
+    return rc != ERR_OK && *own != ERR_OK ? *own : rc;
+}
+
+/* ---- what the step ends with
+ * -------------------------------------------------- */
+
+/* Loss of the step's mean sample; a loss that is not a number ends the run
+ * before the update spoils the weights. */
+static err_code_t loss_check(const train_state_t *run, double loss, err_t *err)
+{
+    if (isfinite(loss))
+        return ERR_OK;
+    return err_set(err, ERR_DIVERGED,
+                   "the loss became %s in step %lld: lower the optimizer's lr, "
+                   "warm up longer or set train.clip_norm; checkpoints hold "
+                   "the state before",
+                   isnan(loss) ? "nan" : "infinite",
+                   (long long)run->progress.step + 1);
+}
+
+static void progress_advance(train_state_t *run, const hdf5io_batch_t *batch)
+{
+    const double *tail = ddp_tail(run->replica.ddp);
+    hdf5io_progress_t *progress = &run->progress;
+
+    progress->step++;
+    progress->epoch_step++;
+    progress->samples += batch->global;
+    progress->loss_sum += tail[REPLICA_LOSS];
+    progress->loss_count +=
+        (int64_t)nn_graph_denominator(run->graph, batch->global);
+    progress->correct += (int64_t)tail[REPLICA_CORRECT];
+    run->checkpoint_due = tail[REPLICA_DUE] > 0.0;
+    run->stop = tail[REPLICA_REQUEST] > 0.0 || tail[REPLICA_TERM] > 0.0;
+}
+
+static double update(train_state_t *run, const hdf5io_batch_t *batch,
+                     double *norm)
+{
+    replica_t *replica = &run->replica;
+    size_t elems = nn_graph_param_elems(run->graph);
+    float *grads = ddp_grads(replica->ddp);
+    int64_t step = run->progress.step;
+    double lr =
+        optim_schedule_lr(replica->schedule, optim_lr(replica->optim), step);
+
+    nn_graph_fold_moments(run->graph, ddp_tail(replica->ddp) + REPLICA_TAIL,
+                          batch->global, replica->buffers);
+    *norm = optim_clip(grads, elems, run->config->train.clip_norm);
+    optim_step(replica->optim, replica->params, grads, lr, step + 1);
+    return lr;
+}
+
+static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
+                     const step_times_t *times, double loss, double lr,
+                     double norm)
+{
+    ddp_stats_t comm = ddp_stats_take(run->replica.ddp);
+    double took = clock_now() - times->begin;
+    obs_step_t row = {.step = run->progress.step,
+                      .epoch = run->progress.epoch,
+                      .samples = run->progress.samples,
+                      .loss = loss,
+                      .lr = lr,
+                      .step_s = took,
+                      .data_s = times->data,
+                      .forward_s = times->forward,
+                      .backward_s = times->backward,
+                      .comm_s = comm.comm_s,
+                      .comm_exposed_s = comm.exposed_s,
+                      .samples_per_s = (double)batch->global / took,
+                      .grad_norm = norm};
+
+    run->step_s += took;
+    run->data_s += times->data;
+    if (run->metrics != NULL &&
+        run->progress.step % run->config->train.log_every == 0)
+        obs_metrics_step(run->metrics, &row);
+}
+
+/* All ranks are alive and know the same; [own] is this rank's own error. */
+static err_code_t step_end(train_state_t *run, const hdf5io_batch_t *batch,
+                           const step_times_t *times, err_code_t own,
+                           err_t *err)
+{
+    const double *tail = ddp_tail(run->replica.ddp);
+    double loss, lr, norm;
+    err_code_t rc;
+
+    if (tail[REPLICA_FAILED] > 0.0)
+        return train_vote(&run->votes, own, &run->speaker, err);
+    loss = tail[REPLICA_LOSS] / nn_graph_denominator(run->graph, batch->global);
+    rc = loss_check(run, loss, err);
+    if (rc != ERR_OK) {
+        run->speaker = run->rank == 0;
+        return rc;
+    }
+    train_phase_set(run, "update");
+    lr = update(run, batch, &norm);
+    progress_advance(run, batch);
+    step_log(run, batch, times, loss, lr, norm);
+    return ERR_OK;
+}
+
+err_code_t train_step(train_state_t *run, err_t *err)
+{
+    step_times_t times = {.begin = clock_now()};
+    hdf5io_batch_t *batch = NULL;
+    err_code_t own = ERR_OK;
+    err_code_t rc;
+
+    train_phase_set(run, "forward and backward");
+    rc = step_compute(run, &batch, &times, &own, err);
+    if (rc == ERR_OK)
+        rc = step_end(run, batch, &times, own, err);
+    return rc;
+}
