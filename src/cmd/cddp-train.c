@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * cddp-train: wires the modules. Parses the command line, meets the other ranks
+ * through boot, reads the run file, hands both to train_run and turns its
+ * answer into one sentence and an exit status.
+ *
+ * boot comes before the run file, so that a rank that cannot read it (a node
+ * without that mount, say) still tells the others instead of leaving them
+ * waiting.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "build_id.h"
+#include "cmd/train_args.h"
+#include "cmd/version.h"
+#include "conf/conf.h"
+#include "train/run.h"
+#include "train/vote.h"
+
+/* Seconds that ranks may take to find each other at start-up; Slurm itself can
+ * need a while to start thousands of tasks. */
+#define BOOT_TIMEOUT 120.0
+
+/* What one rank needs and answers. */
+typedef struct rank_job {
+    const train_args_t *args;
+    train_env_t env;
+    boot_t *boot;
+    err_code_t rc;
+    err_t err;
+    train_outcome_t outcome;
+} rank_job_t;
+
+/* ---- the run file
+ * ------------------------------------------------------------------- */
+
+static err_code_t config_load(const train_args_t *args, tree_t **tree,
+                              train_config_t *config, err_t *err)
+{
+    tree_t *root = NULL;
+    err_code_t rc;
+
+    rc = conf_read(args->run_file, &root, err);
+    for (int i = 0; rc == ERR_OK && i < args->set_count; i++)
+        rc = conf_set(root, args->sets[i], err);
+    if (rc == ERR_OK)
+        rc = train_config_read(root, config, err);
+    if (rc != ERR_OK) {
+        tree_free(root);
+        return rc;
+    }
+    *tree = root;
+    return ERR_OK;
+}
+
+static err_code_t boot_votes(void *context, const void *mine, size_t bytes,
+                             void *all, err_t *err)
+{
+    return boot_exchange(context, mine, bytes, all, err);
+}
+
+/* ---- one rank
+ * ------------------------------------------------------------------------- */
+
+static void rank_run(rank_job_t *job)
+{
+    train_votes_t votes = {.context = job->boot,
+                           .rank = boot_rank(job->boot),
+                           .size = boot_size(job->boot),
+                           .exchange = boot_votes};
+    train_config_t config = {0};
+    tree_t *tree = NULL;
+    bool loaded;
+
+    log_rank_set(votes.rank);
+    job->rc = config_load(job->args, &tree, &config, &job->err);
+    loaded = job->rc == ERR_OK;
+    job->rc = train_vote(&votes, job->rc, &job->outcome.speaker, &job->err);
+    if (job->rc == ERR_OK)
+        job->rc =
+            train_run(&config, &job->env, job->boot, &job->outcome, &job->err);
+    else
+        boot_close(job->boot);
+    if (loaded)
+        train_config_free(&config);
+    tree_free(tree);
+}
+
+static void *rank_main(void *argument)
+{
+    rank_run(argument);
+    return NULL;
+}
+
+/* --local N: ranks are threads; the answer is that of the rank that speaks. */
+static err_code_t local_run(rank_job_t *model, rank_job_t *answer, err_t *err)
+{
+    int count = model->args->local;
+    boot_config_t config = {.timeout = BOOT_TIMEOUT};
+    rank_job_t *jobs = NULL;
+    pthread_t *threads = NULL;
+    boot_t **boots = NULL;
+    err_code_t rc;
+
+    rc = mem_alloc((size_t)count * sizeof *jobs, "ranks", (void **)&jobs, err);
+    if (rc == ERR_OK)
+        rc = mem_alloc((size_t)count * sizeof *threads, "ranks",
+                       (void **)&threads, err);
+    if (rc == ERR_OK)
+        rc = mem_alloc((size_t)count * sizeof *boots, "ranks", (void **)&boots,
+                       err);
+    if (rc == ERR_OK)
+        rc = boot_threads_open(count, &config, boots, err);
+    if (rc != ERR_OK)
+        goto free;
+    for (int r = 0; r < count; r++) {
+        jobs[r] = *model;
+        jobs[r].boot = boots[r];
+    }
+    for (int r = 1; r < count; r++) {
+        /* Ranks that run already cannot be called back: they give up by
+         * themselves when the missing one does not come. */
+        rc = thread_start("cddp-rank", rank_main, &jobs[r], &threads[r], err);
+        if (rc != ERR_OK) {
+            count = r;
+            boot_close(boots[0]);
+            break;
+        }
+    }
+    if (rc == ERR_OK)
+        rank_run(&jobs[0]);
+    for (int r = 1; r < count; r++)
+        pthread_join(threads[r], NULL);
+    if (rc == ERR_OK) {
+        *answer = jobs[0];
+        for (int r = 1; r < count; r++)
+            if (jobs[r].rc != ERR_OK && jobs[r].outcome.speaker)
+                *answer = jobs[r];
+    }
+free:
+    mem_free(boots);
+    mem_free(threads);
+    mem_free(jobs);
+    return rc;
+}
+
+/* One process of a Slurm step, or a single rank. */
+static err_code_t step_run(rank_job_t *model, rank_job_t *answer, err_t *err)
+{
+    boot_config_t config = {.timeout = BOOT_TIMEOUT};
+    err_code_t rc;
+
+    rc = boot_open(&config, &model->boot, err);
+    if (rc != ERR_OK)
+        return rc;
+    rank_run(model);
+    *answer = *model;
+    return ERR_OK;
+}
+
+/* ---- the end
+ * ---------------------------------------------------------------------------
+ */
+
+static void result_print(const train_outcome_t *outcome)
+{
+    if (!outcome->have_eval)
+        return;
+    if (isnan(outcome->accuracy)) {
+        printf("final: validation loss %.6g after %lld steps\n", outcome->loss,
+               (long long)outcome->step);
+        return;
+    }
+    printf("final: accuracy %.2f %%, validation loss %.6g after %lld steps\n",
+           100.0 * outcome->accuracy, outcome->loss, (long long)outcome->step);
+    if (!isnan(outcome->bound))
+        printf("       best possible on this data: %.2f %% (the data's own "
+               "bound)\n",
+               100.0 * outcome->bound);
+}
+
+static const char *environment(const char *name)
+{
+    return getenv(name);
+}
+
+static err_code_t train_main(const train_args_t *args, rank_job_t *answer,
+                             err_t *err)
+{
+    slurm_job_t slurm;
+    rank_job_t model = {
+        .args = args,
+        .env = {.job = &slurm,
+                .signal = slurm_signal_pending,
+                .resume = args->resume,
+                .resume_path = args->resume_path,
+                .build_hash = hash_bytes(BUILD_ID, strlen(BUILD_ID)),
+                .started = clock_now(),
+                .backend = args->local > 0 ? "threads" : "ucx"},
+        .err = ERR_INIT};
+    err_code_t rc;
+
+    rc = slurm_job_read(environment, &slurm, err);
+    if (rc == ERR_OK)
+        rc = slurm_signal_install(err);
+    if (rc != ERR_OK)
+        return rc;
+    if (args->local > 0 && slurm.tasks > 1)
+        return err_set(err, ERR_USAGE,
+                       "--local %d inside a Slurm step of %d tasks would start "
+                       "%d runs: leave --local away",
+                       args->local, slurm.tasks, slurm.tasks);
+    if (args->local > 0)
+        return local_run(&model, answer, err);
+    return step_run(&model, answer, err);
+}
+
+static err_code_t check_main(const train_args_t *args, err_t *err)
+{
+    train_config_t config;
+    tree_t *tree = NULL;
+    err_code_t rc;
+
+    rc = config_load(args, &tree, &config, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = train_check(&config, args->local > 0 ? args->local : 1, err);
+    train_config_free(&config);
+    tree_free(tree);
+    return rc;
+}
+
+static int finish(err_code_t rc, const err_t *err, bool speaker)
+{
+    if (rc != ERR_OK && speaker)
+        fprintf(stderr, "cddp-train: %s\n", err->text);
+    if (fflush(stdout) != 0 && rc == ERR_OK)
+        rc = ERR_IO;
+    return (int)rc;
+}
+
+int main(int argc, char **argv)
+{
+    rank_job_t answer = {.err = ERR_INIT, .outcome = {.speaker = true}};
+    err_t err = ERR_INIT;
+    train_args_t args;
+    err_code_t rc;
+
+    rc = train_args_parse(argc, argv, &args, &err);
+    if (rc != ERR_OK)
+        return finish(rc, &err, true);
+    if (args.help || args.version) {
+        if (args.help)
+            fputs(train_args_help, stdout);
+        else
+            cmd_version_print("cddp-train");
+        return finish(ERR_OK, &err, true);
+    }
+    if (args.check)
+        return finish(check_main(&args, &err), &err, true);
+    rc = train_main(&args, &answer, &err);
+    if (rc != ERR_OK)
+        return finish(rc, &err, true);
+    if (answer.outcome.speaker)
+        result_print(&answer.outcome);
+    return finish(answer.rc, &answer.err, answer.outcome.speaker);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "cmd/train_args.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+const char train_args_help[] =
+    "usage: cddp-train [options] [RUN.yaml]\n"
+    "       srun --mpi=pmix cddp-train [options] [RUN.yaml]\n"
+    "\n"
+    "Train the model that RUN.yaml describes; without it $CDDP_RUN, then\n"
+    "./run.yaml. Under srun every task is a rank; otherwise one rank runs, or\n"
+    "--local N. A run that was interrupted goes on by itself.\n"
+    "\n"
+    "      --check           validate everything, train nothing: print "
+    "layers,\n"
+    "                        data, memory per rank and steps per epoch\n"
+    "      --local N         N ranks as threads of this process, no launcher\n"
+    "      --resume WHAT     auto: the newest whole checkpoint, if any "
+    "[auto];\n"
+    "                        never; or the PATH of a checkpoint\n"
+    "      --fresh           put what the run directory holds aside, begin "
+    "anew\n"
+    "      --set KEY=VALUE   override the run file (train.epochs=1); may be\n"
+    "                        repeated\n"
+    "  -h, --help            this text\n"
+    "      --version         version, features, libraries\n"
+    "\n"
+    "Signals: USR1 or TERM ends the run after a checkpoint with status 75.\n"
+    "Exit status: 0 done, 64 wrong command line, 65 bad data, 69 device or\n"
+    "library unavailable, 70 diverged, 71 out of memory, 73 run directory in\n"
+    "use, 74 input or output failed, 75 checkpointed, requeue me, 76 a peer\n"
+    "failed, 78 bad configuration.\n";
+
+enum {
+    OPT_CHECK = 256,
+    OPT_LOCAL,
+    OPT_RESUME,
+    OPT_FRESH,
+    OPT_SET,
+    OPT_VERSION
+};
+
+static const struct option long_options[] = {
+    {"check", no_argument, NULL, OPT_CHECK},
+    {"local", required_argument, NULL, OPT_LOCAL},
+    {"resume", required_argument, NULL, OPT_RESUME},
+    {"fresh", no_argument, NULL, OPT_FRESH},
+    {"set", required_argument, NULL, OPT_SET},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0}};
+
+static void resume_take(train_args_t *args, const char *what)
+{
+    if (strcmp(what, "auto") == 0) {
+        args->resume = TRAIN_RESUME_AUTO;
+    } else if (strcmp(what, "never") == 0) {
+        args->resume = TRAIN_RESUME_NEVER;
+    } else {
+        args->resume = TRAIN_RESUME_PATH;
+        args->resume_path = what;
+    }
+}
+
+static err_code_t local_take(train_args_t *args, const char *text, err_t *err)
+{
+    int64_t ranks;
+
+    if (!str_to_int(text, &ranks) || ranks < 1 || ranks > 1024)
+        return err_set(err, ERR_USAGE,
+                       "--local: expected a number of ranks from 1 to 1024, "
+                       "found \"%s\"",
+                       text);
+    args->local = (int)ranks;
+    return ERR_OK;
+}
+
+static err_code_t set_take(train_args_t *args, const char *text, err_t *err)
+{
+    if (args->set_count == TRAIN_SETS_MAX)
+        return err_set(err, ERR_USAGE,
+                       "more than %d times --set: put them "
+                       "into the run file",
+                       TRAIN_SETS_MAX);
+    args->sets[args->set_count++] = text;
+    return ERR_OK;
+}
+
+/* One option as getopt_long hands it over. */
+static err_code_t option_take(train_args_t *args, int option, char **argv,
+                              err_t *err)
+{
+    switch (option) {
+    case OPT_CHECK:
+        args->check = true;
+        return ERR_OK;
+    case OPT_LOCAL:
+        return local_take(args, optarg, err);
+    case OPT_RESUME:
+        resume_take(args, optarg);
+        return ERR_OK;
+    case OPT_FRESH:
+        args->resume = TRAIN_RESUME_FRESH;
+        return ERR_OK;
+    case OPT_SET:
+        return set_take(args, optarg, err);
+    case 'h':
+        args->help = true;
+        return ERR_OK;
+    case OPT_VERSION:
+        args->version = true;
+        return ERR_OK;
+    case ':':
+        return err_set(err, ERR_USAGE,
+                       "option %s needs a value; try "
+                       "cddp-train --help",
+                       argv[optind - 1]);
+    default:
+        return err_set(err, ERR_USAGE,
+                       "unknown option %s; try cddp-train "
+                       "--help",
+                       argv[optind - 1]);
+    }
+}
+
+err_code_t train_args_parse(int argc, char **argv, train_args_t *out,
+                            err_t *err)
+{
+    train_args_t args = {.resume = TRAIN_RESUME_AUTO};
+    const char *environment = getenv("CDDP_RUN");
+    int option;
+
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+        err_code_t rc = option_take(&args, option, argv, err);
+
+        if (rc != ERR_OK)
+            return rc;
+    }
+    if (argc - optind > 1)
+        return err_set(err, ERR_USAGE,
+                       "one run file is expected, found \"%s\" "
+                       "and \"%s\"; try cddp-train --help",
+                       argv[optind], argv[optind + 1]);
+    args.run_file = optind < argc ? argv[optind]
+                    : environment != NULL && environment[0] != '\0'
+                        ? environment
+                        : "run.yaml";
+    *out = args;
+    return ERR_OK;
+}
