@@ -86,10 +86,16 @@ comm_state_t comm_allreduce_start(comm_group_t *group, void *data, size_t count,
 
 /*
  * Sum along one fixed binary tree over leaves 0 .. leaves-1 that does not
- * depend on who holds them: this rank holds the folded subtree [first,
- * first + held) in [views] (comm_tree_views(first, held) arrays of [count]
- * elements, in order); the total is left in [data] on every rank. Ranks own
- * contiguous leaf ranges in rank order. The same bits for any distribution.
+ * depend on who holds them: the tree over [a, b) is the sum of the tree over
+ * [a, a + p) and the tree over [a + p, b), in this order, p being the largest
+ * power of two below b - a. Its nodes are the blocks [a 2^k, (a + 1) 2^k) cut
+ * off at [leaves]. Ranks own contiguous leaf ranges in rank order that together
+ * are all leaves; one may own none (held 0). This rank holds [first, first +
+ * held), folded to its maximal subtrees (see comm_tree_view_end): [views] has
+ * comm_tree_views(first, held, leaves) arrays of [count] elements, in order.
+ * The total is left in [data] on every rank; [data] may be one of [views]. The
+ * contents of [views] are spent (scratch); the array of pointers is copied, the
+ * memory must stay until the work is done. The same bits for any distribution.
  */
 comm_state_t comm_allreduce_tree_start(comm_group_t *group, void *const *views,
                                        int64_t first, int64_t held,
@@ -100,6 +106,11 @@ comm_state_t comm_allreduce_tree_start(comm_group_t *group, void *const *views,
 /* Number of maximal aligned subtrees that cover leaves [first, first + held)
  * of a tree over [leaves] leaves. Pure. */
 int comm_tree_views(int64_t first, int64_t held, int64_t leaves);
+
+/* End of the maximal subtree that begins at leaf [begin] and does not pass
+ * [end], in a tree over [leaves] leaves; begin < end. The views of a range are
+ * found by going from end to end. Pure. */
+int64_t comm_tree_view_end(int64_t begin, int64_t end, int64_t leaves);
 
 /* [bytes] bytes at [data] from rank [root] to all. */
 comm_state_t comm_broadcast_start(comm_group_t *group, void *data, size_t bytes,

@@ -1,1 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libcomm.la
+libcomm_la_SOURCES = \
+	src/comm/comm.c src/comm/comm.h src/comm/comm_ops.h \
+	src/comm/registry.c src/comm/reduce.c src/comm/comm_tree.c \
+	src/comm/comm_self.c \
+	src/comm/comm_threads.c src/comm/threads_team.h \
+	src/comm/threads_team.c src/comm/threads_piece.c
+# -fopenmp-simd: only the vectorising hint, no OpenMP runtime.
+libcomm_la_CFLAGS = $(AM_CFLAGS) $(UCX_CFLAGS) -fopenmp-simd
+libcomm_la_LIBADD = $(UCX_LIBS)
+# End of src/comm

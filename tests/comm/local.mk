@@ -1,1 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Ranks as threads or forked processes, for the tests of every folder.
+check_LTLIBRARIES = libranks.la
+libranks_la_SOURCES = tests/lib/ranks.c tests/lib/ranks.h
+libranks_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+libranks_la_CFLAGS = $(AM_CFLAGS)
+
+check_PROGRAMS += tests/comm/test_comm_threads
+tests_comm_test_comm_threads_SOURCES = tests/comm/test_comm_threads.c \
+	tests/comm/collectives.c tests/comm/collectives.h
+tests_comm_test_comm_threads_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_comm_test_comm_threads_CFLAGS = $(TEST_CFLAGS)
+tests_comm_test_comm_threads_LDADD = libranks.la libcomm.la libbase.la \
+	$(TEST_LIBS)
+
+check_PROGRAMS += tests/comm/test_comm_tree
+tests_comm_test_comm_tree_SOURCES = tests/comm/test_comm_tree.c
+tests_comm_test_comm_tree_CFLAGS = $(TEST_CFLAGS)
+tests_comm_test_comm_tree_LDADD = libcomm.la libbase.la $(TEST_LIBS)
+# End of tests/comm

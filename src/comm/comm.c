@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The public face of comm: opens a group (hello, backend), checks arguments,
+ * hands each collective to the backend's table, and offers the blocking forms.
+ */
+#include "comm/comm.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "comm/comm_ops.h"
+
+/* ---- open and close ------------------------------------------------------ */
+
+static void hello_fill(comm_hello_t *hello, const comm_ops_t *ops)
+{
+    memset(hello, 0, sizeof *hello);
+    strncpy(hello->backend, ops->name, sizeof hello->backend - 1);
+    if (gethostname(hello->host, sizeof hello->host - 1) != 0)
+        strcpy(hello->host, "unknown");
+    hello->pid = getpid();
+}
+
+static err_code_t hello_compare(const comm_hello_t *hellos, int size,
+                                err_t *err)
+{
+    for (int rank = 1; rank < size; rank++)
+        if (memcmp(hellos[rank].backend, hellos[0].backend,
+                   sizeof hellos[0].backend) != 0)
+            return err_set(err, ERR_CONFIG,
+                           "rank 0 opens a group with comm backend \"%.15s\", "
+                           "rank %d with \"%.15s\": give all ranks the same",
+                           hellos[0].backend, rank, hellos[rank].backend);
+    return ERR_OK;
+}
+
+/* Allocate and exchange what every backend needs: *hellos and *hosts. */
+static err_code_t hello_exchange(const comm_oob_t *oob, const comm_ops_t *ops,
+                                 comm_hello_t **hellos,
+                                 char (**hosts)[ERR_HOST_MAX], err_t *err)
+{
+    size_t size = (size_t)oob->size;
+    void *all = NULL, *names = NULL;
+    comm_hello_t mine;
+    err_code_t code;
+
+    code = mem_alloc(size * sizeof mine, "comm hellos", &all, err);
+    if (code == ERR_OK)
+        code = mem_alloc(size * ERR_HOST_MAX, "comm host names", &names, err);
+    if (code != ERR_OK)
+        goto fail;
+    hello_fill(&mine, ops);
+    code = oob->exchange(oob->context, &mine, sizeof mine, all, err);
+    if (code == ERR_OK)
+        code = hello_compare(all, oob->size, err);
+    if (code != ERR_OK)
+        goto fail;
+    *hellos = all;
+    *hosts = names;
+    for (size_t rank = 0; rank < size; rank++)
+        memcpy((*hosts)[rank], (*hellos)[rank].host, ERR_HOST_MAX - 1);
+    return ERR_OK;
+
+fail:
+    mem_free(names);
+    mem_free(all);
+    return code;
+}
+
+err_code_t comm_group_open(const comm_config_t *config, const comm_oob_t *oob,
+                           comm_group_t **out, err_t *err)
+{
+    char(*hosts)[ERR_HOST_MAX] = NULL;
+    comm_hello_t *hellos = NULL;
+    comm_group_t *group = NULL;
+    const comm_ops_t *ops;
+    err_code_t code;
+
+    if (!(config->timeout > 0))
+        return err_set(err, ERR_CONFIG,
+                       "the timeout of a comm group is %g s: it must be above "
+                       "zero",
+                       config->timeout);
+    ops = comm_registry_find(config->backend, oob->size, err);
+    if (ops == NULL)
+        return ERR_CONFIG;
+    code = hello_exchange(oob, ops, &hellos, &hosts, err);
+    if (code != ERR_OK)
+        return code;
+    code = ops->open(config, oob, hellos, &group, err);
+    if (code == ERR_OK) {
+        group->hosts = hosts;
+        hosts = NULL;
+        *out = group;
+    }
+    mem_free(hosts);
+    mem_free(hellos);
+    return code;
+}
+
+void comm_group_close(comm_group_t *group)
+{
+    void *hosts;
+
+    if (group == NULL)
+        return;
+    hosts = group->hosts;
+    group->ops->close(group);
+    mem_free(hosts);
+}
+
+/* ---- questions ----------------------------------------------------------- */
+
+int comm_group_rank(const comm_group_t *group)
+{
+    return group->rank;
+}
+
+int comm_group_size(const comm_group_t *group)
+{
+    return group->size;
+}
+
+const char *comm_group_backend(const comm_group_t *group)
+{
+    return group->ops->name;
+}
+
+const char *comm_group_host(const comm_group_t *group, int rank)
+{
+    return rank >= 0 && rank < group->size ? group->hosts[rank] : "unknown";
+}
+
+void comm_group_report(comm_group_t *group, int64_t step, const char *phase)
+{
+    group->ops->report(group, step, phase);
+}
+
+err_code_t comm_group_check(comm_group_t *group, err_t *err)
+{
+    return group->ops->check(group, err);
+}
+
+/* ---- collectives --------------------------------------------------------- */
+
+static comm_state_t start_nothing(comm_work_t **work)
+{
+    *work = NULL;
+    return COMM_DONE;
+}
+
+comm_state_t comm_allreduce_start(comm_group_t *group, void *data, size_t count,
+                                  comm_type_t type, comm_op_t op,
+                                  comm_work_t **work, err_t *err)
+{
+    comm_request_t request = {.kind = COMM_ALLREDUCE,
+                              .data = data,
+                              .count = count,
+                              .type = type,
+                              .op = op};
+
+    if (count == 0)
+        return start_nothing(work);
+    return group->ops->start(group, &request, work, err);
+}
+
+comm_state_t comm_allreduce_tree_start(comm_group_t *group, void *const *views,
+                                       int64_t first, int64_t held,
+                                       int64_t leaves, void *data, size_t count,
+                                       comm_type_t type, comm_work_t **work,
+                                       err_t *err)
+{
+    comm_request_t request = {.kind = COMM_TREE,
+                              .data = data,
+                              .count = count,
+                              .type = type,
+                              .op = COMM_SUM,
+                              .views = views,
+                              .first = first,
+                              .held = held,
+                              .leaves = leaves};
+
+    if (held < 0 || (held > 0 && (first < 0 || held > leaves - first))) {
+        err_set(err, ERR_CONFIG,
+                "rank %d holds leaves %lld to %lld of a tree over %lld",
+                group->rank, (long long)first, (long long)(first + held - 1),
+                (long long)leaves);
+        return COMM_FAILED;
+    }
+    if (count == 0 || leaves == 0)
+        return start_nothing(work);
+    return group->ops->start(group, &request, work, err);
+}
+
+comm_state_t comm_broadcast_start(comm_group_t *group, void *data, size_t bytes,
+                                  int root, comm_work_t **work, err_t *err)
+{
+    comm_request_t request = {
+        .kind = COMM_BROADCAST, .data = data, .count = bytes, .root = root};
+
+    if (root < 0 || root >= group->size) {
+        err_set(err, ERR_CONFIG, "broadcast from rank %d of %d ranks", root,
+                group->size);
+        return COMM_FAILED;
+    }
+    if (bytes == 0)
+        return start_nothing(work);
+    return group->ops->start(group, &request, work, err);
+}
+
+comm_state_t comm_allgather_start(comm_group_t *group, const void *mine,
+                                  size_t bytes, void *all, comm_work_t **work,
+                                  err_t *err)
+{
+    comm_request_t request = {
+        .kind = COMM_ALLGATHER, .data = all, .count = bytes, .mine = mine};
+
+    if (bytes == 0)
+        return start_nothing(work);
+    return group->ops->start(group, &request, work, err);
+}
+
+comm_state_t comm_barrier_start(comm_group_t *group, comm_work_t **work,
+                                err_t *err)
+{
+    comm_request_t request = {.kind = COMM_BARRIER};
+
+    return group->ops->start(group, &request, work, err);
+}
+
+comm_state_t comm_work_poll(comm_work_t *work)
+{
+    return work == NULL ? COMM_DONE : work->group->ops->poll(work);
+}
+
+err_code_t comm_work_wait(comm_work_t *work, err_t *err)
+{
+    return work == NULL ? ERR_OK : work->group->ops->wait(work, err);
+}
+
+/* ---- blocking forms ------------------------------------------------------ */
+
+/* A failed start has filled *err, if there is one; the code must survive a
+ * caller who passes NULL. */
+static err_code_t finish(comm_state_t state, comm_work_t **work, err_t *local,
+                         err_t *err)
+{
+    if (state != COMM_FAILED)
+        return comm_work_wait(*work, err);
+    if (err != NULL)
+        *err = *local;
+    return local->code;
+}
+
+err_code_t comm_allreduce(comm_group_t *group, void *data, size_t count,
+                          comm_type_t type, comm_op_t op, err_t *err)
+{
+    comm_work_t *work = NULL;
+    err_t local;
+
+    return finish(
+        comm_allreduce_start(group, data, count, type, op, &work, &local),
+        &work, &local, err);
+}
+
+err_code_t comm_allreduce_tree(comm_group_t *group, void *const *views,
+                               int64_t first, int64_t held, int64_t leaves,
+                               void *data, size_t count, comm_type_t type,
+                               err_t *err)
+{
+    comm_work_t *work = NULL;
+    err_t local;
+
+    return finish(comm_allreduce_tree_start(group, views, first, held, leaves,
+                                            data, count, type, &work, &local),
+                  &work, &local, err);
+}
+
+err_code_t comm_broadcast(comm_group_t *group, void *data, size_t bytes,
+                          int root, err_t *err)
+{
+    comm_work_t *work = NULL;
+    err_t local;
+
+    return finish(comm_broadcast_start(group, data, bytes, root, &work, &local),
+                  &work, &local, err);
+}
+
+err_code_t comm_allgather(comm_group_t *group, const void *mine, size_t bytes,
+                          void *all, err_t *err)
+{
+    comm_work_t *work = NULL;
+    err_t local;
+
+    return finish(comm_allgather_start(group, mine, bytes, all, &work, &local),
+                  &work, &local, err);
+}
+
+err_code_t comm_barrier(comm_group_t *group, err_t *err)
+{
+    comm_work_t *work = NULL;
+    err_t local;
+
+    return finish(comm_barrier_start(group, &work, &local), &work, &local, err);
+}
+
+/* ---- arena --------------------------------------------------------------- */
+
+err_code_t comm_arena_open(comm_group_t *group, size_t bytes,
+                           comm_arena_t **out, err_t *err)
+{
+    void *memory = NULL, *data = NULL;
+    comm_arena_t *arena;
+    err_code_t code;
+
+    if (group->ops->arena_open != NULL)
+        return group->ops->arena_open(group, bytes, out, err);
+    code = mem_alloc(sizeof *arena, "comm arena", &memory, err);
+    if (code != ERR_OK)
+        return code;
+    code = mem_alloc(bytes, "comm arena", &data, err);
+    if (code != ERR_OK) {
+        mem_free(memory);
+        return code;
+    }
+    arena = memory;
+    arena->group = group;
+    arena->data = data;
+    *out = arena;
+    return ERR_OK;
+}
+
+void *comm_arena_data(comm_arena_t *arena)
+{
+    return arena->data;
+}
+
+void comm_arena_close(comm_arena_t *arena)
+{
+    if (arena == NULL)
+        return;
+    if (arena->group->ops->arena_close != NULL) {
+        arena->group->ops->arena_close(arena);
+        return;
+    }
+    mem_free(arena->data);
+    mem_free(arena);
+}

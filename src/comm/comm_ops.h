@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * What a backend of comm implements (internal to src/comm). A backend embeds
+ * comm_group_t and comm_work_t as the first member of its own structs. comm.c
+ * checks the arguments, so that a backend sees only requests that make sense
+ * and move at least one byte (barriers aside).
+ */
+#ifndef CDDP_COMM_COMM_OPS_H
+#define CDDP_COMM_COMM_OPS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "comm/comm.h"
+
+/* Most collectives that one rank may have started and not yet waited for. */
+#define COMM_WORKS_MAX 256
+
+/* More subtree views than any range of int64_t leaves can need (2 * 63). */
+#define COMM_VIEWS_MAX 128
+
+typedef enum comm_kind {
+    COMM_ALLREDUCE,
+    COMM_TREE,
+    COMM_BROADCAST,
+    COMM_ALLGATHER,
+    COMM_BARRIER
+} comm_kind_t;
+
+/* One collective as this rank asked for it. */
+typedef struct comm_request {
+    comm_kind_t kind;
+    void *data;   /* allreduce, tree, broadcast; allgather: all */
+    size_t count; /* allreduce, tree: elements; else bytes (of one rank) */
+    comm_type_t type;
+    comm_op_t op;
+    int root;         /* broadcast */
+    const void *mine; /* allgather */
+    void *const *views;
+    int64_t first, held, leaves; /* tree */
+} comm_request_t;
+
+typedef struct comm_ops comm_ops_t;
+
+struct comm_group {
+    const comm_ops_t *ops;
+    int rank, size;
+    double timeout;
+    char (*hosts)[ERR_HOST_MAX]; /* [size] */
+};
+
+struct comm_work {
+    comm_group_t *group;
+};
+
+struct comm_arena {
+    comm_group_t *group;
+    void *data;
+};
+
+/* The first thing that ranks tell each other, whatever the backend. */
+typedef struct comm_hello {
+    char backend[16];
+    char host[ERR_HOST_MAX];
+    int64_t pid;
+} comm_hello_t;
+
+struct comm_ops {
+    const char *name;
+
+    /* Join the ranks of [oob]; [hellos] (of all ranks) have been compared and
+     * live until open returns. Fills everything of *out but hosts, which
+     * comm_group_open owns. */
+    err_code_t (*open)(const comm_config_t *config, const comm_oob_t *oob,
+                       const comm_hello_t *hellos, comm_group_t **out,
+                       err_t *err);
+    void (*close)(comm_group_t *group);
+
+    void (*report)(comm_group_t *group, int64_t step, const char *phase);
+    err_code_t (*check)(comm_group_t *group, err_t *err);
+
+    /* As comm_allreduce_start and so on; [request] lives only for the call. */
+    comm_state_t (*start)(comm_group_t *group, const comm_request_t *request,
+                          comm_work_t **work, err_t *err);
+    comm_state_t (*poll)(comm_work_t *work);
+    err_code_t (*wait)(comm_work_t *work, err_t *err);
+
+    /* (optional) default: plain memory. */
+    err_code_t (*arena_open)(comm_group_t *group, size_t bytes,
+                             comm_arena_t **out, err_t *err);
+    void (*arena_close)(comm_arena_t *arena);
+};
+
+extern const comm_ops_t comm_self_ops;
+extern const comm_ops_t comm_threads_ops;
+
+/* The backend called [name] for [size] ranks ("auto" chooses), or NULL with
+ * ERR_CONFIG naming those that were built in. */
+const comm_ops_t *comm_registry_find(const char *name, int size, err_t *err);
+
+/* ---- arithmetic (reduce.c, comm_tree.c) ---------------------------------- */
+
+size_t comm_type_bytes(comm_type_t type);
+
+/* into = a op b, element by element. [into] may be [a] or [b]. The operands
+ * keep their order and NaN wins a maximum, so that the same inputs give the
+ * same bits wherever they are computed. */
+void comm_reduce(void *into, const void *a, const void *b, size_t count,
+                 comm_type_t type, comm_op_t op);
+
+/* Folds subtrees that are pushed in leaf order along the tree of comm.h; the
+ * right sibling is added into the memory of the left one. */
+typedef struct comm_fold {
+    int64_t leaves;
+    size_t count;
+    comm_type_t type;
+    int depth;
+    struct {
+        int64_t begin, end;
+        void *data;
+    } stack[COMM_VIEWS_MAX];
+} comm_fold_t;
+
+void comm_fold_begin(comm_fold_t *fold, int64_t leaves, size_t count,
+                     comm_type_t type);
+/* [data] holds the subtree that comm_tree_view_end finds at [begin]. */
+void comm_fold_push(comm_fold_t *fold, int64_t begin, int64_t end, void *data);
+/* The total, in the memory of the first subtree; all leaves were pushed. */
+void *comm_fold_total(const comm_fold_t *fold);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The fixed binary tree of comm_allreduce_tree, see comm.h. In other words: at
+ * level k the nodes are the blocks [a 2^k, (a + 1) 2^k) cut off at [leaves];
+ * a node is the sum of its left and right child, or its left child where the
+ * right one is empty. Nothing here knows ranks.
+ */
+#include "comm/comm_ops.h"
+
+int64_t comm_tree_view_end(int64_t begin, int64_t end, int64_t leaves)
+{
+    int64_t best = begin + 1;
+
+    for (int64_t length = 2; begin % length == 0; length *= 2) {
+        int64_t cut = length < leaves - begin ? begin + length : leaves;
+
+        if (cut > end)
+            break;
+        best = cut;
+        if (cut == leaves) /* larger blocks hold the same leaves */
+            break;
+    }
+    return best;
+}
+
+int comm_tree_views(int64_t first, int64_t held, int64_t leaves)
+{
+    int64_t end = first + held;
+    int views = 0;
+
+    while (first < end) {
+        first = comm_tree_view_end(first, end, leaves);
+        views++;
+    }
+    return views;
+}
+
+/* Does [left, middle) + [middle, right) make a node? It does exactly when the
+ * largest subtree at [left] that ends by [right] is the whole of it. */
+static bool fold_siblings(const comm_fold_t *fold)
+{
+    int top = fold->depth - 1;
+
+    return fold->depth >= 2 &&
+           comm_tree_view_end(fold->stack[top - 1].begin, fold->stack[top].end,
+                              fold->leaves) == fold->stack[top].end;
+}
+
+void comm_fold_begin(comm_fold_t *fold, int64_t leaves, size_t count,
+                     comm_type_t type)
+{
+    fold->leaves = leaves;
+    fold->count = count;
+    fold->type = type;
+    fold->depth = 0;
+}
+
+void comm_fold_push(comm_fold_t *fold, int64_t begin, int64_t end, void *data)
+{
+    fold->stack[fold->depth].begin = begin;
+    fold->stack[fold->depth].end = end;
+    fold->stack[fold->depth].data = data;
+    fold->depth++;
+    while (fold_siblings(fold)) {
+        int top = fold->depth - 1;
+
+        comm_reduce(fold->stack[top - 1].data, fold->stack[top - 1].data,
+                    fold->stack[top].data, fold->count, fold->type, COMM_SUM);
+        fold->stack[top - 1].end = fold->stack[top].end;
+        fold->depth--;
+    }
+}
+
+void *comm_fold_total(const comm_fold_t *fold)
+{
+    return fold->stack[0].data;
+}

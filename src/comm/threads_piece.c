@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The arithmetic of a threads group: one piece of one collective. */
+#include <string.h>
+
+#include "comm/threads_team.h"
+
+/* A piece is large enough that claiming it costs nothing, small enough that
+ * poll, which does one, does not block. */
+#define PIECE_BYTES 65536
+
+/* Elements are summed in blocks that stay in the first-level cache. */
+#define BLOCK_BYTES 4096
+
+static size_t piece_elements(const comm_request_t *request)
+{
+    size_t bytes = PIECE_BYTES;
+
+    /* No more than fits the claim word, whatever the size. */
+    while (request->count / bytes >> (THREADS_CLAIM_BITS - 4))
+        bytes *= 2;
+    if (request->kind == COMM_ALLREDUCE || request->kind == COMM_TREE)
+        return bytes / comm_type_bytes(request->type);
+    return bytes;
+}
+
+uint32_t threads_piece_count(const comm_request_t *request, int size)
+{
+    size_t piece;
+
+    if (request->kind == COMM_BARRIER)
+        return 0;
+    if (request->kind == COMM_ALLGATHER)
+        return (uint32_t)size;
+    piece = piece_elements(request);
+    return (uint32_t)((request->count + piece - 1) / piece);
+}
+
+static void piece_allreduce(const comm_request_t *requests, int size,
+                            size_t begin, size_t end)
+{
+    comm_type_t type = requests->type;
+    size_t width = comm_type_bytes(type);
+    size_t step = BLOCK_BYTES / width;
+    _Alignas(64) char sum[BLOCK_BYTES];
+
+    for (size_t at = begin; at < end; at += step) {
+        size_t count = end - at < step ? end - at : step;
+
+        memcpy(sum, (char *)requests[0].data + at * width, count * width);
+        for (int rank = 1; rank < size; rank++)
+            comm_reduce(sum, sum, (char *)requests[rank].data + at * width,
+                        count, type, requests->op);
+        for (int rank = 0; rank < size; rank++)
+            memcpy((char *)requests[rank].data + at * width, sum,
+                   count * width);
+    }
+}
+
+static void piece_tree(const comm_request_t *requests, int size, size_t begin,
+                       size_t end)
+{
+    size_t width = comm_type_bytes(requests->type);
+    size_t offset = begin * width, bytes = (end - begin) * width;
+    comm_fold_t fold;
+    char *total;
+
+    comm_fold_begin(&fold, requests->leaves, end - begin, requests->type);
+    for (int rank = 0; rank < size; rank++) {
+        const comm_request_t *request = &requests[rank];
+        int64_t at = request->first, last = at + request->held;
+
+        for (int i = 0; at < last; i++) {
+            int64_t next = comm_tree_view_end(at, last, request->leaves);
+
+            comm_fold_push(&fold, at, next, (char *)request->views[i] + offset);
+            at = next;
+        }
+    }
+    total = comm_fold_total(&fold);
+    for (int rank = 0; rank < size; rank++)
+        if ((char *)requests[rank].data + offset != total)
+            memcpy((char *)requests[rank].data + offset, total, bytes);
+}
+
+static void piece_broadcast(const comm_request_t *requests, int size,
+                            size_t begin, size_t end)
+{
+    int root = requests->root;
+
+    for (int rank = 0; rank < size; rank++)
+        if (rank != root)
+            memcpy((char *)requests[rank].data + begin,
+                   (char *)requests[root].data + begin, end - begin);
+}
+
+static void piece_allgather(const comm_request_t *requests, int size,
+                            uint32_t from)
+{
+    size_t bytes = requests->count;
+
+    for (int rank = 0; rank < size; rank++) {
+        char *to = (char *)requests[rank].data + from * bytes;
+
+        if (to != requests[from].mine)
+            memcpy(to, requests[from].mine, bytes);
+    }
+}
+
+static void piece_run(const threads_slot_t *slot, int size, uint32_t piece)
+{
+    const comm_request_t *requests = slot->requests;
+    size_t step = piece_elements(requests);
+    size_t begin = piece * step;
+    size_t end =
+        requests->count - begin < step ? requests->count : begin + step;
+
+    switch (requests->kind) {
+    case COMM_ALLREDUCE:
+        piece_allreduce(requests, size, begin, end);
+        break;
+    case COMM_TREE:
+        piece_tree(requests, size, begin, end);
+        break;
+    case COMM_BROADCAST:
+        piece_broadcast(requests, size, begin, end);
+        break;
+    case COMM_ALLGATHER:
+        piece_allgather(requests, size, piece);
+        break;
+    case COMM_BARRIER:
+        break;
+    }
+}
+
+static bool piece_claim(threads_slot_t *slot, uint64_t number, uint32_t *piece)
+{
+    uint64_t claim = atomic_load_explicit(&slot->claim, memory_order_acquire);
+
+    for (;;) {
+        uint64_t next = claim & ((UINT64_C(1) << THREADS_CLAIM_BITS) - 1);
+
+        /* A claim word of another number is smaller or larger: not ours. The
+         * word holds as many pieces as are left; zero: none. */
+        if (claim >> THREADS_CLAIM_BITS != number + 1 || next == 0)
+            return false;
+        if (atomic_compare_exchange_weak_explicit(
+                &slot->claim, &claim, claim - 1, memory_order_acq_rel,
+                memory_order_acquire)) {
+            *piece = (uint32_t)next - 1;
+            return true;
+        }
+    }
+}
+
+bool threads_piece_do(threads_team_t *team, uint64_t number)
+{
+    threads_slot_t *slot = &team->slots[number % COMM_WORKS_MAX];
+    bool did = false;
+    uint32_t piece;
+
+    /* Entering before the look at failed: see team_quiet. */
+    atomic_fetch_add(&team->working, 1);
+    if (!atomic_load(&team->failed) && piece_claim(slot, number, &piece)) {
+        uint32_t pieces = slot->pieces;
+
+        piece_run(slot, team->size, piece);
+        did = true;
+        if (atomic_fetch_add(&slot->done, 1) + 1 == pieces)
+            threads_slot_complete(team, slot, number);
+    }
+    atomic_fetch_sub(&team->working, 1);
+    return did;
+}

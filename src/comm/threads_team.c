@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * How the ranks of a threads group find their common team: rank 0 makes it and
+ * hands its address around; the others believe the address only if the memory
+ * there can be read and holds the nonce that came with it.
+ */
+#include "comm/threads_team.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/thread.h"
+
+typedef struct team_ticket {
+    threads_team_t *team;
+    uint64_t nonce;
+} team_ticket_t;
+
+void threads_team_free(threads_team_t *team)
+{
+    if (team == NULL)
+        return;
+    for (int i = 0; i < COMM_WORKS_MAX; i++) {
+        mem_free(team->slots[i].requests);
+        mem_free(team->slots[i].views);
+    }
+    mem_free(team->members);
+    pthread_cond_destroy(&team->changed);
+    pthread_mutex_destroy(&team->lock);
+    mem_free(team);
+}
+
+static err_code_t team_new(int size, double timeout, threads_team_t **out,
+                           err_t *err)
+{
+    size_t ranks = (size_t)size;
+    threads_team_t *team;
+    void *memory = NULL;
+    err_code_t code = mem_alloc(sizeof *team, "comm team", &memory, err);
+
+    if (code != ERR_OK)
+        return code;
+    team = memory;
+    team->size = team->users = size;
+    team->timeout = timeout;
+    team->spin = thread_cores() > size;
+    team->fault = (err_t)ERR_INIT;
+    pthread_mutex_init(&team->lock, NULL);
+    thread_cond_init(&team->changed);
+    code = mem_alloc(ranks * sizeof *team->members, "comm team", &memory, err);
+    if (code == ERR_OK)
+        team->members = memory;
+    for (int i = 0; code == ERR_OK && i < COMM_WORKS_MAX; i++) {
+        code = mem_alloc(ranks * sizeof(comm_request_t), "comm team", &memory,
+                         err);
+        if (code != ERR_OK)
+            break;
+        team->slots[i].requests = memory;
+        code = mem_alloc(ranks * COMM_VIEWS_MAX * sizeof(void *), "comm team",
+                         &memory, err);
+        if (code == ERR_OK)
+            team->slots[i].views = memory;
+    }
+    if (code == ERR_OK && getrandom(&team->nonce, sizeof team->nonce, 0) < 0)
+        code = err_set(err, ERR_IO, "no random number for the comm team");
+    for (int i = 0; code == ERR_OK && i < size; i++)
+        atomic_store(&team->members[i].progress, clock_now());
+    if (code == ERR_OK)
+        *out = team;
+    else
+        threads_team_free(team);
+    return code;
+}
+
+/* Is there a team with that nonce at the address? The kernel reads it for us,
+ * so that a wrong address is an error and not a crash. */
+static bool ticket_valid(const team_ticket_t *ticket)
+{
+    uint64_t nonce = 0;
+    bool valid = false;
+    int ends[2];
+
+    if (ticket->team == NULL || pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    valid = write(ends[1], &ticket->team->nonce, sizeof nonce) ==
+                (ssize_t)sizeof nonce &&
+            read(ends[0], &nonce, sizeof nonce) == (ssize_t)sizeof nonce &&
+            nonce == ticket->nonce;
+    close(ends[0]);
+    close(ends[1]);
+    return valid;
+}
+
+/* All ranks tell whether they [joined]; the first that did not, or -1. */
+static err_code_t team_vote(const comm_oob_t *oob, char joined, int *absent,
+                            err_t *err)
+{
+    void *all = NULL;
+    err_code_t code = mem_alloc((size_t)oob->size, "comm votes", &all, err);
+
+    if (code != ERR_OK)
+        return code;
+    code = oob->exchange(oob->context, &joined, 1, all, err);
+    *absent = -1;
+    for (int rank = oob->size - 1; code == ERR_OK && rank >= 0; rank--)
+        if (!((char *)all)[rank])
+            *absent = rank;
+    mem_free(all);
+    return code;
+}
+
+static err_code_t team_meet(const comm_oob_t *oob, const team_ticket_t *mine,
+                            threads_team_t **out, err_t *err)
+{
+    size_t size = (size_t)oob->size;
+    void *all = NULL;
+    int absent = -1;
+    err_code_t code = mem_alloc(size * sizeof *mine, "comm tickets", &all, err);
+
+    if (code != ERR_OK)
+        return code;
+    code = oob->exchange(oob->context, mine, sizeof *mine, all, err);
+    if (code == ERR_OK)
+        code = team_vote(oob, (char)ticket_valid(all), &absent, err);
+    if (code == ERR_OK && absent >= 0)
+        code = err_set(err, ERR_UNAVAILABLE,
+                       "rank %d could not join the threads team of rank 0",
+                       absent);
+    if (code == ERR_OK)
+        *out = ((team_ticket_t *)all)->team;
+    mem_free(all);
+    return code;
+}
+
+err_code_t threads_team_join(const comm_oob_t *oob, double timeout,
+                             threads_team_t **out, err_t *err)
+{
+    team_ticket_t mine = {.team = NULL};
+    threads_team_t *team = NULL;
+    err_code_t made = ERR_OK, code;
+    err_t reason = ERR_INIT;
+
+    if (oob->rank == 0)
+        made = team_new(oob->size, timeout, &team, &reason);
+    if (team != NULL) {
+        mine.team = team;
+        mine.nonce = team->nonce;
+    }
+    code = team_meet(oob, &mine, out, err); /* also if it was not made */
+    if (code != ERR_OK)
+        threads_team_free(team);
+    if (made == ERR_OK)
+        return code;
+    if (err != NULL)
+        *err = reason;
+    return made;
+}

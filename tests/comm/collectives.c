@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "comm/collectives.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "comm/comm_ops.h"
+#include "lib/ranks.h"
+
+#define MOST 1000007
+
+static const size_t sizes[] = {0, 1, 3, 17, 1000, 4095, 100003, MOST};
+
+/* A value that rounding can tell apart: sums depend on their order. */
+static double value(int rank, size_t i)
+{
+    uint64_t mix = (i + 1) * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)rank;
+
+    mix ^= mix >> 31;
+    mix *= UINT64_C(0xbf58476d1ce4e5b9);
+    mix ^= mix >> 29;
+    return ((double)(mix & 0xfffff) - 524288.0) / (double)(1 + (mix >> 61));
+}
+
+static void fill(void *data, size_t count, comm_type_t type, int rank)
+{
+    for (size_t i = 0; i < count; i++)
+        switch (type) {
+        case COMM_FLOAT32:
+            ((float *)data)[i] = (float)value(rank, i);
+            break;
+        case COMM_FLOAT64:
+            ((double *)data)[i] = value(rank, i);
+            break;
+        case COMM_INT64:
+            ((int64_t *)data)[i] = (int64_t)value(rank, i);
+            break;
+        }
+}
+
+static double element(const void *data, size_t i, comm_type_t type)
+{
+    return type == COMM_FLOAT32   ? (double)((const float *)data)[i]
+           : type == COMM_FLOAT64 ? ((const double *)data)[i]
+                                  : (double)((const int64_t *)data)[i];
+}
+
+/* Near the plain sum; a maximum and integers are exact. */
+static int check_values(const void *data, size_t count, comm_type_t type,
+                        comm_op_t op, int size)
+{
+    for (size_t i = 0; i < count; i += 1 + count / 501) {
+        double sum = 0, span = 0, max = -INFINITY;
+        double room, found = element(data, i, type);
+
+        for (int rank = 0; rank < size; rank++) {
+            double one = value(rank, i);
+
+            if (type == COMM_FLOAT32)
+                one = (double)(float)one;
+            if (type == COMM_INT64)
+                one = (double)(int64_t)one;
+            sum += one;
+            span += fabs(one);
+            max = fmax(max, one);
+        }
+        room = type == COMM_INT64     ? 0
+               : type == COMM_FLOAT32 ? 1e-6 * span
+                                      : 1e-14 * span;
+        if (op == COMM_MAX)
+            RANKS_CHECK(found == max);
+        else
+            RANKS_CHECK(fabs(found - sum) <= room);
+    }
+    return 0;
+}
+
+/* Do all ranks hold the same bytes? */
+static int check_same(comm_group_t *group, const void *data, size_t bytes)
+{
+    uint64_t all[RANKS_MAX], mine = hash_bytes(data, bytes);
+    err_t err = ERR_INIT;
+
+    RANKS_OK(comm_allgather(group, &mine, sizeof mine, all, &err), err);
+    for (int rank = 0; rank < comm_group_size(group); rank++)
+        RANKS_CHECK(memcmp(&all[rank], &mine, sizeof mine) == 0);
+    return 0;
+}
+
+static int run_allreduce(comm_group_t *group, void *data, bool large)
+{
+    int rank = comm_group_rank(group), size = comm_group_size(group);
+    err_t err = ERR_INIT;
+
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes - !large; s++)
+        for (int type = COMM_FLOAT32; type <= COMM_INT64; type++)
+            for (int op = COMM_SUM; op <= COMM_MAX; op++) {
+                size_t count = sizes[s];
+
+                if (count == MOST && (op == COMM_MAX || type == COMM_INT64))
+                    continue;
+                fill(data, count, (comm_type_t)type, rank);
+                RANKS_OK(comm_allreduce(group, data, count, (comm_type_t)type,
+                                        (comm_op_t)op, &err),
+                         err);
+                if (check_values(data, count, (comm_type_t)type, (comm_op_t)op,
+                                 size) ||
+                    check_same(group, data,
+                               count * comm_type_bytes((comm_type_t)type)))
+                    return 1;
+            }
+    return 0;
+}
+
+#define FLIGHTS 9
+
+/* Several in flight, ranks arriving at different times, waited for from the
+ * last to the first. */
+static int run_flights(comm_group_t *group)
+{
+    int rank = comm_group_rank(group), size = comm_group_size(group);
+    static const size_t counts[FLIGHTS] = {5,     70000, 1,    4096, 33,
+                                           50000, 2,     9000, 100};
+    comm_work_t *works[FLIGHTS];
+    void *data[FLIGHTS];
+    err_t err = ERR_INIT;
+    int failed = 0;
+
+    for (int i = 0; i < FLIGHTS; i++) {
+        data[i] = malloc(counts[i] * sizeof(double));
+        fill(data[i], counts[i], COMM_FLOAT64, rank);
+        if ((rank + i) % 4 == 1)
+            usleep(1500);
+        RANKS_CHECK(comm_allreduce_start(group, data[i], counts[i],
+                                         COMM_FLOAT64, COMM_SUM, &works[i],
+                                         &err) != COMM_FAILED);
+    }
+    for (int i = FLIGHTS - 1; i >= 0; i--)
+        RANKS_OK(comm_work_wait(works[i], &err), err);
+    for (int i = 0; i < FLIGHTS; i++) {
+        failed |=
+            check_values(data[i], counts[i], COMM_FLOAT64, COMM_SUM, size) ||
+            check_same(group, data[i], counts[i] * sizeof(double));
+        free(data[i]);
+    }
+    return failed;
+}
+
+/* A caller that only polls gets there, too. */
+static int run_poll(comm_group_t *group)
+{
+    int rank = comm_group_rank(group), size = comm_group_size(group);
+    double *data = malloc(40000 * sizeof *data);
+    comm_work_t *work;
+    err_t err = ERR_INIT;
+    int failed;
+
+    fill(data, 40000, COMM_FLOAT64, rank);
+    RANKS_CHECK(comm_allreduce_start(group, data, 40000, COMM_FLOAT64, COMM_SUM,
+                                     &work, &err) != COMM_FAILED);
+    while (comm_work_poll(work) == COMM_PENDING)
+        usleep(100);
+    RANKS_CHECK(comm_work_poll(work) == COMM_DONE);
+    RANKS_OK(comm_work_wait(work, &err), err);
+    failed = check_values(data, 40000, COMM_FLOAT64, COMM_SUM, size);
+    free(data);
+    return failed;
+}
+
+static int run_broadcast(comm_group_t *group, unsigned char *data)
+{
+    int rank = comm_group_rank(group), size = comm_group_size(group);
+    static const size_t bytes[] = {0, 1, 13, 5000, 300001};
+    err_t err = ERR_INIT;
+
+    for (size_t s = 0; s < sizeof bytes / sizeof *bytes; s++)
+        for (int root = 0; root < size; root += s == 1 ? 1 : 1 + size / 2) {
+            for (size_t i = 0; i < bytes[s]; i++)
+                data[i] = rank == root ? (unsigned char)(i * 7 + s) : 0xee;
+            RANKS_OK(comm_broadcast(group, data, bytes[s], root, &err), err);
+            for (size_t i = 0; i < bytes[s]; i++)
+                RANKS_CHECK(data[i] == (unsigned char)(i * 7 + s));
+        }
+    return 0;
+}
+
+static int run_allgather(comm_group_t *group, unsigned char *all)
+{
+    int rank = comm_group_rank(group), size = comm_group_size(group);
+    static const size_t bytes[] = {0, 1, 8, 1001, 70001};
+    err_t err = ERR_INIT;
+
+    for (size_t s = 0; s < sizeof bytes / sizeof *bytes; s++)
+        for (int in_place = 0; in_place < 2; in_place++) {
+            unsigned char *mine = malloc(bytes[s] + 1), *from = mine;
+
+            memset(all, 0xee, bytes[s] * (size_t)size);
+            if (in_place)
+                from = all + (size_t)rank * bytes[s];
+            for (size_t i = 0; i < bytes[s]; i++)
+                from[i] = (unsigned char)(i + (size_t)rank * 3);
+            RANKS_OK(comm_allgather(group, from, bytes[s], all, &err), err);
+            for (size_t r = 0; r < (size_t)size; r++)
+                for (size_t i = 0; i < bytes[s]; i++)
+                    RANKS_CHECK(all[r * bytes[s] + i] ==
+                                (unsigned char)(i + r * 3));
+            free(mine);
+        }
+    return 0;
+}
+
+/* ---- tree ---------------------------------------------------------------- */
+
+static float leaf(int64_t number, size_t i)
+{
+    return (float)value((int)number + 100, i);
+}
+
+static float tree_sum(int64_t begin, int64_t end, size_t i)
+{
+    int64_t split = 1;
+
+    if (end - begin == 1)
+        return leaf(begin, i);
+    while (split * 2 < end - begin)
+        split *= 2;
+    return tree_sum(begin, begin + split, i) + tree_sum(begin + split, end, i);
+}
+
+/* Uneven on purpose: some ranks hold nothing. */
+static int64_t leaves_before(int rank, int size, int64_t leaves)
+{
+    return rank == 0      ? 0
+           : rank == size ? leaves
+                          : leaves * rank * rank / (size * size);
+}
+
+static int run_tree_once(comm_group_t *group, int64_t leaves, size_t count)
+{
+    int rank = comm_group_rank(group), size = comm_group_size(group);
+    int64_t first = leaves_before(rank, size, leaves);
+    int64_t held = leaves_before(rank + 1, size, leaves) - first;
+    int64_t at = first;
+    void *views[COMM_VIEWS_MAX];
+    float *data = malloc(count * sizeof *data);
+    int n = 0;
+    err_t err = ERR_INIT;
+
+    while (at < first + held) {
+        int64_t next = comm_tree_view_end(at, first + held, leaves);
+        float *view = malloc(count * sizeof *view);
+
+        for (size_t i = 0; i < count; i++)
+            view[i] = tree_sum(at, next, i);
+        views[n++] = view;
+        at = next;
+    }
+    RANKS_CHECK(n == comm_tree_views(first, held, leaves));
+    RANKS_OK(comm_allreduce_tree(group, views, first, held, leaves, data, count,
+                                 COMM_FLOAT32, &err),
+             err);
+    for (size_t i = 0; i < count; i++) {
+        float expected = tree_sum(0, leaves, i);
+
+        RANKS_CHECK(memcmp(&data[i], &expected, sizeof expected) == 0);
+    }
+    while (n > 0)
+        free(views[--n]);
+    free(data);
+    return 0;
+}
+
+static int run_tree(comm_group_t *group, bool large)
+{
+    static const int64_t leaves[] = {1, 2, 7, 16, 21};
+
+    for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++)
+        if (run_tree_once(group, leaves[i], 1) ||
+            run_tree_once(group, leaves[i], 1003))
+            return 1;
+    return large ? run_tree_once(group, 11, 60001) : 0;
+}
+
+int collectives_run(const comm_oob_t *oob, void *argument)
+{
+    const collectives_t *what = argument;
+    comm_config_t config = {.backend = what->backend, .timeout = 20};
+    size_t bytes = MOST * sizeof(double);
+    comm_arena_t *arena;
+    comm_group_t *group;
+    err_t err = ERR_INIT;
+    void *data;
+    int failed;
+
+    if (bytes < 70001 * (size_t)oob->size)
+        bytes = 70001 * (size_t)oob->size;
+    RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
+    RANKS_CHECK(comm_group_rank(group) == oob->rank);
+    RANKS_CHECK(comm_group_size(group) == oob->size);
+    RANKS_CHECK(strcmp(comm_group_backend(group), what->backend) == 0);
+    RANKS_CHECK(strlen(comm_group_host(group, oob->size - 1)) > 0);
+    RANKS_OK(comm_arena_open(group, bytes, &arena, &err), err);
+    data = comm_arena_data(arena);
+    failed = run_allreduce(group, data, what->large) || run_flights(group) ||
+             run_poll(group) || run_broadcast(group, data) ||
+             run_allgather(group, data) || run_tree(group, what->large);
+    comm_arena_close(arena);
+    if (!failed)
+        RANKS_OK(comm_barrier(group, &err), err);
+    RANKS_OK(comm_group_check(group, &err), err);
+    comm_group_close(group);
+    return failed;
+}
