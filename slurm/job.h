@@ -27,29 +27,50 @@ typedef struct slurm_job { /* constant after slurm_job_read */
 err_code_t slurm_job_read(const char *(*lookup)(const char *name),
                           slurm_job_t *out, err_t *err);
 
+/*
+ * Learn job->end_time where the environment did not tell (before Slurm 23.02):
+ * runs `squeue`, which asks the controller, so only one rank should, once.
+ * Blocks, at most SLURM_ASK_TIMEOUT seconds. Does nothing if the end is known
+ * or there is no job; a job without limit keeps 0. ERR_UNAVAILABLE if squeue is
+ * missing (containers), fails or is late: then run on, the end is unknown.
+ */
+#define SLURM_ASK_TIMEOUT 10.0
+err_code_t slurm_job_find_end(slurm_job_t *job, err_t *err);
+
+/* Seconds in what `squeue -o %L` prints ("1-02:03:04", "5:00"), INFINITY for
+ * "UNLIMITED"; false for anything else ("INVALID", "NOT_SET"). */
+bool slurm_time_parse(const char *text, double *seconds);
+
 typedef enum slurm_signal {
     SLURM_SIGNAL_NONE,
     SLURM_SIGNAL_CHECKPOINT, /* USR1: time is running out, or an admin asks */
     SLURM_SIGNAL_TERM        /* TERM, INT: requeue, scancel, or a peer died */
 } slurm_signal_t;
 
-/* Install handlers that only set the flag (USR1, TERM, INT). Once a process.
- * A second INT or TERM while the first is handled changes nothing. */
+/* Install handlers that only set the flag (USR1, TERM, INT), for the whole
+ * process; a second call changes nothing. Nor does a second INT or TERM while
+ * the first is handled. Interrupted system calls are restarted. */
 err_code_t slurm_signal_install(err_t *err);
 
 /* The strongest signal so far; never blocks. */
 slurm_signal_t slurm_signal_pending(void);
 
-/* Record how this step ended: RUNDIR/exit.json, atomically. */
+/*
+ * Record how this step ended: RUNDIR/exit.json, atomically. A supervisor (the
+ * sbatch template) believes a record of its own step, told by step id and
+ * restart count, over srun's exit status. One key a line, in this order:
+ * job, step_id, restarts, status, name, requeue, rank, host, culprit,
+ * culprit_host, phase, step, text, time. Unknown strings are null.
+ */
 typedef struct slurm_exit {
     const slurm_job_t *job;
     err_code_t status;
-    int rank;    /* who writes */
-    int culprit; /* -1: none */
-    const char *culprit_host;
-    const char *phase;
-    int64_t step;
-    const char *text; /* the sentence */
+    int rank;                 /* who writes */
+    int culprit;              /* -1: none */
+    const char *culprit_host; /* NULL: unknown */
+    const char *phase;        /* NULL: unknown */
+    int64_t step;             /* training step; -1: before the first */
+    const char *text;         /* the sentence; NULL: none */
 } slurm_exit_t;
 
 err_code_t slurm_exit_write(const char *run_dir, const slurm_exit_t *record,

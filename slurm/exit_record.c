@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * RUNDIR/exit.json. srun returns the highest status of its tasks, so a killed
+ * rank's 137 hides the survivors' 76; the record tells which rank fell, where
+ * and when. A shell script reads it line by line: keep one key a line.
+ */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "slurm/job.h"
+
+/* A string, or null if there is none or it is no UTF-8. */
+static json_t *text_or_null(const char *text)
+{
+    json_t *value = NULL;
+
+    if (text != NULL && text[0] != '\0')
+        value = json_string(text);
+    return value != NULL ? value : json_null();
+}
+
+static json_t *record_json(const slurm_exit_t *record)
+{
+    const slurm_job_t *job = record->job;
+    char time[32];
+
+    clock_format(clock_wall(), time, sizeof time);
+    return json_pack(
+        "{s:o, s:o, s:i, s:i, s:s, s:b, s:i, s:o, s:i, s:o, s:o, s:I, s:o, "
+        "s:s}",
+        "job", text_or_null(job->id), "step_id", text_or_null(job->step_id),
+        "restarts", job->restarts, "status", (int)record->status, "name",
+        err_code_name(record->status), "requeue",
+        (int)err_code_requeue(record->status), "rank", record->rank, "host",
+        text_or_null(job->host), "culprit", record->culprit, "culprit_host",
+        text_or_null(record->culprit_host), "phase",
+        text_or_null(record->phase), "step", (json_int_t)record->step, "text",
+        text_or_null(record->text), "time", time);
+}
+
+err_code_t slurm_exit_write(const char *run_dir, const slurm_exit_t *record,
+                            err_t *err)
+{
+    json_t *json = record_json(record);
+    char *text = NULL, *path = NULL, *whole = NULL;
+    err_code_t code;
+
+    if (json != NULL)
+        text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    if (text == NULL) {
+        code =
+            err_set(err, ERR_MEMORY, "out of memory for %s/exit.json", run_dir);
+        goto out;
+    }
+    path = str_printf("%s/exit.json", run_dir);
+    whole = str_printf("%s\n", text);
+    code = file_publish(path, whole, strlen(whole), err);
+out:
+    free(whole);
+    free(path);
+    free(text);
+    json_decref(json);
+    return code;
+}

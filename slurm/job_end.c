@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * When will Slurm end the job? From 23.02 on the environment tells; before,
+ * squeue knows the time left. squeue may hang when the controller does, so it
+ * runs behind a deadline and is killed after it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "slurm/job.h"
+
+extern char **environ;
+
+bool slurm_time_parse(const char *text, double *seconds)
+{
+    long days = 0, part[3] = {0};
+    int parts = 0;
+    char *end;
+
+    if (strcmp(text, "UNLIMITED") == 0) {
+        *seconds = INFINITY;
+        return true;
+    }
+    const char *dash = strchr(text, '-');
+    if (dash != NULL) {
+        days = strtol(text, &end, 10);
+        if (end != dash || end == text || days < 0)
+            return false;
+        text = dash + 1;
+    }
+    for (;;) {
+        if (parts == 3 || *text < '0' || *text > '9')
+            return false;
+        part[parts++] = strtol(text, &end, 10);
+        if (*end == '\0')
+            break;
+        if (*end != ':')
+            return false;
+        text = end + 1;
+    }
+    /* [[D-]HH:]MM:SS */
+    if (parts < 2 || (dash != NULL && parts < 3))
+        return false;
+    if (parts == 2)
+        *seconds = (double)part[0] * 60 + (double)part[1];
+    else
+        *seconds = (double)days * 86400 + (double)part[0] * 3600 +
+                   (double)part[1] * 60 + (double)part[2];
+    return true;
+}
+
+/* Start squeue with its output in a pipe whose end is *fd; an errno value. */
+static int squeue_start(const char *job_id, pid_t *pid, int *fd)
+{
+    const char *const args[] = {"squeue", "-h", "-j", job_id, "-o", "%L", NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    sigset_t none;
+    int pipe_fd[2], rc;
+
+    if (pipe2(pipe_fd, O_CLOEXEC) != 0)
+        return errno;
+    sigemptyset(&none);
+    posix_spawnattr_init(&attr);
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, pipe_fd[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null",
+                                     O_WRONLY, 0);
+    /* posix_spawn changes no argument, its type is historical. */
+    rc = posix_spawnp(pid, args[0], &actions, &attr,
+                      (char *const *)(uintptr_t)args, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attr);
+    close(pipe_fd[1]);
+    if (rc != 0)
+        close(pipe_fd[0]);
+    else
+        *fd = pipe_fd[0];
+    return rc;
+}
+
+/* Read until the writer ends; false after the deadline or an error. */
+static bool read_all(int fd, double deadline, char *out, size_t room)
+{
+    size_t length = 0;
+
+    for (;;) {
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        double left = deadline - clock_now();
+        int ready = left <= 0 ? 0 : poll(&wait, 1, (int)(left * 1000) + 1);
+
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (ready <= 0)
+            return false;
+        ssize_t got = read(fd, out + length, room - 1 - length);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return false;
+        length += (size_t)got;
+        out[length] = '\0';
+        if (got == 0 || length == room - 1)
+            return true;
+    }
+}
+
+/* The first line of what squeue says about [job_id]. */
+static err_code_t squeue_ask(const char *job_id, char *line, size_t room,
+                             err_t *err)
+{
+    int fd = -1, status = 0, rc;
+    bool complete;
+    pid_t pid;
+
+    rc = squeue_start(job_id, &pid, &fd);
+    if (rc != 0)
+        return err_set(err, ERR_UNAVAILABLE, "cannot run squeue: %s",
+                       strerror(rc));
+    complete = read_all(fd, clock_now() + SLURM_ASK_TIMEOUT, line, room);
+    close(fd);
+    /* It has closed its output and is about to end, or is late. */
+    if (!complete)
+        kill(pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (!complete)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "squeue did not answer within %g s", SLURM_ASK_TIMEOUT);
+    if (status != 0)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "`squeue -h -j %s -o %%L` failed: is the controller "
+                       "reachable?",
+                       job_id);
+    line[strcspn(line, "\n")] = '\0';
+    return ERR_OK;
+}
+
+err_code_t slurm_job_find_end(slurm_job_t *job, err_t *err)
+{
+    char line[64] = "";
+    double now, left;
+    err_code_t code;
+
+    if (job->end_time > 0 || job->id[0] == '\0')
+        return ERR_OK;
+    now = clock_wall();
+    code = squeue_ask(job->id, line, sizeof line, err);
+    if (code != ERR_OK)
+        return code;
+    if (!slurm_time_parse(line, &left))
+        return err_set(err, ERR_UNAVAILABLE,
+                       "squeue says that job %s has '%s' left, expected "
+                       "[[D-]HH:]MM:SS or UNLIMITED",
+                       job->id, line);
+    if (isfinite(left))
+        job->end_time = now + left;
+    return ERR_OK;
+}

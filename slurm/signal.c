@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Signals become a flag and nothing else: what they mean is decided at a step
+ * boundary, by all ranks together. The flag is the process's one mutable global
+ * beside the log level, as handlers have no other way to speak.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "slurm/job.h"
+
+static volatile sig_atomic_t got_checkpoint, got_term;
+
+static void on_checkpoint(int number)
+{
+    (void)number;
+    got_checkpoint = 1;
+}
+
+static void on_term(int number)
+{
+    (void)number;
+    got_term = 1;
+}
+
+static err_code_t install(int number, void (*handler)(int), err_t *err)
+{
+    struct sigaction action;
+
+    memset(&action, 0, sizeof action);
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(number, &action, NULL) != 0)
+        return err_set(err, ERR_CONFIG, "cannot handle signal %s: %s",
+                       strsignal(number), strerror(errno));
+    return ERR_OK;
+}
+
+err_code_t slurm_signal_install(err_t *err)
+{
+    err_code_t code = install(SIGUSR1, on_checkpoint, err);
+
+    if (code == ERR_OK)
+        code = install(SIGTERM, on_term, err);
+    if (code == ERR_OK)
+        code = install(SIGINT, on_term, err);
+    return code;
+}
+
+slurm_signal_t slurm_signal_pending(void)
+{
+    if (got_term)
+        return SLURM_SIGNAL_TERM;
+    return got_checkpoint ? SLURM_SIGNAL_CHECKPOINT : SLURM_SIGNAL_NONE;
+}
