@@ -3,8 +3,9 @@
 /*
  * dataset: samples along dimension 0 of two HDF5 datasets (input, target) in
  * one or many files (shards). A global index 0 .. samples-1 runs through the
- * shards in sorted file order. Contiguous allocated datasets are read by pread
- * outside the HDF5 lock, others through HDF5.
+ * shards in sorted file order (strverscmp: part-10 follows part-9). Contiguous
+ * allocated datasets are read by pread outside the HDF5 lock, others through
+ * HDF5.
  *
  * Thread rule: hdf5io_dataset_read may be called by several threads at a time.
  */
@@ -19,15 +20,14 @@
 #include "base/opt.h"
 #include "hdf5io/h5mpi.h"
 
-#define HDF5IO_DIMS_MAX 6
-
 typedef struct hdf5io_dataset hdf5io_dataset_t;
 
 /* `data.input` / `data.target` of the run file. */
 typedef struct hdf5io_field {
-    char *path; /* "/spins" */
-    int cast;   /* choice: float32, int64 (target: chosen by the loss) */
-    double scale, shift; /* value * scale + shift, in float32 */
+    char *path;          /* "/spins" */
+    int cast;            /* input: choice, float32; target: the loss chooses */
+    double scale, shift; /* value * scale + shift, in float32; a class number
+                            takes a whole shift only (labels from 1: -1) */
 } hdf5io_field_t;
 
 extern const opt_row_t hdf5io_input_options[];
@@ -55,6 +55,8 @@ int64_t hdf5io_dataset_samples(const hdf5io_dataset_t *dataset);
 int hdf5io_dataset_shards(const hdf5io_dataset_t *dataset);
 /* Bytes of one stored sample (input and target). */
 size_t hdf5io_dataset_sample_bytes(const hdf5io_dataset_t *dataset);
+/* Are reads collective (MPI-IO)? Then all ranks read, in the calling thread. */
+bool hdf5io_dataset_collective(const hdf5io_dataset_t *dataset);
 /* A hash of shard names, sizes and sample counts: two ranks that see different
  * data differ. */
 uint64_t hdf5io_dataset_hash(const hdf5io_dataset_t *dataset);
@@ -69,7 +71,7 @@ err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
                                int64_t count, float *input, void *target,
                                err_t *err);
 
-/* Bytes this process read from files so far. */
+/* Bytes of samples that this process read from files so far. */
 int64_t hdf5io_dataset_bytes_read(const hdf5io_dataset_t *dataset);
 
 #endif

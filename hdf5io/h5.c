@@ -38,28 +38,43 @@ void h5_unlock(void)
     pthread_mutex_unlock(&h5_mutex);
 }
 
-/* Keep the first text of the walk: upward, that is the innermost. */
+/* Where the first text of a walk goes. */
+typedef struct h5_text {
+    char *out;
+    size_t room;
+} h5_text_t;
+
+/* Keep the first entry: of a walk upward, that is the innermost. */
 static herr_t h5_innermost(unsigned depth, const H5E_error2_t *entry,
                            void *context)
 {
-    char *text = context;
+    h5_text_t *text = context;
 
     if (depth == 0 && entry->desc != NULL)
-        snprintf(text, ERR_TEXT_MAX, "%s", entry->desc);
+        snprintf(text->out, text->room, "%s", entry->desc);
     return 0;
+}
+
+char *h5_err_text(char *out, size_t room)
+{
+    h5_text_t text = {out, room};
+
+    out[0] = '\0';
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, h5_innermost, &text);
+    H5Eclear2(H5E_DEFAULT);
+    return out;
 }
 
 err_code_t h5_err_set(err_t *err, err_code_t code, const char *format, ...)
 {
     char sentence[ERR_TEXT_MAX];
-    char cause[ERR_TEXT_MAX] = "";
+    char cause[ERR_TEXT_MAX];
     va_list args;
 
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, h5_innermost, cause);
-    H5Eclear2(H5E_DEFAULT);
+    h5_err_text(cause, sizeof cause);
     if (cause[0] == '\0')
         return err_set(err, code, "%s", sentence);
     return err_set(err, code, "%s (HDF5: %s)", sentence, cause);

@@ -9,6 +9,7 @@
 #define CDDP_HDF5IO_H5_H
 
 #include <hdf5.h>
+#include <stddef.h>
 
 #include "base/err.h"
 
@@ -20,6 +21,10 @@ void h5_unlock(void);
 /* Set [err] from the sentence plus HDF5's innermost error text. Lock held. */
 err_code_t h5_err_set(err_t *err, err_code_t code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Take HDF5's innermost error text into [out], which is returned ("" if there
+ * is none), and clear its error stack. Lock held. */
+char *h5_err_text(char *out, size_t room);
 
 /* A file-access list: no file locking (Lustre, NFS), 1.10 format bounds,
  * alignment for large objects. Lock held; H5Pclose frees. */

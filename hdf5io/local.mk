@@ -6,6 +6,24 @@ libhdf5io_la_SOURCES += hdf5io/h5.h
 libhdf5io_la_SOURCES += hdf5io/h5mpi.c
 libhdf5io_la_SOURCES += hdf5io/h5mpi.h
 # Dataset, sampler, loader
+libhdf5io_la_SOURCES += hdf5io/column.c
+libhdf5io_la_SOURCES += hdf5io/column.h
+libhdf5io_la_SOURCES += hdf5io/column_read.c
+libhdf5io_la_SOURCES += hdf5io/convert.c
+libhdf5io_la_SOURCES += hdf5io/convert.h
+libhdf5io_la_SOURCES += hdf5io/dataset.c
+libhdf5io_la_SOURCES += hdf5io/dataset.h
+libhdf5io_la_SOURCES += hdf5io/dataset_impl.h
+libhdf5io_la_SOURCES += hdf5io/dataset_read.c
+libhdf5io_la_SOURCES += hdf5io/loader.c
+libhdf5io_la_SOURCES += hdf5io/loader.h
+libhdf5io_la_SOURCES += hdf5io/names.c
+libhdf5io_la_SOURCES += hdf5io/names.h
+libhdf5io_la_SOURCES += hdf5io/sampler.c
+libhdf5io_la_SOURCES += hdf5io/sampler.h
+libhdf5io_la_SOURCES += hdf5io/shard.c
+libhdf5io_la_SOURCES += hdf5io/shard.h
+libhdf5io_la_SOURCES += hdf5io/shard_paths.c
 # Checkpoint
 libhdf5io_la_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 libhdf5io_la_CFLAGS += $(JANSSON_CFLAGS) $(XXHASH_CFLAGS)

@@ -8,9 +8,10 @@
  * in contiguous runs (rank r has [n r / size, n (r+1) / size)), so the last
  * step may be short and some ranks may have none.
  *
- * Shuffles: none (file order), full (one permutation of all samples, by sorting
- * or Fisher-Yates over the counter generator), chunk (see data.shuffle).
- * Thread rule: constant once opened, but sampler_epoch_set which rebuilds.
+ * Shuffles: none (file order), full (one permutation of all samples, by
+ * Fisher-Yates over the counter generator), chunk (see below).
+ * Thread rule: steps and shares are constant once opened, for any thread;
+ * epoch_set and index belong to one thread (the loader's).
  */
 #ifndef CDDP_HDF5IO_SAMPLER_H
 #define CDDP_HDF5IO_SAMPLER_H
@@ -24,8 +25,9 @@ typedef struct hdf5io_sampler hdf5io_sampler_t;
 typedef enum hdf5io_shuffle {
     HDF5IO_SHUFFLE_NONE,
     HDF5IO_SHUFFLE_CHUNK, /* chunks of 256 consecutive samples are permuted, and
-                             samples inside a window of 64 chunks */
-    HDF5IO_SHUFFLE_FULL
+                             samples inside a window of 64 chunks: large reads,
+                             and 4 bytes of memory for 256 samples */
+    HDF5IO_SHUFFLE_FULL   /* all samples: 4 bytes of memory each */
 } hdf5io_shuffle_t;
 
 typedef struct hdf5io_sampler_config {
@@ -59,8 +61,12 @@ hdf5io_share_t hdf5io_sampler_share(const hdf5io_sampler_t *sampler,
 hdf5io_share_t hdf5io_sampler_share_of(const hdf5io_sampler_t *sampler,
                                        int64_t step, int rank);
 
-/* Global sample numbers at positions [first, first + count) of the order. */
-void hdf5io_sampler_index(const hdf5io_sampler_t *sampler, int64_t first,
+/* The most samples that my share of any step can have. */
+int64_t hdf5io_sampler_share_max(const hdf5io_sampler_t *sampler);
+
+/* Global sample numbers at positions [first, first + count) of the order; the
+ * answer depends on nothing but the configuration and the epoch. */
+void hdf5io_sampler_index(hdf5io_sampler_t *sampler, int64_t first,
                           int64_t count, int64_t *index);
 
 #endif

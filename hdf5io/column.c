@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Opening a column: each check is a small function that composes its own
+ * sentence. HDF5 never converts numbers of the standard types for us: we read
+ * them as stored and convert in one place (convert.h), so contiguous and
+ * chunked files give the same bits, and collective reads stay collective
+ * (HDF5 drops to independent ones when it has to convert).
+ */
+#include "hdf5io/column.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "hdf5io/h5.h"
+#include "hdf5io/names.h"
+
+/* A chunk cache holds one band of chunks, between these bounds: rows are read
+ * in ascending order, so a chunk is decoded once for each read. */
+#define COLUMN_CACHE_MIN ((size_t)1 << 20)
+#define COLUMN_CACHE_MAX ((size_t)64 << 20)
+#define COLUMN_CACHE_SLOTS 521 /* a prime, more than chunks in a band */
+
+char *hdf5io_column_shape(const hdf5io_column_t *column, char *out, size_t room)
+{
+    int length = snprintf(out, room, "[");
+
+    for (int i = 0; i < column->ndim && (size_t)length < room; i++)
+        length +=
+            snprintf(out + length, room - (size_t)length, "%s%llu",
+                     i == 0 ? "" : ", ", (unsigned long long)column->dims[i]);
+    if ((size_t)length < room)
+        snprintf(out + length, room - (size_t)length, "]");
+    return out;
+}
+
+/* Is [type] one of the standard numbers? Then how is it stored? */
+static bool column_type_standard(hid_t type, convert_type_t *out)
+{
+    const struct {
+        convert_kind_t kind;
+        hid_t little, big;
+    } rows[] = {
+        {CONVERT_I8, H5T_STD_I8LE, H5T_STD_I8BE},
+        {CONVERT_U8, H5T_STD_U8LE, H5T_STD_U8BE},
+        {CONVERT_I16, H5T_STD_I16LE, H5T_STD_I16BE},
+        {CONVERT_U16, H5T_STD_U16LE, H5T_STD_U16BE},
+        {CONVERT_I32, H5T_STD_I32LE, H5T_STD_I32BE},
+        {CONVERT_U32, H5T_STD_U32LE, H5T_STD_U32BE},
+        {CONVERT_I64, H5T_STD_I64LE, H5T_STD_I64BE},
+        {CONVERT_U64, H5T_STD_U64LE, H5T_STD_U64BE},
+        {CONVERT_F32, H5T_IEEE_F32LE, H5T_IEEE_F32BE},
+        {CONVERT_F64, H5T_IEEE_F64LE, H5T_IEEE_F64BE},
+    };
+    bool host_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bool little = H5Tequal(type, rows[i].little) > 0;
+
+        if (!little && H5Tequal(type, rows[i].big) <= 0)
+            continue;
+        out->kind = rows[i].kind;
+        out->swap = little == host_big;
+        return true;
+    }
+    return false;
+}
+
+/* Numbers of any other width (half precision, 12 bits of a camera) come through
+ * HDF5's conversion as the native type that holds them. False: no number. */
+static bool column_type_other(hid_t type, hdf5io_column_t *out)
+{
+    H5T_class_t class = H5Tget_class(type);
+    bool is_signed = class == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_2;
+
+    out->type.swap = false;
+    if (class == H5T_INTEGER) {
+        out->type.kind = is_signed ? CONVERT_I64 : CONVERT_U64;
+        out->memory = H5Tcopy(is_signed ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT64);
+    } else if (class == H5T_FLOAT && H5Tget_size(type) <= sizeof(float)) {
+        out->type.kind = CONVERT_F32;
+        out->memory = H5Tcopy(H5T_NATIVE_FLOAT);
+    } else if (class == H5T_FLOAT) {
+        out->type.kind = CONVERT_F64;
+        out->memory = H5Tcopy(H5T_NATIVE_DOUBLE);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Find the stored type; *standard says whether its bytes may be read raw. An
+ * enumeration (h5py's bool is one) counts as its integers. */
+static err_code_t column_type_find(hdf5io_column_t *out, bool *standard,
+                                   err_t *err)
+{
+    err_code_t code = ERR_OK;
+    hid_t type = H5Dget_type(out->dataset), base;
+
+    if (type < 0)
+        return h5_err_set(err, ERR_DATA, "%s: the type of %s is unreadable",
+                          out->file, out->path);
+    base = H5Tget_class(type) == H5T_ENUM ? H5Tget_super(type) : H5Tcopy(type);
+    *standard = column_type_standard(base, &out->type);
+    if (*standard)
+        out->memory = H5Tcopy(type);
+    else if (!column_type_other(base, out))
+        code = err_set(err, ERR_DATA,
+                       "%s: %s holds no numbers (text, compound or other): "
+                       "expected an integer or float type",
+                       out->file, out->path);
+    H5Tclose(base);
+    H5Tclose(type);
+    return code;
+}
+
+static err_code_t column_space_find(hdf5io_column_t *out, err_t *err)
+{
+    hsize_t dims[H5S_MAX_RANK];
+    hid_t space = H5Dget_space(out->dataset);
+    int ndim = space < 0 ? -1 : H5Sget_simple_extent_dims(space, dims, NULL);
+
+    if (space >= 0)
+        H5Sclose(space);
+    if (ndim < 0)
+        return h5_err_set(err, ERR_DATA, "%s: the shape of %s is unreadable",
+                          out->file, out->path);
+    if (ndim == 0)
+        return err_set(err, ERR_DATA,
+                       "%s: %s is a single value: expected samples along "
+                       "dimension 0",
+                       out->file, out->path);
+    out->rows = (int64_t)dims[0];
+    out->ndim = ndim - 1;
+    out->elems = 1;
+    for (int i = 0; i < out->ndim; i++) {
+        out->dims[i] = dims[i + 1];
+        if (__builtin_mul_overflow(out->elems, dims[i + 1], &out->elems))
+            out->elems = 0;
+    }
+    if (out->elems < 1 || out->elems > INT32_MAX || out->rows < 0)
+        return err_set(
+            err, ERR_DATA, "%s: a sample of %s has %s values: expected 1 to %d",
+            out->file, out->path,
+            out->elems < 1 ? "no or too many" : "too many", INT32_MAX);
+    out->row_bytes = (size_t)out->elems * hdf5io_convert_bytes(out->type);
+    return ERR_OK;
+}
+
+/* Are all filters there that its chunks were written with? */
+static err_code_t column_filters_check(const hdf5io_column_t *column,
+                                       hid_t create, err_t *err)
+{
+    int count = H5Pget_nfilters(create);
+
+    for (int i = 0; i < count; i++) {
+        char name[64] = "";
+        unsigned flags, config;
+        size_t values = 0;
+        H5Z_filter_t filter =
+            H5Pget_filter2(create, (unsigned)i, &flags, &values, NULL,
+                           sizeof name, name, &config);
+
+        if (filter >= 0 && H5Zfilter_avail(filter) > 0)
+            continue;
+        return h5_err_set(err, ERR_UNAVAILABLE,
+                          "%s: %s was written with filter %d (%s), which is "
+                          "not installed: set HDF5_PLUGIN_PATH or rewrite the "
+                          "file with gzip",
+                          column->file, column->path, (int)filter,
+                          name[0] != '\0' ? name : "unnamed");
+    }
+    return ERR_OK;
+}
+
+/* Can its bytes be read past HDF5? Then remember where they are. */
+static err_code_t column_locate(hdf5io_column_t *out, hid_t create,
+                                uint64_t file_bytes, err_t *err)
+{
+    H5D_space_status_t status;
+    uint64_t bytes = (uint64_t)out->rows * out->row_bytes;
+    haddr_t offset;
+
+    if (H5Pget_layout(create) != H5D_CONTIGUOUS ||
+        H5Pget_external_count(create) != 0 || out->rows == 0 ||
+        H5Dget_space_status(out->dataset, &status) < 0 ||
+        status != H5D_SPACE_STATUS_ALLOCATED)
+        return ERR_OK;
+    offset = H5Dget_offset(out->dataset);
+    if (offset == HADDR_UNDEF)
+        return ERR_OK;
+    if (offset > file_bytes || bytes > file_bytes - offset)
+        return err_set(err, ERR_DATA,
+                       "%s is truncated: %s ends at byte %" PRIu64
+                       ", the file has %" PRIu64 ": copy it again",
+                       out->file, out->path, (uint64_t)offset + bytes,
+                       file_bytes);
+    out->offset = offset;
+    out->located = true;
+    return ERR_OK;
+}
+
+/* Bytes of the chunks that one row passes through. */
+static size_t column_band_bytes(const hdf5io_column_t *column, hid_t create)
+{
+    hsize_t chunk[H5S_MAX_RANK];
+    double bytes = (double)column->row_bytes / (double)column->elems;
+
+    if (H5Pget_layout(create) != H5D_CHUNKED ||
+        H5Pget_chunk(create, H5S_MAX_RANK, chunk) != column->ndim + 1)
+        return 0;
+    bytes *= (double)chunk[0];
+    for (int i = 0; i < column->ndim; i++)
+        bytes *= (double)((column->dims[i] + chunk[i + 1] - 1) / chunk[i + 1] *
+                          chunk[i + 1]);
+    return bytes > (double)COLUMN_CACHE_MAX ? COLUMN_CACHE_MAX : (size_t)bytes;
+}
+
+/* Open it again with a chunk cache that fits its chunks. */
+static err_code_t column_cache_set(hid_t file, hdf5io_column_t *out,
+                                   hid_t create, err_t *err)
+{
+    size_t bytes = column_band_bytes(out, create);
+    hid_t access, again;
+
+    if (bytes <= COLUMN_CACHE_MIN)
+        return ERR_OK;
+    H5Dclose(out->dataset);
+    access = H5Pcreate(H5P_DATASET_ACCESS);
+    H5Pset_chunk_cache(access, COLUMN_CACHE_SLOTS, bytes, 1.0);
+    again = H5Dopen2(file, out->path, access);
+    H5Pclose(access);
+    out->dataset = again;
+    if (again < 0)
+        return h5_err_set(err, ERR_DATA, "%s: %s does not open twice",
+                          out->file, out->path);
+    return ERR_OK;
+}
+
+static err_code_t column_open_dataset(hid_t file, hdf5io_column_t *out,
+                                      err_t *err)
+{
+    hid_t object = H5Oopen(file, out->path, H5P_DEFAULT);
+
+    if (object < 0) {
+        H5Eclear2(H5E_DEFAULT);
+        return hdf5io_names_missing(file, out->file, out->path, err);
+    }
+    if (H5Iget_type(object) != H5I_DATASET) {
+        H5Oclose(object);
+        return err_set(err, ERR_DATA,
+                       "%s: %s is a group: expected a dataset inside it",
+                       out->file, out->path);
+    }
+    out->dataset = object;
+    return ERR_OK;
+}
+
+err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
+                              uint64_t file_bytes, bool collective,
+                              hdf5io_column_t *out, err_t *err)
+{
+    hdf5io_column_t column = {.file = name,
+                              .path = path,
+                              .dataset = H5I_INVALID_HID,
+                              .memory = H5I_INVALID_HID};
+    hid_t create = H5I_INVALID_HID;
+    bool standard;
+    err_code_t code;
+
+    code = column_open_dataset(file, &column, err);
+    if (code != ERR_OK)
+        return code;
+    code = column_type_find(&column, &standard, err);
+    if (code == ERR_OK)
+        code = column_space_find(&column, err);
+    if (code != ERR_OK)
+        goto fail;
+    create = H5Dget_create_plist(column.dataset);
+    code = column_filters_check(&column, create, err);
+    if (code == ERR_OK && standard && !collective)
+        code = column_locate(&column, create, file_bytes, err);
+    if (code == ERR_OK)
+        code = column_cache_set(file, &column, create, err);
+    H5Pclose(create);
+    if (code != ERR_OK)
+        goto fail;
+    *out = column;
+    return ERR_OK;
+
+fail:
+    hdf5io_column_close(&column);
+    return code;
+}
+
+void hdf5io_column_close(hdf5io_column_t *column)
+{
+    if (column->memory >= 0)
+        H5Tclose(column->memory);
+    if (column->dataset >= 0)
+        H5Dclose(column->dataset);
+    column->memory = H5I_INVALID_HID;
+    column->dataset = H5I_INVALID_HID;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * column: one HDF5 dataset of one shard, samples along dimension 0. What it
+ * holds is known once it is open; how its rows are read is its own affair:
+ * - located: contiguous and allocated, so pread at an offset, outside the lock;
+ * - otherwise: H5Dread of the rows, under the lock, as stored (no conversion);
+ * - MPI-IO: the same, collective, by all ranks for every column.
+ */
+#ifndef CDDP_HDF5IO_COLUMN_H
+#define CDDP_HDF5IO_COLUMN_H
+
+#include <hdf5.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "hdf5io/convert.h"
+
+/* A run of consecutive rows. */
+typedef struct column_run {
+    int64_t row, count;
+} column_run_t;
+
+typedef struct hdf5io_column {
+    const char *file, *path; /* for sentences; not owned */
+    int ndim;                /* of one sample */
+    hsize_t dims[H5S_MAX_RANK];
+    int64_t rows;
+    int64_t elems;    /* of one sample */
+    size_t row_bytes; /* of one sample, as read_rows delivers it */
+    convert_type_t type;
+    bool located;
+    uint64_t offset; /* located: in the file */
+    hid_t dataset;   /* not located: open; else H5I_INVALID_HID */
+    hid_t memory;    /* the type that H5Dread delivers */
+} hdf5io_column_t;
+
+/* Open the dataset [path] of the open HDF5 file [file] (called [name]) and
+ * check what it is: ERR_DATA (absent: lists what is there and the nearest
+ * name; no numbers; no sample dimension; beyond [file_bytes]), ERR_UNAVAILABLE
+ * (a filter is not installed). [collective]: never located. Lock held. */
+err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
+                              uint64_t file_bytes, bool collective,
+                              hdf5io_column_t *out, err_t *err);
+void hdf5io_column_close(hdf5io_column_t *column); /* lock held */
+
+/* Read the rows of [runs] (ascending, disjoint), one after the other, into
+ * [out]. A located column reads from [fd]. [transfer] is H5P_DEFAULT or a
+ * collective transfer list; then all ranks call, some with no runs. Takes the
+ * lock by itself. ERR_IO, or ERR_DATA for damaged data. */
+err_code_t hdf5io_column_read(const hdf5io_column_t *column, int fd,
+                              const column_run_t *runs, int64_t count,
+                              hid_t transfer, void *out, err_t *err);
+
+/* "[32, 32]": the shape of one sample, into [out], which is returned. */
+char *hdf5io_column_shape(const hdf5io_column_t *column, char *out,
+                          size_t room);
+
+#endif

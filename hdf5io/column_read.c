@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Reading rows. Without MPI each run is one request: pread where the bytes are
+ * known, else one H5Dread of a plain block, which HDF5 serves chunk by chunk (a
+ * union of blocks makes it go element by element). The lock is held for one
+ * run at a time, so that a checkpoint gets its turn. With MPI-IO all runs are
+ * one collective request, as ranks have different numbers of them.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hdf5io/column.h"
+#include "hdf5io/h5.h"
+
+static err_code_t column_read_located(const hdf5io_column_t *column, int fd,
+                                      const column_run_t *run, void *out,
+                                      err_t *err)
+{
+    uint64_t at = column->offset + (uint64_t)run->row * column->row_bytes;
+    size_t left = (size_t)run->count * column->row_bytes;
+    char *next = out;
+
+    while (left > 0) {
+        ssize_t got = pread(fd, next, left, (off_t)at);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return err_set(err, ERR_IO,
+                           "cannot read %s at byte %" PRIu64 ": %s",
+                           column->file, at, strerror(errno));
+        if (got == 0)
+            return err_set(err, ERR_DATA,
+                           "%s was truncated while it was read: it ends at "
+                           "byte %" PRIu64 ", within %s",
+                           column->file, at, column->path);
+        next += got;
+        at += (uint64_t)got;
+        left -= (size_t)got;
+    }
+    return ERR_OK;
+}
+
+/* Select the rows of all runs in [space]. */
+static herr_t column_select(const hdf5io_column_t *column,
+                            const column_run_t *runs, int64_t count,
+                            hid_t space)
+{
+    hsize_t start[H5S_MAX_RANK] = {0}, extent[H5S_MAX_RANK];
+    herr_t status = 0;
+
+    if (count == 0)
+        return H5Sselect_none(space);
+    memcpy(extent + 1, column->dims, (size_t)column->ndim * sizeof extent[0]);
+    for (int64_t i = 0; i < count && status >= 0; i++) {
+        start[0] = (hsize_t)runs[i].row;
+        extent[0] = (hsize_t)runs[i].count;
+        status =
+            H5Sselect_hyperslab(space, i == 0 ? H5S_SELECT_SET : H5S_SELECT_OR,
+                                start, NULL, extent, NULL);
+    }
+    return status;
+}
+
+/* A memory space of as many whole rows as the runs have. */
+static hid_t column_memory_space(const hdf5io_column_t *column,
+                                 const column_run_t *runs, int64_t count)
+{
+    hsize_t extent[H5S_MAX_RANK] = {0};
+    hid_t space;
+
+    for (int64_t i = 0; i < count; i++)
+        extent[0] += (hsize_t)runs[i].count;
+    if (count == 0)
+        extent[0] = 1;
+    memcpy(extent + 1, column->dims, (size_t)column->ndim * sizeof extent[0]);
+    space = H5Screate_simple(column->ndim + 1, extent, NULL);
+    if (space >= 0 && count == 0)
+        H5Sselect_none(space);
+    return space;
+}
+
+static err_code_t column_read_h5(const hdf5io_column_t *column,
+                                 const column_run_t *runs, int64_t count,
+                                 hid_t transfer, void *out, err_t *err)
+{
+    err_code_t code = ERR_OK;
+    hid_t from, to;
+    herr_t status = -1;
+
+    h5_lock();
+    from = H5Dget_space(column->dataset);
+    to = column_memory_space(column, runs, count);
+    if (from >= 0 && to >= 0 && column_select(column, runs, count, from) >= 0)
+        status =
+            H5Dread(column->dataset, column->memory, to, from, transfer, out);
+    if (status < 0)
+        code = h5_err_set(err, ERR_DATA, "%s: cannot read %s from row %" PRId64,
+                          column->file, column->path,
+                          count > 0 ? runs[0].row : (int64_t)0);
+    if (to >= 0)
+        H5Sclose(to);
+    if (from >= 0)
+        H5Sclose(from);
+    h5_unlock();
+    return code;
+}
+
+err_code_t hdf5io_column_read(const hdf5io_column_t *column, int fd,
+                              const column_run_t *runs, int64_t count,
+                              hid_t transfer, void *out, err_t *err)
+{
+    err_code_t code = ERR_OK;
+    char *next = out;
+
+    if (transfer != H5P_DEFAULT)
+        return column_read_h5(column, runs, count, transfer, out, err);
+    for (int64_t i = 0; i < count && code == ERR_OK; i++) {
+        if (column->located)
+            code = column_read_located(column, fd, &runs[i], next, err);
+        else
+            code = column_read_h5(column, &runs[i], 1, transfer, next, err);
+        next += (size_t)runs[i].count * column->row_bytes;
+    }
+    return code;
+}

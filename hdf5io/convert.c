@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Two loops for each kind of number, made by one macro: load (memcpy, so that
+ * alignment and aliasing are no concern, then a byte swap the compiler turns
+ * into one instruction) and convert.
+ */
+#include "hdf5io/convert.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* kind, C type, unsigned type of the same width, swap */
+#define CONVERT_MAP(X)                            \
+    X(I8, int8_t, uint8_t, CONVERT_SAME)          \
+    X(U8, uint8_t, uint8_t, CONVERT_SAME)         \
+    X(I16, int16_t, uint16_t, __builtin_bswap16)  \
+    X(U16, uint16_t, uint16_t, __builtin_bswap16) \
+    X(I32, int32_t, uint32_t, __builtin_bswap32)  \
+    X(U32, uint32_t, uint32_t, __builtin_bswap32) \
+    X(I64, int64_t, uint64_t, __builtin_bswap64)  \
+    X(U64, uint64_t, uint64_t, __builtin_bswap64) \
+    X(F32, float, uint32_t, __builtin_bswap32)    \
+    X(F64, double, uint64_t, __builtin_bswap64)
+
+#define CONVERT_SAME(bits) (bits)
+
+#define CONVERT_LOAD(name, type, word, swapped)                                \
+    static inline type convert_load_##name(const unsigned char *in, bool swap) \
+    {                                                                          \
+        word bits;                                                             \
+        type value;                                                            \
+                                                                               \
+        memcpy(&bits, in, sizeof bits);                                        \
+        if (swap)                                                              \
+            bits = swapped(bits);                                              \
+        memcpy(&value, &bits, sizeof value);                                   \
+        return value;                                                          \
+    }                                                                          \
+    static void convert_floats_##name(const unsigned char *in, bool swap,      \
+                                      size_t count, float scale, float shift,  \
+                                      float *out)                              \
+    {                                                                          \
+        for (size_t i = 0; i < count; i++) {                                   \
+            float value =                                                      \
+                (float)convert_load_##name(in + i * sizeof(type), swap);       \
+                                                                               \
+            out[i] = value * scale + shift;                                    \
+        }                                                                      \
+    }
+CONVERT_MAP(CONVERT_LOAD)
+#undef CONVERT_LOAD
+
+size_t hdf5io_convert_bytes(convert_type_t type)
+{
+    switch (type.kind) {
+#define CONVERT_CASE(name, ctype, word, swapped) \
+    case CONVERT_##name:                         \
+        return sizeof(ctype);
+        CONVERT_MAP(CONVERT_CASE)
+#undef CONVERT_CASE
+    }
+    return 0;
+}
+
+void hdf5io_convert_floats(convert_type_t type, const void *in, size_t count,
+                           float scale, float shift, float *out)
+{
+    /* x * 1 + 0 is x for all x but -0.0, which would lose its sign. */
+    if (shift == 0.0F)
+        shift = -0.0F;
+    switch (type.kind) {
+#define CONVERT_CASE(name, ctype, word, swapped)                        \
+    case CONVERT_##name:                                                \
+        convert_floats_##name(in, type.swap, count, scale, shift, out); \
+        return;
+        CONVERT_MAP(CONVERT_CASE)
+#undef CONVERT_CASE
+    }
+}
+
+/* Is [real] the value of an int64? 2^63 itself is a float, but no int64. */
+static bool convert_real_to_int(double real, int64_t *out)
+{
+    if (!(real >= -0x1p63 && real < 0x1p63))
+        return false;
+    *out = (int64_t)real;
+    return (double)*out == real;
+}
+
+/* One number; false if it is no int64. */
+static bool convert_int(convert_type_t type, const unsigned char *in,
+                        int64_t *out)
+{
+    uint64_t large;
+
+    switch (type.kind) {
+    case CONVERT_I8:
+        *out = convert_load_I8(in, type.swap);
+        return true;
+    case CONVERT_U8:
+        *out = convert_load_U8(in, type.swap);
+        return true;
+    case CONVERT_I16:
+        *out = convert_load_I16(in, type.swap);
+        return true;
+    case CONVERT_U16:
+        *out = convert_load_U16(in, type.swap);
+        return true;
+    case CONVERT_I32:
+        *out = convert_load_I32(in, type.swap);
+        return true;
+    case CONVERT_U32:
+        *out = convert_load_U32(in, type.swap);
+        return true;
+    case CONVERT_I64:
+        *out = convert_load_I64(in, type.swap);
+        return true;
+    case CONVERT_U64:
+        large = convert_load_U64(in, type.swap);
+        *out = (int64_t)large;
+        return large <= INT64_MAX;
+    case CONVERT_F32:
+        return convert_real_to_int((double)convert_load_F32(in, type.swap),
+                                   out);
+    case CONVERT_F64:
+        return convert_real_to_int(convert_load_F64(in, type.swap), out);
+    }
+    return false;
+}
+
+size_t hdf5io_convert_ints(convert_type_t type, const void *in, size_t count,
+                           int64_t *out)
+{
+    size_t bytes = hdf5io_convert_bytes(type);
+    const unsigned char *next = in;
+
+    for (size_t i = 0; i < count; i++, next += bytes)
+        if (!convert_int(type, next, &out[i]))
+            return i;
+    return count;
+}
+
+char *hdf5io_convert_format(convert_type_t type, const void *in, char *out,
+                            size_t room)
+{
+    int64_t value;
+
+    if (type.kind == CONVERT_F32)
+        snprintf(out, room, "%.9g", (double)convert_load_F32(in, type.swap));
+    else if (type.kind == CONVERT_F64)
+        snprintf(out, room, "%.17g", convert_load_F64(in, type.swap));
+    else if (type.kind == CONVERT_U64)
+        snprintf(out, room, "%" PRIu64, convert_load_U64(in, type.swap));
+    else if (convert_int(type, in, &value))
+        snprintf(out, room, "%" PRId64, value);
+    return out;
+}

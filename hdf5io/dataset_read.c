@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Reading samples by global index. The wanted samples are sorted, so that
+ * neighbours become one request, a chunk is decoded once, and a disk sees
+ * ascending offsets; each row is then converted to the place it was asked for.
+ *
+ *     entries (index, slot), sorted -> per shard -> per column -> blocks that
+ *     fit the stage -> runs -> stage -> convert -> input[slot], target[slot]
+ *
+ * With MPI-IO a rank must take part for every column of every shard, and goes
+ * on doing so after an error of its own, which it reports at the end.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "hdf5io/dataset_impl.h"
+
+/* Bytes read at a time, unless one row is larger. */
+#define READ_STAGE_BYTES ((size_t)1 << 20)
+
+typedef struct read_entry {
+    int64_t index, slot;
+} read_entry_t;
+
+struct read_scratch {
+    read_scratch_t *next;
+    read_entry_t *entries;
+    column_run_t *runs;
+    int64_t room; /* of entries and runs */
+    unsigned char *stage;
+    size_t stage_bytes;
+};
+
+/* One call of hdf5io_dataset_read. */
+typedef struct read_call {
+    hdf5io_dataset_t *dataset;
+    read_scratch_t *scratch;
+    const hdf5io_shard_t *shard;
+    float *input;
+    void *target;
+} read_call_t;
+
+/* A stretch of sorted entries of one shard that is read together. */
+typedef struct read_block {
+    const read_entry_t *entries;
+    int64_t count; /* entries */
+    int64_t runs, rows;
+} read_block_t;
+
+void hdf5io_read_scratch_free(read_scratch_t *scratch)
+{
+    while (scratch != NULL) {
+        read_scratch_t *next = scratch->next;
+
+        mem_free(scratch->stage);
+        mem_free(scratch->runs);
+        mem_free(scratch->entries);
+        free(scratch);
+        scratch = next;
+    }
+}
+
+static err_code_t read_stage_grow(read_scratch_t *scratch, size_t bytes,
+                                  err_t *err)
+{
+    void *stage;
+    err_code_t code;
+
+    if (bytes <= scratch->stage_bytes)
+        return ERR_OK;
+    code = mem_alloc(bytes, "reading samples", &stage, err);
+    if (code != ERR_OK)
+        return code;
+    mem_free(scratch->stage);
+    scratch->stage = stage;
+    scratch->stage_bytes = bytes;
+    return ERR_OK;
+}
+
+static err_code_t read_room_grow(read_scratch_t *scratch, int64_t count,
+                                 err_t *err)
+{
+    void *entries, *runs;
+    err_code_t code;
+
+    if (count <= scratch->room)
+        return ERR_OK;
+    code = mem_alloc((size_t)count * sizeof(read_entry_t), "sample numbers",
+                     &entries, err);
+    if (code != ERR_OK)
+        return code;
+    code = mem_alloc((size_t)count * sizeof(column_run_t), "runs of samples",
+                     &runs, err);
+    if (code != ERR_OK) {
+        mem_free(entries);
+        return code;
+    }
+    mem_free(scratch->entries);
+    mem_free(scratch->runs);
+    scratch->entries = entries;
+    scratch->runs = runs;
+    scratch->room = count;
+    return ERR_OK;
+}
+
+static void read_scratch_give(hdf5io_dataset_t *dataset,
+                              read_scratch_t *scratch)
+{
+    pthread_mutex_lock(&dataset->lock);
+    scratch->next = dataset->scratch;
+    dataset->scratch = scratch;
+    pthread_mutex_unlock(&dataset->lock);
+}
+
+/* A scratch for [count] samples: one that is free, or a new one. */
+static err_code_t read_scratch_take(hdf5io_dataset_t *dataset, int64_t count,
+                                    read_scratch_t **out, err_t *err)
+{
+    size_t bytes = READ_STAGE_BYTES;
+    read_scratch_t *scratch;
+    err_code_t code;
+
+    pthread_mutex_lock(&dataset->lock);
+    scratch = dataset->scratch;
+    if (scratch != NULL)
+        dataset->scratch = scratch->next;
+    pthread_mutex_unlock(&dataset->lock);
+    if (scratch == NULL)
+        scratch = calloc(1, sizeof *scratch);
+    if (scratch == NULL)
+        return err_set(err, ERR_MEMORY, "no memory for reading samples");
+    if (bytes < dataset->row_bytes)
+        bytes = dataset->row_bytes;
+    code = read_stage_grow(scratch, bytes, err);
+    if (code == ERR_OK)
+        code = read_room_grow(scratch, count, err);
+    if (code != ERR_OK) {
+        read_scratch_give(dataset, scratch);
+        return code;
+    }
+    *out = scratch;
+    return ERR_OK;
+}
+
+static void read_sift(read_entry_t *entries, int64_t root, int64_t count)
+{
+    read_entry_t moved = entries[root];
+
+    for (;;) {
+        int64_t child = 2 * root + 1;
+
+        if (child >= count)
+            break;
+        if (child + 1 < count &&
+            entries[child + 1].index > entries[child].index)
+            child++;
+        if (entries[child].index <= moved.index)
+            break;
+        entries[root] = entries[child];
+        root = child;
+    }
+    entries[root] = moved;
+}
+
+/* Heap sort: in place, as qsort may allocate. Sorted input costs one pass. */
+static void read_sort(read_entry_t *entries, int64_t count)
+{
+    int64_t i = 1;
+
+    while (i < count && entries[i - 1].index <= entries[i].index)
+        i++;
+    if (i >= count)
+        return;
+    for (i = count / 2; i-- > 0;)
+        read_sift(entries, i, count);
+    for (i = count; i-- > 1;) {
+        read_entry_t largest = entries[0];
+
+        entries[0] = entries[i];
+        entries[i] = largest;
+        read_sift(entries, 0, i);
+    }
+}
+
+/* Cut the next block off [entries]: as many rows as [rows_max], but all of them
+ * if that is 0. Fills the runs. */
+static read_block_t read_block_cut(const read_call_t *call,
+                                   const read_entry_t *entries, int64_t count,
+                                   int64_t rows_max)
+{
+    read_block_t block = {.entries = entries};
+    column_run_t *runs = call->scratch->runs;
+    int64_t i;
+
+    for (i = 0; i < count; i++) {
+        int64_t row = entries[i].index - call->shard->first;
+
+        if (i > 0 && entries[i].index == entries[i - 1].index)
+            continue;
+        if (rows_max > 0 && block.rows == rows_max)
+            break;
+        if (i > 0 && entries[i].index == entries[i - 1].index + 1)
+            runs[block.runs - 1].count++;
+        else
+            runs[block.runs++] = (column_run_t){.row = row, .count = 1};
+        block.rows++;
+    }
+    block.count = i;
+    return block;
+}
+
+/* One class number, checked. */
+static err_code_t read_class(const read_call_t *call, int64_t index,
+                             const void *stored, int64_t *out, err_t *err)
+{
+    const hdf5io_dataset_t *dataset = call->dataset;
+    const hdf5io_column_t *column = &call->shard->target;
+    int64_t value;
+    char text[64];
+
+    if (hdf5io_convert_ints(column->type, stored, 1, &value) == 1 &&
+        !__builtin_add_overflow(value, dataset->class_shift, &value) &&
+        value >= 0 && value < dataset->classes) {
+        *out = value;
+        return ERR_OK;
+    }
+    return err_set(
+        err, ERR_DATA,
+        "%s: row %" PRId64 " of %s holds label %s: expected a "
+        "whole number from %" PRId64 " to %" PRId64
+        ", as the model has %" PRId64 " classes",
+        column->file, index - call->shard->first, column->path,
+        hdf5io_convert_format(column->type, stored, text, sizeof text),
+        -dataset->class_shift, dataset->classes - 1 - dataset->class_shift,
+        dataset->classes);
+}
+
+/* Convert one stored row to its place. */
+static err_code_t read_place(const read_call_t *call,
+                             const hdf5io_column_t *column,
+                             const read_entry_t *entry, const void *stored,
+                             err_t *err)
+{
+    const hdf5io_dataset_t *dataset = call->dataset;
+
+    if (column == &call->shard->input)
+        hdf5io_convert_floats(column->type, stored, (size_t)column->elems,
+                              dataset->input_scale, dataset->input_shift,
+                              call->input + entry->slot * column->elems);
+    else if (!dataset->target_is_class)
+        hdf5io_convert_floats(column->type, stored, (size_t)column->elems,
+                              dataset->target_scale, dataset->target_shift,
+                              (float *)call->target +
+                                  entry->slot * column->elems);
+    else
+        return read_class(call, entry->index, stored,
+                          (int64_t *)call->target + entry->slot, err);
+    return ERR_OK;
+}
+
+static err_code_t read_block(const read_call_t *call,
+                             const hdf5io_column_t *column,
+                             const read_block_t *block, err_t *err)
+{
+    const hdf5io_dataset_t *dataset = call->dataset;
+    const unsigned char *stored = call->scratch->stage;
+    err_code_t code;
+
+    code = hdf5io_column_read(column, call->shard->fd, call->scratch->runs,
+                              block->runs, dataset->transfer,
+                              call->scratch->stage, err);
+    if (code != ERR_OK)
+        return code;
+    atomic_fetch_add(&call->dataset->bytes_read,
+                     block->rows * (int64_t)column->row_bytes);
+    for (int64_t i = 0; i < block->count && code == ERR_OK; i++) {
+        const read_entry_t *entry = &block->entries[i];
+
+        if (i > 0 && entry->index != entry[-1].index)
+            stored += column->row_bytes;
+        code = read_place(call, column, entry, stored, err);
+    }
+    return code;
+}
+
+/* All entries of one shard, one column: block by block, or at once. */
+static err_code_t read_column(const read_call_t *call,
+                              const hdf5io_column_t *column,
+                              const read_entry_t *entries, int64_t count,
+                              err_t *err)
+{
+    int64_t rows_max =
+        (int64_t)(call->scratch->stage_bytes / column->row_bytes);
+    err_code_t code = ERR_OK;
+    read_block_t block;
+
+    if (call->dataset->mpi != NULL) {
+        block = read_block_cut(call, entries, count, 0);
+        code = read_stage_grow(call->scratch,
+                               (size_t)block.rows * column->row_bytes, err);
+        return code == ERR_OK ? read_block(call, column, &block, err) : code;
+    }
+    while (count > 0 && code == ERR_OK) {
+        block = read_block_cut(call, entries, count, rows_max);
+        code = read_block(call, column, &block, err);
+        entries += block.count;
+        count -= block.count;
+    }
+    return code;
+}
+
+static err_code_t read_shard(read_call_t *call, const hdf5io_shard_t *shard,
+                             const read_entry_t *entries, int64_t count,
+                             err_t *err)
+{
+    err_t second = ERR_INIT;
+    err_code_t code;
+
+    call->shard = shard;
+    code = read_column(call, &shard->input, entries, count, err);
+    if (code == ERR_OK)
+        return read_column(call, &shard->target, entries, count, err);
+    if (call->dataset->mpi != NULL)
+        read_column(call, &shard->target, entries, count, &second);
+    return code;
+}
+
+/* Go through the shards in order with the entries that are theirs. */
+static err_code_t read_shards(read_call_t *call, int64_t count, err_t *err)
+{
+    const hdf5io_dataset_t *dataset = call->dataset;
+    const read_entry_t *entries = call->scratch->entries;
+    err_code_t first = ERR_OK, code;
+    int64_t i = 0, begin;
+
+    for (int s = 0; s < dataset->count; s++) {
+        const hdf5io_shard_t *shard = &dataset->shards[s];
+        err_t own = ERR_INIT;
+
+        begin = i;
+        while (i < count && entries[i].index < shard->first + shard->rows)
+            i++;
+        if (i == begin && dataset->mpi == NULL) {
+            if (i == count)
+                break;
+            continue;
+        }
+        code = read_shard(call, shard, entries + begin, i - begin, &own);
+        if (code == ERR_OK)
+            continue;
+        if (first == ERR_OK && err != NULL)
+            *err = own;
+        if (first == ERR_OK)
+            first = code;
+        if (dataset->mpi == NULL)
+            break;
+    }
+    return first;
+}
+
+err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
+                               int64_t count, float *input, void *target,
+                               err_t *err)
+{
+    read_call_t call = {.dataset = dataset, .input = input, .target = target};
+    err_code_t code;
+
+    code = read_scratch_take(dataset, count, &call.scratch, err);
+    if (code != ERR_OK)
+        return code;
+    for (int64_t i = 0; i < count && code == ERR_OK; i++) {
+        call.scratch->entries[i] = (read_entry_t){index[i], i};
+        if (index[i] < 0 || index[i] >= dataset->samples)
+            code = err_set(err, ERR_DATA,
+                           "sample %" PRId64 " was asked for, the dataset has "
+                           "%" PRId64,
+                           index[i], dataset->samples);
+    }
+    if (code == ERR_OK) {
+        read_sort(call.scratch->entries, count);
+        code = read_shards(&call, count, err);
+    }
+    read_scratch_give(dataset, call.scratch);
+    return code;
+}

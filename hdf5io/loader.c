@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A ring of prefetch + 1 buffers: the consumer holds one while the thread fills
+ * the others. Two counters say it all: `filled` batches were read, `given`
+ * batches were handed out; the buffer of batch n is n modulo the ring's size.
+ * The outcome of a read (batch, end, error) travels in its buffer, so it
+ * surfaces in its place; after an end or an error nothing more is read.
+ *
+ * Without a thread the same reading runs in the consumer, with one buffer.
+ */
+#include "hdf5io/loader.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/thread.h"
+
+typedef struct loader_slot {
+    hdf5io_batch_t batch;
+    bool end;
+    err_code_t code;
+    err_t err;
+} loader_slot_t;
+
+struct hdf5io_loader {
+    hdf5io_loader_config_t config;
+    int64_t epoch, step; /* of the next read; the reader's */
+    int64_t *index;      /* the reader's */
+    loader_slot_t *slots;
+    int count;
+    void *block; /* memory of all buffers */
+    bool threaded;
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t moved; /* filled, given or stop changed */
+    int64_t filled, given;
+    bool stop;
+};
+
+static loader_slot_t *loader_slot(hdf5io_loader_t *loader, int64_t number)
+{
+    return &loader->slots[number % loader->count];
+}
+
+/* Read the next batch into [slot]; false: it is the last thing to deliver. */
+static bool loader_read(hdf5io_loader_t *loader, loader_slot_t *slot)
+{
+    const hdf5io_loader_config_t *config = &loader->config;
+    hdf5io_batch_t *batch = &slot->batch;
+    hdf5io_share_t share;
+
+    slot->end = loader->epoch >= config->epochs;
+    if (slot->end)
+        return false;
+    hdf5io_sampler_epoch_set(config->sampler, loader->epoch);
+    share = hdf5io_sampler_share(config->sampler, loader->step);
+    hdf5io_sampler_index(config->sampler, share.first, share.count,
+                         loader->index);
+    batch->epoch = loader->epoch;
+    batch->step = loader->step;
+    batch->count = share.count;
+    batch->global = share.global;
+    for (int64_t i = 0; i < share.count; i++)
+        batch->sample_ids[i] = (uint64_t)loader->index[i];
+    slot->code =
+        hdf5io_dataset_read(config->dataset, loader->index, share.count,
+                            batch->input, batch->target, &slot->err);
+    if (++loader->step >= hdf5io_sampler_steps(config->sampler)) {
+        loader->step = 0;
+        loader->epoch++;
+    }
+    return slot->code == ERR_OK;
+}
+
+/* Wait until a buffer is free; false: stop. */
+static bool loader_room_wait(hdf5io_loader_t *loader)
+{
+    bool stop;
+
+    pthread_mutex_lock(&loader->lock);
+    /* The batch given last is still in use, so count - 1 may be ahead. */
+    while (!loader->stop && loader->filled - loader->given >= loader->count - 1)
+        pthread_cond_wait(&loader->moved, &loader->lock);
+    stop = loader->stop;
+    pthread_mutex_unlock(&loader->lock);
+    return !stop;
+}
+
+static void *loader_main(void *argument)
+{
+    hdf5io_loader_t *loader = argument;
+    bool more = true;
+
+    log_rank_set(loader->config.rank);
+    while (more && loader_room_wait(loader)) {
+        more = loader_read(loader, loader_slot(loader, loader->filled));
+        pthread_mutex_lock(&loader->lock);
+        loader->filled++;
+        pthread_cond_broadcast(&loader->moved);
+        pthread_mutex_unlock(&loader->lock);
+    }
+    return NULL;
+}
+
+/* Cut [bytes] off the block at *at; with no block yet, only count. */
+static void *loader_cut(char *block, size_t *at, size_t bytes)
+{
+    void *piece = block == NULL ? NULL : block + *at;
+
+    *at += mem_round(bytes);
+    return piece;
+}
+
+/* Lay the buffers out in [block], or find how large it must be. */
+static size_t loader_layout(hdf5io_loader_t *loader, char *block)
+{
+    const hdf5io_loader_config_t *config = &loader->config;
+    size_t samples = (size_t)hdf5io_sampler_share_max(config->sampler);
+    size_t input = (size_t)config->input_elems * sizeof(float);
+    size_t target = config->target_is_class
+                        ? sizeof(int64_t)
+                        : (size_t)config->target_elems * sizeof(float);
+    size_t at = 0;
+
+    loader->index = loader_cut(block, &at, samples * sizeof *loader->index);
+    for (int i = 0; i < loader->count; i++) {
+        hdf5io_batch_t *batch = &loader->slots[i].batch;
+
+        batch->input = loader_cut(block, &at, samples * input);
+        batch->target = loader_cut(block, &at, samples * target);
+        batch->sample_ids =
+            loader_cut(block, &at, samples * sizeof *batch->sample_ids);
+    }
+    return at;
+}
+
+static err_code_t loader_buffers_open(hdf5io_loader_t *loader, err_t *err)
+{
+    err_code_t code;
+
+    loader->slots = calloc((size_t)loader->count, sizeof *loader->slots);
+    if (loader->slots == NULL)
+        return err_set(err, ERR_MEMORY, "no memory for the loader");
+    code = mem_alloc(loader_layout(loader, NULL), "prefetched batches",
+                     &loader->block, err);
+    if (code == ERR_OK)
+        loader_layout(loader, loader->block);
+    return code;
+}
+
+err_code_t hdf5io_loader_open(const hdf5io_loader_config_t *config,
+                              hdf5io_loader_t **out, err_t *err)
+{
+    hdf5io_loader_t *loader = calloc(1, sizeof *loader);
+    bool threaded =
+        config->prefetch > 0 && !hdf5io_dataset_collective(config->dataset);
+    err_code_t code;
+
+    if (loader == NULL)
+        return err_set(err, ERR_MEMORY, "no memory for the loader");
+    loader->config = *config;
+    loader->count = threaded ? config->prefetch + 1 : 1;
+    loader->epoch = config->epoch;
+    loader->step = config->step;
+    if (loader->step >= hdf5io_sampler_steps(config->sampler)) {
+        loader->step = 0;
+        loader->epoch++;
+    }
+    pthread_mutex_init(&loader->lock, NULL);
+    pthread_cond_init(&loader->moved, NULL);
+    code = loader_buffers_open(loader, err);
+    if (code == ERR_OK && threaded)
+        code = thread_start("cddp-loader", loader_main, loader, &loader->thread,
+                            err);
+    if (code != ERR_OK) {
+        hdf5io_loader_close(loader);
+        return code;
+    }
+    loader->threaded = threaded;
+    *out = loader;
+    return ERR_OK;
+}
+
+/* The slot to deliver now. An end or an error stays where it is: the next call
+ * finds it again. */
+static loader_slot_t *loader_take(hdf5io_loader_t *loader)
+{
+    loader_slot_t *slot;
+
+    if (!loader->threaded) {
+        slot = loader_slot(loader, 0);
+        if (loader->filled == 0 || (!slot->end && slot->code == ERR_OK))
+            loader_read(loader, slot);
+        loader->filled = 1;
+        return slot;
+    }
+    pthread_mutex_lock(&loader->lock);
+    while (loader->filled == loader->given)
+        pthread_cond_wait(&loader->moved, &loader->lock);
+    slot = loader_slot(loader, loader->given);
+    if (!slot->end && slot->code == ERR_OK)
+        loader->given++;
+    pthread_cond_broadcast(&loader->moved);
+    pthread_mutex_unlock(&loader->lock);
+    return slot;
+}
+
+err_code_t hdf5io_loader_next(hdf5io_loader_t *loader, hdf5io_batch_t **out,
+                              err_t *err)
+{
+    loader_slot_t *slot = loader_take(loader);
+
+    if (slot->code != ERR_OK) {
+        if (err != NULL)
+            *err = slot->err;
+        return slot->code;
+    }
+    *out = slot->end ? NULL : &slot->batch;
+    return ERR_OK;
+}
+
+void hdf5io_loader_close(hdf5io_loader_t *loader)
+{
+    if (loader == NULL)
+        return;
+    if (loader->threaded) {
+        pthread_mutex_lock(&loader->lock);
+        loader->stop = true;
+        pthread_cond_broadcast(&loader->moved);
+        pthread_mutex_unlock(&loader->lock);
+        pthread_join(loader->thread, NULL);
+    }
+    pthread_cond_destroy(&loader->moved);
+    pthread_mutex_destroy(&loader->lock);
+    mem_free(loader->block);
+    free(loader->slots);
+    free(loader);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The order of an epoch. `full` keeps a permutation of all samples, 4 bytes
+ * each, from Fisher-Yates over the counter generator: every permutation is
+ * equally likely. `chunk` keeps a permutation of the chunks only, 4 bytes for
+ * 256 samples, and one window at a time of shuffled samples: that is its point,
+ * beside reading the files in larger pieces.
+ *
+ * The last chunk of the dataset may be short and lands anywhere in the order,
+ * so the window that holds it is short as well, and later windows begin earlier
+ * by that much: `gap` samples from position `gap_at` on.
+ */
+#include "hdf5io/sampler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+
+#define SAMPLER_CHUNK 256
+#define SAMPLER_WINDOW 64 /* chunks */
+#define SAMPLER_WINDOW_SAMPLES ((int64_t)SAMPLER_CHUNK * SAMPLER_WINDOW)
+
+struct hdf5io_sampler {
+    hdf5io_sampler_config_t config;
+    int64_t epoch;     /* of the order below, -1: none yet */
+    uint32_t *order;   /* full: samples; chunk: chunks */
+    int64_t items;     /* in order */
+    int64_t gap_at;    /* chunk: first position after the short window */
+    int64_t gap;       /* chunk: samples that the last chunk lacks */
+    int64_t *window;   /* chunk: the samples of one window, shuffled */
+    int64_t window_is; /* chunk: its number, -1: none */
+};
+
+static err_code_t sampler_check(const hdf5io_sampler_config_t *config,
+                                err_t *err)
+{
+    if (config->samples < 1)
+        return err_set(err, ERR_DATA, "the dataset has no samples");
+    if (config->batch < 1)
+        return err_set(err, ERR_CONFIG,
+                       "train.batch is %lld, expected at least 1",
+                       (long long)config->batch);
+    if (config->size < 1 || config->rank < 0 || config->rank >= config->size)
+        return err_set(err, ERR_CONFIG, "rank %d of %d is out of range",
+                       config->rank, config->size);
+    if (config->shuffle == HDF5IO_SHUFFLE_FULL && config->samples > UINT32_MAX)
+        return err_set(err, ERR_CONFIG,
+                       "data.shuffle: full goes up to %lld samples, the "
+                       "dataset has %lld: use shuffle: chunk",
+                       (long long)UINT32_MAX, (long long)config->samples);
+    return ERR_OK;
+}
+
+static int64_t sampler_items(const hdf5io_sampler_config_t *config)
+{
+    switch (config->shuffle) {
+    case HDF5IO_SHUFFLE_NONE:
+        return 0;
+    case HDF5IO_SHUFFLE_CHUNK:
+        return (config->samples + SAMPLER_CHUNK - 1) / SAMPLER_CHUNK;
+    case HDF5IO_SHUFFLE_FULL:
+        return config->samples;
+    }
+    return 0;
+}
+
+err_code_t hdf5io_sampler_open(const hdf5io_sampler_config_t *config,
+                               hdf5io_sampler_t **out, err_t *err)
+{
+    hdf5io_sampler_t *sampler;
+    void *order, *window;
+    err_code_t code;
+    int64_t items;
+
+    code = sampler_check(config, err);
+    if (code != ERR_OK)
+        return code;
+    sampler = calloc(1, sizeof *sampler);
+    if (sampler == NULL)
+        return err_set(err, ERR_MEMORY, "no memory for the sampler");
+    items = sampler_items(config);
+    code = mem_alloc((size_t)items * sizeof *sampler->order,
+                     "the order of an epoch", &order, err);
+    if (code != ERR_OK)
+        goto fail;
+    code = mem_alloc((size_t)SAMPLER_WINDOW_SAMPLES * sizeof *sampler->window,
+                     "the shuffle window", &window, err);
+    if (code != ERR_OK)
+        goto fail_order;
+    sampler->config = *config;
+    sampler->order = order;
+    sampler->items = items;
+    sampler->window = window;
+    sampler->epoch = -1;
+    hdf5io_sampler_epoch_set(sampler, 0);
+    *out = sampler;
+    return ERR_OK;
+
+fail_order:
+    mem_free(order);
+fail:
+    free(sampler);
+    return code;
+}
+
+void hdf5io_sampler_close(hdf5io_sampler_t *sampler)
+{
+    if (sampler == NULL)
+        return;
+    mem_free(sampler->window);
+    mem_free(sampler->order);
+    free(sampler);
+}
+
+int64_t hdf5io_sampler_steps(const hdf5io_sampler_t *sampler)
+{
+    const hdf5io_sampler_config_t *config = &sampler->config;
+
+    return (config->samples - 1) / config->batch + 1;
+}
+
+/* Where the short chunk went, and what follows from it. */
+static void sampler_gap_find(hdf5io_sampler_t *sampler)
+{
+    int64_t last = sampler->items - 1, at = 0;
+
+    while (sampler->order[at] != last)
+        at++;
+    sampler->gap = sampler->items * SAMPLER_CHUNK - sampler->config.samples;
+    sampler->gap_at =
+        (at / SAMPLER_WINDOW + 1) * SAMPLER_WINDOW_SAMPLES - sampler->gap;
+}
+
+void hdf5io_sampler_epoch_set(hdf5io_sampler_t *sampler, int64_t epoch)
+{
+    rng_t rng;
+
+    if (sampler->epoch == epoch)
+        return;
+    sampler->epoch = epoch;
+    sampler->window_is = -1;
+    if (sampler->items == 0)
+        return;
+    rng_open(&rng, sampler->config.seed, RNG_SHUFFLE, (uint64_t)epoch, 0);
+    for (int64_t i = 0; i < sampler->items; i++) {
+        int64_t j = (int64_t)rng_below(&rng, (uint64_t)i + 1);
+
+        sampler->order[i] = sampler->order[j];
+        sampler->order[j] = (uint32_t)i;
+    }
+    if (sampler->config.shuffle == HDF5IO_SHUFFLE_CHUNK)
+        sampler_gap_find(sampler);
+}
+
+hdf5io_share_t hdf5io_sampler_share_of(const hdf5io_sampler_t *sampler,
+                                       int64_t step, int rank)
+{
+    const hdf5io_sampler_config_t *config = &sampler->config;
+    hdf5io_share_t share = {0};
+    int64_t begin, end;
+
+    if (step < 0 || step >= hdf5io_sampler_steps(sampler))
+        return share;
+    share.global = config->samples - step * config->batch;
+    if (share.global > config->batch)
+        share.global = config->batch;
+    begin = share.global * rank / config->size;
+    end = share.global * (rank + 1) / config->size;
+    share.first = step * config->batch + begin;
+    share.count = end - begin;
+    return share;
+}
+
+hdf5io_share_t hdf5io_sampler_share(const hdf5io_sampler_t *sampler,
+                                    int64_t step)
+{
+    return hdf5io_sampler_share_of(sampler, step, sampler->config.rank);
+}
+
+int64_t hdf5io_sampler_share_max(const hdf5io_sampler_t *sampler)
+{
+    const hdf5io_sampler_config_t *config = &sampler->config;
+    int64_t most =
+        config->samples < config->batch ? config->samples : config->batch;
+
+    return (most - 1) / config->size + 1;
+}
+
+/* Number of the window that holds position [at], and where it begins. */
+static int64_t sampler_window_of(const hdf5io_sampler_t *sampler, int64_t at,
+                                 int64_t *begin)
+{
+    int64_t gap = at >= sampler->gap_at ? sampler->gap : 0;
+    int64_t window = (at + gap) / SAMPLER_WINDOW_SAMPLES;
+
+    *begin = window * SAMPLER_WINDOW_SAMPLES - gap;
+    return window;
+}
+
+/* Shuffle the samples of [window] into place, unless they are there. */
+static void sampler_window_fill(hdf5io_sampler_t *sampler, int64_t window)
+{
+    int64_t chunk = window * SAMPLER_WINDOW, count = 0;
+    int64_t stop = chunk + SAMPLER_WINDOW;
+    rng_t rng;
+
+    if (sampler->window_is == window)
+        return;
+    if (stop > sampler->items)
+        stop = sampler->items;
+    rng_open(&rng, sampler->config.seed, RNG_SHUFFLE, (uint64_t)sampler->epoch,
+             (uint64_t)window + 1);
+    for (; chunk < stop; chunk++) {
+        int64_t first = (int64_t)sampler->order[chunk] * SAMPLER_CHUNK;
+
+        for (int64_t i = 0; i < SAMPLER_CHUNK; i++) {
+            int64_t j;
+
+            if (first + i >= sampler->config.samples)
+                break;
+            j = (int64_t)rng_below(&rng, (uint64_t)count + 1);
+            sampler->window[count] = sampler->window[j];
+            sampler->window[j] = first + i;
+            count++;
+        }
+    }
+    sampler->window_is = window;
+}
+
+void hdf5io_sampler_index(hdf5io_sampler_t *sampler, int64_t first,
+                          int64_t count, int64_t *index)
+{
+    for (int64_t i = 0; i < count; i++) {
+        int64_t begin;
+
+        switch (sampler->config.shuffle) {
+        case HDF5IO_SHUFFLE_NONE:
+            index[i] = first + i;
+            break;
+        case HDF5IO_SHUFFLE_CHUNK:
+            sampler_window_fill(sampler,
+                                sampler_window_of(sampler, first + i, &begin));
+            index[i] = sampler->window[first + i - begin];
+            break;
+        case HDF5IO_SHUFFLE_FULL:
+            index[i] = sampler->order[first + i];
+            break;
+        }
+    }
+}

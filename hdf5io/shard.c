@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A shard is opened twice: as a file, for its size, for sentences about what
+ * is wrong with it, and for pread; and through HDF5. What no column needs is
+ * closed again, so a contiguous shard costs one descriptor and no HDF5 state.
+ */
+#include "hdf5io/shard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "hdf5io/h5.h"
+
+static err_code_t shard_descriptor_fail(const char *path, err_t *err)
+{
+    struct rlimit limit = {0};
+
+    if (errno == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "cannot open %s: too many open files (the limit is "
+                       "%llu): raise it (ulimit -n) or use fewer, larger "
+                       "shards",
+                       path, (unsigned long long)limit.rlim_cur);
+    if (errno == ENOENT || errno == EACCES || errno == ELOOP ||
+        errno == ENOTDIR)
+        return err_set(err, ERR_DATA, "cannot open %s: %s", path,
+                       strerror(errno));
+    return err_set(err, ERR_IO, "cannot open %s: %s", path, strerror(errno));
+}
+
+static err_code_t shard_descriptor_open(hdf5io_shard_t *shard, err_t *err)
+{
+    struct stat status;
+
+    /* Non-blocking: a pipe of that name must not hold us up. */
+    shard->fd = open(shard->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (shard->fd < 0 || fstat(shard->fd, &status) != 0)
+        return shard_descriptor_fail(shard->path, err);
+    if (!S_ISREG(status.st_mode))
+        return err_set(err, ERR_DATA, "%s is not a file", shard->path);
+    shard->bytes = (uint64_t)status.st_size;
+    if (shard->bytes == 0)
+        return err_set(err, ERR_DATA,
+                       "%s is empty (truncated to 0 bytes): copy it again",
+                       shard->path);
+    return ERR_OK;
+}
+
+/* The signature stands at byte 0, or behind a user block of 512 * 2^n bytes. */
+static bool shard_signed(const hdf5io_shard_t *shard)
+{
+    static const char signature[8] = "\211HDF\r\n\032\n";
+    uint64_t at = 0;
+    char there[8];
+
+    while (at + sizeof there <= shard->bytes) {
+        if (pread(shard->fd, there, sizeof there, (off_t)at) ==
+                (ssize_t)sizeof there &&
+            memcmp(there, signature, sizeof there) == 0)
+            return true;
+        at = at == 0 ? 512 : 2 * at;
+    }
+    return false;
+}
+
+/* HDF5 refused the file: say why in words that help. Lock held. */
+static err_code_t shard_refused(const hdf5io_shard_t *shard, err_t *err)
+{
+    unsigned long long there, base, written;
+    char cause[ERR_TEXT_MAX / 2];
+    const char *system;
+
+    h5_err_text(cause, sizeof cause);
+    system = strstr(cause, "errno = ");
+    if (system != NULL) {
+        errno = atoi(system + strlen("errno = "));
+        return shard_descriptor_fail(shard->path, err);
+    }
+    if (!shard_signed(shard))
+        return err_set(err, ERR_DATA,
+                       "%s (%" PRIu64 " bytes) is not an HDF5 file",
+                       shard->path, shard->bytes);
+    if (sscanf(cause,
+               "truncated file: eof = %llu, sblock->base_addr = %llu, "
+               "stored_eof = %llu",
+               &there, &base, &written) == 3)
+        return err_set(err, ERR_DATA,
+                       "%s is truncated: %llu of %llu bytes are there: copy "
+                       "it again",
+                       shard->path, there, written);
+    return err_set(err, ERR_DATA,
+                   "%s is damaged or truncated, or its writer was stopped "
+                   "before closing it (HDF5: %s)",
+                   shard->path, cause);
+}
+
+/* Open file and columns. Lock held. */
+static err_code_t shard_open_h5(const hdf5io_shard_config_t *config,
+                                hdf5io_shard_t *shard, err_t *err)
+{
+    err_code_t code;
+
+    shard->file = H5Fopen(shard->path, H5F_ACC_RDONLY, config->access);
+    if (shard->file < 0)
+        return shard_refused(shard, err);
+    code = hdf5io_column_open(shard->file, shard->path, config->input,
+                              shard->bytes, config->collective, &shard->input,
+                              err);
+    if (code != ERR_OK)
+        return code;
+    code = hdf5io_column_open(shard->file, shard->path, config->target,
+                              shard->bytes, config->collective, &shard->target,
+                              err);
+    if (code != ERR_OK)
+        return code;
+    if (shard->input.rows != shard->target.rows)
+        return err_set(err, ERR_DATA,
+                       "%s: %s has %" PRId64 " samples, %s has %" PRId64
+                       ": expected the same number",
+                       shard->path, config->input, shard->input.rows,
+                       config->target, shard->target.rows);
+    shard->rows = shard->input.rows;
+    return ERR_OK;
+}
+
+/* Close what reading does not need. Lock held. */
+static void shard_trim(hdf5io_shard_t *shard)
+{
+    if (shard->input.located)
+        hdf5io_column_close(&shard->input);
+    if (shard->target.located)
+        hdf5io_column_close(&shard->target);
+    if (shard->input.located && shard->target.located) {
+        H5Fclose(shard->file);
+        shard->file = H5I_INVALID_HID;
+    }
+    if (!shard->input.located && !shard->target.located) {
+        close(shard->fd);
+        shard->fd = -1;
+    }
+}
+
+err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
+                             const char *path, hdf5io_shard_t *out, err_t *err)
+{
+    hdf5io_shard_t shard = {
+        .fd = -1,
+        .file = H5I_INVALID_HID,
+        .input = {.dataset = H5I_INVALID_HID, .memory = H5I_INVALID_HID},
+        .target = {.dataset = H5I_INVALID_HID, .memory = H5I_INVALID_HID}};
+    err_code_t code;
+
+    shard.path = str_dup(path);
+    code = shard_descriptor_open(&shard, err);
+    if (code == ERR_OK) {
+        h5_lock();
+        code = shard_open_h5(config, &shard, err);
+        if (code == ERR_OK)
+            shard_trim(&shard);
+        h5_unlock();
+    }
+    if (code != ERR_OK) {
+        hdf5io_shard_close(&shard);
+        return code;
+    }
+    *out = shard;
+    return ERR_OK;
+}
+
+void hdf5io_shard_close(hdf5io_shard_t *shard)
+{
+    h5_lock();
+    hdf5io_column_close(&shard->target);
+    hdf5io_column_close(&shard->input);
+    if (shard->file >= 0)
+        H5Fclose(shard->file);
+    h5_unlock();
+    if (shard->fd >= 0)
+        close(shard->fd);
+    free(shard->path);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* shard: one file of a dataset, and how shards are found. */
+#ifndef CDDP_HDF5IO_SHARD_H
+#define CDDP_HDF5IO_SHARD_H
+
+#include <hdf5.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/opt.h"
+#include "hdf5io/column.h"
+
+typedef struct hdf5io_shard {
+    char *path;
+    uint64_t bytes;
+    int64_t rows;
+    int64_t first; /* global index of its first sample */
+    int fd;        /* for located columns, else -1 */
+    hid_t file;    /* for other columns, else H5I_INVALID_HID */
+    hdf5io_column_t input, target;
+} hdf5io_shard_t;
+
+/* How to open the shards of a dataset. */
+typedef struct hdf5io_shard_config {
+    const char *input, *target; /* paths of datasets; outlive the shards */
+    hid_t access;               /* file-access list */
+    bool collective;            /* access is MPI-IO: all ranks open together */
+} hdf5io_shard_config_t;
+
+/* Open the file [path] and both columns: ERR_DATA (not HDF5, truncated, a
+ * column that does not fit, different numbers of samples), ERR_UNAVAILABLE (too
+ * many open files). */
+err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
+                             const char *path, hdf5io_shard_t *out, err_t *err);
+void hdf5io_shard_close(hdf5io_shard_t *shard);
+
+/* Expand [texts] (globs and files) to file names, each once, in the order of
+ * strverscmp (so that part-10 follows part-9). ERR_DATA when one of them
+ * matches nothing. The caller frees with hdf5io_shard_paths_free. */
+err_code_t hdf5io_shard_paths(const opt_texts_t *texts, char ***paths,
+                              int *count, err_t *err);
+void hdf5io_shard_paths_free(char **paths, int count);
+
+#endif
