@@ -293,6 +293,11 @@ int hdf5io_dataset_shards(const hdf5io_dataset_t *dataset)
     return dataset->count;
 }
 
+const char *hdf5io_dataset_shard(const hdf5io_dataset_t *dataset, int index)
+{
+    return dataset->shards[index].path;
+}
+
 size_t hdf5io_dataset_sample_bytes(const hdf5io_dataset_t *dataset)
 {
     return dataset->shards[0].input.row_bytes +

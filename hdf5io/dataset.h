@@ -53,6 +53,8 @@ void hdf5io_dataset_close(hdf5io_dataset_t *dataset);
 
 int64_t hdf5io_dataset_samples(const hdf5io_dataset_t *dataset);
 int hdf5io_dataset_shards(const hdf5io_dataset_t *dataset);
+/* File name of shard [index] (0 .. shards-1); lives as long as the dataset. */
+const char *hdf5io_dataset_shard(const hdf5io_dataset_t *dataset, int index);
 /* Bytes of one stored sample (input and target). */
 size_t hdf5io_dataset_sample_bytes(const hdf5io_dataset_t *dataset);
 /* Are reads collective (MPI-IO)? Then all ranks read, in the calling thread. */

@@ -6,6 +6,8 @@ libhdf5io_la_SOURCES += hdf5io/h5.h
 libhdf5io_la_SOURCES += hdf5io/h5mpi.c
 libhdf5io_la_SOURCES += hdf5io/h5mpi.h
 # Dataset, sampler, loader
+libhdf5io_la_SOURCES += hdf5io/attribute.c
+libhdf5io_la_SOURCES += hdf5io/attribute.h
 libhdf5io_la_SOURCES += hdf5io/column.c
 libhdf5io_la_SOURCES += hdf5io/column.h
 libhdf5io_la_SOURCES += hdf5io/column_read.c
