@@ -1,1 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
+CMD_TEST_LIBS = libcmd.la libhdf5io.la libbase.la $(TEST_LIBS)
+check_PROGRAMS += tests/cmd/test_data_bound
+tests_cmd_test_data_bound_SOURCES = tests/cmd/test_data_bound.c
+tests_cmd_test_data_bound_CFLAGS = $(TEST_CFLAGS)
+tests_cmd_test_data_bound_LDADD = $(CMD_TEST_LIBS)
+check_PROGRAMS += tests/cmd/test_data_ising
+tests_cmd_test_data_ising_SOURCES = tests/cmd/test_data_ising.c
+tests_cmd_test_data_ising_CFLAGS = $(TEST_CFLAGS)
+tests_cmd_test_data_ising_LDADD = $(CMD_TEST_LIBS)
+check_PROGRAMS += tests/cmd/test_make_ising
+tests_cmd_test_make_ising_SOURCES = tests/cmd/test_make_ising.c
+tests_cmd_test_make_ising_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_cmd_test_make_ising_LDADD = $(CMD_TEST_LIBS)
+dist_check_SCRIPTS += tests/cmd/cddp_data.sh
+# End of tests/cmd

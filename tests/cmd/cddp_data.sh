@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+# The command line of cddp-data: exit statuses and sentences.
+set -u
+data=./cddp-data
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+
+# expect STATUS PATTERN ARGUMENT...: PATTERN is looked for in all that it prints
+expect() {
+    local status=$1 pattern=$2 out
+    shift 2
+    out=$("$data" "$@" 2>&1)
+    local found=$?
+    if [ $found -ne "$status" ] || ! grep -q -- "$pattern" <<<"$out"; then
+        echo "FAIL: cddp-data $*: expected status $status and \"$pattern\"," \
+            "found status $found and: $out"
+        failed=1
+    fi
+}
+
+expect 0 'usage: cddp-data make ising -o DIR' --help
+expect 0 'usage: cddp-data' make --help
+expect 0 'cddp-data [0-9]' --version
+expect 64 'a command is missing'
+expect 64 'did you mean verify?' verfy
+expect 64 'unknown command xyzzy' xyzzy
+expect 64 'o DIR is missing' make ising
+expect 64 'there is: ising' make -o "$scratch/a"
+expect 64 'there is: ising' make potts -o "$scratch/a"
+expect 64 'unknown option' make ising -o "$scratch/a" --sede 1
+expect 64 '--train: expected an integer from 1' make ising -o x --train 0
+expect 64 '--seed: .*found "1x"' make ising -o x --seed 1x
+expect 64 'without a sample' make ising -o x --train 3 --shards 4
+expect 64 'name at least one file' info
+expect 64 'unknown option --fast' verify --fast
+expect 0 'best energy threshold on valid: accuracy [0-9.]* %' \
+    make ising -o "$scratch/a" --train 40 --valid 20 --shards 2
+expect 64 'add --force' make ising -o "$scratch/a" --train 40 --valid 20
+expect 0 'best |magnetisation| threshold' \
+    make ising --train 40 --valid 20 --force -o "$scratch/a"
+expect 0 '/spins  *int8  *\[10, 32, 32\]' info "$scratch/a/train-00.h5"
+expect 65 'no such file' info "$scratch/none.h5"
+expect 0 '^ok .*train-03.h5: 3 datasets' verify "$scratch"/a/*.h5
+echo 'not HDF5' >"$scratch/text.h5"
+expect 65 '1 of 2 files are bad' verify "$scratch/text.h5" \
+    "$scratch/a/train-00.h5"
+expect 65 'another format\|of another format' info "$scratch/text.h5"
+exit $failed
