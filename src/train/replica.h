@@ -66,8 +66,17 @@ typedef struct replica_plan {
     int eval_count;
 } replica_plan_t;
 
-/* Build everything and give all ranks rank 0's initial state. Collective. */
-err_code_t replica_open(const replica_plan_t *plan, replica_t *out, err_t *err);
+/* Build what needs nobody else: arenas, optimizer, execs. Local, so that its
+ * errors can be voted on before anybody waits. [replica] is zeroed before; on
+ * failure, too, replica_close frees it. */
+err_code_t replica_open(const replica_plan_t *plan, replica_t *replica,
+                        err_t *err);
+
+/* Meet the others: reducer, layout check, rank 0's initial state. Collective.
+ * [replica] must not move afterwards. */
+err_code_t replica_join(const replica_plan_t *plan, replica_t *replica,
+                        err_t *err);
+
 void replica_close(replica_t *replica);
 
 /* The exec for [batch] samples; never NULL for a size of the plan. */
