@@ -1,17 +1,1 @@
 # SPDX-License-Identifier: BSD-3-Clause
-noinst_LTLIBRARIES += libtrain.la
-libtrain_la_SOURCES = \
-	src/train/check.c \
-	src/train/config.c src/train/config.h \
-	src/train/data.c src/train/data.h \
-	src/train/eval.c \
-	src/train/hello.c src/train/hello.h \
-	src/train/open.c \
-	src/train/replica.c src/train/replica.h \
-	src/train/resume.c \
-	src/train/run.c src/train/run.h src/train/run_priv.h \
-	src/train/rundir.c src/train/rundir.h \
-	src/train/step.c \
-	src/train/vote.c src/train/vote.h
-libtrain_la_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
-# End of src/train

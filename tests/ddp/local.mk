@@ -1,1 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
+check_PROGRAMS += tests/ddp/test_bucket
+tests_ddp_test_bucket_SOURCES = tests/ddp/test_bucket.c
+tests_ddp_test_bucket_CFLAGS = $(TEST_CFLAGS)
+tests_ddp_test_bucket_LDADD = libddp.la libcomm.la libbase.la $(TEST_LIBS)
+
+check_PROGRAMS += tests/ddp/test_ddp
+tests_ddp_test_ddp_SOURCES = tests/ddp/test_ddp.c
+tests_ddp_test_ddp_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_ddp_test_ddp_CFLAGS = $(TEST_CFLAGS)
+tests_ddp_test_ddp_LDADD = libddp.la libranks.la libcomm.la libbase.la \
+	$(TEST_LIBS)
+# End of tests/ddp

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The reducer over 1 to 7 ranks that are threads: whatever order gradients
+ * become ready in and whoever has nothing to give, the arena ends as the sum
+ * over ranks, bit for bit the same everywhere.
+ */
+#include "ddp/ddp.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/ranks.h"
+
+#define VIEWS 9
+#define SIZE 30000 /* elements of a view: 117 KiB, so several buckets */
+#define TAIL 5
+
+typedef struct plan {
+    int skipper;                 /* rank that has no samples, -1: none */
+    int different;               /* rank with another layout, -1: none */
+    bool backwards;              /* odd ranks report views in reverse */
+    float (*sums)[VIEWS * SIZE]; /* [size] results, to compare */
+} plan_t;
+
+static ddp_layout_t layout_make(ddp_view_t *views, int odd)
+{
+    for (int v = 0; v < VIEWS; v++)
+        views[v] = (ddp_view_t){.name = v == odd ? "other" : "same",
+                                .offset = (size_t)v * SIZE,
+                                .count = SIZE - 3};
+    return (ddp_layout_t){.views = views,
+                          .view_count = VIEWS,
+                          .grad_elems = VIEWS * SIZE,
+                          .tail_doubles = TAIL};
+}
+
+static err_code_t group_make(const comm_oob_t *oob, comm_group_t **group,
+                             err_t *err)
+{
+    comm_config_t config = {.backend = oob->size == 1 ? "self" : "threads",
+                            .timeout = 20.0};
+
+    return comm_group_open(&config, oob, group, err);
+}
+
+static float value(int rank, int step, size_t i)
+{
+    return (float)((rank + 1) * (step + 1)) + 0.001f * (float)(i % 1000);
+}
+
+static void fill(ddp_t *ddp, int rank, int step)
+{
+    float *grads = ddp_grads(ddp);
+
+    for (int v = 0; v < VIEWS; v++)
+        for (size_t i = 0; i < SIZE - 3; i++)
+            grads[(size_t)v * SIZE + i] = value(rank, step, i);
+    for (int t = 0; t < TAIL; t++)
+        ddp_tail(ddp)[t] = rank + 10.0 * t;
+}
+
+static int step_run(ddp_t *ddp, const comm_oob_t *oob, const plan_t *plan,
+                    int step)
+{
+    bool reverse = plan->backwards && oob->rank % 2 == 1;
+    err_t err = ERR_INIT;
+
+    ddp_step_begin(ddp);
+    fill(ddp, oob->rank, step);
+    if (plan->skipper != oob->rank)
+        for (int v = 0; v < VIEWS; v++)
+            RANKS_OK(ddp_grad_ready(ddp, reverse ? VIEWS - 1 - v : v, &err),
+                     err);
+    RANKS_OK(ddp_step_skip(ddp, &err), err);
+    RANKS_OK(ddp_step_wait(ddp, &err), err);
+    return 0;
+}
+
+static int sums_check(ddp_t *ddp, const comm_oob_t *oob, const plan_t *plan,
+                      int step)
+{
+    for (size_t i = 0; i < SIZE - 3; i += 997) {
+        float expected = 0.0f;
+
+        for (int r = 0; r < oob->size; r++)
+            if (r != plan->skipper)
+                expected += value(r, step, i);
+        RANKS_CHECK(fabsf(ddp_grads(ddp)[2 * SIZE + i] - expected) <=
+                    1e-6f * expected);
+        RANKS_CHECK(ddp_grads(ddp)[SIZE - 1] == 0.0f);
+    }
+    for (int t = 0; t < TAIL; t++)
+        RANKS_CHECK(ddp_tail(ddp)[t] ==
+                    oob->size * (oob->size - 1) / 2.0 + oob->size * 10.0 * t);
+    return 0;
+}
+
+static int reduce_main(const comm_oob_t *oob, void *argument)
+{
+    const plan_t *plan = argument;
+    ddp_config_t config = {
+        .first_bucket_mb = 0.2, .bucket_cap_mb = 0.3, .last_bucket_mb = 0.2};
+    ddp_view_t views[VIEWS];
+    ddp_layout_t layout = layout_make(views, -1);
+    comm_group_t *group = NULL;
+    ddp_t *ddp = NULL;
+    err_t err = ERR_INIT;
+
+    RANKS_OK(group_make(oob, &group, &err), err);
+    RANKS_OK(ddp_open(&config, group, &layout, &ddp, &err), err);
+    RANKS_CHECK(ddp_buckets(ddp) > 3);
+    for (int step = 0; step < 3; step++) {
+        if (step_run(ddp, oob, plan, step) != 0)
+            return 1;
+        if (sums_check(ddp, oob, plan, step) != 0)
+            return 1;
+    }
+    RANKS_CHECK(ddp_stats_take(ddp).bytes > 0);
+    RANKS_CHECK(ddp_stats_take(ddp).bytes == 0);
+    memcpy(plan->sums[oob->rank], ddp_grads(ddp), sizeof *plan->sums);
+    ddp_close(ddp);
+    comm_group_close(group);
+    return 0;
+}
+
+static void reduce_ranks(int count, plan_t plan)
+{
+    plan.sums = malloc((size_t)count * sizeof *plan.sums);
+    cr_assert_eq(ranks_threads(count, reduce_main, &plan), 0);
+    for (int r = 1; r < count; r++)
+        cr_assert_eq(memcmp(plan.sums[0], plan.sums[r], sizeof *plan.sums), 0,
+                     "rank %d of %d has other bits", r, count);
+    free(plan.sums);
+}
+
+Test(ddp, sums_are_exact_and_the_same_on_every_rank)
+{
+    for (int n = 1; n <= 7; n++)
+        reduce_ranks(n, (plan_t){.skipper = -1});
+}
+
+Test(ddp, gradients_may_become_ready_in_any_order)
+{
+    reduce_ranks(4, (plan_t){.skipper = -1, .backwards = true});
+}
+
+Test(ddp, a_rank_without_samples_joins_with_zeros)
+{
+    reduce_ranks(3, (plan_t){.skipper = 2});
+    reduce_ranks(2, (plan_t){.skipper = 0});
+}
+
+/* Every rank builds the same table but one. */
+static int layout_main(const comm_oob_t *oob, void *argument)
+{
+    const plan_t *plan = argument;
+    ddp_config_t config = {
+        .first_bucket_mb = 1, .bucket_cap_mb = 25, .last_bucket_mb = 1};
+    ddp_view_t views[VIEWS];
+    ddp_layout_t layout =
+        layout_make(views, oob->rank == plan->different ? 3 : -1);
+    comm_group_t *group = NULL;
+    ddp_t *ddp = NULL;
+    err_t err = ERR_INIT;
+
+    RANKS_OK(group_make(oob, &group, &err), err);
+    RANKS_CHECK(ddp_open(&config, group, &layout, &ddp, &err) == ERR_CONFIG);
+    RANKS_CHECK(ddp == NULL);
+    RANKS_CHECK(strstr(err.text, "parameter layout of rank 2") != NULL);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(ddp, another_layout_is_found_on_every_rank)
+{
+    plan_t plan = {.different = 2};
+
+    cr_assert_eq(ranks_threads(4, layout_main, &plan), 0);
+}
+
+static int broadcast_main(const comm_oob_t *oob, void *argument)
+{
+    ddp_config_t config = {
+        .first_bucket_mb = 1, .bucket_cap_mb = 25, .last_bucket_mb = 1};
+    ddp_view_t views[VIEWS];
+    ddp_layout_t layout = layout_make(views, -1);
+    comm_group_t *group = NULL;
+    ddp_t *ddp = NULL;
+    float state[100];
+    err_t err = ERR_INIT;
+
+    (void)argument;
+    for (int i = 0; i < 100; i++)
+        state[i] = (float)(oob->rank * 100 + i);
+    RANKS_OK(group_make(oob, &group, &err), err);
+    RANKS_OK(ddp_open(&config, group, &layout, &ddp, &err), err);
+    RANKS_OK(ddp_broadcast(ddp, state, sizeof state, &err), err);
+    for (int i = 0; i < 100; i++)
+        RANKS_CHECK(state[i] == (float)i);
+    ddp_close(ddp);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(ddp, the_initial_state_is_rank_zeros)
+{
+    cr_assert_eq(ranks_threads(5, broadcast_main, NULL), 0);
+}
