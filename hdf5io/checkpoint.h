@@ -63,6 +63,9 @@ typedef struct hdf5io_checkpoint_config {
     int keep;     /* newest checkpoints kept, >= 1 */
     uint64_t config_hash, model_hash, build_hash;
     const char *config_text; /* resolved run file, stored in the manifest */
+    const char *versions; /* more libraries and the machine, for the manifest:
+                             "oneDNN 2.6.0, UCX 1.13.1"; NULL: none */
+    const struct hdf5io_io *io; /* NULL: the system's; tests inject faults */
 } hdf5io_checkpoint_config_t;
 
 typedef struct hdf5io_checkpoint_info {

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "hdf5io/checkpoint_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "hdf5io/checkpoint.h"
+
+#define STEP_PREFIX "step-"
+#define STEP_DIGITS 10
+
+bool hdf5io_dir_step(const char *name, int64_t *step)
+{
+    size_t prefix = strlen(STEP_PREFIX), digits;
+
+    if (strncmp(name, STEP_PREFIX, prefix) != 0)
+        return false;
+    name += prefix;
+    digits = strspn(name, "0123456789");
+    if (digits < STEP_DIGITS || name[digits] != '\0' ||
+        (digits > STEP_DIGITS && name[0] == '0'))
+        return false;
+    errno = 0;
+    *step = strtoll(name, NULL, 10);
+    return errno == 0;
+}
+
+char *hdf5io_dir_path(const char *directory, const char *prefix, int64_t step,
+                      uint64_t nonce)
+{
+    if (nonce == 0)
+        return str_printf("%s/%s" STEP_PREFIX "%010" PRId64, directory, prefix,
+                          step);
+    return str_printf("%s/%s" STEP_PREFIX "%010" PRId64 "-%016" PRIx64,
+                      directory, prefix, step, nonce);
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x < y) - (x > y);
+}
+
+err_code_t hdf5io_dir_steps(const char *directory, int64_t **steps, int *count,
+                            err_t *err)
+{
+    int64_t *list = NULL, *more, step;
+    int n = 0;
+    err_code_t code = ERR_OK;
+    struct dirent *entry;
+    DIR *dir = opendir(directory);
+
+    if (dir == NULL && errno != ENOENT)
+        return err_set(err, ERR_IO, "%s: cannot list: %s", directory,
+                       strerror(errno));
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (!hdf5io_dir_step(entry->d_name, &step))
+            continue;
+        more = realloc(list, (size_t)(n + 1) * sizeof *list);
+        if (more == NULL) {
+            code =
+                err_set(err, ERR_MEMORY, "%s: no memory to list it", directory);
+            break;
+        }
+        list = more;
+        list[n++] = step;
+    }
+    if (dir != NULL)
+        closedir(dir);
+    if (code != ERR_OK) {
+        free(list);
+        return code;
+    }
+    if (n > 1)
+        qsort(list, (size_t)n, sizeof *list, newest_first);
+    *steps = list;
+    *count = n;
+    return ERR_OK;
+}
+
+err_code_t hdf5io_checkpoint_list(const char *directory, char ***paths,
+                                  int *count, err_t *err)
+{
+    int64_t *steps = NULL;
+    int n = 0;
+    char **list;
+    err_code_t code = hdf5io_dir_steps(directory, &steps, &n, err);
+
+    if (code != ERR_OK)
+        return code;
+    list = calloc((size_t)n + 1, sizeof *list);
+    if (list == NULL) {
+        free(steps);
+        return err_set(err, ERR_MEMORY, "%s: no memory to list it", directory);
+    }
+    for (int i = 0; i < n; i++)
+        list[i] = hdf5io_dir_path(directory, "", steps[i], 0);
+    free(steps);
+    *paths = list;
+    *count = n;
+    return ERR_OK;
+}
+
+/* Remove a tree; a failure is worth a line, not the run. */
+static void tree_drop(const char *path)
+{
+    err_t err = ERR_INIT;
+
+    if (file_remove_tree(path, &err) != ERR_OK)
+        log_warn("hdf5io", "cannot remove an old checkpoint: %s", err.text);
+}
+
+static bool debris(const char *name)
+{
+    return strncmp(name, ".tmp-" STEP_PREFIX, 5 + strlen(STEP_PREFIX)) == 0 ||
+           strncmp(name, ".trash-" STEP_PREFIX, 7 + strlen(STEP_PREFIX)) == 0;
+}
+
+void hdf5io_dir_clean(const char *directory)
+{
+    struct dirent *entry;
+    DIR *dir = opendir(directory);
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        char *path;
+
+        if (!debris(entry->d_name))
+            continue;
+        path = str_printf("%s/%s", directory, entry->d_name);
+        log_debug("hdf5io", "removing what a dead run left behind: %s", path);
+        tree_drop(path);
+        free(path);
+    }
+    if (dir != NULL)
+        closedir(dir);
+}
+
+/* Bring [tmp] to [path]. *old tells where an older one of that name went: to
+ * [tmp] by an exchange, to [trash], or nowhere (NULL). */
+static err_code_t swap_in(const hdf5io_io_t *io, const char *tmp,
+                          const char *path, const char *trash, const char **old,
+                          err_t *err)
+{
+    struct stat st;
+    err_code_t code;
+
+    *old = NULL;
+    if (lstat(path, &st) != 0)
+        return hdf5io_io_rename(io, tmp, path, err);
+    *old = tmp;
+    if (io->rename(io->context, tmp, path, RENAME_EXCHANGE) == 0)
+        return ERR_OK;
+    if (errno != EINVAL && errno != ENOSYS)
+        return err_set(err, ERR_IO, "cannot exchange %s with %s: %s", tmp, path,
+                       strerror(errno));
+    /* Not every file system can exchange (NFS cannot). */
+    code = hdf5io_io_rename(io, path, trash, err);
+    if (code != ERR_OK)
+        return code;
+    *old = trash;
+    code = hdf5io_io_rename(io, tmp, path, err);
+    if (code != ERR_OK)
+        io->rename(io->context, trash, path, 0);
+    return code;
+}
+
+/* The parent could not be synced, so the new name may not last: undo it. */
+static void swap_out(const hdf5io_io_t *io, const char *tmp, const char *path,
+                     const char *trash, const char *old)
+{
+    int rc;
+
+    if (old == tmp)
+        rc = io->rename(io->context, tmp, path, RENAME_EXCHANGE);
+    else
+        rc = io->rename(io->context, path, tmp, 0);
+    if (rc == 0 && old == trash)
+        rc = io->rename(io->context, trash, path, 0);
+    if (rc != 0)
+        log_warn("hdf5io", "%s: cannot take the name back: %s", path,
+                 strerror(errno));
+}
+
+err_code_t hdf5io_dir_publish(const hdf5io_io_t *io, const char *directory,
+                              const char *tmp, int64_t step, uint64_t nonce,
+                              err_t *err)
+{
+    char *path = hdf5io_dir_path(directory, "", step, 0);
+    char *trash = hdf5io_dir_path(directory, ".trash-", step, nonce);
+    const char *old;
+    err_code_t code = swap_in(io, tmp, path, trash, &old, err);
+
+    if (code == ERR_OK) {
+        code = hdf5io_io_sync(io, directory, err);
+        if (code != ERR_OK)
+            swap_out(io, tmp, path, trash, old);
+        else if (old != NULL)
+            tree_drop(old);
+    }
+    free(trash);
+    free(path);
+    return code;
+}
+
+/* Rename one checkpoint to [prefix]NAME-NONCE; NULL (logged) on failure. */
+static char *step_move(const hdf5io_io_t *io, const char *directory,
+                       int64_t step, const char *prefix, uint64_t nonce)
+{
+    err_t err = ERR_INIT;
+    char *from = hdf5io_dir_path(directory, "", step, 0);
+    char *to = hdf5io_dir_path(directory, prefix, step, nonce);
+
+    if (hdf5io_io_rename(io, from, to, &err) != ERR_OK) {
+        log_warn("hdf5io", "cannot retire a checkpoint: %s", err.text);
+        free(to);
+        to = NULL;
+    }
+    free(from);
+    return to;
+}
+
+void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
+                       int64_t step, int keep, uint64_t nonce)
+{
+    int64_t *steps = NULL;
+    int count = 0, kept = 0;
+    err_t err = ERR_INIT;
+
+    if (hdf5io_dir_steps(directory, &steps, &count, &err) != ERR_OK)
+        log_warn("hdf5io", "cannot retire old checkpoints: %s", err.text);
+    for (int i = 0; i < count; i++) {
+        char *moved = NULL;
+
+        if (steps[i] > step) {
+            moved = step_move(io, directory, steps[i], "superseded-", nonce);
+            if (moved != NULL)
+                log_warn("hdf5io",
+                         "this run went back before step %" PRId64
+                         ": its old checkpoint is now %s",
+                         steps[i], moved);
+        } else if (++kept > keep) {
+            moved = step_move(io, directory, steps[i], ".trash-", nonce);
+            if (moved != NULL)
+                tree_drop(moved);
+        }
+        free(moved);
+    }
+    free(steps);
+}

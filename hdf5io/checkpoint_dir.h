@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * checkpoint_dir: the names in RUNDIR/checkpoints and what they mean:
+ *   step-%010d                  a published checkpoint
+ *   .tmp-step-%010d-NONCE       being written, or debris of a dead run
+ *   .trash-step-%010d-NONCE     being deleted, or debris
+ *   superseded-step-%010d-NONCE of an abandoned line of the run; kept
+ * All calls are local; rank 0 makes them.
+ */
+#ifndef CDDP_HDF5IO_CHECKPOINT_DIR_H
+#define CDDP_HDF5IO_CHECKPOINT_DIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "hdf5io/checkpoint_io.h"
+
+/* The step of a published checkpoint's directory name, false: another name. */
+bool hdf5io_dir_step(const char *name, int64_t *step);
+
+/* Path of DIRECTORY/[prefix]step-%010d[-NONCE] (no nonce: 0); free() it. */
+char *hdf5io_dir_path(const char *directory, const char *prefix, int64_t step,
+                      uint64_t nonce);
+
+/* Steps of the published checkpoints, newest first; free() the list. A
+ * directory that is not there has none. */
+err_code_t hdf5io_dir_steps(const char *directory, int64_t **steps, int *count,
+                            err_t *err);
+
+/* Remove .tmp- and .trash- debris of dead runs; what cannot be removed is
+ * logged. */
+void hdf5io_dir_clean(const char *directory);
+
+/* Give the finished directory [tmp] the name of step [step], durably; an older
+ * one of that name is deleted. On failure the name is as before, or free. */
+err_code_t hdf5io_dir_publish(const hdf5io_io_t *io, const char *directory,
+                              const char *tmp, int64_t step, uint64_t nonce,
+                              err_t *err);
+
+/* After step [step] was published: keep the [keep] newest up to it, delete
+ * older ones; rename newer ones, which a run that went back to an older
+ * checkpoint has left behind, out of the way. Failures are logged. */
+void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
+                       int64_t step, int keep, uint64_t nonce);
+
+#endif

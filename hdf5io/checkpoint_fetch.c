@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* checkpoint_read, the local parts: bytes come by pread at the offsets that the
+ * manifest gives, so reading needs no HDF5 and no lock. */
+#include "hdf5io/checkpoint_read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "hdf5io/checkpoint.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "checkpoints hold little-endian floats, which are read in place"
+#endif
+
+err_code_t hdf5io_checkpoint_check(const char *directory,
+                                   const hdf5io_manifest_t *manifest, int file,
+                                   err_t *err)
+{
+    const hdf5io_manifest_file_t *want = &manifest->files[file];
+    char *path = str_printf("%s/%s", directory, want->name);
+    char expected[HASH_TEXT_MAX], found[HASH_TEXT_MAX];
+    uint64_t hash, bytes;
+    err_t why = ERR_INIT;
+    struct stat st;
+    err_code_t code = ERR_OK;
+
+    if (stat(path, &st) != 0)
+        code = err_set(err, ERR_DATA, "%s: %s", path,
+                       errno == ENOENT ? "it is missing" : strerror(errno));
+    else if ((uint64_t)st.st_size != want->bytes)
+        code = err_set(err, ERR_DATA, "%s: it has %lld bytes instead of %llu",
+                       path, (long long)st.st_size,
+                       (unsigned long long)want->bytes);
+    else if (hash_file(path, &hash, &bytes, &why) != ERR_OK)
+        code = err_set(err, ERR_DATA, "%s", why.text);
+    else if (hash != want->hash)
+        code = err_set(err, ERR_DATA,
+                       "%s: its content has the hash %s instead of %s, so it "
+                       "is damaged",
+                       path, hash_format(hash, found),
+                       hash_format(want->hash, expected));
+    free(path);
+    return code;
+}
+
+static err_code_t piece_read(int fd, const char *path,
+                             const hdf5io_manifest_piece_t *piece, float *data,
+                             err_t *err)
+{
+    char *next = (char *)(data + piece->first);
+    size_t left = (size_t)piece->count * sizeof(float);
+    off_t offset = piece->offset;
+
+    while (left > 0) {
+        ssize_t got = pread(fd, next, left, offset);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return err_set(err, ERR_IO, "%s: read failed: %s", path,
+                           got == 0 ? "it ends too early" : strerror(errno));
+        next += got;
+        offset += got;
+        left -= (size_t)got;
+    }
+    return ERR_OK;
+}
+
+err_code_t hdf5io_checkpoint_fetch(const char *directory,
+                                   const hdf5io_manifest_t *manifest,
+                                   int tensor, float *data, err_t *err)
+{
+    const hdf5io_manifest_tensor_t *t = &manifest->tensors[tensor];
+    err_code_t code = ERR_OK;
+
+    for (int i = t->piece; i < t->piece + t->pieces && code == ERR_OK; i++) {
+        const hdf5io_manifest_piece_t *piece = &manifest->pieces[i];
+        char *path =
+            str_printf("%s/%s", directory, manifest->files[piece->file].name);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+        if (fd < 0) {
+            code = err_set(err, ERR_IO, "%s: cannot open: %s", path,
+                           strerror(errno));
+        } else {
+            code = piece_read(fd, path, piece, data, err);
+            close(fd);
+        }
+        free(path);
+    }
+    return code;
+}
+
+err_code_t hdf5io_checkpoint_verify(const char *path,
+                                    hdf5io_checkpoint_info_t *info, err_t *err)
+{
+    hdf5io_manifest_t m = {0};
+    uint64_t hash;
+    err_t why = ERR_INIT;
+    err_code_t code = hdf5io_manifest_load(path, &m, &hash, &why);
+
+    if (code != ERR_OK) /* an unreadable manifest is a damaged checkpoint */
+        return err_set(err, code == ERR_MEMORY ? code : ERR_DATA, "%s",
+                       why.text);
+    for (int i = 0; i < m.file_count && code == ERR_OK; i++)
+        code = hdf5io_checkpoint_check(path, &m, i, err);
+    if (code == ERR_OK && info != NULL) {
+        snprintf(info->path, sizeof info->path, "%s", path);
+        info->progress = m.progress;
+        info->world_size = m.world_size;
+        info->bytes_written = 0;
+    }
+    hdf5io_manifest_free(&m);
+    return code;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * checkpoint_io: the system calls that decide whether a checkpoint is durable,
+ * behind one small table, so that tests can make any of them fail or be the
+ * last one of a process. Internal to the checkpoint files.
+ *
+ * Every error is ERR_IO and names the path and the system's reason. After a
+ * failed sync the file counts as lost: nobody retries it.
+ */
+#ifndef CDDP_HDF5IO_CHECKPOINT_IO_H
+#define CDDP_HDF5IO_CHECKPOINT_IO_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* Each slot answers as the system call does, with errno. */
+typedef struct hdf5io_io {
+    void *context;
+    ssize_t (*write_at)(void *context, int fd, const void *bytes, size_t count,
+                        off_t offset);
+    int (*sync)(void *context, int fd);
+    /* renameat2 without directories: [flags] is 0 or RENAME_EXCHANGE. */
+    int (*rename)(void *context, const char *from, const char *to,
+                  unsigned flags);
+} hdf5io_io_t;
+
+/* The system's own calls. */
+extern const hdf5io_io_t hdf5io_io_system;
+
+/* Write all [count] bytes at [offset] of [fd]; [path] is for the sentence. */
+err_code_t hdf5io_io_write(const hdf5io_io_t *io, int fd, const char *path,
+                           const void *bytes, size_t count, off_t offset,
+                           err_t *err);
+
+/* Create [path] (it must not exist) with [count] bytes, durable. */
+err_code_t hdf5io_io_create(const hdf5io_io_t *io, const char *path,
+                            const void *bytes, size_t count, err_t *err);
+
+/* fsync an open file: on the descriptor that wrote it, where write errors that
+ * came late are sure to be reported. */
+err_code_t hdf5io_io_flush(const hdf5io_io_t *io, int fd, const char *path,
+                           err_t *err);
+
+/* fsync a file or directory by path. */
+err_code_t hdf5io_io_sync(const hdf5io_io_t *io, const char *path, err_t *err);
+
+/* Rename; [to] must not be there as a non-empty directory. */
+err_code_t hdf5io_io_rename(const hdf5io_io_t *io, const char *from,
+                            const char *to, err_t *err);
+
+#endif

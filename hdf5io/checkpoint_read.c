@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Reading a checkpoint. Rank 0 proposes candidates, newest first; every rank
+ * parses the manifest itself (they must all see the same one), each hashes its
+ * share of the files, and a vote decides whether the candidate is whole. Then
+ * every rank reads all tensors; who wrote them, and how many, plays no part.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "hdf5io/checkpoint.h"
+#include "hdf5io/checkpoint_dir.h"
+#include "hdf5io/checkpoint_read.h"
+#include "hdf5io/checkpoint_vote.h"
+
+typedef struct reader {
+    const hdf5io_checkpoint_config_t *config;
+    const hdf5io_votes_t *votes;
+    hdf5io_ballot_t *ballots; /* [size] */
+    int64_t *steps;           /* rank 0: candidates, newest first */
+    int count;
+    hdf5io_manifest_t manifest; /* of the candidate */
+    str_buf_t damaged;          /* sentences, one for each candidate refused */
+} reader_t;
+
+/* Another manifest on another rank: the file system shows different files. */
+static err_code_t same_manifest(const reader_t *r, const char *path, err_t *err)
+{
+    for (int i = 1; i < r->votes->size; i++)
+        if (r->ballots[i].numbers[0] != r->ballots[0].numbers[0])
+            return err_set(err, ERR_DATA,
+                           "%s/%s: rank %d reads another content than rank 0",
+                           path, MANIFEST_NAME, i);
+    return ERR_OK;
+}
+
+/* A rank that cannot read makes the candidate as useless as a damaged one. */
+static void as_damage(err_t *err)
+{
+    if (err->code == ERR_IO)
+        err->code = ERR_DATA;
+}
+
+/* Is the candidate whole? ERR_DATA: no; any other failure ends the reading. */
+static err_code_t candidate_check(reader_t *r, const char *path, err_t *err)
+{
+    err_t mine = ERR_INIT;
+    uint64_t numbers[VOTE_NUMBERS] = {0};
+    err_code_t code;
+
+    hdf5io_manifest_free(&r->manifest);
+    hdf5io_manifest_load(path, &r->manifest, &numbers[0], &mine);
+    as_damage(&mine);
+    code = hdf5io_vote(r->votes, &mine, numbers, r->ballots, NULL, err);
+    if (code == ERR_OK)
+        code = same_manifest(r, path, err);
+    if (code != ERR_OK)
+        return code;
+    for (int i = r->votes->rank;
+         i < r->manifest.file_count && mine.code == ERR_OK; i += r->votes->size)
+        hdf5io_checkpoint_check(path, &r->manifest, i, &mine);
+    return hdf5io_vote(r->votes, &mine, NULL, NULL, NULL, err);
+}
+
+/* Rank 0 lists the directory, once; all learn the [index]-th newest step. */
+static err_code_t candidate_next(reader_t *r, int index, bool *more,
+                                 int64_t *step, err_t *err)
+{
+    err_t mine = ERR_INIT;
+    uint64_t numbers[VOTE_NUMBERS] = {0};
+    err_code_t code;
+
+    if (r->votes->rank == 0 && index == 0)
+        hdf5io_dir_steps(r->config->directory, &r->steps, &r->count, &mine);
+    if (index < r->count) {
+        numbers[0] = 1;
+        numbers[1] = (uint64_t)r->steps[index];
+    }
+    code = hdf5io_vote(r->votes, &mine, numbers, r->ballots, NULL, err);
+    if (code != ERR_OK)
+        return code;
+    *more = r->ballots[0].numbers[0] != 0;
+    *step = (int64_t)r->ballots[0].numbers[1];
+    return ERR_OK;
+}
+
+static void damage_note(reader_t *r, const err_t *why)
+{
+    str_buf_add(&r->damaged, "%s%s", r->damaged.length == 0 ? "" : "; ",
+                why->text);
+    if (r->votes->rank == 0)
+        log_warn("hdf5io", "a checkpoint is damaged, trying the previous: %s",
+                 why->text);
+}
+
+/* The newest whole checkpoint; *path stays NULL if there is none at all. */
+static err_code_t candidate_find(reader_t *r, char **path, err_t *err)
+{
+    for (int i = 0;; i++) {
+        err_t why = ERR_INIT;
+        int64_t step;
+        bool more;
+        char *candidate;
+        err_code_t code = candidate_next(r, i, &more, &step, err);
+
+        if (code != ERR_OK)
+            return code;
+        if (!more && i == 0)
+            return ERR_OK;
+        if (!more)
+            return err_set(err, ERR_DATA,
+                           "no checkpoint in %s is whole: to start anew "
+                           "without them, say --fresh: %s",
+                           r->config->directory, r->damaged.text);
+        candidate = hdf5io_dir_path(r->config->directory, "", step, 0);
+        code = candidate_check(r, candidate, &why);
+        if (code == ERR_OK) {
+            *path = candidate;
+            return ERR_OK;
+        }
+        free(candidate);
+        if (code != ERR_DATA) {
+            *err = why;
+            return code;
+        }
+        damage_note(r, &why);
+    }
+}
+
+static bool same_shape(const hdf5io_tensor_t *want,
+                       const hdf5io_manifest_tensor_t *have)
+{
+    return want->ndim == have->ndim &&
+           memcmp(want->dims, have->dims,
+                  (size_t)want->ndim * sizeof *want->dims) == 0;
+}
+
+/* Number of the tensor called [name]; usually it is [guess]. */
+static int tensor_find(const hdf5io_manifest_t *m, const char *name, int guess)
+{
+    if (guess < m->tensor_count && strcmp(m->tensors[guess].name, name) == 0)
+        return guess;
+    for (int i = 0; i < m->tensor_count; i++)
+        if (strcmp(m->tensors[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+/* Is any wanted tensor in the group ("model/") of [name]? A reader that wants
+ * nothing of a group (the optimizer's, to evaluate) may leave it. */
+static bool group_wanted(const hdf5io_tensor_t *tensors, int count,
+                         const char *name)
+{
+    size_t length = strcspn(name, "/");
+
+    for (int i = 0; i < count; i++)
+        if (strncmp(tensors[i].name, name, length + 1) == 0)
+            return true;
+    return false;
+}
+
+/* All wanted tensors are there in their shapes, and no others. */
+static err_code_t model_compare(const hdf5io_manifest_t *m, const char *path,
+                                const hdf5io_tensor_t *tensors, int count,
+                                err_t *err)
+{
+    char expected[160], found[160];
+
+    for (int i = 0; i < count; i++) {
+        int j = tensor_find(m, tensors[i].name, i);
+
+        hdf5io_shape_format(tensors[i].ndim, tensors[i].dims, expected,
+                            sizeof expected);
+        if (j < 0)
+            return err_set(err, ERR_CONFIG,
+                           "%s is of another model or optimizer: it has no "
+                           "tensor %s, expected with shape %s; restore the "
+                           "run file it was made with, or say --fresh",
+                           path, tensors[i].name, expected);
+        if (!same_shape(&tensors[i], &m->tensors[j]))
+            return err_set(err, ERR_CONFIG,
+                           "%s is of another model: tensor %s has shape %s, "
+                           "expected %s; restore the run file it was made "
+                           "with, or say --fresh",
+                           path, tensors[i].name,
+                           hdf5io_shape_format(m->tensors[j].ndim,
+                                               m->tensors[j].dims, found,
+                                               sizeof found),
+                           expected);
+    }
+    for (int i = 0; i < m->tensor_count; i++) {
+        int j = 0;
+
+        if (i < count && strcmp(tensors[i].name, m->tensors[i].name) == 0)
+            continue;
+        while (j < count && strcmp(tensors[j].name, m->tensors[i].name) != 0)
+            j++;
+        if (j == count && group_wanted(tensors, count, m->tensors[i].name))
+            return err_set(err, ERR_CONFIG,
+                           "%s is of another model or optimizer: it has a "
+                           "tensor %s that this run does not have; restore "
+                           "the run file it was made with, or say --fresh",
+                           path, m->tensors[i].name);
+    }
+    return ERR_OK;
+}
+
+static err_code_t tensors_read(const reader_t *r, const char *path,
+                               const hdf5io_tensor_t *tensors, int count,
+                               err_t *err)
+{
+    err_t mine = ERR_INIT;
+
+    for (int i = 0; i < count && mine.code == ERR_OK; i++)
+        hdf5io_checkpoint_fetch(path, &r->manifest,
+                                tensor_find(&r->manifest, tensors[i].name, i),
+                                tensors[i].data, &mine);
+    return hdf5io_vote(r->votes, &mine, NULL, NULL, NULL, err);
+}
+
+static err_code_t candidate_read(const reader_t *r, const char *path,
+                                 const hdf5io_tensor_t *tensors, int count,
+                                 hdf5io_checkpoint_info_t *info, err_t *err)
+{
+    const hdf5io_manifest_t *m = &r->manifest;
+    err_t mine = ERR_INIT;
+    err_code_t code;
+
+    model_compare(m, path, tensors, count, &mine);
+    code = hdf5io_vote(r->votes, &mine, NULL, NULL, NULL, err);
+    if (code == ERR_OK)
+        code = tensors_read(r, path, tensors, count, err);
+    if (code != ERR_OK)
+        return code;
+    if (r->votes->rank == 0 && r->config->model_hash != m->model_hash)
+        log_warn("hdf5io",
+                 "%s: its tensors fit, but the model section of the run file "
+                 "is not the one it was made with",
+                 path);
+    if (info != NULL) {
+        snprintf(info->path, sizeof info->path, "%s", path);
+        info->progress = m->progress;
+        info->world_size = m->world_size;
+        info->bytes_written = 0;
+    }
+    return ERR_OK;
+}
+
+err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
+                                  const char *path,
+                                  const hdf5io_tensor_t *tensors, int count,
+                                  bool *found, hdf5io_checkpoint_info_t *info,
+                                  err_t *err)
+{
+    reader_t r = {.config = config, .votes = config->votes};
+    char *chosen = NULL;
+    err_code_t code;
+
+    r.ballots = calloc((size_t)r.votes->size, sizeof *r.ballots);
+    if (r.ballots == NULL)
+        return err_set(err, ERR_MEMORY, "no memory for a vote of %d ranks",
+                       r.votes->size);
+    if (path == NULL)
+        code = candidate_find(&r, &chosen, err);
+    else
+        code = candidate_check(&r, path, err);
+    if (code == ERR_OK && path != NULL)
+        chosen = str_dup(path);
+    if (code == ERR_OK && chosen != NULL)
+        code = candidate_read(&r, chosen, tensors, count, info, err);
+    if (code == ERR_OK)
+        *found = chosen != NULL;
+    free(chosen);
+    hdf5io_manifest_free(&r.manifest);
+    str_buf_free(&r.damaged);
+    free(r.steps);
+    free(r.ballots);
+    return code;
+}

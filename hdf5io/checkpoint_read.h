@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* checkpoint_read: the local parts of reading, for the commands as well. */
+#ifndef CDDP_HDF5IO_CHECKPOINT_READ_H
+#define CDDP_HDF5IO_CHECKPOINT_READ_H
+
+#include "base/err.h"
+#include "hdf5io/checkpoint_manifest.h"
+
+/* Compare size and hash of file number [file] in [directory] with the manifest:
+ * ERR_DATA says whether it is missing, cut off or changed. */
+err_code_t hdf5io_checkpoint_check(const char *directory,
+                                   const hdf5io_manifest_t *manifest, int file,
+                                   err_t *err);
+
+/* Read tensor number [tensor] whole into [data], from a checkpoint that was
+ * checked. ERR_IO. */
+err_code_t hdf5io_checkpoint_fetch(const char *directory,
+                                   const hdf5io_manifest_t *manifest,
+                                   int tensor, float *data, err_t *err);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A shard is laid out by HDF5 (under its lock, a few metadata blocks), closed,
+ * and then filled by pwrite at the offsets of its datasets, outside the lock:
+ * ranks that are threads write side by side, and write errors arrive here.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "hdf5io/checkpoint_files.h"
+#include "hdf5io/h5.h"
+
+char *hdf5io_files_path(const hdf5io_files_t *files, int file)
+{
+    return str_printf("%s/%s", files->directory,
+                      files->manifest->files[file].name);
+}
+
+hid_t hdf5io_files_layout(void)
+{
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+
+    if (list >= 0 && (H5Pset_layout(list, H5D_CONTIGUOUS) < 0 ||
+                      H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY) < 0 ||
+                      H5Pset_fill_time(list, H5D_FILL_TIME_NEVER) < 0 ||
+                      H5Pset_obj_track_times(list, false) < 0)) {
+        H5Pclose(list);
+        return H5I_INVALID_HID;
+    }
+    return list;
+}
+
+hid_t hdf5io_files_dataset(hid_t file, const char *name, hid_t space,
+                           hid_t layout)
+{
+    hid_t dataset = H5I_INVALID_HID, link = H5Pcreate(H5P_LINK_CREATE);
+
+    if (link < 0)
+        return link;
+    if (H5Pset_create_intermediate_group(link, 1) >= 0)
+        dataset = H5Dcreate2(file, name, H5T_IEEE_F32LE, space, link, layout,
+                             H5P_DEFAULT);
+    H5Pclose(link);
+    return dataset;
+}
+
+err_code_t hdf5io_files_locate(hid_t dataset, const char *path,
+                               const char *name, int64_t *offset, err_t *err)
+{
+    H5D_space_status_t status;
+    haddr_t address;
+
+    if (H5Dget_space_status(dataset, &status) < 0 ||
+        status != H5D_SPACE_STATUS_ALLOCATED)
+        return h5_err_set(err, ERR_IO, "%s: %s has no space allocated", path,
+                          name);
+    address = H5Dget_offset(dataset);
+    if (address == HADDR_UNDEF)
+        return h5_err_set(err, ERR_IO, "%s: %s has no offset", path, name);
+    *offset = (int64_t)address;
+    return ERR_OK;
+}
+
+/* One 1-d dataset for a piece. Lock held. */
+static err_code_t piece_create(hid_t file, hid_t layout, const char *path,
+                               const char *name, hdf5io_manifest_piece_t *piece,
+                               err_t *err)
+{
+    hsize_t extent = (hsize_t)piece->count;
+    hid_t space = H5Screate_simple(1, &extent, NULL);
+    hid_t dataset = hdf5io_files_dataset(file, name, space, layout);
+    err_code_t code;
+
+    if (dataset < 0)
+        code =
+            h5_err_set(err, ERR_IO, "%s: cannot create dataset %s", path, name);
+    else
+        code = hdf5io_files_locate(dataset, path, name, &piece->offset, err);
+    if (dataset >= 0)
+        H5Dclose(dataset);
+    if (space >= 0)
+        H5Sclose(space);
+    return code;
+}
+
+/* Lock held. */
+static err_code_t shard_layout(hdf5io_manifest_t *m, int number,
+                               const char *path, err_t *err)
+{
+    hid_t access = h5_access_list(), layout = hdf5io_files_layout();
+    hid_t file = H5I_INVALID_HID;
+    err_code_t code = ERR_OK;
+
+    if (access >= 0 && layout >= 0)
+        file = H5Fcreate(path, H5F_ACC_EXCL, H5P_DEFAULT, access);
+    if (file < 0)
+        code = h5_err_set(err, ERR_IO, "%s: cannot create", path);
+    for (int i = 0; i < m->piece_count && code == ERR_OK; i++)
+        if (m->pieces[i].file == number)
+            code = piece_create(file, layout, path,
+                                m->tensors[m->pieces[i].tensor].name,
+                                &m->pieces[i], err);
+    if (file >= 0 && H5Fclose(file) < 0 && code == ERR_OK)
+        code = h5_err_set(err, ERR_IO, "%s: cannot close", path);
+    if (layout >= 0)
+        H5Pclose(layout);
+    if (access >= 0)
+        H5Pclose(access);
+    return code;
+}
+
+static err_code_t shard_fill(hdf5io_files_t *files, int number,
+                             const char *path, err_t *err)
+{
+    const hdf5io_manifest_t *m = files->manifest;
+    err_code_t code = ERR_OK;
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_set(err, ERR_IO, "%s: cannot open to write: %s", path,
+                       strerror(errno));
+    for (int i = 0; i < m->piece_count && code == ERR_OK; i++) {
+        const hdf5io_manifest_piece_t *p = &m->pieces[i];
+
+        if (p->file == number)
+            code = hdf5io_io_write(
+                files->io, fd, path, files->tensors[p->tensor].data + p->first,
+                (size_t)p->count * sizeof(float), p->offset, err);
+    }
+    if (code == ERR_OK)
+        code = hdf5io_io_flush(files->io, fd, path, err);
+    if (close(fd) != 0 && code == ERR_OK)
+        code =
+            err_set(err, ERR_IO, "%s: close failed: %s", path, strerror(errno));
+    return code;
+}
+
+err_code_t hdf5io_files_hash(hdf5io_files_t *files, int file, err_t *err)
+{
+    hdf5io_manifest_file_t *entry = &files->manifest->files[file];
+    char *path = hdf5io_files_path(files, file);
+    err_code_t code = hash_file(path, &entry->hash, &entry->bytes, err);
+
+    free(path);
+    return code;
+}
+
+err_code_t hdf5io_files_shard(hdf5io_files_t *files, err_t *err)
+{
+    int number = hdf5io_manifest_file_of(files->manifest, files->rank);
+    char *path;
+    err_code_t code;
+
+    if (number < 0)
+        return ERR_OK;
+    path = hdf5io_files_path(files, number);
+    h5_lock();
+    code = shard_layout(files->manifest, number, path, err);
+    h5_unlock();
+    if (code == ERR_OK)
+        code = shard_fill(files, number, path, err);
+    if (code == ERR_OK)
+        code = hdf5io_files_hash(files, number, err);
+    if (code == ERR_OK)
+        files->bytes += (int64_t)files->manifest->files[number].bytes;
+    free(path);
+    return code;
+}

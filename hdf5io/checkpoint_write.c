@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Writing a checkpoint, in stages that end with a vote each, so that all ranks
+ * go on or give up together:
+ *   begin    rank 0 removes debris and makes the temporary directory; its nonce
+ *            reaches the others with the vote
+ *   data     every rank writes and syncs its shard (or its share of the shared
+ *            file) and hashes it; sizes and hashes travel with the vote
+ *   offsets  where the pieces lie in each shard, for the manifest
+ *   publish  rank 0 writes the view and the manifest, syncs the directory,
+ *            renames it and retires old checkpoints
+ * Until the rename there is nothing that reading would take for a checkpoint.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "hdf5io/checkpoint.h"
+#include "hdf5io/checkpoint_dir.h"
+#include "hdf5io/checkpoint_files.h"
+#include "hdf5io/checkpoint_vote.h"
+
+typedef struct writer {
+    const hdf5io_checkpoint_config_t *config;
+    const hdf5io_votes_t *votes;
+    const hdf5io_io_t *io;
+    hdf5io_manifest_t manifest;
+    hdf5io_files_t files;
+    hdf5io_ballot_t *ballots; /* [size] */
+    int64_t step;
+    uint64_t nonce;
+    char *tmp, *final; /* paths; tmp is NULL until begun */
+} writer_t;
+
+/* A number that no dead run has used; never 0. */
+static uint64_t nonce_make(void)
+{
+    uint64_t nonce = 0;
+
+    if (getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
+        nonce = (uint64_t)(uintptr_t)&nonce;
+    return nonce | 1;
+}
+
+/* The directory of checkpoints; durable in RUNDIR when it is new. */
+static err_code_t home_make(writer_t *w, err_t *err)
+{
+    const char *home = w->config->directory;
+    char *parent;
+    struct stat st;
+    err_code_t code;
+
+    if (stat(home, &st) == 0)
+        return ERR_OK;
+    code = file_make_dirs(home, err);
+    if (code != ERR_OK)
+        return code;
+    parent = str_printf("%s/..", home);
+    code = hdf5io_io_sync(w->io, parent, err);
+    free(parent);
+    return code;
+}
+
+static err_code_t begin(writer_t *w, err_t *err)
+{
+    const char *home = w->config->directory;
+    char *tmp;
+    err_code_t code = home_make(w, err);
+
+    if (code != ERR_OK)
+        return code;
+    hdf5io_dir_clean(home);
+    w->nonce = nonce_make();
+    tmp = hdf5io_dir_path(home, ".tmp-", w->step, w->nonce);
+    if (mkdir(tmp, 0777) != 0)
+        code =
+            err_set(err, ERR_IO, "%s: cannot create: %s", tmp, strerror(errno));
+    free(tmp);
+    return code;
+}
+
+static err_code_t stage_begin(writer_t *w, err_t *plan, err_t *err)
+{
+    const uint64_t *numbers;
+    uint64_t mine[VOTE_NUMBERS] = {0};
+    err_code_t code;
+
+    if (w->votes->rank == 0 && plan->code == ERR_OK)
+        begin(w, plan);
+    mine[0] = w->nonce;
+    code = hdf5io_vote(w->votes, plan, mine, w->ballots, NULL, err);
+    if (code != ERR_OK)
+        return code;
+    numbers = w->ballots[0].numbers;
+    w->nonce = numbers[0];
+    w->tmp = hdf5io_dir_path(w->config->directory, ".tmp-", w->step, w->nonce);
+    w->files.directory = w->tmp;
+    return ERR_OK;
+}
+
+/* Sizes and hashes of all shards, from the ballots. */
+static void shards_enter(writer_t *w)
+{
+    for (int r = 0; r < w->votes->size; r++) {
+        int file = hdf5io_manifest_file_of(&w->manifest, r);
+
+        if (file < 0)
+            continue;
+        w->manifest.files[file].bytes = w->ballots[r].numbers[0];
+        w->manifest.files[file].hash = w->ballots[r].numbers[1];
+    }
+}
+
+static err_code_t stage_data(writer_t *w, bool *agreed, err_t *err)
+{
+    err_t mine = ERR_INIT;
+    uint64_t numbers[VOTE_NUMBERS] = {0};
+    int file = hdf5io_manifest_file_of(&w->manifest, w->votes->rank);
+    err_code_t code;
+
+    if (w->config->mpi != NULL)
+        hdf5io_files_shared(&w->files, w->config->mpi, &mine);
+    else
+        hdf5io_files_shard(&w->files, &mine);
+    if (file >= 0 && mine.code == ERR_OK) {
+        numbers[0] = w->manifest.files[file].bytes;
+        numbers[1] = w->manifest.files[file].hash;
+    }
+    code = hdf5io_vote(w->votes, &mine, numbers, w->ballots, agreed, err);
+    if (code == ERR_OK && w->config->mpi == NULL)
+        shards_enter(w);
+    return code;
+}
+
+/* Gather (or, with [enter], scatter back) the offsets of [file]'s pieces. */
+static void offsets_copy(hdf5io_manifest_t *m, int file, int64_t *offsets,
+                         bool enter)
+{
+    for (int i = 0, n = 0; i < m->piece_count; i++) {
+        if (m->pieces[i].file != file)
+            continue;
+        if (enter)
+            m->pieces[i].offset = offsets[n++];
+        else
+            offsets[n++] = m->pieces[i].offset;
+    }
+}
+
+static int most_pieces(const hdf5io_manifest_t *m)
+{
+    int most = 0;
+
+    for (int i = 0, n = 0; i < m->piece_count; i++) {
+        n = i > 0 && m->pieces[i].file == m->pieces[i - 1].file ? n + 1 : 1;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static err_code_t stage_offsets(writer_t *w, bool *agreed, err_t *err)
+{
+    hdf5io_manifest_t *m = &w->manifest;
+    size_t most = (size_t)most_pieces(m), size = (size_t)w->votes->size;
+    int64_t *mine = calloc(most + 1, sizeof *mine);
+    int64_t *all = calloc(size * most + 1, sizeof *all);
+    err_t memory = ERR_INIT;
+    err_code_t code;
+
+    if (mine == NULL || all == NULL)
+        err_set(&memory, ERR_MEMORY, "no memory for the offsets of %zu pieces",
+                size * most);
+    code = hdf5io_vote(w->votes, &memory, NULL, NULL, agreed, err);
+    if (code == ERR_OK) {
+        offsets_copy(m, hdf5io_manifest_file_of(m, w->votes->rank), mine,
+                     false);
+        code = w->votes->exchange(w->votes->context, mine, most * sizeof *mine,
+                                  all, err);
+        *agreed = code == ERR_OK;
+    }
+    for (int r = 0; code == ERR_OK && r < w->votes->size; r++)
+        offsets_copy(m, hdf5io_manifest_file_of(m, r), all + (size_t)r * most,
+                     true);
+    free(all);
+    free(mine);
+    return code;
+}
+
+static err_code_t manifest_write(writer_t *w, err_t *err)
+{
+    char *path = str_printf("%s/%s", w->tmp, MANIFEST_NAME);
+    str_buf_t text = {0};
+    err_code_t code = hdf5io_manifest_print(&w->manifest, &text, err);
+
+    if (code == ERR_OK)
+        code = hdf5io_io_create(w->io, path, text.text, text.length, err);
+    if (code == ERR_OK)
+        w->files.bytes += (int64_t)text.length;
+    str_buf_free(&text);
+    free(path);
+    return code;
+}
+
+/* Rank 0 alone. */
+static err_code_t publish(writer_t *w, err_t *err)
+{
+    err_code_t code = ERR_OK;
+
+    if (w->config->mpi != NULL && w->manifest.piece_count > 0)
+        code = hdf5io_files_hash(&w->files, 0, err);
+    if (code == ERR_OK)
+        code = hdf5io_files_view(&w->files, err);
+    if (code == ERR_OK)
+        code = manifest_write(w, err);
+    if (code == ERR_OK)
+        code = hdf5io_io_sync(w->io, w->tmp, err);
+    if (code == ERR_OK)
+        code = hdf5io_dir_publish(w->io, w->config->directory, w->tmp, w->step,
+                                  w->nonce, err);
+    if (code == ERR_OK)
+        hdf5io_dir_retire(w->io, w->config->directory, w->step, w->config->keep,
+                          w->nonce);
+    return code;
+}
+
+static err_code_t stage_publish(writer_t *w, bool *agreed, err_t *err)
+{
+    err_t mine = ERR_INIT;
+
+    if (w->votes->rank == 0)
+        publish(w, &mine);
+    return hdf5io_vote(w->votes, &mine, NULL, NULL, agreed, err);
+}
+
+/* After a failure that all know of, nobody uses the directory any more. */
+static void debris_remove(const writer_t *w)
+{
+    err_t err = ERR_INIT;
+
+    if (w->votes->rank == 0 && file_remove_tree(w->tmp, &err) != ERR_OK)
+        log_warn("hdf5io", "cannot remove an unfinished checkpoint: %s",
+                 err.text);
+}
+
+static err_code_t stages(writer_t *w, err_t *plan, err_t *err)
+{
+    bool agreed = true;
+    err_code_t code = stage_begin(w, plan, err);
+
+    if (code != ERR_OK)
+        return code;
+    code = stage_data(w, &agreed, err);
+    if (code == ERR_OK && w->config->mpi == NULL)
+        code = stage_offsets(w, &agreed, err);
+    if (code == ERR_OK)
+        code = stage_publish(w, &agreed, err);
+    if (code != ERR_OK && agreed)
+        debris_remove(w);
+    return code;
+}
+
+static err_code_t writer_plan(writer_t *w, const hdf5io_progress_t *progress,
+                              const hdf5io_tensor_t *tensors, int count,
+                              err_t *err)
+{
+    if (w->config->keep < 1 || progress->step < 0)
+        return err_set(err, ERR_CONFIG,
+                       "a checkpoint needs keep >= 1 and step >= 0, not %d "
+                       "and %lld",
+                       w->config->keep, (long long)progress->step);
+    return hdf5io_manifest_build(w->config, progress, tensors, count,
+                                 &w->manifest, err);
+}
+
+err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
+                                   const hdf5io_progress_t *progress,
+                                   const hdf5io_tensor_t *tensors, int count,
+                                   hdf5io_checkpoint_info_t *info, err_t *err)
+{
+    writer_t w = {.config = config,
+                  .votes = config->votes,
+                  .io = config->io != NULL ? config->io : &hdf5io_io_system,
+                  .step = progress->step};
+    err_t plan = ERR_INIT;
+    err_code_t code;
+
+    w.ballots = calloc((size_t)w.votes->size, sizeof *w.ballots);
+    if (w.ballots == NULL)
+        return err_set(err, ERR_MEMORY, "no memory for a vote of %d ranks",
+                       w.votes->size);
+    writer_plan(&w, progress, tensors, count, &plan);
+    w.files = (hdf5io_files_t){.io = w.io,
+                               .tensors = tensors,
+                               .manifest = &w.manifest,
+                               .rank = w.votes->rank};
+    w.final = hdf5io_dir_path(config->directory, "", w.step, 0);
+    code = stages(&w, &plan, err);
+    if (code == ERR_OK && info != NULL) {
+        snprintf(info->path, sizeof info->path, "%s", w.final);
+        info->progress = *progress;
+        info->world_size = w.votes->size;
+        info->bytes_written = w.files.bytes;
+    }
+    free(w.final);
+    free(w.tmp);
+    hdf5io_manifest_free(&w.manifest);
+    free(w.ballots);
+    return code;
+}

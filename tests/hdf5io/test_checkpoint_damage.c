@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Every kind of damage to every file of a checkpoint: reading falls back to the
+ * previous one, and says what is wrong when there is none. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "ckpt_fixture.h"
+
+#define NEWEST "step-0000000020"
+
+typedef enum damage { FLIP, TRUNCATE, EXTEND, EMPTY, DELETE, DAMAGES } damage_t;
+
+/* Do it at byte [at] (flips only). */
+static void damage_do(const char *path, damage_t damage, off_t at)
+{
+    int fd = open(path, O_RDWR);
+    struct stat st;
+    char byte;
+
+    cr_assert_geq(fd, 0, "%s", path);
+    cr_assert_eq(fstat(fd, &st), 0);
+    switch (damage) {
+    case FLIP:
+        cr_assert_eq(pread(fd, &byte, 1, at), 1);
+        byte ^= 0x10;
+        cr_assert_eq(pwrite(fd, &byte, 1, at), 1);
+        break;
+    case TRUNCATE:
+        cr_assert_eq(ftruncate(fd, st.st_size - 1), 0);
+        break;
+    case EXTEND:
+        cr_assert_eq(ftruncate(fd, st.st_size + 1), 0);
+        break;
+    case EMPTY:
+        cr_assert_eq(ftruncate(fd, 0), 0);
+        break;
+    default:
+        cr_assert_eq(unlink(path), 0);
+    }
+    close(fd);
+}
+
+static const char *const files[] = {"shard-0.h5", "shard-1.h5", "shard-2.h5",
+                                    "checkpoint.h5", "MANIFEST.json"};
+#define FILES (int)(sizeof files / sizeof *files)
+
+/* Read with 2 ranks; all must fail with ERR_DATA and a sentence with [file]. */
+static void expect_damaged(const char *home, const char *path, const char *file)
+{
+    ckpt_rank_t *ranks =
+        ckpt_ranks_run(home, 2, 20, ckpt_body_read, (void *)path);
+
+    for (int r = 0; r < 2; r++) {
+        cr_assert_eq(ranks[r].code, ERR_DATA, "%s", file);
+        cr_assert(strstr(ranks[r].err.text, file), "%s: %s", file,
+                  ranks[r].err.text);
+        if (path == NULL)
+            cr_assert(strstr(ranks[r].err.text, "--fresh"));
+    }
+    ckpt_ranks_free(ranks, 2);
+}
+
+Test(checkpoint_damage, any_damage_to_any_file_is_found)
+{
+    for (int f = 0; f < FILES; f++)
+        for (int d = 0; d < DAMAGES; d++) {
+            char *home = ckpt_home_make();
+            char *newest = str_printf("%s/" NEWEST, home);
+            char *path = str_printf("%s/%s", newest, files[f]);
+            err_t err = ERR_INIT;
+
+            ckpt_write(home, 2, 10);
+            ckpt_write(home, 3, 20);
+            ckpt_expect(home, 2, 20);
+            damage_do(path, (damage_t)d, 300);
+            ckpt_expect(home, 2, 10);
+            expect_damaged(home, newest, files[f]);
+            cr_assert_eq(hdf5io_checkpoint_verify(newest, NULL, &err),
+                         ERR_DATA);
+            cr_assert(strstr(err.text, files[f]), "%s", err.text);
+            free(path);
+            free(newest);
+            ckpt_home_remove(home);
+        }
+}
+
+Test(checkpoint_damage, every_byte_of_the_manifest_counts)
+{
+    char *home = ckpt_home_make();
+    char *newest = str_printf("%s/" NEWEST, home);
+    char *path = str_printf("%s/MANIFEST.json", newest);
+    struct stat st;
+
+    ckpt_write(home, 3, 20);
+    cr_assert_eq(stat(path, &st), 0);
+    for (off_t at = 0; at < st.st_size; at++) {
+        damage_do(path, FLIP, at);
+        cr_assert_eq(hdf5io_checkpoint_verify(newest, NULL, NULL), ERR_DATA,
+                     "byte %ld", (long)at);
+        damage_do(path, FLIP, at);
+    }
+    cr_assert_eq(hdf5io_checkpoint_verify(newest, NULL, NULL), ERR_OK);
+    free(path);
+    free(newest);
+    ckpt_home_remove(home);
+}
+
+Test(checkpoint_damage, all_damaged_stops_and_lists_them)
+{
+    char *home = ckpt_home_make();
+    char *a = str_printf("%s/step-0000000010/shard-0.h5", home);
+    char *b = str_printf("%s/" NEWEST "/checkpoint.h5", home);
+
+    ckpt_write(home, 2, 10);
+    ckpt_write(home, 2, 20);
+    damage_do(a, FLIP, 2000);
+    damage_do(b, DELETE, 0);
+    expect_damaged(home, NULL, a);
+    expect_damaged(home, NULL, b);
+    free(a);
+    free(b);
+    ckpt_home_remove(home);
+}
+
+Test(checkpoint_damage, training_goes_on_after_a_fall_back)
+{
+    char *home = ckpt_home_make();
+    char *path = str_printf("%s/" NEWEST "/shard-1.h5", home);
+
+    ckpt_write(home, 2, 10);
+    ckpt_write(home, 2, 20);
+    damage_do(path, FLIP, 500);
+    ckpt_expect(home, 2, 10);
+    ckpt_write(home, 2, 15);
+    ckpt_expect(home, 2, 15);
+    ckpt_write(home, 2, 20);
+    ckpt_expect(home, 2, 20);
+    free(path);
+    ckpt_home_remove(home);
+}
+
+Test(checkpoint_damage, a_file_in_place_of_the_directory_is_passed_over)
+{
+    char *home = ckpt_home_make();
+    char *path = str_printf("%s/" NEWEST, home);
+    int fd;
+
+    ckpt_write(home, 2, 10);
+    fd = open(path, O_CREAT | O_WRONLY, 0666);
+    cr_assert_geq(fd, 0);
+    close(fd);
+    ckpt_expect(home, 2, 10);
+    free(path);
+    ckpt_home_remove(home);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Every system call that makes a checkpoint durable fails once, on every rank;
+ * and the process ends at every one of them. What was published stays. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "ckpt_fixture.h"
+
+typedef struct plan {
+    int rank, call, error;
+    bool no_exchange;
+    int64_t step; /* 0: that of the state */
+} plan_t;
+
+static void body_write_faulty(ckpt_rank_t *rank, void *context)
+{
+    const plan_t *plan = context;
+
+    rank->io.no_exchange = plan->no_exchange;
+    if (plan->step != 0)
+        rank->state.progress.step = plan->step;
+    if (rank->votes.rank == plan->rank) {
+        rank->io.fail_at = plan->call;
+        rank->io.error = plan->error;
+    }
+    ckpt_body_write(rank, NULL);
+}
+
+/* Did the call strike? Then the write failed on all ranks alike, or the fault
+ * hit only the removal of old checkpoints. */
+static bool write_faulty(const char *home, plan_t *plan, int *failures)
+{
+    ckpt_rank_t *ranks = ckpt_ranks_run(home, 3, 20, body_write_faulty, plan);
+    bool struck = ranks[plan->rank].io.calls >= plan->call;
+    char *who = str_printf("rank %d on ", plan->rank);
+
+    for (int r = 0; r < 3; r++) {
+        cr_assert_eq(ranks[r].code, ranks[0].code);
+        if (ranks[r].code == ERR_OK)
+            continue;
+        cr_assert(struck);
+        cr_assert_eq(ranks[r].code, ERR_IO);
+        cr_assert(strstr(ranks[r].err.text, who), "%s", ranks[r].err.text);
+        cr_assert(strstr(ranks[r].err.text, strerror(plan->error)), "%s",
+                  ranks[r].err.text);
+    }
+    *failures += ranks[0].code != ERR_OK;
+    free(who);
+    ckpt_ranks_free(ranks, 3);
+    return struck;
+}
+
+Test(checkpoint_fault, any_failing_call_fails_all_ranks_and_spoils_nothing)
+{
+    const int errors[] = {ENOSPC, EIO};
+    int failures = 0;
+
+    for (int rank = 0; rank < 3; rank++)
+        for (int call = 1;; call++) {
+            plan_t plan = {
+                .rank = rank, .call = call, .error = errors[call % 2]};
+            char *home = ckpt_home_make();
+            int before = failures;
+            bool struck;
+
+            ckpt_write(home, 2, 10);
+            struck = write_faulty(home, &plan, &failures);
+            if (failures > before) {
+                cr_assert_eq(ckpt_count(home, ""), 1, "rank %d call %d", rank,
+                             call);
+                ckpt_expect(home, 2, 10);
+                ckpt_write(home, 3, 20);
+            }
+            ckpt_expect(home, 2, 20);
+            ckpt_home_remove(home);
+            if (!struck)
+                break;
+        }
+    cr_assert_gt(failures, 12);
+}
+
+/* Replacing a checkpoint of the same step has more renames to fail. */
+Test(checkpoint_fault, replacing_fails_whole_or_not_at_all)
+{
+    for (int mode = 0; mode < 2; mode++)
+        for (int call = 1, failures = 0;; call++) {
+            plan_t plan = {.call = call,
+                           .error = EIO,
+                           .no_exchange = mode == 1,
+                           .step = 10};
+            char *home = ckpt_home_make();
+            bool struck;
+
+            failures = 0;
+            ckpt_write(home, 2, 10);
+            struck = write_faulty(home, &plan, &failures);
+            cr_assert_eq(ckpt_count(home, ""), 1);
+            if (failures > 0)
+                ckpt_expect(home, 2, 10);
+            ckpt_home_remove(home);
+            if (!struck)
+                break;
+        }
+}
+
+/* End a process in the middle of a write; true if it did end early. */
+static bool write_crashing(const char *home, plan_t *plan)
+{
+    int status;
+    pid_t child = fork();
+
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        ckpt_ranks_run(home, 3, 20, body_write_faulty, plan);
+        _exit(0);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status));
+    return WEXITSTATUS(status) == 9;
+}
+
+Test(checkpoint_fault, a_crash_at_any_call_leaves_a_whole_checkpoint)
+{
+    int crashes = 0;
+
+    for (int rank = 0; rank < 2; rank++)
+        for (int call = 1;; call++, crashes++) {
+            plan_t plan = {.rank = rank, .call = call};
+            char *home = ckpt_home_make();
+            ckpt_rank_t *ranks;
+            int64_t step;
+            bool crashed;
+
+            ckpt_write(home, 2, 10);
+            crashed = write_crashing(home, &plan);
+            ranks = ckpt_ranks_run(home, 2, 0, ckpt_body_read, NULL);
+            cr_assert_eq(ranks[0].code, ERR_OK, "%s", ranks[0].err.text);
+            step = ranks[0].info.progress.step;
+            ckpt_ranks_free(ranks, 2);
+            cr_assert(step == 10 || step == 20);
+            ckpt_expect(home, 2, step);
+            ckpt_write(home, 2, 30);
+            cr_assert_eq(ckpt_count(home, "."), 0);
+            ckpt_home_remove(home);
+            if (!crashed)
+                break;
+        }
+    cr_assert_gt(crashes, 8);
+}
+
+Test(checkpoint_fault, a_crash_while_retiring_leaves_the_newest)
+{
+    for (int call = 1;; call++) {
+        plan_t plan = {.call = call};
+        char *home = ckpt_home_make();
+        ckpt_rank_t *ranks;
+        bool crashed;
+
+        for (int step = 1; step <= 4; step++)
+            ckpt_write(home, 2, step);
+        crashed = write_crashing(home, &plan);
+        ranks = ckpt_ranks_run(home, 1, 0, ckpt_body_read, NULL);
+        cr_assert_eq(ranks[0].code, ERR_OK, "%s", ranks[0].err.text);
+        cr_assert(ranks[0].info.progress.step == 4 ||
+                  ranks[0].info.progress.step == 20);
+        ckpt_ranks_free(ranks, 1);
+        ckpt_home_remove(home);
+        if (!crashed)
+            break;
+    }
+}
+
+/* A directory that cannot be written is a sentence, too. */
+Test(checkpoint_fault, a_directory_that_cannot_be_made_fails_all)
+{
+    ckpt_rank_t *ranks =
+        ckpt_ranks_run("/proc/no/such", 2, 1, ckpt_body_write, NULL);
+
+    for (int r = 0; r < 2; r++) {
+        cr_assert_eq(ranks[r].code, ERR_IO);
+        cr_assert(strstr(ranks[r].err.text, "rank 0 on "), "%s",
+                  ranks[r].err.text);
+        cr_assert(strstr(ranks[r].err.text, "/proc/no"), "%s",
+                  ranks[r].err.text);
+    }
+    ckpt_ranks_free(ranks, 2);
+}
