@@ -1,1 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libobs.la
+libobs_la_SOURCES = \
+	src/obs/metrics.c src/obs/metrics.h \
+	src/obs/progress.c src/obs/progress.h \
+	src/obs/summary.c src/obs/summary.h
+libobs_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+libobs_la_LIBADD = libbase.la $(JANSSON_LIBS)
+# End of src/obs

@@ -5,6 +5,7 @@
 #ifndef CDDP_OBS_PROGRESS_H
 #define CDDP_OBS_PROGRESS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct obs_epoch {
@@ -18,5 +19,9 @@ typedef struct obs_epoch {
 /* "epoch 3/5  step 235  loss 0.0612  valid loss 0.0588  accuracy 97.90 %
  * 12.3 s", one line, flushed. */
 void obs_progress_epoch(const obs_epoch_t *epoch);
+
+/* The line itself, without newline, into [out] of [room] bytes, which is
+ * returned. What is NaN is left out. */
+char *obs_epoch_format(const obs_epoch_t *epoch, char *out, size_t room);
 
 #endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A row is composed on the stack and leaves in one write to a file opened for
+ * append. Reading back at resume looks only for the step's number: the file is
+ * ours, and may be long.
+ */
+#include "obs/metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#define METRICS_LINE_MAX 1024
+
+/* Keys in the order of a row; digits, 0: as many as give the same bits back. */
+#define METRICS_STEP_MAP(X) \
+    X(loss, 0)              \
+    X(lr, 0)                \
+    X(step_s, 6)            \
+    X(data_s, 6)            \
+    X(forward_s, 6)         \
+    X(backward_s, 6)        \
+    X(comm_s, 6)            \
+    X(comm_exposed_s, 6)    \
+    X(samples_per_s, 6)     \
+    X(grad_norm, 0)
+
+struct obs_metrics {
+    int fd;
+    int64_t last_eval; /* step of the last evaluation in the file, or -1 */
+    bool warned;
+    char *path;
+};
+
+typedef struct metrics_line {
+    char text[METRICS_LINE_MAX]; /* every row fits: a dozen short numbers */
+    size_t length;
+} metrics_line_t;
+
+__attribute__((format(printf, 2, 3))) static void
+metrics_add(metrics_line_t *line, const char *format, ...)
+{
+    size_t room = sizeof line->text - line->length;
+    va_list args;
+    int length;
+
+    va_start(args, format);
+    length = vsnprintf(line->text + line->length, room, format, args);
+    va_end(args);
+    if (length > 0 && (size_t)length < room)
+        line->length += (size_t)length;
+}
+
+static void metrics_add_real(metrics_line_t *line, const char *key,
+                             double value, int digits)
+{
+    char text[32];
+    int n;
+
+    if (!isfinite(value)) {
+        metrics_add(line, ", \"%s\": null", key);
+        return;
+    }
+    for (n = digits == 0 ? 6 : digits; n <= 17; n++) {
+        snprintf(text, sizeof text, "%.*g", n, value);
+        if (digits != 0 || strtod(text, NULL) == value)
+            break;
+    }
+    metrics_add(line, ", \"%s\": %s", key, text);
+}
+
+/* A run is worth more than its rows: the first failure is told, the rest is
+ * lost. */
+static void metrics_write(obs_metrics_t *metrics, metrics_line_t *line)
+{
+    const char *at = line->text;
+    ssize_t put;
+
+    metrics_add(line, "}\n");
+    while (line->length > 0) {
+        put = write(metrics->fd, at, line->length);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            break;
+        at += put;
+        line->length -= (size_t)put;
+    }
+    if (line->length == 0 || metrics->warned)
+        return;
+    metrics->warned = true;
+    log_warn("obs", "cannot write %s: %s; rows are missing from here on",
+             metrics->path, strerror(errno));
+}
+
+void obs_metrics_step(obs_metrics_t *metrics, const obs_step_t *row)
+{
+    metrics_line_t line = {.length = 0};
+
+    metrics_add(&line,
+                "{\"step\": %" PRId64 ", \"epoch\": %" PRId64
+                ", \"samples\": %" PRId64,
+                row->step, row->epoch, row->samples);
+#define METRICS_ADD(key, digits) \
+    metrics_add_real(&line, #key, row->key, digits);
+    METRICS_STEP_MAP(METRICS_ADD)
+#undef METRICS_ADD
+    metrics_write(metrics, &line);
+}
+
+void obs_metrics_eval(obs_metrics_t *metrics, const obs_eval_t *row)
+{
+    metrics_line_t line = {.length = 0};
+
+    if (row->step <= metrics->last_eval)
+        return;
+    metrics_add(&line,
+                "{\"event\": \"eval\", \"step\": %" PRId64
+                ", \"epoch\": %" PRId64,
+                row->step, row->epoch);
+    metrics_add_real(&line, "loss", row->loss, 0);
+    metrics_add_real(&line, "accuracy", row->accuracy, 0);
+    metrics_write(metrics, &line);
+    metrics->last_eval = row->step;
+}
+
+/* The step of a row, or -1 if it is not a whole row. */
+static int64_t metrics_row_step(const char *row, size_t length)
+{
+    static const char key[] = "\"step\": ";
+    const char *at = memmem(row, length, key, sizeof key - 1);
+
+    if (at == NULL || row[0] != '{' || row[length - 1] != '}')
+        return -1;
+    return strtoll(at + sizeof key - 1, NULL, 10);
+}
+
+/* Keep in [text] the rows up to [step]; returns the new length. */
+static size_t metrics_keep(char *text, size_t bytes, int64_t step,
+                           int64_t *last_eval)
+{
+    static const char eval[] = "{\"event\": \"eval\"";
+    size_t kept = 0, from, length;
+    const char *row, *end;
+    int64_t at;
+
+    for (from = 0; from < bytes; from += length + 1) {
+        row = text + from;
+        end = memchr(row, '\n', bytes - from);
+        if (end == NULL)
+            break; /* torn: the writer died in it */
+        length = (size_t)(end - row);
+        at = length == 0 ? -1 : metrics_row_step(row, length);
+        if (at < 0 || at > step)
+            continue;
+        if (strncmp(row, eval, sizeof eval - 1) == 0)
+            *last_eval = at;
+        memmove(text + kept, row, length + 1);
+        kept += length + 1;
+    }
+    return kept;
+}
+
+static err_code_t metrics_trim(const char *path, int64_t step,
+                               int64_t *last_eval, err_t *err)
+{
+    err_code_t code;
+    size_t bytes, kept;
+    char *text;
+
+    if (step <= 0 || access(path, F_OK) != 0)
+        return ERR_OK; /* all goes when the file is opened, or is not there */
+    code = file_read(path, &text, &bytes, err);
+    if (code != ERR_OK)
+        return code;
+    kept = metrics_keep(text, bytes, step, last_eval);
+    if (kept < bytes)
+        code = file_publish(path, text, kept, err);
+    free(text);
+    return code;
+}
+
+err_code_t obs_metrics_open(const char *path, int64_t step, obs_metrics_t **out,
+                            err_t *err)
+{
+    obs_metrics_t *metrics;
+    int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC;
+    int64_t last_eval = -1;
+    err_code_t code;
+    void *block;
+    int fd;
+
+    code = metrics_trim(path, step, &last_eval, err);
+    if (code != ERR_OK)
+        return code;
+    fd = open(path, step <= 0 ? flags | O_TRUNC : flags, 0666);
+    if (fd < 0)
+        return err_set(err, ERR_IO, "cannot open %s: %s", path,
+                       strerror(errno));
+    code = mem_alloc(sizeof *metrics, "the metrics file", &block, err);
+    if (code != ERR_OK) {
+        close(fd);
+        return code;
+    }
+    metrics = block;
+    *metrics = (obs_metrics_t){
+        .fd = fd, .last_eval = last_eval, .path = str_dup(path)};
+    *out = metrics;
+    return ERR_OK;
+}
+
+void obs_metrics_close(obs_metrics_t *metrics)
+{
+    if (metrics == NULL)
+        return;
+    close(metrics->fd);
+    free(metrics->path);
+    mem_free(metrics);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "obs/summary.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/str.h"
+
+static json_t *summary_real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* All of [summary] as an object; NULL: no memory left. */
+static json_t *summary_build(const obs_summary_t *summary)
+{
+    json_t *object = json_object();
+    int bad = 0;
+
+    /* json_object_set_new fails on a NULL object or value. */
+#define SUMMARY_SET(key, value) bad |= json_object_set_new(object, key, value)
+    SUMMARY_SET("status", json_integer(summary->status));
+    SUMMARY_SET("status_text", json_string(err_code_text(summary->status)));
+    SUMMARY_SET("step", json_integer(summary->step));
+    SUMMARY_SET("epoch", json_integer(summary->epoch));
+    SUMMARY_SET("loss", summary_real(summary->loss));
+    SUMMARY_SET("accuracy", summary_real(summary->accuracy));
+    SUMMARY_SET("bound", summary_real(summary->bound));
+    SUMMARY_SET("seconds", summary_real(summary->seconds));
+    SUMMARY_SET("first_step_s", summary_real(summary->first_step_s));
+    SUMMARY_SET("data_share", summary_real(summary->data_share));
+    SUMMARY_SET("world_size", json_integer(summary->world_size));
+#undef SUMMARY_SET
+    if (bad == 0)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
+err_code_t obs_summary_write(const char *directory,
+                             const obs_summary_t *summary, err_t *err)
+{
+    char *path = str_printf("%s/summary.json", directory);
+    json_t *object = summary_build(summary);
+    err_code_t code;
+    char *body = NULL, *text;
+
+    if (object != NULL)
+        body = json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER |
+                                      JSON_REAL_PRECISION(17));
+    if (body == NULL) {
+        code = err_set(err, ERR_IO, "cannot write %s: no memory left", path);
+    } else {
+        text = str_printf("%s\n", body);
+        code = file_publish(path, text, strlen(text), err);
+        free(text);
+    }
+    free(body);
+    json_decref(object);
+    free(path);
+    return code;
+}

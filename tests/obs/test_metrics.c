@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "obs/metrics.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/str.h"
+
+static char directory[] = "/tmp/cddp-metrics-XXXXXX";
+static char *path;
+
+static void setup(void)
+{
+    cr_assert_not_null(mkdtemp(directory));
+    path = str_printf("%s/metrics.jsonl", directory);
+}
+
+static void teardown(void)
+{
+    err_t err = ERR_INIT;
+
+    free(path);
+    cr_assert_eq(file_remove_tree(directory, &err), ERR_OK, "%s", err.text);
+}
+
+TestSuite(metrics, .init = setup, .fini = teardown);
+
+static obs_metrics_t *open_after(int64_t step)
+{
+    obs_metrics_t *metrics = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(obs_metrics_open(path, step, &metrics, &err), ERR_OK, "%s",
+                 err.text);
+    return metrics;
+}
+
+static void put_step(obs_metrics_t *metrics, int64_t step, double loss)
+{
+    obs_step_t row = {.step = step, .epoch = 1, .loss = loss, .step_s = 0.25};
+
+    obs_metrics_step(metrics, &row);
+}
+
+static void put_eval(obs_metrics_t *metrics, int64_t step, double accuracy)
+{
+    obs_eval_t row = {.step = step, .epoch = 1, .accuracy = accuracy};
+
+    obs_metrics_eval(metrics, &row);
+}
+
+static void append_raw(const char *text)
+{
+    int fd = open(path, O_WRONLY | O_APPEND);
+
+    cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+}
+
+/* "1 2 e2 3": the steps in the file, evaluations with an e. */
+static void expect_steps(const char *expected)
+{
+    char *text, *row, *rest = NULL;
+    str_buf_t found = {0};
+    err_t err = ERR_INIT;
+    json_t *object;
+
+    cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK, "%s", err.text);
+    str_buf_add(&found, "%s", "");
+    for (row = strtok_r(text, "\n", &rest); row != NULL;
+         row = strtok_r(NULL, "\n", &rest)) {
+        object = json_loads(row, JSON_REJECT_DUPLICATES, NULL);
+        cr_assert_not_null(object, "not JSON: %s", row);
+        str_buf_add(&found, "%s%s%d", found.length == 0 ? "" : " ",
+                    json_object_get(object, "event") != NULL ? "e" : "",
+                    (int)json_integer_value(json_object_get(object, "step")));
+        json_decref(object);
+    }
+    cr_assert_str_eq(found.text, expected);
+    str_buf_free(&found);
+    free(text);
+}
+
+Test(metrics, a_step_row_has_the_documented_keys_in_order)
+{
+    static const obs_step_t row = {.step = 7,
+                                   .epoch = 2,
+                                   .samples = 1792,
+                                   .loss = 0.1,
+                                   .lr = 1e-3,
+                                   .step_s = 1.0 / 3,
+                                   .data_s = 0,
+                                   .forward_s = 0.125,
+                                   .backward_s = 0.2,
+                                   .comm_s = 1e-7,
+                                   .comm_exposed_s = 2e-8,
+                                   .samples_per_s = 768.123456,
+                                   .grad_norm = NAN};
+    obs_metrics_t *metrics = open_after(0);
+    err_t err = ERR_INIT;
+    char *text;
+
+    obs_metrics_step(metrics, &row);
+    obs_metrics_close(metrics);
+    cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK);
+    cr_assert_str_eq(text,
+                     "{\"step\": 7, \"epoch\": 2, \"samples\": 1792, "
+                     "\"loss\": 0.1, \"lr\": 0.001, \"step_s\": 0.333333, "
+                     "\"data_s\": 0, \"forward_s\": 0.125, "
+                     "\"backward_s\": 0.2, \"comm_s\": 1e-07, "
+                     "\"comm_exposed_s\": 2e-08, \"samples_per_s\": 768.123, "
+                     "\"grad_norm\": null}\n");
+    free(text);
+}
+
+Test(metrics, an_eval_row_has_the_documented_keys)
+{
+    static const obs_eval_t row = {
+        .step = 30, .epoch = 3, .loss = 0.5, .accuracy = NAN};
+    obs_metrics_t *metrics = open_after(0);
+    err_t err = ERR_INIT;
+    char *text;
+
+    obs_metrics_eval(metrics, &row);
+    obs_metrics_close(metrics);
+    cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK);
+    cr_assert_str_eq(text, "{\"event\": \"eval\", \"step\": 30, \"epoch\": 3, "
+                           "\"loss\": 0.5, \"accuracy\": null}\n");
+    free(text);
+}
+
+Test(metrics, losses_read_back_to_the_same_bits)
+{
+    const double losses[] = {1.0 / 3, 0.1, 1e-300, 123456789.123456789, 2.5};
+    obs_metrics_t *metrics = open_after(0);
+    err_t err = ERR_INIT;
+    char *text, *row, *rest = NULL;
+    json_t *object;
+    size_t i;
+
+    for (i = 0; i < 5; i++)
+        put_step(metrics, (int64_t)i + 1, losses[i]);
+    obs_metrics_close(metrics);
+    cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK);
+    for (i = 0, row = strtok_r(text, "\n", &rest); i < 5;
+         i++, row = strtok_r(NULL, "\n", &rest)) {
+        object = json_loads(row, 0, NULL);
+        cr_assert_eq(json_number_value(json_object_get(object, "loss")),
+                     losses[i]);
+        json_decref(object);
+    }
+    free(text);
+}
+
+Test(metrics, every_row_fits_its_line)
+{
+    const double long_one = -1.2345678901234567e-300;
+    obs_step_t row = {INT64_MIN, INT64_MIN, INT64_MIN, long_one, long_one,
+                      long_one,  long_one,  long_one,  long_one, long_one,
+                      long_one,  long_one,  long_one};
+    obs_metrics_t *metrics = open_after(0);
+    err_t err = ERR_INIT;
+    json_t *object;
+    char *text;
+
+    obs_metrics_step(metrics, &row);
+    obs_metrics_close(metrics);
+    cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK);
+    object = json_loads(text, 0, NULL);
+    cr_assert_not_null(object);
+    cr_assert_eq(json_object_size(object), 13);
+    json_decref(object);
+    free(text);
+}
+
+Test(metrics, a_resumed_run_has_each_step_once)
+{
+    obs_metrics_t *metrics = open_after(0);
+    int64_t step;
+
+    for (step = 1; step <= 5; step++) {
+        put_step(metrics, step, 1);
+        if (step % 2 == 0)
+            put_eval(metrics, step, 0.5);
+    }
+    obs_metrics_close(metrics);
+    expect_steps("1 2 e2 3 4 e4 5");
+    metrics = open_after(3);
+    expect_steps("1 2 e2 3");
+    put_step(metrics, 4, 1);
+    put_eval(metrics, 4, 0.5);
+    obs_metrics_close(metrics);
+    expect_steps("1 2 e2 3 4 e4");
+}
+
+Test(metrics, an_evaluation_before_the_checkpoint_is_not_repeated)
+{
+    obs_metrics_t *metrics = open_after(0);
+
+    put_step(metrics, 1, 1);
+    put_eval(metrics, 1, 0.5);
+    obs_metrics_close(metrics);
+    metrics = open_after(1);
+    put_eval(metrics, 1, 0.5);
+    put_step(metrics, 2, 1);
+    put_eval(metrics, 2, 0.5);
+    obs_metrics_close(metrics);
+    expect_steps("1 e1 2 e2");
+}
+
+Test(metrics, a_torn_or_foreign_line_goes)
+{
+    obs_metrics_t *metrics = open_after(0);
+
+    put_step(metrics, 1, 1);
+    obs_metrics_close(metrics);
+    append_raw("garbage\n\n{\"step\": 2, \"epoch\": 1, \"loss\"");
+    metrics = open_after(1);
+    expect_steps("1");
+    put_step(metrics, 2, 1);
+    obs_metrics_close(metrics);
+    expect_steps("1 2");
+}
+
+Test(metrics, a_new_run_starts_an_empty_file)
+{
+    obs_metrics_t *metrics = open_after(0);
+
+    put_step(metrics, 1, 1);
+    obs_metrics_close(metrics);
+    metrics = open_after(0);
+    expect_steps("");
+    obs_metrics_close(metrics);
+}
+
+Test(metrics, a_file_that_cannot_be_written_is_named)
+{
+    obs_metrics_t *metrics = NULL;
+    err_t err = ERR_INIT;
+    char *expected;
+
+    free(path);
+    path = str_printf("%s/none/metrics.jsonl", directory);
+    cr_assert_eq(obs_metrics_open(path, 0, &metrics, &err), ERR_IO);
+    expected = str_printf("cannot open %s: No such file or directory", path);
+    cr_assert_str_eq(err.text, expected);
+    cr_assert_null(metrics);
+    free(expected);
+}
+
+/* Told once, on standard error, and the run goes on. */
+Test(metrics, a_full_disk_is_told_once)
+{
+    obs_metrics_t *metrics = NULL;
+    char *told, *log = str_printf("%s/stderr", directory);
+    int old = dup(STDERR_FILENO), fd = creat(log, 0600);
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(obs_metrics_open("/dev/full", 0, &metrics, &err), ERR_OK, "%s",
+                 err.text);
+    dup2(fd, STDERR_FILENO);
+    put_step(metrics, 1, 1);
+    put_step(metrics, 2, 1);
+    dup2(old, STDERR_FILENO);
+    close(old);
+    close(fd);
+    obs_metrics_close(metrics);
+    cr_assert_eq(file_read(log, &told, NULL, &err), ERR_OK);
+    cr_assert_not_null(strstr(told, "obs: warn: cannot write /dev/full: No "
+                                    "space left on device; rows are missing "
+                                    "from here on\n"));
+    cr_assert_eq(strchr(told, '\n'), strrchr(told, '\n'));
+    free(told);
+    free(log);
+}

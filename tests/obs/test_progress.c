@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "obs/progress.h"
+
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+#include <math.h>
+#include <stdio.h>
+
+static const obs_epoch_t some = {.epoch = 3,
+                                 .epochs = 5,
+                                 .step = 235,
+                                 .loss = 0.0612,
+                                 .valid_loss = 0.0588,
+                                 .accuracy = 0.979,
+                                 .seconds = 12.34};
+
+Test(progress, an_epoch_is_one_line)
+{
+    char line[256];
+
+    cr_assert_str_eq(obs_epoch_format(&some, line, sizeof line),
+                     "epoch 3/5  step 235  loss 0.0612  valid loss 0.0588  "
+                     "accuracy 97.90 %  12.3 s");
+    obs_epoch_format(&some, line, 10);
+    cr_assert_str_eq(line, "epoch 3/5");
+}
+
+Test(progress, what_was_not_measured_is_left_out)
+{
+    obs_epoch_t epoch = some;
+    char line[256];
+
+    epoch.accuracy = NAN;
+    cr_assert_str_eq(obs_epoch_format(&epoch, line, sizeof line),
+                     "epoch 3/5  step 235  loss 0.0612  valid loss 0.0588  "
+                     "12.3 s");
+    epoch.valid_loss = NAN;
+    cr_assert_str_eq(obs_epoch_format(&epoch, line, sizeof line),
+                     "epoch 3/5  step 235  loss 0.0612  12.3 s");
+}
+
+Test(progress, an_epoch_goes_to_standard_output, .init = cr_redirect_stdout)
+{
+    obs_progress_epoch(&some);
+    cr_assert_stdout_eq_str("epoch 3/5  step 235  loss 0.0612  valid loss "
+                            "0.0588  accuracy 97.90 %  12.3 s\n");
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "obs/summary.h"
+
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/str.h"
+
+static const obs_summary_t some = {.status = ERR_REQUEUE,
+                                   .step = 100,
+                                   .epoch = 5,
+                                   .loss = 1.0 / 3,
+                                   .accuracy = 0.98,
+                                   .bound = NAN,
+                                   .seconds = 12.5,
+                                   .first_step_s = 0.25,
+                                   .data_share = INFINITY,
+                                   .world_size = 4};
+
+Test(summary, holds_every_number_and_null_for_none)
+{
+    char directory[] = "/tmp/cddp-summary-XXXXXX";
+    err_t err = ERR_INIT;
+    json_t *object;
+    char *path;
+
+    cr_assert_not_null(mkdtemp(directory));
+    cr_assert_eq(obs_summary_write(directory, &some, &err), ERR_OK, "%s",
+                 err.text);
+    path = str_printf("%s/summary.json", directory);
+    object = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+    free(path);
+    cr_assert_eq(file_remove_tree(directory, &err), ERR_OK);
+    cr_assert_not_null(object);
+#define INTEGER(key) json_integer_value(json_object_get(object, key))
+#define REAL(key) json_real_value(json_object_get(object, key))
+    cr_assert_eq(json_object_size(object), 11);
+    cr_assert_eq(INTEGER("status"), 75);
+    cr_assert_str_eq(json_string_value(json_object_get(object, "status_text")),
+                     "checkpointed, requeue me");
+    cr_assert_eq(INTEGER("step"), 100);
+    cr_assert_eq(INTEGER("epoch"), 5);
+    cr_assert_eq(INTEGER("world_size"), 4);
+    cr_assert_eq(REAL("loss"), 1.0 / 3);
+    cr_assert_eq(REAL("accuracy"), 0.98);
+    cr_assert_eq(REAL("seconds"), 12.5);
+    cr_assert_eq(REAL("first_step_s"), 0.25);
+    cr_assert(json_is_null(json_object_get(object, "bound")));
+    cr_assert(json_is_null(json_object_get(object, "data_share")));
+    json_decref(object);
+}
+
+Test(summary, names_the_path_that_cannot_be_written)
+{
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(obs_summary_write("/nowhere", &some, &err), ERR_IO);
+    cr_assert_not_null(strstr(err.text, "/nowhere/summary.json"));
+    cr_assert_not_null(strstr(err.text, "No such file or directory"));
+}
