@@ -30,22 +30,44 @@
 #include "base/str.h"
 #include "base/thread.h"
 
-/* After a fence failed, absent ranks are looked for; each costs PROBE_TIMEOUT
- * (whole seconds: PMIx knows no others), so only the first few. */
-#define PROBE_TIMEOUT 1
-#define PROBE_ABSENT 4
+/* Seconds to look for the absent ranks after a fence failed. Who has come
+ * answers in milliseconds. */
+#define PROBE_TIMEOUT 2.0
 
-typedef struct client {
+typedef struct client client_t;
+
+/* One rank's answer in a gathering. */
+typedef struct answer {
+    client_t *client;
+    bool done;
+    bool wanted; /* false: too late, [target] is no longer ours */
+    pmix_status_t status;
+    size_t found; /* bytes that the rank gave */
+    size_t bytes; /* expected */
+    char *target;
+} answer_t;
+
+/* Get from all ranks at once. Its callbacks come on a thread of PMIx, perhaps
+ * after we gave up: then it is kept until PMIx is finalized. */
+typedef struct gathering {
+    struct gathering *next;
+    pmix_info_t limit;  /* PMIx reads it later, too */
+    answer_t answers[]; /* by rank; our own is done */
+} gathering_t;
+
+struct client {
     pmix_proc_t self;
     unsigned round;
-    bool failed; /* a fence failed: only close is left */
+    bool failed; /* an exchange failed: only close is left */
+    gathering_t *kept;
 
-    /* The fence under way; its callback comes on a thread of PMIx. */
+    /* For what callbacks write: the fence and the answers. */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool fence_done;
     pmix_status_t fence_status;
-} client_t;
+    pmix_info_t fence_info[2]; /* PMIx may read it until then */
+};
 
 /* PMIx's whole seconds for our [seconds]; at least one. */
 static int whole_seconds(double seconds)
@@ -133,7 +155,7 @@ static pmix_status_t fence(client_t *client, double timeout)
     double deadline = clock_now() + timeout;
     int seconds = whole_seconds(timeout);
     bool collect = true;
-    pmix_info_t info[2];
+    pmix_info_t *info = client->fence_info;
     pmix_status_t status;
 
     PMIX_INFO_LOAD(&info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
@@ -168,81 +190,161 @@ static pmix_status_t publish(const char *key, const void *mine, size_t bytes)
     return status == PMIX_SUCCESS ? PMIx_Commit() : status;
 }
 
-/* Get what [rank] published; the caller releases *out. */
-static pmix_status_t fetch(const client_t *client, int rank, const char *key,
-                           int timeout, pmix_value_t **out)
+static void got_answer(pmix_status_t status, pmix_value_t *value, void *context)
 {
-    pmix_proc_t peer;
-    pmix_info_t info;
+    answer_t *answer = context;
+    client_t *client = answer->client;
 
-    PMIX_LOAD_PROCID(&peer, client->self.nspace, (pmix_rank_t)rank);
-    PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &timeout, PMIX_INT);
-    return PMIx_Get(&peer, key, &info, 1, out);
+    pthread_mutex_lock(&client->lock);
+    answer->done = true;
+    answer->status = status;
+    if (status == PMIX_SUCCESS && value->type == PMIX_BYTE_OBJECT)
+        answer->found = value->data.bo.size;
+    if (status == PMIX_SUCCESS && answer->wanted && answer->bytes > 0 &&
+        answer->found == answer->bytes)
+        memcpy(answer->target, value->data.bo.bytes, answer->bytes);
+    pthread_cond_signal(&client->changed);
+    pthread_mutex_unlock(&client->lock);
 }
 
-static err_code_t collect(const client_t *client, const boot_t *boot,
-                          const char *key, size_t bytes, char *all, err_t *err)
+/* Ask [rank] for [key]; what fails at once is an answer, too. */
+static void ask(const client_t *client, int rank, const char *key,
+                const pmix_info_t *limit, answer_t *answer)
+{
+    pmix_status_t status;
+    pmix_proc_t peer;
+
+    PMIX_LOAD_PROCID(&peer, client->self.nspace, (pmix_rank_t)rank);
+    status = PMIx_Get_nb(&peer, key, limit, 1, got_answer, answer);
+    if (status != PMIX_SUCCESS)
+        got_answer(status, NULL, answer);
+}
+
+static bool all_answered(const gathering_t *gathering, int size)
+{
+    for (int rank = 0; rank < size; rank++)
+        if (!gathering->answers[rank].done)
+            return false;
+    return true;
+}
+
+/*
+ * Get what all ranks published under [key], at most for [timeout] seconds:
+ * PMIX_TIMEOUT alone does not bound a Get from a rank of the same node. The
+ * gathering lives until the client is closed; NULL: out of memory.
+ */
+static gathering_t *gather(client_t *client, const boot_t *boot,
+                           const char *key, size_t bytes, char *all,
+                           double timeout)
+{
+    double deadline = clock_now() + timeout;
+    int seconds = whole_seconds(timeout);
+    gathering_t *gathering =
+        calloc(1, sizeof *gathering +
+                      (size_t)boot->size * sizeof gathering->answers[0]);
+
+    if (gathering == NULL)
+        return NULL;
+    gathering->next = client->kept;
+    client->kept = gathering;
+    PMIX_INFO_LOAD(&gathering->limit, PMIX_TIMEOUT, &seconds, PMIX_INT);
+    for (int rank = 0; rank < boot->size; rank++) {
+        answer_t *answer = &gathering->answers[rank];
+
+        answer->client = client;
+        answer->wanted = true;
+        answer->bytes = bytes;
+        answer->found = bytes;
+        answer->target = all + (size_t)rank * bytes;
+        answer->done = rank == boot->rank;
+        if (rank != boot->rank) {
+            answer->found = 0;
+            ask(client, rank, key, &gathering->limit, answer);
+        }
+    }
+    pthread_mutex_lock(&client->lock);
+    while (!all_answered(gathering, boot->size))
+        if (!thread_cond_wait(&client->changed, &client->lock, deadline))
+            break;
+    for (int rank = 0; rank < boot->size; rank++)
+        gathering->answers[rank].wanted = false;
+    pthread_mutex_unlock(&client->lock);
+    return gathering;
+}
+
+/* Name the ranks that did not answer: [why] nobody could. */
+static err_code_t name_absent(const client_t *client, const boot_t *boot,
+                              const gathering_t *gathering, const char *why,
+                              err_t *err)
+{
+    bool *absent = calloc((size_t)boot->size, sizeof *absent);
+    int count = 0, first = -1;
+    char names[256] = "";
+
+    for (int rank = boot->size - 1; absent != NULL && rank >= 0; rank--) {
+        const answer_t *answer = &gathering->answers[rank];
+
+        absent[rank] = !answer->done || answer->status != PMIX_SUCCESS;
+        if (absent[rank])
+            first = rank;
+    }
+    if (absent != NULL)
+        count = boot_rank_list(absent, boot->size, names, sizeof names);
+    free(absent);
+    return err_set_peer(err, first, NULL,
+                        "start-up exchange %u was given up after %g s (PMIx: "
+                        "%s): %s did not come",
+                        client->round, boot->timeout, why,
+                        count == 0 ? "some rank" : names);
+}
+
+/* Did every rank give [bytes] bytes? */
+static err_code_t judge(const client_t *client, const boot_t *boot,
+                        const gathering_t *gathering, size_t bytes, err_t *err)
 {
     for (int rank = 0; rank < boot->size; rank++) {
-        pmix_value_t *value = NULL;
-        pmix_status_t status;
-        size_t found;
+        const answer_t *answer = &gathering->answers[rank];
 
-        if (rank == boot->rank)
-            continue;
-        status = fetch(client, rank, key, whole_seconds(boot->timeout), &value);
-        if (status != PMIX_SUCCESS)
-            return err_set_peer(err, rank, NULL,
-                                "PMIx: rank %d came to exchange %u, but its "
-                                "data did not: %s (%d)",
-                                rank, client->round, PMIx_Error_string(status),
-                                status);
-        found = value->type == PMIX_BYTE_OBJECT ? value->data.bo.size : 0;
-        if (found == bytes)
-            memcpy(all + (size_t)rank * bytes, value->data.bo.bytes, bytes);
-        PMIX_VALUE_RELEASE(value);
-        if (found != bytes)
+        if (!answer->done || answer->status != PMIX_SUCCESS)
+            return name_absent(client, boot, gathering,
+                               PMIx_Error_string(answer->done
+                                                     ? answer->status
+                                                     : PMIX_ERR_TIMEOUT),
+                               err);
+        if (answer->found != bytes)
             return err_set(err, ERR_CONFIG,
                            "start-up exchange %u: rank %d gives %zu bytes, "
                            "rank %d %zu: do all ranks run the same build and "
                            "run file?",
-                           client->round, rank, found, boot->rank, bytes);
+                           client->round, rank, answer->found, boot->rank,
+                           bytes);
     }
     return ERR_OK;
 }
 
-/* Who has not published [key]? The fence does not tell; asking each does. */
-static err_code_t name_absent(const client_t *client, const boot_t *boot,
-                              const char *key, pmix_status_t why, err_t *err)
+/* After [fenced], the fence's status: fetch all data, or name who is absent
+ * (the fence does not tell, but asking each rank does). */
+static err_code_t collect(client_t *client, const boot_t *boot, const char *key,
+                          size_t bytes, char *all, pmix_status_t fenced,
+                          err_t *err)
 {
-    bool *absent = calloc((size_t)boot->size, sizeof *absent);
-    char names[256] = "";
-    int count = 0, first = -1;
+    bool probe = fenced != PMIX_SUCCESS;
+    gathering_t *gathering = gather(client, boot, key, bytes, all,
+                                    probe ? PROBE_TIMEOUT : boot->timeout);
+    err_code_t code;
 
-    for (int rank = 0; absent != NULL && rank < boot->size; rank++) {
-        pmix_value_t *value = NULL;
-
-        if (rank == boot->rank)
-            continue;
-        if (fetch(client, rank, key, PROBE_TIMEOUT, &value) == PMIX_SUCCESS) {
-            PMIX_VALUE_RELEASE(value);
-            continue;
-        }
-        absent[rank] = true;
-        if (first < 0)
-            first = rank;
-        if (++count == PROBE_ABSENT)
-            break;
+    if (gathering == NULL)
+        return err_set(err, ERR_MEMORY, "out of memory at start-up");
+    if (probe)
+        return name_absent(client, boot, gathering, PMIx_Error_string(fenced),
+                           err);
+    code = judge(client, boot, gathering, bytes, err);
+    /* Nothing is under way, so it need not be kept. */
+    if (code == ERR_OK) {
+        client->kept = gathering->next;
+        free(gathering);
     }
-    if (absent != NULL)
-        boot_rank_list(absent, boot->size, names, sizeof names);
-    free(absent);
-    return err_set_peer(err, first, NULL,
-                        "start-up exchange %u was given up after %g s (PMIx: "
-                        "%s): %s%s did not come",
-                        client->round, boot->timeout, PMIx_Error_string(why),
-                        count == 0 ? "some rank" : names,
-                        count == PROBE_ABSENT ? " and perhaps more" : "");
+    return code;
 }
 
 static err_code_t pmix_exchange(boot_t *boot, const void *mine, size_t bytes,
@@ -261,11 +363,8 @@ static err_code_t pmix_exchange(boot_t *boot, const void *mine, size_t bytes,
     if (status != PMIX_SUCCESS)
         return pmix_error(err, status, "publishing start-up data");
     status = fence(client, boot->timeout);
-    if (status == PMIX_SUCCESS)
-        code = collect(client, boot, key, bytes, all, err);
-    else
-        code = name_absent(client, boot, key, status, err);
-    if (code == ERR_OK)
+    code = collect(client, boot, key, bytes, all, status, err);
+    if (code == ERR_OK && bytes > 0)
         memcpy((char *)all + (size_t)boot->rank * bytes, mine, bytes);
     client->failed = code != ERR_OK;
     client->round++;
@@ -276,6 +375,12 @@ static err_code_t pmix_exchange(boot_t *boot, const void *mine, size_t bytes,
 
 static void client_free(client_t *client)
 {
+    while (client->kept != NULL) {
+        gathering_t *next = client->kept->next;
+
+        free(client->kept);
+        client->kept = next;
+    }
     pthread_cond_destroy(&client->changed);
     pthread_mutex_destroy(&client->lock);
     free(client);

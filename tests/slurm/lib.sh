@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+# shellcheck shell=bash disable=SC2034 # set for the cases
+#
+# Library of the tests that run on a real Slurm (tests/slurm/*.t). A test file:
+#
+#     #!/bin/bash
+#     # shellcheck source=SCRIPTDIR/lib.sh disable=SC2317
+#     . "$(dirname "$0")/lib.sh"
+#
+#     ranks_say_hello()
+#     {
+#         run 0 srun -N2 -n2 hostname
+#         expect_text out 'n1'
+#     }
+#
+#     test_case "ranks say hello" ranks_say_hello
+#     test_done
+#
+# `make check-slurm` runs all of them: it starts a cluster by slurm/devcluster,
+# runs every file there and takes the cluster down (run-slurm-tests). One file
+# while developing:  slurm/devcluster up
+#                    make check-slurm SLURM_TESTS=boot.t   (uses what is up)
+#
+# A case is a function. It runs in a shell of its own with `set -e`, in an empty
+# directory ($WORK, also the current one) under $TMPDIR, which is removed when
+# the case passes and shown when it fails. What it leaves in the queue is
+# cancelled. The file prints TAP.
+#
+# Where things are: $BUILD (top build directory: $BUILD/cddp-train), $SOURCE
+# (top source directory). Both are the same path on all nodes.
+#
+# The cluster: nodes n1, n2 (8 CPUs each, more than there are), one partition,
+# KillWait 10 s, RequeueExit 75, a requeued job starts after about 15 s. `srun
+# -N2 -n4` may give 3 + 1 tasks; for 2 + 2 add --ntasks-per-node=2. Process ids
+# are those of the machine: a task's $$ can be killed from here.
+#
+# Words for a case:
+#   run STATUS CMD...        run CMD, output in ./out and ./err, expect STATUS
+#                            ("any", or "nonzero"); found one is in $status; at
+#                            most $RUN_LIMIT seconds (default 120)
+#   start CMD...             run CMD in the background, output in ./bg.out
+#                            and ./bg.err, its id in $pid
+#   finish STATUS            wait for it, at most $RUN_LIMIT seconds
+#   expect_text FILE REGEX   FILE has a line that matches (grep -E)
+#   expect_no_text FILE REGEX
+#   expect_lines FILE REGEX COUNT
+#   expect_equal WHAT FOUND EXPECTED
+#   expect_file FILE...      FILEs exist
+#   fail TEXT                the case fails
+#   skip TEXT                the case is skipped; say what is missing
+#   need CMD... -- TEXT      skip with TEXT unless CMD succeeds
+#   submit ARG...            sbatch ARG..., job id in $job
+#   job_field ID FIELD       print a field of `scontrol show job`
+#   wait_job ID STATES SEC   until its state is one of "RUNNING|COMPLETED"
+#   wait_until SEC CMD...    until CMD succeeds; polls every 0.1 s, as neither
+#                            Slurm nor a shared file offers an event
+#   wait_text SEC FILE REGEX until FILE has a line that matches
+#   in_order FIRST SECOND    numbers: FIRST <= SECOND
+set -u
+
+SOURCE=${SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+BUILD=${BUILD:-$SOURCE}
+RUN_LIMIT=${RUN_LIMIT:-120}
+WORK=
+pid=
+job=
+status=0
+test_number=0
+test_failed=0
+
+note()
+{
+    printf '%s\n' "$*" | sed 's/^/# /'
+}
+
+fail()
+{
+    note "${BASH_SOURCE[-1]##*/}: $*"
+    exit 1
+}
+
+skip()
+{
+    printf '%s\n' "$*" >"$WORK.skip"
+    exit 77
+}
+
+need()
+{
+    local command=()
+
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        command+=("$1")
+        shift
+    done
+    shift
+    "${command[@]}" >/dev/null 2>&1 </dev/null || skip "$*"
+}
+
+# Does the exit status $1 fit what was expected, $2?
+status_fits()
+{
+    case $2 in
+    any) return 0 ;;
+    nonzero) [ "$1" -ne 0 ] ;;
+    *) [ "$1" -eq "$2" ] ;;
+    esac
+}
+
+run()
+{
+    local expected=$1
+
+    shift
+    status=0
+    timeout --foreground -k 10 "$RUN_LIMIT" "$@" >out 2>err </dev/null ||
+        status=$?
+    status_fits "$status" "$expected" ||
+        fail "exit status $status, expected $expected: $*"
+}
+
+start()
+{
+    timeout --foreground -k 10 "$RUN_LIMIT" "$@" >bg.out 2>bg.err </dev/null &
+    pid=$!
+}
+
+finish()
+{
+    status=0
+    wait "$pid" || status=$?
+    status_fits "$status" "$1" || fail "exit status $status, expected $1"
+}
+
+expect_text()
+{
+    grep -qE -- "$2" "$1" || fail "$1 has no line like: $2"
+}
+
+expect_no_text()
+{
+    ! grep -E -- "$2" "$1" || fail "$1 has a line like: $2"
+}
+
+expect_lines()
+{
+    local count
+
+    count=$(grep -cE -- "$2" "$1") || true
+    [ "$count" -eq "$3" ] || fail "$1 has $count lines like: $2, expected $3"
+}
+
+expect_equal()
+{
+    [ "$2" = "$3" ] || fail "$1 is '$2', expected '$3'"
+}
+
+expect_file()
+{
+    local file
+
+    for file in "$@"; do
+        [ -e "$file" ] || fail "$file is not there"
+    done
+}
+
+in_order()
+{
+    awk -v a="$1" -v b="$2" 'BEGIN {exit !(a <= b)}'
+}
+
+wait_until()
+{
+    local end=$((SECONDS + $1)) limit=$1
+
+    shift
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || fail "waited $limit s in vain for: $*"
+        sleep 0.1
+    done
+}
+
+wait_text()
+{
+    wait_until "$1" grep -qsE -- "$3" "$2"
+}
+
+submit()
+{
+    job=$(sbatch --parsable "$@") || fail "sbatch refused: $*"
+}
+
+job_field()
+{
+    scontrol show job "$1" | grep -oE "(^| )$2=[^ ]*" | head -n 1 |
+        cut -d= -f2-
+}
+
+job_state_is()
+{
+    job_field "$1" JobState | grep -qxE "$2"
+}
+
+wait_job()
+{
+    wait_until "$3" job_state_is "$1" "$2"
+}
+
+# Show what a failed case left: the ends of its small files.
+test_explain()
+{
+    local file
+
+    note "left in $WORK:"
+    for file in "$WORK"/*; do
+        if [ ! -f "$file" ] || [ ! -s "$file" ] || ! grep -qI . "$file"; then
+            continue
+        fi
+        note "--- ${file##*/}"
+        tail -n 30 "$file" | sed 's/^/# /'
+    done
+}
+
+test_case()
+{
+    local name=$1 rc=0 why
+
+    shift
+    test_number=$((test_number + 1))
+    WORK=$(mktemp -d "${TMPDIR:-/tmp}/cddp-slurm-test.XXXXXX")
+    chmod 755 "$WORK"
+    (
+        set -eE
+        level=$BASH_SUBSHELL
+        # Say which bare command failed; $(...) may fail as it likes.
+        trap '[ "$BASH_SUBSHELL" -ne "$level" ] ||
+              note "line $LINENO failed: $BASH_COMMAND"' ERR
+        cd "$WORK"
+        "$@"
+    )
+    rc=$?
+    scancel -u "$(id -un)" 2>/dev/null
+    case $rc in
+    0) echo "ok $test_number - $name" ;;
+    77)
+        why=$(cat "$WORK.skip" 2>/dev/null)
+        echo "ok $test_number - $name # SKIP $why"
+        ;;
+    *)
+        test_failed=$((test_failed + 1))
+        test_explain
+        echo "not ok $test_number - $name"
+        return
+        ;;
+    esac
+    rm -rf "$WORK" "$WORK.skip"
+}
+
+test_done()
+{
+    echo "1..$test_number"
+    exit $((test_failed > 0))
+}
