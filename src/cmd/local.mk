@@ -3,12 +3,20 @@
 # No fused multiply-add behind our back: one seed gives the same files anywhere.
 noinst_LTLIBRARIES += libcmd.la
 libcmd_la_SOURCES =
+libcmd_la_SOURCES += src/cmd/ckpt_diff.c src/cmd/ckpt_diff.h
+libcmd_la_SOURCES += src/cmd/ckpt_show.c src/cmd/ckpt_show.h
 libcmd_la_SOURCES += src/cmd/data_bound.c src/cmd/data_bound.h
 libcmd_la_SOURCES += src/cmd/data_info.c src/cmd/data_info.h
 libcmd_la_SOURCES += src/cmd/data_ising.c src/cmd/data_ising.h
 libcmd_la_SOURCES += src/cmd/data_shard.c src/cmd/data_shard.h
 libcmd_la_SOURCES += src/cmd/make_ising.c src/cmd/make_ising.h
 libcmd_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(HDF5_CFLAGS) $(MPI_CFLAGS)
+
+bin_PROGRAMS += cddp-ckpt
+cddp_ckpt_SOURCES = src/cmd/cddp-ckpt.c
+cddp_ckpt_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+cddp_ckpt_LDADD = libcmd.la libhdf5io.la libbase.la
+dist_man_MANS += docs/man/cddp-ckpt.1
 
 bin_PROGRAMS += cddp-data
 cddp_data_SOURCES = src/cmd/cddp-data.c

@@ -13,4 +13,9 @@ tests_cmd_test_make_ising_SOURCES = tests/cmd/test_make_ising.c
 tests_cmd_test_make_ising_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 tests_cmd_test_make_ising_LDADD = $(CMD_TEST_LIBS)
 dist_check_SCRIPTS += tests/cmd/cddp_data.sh
+check_PROGRAMS += tests/cmd/test_cddp_ckpt
+tests_cmd_test_cddp_ckpt_SOURCES = tests/cmd/test_cddp_ckpt.c
+tests_cmd_test_cddp_ckpt_SOURCES += $(CKPT_FIXTURE)
+tests_cmd_test_cddp_ckpt_CFLAGS = $(CKPT_TEST_CFLAGS) -I$(srcdir)/tests
+tests_cmd_test_cddp_ckpt_LDADD = $(CKPT_TEST_LIBS)
 # End of tests/cmd

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* cddp-ckpt: look into checkpoints, check and compare them. */
+#include "config.h"
+
+#include <hdf5.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "cmd/ckpt_diff.h"
+#include "cmd/ckpt_show.h"
+
+/* Exit status of a diff that found differences, as diff(1) has it. */
+#define STATUS_DIFFERS 1
+
+static const char help_text[] =
+    "usage: cddp-ckpt list RUNDIR\n"
+    "       cddp-ckpt show CKPT\n"
+    "       cddp-ckpt verify CKPT...\n"
+    "       cddp-ckpt diff A B\n"
+    "\n"
+    "list     the checkpoints of a run, newest first\n"
+    "show     step, files, tensors and run file of a checkpoint\n"
+    "verify   hash every byte of each checkpoint and compare\n"
+    "diff     name the tensors that differ in shape or in any bit\n"
+    "\n"
+    "CKPT, A and B are directories like RUNDIR/checkpoints/step-0000000100, "
+    "or a\n"
+    "RUNDIR for its newest checkpoint.\n"
+    "\n"
+    "  -h, --help          this text\n"
+    "      --version       version of cddp and of HDF5\n"
+    "\n"
+    "Exit status: 0 done (diff: no difference), 1 diff: they differ, 64 wrong\n"
+    "command line, 65 damaged or no checkpoint, 71 out of memory, 74 input or\n"
+    "output failed.\n";
+
+static err_code_t usage(err_t *err, const char *sentence)
+{
+    return err_set(err, ERR_USAGE, "%s; try cddp-ckpt --help", sentence);
+}
+
+static err_code_t list_run(int argc, char **argv, str_buf_t *out, int *status,
+                           err_t *err)
+{
+    (void)status;
+    if (argc != 1)
+        return usage(err, "list: name one run directory");
+    return cmd_ckpt_list(argv[0], out, err);
+}
+
+static err_code_t show_run(int argc, char **argv, str_buf_t *out, int *status,
+                           err_t *err)
+{
+    char *path;
+    err_code_t code;
+
+    (void)status;
+    if (argc != 1)
+        return usage(err, "show: name one checkpoint");
+    code = cmd_ckpt_find(argv[0], &path, err);
+    if (code != ERR_OK)
+        return code;
+    code = cmd_ckpt_show(path, out, err);
+    free(path);
+    return code;
+}
+
+/* All are looked at, also after a damaged one; the last sentence is main's. */
+static err_code_t verify_run(int argc, char **argv, str_buf_t *out, int *status,
+                             err_t *err)
+{
+    err_code_t code = ERR_OK;
+    int bad = 0;
+
+    (void)status;
+    if (argc < 1)
+        return usage(err, "verify: name at least one checkpoint");
+    for (int i = 0; i < argc; i++) {
+        err_t fault = ERR_INIT;
+        char *path = NULL;
+
+        if (cmd_ckpt_find(argv[i], &path, &fault) != ERR_OK ||
+            cmd_ckpt_verify(path, out, &fault) != ERR_OK) {
+            str_buf_add(out, "BAD  %s\n", fault.text);
+            code = fault.code;
+            bad++;
+        }
+        free(path);
+    }
+    if (bad > 0)
+        err_set(err, code, "%d of %d checkpoints are bad", bad, argc);
+    return code;
+}
+
+static err_code_t diff_run(int argc, char **argv, str_buf_t *out, int *status,
+                           err_t *err)
+{
+    char *a = NULL, *b = NULL;
+    int differences = 0;
+    err_code_t code;
+
+    if (argc != 2)
+        return usage(err, "diff: name two checkpoints");
+    code = cmd_ckpt_find(argv[0], &a, err);
+    if (code == ERR_OK)
+        code = cmd_ckpt_find(argv[1], &b, err);
+    if (code == ERR_OK)
+        code = cmd_ckpt_diff(a, b, out, &differences, err);
+    if (code == ERR_OK && differences > 0)
+        *status = STATUS_DIFFERS;
+    free(b);
+    free(a);
+    return code;
+}
+
+typedef struct command {
+    const char *name;
+    err_code_t (*run)(int argc, char **argv, str_buf_t *out, int *status,
+                      err_t *err);
+} command_t;
+
+static const command_t commands[] = {{"list", list_run},
+                                     {"show", show_run},
+                                     {"verify", verify_run},
+                                     {"diff", diff_run},
+                                     {NULL, NULL}};
+
+static err_code_t command_find(const char *name, const command_t **out,
+                               err_t *err)
+{
+    static const char *const names[] = {"list", "show", "verify", "diff", NULL};
+    const char *near = str_nearest(name, names);
+
+    for (const command_t *c = commands; c->name != NULL; c++)
+        if (strcmp(name, c->name) == 0) {
+            *out = c;
+            return ERR_OK;
+        }
+    return err_set(
+        err, ERR_USAGE, "unknown command %s%s%s%s; try cddp-ckpt --help", name,
+        near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+}
+
+static err_code_t arguments_run(int argc, char **argv, str_buf_t *out,
+                                int *status, err_t *err)
+{
+    const command_t *command = NULL;
+    err_code_t code;
+
+    if (argc < 2)
+        return usage(err, "a command is missing");
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            str_buf_add(out, "%s", help_text);
+            return ERR_OK;
+        }
+    if (strcmp(argv[1], "--version") == 0) {
+        unsigned major = 0, minor = 0, release = 0;
+
+        H5get_libversion(&major, &minor, &release);
+        str_buf_add(out, "cddp-ckpt %s\nHDF5 %u.%u.%u\n", PACKAGE_VERSION,
+                    major, minor, release);
+        return ERR_OK;
+    }
+    code = command_find(argv[1], &command, err);
+    if (code != ERR_OK)
+        return code;
+    for (int i = 2; i < argc; i++)
+        if (argv[i][0] == '-')
+            return err_set(err, ERR_USAGE,
+                           "%s: unknown option %s; try cddp-ckpt --help",
+                           argv[1], argv[i]);
+    return command->run(argc - 2, argv + 2, out, status, err);
+}
+
+int main(int argc, char **argv)
+{
+    str_buf_t out = {0};
+    err_t err = ERR_INIT;
+    int status = 0;
+    err_code_t code = arguments_run(argc, argv, &out, &status, &err);
+
+    if (out.text != NULL)
+        fputs(out.text, stdout);
+    if (fflush(stdout) != 0 && code == ERR_OK)
+        code = err_set(&err, ERR_IO, "cannot write to standard output");
+    if (code != ERR_OK) {
+        fprintf(stderr, "cddp-ckpt: %s\n", err.text);
+        status = (int)code;
+    }
+    str_buf_free(&out);
+    return status;
+}

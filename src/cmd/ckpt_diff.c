@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "cmd/ckpt_diff.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "hdf5io/checkpoint_manifest.h"
+#include "hdf5io/checkpoint_read.h"
+
+typedef struct side {
+    const char *path;
+    hdf5io_manifest_t manifest;
+} side_t;
+
+/* Two arrays, element by element. */
+typedef struct distance {
+    int64_t other;  /* elements with other bits */
+    double largest; /* difference of two finite values */
+} distance_t;
+
+static distance_t distance_of(const float *a, const float *b, int64_t elems)
+{
+    distance_t d = {0};
+
+    for (int64_t i = 0; i < elems; i++) {
+        double gap = fabs((double)a[i] - (double)b[i]);
+
+        if (memcmp(&a[i], &b[i], sizeof a[i]) == 0)
+            continue;
+        d.other++;
+        if (isfinite(gap) && gap > d.largest)
+            d.largest = gap;
+    }
+    return d;
+}
+
+/* Read tensor [i] of [a] and [j] of [b], of the same shape, and compare. */
+static err_code_t values_diff(const side_t *a, int i, const side_t *b, int j,
+                              distance_t *out, err_t *err)
+{
+    int64_t elems = a->manifest.tensors[i].elems;
+    size_t bytes = (size_t)elems * sizeof(float);
+    void *x = NULL, *y = NULL;
+    err_code_t code = mem_alloc(bytes, "a tensor", &x, err);
+
+    if (code == ERR_OK)
+        code = mem_alloc(bytes, "a tensor", &y, err);
+    if (code == ERR_OK)
+        code = hdf5io_checkpoint_fetch(a->path, &a->manifest, i, x, err);
+    if (code == ERR_OK)
+        code = hdf5io_checkpoint_fetch(b->path, &b->manifest, j, y, err);
+    if (code == ERR_OK)
+        *out = distance_of(x, y, elems);
+    mem_free(y);
+    mem_free(x);
+    return code;
+}
+
+static bool same_shape(const hdf5io_manifest_tensor_t *x,
+                       const hdf5io_manifest_tensor_t *y)
+{
+    return x->ndim == y->ndim &&
+           memcmp(x->dims, y->dims, (size_t)x->ndim * sizeof *x->dims) == 0;
+}
+
+static err_code_t tensor_diff(const side_t *a, int i, const side_t *b, int j,
+                              str_buf_t *out, int *differences, err_t *err)
+{
+    const hdf5io_manifest_tensor_t *x = &a->manifest.tensors[i];
+    const hdf5io_manifest_tensor_t *y = &b->manifest.tensors[j];
+    char one[160], two[160];
+    distance_t d = {0};
+    err_code_t code;
+
+    if (!same_shape(x, y)) {
+        hdf5io_shape_format(x->ndim, x->dims, one, sizeof one);
+        hdf5io_shape_format(y->ndim, y->dims, two, sizeof two);
+        str_buf_add(out, "%s: shape %s, %s\n", x->name, one, two);
+        ++*differences;
+        return ERR_OK;
+    }
+    code = values_diff(a, i, b, j, &d, err);
+    if (code != ERR_OK || d.other == 0)
+        return code;
+    str_buf_add(out,
+                "%s: %" PRId64 " of %" PRId64
+                " elements, largest difference %.9g\n",
+                x->name, d.other, x->elems, d.largest);
+    ++*differences;
+    return ERR_OK;
+}
+
+static int tensor_find(const hdf5io_manifest_t *m, const char *name)
+{
+    for (int i = 0; i < m->tensor_count; i++)
+        if (strcmp(m->tensors[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static err_code_t tensors_diff(const side_t *a, const side_t *b, str_buf_t *out,
+                               int *differences, err_t *err)
+{
+    err_code_t code = ERR_OK;
+
+    for (int i = 0; i < a->manifest.tensor_count && code == ERR_OK; i++) {
+        const char *name = a->manifest.tensors[i].name;
+        int j = tensor_find(&b->manifest, name);
+
+        if (j >= 0) {
+            code = tensor_diff(a, i, b, j, out, differences, err);
+            continue;
+        }
+        str_buf_add(out, "%s: only in %s\n", name, a->path);
+        ++*differences;
+    }
+    for (int j = 0; j < b->manifest.tensor_count; j++) {
+        const char *name = b->manifest.tensors[j].name;
+
+        if (tensor_find(&a->manifest, name) >= 0)
+            continue;
+        str_buf_add(out, "%s: only in %s\n", name, b->path);
+        ++*differences;
+    }
+    return code;
+}
+
+static void progress_diff(const hdf5io_progress_t *a,
+                          const hdf5io_progress_t *b, str_buf_t *out,
+                          int *differences)
+{
+    const struct {
+        const char *name;
+        int64_t a, b;
+    } counts[] = {
+        {"step", a->step, b->step},
+        {"epoch", a->epoch, b->epoch},
+        {"epoch_step", a->epoch_step, b->epoch_step},
+        {"samples", a->samples, b->samples},
+        {"seed", (int64_t)a->seed, (int64_t)b->seed},
+        {"loss_count", a->loss_count, b->loss_count},
+        {"correct", a->correct, b->correct},
+    };
+    const struct {
+        const char *name;
+        double a, b;
+    } reals[] = {{"loss_sum", a->loss_sum, b->loss_sum},
+                 {"best", a->best, b->best}};
+
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (counts[i].a != counts[i].b) {
+            str_buf_add(out, "%s: %" PRId64 ", %" PRId64 "\n", counts[i].name,
+                        counts[i].a, counts[i].b);
+            ++*differences;
+        }
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        if (memcmp(&reals[i].a, &reals[i].b, sizeof reals[i].a) != 0) {
+            str_buf_add(out, "%s: %.17g, %.17g\n", reals[i].name, reals[i].a,
+                        reals[i].b);
+            ++*differences;
+        }
+}
+
+err_code_t cmd_ckpt_diff(const char *a, const char *b, str_buf_t *out,
+                         int *differences, err_t *err)
+{
+    side_t x = {.path = a}, y = {.path = b};
+    uint64_t hash;
+    int count = 0;
+    err_code_t code = hdf5io_manifest_load(a, &x.manifest, &hash, err);
+
+    if (code == ERR_OK)
+        code = hdf5io_manifest_load(b, &y.manifest, &hash, err);
+    if (code == ERR_OK) {
+        progress_diff(&x.manifest.progress, &y.manifest.progress, out, &count);
+        code = tensors_diff(&x, &y, out, &count, err);
+    }
+    if (code == ERR_OK)
+        *differences = count;
+    hdf5io_manifest_free(&y.manifest);
+    hdf5io_manifest_free(&x.manifest);
+    return code;
+}

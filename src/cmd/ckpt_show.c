@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "cmd/ckpt_show.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/hash.h"
+#include "hdf5io/checkpoint_manifest.h"
+
+/* RUNDIR/checkpoints if there is one, else the path itself. free() it. */
+static char *home_of(const char *path)
+{
+    char *home = str_printf("%s/checkpoints", path);
+    struct stat st;
+
+    if (stat(home, &st) == 0 && S_ISDIR(st.st_mode))
+        return home;
+    free(home);
+    return str_dup(path);
+}
+
+static void paths_free(char **paths, int count)
+{
+    for (int i = 0; i < count; i++)
+        free(paths[i]);
+    free(paths);
+}
+
+/* The checkpoints of a run, at least one. */
+static err_code_t paths_list(const char *run, char ***paths, int *count,
+                             err_t *err)
+{
+    char *home = home_of(run);
+    err_code_t code = hdf5io_checkpoint_list(home, paths, count, err);
+
+    if (code == ERR_OK && *count == 0) {
+        free(*paths);
+        code = err_set(err, ERR_DATA,
+                       "%s has no checkpoint: expected directories like "
+                       "step-0000000100",
+                       home);
+    }
+    free(home);
+    return code;
+}
+
+err_code_t cmd_ckpt_find(const char *path, char **out, err_t *err)
+{
+    char *home = home_of(path), *manifest;
+    struct stat st;
+    char **paths;
+    int count;
+    err_code_t code;
+
+    manifest = str_printf("%s/%s", path, MANIFEST_NAME);
+    if (stat(manifest, &st) == 0) {
+        *out = str_dup(path);
+        code = ERR_OK;
+    } else if (stat(path, &st) != 0) {
+        code = err_set(err, ERR_DATA, "%s: there is no such directory", path);
+    } else if (strcmp(home, path) == 0 && strstr(path, "step-") != NULL) {
+        code = err_set(err, ERR_DATA, "%s: it is missing", manifest);
+    } else {
+        code = paths_list(path, &paths, &count, err);
+        if (code == ERR_OK) {
+            *out = str_dup(paths[0]);
+            paths_free(paths, count);
+        }
+    }
+    free(manifest);
+    free(home);
+    return code;
+}
+
+static uint64_t bytes_of(const hdf5io_manifest_t *m)
+{
+    uint64_t bytes = 0;
+
+    for (int i = 0; i < m->file_count; i++)
+        bytes += m->files[i].bytes;
+    return bytes;
+}
+
+static void line_print(const char *path, str_buf_t *out)
+{
+    hdf5io_manifest_t m = {0};
+    const char *name = strrchr(path, '/');
+    char bytes[32];
+    uint64_t hash;
+    err_t err = ERR_INIT;
+
+    name = name == NULL ? path : name + 1;
+    if (hdf5io_manifest_load(path, &m, &hash, &err) != ERR_OK) {
+        str_buf_add(out, "%-16s damaged: %s\n", name, err.text);
+        return;
+    }
+    str_buf_add(out, "%-16s %6" PRId64 " %10" PRId64 " %5d %5d %10s  %s\n",
+                name, m.progress.epoch, m.progress.samples, m.world_size,
+                m.file_count, str_bytes(bytes_of(&m), bytes, sizeof bytes),
+                m.created);
+    hdf5io_manifest_free(&m);
+}
+
+err_code_t cmd_ckpt_list(const char *run, str_buf_t *out, err_t *err)
+{
+    char **paths;
+    int count;
+    err_code_t code = paths_list(run, &paths, &count, err);
+
+    if (code != ERR_OK)
+        return code;
+    str_buf_add(out, "%-16s %6s %10s %5s %5s %10s  %s\n", "checkpoint", "epoch",
+                "samples", "ranks", "files", "size", "written");
+    for (int i = 0; i < count; i++)
+        line_print(paths[i], out);
+    paths_free(paths, count);
+    return ERR_OK;
+}
+
+static void head_print(const char *path, const hdf5io_manifest_t *m,
+                       str_buf_t *out)
+{
+    const hdf5io_progress_t *p = &m->progress;
+    char hash[HASH_TEXT_MAX];
+
+    str_buf_add(out, "checkpoint   %s\nwritten      %s by %d ranks\n", path,
+                m->created, m->world_size);
+    str_buf_add(out, "step         %" PRId64 "\n", p->step);
+    str_buf_add(out,
+                "epoch        %" PRId64 ", %" PRId64 " steps and %" PRId64
+                " samples into it\n",
+                p->epoch, p->epoch_step, p->samples);
+    str_buf_add(out, "seed         %" PRIu64 "\n", p->seed);
+    if (p->loss_count > 0)
+        str_buf_add(out, "mean loss    %.6g, accuracy %.4f, this epoch\n",
+                    p->loss_sum / (double)p->loss_count,
+                    (double)p->correct / (double)p->loss_count);
+    if (p->best >= 0)
+        str_buf_add(out, "best         %.6g on the validation set\n", p->best);
+    str_buf_add(out, "versions     %s\n", m->versions);
+    str_buf_add(out, "config hash  %s\n", hash_format(m->config_hash, hash));
+    str_buf_add(out, "model hash   %s\n", hash_format(m->model_hash, hash));
+    str_buf_add(out, "build hash   %s\n", hash_format(m->build_hash, hash));
+}
+
+static void files_print(const hdf5io_manifest_t *m, str_buf_t *out)
+{
+    char hash[HASH_TEXT_MAX];
+
+    str_buf_add(out, "\n%-24s %14s  %s\n", "file", "bytes", "xxh3");
+    for (int i = 0; i < m->file_count; i++)
+        str_buf_add(out, "%-24s %14" PRIu64 "  %s\n", m->files[i].name,
+                    m->files[i].bytes, hash_format(m->files[i].hash, hash));
+}
+
+static void tensors_print(const hdf5io_manifest_t *m, str_buf_t *out)
+{
+    char shape[160];
+    int64_t elems = 0;
+
+    str_buf_add(out, "\n%-40s %-20s %12s\n", "tensor", "shape", "elements");
+    for (int i = 0; i < m->tensor_count; i++) {
+        const hdf5io_manifest_tensor_t *t = &m->tensors[i];
+
+        str_buf_add(out, "%-40s %-20s %12" PRId64 "\n", t->name,
+                    hdf5io_shape_format(t->ndim, t->dims, shape, sizeof shape),
+                    t->elems);
+        elems += t->elems;
+    }
+    str_buf_add(out, "%-40s %-20s %12" PRId64 "\n", "total", "", elems);
+}
+
+err_code_t cmd_ckpt_show(const char *path, str_buf_t *out, err_t *err)
+{
+    hdf5io_manifest_t m = {0};
+    uint64_t hash;
+    err_code_t code = hdf5io_manifest_load(path, &m, &hash, err);
+
+    if (code != ERR_OK)
+        return code;
+    head_print(path, &m, out);
+    files_print(&m, out);
+    tensors_print(&m, out);
+    if (m.config_text[0] != '\0')
+        str_buf_add(out, "\nrun file:\n%s", m.config_text);
+    hdf5io_manifest_free(&m);
+    return ERR_OK;
+}
+
+err_code_t cmd_ckpt_verify(const char *path, str_buf_t *out, err_t *err)
+{
+    hdf5io_manifest_t m = {0};
+    char bytes[32];
+    uint64_t hash;
+    err_code_t code = hdf5io_checkpoint_verify(path, NULL, err);
+
+    if (code == ERR_OK)
+        code = hdf5io_manifest_load(path, &m, &hash, err);
+    if (code != ERR_OK)
+        return code;
+    str_buf_add(out, "ok   %s: step %" PRId64 ", %d files, %s\n", path,
+                m.progress.step, m.file_count + 1,
+                str_bytes(bytes_of(&m), bytes, sizeof bytes));
+    hdf5io_manifest_free(&m);
+    return ERR_OK;
+}

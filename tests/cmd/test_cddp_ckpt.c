@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The command line of cddp-ckpt (run from the build folder): what it prints and
+ * its exit statuses. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "hdf5io/ckpt_fixture.h"
+
+/* Run ./cddp-ckpt [arguments]; @ stands for [home]. Asserts the status and
+ * that each of [texts] (NULL-terminated) is printed. */
+static void expect(const char *home, const char *arguments, int status,
+                   const char *const *texts)
+{
+    char output[16384];
+    str_buf_t command = {0};
+    size_t length;
+    FILE *pipe;
+
+    str_buf_add(&command, "./cddp-ckpt ");
+    for (const char *c = arguments; *c != '\0'; c++)
+        if (*c == '@')
+            str_buf_add(&command, "%s", home);
+        else
+            str_buf_add(&command, "%c", *c);
+    str_buf_add(&command, " 2>&1");
+    pipe = popen(command.text, "r");
+    cr_assert_not_null(pipe);
+    length = fread(output, 1, sizeof output - 1, pipe);
+    output[length] = '\0';
+    cr_assert_eq(WEXITSTATUS(pclose(pipe)), status, "%s: %s", command.text,
+                 output);
+    for (; *texts != NULL; texts++)
+        cr_assert(strstr(output, *texts), "%s: no \"%s\" in: %s", command.text,
+                  *texts, output);
+    str_buf_free(&command);
+}
+
+#define TEXTS(...)        \
+    (const char *const[]) \
+    {                     \
+        __VA_ARGS__, NULL \
+    }
+
+static void flip(const char *home, const char *file)
+{
+    char *path = str_printf("%s/%s", home, file), byte;
+    int fd = open(path, O_RDWR);
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(pread(fd, &byte, 1, 1000), 1);
+    byte ^= 1;
+    cr_assert_eq(pwrite(fd, &byte, 1, 1000), 1);
+    close(fd);
+    free(path);
+}
+
+Test(cddp_ckpt, usage)
+{
+    expect("", "--help", 0, TEXTS("usage: cddp-ckpt list RUNDIR"));
+    expect("", "--version", 0, TEXTS("cddp-ckpt ", "HDF5 "));
+    expect("", "", 64, TEXTS("a command is missing", "--help"));
+    expect("", "verfy", 64, TEXTS("did you mean verify?"));
+    expect("", "show", 64, TEXTS("show: name one checkpoint"));
+    expect("", "diff a", 64, TEXTS("name two"));
+    expect("", "list --all x", 64, TEXTS("unknown option --all"));
+    expect("", "list /nowhere", 65, TEXTS("/nowhere has no checkpoint"));
+    expect("", "show /nowhere", 65, TEXTS("/nowhere", "no such directory"));
+}
+
+Test(cddp_ckpt, list_and_show)
+{
+    char *home = ckpt_home_make();
+    char *checkpoints = str_printf("%s/checkpoints", home);
+
+    ckpt_write(checkpoints, 2, 10);
+    ckpt_write(checkpoints, 3, 20);
+    expect(home, "list @", 0,
+           TEXTS("step-0000000020 ", "step-0000000010 ", "12345"));
+    expect(home, "list @/checkpoints", 0, TEXTS("step-0000000020 "));
+    expect(home, "show @", 0,
+           TEXTS("step         20", "3 ranks", "model/fc.weight", "[7, 45]",
+                 "shard-2.h5", "seed         18446744073709551610",
+                 "run: {name:"));
+    expect(home, "show @/checkpoints/step-0000000010", 0,
+           TEXTS("step         10"));
+    free(checkpoints);
+    ckpt_home_remove(home);
+}
+
+Test(cddp_ckpt, verify)
+{
+    char *home = ckpt_home_make();
+
+    ckpt_write(home, 2, 10);
+    ckpt_write(home, 2, 20);
+    expect(home, "verify @/step-0000000010 @/step-0000000020", 0,
+           TEXTS("ok ", "step 20", "4 files"));
+    flip(home, "step-0000000020/shard-0.h5");
+    expect(home, "verify @/step-0000000010 @/step-0000000020", 65,
+           TEXTS("ok ", "BAD ", "shard-0.h5", "1 of 2 checkpoints"));
+    flip(home, "step-0000000010/MANIFEST.json");
+    expect(home, "verify @/step-0000000010", 65, TEXTS("MANIFEST.json"));
+    expect(home, "list @", 0, TEXTS("step-0000000010  damaged"));
+    expect(home, "show @/step-0000000010", 65, TEXTS("MANIFEST.json"));
+    ckpt_home_remove(home);
+}
+
+static void body_change(ckpt_rank_t *rank, void *context)
+{
+    (void)context;
+    rank->state.tensors[5].data[3] = 1.5f;
+    rank->state.tensors[1].name = "model/conv1.offset";
+    rank->state.tensors[4].ndim = 5;
+    rank->state.tensors[4].dims[4] = 6;
+    rank->state.progress.correct = 78;
+    rank->state.progress.best = 0.5;
+    ckpt_body_write(rank, NULL);
+}
+
+Test(cddp_ckpt, diff)
+{
+    char *home = ckpt_home_make();
+    char *other = str_printf("%s/other", home);
+
+    ckpt_write(home, 2, 10);
+    ckpt_write(other, 3, 10); /* the same bits, cut in another way */
+    expect(home, "diff @/step-0000000010 @/other", 0, TEXTS(""));
+    ckpt_ranks_free(ckpt_ranks_run(other, 3, 10, body_change, NULL), 3);
+    expect(home, "diff @/step-0000000010 @/other/step-0000000010", 1,
+           TEXTS("model/fc.weight: 1 of 315 elements", "correct: 77, 78",
+                 "best: 0.33333333333333331, 0.5", "model/conv1.bias: only in",
+                 "model/conv1.offset: only in",
+                 "model/deep: shape [2, 3, 2, 2, 3, 2], [2, 3, 2, 2, 6]"));
+    expect(home, "diff @/step-0000000010 @/none", 65, TEXTS("/none"));
+    free(other);
+    ckpt_home_remove(home);
+}
