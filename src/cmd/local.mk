@@ -10,7 +10,11 @@ libcmd_la_SOURCES += src/cmd/data_info.c src/cmd/data_info.h
 libcmd_la_SOURCES += src/cmd/data_ising.c src/cmd/data_ising.h
 libcmd_la_SOURCES += src/cmd/data_shard.c src/cmd/data_shard.h
 libcmd_la_SOURCES += src/cmd/make_ising.c src/cmd/make_ising.h
+libcmd_la_SOURCES += src/cmd/train_args.c src/cmd/train_args.h
+libcmd_la_SOURCES += src/cmd/version.c src/cmd/version.h
 libcmd_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(HDF5_CFLAGS) $(MPI_CFLAGS)
+libcmd_la_CFLAGS += $(UCX_CFLAGS) $(PMIX_CFLAGS) $(YAML_CFLAGS) \
+	$(JANSSON_CFLAGS) $(XXHASH_CFLAGS)
 
 bin_PROGRAMS += cddp-ckpt
 cddp_ckpt_SOURCES = src/cmd/cddp-ckpt.c
@@ -23,4 +27,10 @@ cddp_data_SOURCES = src/cmd/cddp-data.c
 cddp_data_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS)
 cddp_data_LDADD = libcmd.la libhdf5io.la libbase.la
 dist_man_MANS += docs/man/cddp-data.1
+
+bin_PROGRAMS += cddp-train
+cddp_train_SOURCES = src/cmd/cddp-train.c
+cddp_train_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+cddp_train_LDADD = libcmd.la $(TRAIN_LIBS)
+dist_man_MANS += docs/man/cddp-train.1
 # End of src/cmd

@@ -1,1 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libtrain.la
+libtrain_la_SOURCES = \
+	src/train/check.c \
+	src/train/config.c src/train/config.h \
+	src/train/data.c src/train/data.h \
+	src/train/eval.c \
+	src/train/hello.c src/train/hello.h \
+	src/train/open.c \
+	src/train/replica.c src/train/replica.h \
+	src/train/resume.c \
+	src/train/run.c src/train/run.h src/train/run_priv.h \
+	src/train/rundir.c src/train/rundir.h \
+	src/train/step.c \
+	src/train/vote.c src/train/vote.h
+libtrain_la_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+
+# All that a training program links, in the order of use.
+TRAIN_LIBS = libtrain.la libconf.la libddp.la libnn.la liboptim.la libop.la \
+	libcomm.la libboot.la libdev.la libobs.la libhdf5io.la libslurm.la \
+	libbase.la
+# End of src/train

@@ -1,1 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
+check_PROGRAMS += tests/train/test_vote
+tests_train_test_vote_SOURCES = tests/train/test_vote.c
+tests_train_test_vote_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_train_test_vote_CFLAGS = $(TEST_CFLAGS)
+tests_train_test_vote_LDADD = $(TRAIN_LIBS) libranks.la $(TEST_LIBS)
+
+check_PROGRAMS += tests/train/test_config
+tests_train_test_config_SOURCES = tests/train/test_config.c
+tests_train_test_config_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_train_test_config_LDADD = $(TRAIN_LIBS) $(TEST_LIBS)
+
+check_LTLIBRARIES += liballoc.la libharness.la
+liballoc_la_SOURCES = tests/lib/alloc_count.c tests/lib/alloc_count.h
+liballoc_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+liballoc_la_CFLAGS = $(AM_CFLAGS)
+libharness_la_SOURCES = tests/train/harness.c tests/train/harness.h
+libharness_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+libharness_la_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+
+check_PROGRAMS += tests/train/test_run
+tests_train_test_run_SOURCES = tests/train/test_run.c
+tests_train_test_run_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_train_test_run_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_train_test_run_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
+
+check_PROGRAMS += tests/train/test_step_alloc
+tests_train_test_step_alloc_SOURCES = tests/train/test_step_alloc.c
+tests_train_test_step_alloc_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_train_test_step_alloc_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) \
+	$(MPI_CFLAGS)
+tests_train_test_step_alloc_LDADD = liballoc.la libharness.la $(TRAIN_LIBS) \
+	$(TEST_LIBS)
+# End of tests/train

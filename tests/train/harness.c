@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/harness.h"
+
+#include <criterion/criterion.h>
+#include <hdf5.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/rng.h"
+#include "base/thread.h"
+#include "conf/conf.h"
+
+/* Dropout and batch norm are in, so that what they carry is tested, too. */
+static const char run_file[] = "run: {name: test, dir: DIR/run, seed: 7}\n"
+                               "data:\n"
+                               "  train: DIR/train.h5\n"
+                               "  valid: DIR/valid.h5\n"
+                               "  input: {path: /x}\n"
+                               "  target: {path: /y}\n"
+                               "  shuffle: full\n"
+                               "  prefetch: 2\n"
+                               "model:\n"
+                               "  input: [12]\n"
+                               "  layers:\n"
+                               "    - linear: {out: 16}\n"
+                               "    - batchnorm\n"
+                               "    - relu\n"
+                               "    - dropout: {rate: 0.1}\n"
+                               "    - linear: {out: 2}\n"
+                               "loss: cross_entropy\n"
+                               "optimizer: {adamw: {lr: 1.0e-2}}\n"
+                               "schedule: {cosine: {warmup_steps: 5}}\n"
+                               "train: {epochs: 3, batch: 24, threads: 1}\n"
+                               "checkpoint: {every: never}\n"
+                               "fault: {timeout: 20 s}\n";
+
+/* ---- data -------------------------------------------------------------------
+ */
+
+static void dataset_write(hid_t file, const char *name, hid_t type, int ndim,
+                          const hsize_t *dims, const void *data)
+{
+    hid_t space = H5Screate_simple(ndim, dims, NULL);
+    hid_t set = H5Dcreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT,
+                           H5P_DEFAULT);
+
+    cr_assert_geq(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), 0);
+    H5Dclose(set);
+    H5Sclose(space);
+}
+
+static void shard_write(const char *path, int samples, uint64_t seed)
+{
+    size_t count = (size_t)samples * HARNESS_FEATURES;
+    float *x = malloc(count * sizeof *x);
+    int *y = malloc((size_t)samples * sizeof *y);
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    hsize_t dims[2] = {(hsize_t)samples, HARNESS_FEATURES};
+    rng_t rng;
+
+    rng_open(&rng, seed, RNG_INIT, 0, 0);
+    for (int i = 0; i < samples; i++) {
+        y[i] = (int)rng_below(&rng, 2);
+        for (int f = 0; f < HARNESS_FEATURES; f++)
+            x[i * HARNESS_FEATURES + f] =
+                (float)(rng_normal(&rng) + (y[i] ? 0.8 : -0.8));
+    }
+    dataset_write(file, "/x", H5T_NATIVE_FLOAT, 2, dims, x);
+    dataset_write(file, "/y", H5T_NATIVE_INT, 1, dims, y);
+    cr_assert_geq(H5Fclose(file), 0);
+    free(y);
+    free(x);
+}
+
+void harness_open(harness_t *harness, int samples)
+{
+    const char *base = getenv("TMPDIR");
+    char path[300];
+
+    memset(harness, 0, sizeof *harness);
+    snprintf(harness->dir, sizeof harness->dir, "%s/cddp-run-XXXXXX",
+             base != NULL ? base : "/tmp");
+    cr_assert_not_null(mkdtemp(harness->dir));
+    snprintf(path, sizeof path, "%s/train.h5", harness->dir);
+    shard_write(path, samples, 1);
+    snprintf(path, sizeof path, "%s/valid.h5", harness->dir);
+    shard_write(path, 64, 2);
+}
+
+void harness_close(harness_t *harness)
+{
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(file_remove_tree(harness->dir, &err), ERR_OK, "%s", err.text);
+}
+
+void harness_label_set(const harness_t *harness, int row, int label)
+{
+    char path[300];
+    hsize_t at = (hsize_t)row;
+    hsize_t one = 1;
+    hid_t file, set, space, memory;
+
+    snprintf(path, sizeof path, "%s/train.h5", harness->dir);
+    file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    set = H5Dopen2(file, "/y", H5P_DEFAULT);
+    space = H5Dget_space(set);
+    memory = H5Screate_simple(1, &one, NULL);
+    H5Sselect_hyperslab(space, H5S_SELECT_SET, &at, NULL, &one, NULL);
+    cr_assert_geq(
+        H5Dwrite(set, H5T_NATIVE_INT, memory, space, H5P_DEFAULT, &label), 0);
+    H5Sclose(memory);
+    H5Sclose(space);
+    H5Dclose(set);
+    H5Fclose(file);
+}
+
+/* ---- running
+ * ------------------------------------------------------------------ */
+
+typedef struct rank {
+    train_config_t config;
+    tree_t *tree;
+    train_env_t env;
+    boot_t *boot;
+    train_outcome_t outcome;
+    err_code_t rc;
+    err_t err;
+} rank_t;
+
+static slurm_signal_t no_signal(void)
+{
+    return SLURM_SIGNAL_NONE;
+}
+
+/* run_file with every DIR replaced. */
+static char *run_text(const harness_t *harness)
+{
+    str_buf_t text = {0};
+    const char *at = run_file;
+    const char *dir;
+
+    while ((dir = strstr(at, "DIR/")) != NULL) {
+        str_buf_add(&text, "%.*s%s", (int)(dir - at), at, harness->dir);
+        at = dir + 3;
+    }
+    str_buf_add(&text, "%s", at);
+    return text.text;
+}
+
+static void rank_prepare(rank_t *rank, const harness_t *harness,
+                         const slurm_job_t *job)
+{
+    char *text = run_text(harness);
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(conf_parse("run.yaml", text, &rank->tree, &err), ERR_OK, "%s",
+                 err.text);
+    for (int i = 0; harness->settings[i] != NULL; i++)
+        cr_assert_eq(conf_set(rank->tree, harness->settings[i], &err), ERR_OK,
+                     "%s", err.text);
+    cr_assert_eq(train_config_read(rank->tree, &rank->config, &err), ERR_OK,
+                 "%s", err.text);
+    rank->err = (err_t)ERR_INIT;
+    rank->env = (train_env_t){
+        .job = job,
+        .signal = harness->signal != NULL ? harness->signal : no_signal,
+        .resume = harness->resume,
+        .build_hash = 1,
+        .started = clock_now(),
+        .backend = "threads"};
+    free(text);
+}
+
+static void *rank_main(void *argument)
+{
+    rank_t *rank = argument;
+
+    rank->rc = train_run(&rank->config, &rank->env, rank->boot, &rank->outcome,
+                         &rank->err);
+    return NULL;
+}
+
+err_code_t harness_run(const harness_t *harness, int ranks,
+                       train_outcome_t *out, err_t *err)
+{
+    static const slurm_job_t job = {.host = "test"};
+    boot_config_t config = {.timeout = 20.0};
+    boot_t *boots[HARNESS_RANKS_MAX];
+    rank_t all[HARNESS_RANKS_MAX] = {0};
+    pthread_t threads[HARNESS_RANKS_MAX];
+    int speakers = 0;
+
+    cr_assert_eq(boot_threads_open(ranks, &config, boots, err), ERR_OK);
+    for (int r = 0; r < ranks; r++) {
+        rank_prepare(&all[r], harness, &job);
+        all[r].boot = boots[r];
+    }
+    for (int r = 1; r < ranks; r++)
+        cr_assert_eq(thread_start("rank", rank_main, &all[r], &threads[r], err),
+                     ERR_OK);
+    rank_main(&all[0]);
+    for (int r = 1; r < ranks; r++)
+        pthread_join(threads[r], NULL);
+    for (int r = 0; r < ranks; r++) {
+        cr_assert_eq(all[r].rc, all[0].rc,
+                     "rank %d ended with %d, rank 0 "
+                     "with %d: %s",
+                     r, (int)all[r].rc, (int)all[0].rc, all[r].err.text);
+        if (all[r].rc != ERR_OK && all[r].outcome.speaker) {
+            *err = all[r].err;
+            speakers++;
+        }
+        train_config_free(&all[r].config);
+        tree_free(all[r].tree);
+    }
+    if (all[0].rc != ERR_OK)
+        cr_assert_eq(speakers, 1, "%d ranks print the error", speakers);
+    *out = all[0].outcome;
+    return all[0].rc;
+}

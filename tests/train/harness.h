@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * harness: whole runs inside a test, in a directory of their own, with ranks as
+ * threads. The data is a small two-class problem that a model of a few weights
+ * learns.
+ */
+#ifndef CDDP_TESTS_TRAIN_HARNESS_H
+#define CDDP_TESTS_TRAIN_HARNESS_H
+
+#include "train/run.h"
+
+#define HARNESS_RANKS_MAX 16
+#define HARNESS_FEATURES 12
+
+typedef struct harness {
+    char dir[256];            /* of the test; removed by harness_close */
+    const char *settings[16]; /* --set assignments, NULL-terminated */
+    train_resume_t resume;
+    slurm_signal_t (*signal)(void); /* NULL: none */
+} harness_t;
+
+/* Make a directory with train.h5 of [samples] and valid.h5 of 64 samples. */
+void harness_open(harness_t *harness, int samples);
+void harness_close(harness_t *harness);
+
+/* Run on [ranks] threads; the code of all ranks (they must agree), the
+ * speaker's sentence in [err], rank 0's outcome in [out]. */
+err_code_t harness_run(const harness_t *harness, int ranks,
+                       train_outcome_t *out, err_t *err);
+
+/* Overwrite the label of [row] in train.h5. */
+void harness_label_set(const harness_t *harness, int row, int label);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/config.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "conf/conf.h"
+
+static const char minimal[] =
+    "data: {train: a.h5, input: {path: /x}, "
+    "target: {path: /y}}\n"
+    "model: {input: [4], layers: [{linear: {out: 2}}]}\n"
+    "loss: cross_entropy\n"
+    "optimizer: sgd\n";
+
+static err_code_t read_text(const char *text, tree_t **tree,
+                            train_config_t *config, err_t *err)
+{
+    cr_assert_eq(conf_parse("run.yaml", text, tree, err), ERR_OK, "%s",
+                 err->text);
+    return train_config_read(*tree, config, err);
+}
+
+Test(config, defaults_are_those_of_the_table)
+{
+    train_config_t config;
+    tree_t *tree = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(read_text(minimal, &tree, &config, &err), ERR_OK, "%s",
+                 err.text);
+    cr_assert_str_eq(config.run.dir, "runs/run");
+    cr_assert_eq(config.train.batch, 256);
+    cr_assert_eq(config.fault.timeout, 60.0);
+    cr_assert_eq(config.checkpoint.every.unit, OPT_TIME);
+    cr_assert_eq(config.checkpoint.every.value, 600.0);
+    cr_assert_eq(config.data.valid.count, 0);
+    cr_assert_null(config.schedule);
+    train_config_free(&config);
+    tree_free(tree);
+}
+
+Test(config, the_hash_sees_every_value)
+{
+    train_config_t one, two;
+    tree_t *tree1 = NULL;
+    tree_t *tree2 = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(read_text(minimal, &tree1, &one, &err), ERR_OK);
+    cr_assert_eq(read_text(minimal, &tree2, &two, &err), ERR_OK);
+    cr_assert_eq(train_config_hash(&one), train_config_hash(&two));
+    two.train.batch = 257;
+    cr_assert_neq(train_config_hash(&one), train_config_hash(&two));
+    train_config_free(&one);
+    train_config_free(&two);
+    tree_free(tree1);
+    tree_free(tree2);
+}
+
+/* What is printed reads back as the same run. */
+Test(config, the_resolved_form_reads_back)
+{
+    train_config_t one, two;
+    tree_t *tree1 = NULL;
+    tree_t *tree2 = NULL;
+    str_buf_t text = {0};
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(read_text(minimal, &tree1, &one, &err), ERR_OK);
+    opt_print(train_options, &one, 0, &text);
+    cr_assert_eq(read_text(text.text, &tree2, &two, &err), ERR_OK, "%s\n%s",
+                 err.text, text.text);
+    cr_assert_eq(train_config_hash(&one), train_config_hash(&two));
+    str_buf_free(&text);
+    train_config_free(&one);
+    train_config_free(&two);
+    tree_free(tree1);
+    tree_free(tree2);
+}
+
+Test(config, a_typo_is_told_with_its_place_and_the_nearest_name)
+{
+    char text[1024];
+    train_config_t config;
+    tree_t *tree = NULL;
+    err_t err = ERR_INIT;
+
+    snprintf(text, sizeof text, "%strain:\n  epoch: 3\n", minimal);
+    cr_assert_eq(read_text(text, &tree, &config, &err), ERR_CONFIG);
+    cr_assert_not_null(strstr(err.text, "run.yaml:6:3"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "'epochs'"), "%s", err.text);
+    tree_free(tree);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Whole runs: they learn, they can be interrupted anywhere and come back to the
+ * same bits, an error of one rank ends all with one sentence.
+ */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "train/harness.h"
+
+/* 101 samples in batches of 24: the last step of an epoch has 5. */
+#define SAMPLES 101
+
+static void run_ok(const harness_t *harness, int ranks, train_outcome_t *out)
+{
+    err_t err = ERR_INIT;
+    err_code_t rc = harness_run(harness, ranks, out, &err);
+
+    cr_assert_eq(rc, ERR_OK, "%d ranks: %s", ranks, err.text);
+}
+
+Test(run, learns_on_any_number_of_ranks)
+{
+    for (int n = 1; n <= 5; n++) {
+        train_outcome_t out;
+        harness_t harness;
+
+        harness_open(&harness, SAMPLES);
+        run_ok(&harness, n, &out);
+        cr_assert_gt(out.accuracy, 0.9, "%d ranks: %g", n, out.accuracy);
+        cr_assert_eq(out.step, 15);
+        harness_close(&harness);
+    }
+}
+
+/* ---- interruption
+ * ----------------------------------------------------------------- */
+
+/* Asks for a checkpoint at the [n]-th look; ranks are threads of this process,
+ * so whoever looks for the n-th time gets the signal. */
+static atomic_int looks_left;
+
+static slurm_signal_t signal_after_looks(void)
+{
+    return atomic_fetch_sub(&looks_left, 1) <= 1 ? SLURM_SIGNAL_CHECKPOINT
+                                                 : SLURM_SIGNAL_NONE;
+}
+
+/* Run to the end, interrupted [every] looks; ranks of life i: lives[i % 2]. */
+static int run_interrupted(harness_t *harness, int every, const int lives[2],
+                           train_outcome_t *out)
+{
+    err_t err = ERR_INIT;
+    err_code_t rc;
+    int life = 0;
+
+    harness->signal = signal_after_looks;
+    do {
+        atomic_store(&looks_left, every);
+        rc = harness_run(harness, lives[life % 2], out, &err);
+        cr_assert(rc == ERR_OK || rc == ERR_REQUEUE, "%s", err.text);
+        life++;
+        cr_assert_lt(life, 100, "no progress");
+    } while (rc == ERR_REQUEUE);
+    return life;
+}
+
+Test(run, interrupted_runs_end_with_the_same_bits, .timeout = 120)
+{
+    for (int n = 1; n <= 3; n++) {
+        train_outcome_t straight, stopped;
+        harness_t harness;
+
+        harness_open(&harness, SAMPLES);
+        run_ok(&harness, n, &straight);
+        harness_close(&harness);
+        for (int every = 4 * n; every < 9 * n; every += n) {
+            harness_open(&harness, SAMPLES);
+            cr_assert_gt(
+                run_interrupted(&harness, every, (int[]){n, n}, &stopped), 2);
+            cr_assert_eq(memcmp(&stopped.loss, &straight.loss, sizeof(double)),
+                         0, "%d ranks: %.17g, not %.17g", n, stopped.loss,
+                         straight.loss);
+            harness_close(&harness);
+        }
+    }
+}
+
+Test(run, resumes_on_another_number_of_ranks)
+{
+    train_outcome_t straight, stopped;
+    harness_t harness;
+
+    harness_open(&harness, SAMPLES);
+    run_ok(&harness, 4, &straight);
+    harness_close(&harness);
+    harness_open(&harness, SAMPLES);
+    cr_assert_gt(run_interrupted(&harness, 15, (int[]){4, 2}, &stopped), 1);
+    cr_assert_float_eq(stopped.loss, straight.loss, 0.1 * straight.loss);
+    harness_close(&harness);
+}
+
+Test(run, a_complete_run_reports_its_numbers_again)
+{
+    train_outcome_t first, again;
+    harness_t harness;
+
+    harness_open(&harness, SAMPLES);
+    run_ok(&harness, 2, &first);
+    run_ok(&harness, 2, &again);
+    cr_assert_eq(first.step, again.step);
+    cr_assert_eq(memcmp(&first.loss, &again.loss, sizeof(double)), 0);
+    harness_close(&harness);
+}
+
+/* ---- resume options
+ * ------------------------------------------------------------------ */
+
+Test(run, never_refuses_a_directory_with_checkpoints)
+{
+    train_outcome_t out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+
+    harness_open(&harness, SAMPLES);
+    harness.resume = TRAIN_RESUME_NEVER;
+    run_ok(&harness, 2, &out);
+    cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_CONFIG);
+    cr_assert_not_null(strstr(err.text, "--fresh"), "%s", err.text);
+    harness.resume = TRAIN_RESUME_FRESH;
+    run_ok(&harness, 2, &out);
+    cr_assert_eq(out.step, 15);
+    harness_close(&harness);
+}
+
+Test(run, another_model_is_refused_by_name)
+{
+    train_outcome_t out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+
+    harness_open(&harness, SAMPLES);
+    run_ok(&harness, 2, &out);
+    harness.settings[0] = "model.layers=[{linear: {out: 2}}]";
+    cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_CONFIG);
+    cr_assert_not_null(strstr(err.text, "linear1.weight"), "%s", err.text);
+    harness_close(&harness);
+}
+
+/* ---- errors
+ * -----------------------------------------------------------------------------
+ */
+
+Test(run, a_bad_label_ends_all_ranks_with_its_row)
+{
+    train_outcome_t out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+
+    harness_open(&harness, SAMPLES);
+    harness_label_set(&harness, 77, 9);
+    cr_assert_eq(harness_run(&harness, 4, &out, &err), ERR_DATA);
+    cr_assert_not_null(strstr(err.text, "77"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "train.h5"), "%s", err.text);
+    harness_close(&harness);
+}
+
+Test(run, a_loss_that_is_no_number_ends_before_it_spoils_the_weights)
+{
+    train_outcome_t out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+
+    harness_open(&harness, SAMPLES);
+    harness.settings[0] = "data.input.scale=1.0e38";
+    cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_DIVERGED);
+    cr_assert_not_null(strstr(err.text, "step 1"), "%s", err.text);
+    harness_close(&harness);
+}
+
+Test(run, fewer_samples_in_a_batch_than_ranks_is_refused)
+{
+    train_outcome_t out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+
+    harness_open(&harness, SAMPLES);
+    harness.settings[0] = "train.batch=3";
+    cr_assert_eq(harness_run(&harness, 4, &out, &err), ERR_CONFIG);
+    cr_assert_not_null(strstr(err.text, "train.batch is 3"), "%s", err.text);
+    harness_close(&harness);
+}
+
+Test(run, accumulation_gives_the_same_run)
+{
+    train_outcome_t whole, parts;
+    harness_t harness;
+
+    harness_open(&harness, SAMPLES);
+    harness.settings[0] = "model.layers=[{linear: {out: 16}}, relu, "
+                          "{linear: {out: 2}}]";
+    run_ok(&harness, 2, &whole);
+    harness.settings[1] = "train.accumulate=3";
+    harness.resume = TRAIN_RESUME_FRESH;
+    run_ok(&harness, 2, &parts);
+    cr_assert_float_eq(parts.loss, whole.loss, 1e-4 * whole.loss);
+    harness_close(&harness);
+}

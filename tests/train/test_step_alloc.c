@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A step allocates nothing: this program counts the calls of malloc and its kin
+ * by the training thread between two looks at the signal flag, which happen
+ * once a step.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "lib/alloc_count.h"
+#include "train/harness.h"
+
+#define STEPS_MAX 64
+
+static long counts[STEPS_MAX];
+static int looks;
+
+static slurm_signal_t count_at_look(void)
+{
+    if (looks < STEPS_MAX)
+        counts[looks++] = alloc_count();
+    return SLURM_SIGNAL_NONE;
+}
+
+Test(step, allocates_nothing)
+{
+    train_outcome_t out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+
+    if (!alloc_count_works())
+        cr_skip("counting malloc needs a build without sanitizers");
+    harness_open(&harness, 24 * 30);
+    harness.signal = count_at_look;
+    harness.settings[0] = "train.epochs=1";
+    harness.settings[1] = "data.valid=[]";
+    cr_assert_eq(harness_run(&harness, 1, &out, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(looks, 30);
+    cr_assert_gt(counts[0], 0, "nothing was counted at all");
+    for (int s = 3; s < looks; s++)
+        cr_assert_eq(counts[s], counts[s - 1], "step %d allocated %ld times", s,
+                     counts[s] - counts[s - 1]);
+    harness_close(&harness);
+}
