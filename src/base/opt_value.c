@@ -44,15 +44,13 @@ bool opt_value_bool(const char *text, bool *out)
 static bool opt_value_split(const char *text, double *number,
                             const char **suffix)
 {
-    char digits[32];
-    size_t length = strspn(text, "+-.0123456789");
+    char *end;
 
-    if (length >= sizeof digits)
+    *number = strtod(text, &end);
+    if (end == text || !isfinite(*number))
         return false;
-    memcpy(digits, text, length);
-    digits[length] = '\0';
-    *suffix = text + length + strspn(text + length, " ");
-    return str_to_real(digits, number);
+    *suffix = end + strspn(end, " ");
+    return true;
 }
 
 static const opt_suffix_t *opt_value_suffix(const char *name)
@@ -109,7 +107,7 @@ void opt_value_print_real(double value, str_buf_t *out)
     char text[40];
     int digits;
 
-    for (digits = 1; digits <= 17; digits++) {
+    for (digits = 15; digits <= 17; digits++) { /* 600, not 6e+02 */
         snprintf(text, sizeof text, "%.*g", digits, value);
         if (strtod(text, NULL) == value)
             break;
