@@ -10,6 +10,9 @@
 #include "base/mem.h"
 #include "nn/nn_priv.h"
 
+/* Samples of one run, so that no product of sizes overflows. */
+#define BATCH_LIMIT (1 << 24)
+
 /* First layer with parameters; a graph has one. */
 static int first_trained(const nn_graph_t *graph)
 {
@@ -73,6 +76,11 @@ err_code_t nn_exec_open(const nn_graph_t *graph, const nn_exec_config_t *config,
     err_code_t code;
 
     assert(config->batch > 0 && config->threads > 0);
+    if (config->batch > BATCH_LIMIT)
+        return err_set(err, ERR_CONFIG,
+                       "a batch of %lld samples a rank is larger than 2^24; "
+                       "use a smaller train.batch or more train.accumulate",
+                       (long long)config->batch);
     code = mem_alloc(sizeof *exec, "an exec", &block, err);
     if (code != ERR_OK)
         return code;

@@ -11,6 +11,9 @@
 #include "base/str.h"
 #include "nn/nn_priv.h"
 
+/* Elements of one sample; a larger number is a typing error. */
+#define INPUT_LIMIT 0x1p33
+
 typedef struct model_options {
     opt_ints_t input;
     const tree_t *layers;
@@ -21,7 +24,7 @@ static const opt_row_t model_rows[] = {
      .type = OPT_INTS,
      .offset = offsetof(model_options_t, input),
      .min = 1,
-     .max = 1 << 30,
+     .max = 1 << 24,
      .help = "Shape of one sample, such as [channels, height, width]"},
     {.name = "layers",
      .type = OPT_TREE,
@@ -34,6 +37,7 @@ static err_code_t graph_read_input(nn_graph_t *graph, const opt_ints_t *input,
                                    const tree_t *model, err_t *err)
 {
     char at[NN_PLACE_TEXT];
+    double elems = 1;
 
     if (input->count < 1 || input->count >= OP_DIMS_MAX) {
         tree_place_format(tree_place(tree_get(model, "input")), at, sizeof at);
@@ -43,9 +47,16 @@ static err_code_t graph_read_input(nn_graph_t *graph, const opt_ints_t *input,
                        at, input->count, OP_DIMS_MAX - 1);
     }
     graph->input_ndim = input->count;
-    for (int i = 0; i < input->count; i++)
+    for (int i = 0; i < input->count; i++) {
         graph->input[i] = input->items[i];
-    return ERR_OK;
+        elems *= (double)input->items[i];
+    }
+    if (elems <= INPUT_LIMIT)
+        return ERR_OK;
+    tree_place_format(tree_place(tree_get(model, "input")), at, sizeof at);
+    return err_set(err, ERR_CONFIG,
+                   "%s: model.input has %.3g elements, more than 2^33 a sample",
+                   at, elems);
 }
 
 err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,

@@ -20,7 +20,10 @@
 #include "nn/nn_priv.h"
 
 /* Elements of one sample of one tensor; a larger number is a typing error. */
-#define SAMPLE_LIMIT ((int64_t)1 << 36)
+#define SAMPLE_LIMIT ((int64_t)1 << 33)
+/* Bound of everything that a layer's sizes are multiplied to, below INT64_MAX;
+ * far above what any memory holds. */
+#define PRODUCT_LIMIT 0x1p62
 #define PATH_TEXT 128
 
 /* One item of the list, taken apart; kind is never NULL. */
@@ -165,13 +168,34 @@ static err_code_t layer_check_from(const nn_graph_t *graph,
                    before);
 }
 
+/* No product of the layer's sizes (weight, output) is larger than this. */
+static double layer_product(const op_config_t *config)
+{
+    const int64_t out[] = {config->out, config->conv.out};
+    double product = (double)nn_sample_elems(&config->in);
+
+    for (int i = 0; i < 2; i++) {
+        product *= out[i] > 0 ? (double)out[i] : 1;
+        product *=
+            config->conv.kernel[i] > 0 ? (double)config->conv.kernel[i] : 1;
+        product *= 1 + 2 * (double)config->conv.pad[i];
+        product *= 1 + 2 * (double)config->pool.pad[i];
+    }
+    return product;
+}
+
 /* Infer the output's shape and check its size. */
 static err_code_t layer_infer(nn_layer_t *layer, err_t *err)
 {
     char shape[NN_SHAPE_TEXT];
-    int64_t elems = 1;
     err_code_t code;
 
+    if (!(layer_product(&layer->config) < PRODUCT_LIMIT))
+        return err_set(err, ERR_CONFIG,
+                       "%s: layer %s (%s) with input %s: its sizes are too "
+                       "large for any computer",
+                       layer->place, layer->name, layer->kind->name,
+                       nn_shape_format(&layer->config.in, shape));
     code = op_shape(&layer->config, &layer->out, err);
     if (code != ERR_OK) {
         nn_shape_format(&layer->config.in, shape);
@@ -179,14 +203,12 @@ static err_code_t layer_infer(nn_layer_t *layer, err_t *err)
                    layer->name, layer->kind->name, shape);
         return code;
     }
-    for (int i = 1; i < layer->out.ndim; i++)
-        if (__builtin_mul_overflow(elems, layer->out.dims[i], &elems) ||
-            elems > SAMPLE_LIMIT)
-            return err_set(err, ERR_CONFIG,
-                           "%s: layer %s (%s): its output %s is larger than "
-                           "2^36 elements a sample",
-                           layer->place, layer->name, layer->kind->name,
-                           nn_shape_format(&layer->out, shape));
+    if (nn_sample_elems(&layer->out) > SAMPLE_LIMIT)
+        return err_set(err, ERR_CONFIG,
+                       "%s: layer %s (%s): its output %s is larger than 2^33 "
+                       "elements a sample",
+                       layer->place, layer->name, layer->kind->name,
+                       nn_shape_format(&layer->out, shape));
     return ERR_OK;
 }
 

@@ -17,6 +17,9 @@
 #include "base/str.h"
 #include "nn/nn_priv.h"
 
+/* Elements of one parameter (4 TiB); more is a typing error. */
+#define PARAM_LIMIT ((size_t)1 << 40)
+
 static size_t align_elems(size_t elems)
 {
     return (elems + NN_TENSOR_ALIGN - 1) / NN_TENSOR_ALIGN * NN_TENSOR_ALIGN;
@@ -69,6 +72,10 @@ static err_code_t layer_add_params(nn_graph_t *graph, int index, err_t *err)
         layer->params[i] = at;
         layer->param_elems += graph->params.tensors[at].public.count;
     }
+    if (layer->param_elems > PARAM_LIMIT)
+        return err_set(err, ERR_CONFIG,
+                       "%s: layer %s has %zu parameters, more than 2^40",
+                       layer->place, layer->name, layer->param_elems);
     return ERR_OK;
 }
 

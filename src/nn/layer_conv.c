@@ -21,7 +21,7 @@ static const opt_row_t conv_rows[] = {
      .type = OPT_INT,
      .offset = offsetof(conv_options_t, out),
      .min = 1,
-     .max = 1 << 30,
+     .max = 1 << 28,
      .help = "Channels of the output"},
     {.name = "kernel",
      .type = OPT_INTS,
@@ -55,7 +55,7 @@ static const opt_row_t conv_rows[] = {
      .offset = offsetof(conv_options_t, groups),
      .fallback = "1",
      .min = 1,
-     .max = 1 << 30,
+     .max = 1 << 28,
      .help = "Groups of channels that are convolved apart; divides the "
              "channels of input and output"},
     {.name = "bias",

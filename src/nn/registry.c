@@ -56,7 +56,7 @@ static err_code_t kind_unknown(const nn_kind_t *const *kinds, const char *what,
     nearest = str_nearest(name, names);
     if (nearest != NULL)
         code = err_set(err, ERR_CONFIG,
-                       "%s: unknown %s '%s': did you mean '%s'? (known: "
+                       "%s: unknown %s '%s'; did you mean '%s'? (known: "
                        "%s)",
                        at, what, name, nearest, known.text);
     else

@@ -1,1 +1,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
+NN_TEST_CFLAGS = $(TEST_CFLAGS) -I$(srcdir)/tests
+NN_TEST_LIBS = libnn.la libop.la libdev.la libconf.la libbase.la $(TEST_LIBS)
+NN_TEST_FIXTURE = tests/nn/fixture.c tests/nn/fixture.h
+
+check_PROGRAMS += tests/nn/test_exec tests/nn/test_exec_alloc \
+	tests/nn/test_graph tests/nn/test_graph_errors \
+	tests/nn/test_graph_init tests/nn/test_plan
+
+tests_nn_test_exec_SOURCES = tests/nn/test_exec.c $(NN_TEST_FIXTURE)
+tests_nn_test_exec_CFLAGS = $(NN_TEST_CFLAGS)
+tests_nn_test_exec_LDADD = $(NN_TEST_LIBS)
+
+tests_nn_test_exec_alloc_SOURCES = tests/nn/test_exec_alloc.c \
+	$(NN_TEST_FIXTURE)
+tests_nn_test_exec_alloc_CFLAGS = $(NN_TEST_CFLAGS)
+tests_nn_test_exec_alloc_LDADD = $(NN_TEST_LIBS)
+
+tests_nn_test_graph_SOURCES = tests/nn/test_graph.c $(NN_TEST_FIXTURE)
+tests_nn_test_graph_CFLAGS = $(NN_TEST_CFLAGS)
+tests_nn_test_graph_LDADD = $(NN_TEST_LIBS)
+
+tests_nn_test_graph_errors_SOURCES = tests/nn/test_graph_errors.c \
+	$(NN_TEST_FIXTURE)
+tests_nn_test_graph_errors_CFLAGS = $(NN_TEST_CFLAGS)
+tests_nn_test_graph_errors_LDADD = $(NN_TEST_LIBS)
+
+tests_nn_test_graph_init_SOURCES = tests/nn/test_graph_init.c \
+	$(NN_TEST_FIXTURE)
+tests_nn_test_graph_init_CFLAGS = $(NN_TEST_CFLAGS)
+tests_nn_test_graph_init_LDADD = $(NN_TEST_LIBS)
+
+tests_nn_test_plan_SOURCES = tests/nn/test_plan.c $(NN_TEST_FIXTURE)
+tests_nn_test_plan_CFLAGS = $(NN_TEST_CFLAGS)
+tests_nn_test_plan_LDADD = $(NN_TEST_LIBS)
+# End of tests/nn

@@ -1,1 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
+OPTIM_TEST_LIBS = liboptim.la libconf.la libbase.la $(TEST_LIBS)
+
+check_PROGRAMS += tests/optim/test_norm tests/optim/test_optim \
+	tests/optim/test_schedule
+
+tests_optim_test_norm_SOURCES = tests/optim/test_norm.c
+tests_optim_test_norm_CFLAGS = $(TEST_CFLAGS)
+tests_optim_test_norm_LDADD = $(OPTIM_TEST_LIBS)
+
+tests_optim_test_optim_SOURCES = tests/optim/test_optim.c
+tests_optim_test_optim_CFLAGS = $(TEST_CFLAGS)
+tests_optim_test_optim_LDADD = $(OPTIM_TEST_LIBS)
+
+tests_optim_test_schedule_SOURCES = tests/optim/test_schedule.c
+tests_optim_test_schedule_CFLAGS = $(TEST_CFLAGS)
+tests_optim_test_schedule_LDADD = $(OPTIM_TEST_LIBS)
+# End of tests/optim

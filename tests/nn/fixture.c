@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "nn/fixture.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "conf/conf.h"
+
+const char *const fixture_mlp = "model:\n"
+                                "  input: [7]\n"
+                                "  layers:\n"
+                                "    - linear: {out: 9}\n"
+                                "    - relu\n"
+                                "    - linear: {out: 5}\n"
+                                "    - relu\n"
+                                "    - linear: {out: 4}\n"
+                                "loss: cross_entropy\n";
+
+const char *const fixture_cnn =
+    "model:\n"
+    "  input: [2, 8, 8]\n"
+    "  layers:\n"
+    "    - conv: {out: 6, kernel: 3, pad: 1}\n"
+    "    - batchnorm\n"
+    "    - relu\n"
+    "    - maxpool: {kernel: 2}\n"
+    "    - conv: {out: 4, kernel: [3, 2], stride: [1, 2], groups: 2}\n"
+    "    - relu\n"
+    "    - dropout: {rate: 0.25}\n"
+    "    - flatten\n"
+    "    - linear: {out: 5}\n"
+    "    - relu\n"
+    "    - linear: {out: 3}\n"
+    "loss: cross_entropy\n";
+
+err_code_t fixture_graph_try(const char *yaml, nn_graph_t **out, err_t *err)
+{
+    tree_t *tree = NULL;
+    err_code_t code = conf_parse("m.yaml", yaml, &tree, err);
+
+    if (code == ERR_OK)
+        code = nn_graph_open(tree_get(tree, "model"), tree_get(tree, "loss"),
+                             out, err);
+    tree_free(tree);
+    return code;
+}
+
+nn_graph_t *fixture_graph(const char *yaml)
+{
+    nn_graph_t *graph = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(fixture_graph_try(yaml, &graph, &err), ERR_OK, "%s", err.text);
+    return graph;
+}
+
+bool fixture_has_backend(const char *backend)
+{
+    const op_backend_ops_t *ops;
+
+    return op_backend_get(backend, &ops, NULL) == ERR_OK;
+}
+
+static void *zeros(size_t bytes)
+{
+    void *block = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(mem_alloc(bytes, "a test", &block, &err), ERR_OK);
+    return block;
+}
+
+/* Every sample has its own numbers, whatever batch it is in. */
+static void make_batch(fixture_t *f, int64_t from, int64_t batch)
+{
+    const op_desc_t *in = &f->graph->layers[0].config.in;
+    const int64_t elems = nn_sample_elems(in);
+    const int64_t targets = nn_graph_target_elems(f->graph);
+    const int64_t classes = nn_graph_classes(f->graph);
+    rng_t rng;
+
+    f->input = zeros((size_t)(batch * elems) * sizeof(float));
+    f->target = zeros((size_t)(batch * targets) * sizeof(int64_t));
+    f->ids = zeros((size_t)batch * sizeof(uint64_t));
+    for (int64_t n = 0; n < batch; n++) {
+        f->ids[n] = (uint64_t)(from + n);
+        rng_open(&rng, 2, RNG_ISING, f->ids[n], 0);
+        for (int64_t i = 0; i < elems; i++)
+            f->input[n * elems + i] = (float)rng_normal(&rng);
+        for (int64_t i = 0; i < targets; i++)
+            if (classes > 0)
+                ((int64_t *)f->target)[n] =
+                    (int64_t)rng_below(&rng, (uint64_t)classes);
+            else
+                ((float *)f->target)[n * targets + i] = (float)rng_normal(&rng);
+    }
+    f->batch = (nn_batch_t){.input = f->input,
+                            .target = f->target,
+                            .sample_ids = f->ids,
+                            .seed = 3,
+                            .epoch = 1};
+}
+
+void fixture_open(fixture_t *f, const nn_graph_t *graph, const char *backend,
+                  int64_t from, int64_t batch, bool training)
+{
+    nn_exec_config_t config = {.op_backend = backend,
+                               .batch = batch,
+                               .training = training,
+                               .threads = 1};
+    err_t err = ERR_INIT;
+
+    *f = (fixture_t){.graph = graph};
+    cr_assert_eq(dev_open("cpu", 0, &f->dev, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(dev_stream_open(f->dev, &f->bind.stream, &err), ERR_OK);
+    config.dev = f->dev;
+    cr_assert_eq(nn_exec_open(graph, &config, &f->exec, &err), ERR_OK, "%s",
+                 err.text);
+    f->params = zeros(nn_graph_param_elems(graph) * sizeof(float));
+    f->buffers = zeros(nn_graph_buffer_elems(graph) * sizeof(float));
+    nn_graph_init(graph, 1, f->params, f->buffers);
+    f->bind.params = f->params;
+    f->bind.buffers = f->buffers;
+    f->bind.grads = zeros(nn_graph_param_elems(graph) * sizeof(float));
+    f->bind.moments = zeros(nn_graph_moment_elems(graph) * sizeof(double));
+    make_batch(f, from, batch);
+    fixture_rebind(f);
+    fixture_poison(f);
+}
+
+void fixture_rebind(fixture_t *f)
+{
+    mem_free(f->bind.activations);
+    f->bind.activations = zeros(nn_exec_activation_bytes(f->exec));
+    nn_exec_bind(f->exec, &f->bind);
+}
+
+void fixture_poison(fixture_t *f)
+{
+    memset(f->bind.activations, 0xff, nn_exec_activation_bytes(f->exec));
+    memset(f->bind.grads, 0, nn_graph_param_elems(f->graph) * sizeof(float));
+    memset(f->bind.moments, 0,
+           nn_graph_moment_elems(f->graph) * sizeof(double));
+}
+
+void fixture_close(fixture_t *f)
+{
+    nn_exec_close(f->exec);
+    mem_free(f->params);
+    mem_free(f->buffers);
+    mem_free(f->bind.grads);
+    mem_free(f->bind.moments);
+    mem_free(f->bind.activations);
+    mem_free(f->input);
+    mem_free(f->target);
+    mem_free(f->ids);
+    dev_stream_close(f->bind.stream);
+    dev_close(f->dev);
+}
+
+double fixture_forward(fixture_t *f)
+{
+    nn_result_t result = {0};
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(nn_exec_forward(f->exec, &f->batch, &result, &err), ERR_OK,
+                 "%s", err.text);
+    return result.loss_sum;
+}
+
+void fixture_backward(fixture_t *f, double scale, bool accumulate)
+{
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(nn_exec_backward(f->exec, &f->batch, scale, accumulate, &err),
+                 ERR_OK, "%s", err.text);
+}
+
+double fixture_distance(const float *a, const float *b, size_t count)
+{
+    double distance = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        double d = fabs((double)a[i] - (double)b[i]);
+
+        if (!(d <= distance))
+            distance = d;
+    }
+    return distance;
+}
+
+double fixture_largest(const float *a, size_t count)
+{
+    double largest = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (!(fabs((double)a[i]) <= largest))
+            largest = fabs((double)a[i]);
+    return largest;
+}

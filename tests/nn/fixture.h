@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* For the tests of nn: graphs from YAML text, and execs with their memory. */
+#ifndef CDDP_TESTS_NN_FIXTURE_H
+#define CDDP_TESTS_NN_FIXTURE_H
+
+#include "nn/nn_priv.h"
+
+/* Models that several tests use. */
+extern const char *const fixture_mlp, *const fixture_cnn;
+
+/* The graph of "model: ... loss: ..." called m.yaml in errors; a failed
+ * fixture_graph fails the test. */
+err_code_t fixture_graph_try(const char *yaml, nn_graph_t **out, err_t *err);
+nn_graph_t *fixture_graph(const char *yaml);
+
+/* An exec, what is bound into it, and one random batch for it. */
+typedef struct fixture {
+    const nn_graph_t *graph;
+    nn_exec_t *exec;
+    dev_device_t *dev;
+    nn_bind_t bind;
+    float *params, *buffers;
+    nn_batch_t batch;
+    float *input;
+    void *target;
+    uint64_t *ids;
+} fixture_t;
+
+bool fixture_has_backend(const char *backend);
+
+/* Parameters from seed 1; samples [from, from + batch) of an endless random
+ * data set (seed 2). The activation arena is filled with NaNs. */
+void fixture_open(fixture_t *f, const nn_graph_t *graph, const char *backend,
+                  int64_t from, int64_t batch, bool training);
+void fixture_close(fixture_t *f);
+
+/* Fill the activation arena with NaNs, zero the gradients and moments. */
+void fixture_poison(fixture_t *f);
+
+/* Allocate the arena anew, after exec->bytes has changed. */
+void fixture_rebind(fixture_t *f);
+
+double fixture_forward(fixture_t *f);
+void fixture_backward(fixture_t *f, double scale, bool accumulate);
+
+/* Largest |a - b| over count numbers, and largest |a|; NaN if one is. */
+double fixture_distance(const float *a, const float *b, size_t count);
+double fixture_largest(const float *a, size_t count);
+
+#endif

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Whole graphs: gradients by finite differences, accumulation, order of
+ * grad_ready, and the cpu backend against ref. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "nn/fixture.h"
+
+#define BATCH 6
+
+static const char *const mse_model = "model:\n"
+                                     "  input: [2, 5, 5]\n"
+                                     "  layers:\n"
+                                     "    - conv: {out: 3, kernel: 3}\n"
+                                     "    - batchnorm: {eps: 1.0e-3}\n"
+                                     "    - relu\n"
+                                     "loss: mse\n";
+
+/* Derivative of the loss along [direction] of the parameter [p], by central
+ * differences. */
+static double slope(fixture_t *f, const nn_param_t *p, const float *direction)
+{
+    const double h = 1e-4; /* small: relu and maxpool have kinks */
+    float *at = f->params + p->offset;
+    double sums[2];
+    float *saved = malloc(p->count * sizeof *saved);
+
+    memcpy(saved, at, p->count * sizeof *saved);
+    for (int side = 0; side < 2; side++) {
+        for (size_t i = 0; i < p->count; i++)
+            at[i] = saved[i] + (float)(side == 0 ? -h : h) * direction[i];
+        sums[side] = fixture_forward(f);
+    }
+    memcpy(at, saved, p->count * sizeof *saved);
+    free(saved);
+    return (sums[1] - sums[0]) / (2 * h);
+}
+
+/* Compare the gradient of every parameter along a few random directions. */
+static void check_gradients(const char *yaml, const char *backend)
+{
+    nn_graph_t *graph = fixture_graph(yaml);
+    fixture_t f;
+    rng_t rng;
+
+    fixture_open(&f, graph, backend, 0, BATCH, true);
+    fixture_forward(&f);
+    fixture_backward(&f, 1, false);
+    rng_open(&rng, 4, RNG_ISING, 0, 0);
+    for (int k = 0; k < 3 * nn_graph_params(graph); k++) {
+        const nn_param_t *p = nn_graph_param(graph, k / 3);
+        float *direction = malloc(p->count * sizeof *direction);
+        double expected, found = 0, size = 0;
+
+        for (size_t i = 0; i < p->count; i++) {
+            float g = f.bind.grads[p->offset + i];
+
+            direction[i] = (float)rng_normal(&rng);
+            found += (double)g * (double)direction[i];
+            size += (double)g * (double)g;
+        }
+        expected = slope(&f, p, direction);
+        /* A bias before batch norm has no gradient: hence the constant. */
+        cr_expect_leq(fabs(found - expected), 0.02 * sqrt(size) + 0.01,
+                      "%s: %g by differences, %g by backward", p->name,
+                      expected, found);
+        free(direction);
+    }
+    fixture_close(&f);
+    nn_graph_close(graph);
+}
+
+Test(exec, ref_gradients_of_an_mlp_match_finite_differences)
+{
+    check_gradients(fixture_mlp, "ref");
+}
+
+Test(exec, ref_gradients_of_a_cnn_match_finite_differences)
+{
+    check_gradients(fixture_cnn, "ref");
+}
+
+Test(exec, ref_gradients_of_mse_match_finite_differences)
+{
+    check_gradients(mse_model, "ref");
+}
+
+Test(exec, gradients_are_scaled)
+{
+    nn_graph_t *graph = fixture_graph(fixture_mlp);
+    const size_t elems = nn_graph_param_elems(graph);
+    fixture_t f, g;
+
+    fixture_open(&f, graph, "ref", 0, BATCH, true);
+    fixture_open(&g, graph, "ref", 0, BATCH, true);
+    fixture_forward(&f);
+    fixture_backward(&f, 1, false);
+    fixture_forward(&g);
+    fixture_backward(&g, 0.25, false);
+    for (size_t i = 0; i < elems; i++)
+        g.bind.grads[i] *= 4;
+    cr_expect_lt(fixture_distance(f.bind.grads, g.bind.grads, elems),
+                 1e-6 * fixture_largest(f.bind.grads, elems));
+    fixture_close(&f);
+    fixture_close(&g);
+    nn_graph_close(graph);
+}
+
+/* A model without batch norm: samples are independent of each other. */
+static const char *const plain_cnn = "model:\n"
+                                     "  input: [2, 8, 8]\n"
+                                     "  layers:\n"
+                                     "    - conv: {out: 6, kernel: 3}\n"
+                                     "    - relu\n"
+                                     "    - dropout\n"
+                                     "    - linear: {out: 3}\n"
+                                     "loss: cross_entropy\n";
+
+Test(exec, two_half_batches_accumulate_to_a_full_one)
+{
+    nn_graph_t *graph = fixture_graph(plain_cnn);
+    const size_t elems = nn_graph_param_elems(graph);
+    fixture_t full, first, second;
+    double sum;
+
+    fixture_open(&full, graph, "ref", 0, 2 * BATCH, true);
+    fixture_open(&first, graph, "ref", 0, BATCH, true);
+    fixture_open(&second, graph, "ref", BATCH, BATCH, true);
+    /* Both halves write into one gradient arena. */
+    mem_free(second.bind.grads);
+    second.bind.grads = first.bind.grads;
+    nn_exec_bind(second.exec, &second.bind);
+    sum = fixture_forward(&first);
+    fixture_backward(&first, 0.5, false);
+    sum += fixture_forward(&second);
+    fixture_backward(&second, 0.5, true);
+    cr_expect_float_eq(fixture_forward(&full), sum, 1e-5 * sum);
+    fixture_backward(&full, 0.5, false);
+    cr_expect_lt(fixture_distance(full.bind.grads, first.bind.grads, elems),
+                 1e-5 * fixture_largest(full.bind.grads, elems));
+    second.bind.grads = NULL;
+    fixture_close(&full);
+    fixture_close(&first);
+    fixture_close(&second);
+    nn_graph_close(graph);
+}
+
+Test(exec, overwriting_forgets_what_was_in_the_gradients)
+{
+    nn_graph_t *graph = fixture_graph(fixture_cnn);
+    const size_t elems = nn_graph_param_elems(graph);
+    fixture_t f, g;
+
+    fixture_open(&f, graph, "ref", 0, BATCH, true);
+    fixture_open(&g, graph, "ref", 0, BATCH, true);
+    for (int i = 0; i < nn_graph_params(graph); i++)
+        for (size_t k = 0; k < nn_graph_param(graph, i)->count; k++)
+            f.bind.grads[nn_graph_param(graph, i)->offset + k] = 7;
+    fixture_forward(&f);
+    fixture_backward(&f, 1, false);
+    fixture_forward(&g);
+    fixture_backward(&g, 1, false);
+    cr_expect_eq(fixture_distance(f.bind.grads, g.bind.grads, elems), 0);
+    fixture_close(&f);
+    fixture_close(&g);
+    nn_graph_close(graph);
+}
+
+typedef struct order {
+    int next, fail_at;
+    const float *grads;
+    const nn_graph_t *graph;
+} order_t;
+
+static err_code_t record_ready(void *context, int index, err_t *err)
+{
+    order_t *order = context;
+    const nn_param_t *p = nn_graph_param(order->graph, index);
+
+    cr_expect_eq(index, order->next);
+    /* Final: it is written. */
+    cr_expect_gt(fixture_largest(order->grads + p->offset, p->count), 0,
+                 "%s has no gradient", p->name);
+    order->next++;
+    if (index == order->fail_at)
+        return err_set(err, ERR_PEER, "a test's error");
+    return ERR_OK;
+}
+
+Test(exec, gradients_are_ready_in_order_of_the_arena)
+{
+    nn_graph_t *graph = fixture_graph(fixture_cnn);
+    order_t order = {.graph = graph, .fail_at = -1};
+    fixture_t f;
+    err_t err = ERR_INIT;
+
+    fixture_open(&f, graph, "ref", 0, BATCH, true);
+    order.grads = f.bind.grads;
+    f.bind.grad_ready = record_ready;
+    f.bind.context = &order;
+    nn_exec_bind(f.exec, &f.bind);
+    fixture_forward(&f);
+    fixture_backward(&f, 1, false);
+    cr_expect_eq(order.next, nn_graph_params(graph));
+    order.next = 0;
+    order.fail_at = 2;
+    cr_expect_eq(nn_exec_backward(f.exec, &f.batch, 1, true, &err), ERR_PEER);
+    cr_expect_eq(order.next, 3);
+    fixture_close(&f);
+    nn_graph_close(graph);
+}
+
+Test(exec, moments_are_added_and_dropout_rests_in_evaluation)
+{
+    nn_graph_t *graph = fixture_graph(fixture_cnn);
+    fixture_t f, e, again;
+    double first;
+
+    fixture_open(&f, graph, "ref", 0, BATCH, true);
+    fixture_forward(&f);
+    first = f.bind.moments[6];
+    cr_expect_gt(first, 0);
+    fixture_forward(&f);
+    cr_expect_float_eq(f.bind.moments[6], 2 * first, 1e-12 * first);
+    /* Evaluation: the same whatever the epoch, no moments. */
+    fixture_open(&e, graph, "ref", 0, BATCH, false);
+    fixture_open(&again, graph, "ref", 0, BATCH, false);
+    again.batch.epoch = 9;
+    cr_expect_eq(fixture_forward(&e), fixture_forward(&again));
+    cr_expect_eq(e.bind.moments[6], 0);
+    fixture_close(&f);
+    fixture_close(&e);
+    fixture_close(&again);
+    nn_graph_close(graph);
+}
+
+Test(exec, output_is_what_the_loss_sees_and_outlives_backward)
+{
+    nn_graph_t *graph = fixture_graph(fixture_mlp);
+    fixture_t f;
+    float out[BATCH * 4], after[BATCH * 4];
+    double loss, expected = 0;
+    err_t err = ERR_INIT;
+
+    fixture_open(&f, graph, "ref", 0, BATCH, true);
+    loss = fixture_forward(&f);
+    cr_assert_eq(nn_exec_output(f.exec, out, &err), ERR_OK);
+    for (int n = 0; n < BATCH; n++) {
+        double sum = 0;
+
+        for (int k = 0; k < 4; k++)
+            sum += exp((double)out[4 * n + k]);
+        expected +=
+            log(sum) - (double)out[4 * n + ((const int64_t *)f.target)[n]];
+    }
+    cr_expect_float_eq(loss, expected, 1e-5 * expected);
+    fixture_backward(&f, 1, false);
+    cr_assert_eq(nn_exec_output(f.exec, after, &err), ERR_OK);
+    cr_expect_arr_eq(out, after, sizeof out);
+    fixture_close(&f);
+    nn_graph_close(graph);
+}
+
+Test(exec, a_target_that_is_no_class_is_an_error_that_names_it)
+{
+    nn_graph_t *graph = fixture_graph(fixture_mlp);
+    nn_result_t result = {.correct = -5};
+    err_t err = ERR_INIT;
+    fixture_t f;
+
+    fixture_open(&f, graph, "ref", 0, BATCH, true);
+    ((int64_t *)f.target)[3] = 4;
+    cr_expect_eq(nn_exec_forward(f.exec, &f.batch, &result, &err), ERR_DATA);
+    cr_expect_eq(result.correct, -5);
+    cr_expect_not_null(strstr(err.text, "4"), "%s", err.text);
+    fixture_close(&f);
+    nn_graph_close(graph);
+}
+
+/* ---- cpu against ref ----------------------------------------------------- */
+
+static void compare_backends(const char *yaml)
+{
+    nn_graph_t *graph = fixture_graph(yaml);
+    const size_t elems = nn_graph_param_elems(graph);
+    const size_t outs =
+        (size_t)(BATCH *
+                 nn_sample_elems(&graph->layers[graph->layer_count].config.in));
+    float *out[2] = {malloc(outs * sizeof(float)),
+                     malloc(outs * sizeof(float))};
+    fixture_t f[2];
+    double loss[2];
+    err_t err = ERR_INIT;
+
+    for (int b = 0; b < 2; b++) {
+        fixture_open(&f[b], graph, b == 0 ? "ref" : "cpu", 0, BATCH, true);
+        loss[b] = fixture_forward(&f[b]);
+        cr_assert_eq(nn_exec_output(f[b].exec, out[b], &err), ERR_OK);
+        fixture_backward(&f[b], 1, false);
+    }
+    cr_expect_float_eq(loss[0], loss[1], 1e-5 * fabs(loss[0]));
+    cr_expect_lt(fixture_distance(out[0], out[1], outs),
+                 1e-5 * fixture_largest(out[0], outs));
+    cr_expect_lt(fixture_distance(f[0].bind.grads, f[1].bind.grads, elems),
+                 1e-4 * fixture_largest(f[0].bind.grads, elems));
+    for (size_t i = 0; i < nn_graph_moment_elems(graph); i++)
+        cr_expect_float_eq(f[0].bind.moments[i], f[1].bind.moments[i],
+                           1e-4 * (1 + fabs(f[0].bind.moments[i])));
+    for (int b = 0; b < 2; b++) {
+        fixture_close(&f[b]);
+        free(out[b]);
+    }
+    nn_graph_close(graph);
+}
+
+Test(exec, cpu_agrees_with_ref)
+{
+    if (!fixture_has_backend("cpu"))
+        cr_skip_test("the cpu backend (oneDNN) is not built in");
+    compare_backends(fixture_mlp);
+    compare_backends(fixture_cnn);
+    compare_backends(plain_cnn);
+    compare_backends(mse_model);
+}

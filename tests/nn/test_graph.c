@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* What a built graph tells: shapes, names, arenas, hash, documentation. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nn/fixture.h"
+
+static void expect_layer(const nn_graph_t *graph, int index, const char *name,
+                         const char *shape)
+{
+    const nn_layer_t *layer = &graph->layers[index];
+    char text[NN_SHAPE_TEXT];
+
+    cr_expect_str_eq(nn_graph_layer(graph, index).name, name);
+    cr_expect_str_eq(nn_shape_format(&layer->out, text), shape, "%s: %s", name,
+                     text);
+}
+
+Test(graph, shapes_and_names_of_a_cnn)
+{
+    nn_graph_t *graph = fixture_graph(fixture_cnn);
+    int64_t dims[OP_DIMS_MAX];
+
+    cr_expect_eq(nn_graph_layers(graph), 11);
+    expect_layer(graph, 0, "conv1", "[6, 8, 8]");
+    expect_layer(graph, 1, "batchnorm1", "[6, 8, 8]");
+    expect_layer(graph, 2, "relu1", "[6, 8, 8]");
+    expect_layer(graph, 3, "maxpool1", "[6, 4, 4]");
+    expect_layer(graph, 4, "conv2", "[4, 2, 2]");
+    expect_layer(graph, 5, "relu2", "[4, 2, 2]");
+    expect_layer(graph, 6, "dropout1", "[4, 2, 2]");
+    expect_layer(graph, 7, "flatten1", "[16]");
+    expect_layer(graph, 8, "linear1", "[5]");
+    expect_layer(graph, 10, "linear2", "[3]");
+    cr_expect_eq(nn_graph_layer(graph, 4).params, 4 * 3 * 3 * 2 + 4);
+    cr_expect_str_eq(nn_graph_layer(graph, 4).kind, "conv");
+    cr_expect_str_eq(nn_graph_loss(graph), "cross_entropy");
+    cr_expect_eq(nn_graph_classes(graph), 3);
+    cr_expect_eq(nn_graph_target_elems(graph), 1);
+    cr_expect_eq(nn_graph_denominator(graph, 12), 12);
+    cr_expect_eq(nn_graph_input(graph, dims), 3);
+    cr_expect_eq(dims[0], 2);
+    cr_expect_eq(dims[2], 8);
+    nn_graph_close(graph);
+}
+
+Test(graph, options_reach_the_op)
+{
+    nn_graph_t *graph =
+        fixture_graph("model:\n"
+                      "  input: [4, 9, 9]\n"
+                      "  layers:\n"
+                      "    - conv:\n"
+                      "        out: 6\n"
+                      "        kernel: [3, 2]\n"
+                      "        stride: 2\n"
+                      "        pad: [1, 0]\n"
+                      "        dilation: [1, 2]\n"
+                      "        groups: 2\n"
+                      "        bias: false\n"
+                      "    - batchnorm: {eps: 0.5}\n"
+                      "    - maxpool: {kernel: [2, 3], pad: 1}\n"
+                      "    - dropout: {rate: 0.125}\n"
+                      "loss: mse\n");
+    const op_config_t *conv = &graph->layers[0].config;
+    const op_config_t *pool = &graph->layers[2].config;
+
+    cr_expect_eq(conv->conv.kernel[1], 2);
+    cr_expect_eq(conv->conv.stride[1], 2);
+    cr_expect_eq(conv->conv.pad[0], 1);
+    cr_expect_eq(conv->conv.pad[1], 0);
+    cr_expect_eq(conv->conv.dilation[1], 2);
+    cr_expect_eq(conv->conv.groups, 2);
+    cr_expect_not(conv->bias);
+    cr_expect_eq(graph->layers[1].config.epsilon, 0.5);
+    cr_expect_eq(graph->layers[1].momentum, 0.1);
+    cr_expect_eq(pool->pool.stride[0], 2, "the kernel's, by default");
+    cr_expect_eq(pool->pool.stride[1], 3);
+    cr_expect_eq(graph->layers[3].config.rate, 0.125);
+    nn_graph_close(graph);
+}
+
+Test(graph, linear_flattens_by_itself)
+{
+    nn_graph_t *graph =
+        fixture_graph("model: {input: [2, 3, 4], layers: [linear: {out: 5}]}\n"
+                      "loss: {mse: }\n");
+
+    expect_layer(graph, 0, "linear1", "[5]");
+    cr_expect_eq(nn_graph_param(graph, 1)->dims[1], 24);
+    cr_expect_eq(nn_graph_classes(graph), 0);
+    cr_expect_eq(nn_graph_target_elems(graph), 5);
+    cr_expect_eq(nn_graph_denominator(graph, 3), 15);
+    nn_graph_close(graph);
+}
+
+Test(graph, names_are_given_or_counted_by_kind)
+{
+    nn_graph_t *graph = fixture_graph("model:\n"
+                                      "  input: [3]\n"
+                                      "  layers:\n"
+                                      "    - {linear: {out: 4}, name: in-1}\n"
+                                      "    - {name: act, relu: }\n"
+                                      "    - {from: act, linear: {out: 4}}\n"
+                                      "    - {relu: {}, from: [linear2]}\n"
+                                      "loss: cross_entropy\n");
+
+    cr_expect_str_eq(nn_graph_layer(graph, 0).name, "in-1");
+    cr_expect_str_eq(nn_graph_layer(graph, 1).name, "act");
+    cr_expect_str_eq(nn_graph_layer(graph, 2).name, "linear2");
+    cr_expect_str_eq(nn_graph_layer(graph, 3).name, "relu2");
+    cr_expect_str_eq(nn_graph_param(graph, 3)->name, "in-1.weight");
+    nn_graph_close(graph);
+}
+
+Test(graph, parameters_lie_in_reverse_order_of_use)
+{
+    static const char *const names[] = {"linear2.bias",    "linear2.weight",
+                                        "linear1.bias",    "linear1.weight",
+                                        "conv2.bias",      "conv2.weight",
+                                        "batchnorm1.bias", "batchnorm1.weight",
+                                        "conv1.bias",      "conv1.weight"};
+    nn_graph_t *graph = fixture_graph(fixture_cnn);
+    size_t end = 0;
+
+    cr_assert_eq(nn_graph_params(graph), 10);
+    for (int i = 0; i < 10; i++) {
+        const nn_param_t *p = nn_graph_param(graph, i);
+
+        cr_expect_str_eq(p->name, names[i]);
+        cr_expect_eq(p->offset, end, "%s", p->name);
+        cr_expect(p->decay);
+        end = (p->offset + p->count + 15) / 16 * 16;
+    }
+    cr_expect_eq(nn_graph_param_elems(graph), end);
+    cr_expect_eq(nn_graph_param(graph, 5)->ndim, 4);
+    cr_expect_eq(nn_graph_param(graph, 5)->dims[1], 3);
+    cr_expect_eq(nn_graph_param(graph, 5)->layer, 4);
+    nn_graph_close(graph);
+}
+
+Test(graph, buffers_and_moments_of_batch_norm)
+{
+    nn_graph_t *graph = fixture_graph("model:\n"
+                                      "  input: [3, 4, 4]\n"
+                                      "  layers:\n"
+                                      "    - batchnorm\n"
+                                      "    - conv: {out: 20, kernel: 1}\n"
+                                      "    - batchnorm\n"
+                                      "loss: mse\n");
+
+    cr_assert_eq(nn_graph_buffers(graph), 4);
+    cr_expect_str_eq(nn_graph_buffer(graph, 0)->name,
+                     "batchnorm1.running_mean");
+    cr_expect_str_eq(nn_graph_buffer(graph, 3)->name, "batchnorm2.running_var");
+    cr_expect_eq(nn_graph_buffer(graph, 1)->offset, 16);
+    cr_expect_eq(nn_graph_buffer(graph, 3)->offset, 64);
+    cr_expect_eq(nn_graph_buffer(graph, 3)->count, 20);
+    cr_expect_eq(nn_graph_buffer_elems(graph), 96);
+    cr_expect_eq(nn_graph_moment_elems(graph), 46);
+    cr_expect_eq(graph->layers[2].moments, 6);
+    nn_graph_close(graph);
+}
+
+static uint64_t hash_of(const char *layers)
+{
+    char yaml[512];
+    nn_graph_t *graph;
+    uint64_t hash;
+
+    snprintf(yaml, sizeof yaml,
+             "model: {input: [2, 6, 6], layers: [%s, linear: {out: 2}]}\n"
+             "loss: cross_entropy\n",
+             layers);
+    graph = fixture_graph(yaml);
+    hash = nn_graph_hash(graph);
+    nn_graph_close(graph);
+    return hash;
+}
+
+Test(graph, hash_sees_structure_and_nothing_else)
+{
+    const uint64_t base = hash_of("conv: {out: 2, kernel: 3}, relu");
+
+    cr_expect_eq(base, hash_of("{conv: {kernel: [3, 3], pad: 0, out: 2}},"
+                               "  relu: {}"));
+    cr_expect_neq(base, hash_of("conv: {out: 2, kernel: 3, pad: 1}, relu"));
+    cr_expect_neq(base, hash_of("conv: {out: 2, kernel: 3}, flatten"));
+    cr_expect_neq(base, hash_of("conv: {out: 2, kernel: 3, bias: no}, relu"));
+    cr_expect_neq(base, hash_of("conv: {out: 2, kernel: 3}, relu, relu"));
+    cr_expect_neq(base,
+                  hash_of("{conv: {out: 2, kernel: 3}, name: stem}, relu"));
+    cr_expect_neq(hash_of("batchnorm: {momentum: 0.2}"), hash_of("batchnorm"));
+    cr_expect_neq(hash_of("dropout: {rate: 0.2}"), hash_of("dropout"));
+}
+
+Test(graph, documentation_names_every_kind_and_option)
+{
+    str_buf_t text = {0};
+
+    nn_graph_document(&text);
+    for (int i = 0; nn_layer_kinds()[i] != NULL; i++) {
+        cr_expect_not_null(strstr(text.text, nn_layer_kinds()[i]->name));
+        for (const opt_row_t *row = nn_layer_kinds()[i]->rows;
+             row->name != NULL; row++)
+            cr_expect_not_null(strstr(text.text, row->help), "%s", row->name);
+    }
+    cr_expect_not_null(strstr(text.text, "cross_entropy"));
+    cr_expect_not_null(strstr(text.text, "mse"));
+    str_buf_free(&text);
+}

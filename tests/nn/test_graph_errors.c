@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Every sentence about a wrong model, with its place. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "nn/fixture.h"
+
+typedef struct wrong {
+    const char *yaml;
+    const char *begins; /* of the sentence */
+    const char *says[3];
+} wrong_t;
+
+/* The layer stands in line 4, column 7. */
+#define LAYER(text) "model:\n  input: [3, 8, 8]\n  layers:\n    - " text
+#define LOSS "\nloss: cross_entropy\n"
+#define HEAD "\n    - linear: {out: 2}" LOSS
+
+static const wrong_t wrongs[] = {
+    {LAYER("convv: {out: 2}") HEAD,
+     "m.yaml:4:7: unknown layer 'convv'; did you mean 'conv'?",
+     {"flatten"}},
+    {LAYER("attention") HEAD,
+     "m.yaml:4:7: unknown layer 'attention' (known: ",
+     {"linear, conv"}},
+    {LAYER("linear") HEAD,
+     "m.yaml:4:7: model.layers[0].linear.out is missing",
+     {NULL}},
+    {LAYER("linear:") HEAD, "m.yaml:4:7: ", {"linear.out is missing"}},
+    {LAYER("conv: 3") HEAD,
+     "m.yaml:4:13: model.layers[0].conv: expected",
+     {NULL}},
+    {LAYER("conv: {out: 2, kernl: 3}") HEAD,
+     "m.yaml:4:22: unknown key 'kernl'",
+     {"kernel"}},
+    {LAYER("conv: {out: 2, kernel: [1, 2, 3]}") HEAD,
+     "m.yaml:4:30: kernel takes one number or [height, width], not 3",
+     {NULL}},
+    {LAYER("conv: {out: 0, kernel: 3}") HEAD, "m.yaml:4:19: ", {"conv.out"}},
+    {LAYER("conv: {out: 2, kernel: 11}") HEAD,
+     "m.yaml:4:7: layer conv1 (conv)",
+     {"[3, 8, 8]", "[11, 11]"}},
+    {LAYER("conv: {out: 4, kernel: 3, groups: 2}") HEAD,
+     "m.yaml:4:7: layer conv1 (conv) with input [3, 8, 8]",
+     {"groups"}},
+    {LAYER("flatten\n    - conv: {out: 4, kernel: 3}") HEAD,
+     "m.yaml:5:7: layer conv1 (conv) with input [192]",
+     {"channels, height, width"}},
+    {LAYER("maxpool: {kernel: 2, pad: 2}") HEAD,
+     "m.yaml:4:33: maxpool's pad 2 is more than half its kernel 2",
+     {NULL}},
+    {LAYER("{name: pool, maxpool: {kernel: 9}}") HEAD,
+     "m.yaml:4:20: layer pool (maxpool) with input [3, 8, 8]",
+     {"[9, 9]"}},
+    {LAYER("dropout: {rate: 1}") HEAD, "m.yaml:4:23: ", {"dropout.rate"}},
+    {LAYER("batchnorm: {eps: 0}") HEAD, "m.yaml:4:24: ", {"batchnorm.eps"}},
+    {LAYER("{relu: , flatten: }") HEAD,
+     "m.yaml:4:16: one layer has two kinds, 'relu' and 'flatten'",
+     {NULL}},
+    {LAYER("{name: a}") HEAD, "m.yaml:4:7: this layer names no kind", {NULL}},
+    {LAYER("[relu]") HEAD, "m.yaml:4:7: a layer is a name or a map", {NULL}},
+    {LAYER("{relu: , name: a}\n    - {relu: , name: a}") HEAD,
+     "m.yaml:5:22: two layers are called 'a'",
+     {"m.yaml:4:8"}},
+    {LAYER("{relu: , name: relu2}\n    - relu") HEAD,
+     "m.yaml:5:7: two layers are called 'relu2'",
+     {"m.yaml:4:8"}},
+    {LAYER("{relu: , name: a.b}") HEAD,
+     "m.yaml:4:22: a layer's name is made",
+     {"'a.b'"}},
+    {LAYER("{relu: , name: input}") HEAD,
+     "m.yaml:4:22: a layer's name is",
+     {NULL}},
+    {LAYER("relu\n    - flatten\n    - {relu: , from: relu1}") HEAD,
+     "m.yaml:6:22: layer relu2: from names 'relu1', but branching graphs are "
+     "not available in this version",
+     {"'flatten1'"}},
+    {LAYER("relu\n    - {flatten: , from: [relu1, input]}") HEAD,
+     "m.yaml:5:25: layer flatten1: from names 'several layers'",
+     {"branching graphs"}},
+    {LAYER("relu") LOSS,
+     "m.yaml:5:7: loss cross_entropy needs an output",
+     {"[classes]", "[3, 8, 8]"}},
+    {LAYER("linear: {out: 2}") "\nloss: cross_entropi\n",
+     "m.yaml:5:7: unknown loss 'cross_entropi'; did you mean 'cross_entropy'?",
+     {"mse"}},
+    {LAYER("linear: {out: 2}") "\nloss: {mse: {a: 1}}\n",
+     "m.yaml:5:14: ",
+     {"unknown key 'a'"}},
+    {LAYER("linear: {out: 2}") "\nloss: [mse]\n",
+     "m.yaml:5:7: a loss is a name or a map",
+     {NULL}},
+    {LAYER("linear: {out: 2}") "\n",
+     "the run file has no loss",
+     {"loss: cross_entropy"}},
+    {LAYER("relu") "\nloss: mse\n",
+     "m.yaml:4:7: the model has nothing to train",
+     {NULL}},
+    {LAYER("linear: {out: 2}") "\n    - linear: {out: 200000000}\n"
+                               "    - linear: {out: 200000000}" LOSS,
+     "m.yaml:6:7: layer linear3 has 40000000200000000 parameters",
+     {"2^40"}},
+    {LAYER("conv: {out: 200000000, kernel: 1000000, pad: 1000000}") HEAD,
+     "m.yaml:4:7: layer conv1 (conv) with input [3, 8, 8]: its sizes",
+     {NULL}},
+    {LAYER("linear: {out: 10000}\n    - linear: {out: 9000000000}") LOSS,
+     "m.yaml:5:21: model.layers[1].linear.out: expected 1 to",
+     {NULL}},
+    {"model: {input: [3], layers: []}" LOSS,
+     "m.yaml:1:29: model.layers must be a list",
+     {NULL}},
+    {"model: {input: [3], layers: relu}" LOSS,
+     "m.yaml:1:29: model.layers must be a list",
+     {NULL}},
+    {"model: {input: [3]}" LOSS, "m.yaml:1:8: model.layers is missing", {NULL}},
+    {"model: {layers: [relu]}" LOSS,
+     "m.yaml:1:8: model.input is missing",
+     {NULL}},
+    {"model: {input: [1, 1, 1, 1, 1, 1], layers: [relu]}" LOSS,
+     "m.yaml:1:16: model.input has 6 dimensions",
+     {"1 to 5"}},
+    {"model: {input: [0], layers: [relu]}" LOSS,
+     "m.yaml:1:17: model.input",
+     {NULL}},
+    {"model: {input: [100000, 100000, 100000], layers: [relu]}" LOSS,
+     "m.yaml:1:16: model.input has 1e+15 elements",
+     {"2^33"}},
+    {LAYER("conv: {out: 10000000, kernel: 1, pad: 100}") HEAD,
+     "m.yaml:4:7: layer conv1 (conv): its output [10000000, 208, 208] is",
+     {"2^33"}},
+    {"other: 1" LOSS, "model.input is missing", {NULL}},
+};
+
+Test(graph_errors, every_sentence_has_its_place)
+{
+    for (size_t i = 0; i < sizeof wrongs / sizeof wrongs[0]; i++) {
+        const wrong_t *w = &wrongs[i];
+        nn_graph_t *graph = NULL;
+        err_t err = ERR_INIT;
+        err_code_t code = fixture_graph_try(w->yaml, &graph, &err);
+
+        cr_expect_eq(code, ERR_CONFIG, "accepted: %s", w->yaml);
+        cr_expect_null(graph);
+        cr_expect_eq(strncmp(err.text, w->begins, strlen(w->begins)), 0,
+                     "expected: %s\n   found: %s", w->begins, err.text);
+        for (int k = 0; k < 3 && w->says[k] != NULL; k++)
+            cr_expect_not_null(strstr(err.text, w->says[k]),
+                               "expected: %s\n   found: %s", w->says[k],
+                               err.text);
+        nn_graph_close(graph);
+    }
+}
+
+Test(graph_errors, an_unknown_backend_is_named)
+{
+    nn_graph_t *graph = fixture_graph(fixture_mlp);
+    nn_exec_config_t config = {
+        .op_backend = "abacus", .batch = 1, .threads = 1};
+    nn_exec_t *exec = NULL;
+    err_t err = ERR_INIT;
+
+    cr_expect_eq(nn_exec_open(graph, &config, &exec, &err), ERR_UNAVAILABLE);
+    cr_expect_null(exec);
+    cr_expect_not_null(strstr(err.text, "abacus"), "%s", err.text);
+    nn_graph_close(graph);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Initial values, and running statistics from moments. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nn/fixture.h"
+
+static const nn_param_t *find(const nn_graph_t *graph, const char *name)
+{
+    for (int i = 0; i < nn_graph_params(graph); i++)
+        if (strcmp(nn_graph_param(graph, i)->name, name) == 0)
+            return nn_graph_param(graph, i);
+    cr_assert_fail("no parameter %s", name);
+    return NULL;
+}
+
+static float *init(const nn_graph_t *graph, uint64_t seed, float *buffers)
+{
+    float *params = malloc(nn_graph_param_elems(graph) * sizeof *params);
+    float *own = NULL;
+
+    if (buffers == NULL)
+        buffers = own =
+            malloc((nn_graph_buffer_elems(graph) + 1) * sizeof *own);
+    memset(params, 0xff, nn_graph_param_elems(graph) * sizeof *params);
+    nn_graph_init(graph, seed, params, buffers);
+    free(own);
+    return params;
+}
+
+/* Uniform in +-bound: range, mean and variance. */
+static void expect_uniform(const float *values, size_t count, double bound)
+{
+    double sum = 0, squares = 0;
+    double largest = fixture_largest(values, count);
+
+    for (size_t i = 0; i < count; i++) {
+        sum += (double)values[i];
+        squares += (double)values[i] * (double)values[i];
+    }
+    sum /= (double)count;
+    squares /= (double)count;
+    cr_expect_leq(largest, bound * (1 + 1e-6));
+    cr_expect_gt(largest, 0.99 * bound);
+    /* Five standard errors. */
+    cr_expect_lt(fabs(sum), 5 * bound / sqrt(3.0 * (double)count));
+    cr_expect_lt(fabs(squares - bound * bound / 3),
+                 5 * bound * bound * sqrt(4.0 / 45 / (double)count));
+}
+
+Test(graph_init, ranges_are_pytorchs)
+{
+    nn_graph_t *graph = fixture_graph("model:\n"
+                                      "  input: [8, 9, 9]\n"
+                                      "  layers:\n"
+                                      "    - conv: {out: 64, kernel: 3, "
+                                      "groups: 2}\n"
+                                      "    - batchnorm\n"
+                                      "    - linear: {out: 500}\n"
+                                      "loss: cross_entropy\n");
+    float *buffers = malloc(nn_graph_buffer_elems(graph) * sizeof *buffers);
+    float *params = init(graph, 5, buffers);
+    const nn_param_t *p;
+
+    p = find(graph, "conv1.weight");
+    expect_uniform(params + p->offset, p->count, 1 / sqrt(4.0 * 9));
+    p = find(graph, "linear1.weight");
+    expect_uniform(params + p->offset, p->count, 1 / sqrt(64.0 * 49));
+    p = find(graph, "linear1.bias");
+    expect_uniform(params + p->offset, p->count, 1 / sqrt(64.0 * 49));
+    p = find(graph, "batchnorm1.weight");
+    for (size_t i = 0; i < p->count; i++)
+        cr_expect_eq(params[p->offset + i], 1);
+    p = find(graph, "batchnorm1.bias");
+    for (size_t i = 0; i < p->count; i++)
+        cr_expect_eq(params[p->offset + i], 0);
+    for (size_t i = 0; i < 64; i++) {
+        cr_expect_eq(buffers[i], 0);
+        cr_expect_eq(buffers[nn_graph_buffer(graph, 1)->offset + i], 1);
+    }
+    /* The gap behind the 500 biases. */
+    p = find(graph, "linear1.bias");
+    for (size_t i = p->count; i % 16 != 0; i++)
+        cr_expect_eq(params[p->offset + i], 0);
+    free(params);
+    free(buffers);
+    nn_graph_close(graph);
+}
+
+Test(graph_init, depends_on_seed_and_name_only)
+{
+    nn_graph_t *a = fixture_graph(
+        "model: {input: [6], layers: [{linear: {out: 6}, name: x}, relu,"
+        " {linear: {out: 6}, name: y}]}\n"
+        "loss: mse\n");
+    nn_graph_t *b = fixture_graph(
+        "model: {input: [6], layers: [{linear: {out: 6}, name: y},"
+        " {linear: {out: 6}, name: z}, {linear: {out: 6}, name: x}]}\n"
+        "loss: mse\n");
+    float *pa = init(a, 5, NULL), *pb = init(b, 5, NULL);
+    float *other = init(a, 6, NULL);
+    const float *x = pa + find(a, "x.weight")->offset;
+
+    cr_expect_arr_eq(x, pb + find(b, "x.weight")->offset, 36 * sizeof *x);
+    cr_expect_arr_eq(pa + find(a, "y.bias")->offset,
+                     pb + find(b, "y.bias")->offset, 6 * sizeof *x);
+    cr_expect_arr_neq(x, pa + find(a, "y.weight")->offset, 36 * sizeof *x);
+    cr_expect_arr_neq(x, other + find(a, "x.weight")->offset, 36 * sizeof *x);
+    free(pa);
+    free(pb);
+    free(other);
+    nn_graph_close(a);
+    nn_graph_close(b);
+}
+
+Test(graph_init, moments_become_pytorchs_running_statistics)
+{
+    nn_graph_t *graph = fixture_graph(
+        "model: {input: [2, 1, 3], layers: [flatten, {batchnorm: {momentum: "
+        "0.25}, name: a}, linear: {out: 2}, {batchnorm: , name: b}]}\n"
+        "loss: mse\n");
+    double moments[16] = {0};
+    float buffers[64 + 64];
+    const double x[] = {1, 2, 6};
+    const double mean = 3, var = 7; /* unbiased: (4 + 1 + 9) / 2 */
+
+    cr_assert_eq(nn_graph_moment_elems(graph), 16);
+    cr_assert_leq(nn_graph_buffer_elems(graph), 128);
+    for (size_t i = 0; i < nn_graph_buffer_elems(graph); i++)
+        buffers[i] = 2;
+    /* Feature 4 of a, and feature 1 of b. */
+    for (int i = 0; i < 3; i++) {
+        moments[4] += x[i];
+        moments[6 + 4] += x[i] * x[i];
+        moments[12 + 1] += x[i];
+        moments[12 + 2 + 1] += x[i] * x[i];
+    }
+    nn_graph_fold_moments(graph, moments, 3, buffers);
+    cr_expect_float_eq(buffers[4], 0.75 * 2 + 0.25 * mean, 1e-6);
+    cr_expect_float_eq(buffers[16 + 4], 0.75 * 2 + 0.25 * var, 1e-6);
+    cr_expect_float_eq(buffers[32 + 1], 0.9 * 2 + 0.1 * mean, 1e-6);
+    cr_expect_float_eq(buffers[48 + 1], 0.9 * 2 + 0.1 * var, 1e-6);
+    /* No samples: nothing changes. */
+    nn_graph_fold_moments(graph, moments, 0, buffers);
+    cr_expect_float_eq(buffers[32 + 1], 0.9 * 2 + 0.1 * mean, 1e-6);
+    nn_graph_close(graph);
+}
+
+Test(graph_init, space_counts_in_running_statistics)
+{
+    nn_graph_t *graph =
+        fixture_graph("model: {input: [1, 1, 2], layers: [batchnorm]}\n"
+                      "loss: mse\n");
+    double moments[2] = {3, 5}; /* one sample: 1, 2 */
+    float buffers[32] = {0};
+
+    nn_graph_fold_moments(graph, moments, 1, buffers);
+    cr_expect_float_eq(buffers[0], 0.1 * 1.5, 1e-7);
+    cr_expect_float_eq(buffers[16], 0.1 * 0.5, 1e-7);
+    nn_graph_close(graph);
+}

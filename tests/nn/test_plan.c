@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The memory plan: blocks that live at the same time never overlap, on random
+ * lifetimes and on the execs of random chains; and sharing changes no bit. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/str.h"
+#include "nn/fixture.h"
+
+static void expect_disjoint(const nn_block_t *blocks, int count, size_t total)
+{
+    for (int i = 0; i < count; i++) {
+        const nn_block_t *a = &blocks[i];
+
+        cr_expect_eq(a->offset % MEM_ALIGN, 0);
+        cr_expect_leq(a->offset + a->bytes, total);
+        for (int k = 0; k < i; k++) {
+            const nn_block_t *b = &blocks[k];
+            bool meet = a->first <= b->last && b->first <= a->last;
+            bool overlap = a->offset < b->offset + b->bytes &&
+                           b->offset < a->offset + a->bytes;
+
+            cr_expect_not(meet && overlap, "blocks %d and %d", i, k);
+        }
+    }
+}
+
+Test(plan, random_lifetimes_never_overlap)
+{
+    nn_block_t blocks[40];
+    size_t total = 0, sum;
+    rng_t rng;
+
+    rng_open(&rng, 1, RNG_ISING, 0, 0);
+    for (int round = 0; round < 500; round++) {
+        int count = (int)rng_below(&rng, 41);
+
+        sum = 0;
+        for (int i = 0; i < count; i++) {
+            blocks[i].bytes = 1 + rng_below(&rng, round % 2 ? 5000 : 200);
+            blocks[i].first = (int)rng_below(&rng, 30);
+            blocks[i].last = blocks[i].first + (int)rng_below(&rng, 10);
+            blocks[i].offset = 1;
+            sum += mem_round(blocks[i].bytes);
+        }
+        cr_assert_eq(nn_plan_place(blocks, count, &total, NULL), ERR_OK);
+        cr_expect_leq(total, sum);
+        expect_disjoint(blocks, count, total);
+    }
+}
+
+Test(plan, blocks_of_different_times_share_memory)
+{
+    nn_block_t blocks[] = {{.bytes = 100, .first = 0, .last = 1},
+                           {.bytes = 100, .first = 2, .last = 3},
+                           {.bytes = 60, .first = 1, .last = 2}};
+    size_t total = 0;
+
+    cr_assert_eq(nn_plan_place(blocks, 3, &total, NULL), ERR_OK);
+    cr_expect_eq(blocks[0].offset, blocks[1].offset);
+    cr_expect_eq(total, 128 + 64);
+}
+
+/* A random chain that is always valid: three-dimensional layers on [2, 6, 6],
+ * then flat ones. */
+static char *random_model(rng_t *rng)
+{
+    static const char *const spatial[] = {"conv: {out: 4, kernel: 3, pad: 1}",
+                                          "batchnorm",
+                                          "relu",
+                                          "dropout",
+                                          "maxpool: {kernel: 2, stride: 1}",
+                                          "conv: {out: 3, kernel: 2}"};
+    static const char *const flat[] = {"linear: {out: 6}", "relu", "dropout",
+                                       "batchnorm", "flatten"};
+    str_buf_t text = {0};
+
+    str_buf_add(&text, "model:\n  input: [2, 6, 6]\n  layers:\n");
+    for (uint64_t i = rng_below(rng, 6); i > 0; i--)
+        str_buf_add(&text, "    - %s\n", spatial[rng_below(rng, 6)]);
+    if (rng_below(rng, 2) == 0)
+        str_buf_add(&text, "    - flatten\n");
+    else
+        str_buf_add(&text, "    - linear: {out: 5}\n");
+    for (uint64_t i = rng_below(rng, 6); i > 0; i--)
+        str_buf_add(&text, "    - %s\n", flat[rng_below(rng, 5)]);
+    str_buf_add(&text, "    - linear: {out: 3}\n");
+    for (uint64_t i = rng_below(rng, 3); i > 0; i--)
+        str_buf_add(&text, "    - %s\n", flat[1 + rng_below(rng, 4)]);
+    str_buf_add(&text, "loss: %s\n",
+                rng_below(rng, 2) == 0 ? "mse" : "cross_entropy");
+    return text.text;
+}
+
+static int fresh_block(nn_block_t *blocks, int *count, size_t bytes)
+{
+    blocks[*count] = (nn_block_t){.bytes = bytes, .last = 1};
+    return (*count)++;
+}
+
+/* Give every value of the exec memory of its own. */
+static void unshare(fixture_t *f)
+{
+    nn_exec_t *exec = f->exec;
+    const int old = exec->block_count;
+    int count = old;
+    nn_block_t *blocks;
+    void *block = NULL;
+
+    cr_assert_eq(mem_alloc((size_t)(old + 2 * exec->count) * sizeof *blocks,
+                           "a test", &block, NULL),
+                 ERR_OK);
+    blocks = block;
+    for (int i = 0; i < old; i++)
+        blocks[i] = (nn_block_t){.bytes = exec->blocks[i].bytes, .last = 1};
+    for (int i = 0; i + 1 < exec->count; i++) {
+        size_t bytes = op_out(exec->nodes[i].op)->bytes;
+
+        exec->nodes[i].y = fresh_block(blocks, &count, bytes);
+        if (exec->nodes[i].dy != NN_NONE)
+            exec->nodes[i].dy = fresh_block(blocks, &count, bytes);
+    }
+    /* All live at once, so that none share. */
+    cr_assert_eq(nn_plan_place(blocks, count, &exec->bytes, NULL), ERR_OK);
+    mem_free(exec->blocks);
+    exec->blocks = blocks;
+    exec->block_count = count;
+    fixture_rebind(f);
+    fixture_poison(f);
+}
+
+/* Run one step with the plan and one without any sharing. */
+static void compare_plans(const char *yaml, const char *backend)
+{
+    nn_graph_t *graph = fixture_graph(yaml);
+    const size_t elems = nn_graph_param_elems(graph);
+    fixture_t f, g;
+
+    fixture_open(&f, graph, backend, 0, 3, true);
+    fixture_open(&g, graph, backend, 0, 3, true);
+    expect_disjoint(f.exec->blocks, f.exec->block_count, f.exec->bytes);
+    unshare(&g);
+    cr_expect_eq(fixture_forward(&f), fixture_forward(&g), "%s", yaml);
+    for (int round = 0; round < 2; round++) {
+        fixture_backward(&f, 1, false);
+        fixture_backward(&g, 1, false);
+        cr_expect_eq(fixture_distance(f.bind.grads, g.bind.grads, elems), 0,
+                     "%s", yaml);
+        /* Again, accumulating. */
+        fixture_forward(&f);
+        fixture_forward(&g);
+        fixture_backward(&f, 1, true);
+        fixture_backward(&g, 1, true);
+        cr_expect_eq(fixture_distance(f.bind.grads, g.bind.grads, elems), 0,
+                     "%s", yaml);
+        fixture_forward(&f);
+        fixture_forward(&g);
+    }
+    cr_expect_eq(memcmp(f.bind.moments, g.bind.moments,
+                        nn_graph_moment_elems(graph) * sizeof(double)),
+                 0);
+    fixture_close(&f);
+    fixture_close(&g);
+    nn_graph_close(graph);
+}
+
+static void compare_random_plans(const char *backend)
+{
+    rng_t rng;
+
+    rng_open(&rng, 7, RNG_ISING, 0, 0);
+    for (int round = 0; round < 60; round++) {
+        char *yaml = random_model(&rng);
+
+        compare_plans(yaml, backend);
+        free(yaml);
+    }
+}
+
+Test(plan, sharing_changes_no_bit_on_ref)
+{
+    compare_random_plans("ref");
+}
+
+Test(plan, sharing_changes_no_bit_on_cpu)
+{
+    if (!fixture_has_backend("cpu"))
+        cr_skip_test("the cpu backend (oneDNN) is not built in");
+    compare_random_plans("cpu");
+}
+
+Test(plan, evaluation_needs_less_than_training)
+{
+    nn_graph_t *graph = fixture_graph(fixture_cnn);
+    fixture_t f, e;
+
+    fixture_open(&f, graph, "ref", 0, 8, true);
+    fixture_open(&e, graph, "ref", 0, 8, false);
+    cr_expect_lt(nn_exec_activation_bytes(e.exec),
+                 nn_exec_activation_bytes(f.exec));
+    fixture_close(&f);
+    fixture_close(&e);
+    nn_graph_close(graph);
+}
+
+Test(plan, in_place_layers_share_their_inputs_memory)
+{
+    nn_graph_t *graph = fixture_graph(fixture_cnn);
+    fixture_t f;
+
+    fixture_open(&f, graph, "ref", 0, 8, true);
+    cr_expect_eq(f.exec->nodes[2].y, f.exec->nodes[1].y, "batchnorm, relu");
+    cr_expect_eq(f.exec->nodes[7].y, f.exec->nodes[6].y, "dropout, flatten");
+    /* dropout may not write over what relu's backward reads. */
+    cr_expect_neq(f.exec->nodes[6].y, f.exec->nodes[5].y, "relu, dropout");
+    cr_expect_eq(f.exec->nodes[1].dy, f.exec->nodes[2].dy);
+    fixture_close(&f);
+    nn_graph_close(graph);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The gradient norm and clipping. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+#include "optim/optim.h"
+
+Test(norm, by_hand)
+{
+    float g[3] = {3, 0, -4};
+
+    cr_expect_eq(optim_norm(g, 3), 5);
+    cr_expect_eq(optim_norm(g, 0), 0);
+    cr_expect_eq(optim_norm(g, 1), 3);
+}
+
+/* Any length: part blocks, whole trees, more than one level. */
+Test(norm, agrees_with_a_plain_sum)
+{
+    static const size_t lengths[] = {7,     8,     4095,  4096,   4097,
+                                     12288, 16384, 20481, 100000, 262144 + 3};
+    const size_t most = 262144 + 3;
+    float *g = malloc(most * sizeof *g);
+    rng_t rng;
+
+    rng_open(&rng, 1, RNG_ISING, 0, 0);
+    for (size_t i = 0; i < most; i++)
+        g[i] = (float)rng_normal(&rng);
+    for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
+        long double sum = 0;
+
+        for (size_t i = 0; i < lengths[k]; i++)
+            sum += (long double)g[i] * (long double)g[i];
+        cr_expect_float_eq(optim_norm(g, lengths[k]), (double)sqrtl(sum),
+                           1e-13 * (double)sqrtl(sum), "length %zu",
+                           lengths[k]);
+    }
+    free(g);
+}
+
+Test(norm, squares_do_not_overflow)
+{
+    float g[2] = {3e38f, 3e38f};
+
+    cr_expect_float_eq(optim_norm(g, 2) / (3e38 * sqrt(2)), 1, 1e-6);
+}
+
+Test(norm, clip_scales_to_the_limit)
+{
+    float g[2] = {30, -40};
+
+    cr_expect_eq(optim_clip(g, 2, 5), 50);
+    cr_expect_float_eq(g[0], 3, 1e-5);
+    cr_expect_float_eq(g[1], -4, 1e-5);
+    cr_expect_leq(optim_norm(g, 2), 5 * (1 + 1e-6));
+}
+
+Test(norm, clip_leaves_small_gradients_and_no_limit_alone)
+{
+    float g[2] = {3, 4};
+
+    cr_expect_eq(optim_clip(g, 2, 5.1), 5);
+    cr_expect_eq(optim_clip(g, 2, 0), 5);
+    cr_expect_eq(g[0], 3);
+    cr_expect_eq(g[1], 4);
+}
+
+Test(norm, clip_does_not_hide_a_nan)
+{
+    float g[2] = {1, NAN};
+
+    cr_expect(isnan(optim_clip(g, 2, 1)));
+    cr_expect(isnan(g[0]));
+}

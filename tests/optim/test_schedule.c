@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Learning-rate schedules. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "conf/conf.h"
+#include "optim/optim.h"
+
+static err_code_t open_try(const char *yaml, int64_t steps,
+                           optim_schedule_t **out, err_t *err)
+{
+    tree_t *tree = NULL;
+    err_code_t code = conf_parse("s.yaml", yaml, &tree, err);
+
+    cr_assert_eq(code, ERR_OK, "%s", err->text);
+    code = optim_schedule_open(tree_get(tree, "schedule"), steps, out, err);
+    tree_free(tree);
+    return code;
+}
+
+static double rate(const char *yaml, int64_t steps, double lr, int64_t step)
+{
+    optim_schedule_t *schedule = NULL;
+    err_t err = ERR_INIT;
+    double result;
+
+    cr_assert_eq(open_try(yaml, steps, &schedule, &err), ERR_OK, "%s",
+                 err.text);
+    result = optim_schedule_lr(schedule, lr, step);
+    optim_schedule_close(schedule);
+    return result;
+}
+
+Test(schedule, constant_is_the_default)
+{
+    cr_expect_eq(rate("schedule: constant", 10, 0.3, 9), 0.3);
+    cr_expect_eq(rate("schedule: {constant: }", 10, 0.3, 0), 0.3);
+    cr_expect_eq(rate("schedule:", 10, 0.3, 5), 0.3);
+    cr_expect_eq(rate("other: 1", 10, 0.3, 5), 0.3);
+}
+
+Test(schedule, cosine_without_warmup)
+{
+    const char *yaml = "schedule: cosine";
+
+    cr_expect_eq(rate(yaml, 100, 2, 0), 2);
+    cr_expect_float_eq(rate(yaml, 100, 2, 25), 1 + sqrt(0.5), 1e-12);
+    cr_expect_float_eq(rate(yaml, 100, 2, 50), 1, 1e-12);
+    cr_expect_float_eq(rate(yaml, 100, 2, 75), 1 - sqrt(0.5), 1e-12);
+    cr_expect_float_eq(rate(yaml, 100, 2, 100), 0, 1e-12);
+    cr_expect_float_eq(rate(yaml, 100, 2, 1000), 0, 1e-12);
+}
+
+Test(schedule, cosine_with_warmup_and_floor)
+{
+    const char *yaml = "schedule: {cosine: {warmup_steps: 4, min_lr: 0.5}}";
+
+    cr_expect_eq(rate(yaml, 104, 2, 0), 0.5);
+    cr_expect_eq(rate(yaml, 104, 2, 1), 1);
+    cr_expect_eq(rate(yaml, 104, 2, 3), 2);
+    cr_expect_eq(rate(yaml, 104, 2, 4), 2);
+    cr_expect_float_eq(rate(yaml, 104, 2, 54), 1.25, 1e-12);
+    cr_expect_float_eq(rate(yaml, 104, 2, 104), 0.5, 1e-12);
+}
+
+Test(schedule, warmup_longer_than_the_run)
+{
+    const char *yaml = "schedule: {cosine: {warmup_steps: 10}}";
+
+    cr_expect_eq(rate(yaml, 5, 1, 4), 0.5);
+    cr_expect_eq(rate(yaml, 10, 1, 9), 1);
+    cr_expect_float_eq(rate(yaml, 10, 1, 10), 0, 1e-12);
+}
+
+Test(schedule, every_sentence_has_its_place)
+{
+    static const char *const wrongs[][2] = {
+        {"schedule: cosin\n",
+         "s.yaml:1:11: unknown schedule 'cosin'; did you mean 'cosine'?"},
+        {"schedule: {cosine: {warmup: 3}}\n", "s.yaml:1:21: unknown key"},
+        {"schedule: {cosine: {warmup_steps: -3}}\n",
+         "s.yaml:1:35: schedule.cosine.warmup_steps"},
+        {"schedule: {constant: {lr: 3}}\n", "s.yaml:1:23: unknown key 'lr'"},
+        {"schedule: [cosine]\n", "s.yaml:1:11: schedule is a name or a map"},
+    };
+
+    for (size_t i = 0; i < sizeof wrongs / sizeof wrongs[0]; i++) {
+        optim_schedule_t *schedule = NULL;
+        err_t err = ERR_INIT;
+
+        cr_expect_eq(open_try(wrongs[i][0], 10, &schedule, &err), ERR_CONFIG);
+        cr_expect_null(schedule);
+        cr_expect_eq(strncmp(err.text, wrongs[i][1], strlen(wrongs[i][1])), 0,
+                     "expected: %s\n   found: %s", wrongs[i][1], err.text);
+        optim_schedule_close(schedule);
+    }
+}
