@@ -6,17 +6,24 @@ tests_slurm_test_job_LDADD = libslurm.la libbase.la $(JANSSON_LIBS) $(TEST_LIBS)
 
 # Programs that the .t files run; no tests by themselves.
 SLURM_PROBES = tests/slurm/boot_probe
+SLURM_PROBES += tests/slurm/ckpt_probe
 EXTRA_PROGRAMS = $(SLURM_PROBES)
 CLEANFILES += $(SLURM_PROBES)
 tests_slurm_boot_probe_SOURCES = tests/slurm/boot_probe.c
 tests_slurm_boot_probe_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 tests_slurm_boot_probe_LDADD = libboot.la libhdf5io.la libbase.la \
 	$(PMIX_LIBS) $(HDF5_LIBS) $(MPI_LIBS)
+tests_slurm_ckpt_probe_SOURCES = tests/slurm/ckpt_probe.c
+tests_slurm_ckpt_probe_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_slurm_ckpt_probe_LDADD = libboot.la libhdf5io.la libbase.la \
+	$(PMIX_LIBS) $(HDF5_LIBS) $(MPI_LIBS)
 
 # Tests on a real Slurm: make check-slurm [SLURM_TESTS=boot.t]
 SLURM_TESTS = boot.t
+SLURM_TESTS += ckpt_mpiio.t
 EXTRA_DIST += tests/slurm/lib.sh tests/slurm/run-slurm-tests \
 	tests/slurm/boot.t
+EXTRA_DIST += tests/slurm/ckpt_mpiio.t
 check-slurm: all $(SLURM_PROBES)
 	SOURCE=$(abs_top_srcdir) BUILD=$(abs_top_builddir) \
 	    bash $(srcdir)/tests/slurm/run-slurm-tests $(SLURM_TESTS)

@@ -1,0 +1,92 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+#
+# Checkpoints of 4 ranks on 2 nodes, as a shard for each and as one shared file
+# by MPI-IO: the same bits come back, by cddp, by h5py and on other numbers of
+# ranks, and no rank writes much more than its share.
+# shellcheck disable=SC2317 # cases are called by name
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+probe=$BUILD/tests/slurm/ckpt_probe
+four=(srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix)
+
+need_mpi()
+{
+    need grep -q 'define HAVE_PARALLEL_HDF5' "$BUILD/config.h" -- \
+        "parallel HDF5 (libhdf5-openmpi-dev)"
+}
+
+# Rank 0 wrote no more than 2/4 of what ./out counts.
+shares_are_fair()
+{
+    expect_lines out '^rank [0-3] wrote [0-9]+ bytes$' 4
+    awk '{n[$2] = $4; all += $4}
+        END {for (r in n) if (n[r] > all / 2 || n[r] < all / 8) exit 1}' out ||
+        fail "the ranks wrote too unequal numbers of bytes"
+}
+
+reads_back()
+{
+    run 0 "${four[@]}" "$probe" read "$1"
+    expect_lines out 'read the same bits' 4
+    run 0 srun -N2 -n3 --mpi=pmix "$probe" read "$1"
+    expect_lines out 'read the same bits' 3
+    run 0 "$probe" read "$1"
+    expect_lines out 'read the same bits' 1
+    run 0 "$BUILD/cddp-ckpt" verify "$1"/step-0000000005
+}
+
+shards()
+{
+    run 0 "${four[@]}" "$probe" write "$PWD/shards" shards
+    shares_are_fair
+    expect_file shards/step-0000000005/shard-{0,1,2,3}.h5
+    reads_back "$PWD/shards"
+}
+
+shared()
+{
+    need_mpi
+    run 0 "${four[@]}" "$probe" write "$PWD/mpi" mpi
+    shares_are_fair
+    expect_equal "the files" "$(ls mpi/step-0000000005 | tr '\n' ' ')" \
+        "MANIFEST.json checkpoint.h5 shared.h5 "
+    reads_back "$PWD/mpi"
+}
+
+both_are_the_same()
+{
+    need_mpi
+    run 0 "${four[@]}" "$probe" write "$PWD/shards" shards
+    run 0 "${four[@]}" "$probe" write "$PWD/mpi" mpi
+    run 0 "$BUILD/cddp-ckpt" diff "$PWD/shards" "$PWD/mpi"
+    run 0 "${four[@]}" "$probe" write "$PWD/mpi" mpi
+    run 0 "$BUILD/cddp-ckpt" diff "$PWD/shards" "$PWD/mpi"
+}
+
+h5py_reads_the_shared_file()
+{
+    need_mpi
+    need /usr/bin/python3 -c 'import h5py' -- "python3-h5py"
+    run 0 "${four[@]}" "$probe" write "$PWD/mpi" mpi
+    run 0 "$probe" names "$PWD/mpi"
+    mv out names
+    mv mpi/step-0000000005 moved
+    run 0 /usr/bin/python3 -c '
+import h5py
+with h5py.File("moved/checkpoint.h5", "r") as file, open("names") as names:
+    for name, elems, first, last in map(str.split, names):
+        data = file["/" + name][...].ravel()
+        assert data.size == int(elems), name
+        assert data[0] == float.fromhex(first), name
+        assert data[-1] == float.fromhex(last), name
+'
+}
+
+test_case "4 ranks write a shard each" shards
+test_case "4 ranks write one file by MPI-IO" shared
+test_case "both hold the same bits, also written over" both_are_the_same
+test_case "h5py reads the shared file by name" h5py_reads_the_shared_file
+test_done
