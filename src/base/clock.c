@@ -57,10 +57,8 @@ char *clock_format(double instant, char *out, size_t room)
     time_t seconds = (time_t)instant;
     struct tm parts;
 
-    if (room == 0)
-        return out;
-    out[0] = '\0';
-    if (gmtime_r(&seconds, &parts) != NULL)
-        strftime(out, room, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    if (room > 0 && (gmtime_r(&seconds, &parts) == NULL ||
+                     strftime(out, room, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0))
+        out[0] = '\0'; /* strftime leaves anything where it fails */
     return out;
 }

@@ -346,17 +346,18 @@ err_code_t opt_fill(const opt_row_t *rows, const tree_t *tree, const char *path,
 
 void opt_free(const opt_row_t *rows, void *target)
 {
+    const opt_row_t *row;
     opt_texts_t *texts;
     int i;
 
-    for (; rows->name != NULL; rows++) {
-        void *field = opt_field(rows, target);
+    for (row = rows; row->name != NULL; row++) {
+        void *field = opt_field(row, target);
 
-        if (rows->type == OPT_TEXT)
+        if (row->type == OPT_TEXT)
             free(*(char **)field);
-        if (rows->type == OPT_SECTION)
-            opt_free(rows->rows, field);
-        if (rows->type != OPT_TEXTS)
+        if (row->type == OPT_SECTION)
+            opt_free(row->rows, field);
+        if (row->type != OPT_TEXTS)
             continue;
         texts = field;
         for (i = 0; i < texts->count; i++)

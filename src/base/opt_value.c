@@ -39,16 +39,19 @@ bool opt_value_bool(const char *text, bool *out)
     return false;
 }
 
-/* Split "10 min" or "10min" into its number and its suffix. A number alone
- * gives the suffix "". */
+/* Split "10 min" or "10min" into its number and its suffix. */
 static bool opt_value_split(const char *text, double *number,
                             const char **suffix)
 {
+    double value;
     char *end;
 
-    *number = strtod(text, &end);
-    if (end == text || !isfinite(*number))
+    value = strtod(text, &end);
+    /* No "inf", "nan", hexadecimals or leading spaces; see str_to_real. */
+    if (end == text || !isfinite(value) ||
+        strspn(text, "+-.0123456789eE") < (size_t)(end - text))
         return false;
+    *number = value;
     *suffix = end + strspn(end, " ");
     return true;
 }

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "base/file.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+static char directory[] = "/tmp/cddp-file-XXXXXX";
+
+static void setup(void)
+{
+    cr_assert_not_null(mkdtemp(directory));
+}
+
+static void teardown(void)
+{
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(file_remove_tree(directory, &err), ERR_OK, "%s", err.text);
+    cr_assert_neq(access(directory, F_OK), 0);
+}
+
+TestSuite(file, .init = setup, .fini = teardown);
+
+/* A path below the directory, freed by the caller. */
+static char *below(const char *name)
+{
+    return str_printf("%s/%s", directory, name);
+}
+
+static int entries(void)
+{
+    DIR *list = opendir(directory);
+    int count = 0;
+
+    while (readdir(list) != NULL)
+        count++;
+    closedir(list);
+    return count - 2;
+}
+
+Test(file, what_is_published_can_be_read)
+{
+    char *path = below("a"), *text = NULL;
+    size_t size = 100000, bytes = 0, i;
+    char *data = malloc(size);
+    err_t err = ERR_INIT;
+
+    for (i = 0; i < size; i++)
+        data[i] = (char)(i % 251);
+    cr_assert_eq(file_publish(path, data, size, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(file_read(path, &text, &bytes, &err), ERR_OK);
+    cr_assert_eq(bytes, size);
+    cr_assert_eq(memcmp(text, data, size), 0);
+    cr_assert_eq(text[bytes], '\0');
+    cr_assert_eq(entries(), 1);
+    free(text);
+    free(data);
+    free(path);
+}
+
+Test(file, publishing_replaces_and_leaves_no_debris)
+{
+    char *path = below("a"), *text = NULL;
+    err_t err = ERR_INIT;
+    size_t bytes;
+
+    cr_assert_eq(file_publish(path, "one", 3, &err), ERR_OK);
+    cr_assert_eq(file_publish(path, "", 0, &err), ERR_OK);
+    cr_assert_eq(file_read(path, &text, &bytes, &err), ERR_OK);
+    cr_assert_eq(bytes, 0);
+    cr_assert_str_eq(text, "");
+    cr_assert_eq(entries(), 1);
+    free(text);
+    free(path);
+}
+
+Test(file, a_failed_publish_leaves_no_debris)
+{
+    char *path = below("d"), *expected;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(mkdir(path, 0700), 0);
+    cr_assert_eq(file_publish(path, "x", 1, &err), ERR_IO);
+    expected = str_printf("cannot publish %s: Is a directory", path);
+    cr_assert_str_eq(err.text, expected);
+    cr_assert_eq(entries(), 1);
+    free(expected);
+    free(path);
+}
+
+Test(file, absent_paths_are_named)
+{
+    char *path = below("none/a"), *text = NULL, *expected;
+    err_t err = ERR_INIT;
+    size_t bytes;
+
+    cr_assert_eq(file_read(path, &text, &bytes, &err), ERR_IO);
+    expected = str_printf("cannot open %s: No such file or directory", path);
+    cr_assert_str_eq(err.text, expected);
+    cr_assert_null(text);
+    cr_assert_eq(file_sync(path, &err), ERR_IO);
+    cr_assert_str_eq(err.text, expected);
+    cr_assert_eq(file_publish(path, "x", 1, &err), ERR_IO);
+    cr_assert_eq(strncmp(err.text, "cannot create ", 14), 0);
+    cr_assert_not_null(strstr(err.text, path));
+    cr_assert_eq(file_read(directory, &text, &bytes, &err), ERR_IO);
+    cr_assert_not_null(strstr(err.text, "Is a directory"));
+    free(expected);
+    free(path);
+}
+
+Test(file, directories_are_made_with_parents)
+{
+    char *path = below("a/b//c/"), *file = below("f"), *under = below("f/g");
+    err_t err = ERR_INIT;
+    struct stat info;
+
+    cr_assert_eq(file_make_dirs(path, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(file_make_dirs(path, &err), ERR_OK);
+    cr_assert_eq(stat(path, &info), 0);
+    cr_assert(S_ISDIR(info.st_mode));
+    cr_assert_eq(file_sync(path, &err), ERR_OK);
+    cr_assert_eq(file_publish(file, "x", 1, &err), ERR_OK);
+    cr_assert_eq(file_make_dirs(file, &err), ERR_IO);
+    cr_assert_not_null(strstr(err.text, "Not a directory"));
+    cr_assert_eq(file_make_dirs(under, &err), ERR_IO);
+    cr_assert_not_null(strstr(err.text, under));
+    cr_assert_eq(file_make_dirs("", &err), ERR_IO);
+    free(under);
+    free(file);
+    free(path);
+}
+
+Test(file, trees_go_whole_and_links_are_not_followed)
+{
+    char *tree = below("t"), *deep = below("t/a/b"), *keep = below("keep");
+    char *kept = below("keep/file"), *link = below("t/a/link");
+    char *leaf = below("t/a/b/leaf");
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(file_make_dirs(deep, &err), ERR_OK);
+    cr_assert_eq(file_make_dirs(keep, &err), ERR_OK);
+    cr_assert_eq(file_publish(kept, "x", 1, &err), ERR_OK);
+    cr_assert_eq(file_publish(leaf, "x", 1, &err), ERR_OK);
+    cr_assert_eq(symlink(keep, link), 0);
+    cr_assert_eq(file_remove_tree(tree, &err), ERR_OK, "%s", err.text);
+    cr_assert_neq(access(tree, F_OK), 0);
+    cr_assert_eq(access(kept, F_OK), 0);
+    cr_assert_eq(file_remove_tree(tree, &err), ERR_OK);
+    cr_assert_eq(symlink(keep, tree), 0);
+    cr_assert_eq(file_remove_tree(tree, &err), ERR_OK);
+    cr_assert_eq(access(kept, F_OK), 0);
+    cr_assert_eq(file_remove_tree(kept, &err), ERR_OK);
+    cr_assert_neq(access(kept, F_OK), 0);
+    free(leaf);
+    free(link);
+    free(kept);
+    free(keep);
+    free(deep);
+    free(tree);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "base/mem.h"
+
+#include <criterion/criterion.h>
+#include <stdint.h>
+#include <string.h>
+
+Test(mem, blocks_are_aligned_and_zero)
+{
+    const size_t sizes[] = {0, 1, 63, 64, 65, 100000};
+    err_t err = ERR_INIT;
+    size_t i, j;
+    void *block;
+
+    for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        cr_assert_eq(mem_alloc(sizes[i], "a test", &block, &err), ERR_OK);
+        cr_assert_eq((uintptr_t)block % MEM_ALIGN, 0);
+        for (j = 0; j < sizes[i]; j++)
+            cr_assert_eq(((char *)block)[j], 0);
+        memset(block, 1, sizes[i]); /* dirt for the next one */
+        mem_free(block);
+    }
+    mem_free(NULL);
+}
+
+Test(mem, rounding_goes_up_to_whole_lines)
+{
+    cr_assert_eq(mem_round(0), 0);
+    cr_assert_eq(mem_round(1), 64);
+    cr_assert_eq(mem_round(64), 64);
+    cr_assert_eq(mem_round(65), 128);
+}
+
+Test(mem, refusal_says_how_much_for_what)
+{
+    void *block = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(mem_alloc(SIZE_MAX / 2, "activations", &block, &err),
+                 ERR_MEMORY);
+    cr_assert_str_eq(err.text,
+                     "no memory left: 8.0 EiB for activations refused");
+    cr_assert_null(block);
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "base/opt.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct inner {
+    double timeout;
+    int mode;
+} inner_t;
+
+typedef struct sample {
+    bool on;
+    int64_t count;
+    double rate;
+    char *name;
+    opt_every_t every;
+    opt_ints_t shape;
+    opt_texts_t files;
+    const tree_t *model;
+    inner_t inner;
+} sample_t;
+
+static const char *const modes[] = {"none", "chunk", "full", NULL};
+
+static const opt_row_t inner_rows[] = {
+    {.name = "timeout",
+     .type = OPT_SECONDS,
+     .offset = offsetof(inner_t, timeout),
+     .fallback = "60 s",
+     .min = 1,
+     .max = 86400,
+     .help = "silence that is a fault"},
+    {.name = "mode",
+     .type = OPT_CHOICE,
+     .offset = offsetof(inner_t, mode),
+     .fallback = "chunk",
+     .choices = modes,
+     .help = "a|b"},
+    {.name = NULL},
+};
+
+static const opt_row_t rows[] = {
+    {.name = "on",
+     .type = OPT_BOOL,
+     .offset = offsetof(sample_t, on),
+     .fallback = "false",
+     .help = "a switch"},
+    {.name = "count",
+     .type = OPT_INT,
+     .offset = offsetof(sample_t, count),
+     .fallback = NULL,
+     .min = 1,
+     .max = 1e9,
+     .unit = "samples",
+     .help = "how many"},
+    {.name = "rate",
+     .type = OPT_REAL,
+     .offset = offsetof(sample_t, rate),
+     .fallback = "1.0e-3",
+     .min = 0,
+     .max = 1},
+    {.name = "name",
+     .type = OPT_TEXT,
+     .offset = offsetof(sample_t, name),
+     .fallback = ""},
+    {.name = "every",
+     .type = OPT_EVERY,
+     .offset = offsetof(sample_t, every),
+     .fallback = "1 epoch"},
+    {.name = "shape",
+     .type = OPT_INTS,
+     .offset = offsetof(sample_t, shape),
+     .fallback = "[1, 2]",
+     .min = 1,
+     .max = 64},
+    {.name = "files",
+     .type = OPT_TEXTS,
+     .offset = offsetof(sample_t, files),
+     .fallback = "[]"},
+    {.name = "model",
+     .type = OPT_TREE,
+     .offset = offsetof(sample_t, model),
+     .fallback = ""},
+    {.name = "inner",
+     .type = OPT_SECTION,
+     .offset = offsetof(sample_t, inner),
+     .rows = inner_rows},
+    {.name = NULL},
+};
+
+/* A map at line 1 of f; the key and value of item i stand in line i + 2. */
+static tree_t *map_of(const char *const *words)
+{
+    tree_place_t place = {"f", 1, 1};
+    tree_t *map = tree_new(TREE_MAP, NULL, place);
+    int i;
+
+    for (i = 0; words != NULL && words[i] != NULL; i += 2) {
+        place.line = i / 2 + 2;
+        place.column = 9;
+        tree_put(map, words[i], (tree_place_t){"f", i / 2 + 2, 3},
+                 tree_new(TREE_SCALAR, words[i + 1], place));
+    }
+    return map;
+}
+#define MAP(...) map_of((const char *const[]){__VA_ARGS__, NULL})
+
+static tree_t *list_of(const char *const *words)
+{
+    tree_place_t place = {"f", 7, 7};
+    tree_t *list = tree_new(TREE_LIST, NULL, place);
+
+    for (; *words != NULL; words++)
+        tree_add(list, tree_new(TREE_SCALAR, *words, place));
+    return list;
+}
+#define LIST(...) list_of((const char *const[]){__VA_ARGS__, NULL})
+
+/* Fill from [tree], which is freed (so not for OPT_TREE). */
+static sample_t fill(tree_t *tree)
+{
+    err_t err = ERR_INIT;
+    sample_t sample;
+
+    memset(&sample, 0xff, sizeof sample);
+    cr_assert_eq(opt_fill(rows, tree, "", &sample, &err), ERR_OK, "%s",
+                 err.text);
+    tree_free(tree);
+    return sample;
+}
+
+Test(opt, defaults_are_as_written_in_the_table)
+{
+    sample_t sample = fill(MAP("count", "5"));
+
+    cr_assert_eq(sample.on, false);
+    cr_assert_eq(sample.count, 5);
+    cr_assert_eq(sample.rate, 1e-3);
+    cr_assert_str_eq(sample.name, "");
+    cr_assert_eq(sample.every.unit, OPT_EPOCHS);
+    cr_assert_eq(sample.every.value, 1);
+    cr_assert_eq(sample.shape.count, 2);
+    cr_assert_eq(sample.shape.items[1], 2);
+    cr_assert_eq(sample.files.count, 0);
+    cr_assert_null(sample.model);
+    cr_assert_eq(sample.inner.timeout, 60);
+    cr_assert_eq(sample.inner.mode, 1);
+    opt_free(rows, &sample);
+}
+
+Test(opt, every_type_is_read)
+{
+    tree_t *tree =
+        MAP("on", "yes", "count", "7", "rate", "0.5", "name", "a b", "every",
+            "10 min", "shape", "3", "files", "x.h5", "model", "m");
+    err_t err = ERR_INIT;
+    sample_t sample;
+
+    cr_assert(
+        tree_set(tree, "inner.timeout",
+                 tree_new(TREE_SCALAR, "2 h", (tree_place_t){"f", 0, 0})));
+    cr_assert(
+        tree_set(tree, "inner.mode",
+                 tree_new(TREE_SCALAR, "full", (tree_place_t){"f", 0, 0})));
+    cr_assert_eq(opt_fill(rows, tree, "", &sample, &err), ERR_OK, "%s",
+                 err.text);
+    cr_assert_eq(sample.on, true);
+    cr_assert_eq(sample.count, 7);
+    cr_assert_eq(sample.rate, 0.5);
+    cr_assert_str_eq(sample.name, "a b");
+    cr_assert_eq(sample.every.unit, OPT_TIME);
+    cr_assert_eq(sample.every.value, 600);
+    cr_assert_eq(sample.shape.count, 1);
+    cr_assert_eq(sample.shape.items[0], 3);
+    cr_assert_eq(sample.files.count, 1);
+    cr_assert_str_eq(sample.files.items[0], "x.h5");
+    cr_assert_eq(sample.model, tree_get(tree, "model"));
+    cr_assert_eq(sample.inner.timeout, 7200);
+    cr_assert_eq(sample.inner.mode, 2);
+    opt_free(rows, &sample);
+    cr_assert_null(sample.name);
+    cr_assert_null(sample.files.items);
+    tree_free(tree);
+}
+
+Test(opt, lists_are_read)
+{
+    tree_t *tree = MAP("count", "1");
+    sample_t sample;
+
+    cr_assert(tree_set(tree, "shape", LIST("1", "32", "32")));
+    cr_assert(tree_set(tree, "files", LIST("a", "b c")));
+    sample = fill(tree);
+    cr_assert_eq(sample.shape.count, 3);
+    cr_assert_eq(sample.shape.items[2], 32);
+    cr_assert_eq(sample.files.count, 2);
+    cr_assert_str_eq(sample.files.items[1], "b c");
+    opt_free(rows, &sample);
+}
+
+Test(opt, nulls_count_as_absent)
+{
+    tree_t *tree = MAP("count", "1");
+    tree_place_t place = {"f", 9, 9};
+    sample_t sample;
+
+    cr_assert(tree_set(tree, "rate", tree_new(TREE_NULL, NULL, place)));
+    cr_assert(tree_set(tree, "inner", tree_new(TREE_NULL, NULL, place)));
+    cr_assert(tree_set(tree, "model", tree_new(TREE_NULL, NULL, place)));
+    sample = fill(tree);
+    cr_assert_eq(sample.rate, 1e-3);
+    cr_assert_eq(sample.inner.timeout, 60);
+    cr_assert_null(sample.model);
+    opt_free(rows, &sample);
+}
+
+Test(opt, times_and_intervals_have_units)
+{
+    static const struct {
+        const char *text;
+        opt_unit_t unit;
+        double value;
+    } good[] = {
+        {"never", OPT_NEVER, 0},       {"1 step", OPT_STEPS, 1},
+        {"100 steps", OPT_STEPS, 100}, {"2 epochs", OPT_EPOCHS, 2},
+        {"30s", OPT_TIME, 30},         {"1.5 h", OPT_TIME, 5400},
+        {"1 d", OPT_TIME, 86400},      {"1e3 min", OPT_TIME, 60000},
+        {"1epoch", OPT_EPOCHS, 1},     {"500 ms", OPT_TIME, 0.5},
+    };
+    static const char *const bad[] = {
+        "",           "1",     "0 steps",  "-1 min", "1.5 steps",
+        "1.5 epochs", "often", "1 week",   "min",    "0x1 min",
+        "inf s",      " 1 s",  "2 h 5 min"};
+    err_t err = ERR_INIT;
+    sample_t sample;
+    tree_t *tree;
+    size_t i;
+
+    for (i = 0; i < sizeof good / sizeof good[0]; i++) {
+        sample = fill(MAP("count", "1", "every", good[i].text));
+        cr_expect_eq(sample.every.unit, good[i].unit, "%s", good[i].text);
+        cr_expect_eq(sample.every.value, good[i].value, "%s", good[i].text);
+        opt_free(rows, &sample);
+    }
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        tree = MAP("count", "1", "every", bad[i]);
+        cr_expect_eq(opt_fill(rows, tree, "", &sample, &err), ERR_CONFIG, "%s",
+                     bad[i]);
+        tree_free(tree);
+    }
+}
+
+/* [tree] is freed. */
+static void expect_error(tree_t *tree, const char *path, const char *sentence)
+{
+    err_t err = ERR_INIT;
+    sample_t sample;
+
+    cr_expect_eq(opt_fill(rows, tree, path, &sample, &err), ERR_CONFIG);
+    cr_expect_str_eq(err.text, sentence);
+    tree_free(tree);
+}
+
+Test(opt, every_fault_has_its_sentence)
+{
+    static const struct {
+        const char *key, *value, *sentence;
+    } bad[] = {
+        {"on", "maybe", "f:2:9: t.on: expected true or false, found 'maybe'"},
+        {"count", "ten", "f:2:9: t.count: expected an integer, found 'ten'"},
+        {"count", "1.5", "f:2:9: t.count: expected an integer, found '1.5'"},
+        {"count", "0", "f:2:9: t.count: expected at least 1 samples, found 0"},
+        {"rate", "fast", "f:2:9: t.rate: expected a number, found 'fast'"},
+        {"rate", "1.5", "f:2:9: t.rate: expected 0 to 1, found 1.5"},
+        {"rate", "nan", "f:2:9: t.rate: expected a number, found 'nan'"},
+        {"every", "often",
+         "f:2:9: t.every: expected an interval such as '1 epoch', '100 "
+         "steps', '10 min' or 'never', found 'often'"},
+        {"shape", "65", "f:2:9: t.shape: expected 1 to 64, found 65"},
+        {"shape", "x",
+         "f:2:9: t.shape: expected an integer or a list of "
+         "integers, found 'x'"},
+        {"inner", "5", "f:2:9: t.inner: expected a map, found '5'"},
+        {"cuont", "5",
+         "f:2:3: unknown key 'cuont' in t; did you mean "
+         "'count'?"},
+        {"zzzzz", "5",
+         "f:2:3: unknown key 'zzzzz' in t; known keys are on, "
+         "count, rate, name, every, shape, files, model, inner"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        expect_error(MAP(bad[i].key, bad[i].value, "count", "1"), "t",
+                     bad[i].sentence);
+}
+
+Test(opt, faults_below_and_beside_scalars_have_their_sentences)
+{
+    tree_t *tree;
+
+    expect_error(NULL, "", "count is missing: how many");
+    expect_error(MAP("on", "true"), "t", "f:1:1: t.count is missing: how many");
+    expect_error(MAP("onn", "true"), "",
+                 "f:2:3: unknown key 'onn' at the top level; did you mean "
+                 "'on'?");
+    expect_error(LIST("a"), "",
+                 "f:7:7: the top level: expected a map, found "
+                 "a list");
+    tree = MAP("count", "1");
+    tree_set(tree, "count", LIST("1"));
+    expect_error(tree, "", "f:7:7: count: expected an integer, found a list");
+    tree = MAP("count", "1");
+    tree_set(tree, "name", tree_new(TREE_MAP, NULL, (tree_place_t){"f", 3, 4}));
+    expect_error(tree, "", "f:3:4: name: expected a text, found a map");
+    tree = MAP("count", "1");
+    tree_set(tree, "files.a", LIST("1"));
+    expect_error(tree, "",
+                 "f:7:7: files: expected a text or a list of texts, "
+                 "found a map");
+    tree = MAP("count", "1");
+    tree_set(tree, "shape", LIST("1", "x"));
+    expect_error(tree, "",
+                 "f:7:7: shape: expected an integer or a list of "
+                 "integers, found 'x'");
+    tree = MAP("count", "1");
+    tree_set(tree, "shape",
+             LIST("1", "1", "1", "1", "1", "1", "1", "1", "1", "1", "1", "1",
+                  "1", "1", "1", "1", "1"));
+    expect_error(tree, "", "f:7:7: shape: expected at most 16 items, found 17");
+    tree = MAP("count", "1");
+    tree_set(tree, "inner.timeout",
+             tree_new(TREE_SCALAR, "0.5 s", (tree_place_t){"--set", 0, 0}));
+    expect_error(tree, "",
+                 "--set: inner.timeout: expected 1 to 86400 s, found "
+                 "0.5 s");
+    tree = MAP("count", "1");
+    tree_set(tree, "inner.mode",
+             tree_new(TREE_SCALAR, "chunks", (tree_place_t){"f", 4, 5}));
+    expect_error(tree, "",
+                 "f:4:5: inner.mode: expected one of none, chunk, "
+                 "full, found 'chunks'; did you mean 'chunk'?");
+}
+
+static const char resolved[] = "on: true\n"
+                               "count: 7\n"
+                               "rate: 0.1\n"
+                               "name: \"a: b\"\n"
+                               "every: 100 steps\n"
+                               "shape: [1, 2]\n"
+                               "files: [x, \"*.h5\"]\n"
+                               "model:\n"
+                               "  - relu\n"
+                               "inner:\n"
+                               "  timeout: 90.0 s\n"
+                               "  mode: chunk\n";
+
+Test(opt, the_resolved_configuration_is_printed)
+{
+    tree_t *tree = MAP("on", "true", "count", "7", "rate", "0.1", "name",
+                       "a: b", "every", "100 steps");
+    err_t err = ERR_INIT;
+    str_buf_t out = {0};
+    sample_t sample;
+
+    tree_set(tree, "files", LIST("x", "*.h5"));
+    tree_set(tree, "model", LIST("relu"));
+    tree_set(tree, "inner.timeout",
+             tree_new(TREE_SCALAR, "1.5 min", (tree_place_t){"f", 0, 0}));
+    cr_assert_eq(opt_fill(rows, tree, "", &sample, &err), ERR_OK);
+    opt_print(rows, &sample, 0, &out);
+    cr_assert_str_eq(out.text, resolved);
+    str_buf_free(&out);
+    opt_free(rows, &sample);
+    tree_free(tree);
+}
+
+Test(opt, the_table_is_its_own_documentation)
+{
+    str_buf_t out = {0};
+
+    opt_document(rows, "train", &out);
+    cr_assert_eq(strncmp(out.text, "### train\n\n| key | value |", 26), 0);
+    cr_assert_not_null(strstr(out.text, "| `count` | an integer, at least 1 "
+                                        "samples | **required** | how many "
+                                        "|\n"));
+    cr_assert_not_null(strstr(out.text, "| `rate` | a number, 0 to 1 | "
+                                        "`1.0e-3` |  |\n"));
+    cr_assert_not_null(strstr(out.text, "| `inner` | a map | see below |"));
+    cr_assert_not_null(strstr(out.text, "### train.inner\n"));
+    cr_assert_not_null(strstr(out.text, "| `mode` | one of none, chunk, full "
+                                        "| `chunk` | a\\|b |\n"));
+    str_buf_free(&out);
+}
+
+/* Values that print with an exponent must read back, too. */
+Test(opt, printed_values_read_back_to_the_same_bits)
+{
+    static const double values[] = {0.1, 1.0 / 3, 1e-7, 1.0000000000000002,
+                                    90,  1e6,     0.5,  123456.789};
+    static const opt_row_t row[] = {
+        {.name = "every", .type = OPT_EVERY, .fallback = "never"},
+        {.name = NULL}};
+    err_t err = ERR_INIT;
+    opt_every_t every;
+    str_buf_t out;
+    tree_t *tree;
+    size_t i;
+
+    for (i = 0; i < sizeof values / sizeof values[0]; i++) {
+        every = (opt_every_t){OPT_TIME, values[i]};
+        out = (str_buf_t){0};
+        opt_print(row, &every, 0, &out);
+        out.text[out.length - 1] = '\0'; /* the newline */
+        tree = MAP("every", out.text + strlen("every: "));
+        every.value = 0;
+        cr_assert_eq(opt_fill(row, tree, "", &every, &err), ERR_OK, "%s",
+                     err.text);
+        cr_assert_eq(every.value, values[i], "%s", out.text);
+        tree_free(tree);
+        str_buf_free(&out);
+    }
+}
