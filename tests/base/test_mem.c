@@ -32,6 +32,14 @@ Test(mem, rounding_goes_up_to_whole_lines)
     cr_assert_eq(mem_round(65), 128);
 }
 
+/* AddressSanitizer, where it is built in, ends the program at an allocation
+ * that cannot succeed, unless told otherwise; it asks here. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
 Test(mem, refusal_says_how_much_for_what)
 {
     void *block = NULL;
