@@ -1,4 +1,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Dataset, sampler, loader
+HDF5IO_TEST_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+HDF5IO_TEST_LIBS = libhdf5io.la libbase.la $(HDF5_LIBS) $(TEST_LIBS)
+HDF5IO_TEST_FILES = tests/hdf5io/files.c tests/hdf5io/files.h
+HDF5IO_TEST_FILES += tests/hdf5io/open.c tests/hdf5io/open.h
+check_PROGRAMS += tests/hdf5io/test_convert
+tests_hdf5io_test_convert_SOURCES = tests/hdf5io/test_convert.c
+tests_hdf5io_test_convert_CFLAGS = $(HDF5IO_TEST_CFLAGS)
+tests_hdf5io_test_convert_LDADD = $(HDF5IO_TEST_LIBS)
+check_PROGRAMS += tests/hdf5io/test_sampler
+tests_hdf5io_test_sampler_SOURCES = tests/hdf5io/test_sampler.c
+tests_hdf5io_test_sampler_CFLAGS = $(HDF5IO_TEST_CFLAGS)
+tests_hdf5io_test_sampler_LDADD = $(HDF5IO_TEST_LIBS)
+check_PROGRAMS += tests/hdf5io/test_dataset
+tests_hdf5io_test_dataset_SOURCES = tests/hdf5io/test_dataset.c
+tests_hdf5io_test_dataset_SOURCES += $(HDF5IO_TEST_FILES)
+tests_hdf5io_test_dataset_CFLAGS = $(HDF5IO_TEST_CFLAGS)
+tests_hdf5io_test_dataset_LDADD = $(HDF5IO_TEST_LIBS)
+check_PROGRAMS += tests/hdf5io/test_dataset_errors
+tests_hdf5io_test_dataset_errors_SOURCES = tests/hdf5io/test_dataset_errors.c
+tests_hdf5io_test_dataset_errors_SOURCES += $(HDF5IO_TEST_FILES)
+tests_hdf5io_test_dataset_errors_CFLAGS = $(HDF5IO_TEST_CFLAGS)
+tests_hdf5io_test_dataset_errors_LDADD = $(HDF5IO_TEST_LIBS)
+check_PROGRAMS += tests/hdf5io/test_loader
+tests_hdf5io_test_loader_SOURCES = tests/hdf5io/test_loader.c
+tests_hdf5io_test_loader_SOURCES += $(HDF5IO_TEST_FILES)
+tests_hdf5io_test_loader_CFLAGS = $(HDF5IO_TEST_CFLAGS)
+tests_hdf5io_test_loader_LDADD = $(HDF5IO_TEST_LIBS)
+check_PROGRAMS += tests/hdf5io/test_h5
+tests_hdf5io_test_h5_SOURCES = tests/hdf5io/test_h5.c
+tests_hdf5io_test_h5_CFLAGS = $(HDF5IO_TEST_CFLAGS)
+tests_hdf5io_test_h5_LDADD = $(HDF5IO_TEST_LIBS)
 # Checkpoint
 CKPT_TEST_LIBS = libhdf5io.la libbase.la $(HDF5_LIBS) $(TEST_LIBS)
 CKPT_FIXTURE = tests/hdf5io/ckpt_fixture.c tests/hdf5io/ckpt_fixture.h
@@ -25,3 +57,4 @@ tests_hdf5io_test_checkpoint_h5py_CFLAGS = $(CKPT_TEST_CFLAGS)
 tests_hdf5io_test_checkpoint_h5py_LDADD = $(CKPT_TEST_LIBS)
 EXTRA_DIST += tests/hdf5io/h5py_read.py
 # End of checkpoint
+# End of tests/hdf5io

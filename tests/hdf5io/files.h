@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* files: HDF5 files for tests, in a directory of their own. */
+#ifndef CDDP_TESTS_HDF5IO_FILES_H
+#define CDDP_TESTS_HDF5IO_FILES_H
+
+#include <hdf5.h>
+#include <stdint.h>
+
+typedef enum files_layout {
+    FILES_CONTIGUOUS,
+    FILES_CHUNKED,
+    FILES_GZIP,
+    FILES_COMPACT,
+    FILES_USERBLOCK, /* contiguous, behind a user block */
+    FILES_LAYOUTS
+} files_layout_t;
+
+/* One dataset; its numbers are value(row, element of the row). */
+typedef struct files_column {
+    const char *name;
+    int ndim; /* of a row, at most 3 */
+    hsize_t dims[3];
+    hid_t type; /* in the file */
+    double (*value)(int64_t row, int64_t element);
+} files_column_t;
+
+/* Make a directory; files_remove removes it. Both end the test on failure. */
+char *files_make(void);
+void files_remove(char *directory);
+
+/* "directory/name", to be freed. */
+char *files_path(const char *directory, const char *name);
+
+/* Write [rows] rows of [count] columns, numbered from [first], into [path]. */
+void files_write(const char *path, files_layout_t layout, int64_t first,
+                 int64_t rows, const files_column_t *columns, int count);
+
+/* Write [bytes] bytes of [text]; cut [path] to [bytes] bytes. */
+void files_write_text(const char *path, const char *text, size_t bytes);
+void files_truncate(const char *path, int64_t bytes);
+int64_t files_bytes(const char *path);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "open.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+double open_spin(int64_t row, int64_t element)
+{
+    return (double)((row * 7 + element * 3) % 251 % 120);
+}
+
+double open_phase(int64_t row, int64_t element)
+{
+    return (double)((row + element) % OPEN_CLASSES);
+}
+
+double open_temperature(int64_t row, int64_t element)
+{
+    return 1.0 + 0.25 * (double)row + 1000.0 * (double)element;
+}
+
+void open_setup(open_setup_t *setup, const char *directory, const char *pattern)
+{
+    *setup = (open_setup_t){.input = {.path = (char *)"/spins", .scale = 1},
+                            .target = {.path = (char *)"/phase", .scale = 1}};
+    setup->patterns[0] = files_path(directory, pattern);
+    setup->shards = (opt_texts_t){.count = 1, .items = setup->patterns};
+    setup->config = (hdf5io_dataset_config_t){.shards = &setup->shards,
+                                              .input = &setup->input,
+                                              .target = &setup->target,
+                                              .target_is_class = true,
+                                              .classes = OPEN_CLASSES,
+                                              .input_elems = OPEN_ELEMS,
+                                              .target_elems = 1,
+                                              .input_shape = "[12]"};
+}
+
+void open_setup_free(open_setup_t *setup)
+{
+    for (int i = 0; i < 4; i++)
+        free(setup->patterns[i]);
+}
+
+void open_write(const char *directory, const char *name, files_layout_t layout,
+                int64_t first, int64_t rows)
+{
+    const files_column_t columns[] = {
+        {"/spins", 2, {3, 4}, H5T_STD_I8LE, open_spin},
+        {"/phase", 0, {0}, H5T_STD_I64LE, open_phase},
+        {"/temperature", 1, {2}, H5T_IEEE_F64LE, open_temperature}};
+    char *path = files_path(directory, name);
+
+    files_write(path, layout, first, rows, columns, 3);
+    free(path);
+}
+
+hdf5io_dataset_t *open_dataset(const open_setup_t *setup)
+{
+    hdf5io_dataset_t *dataset = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(hdf5io_dataset_open(&setup->config, &dataset, &err), ERR_OK,
+                 "%s", err.text);
+    return dataset;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "hdf5io/convert.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+/* A stored number at an odd address, in this or the other byte order. */
+static const void *stored(const void *value, size_t bytes, bool swap,
+                          unsigned char room[9])
+{
+    const unsigned char *from = value;
+
+    for (size_t i = 0; i < bytes; i++)
+        room[1 + i] = from[swap ? bytes - 1 - i : i];
+    return room + 1;
+}
+
+#define CHECK_FLOAT(kind_, ctype, number, expected)                           \
+    for (int swap = 0; swap < 2; swap++) {                                    \
+        convert_type_t type = {.kind = (kind_), .swap = swap};                \
+        ctype value = (number);                                               \
+        unsigned char room[9];                                                \
+        float out = -1;                                                       \
+                                                                              \
+        cr_assert_eq(hdf5io_convert_bytes(type), sizeof value);               \
+        hdf5io_convert_floats(type, stored(&value, sizeof value, swap, room), \
+                              1, 1.0F, 0.0F, &out);                           \
+        cr_assert_eq(out, (expected));                                        \
+    }
+
+Test(convert, every_kind_to_float)
+{CHECK_FLOAT(CONVERT_I8, int8_t, -128, -128.0F) CHECK_FLOAT(CONVERT_U8, uint8_t,
+                                                            255, 255.0F)
+     CHECK_FLOAT(CONVERT_I16, int16_t, -32768,
+                 -32768.0F) CHECK_FLOAT(CONVERT_U16, uint16_t, 65535, 65535.0F)
+         CHECK_FLOAT(CONVERT_I32, int32_t, INT32_MIN, -0x1p31F)
+             CHECK_FLOAT(CONVERT_U32, uint32_t, 0x80000001U, 0x1p31F)
+                 CHECK_FLOAT(CONVERT_I64, int64_t, INT64_MIN, -0x1p63F)
+                     CHECK_FLOAT(CONVERT_U64, uint64_t, UINT64_MAX, 0x1p64F)
+                         CHECK_FLOAT(CONVERT_F32, float, 1.1F, 1.1F)
+                             CHECK_FLOAT(CONVERT_F64, double, 1.1, (float)1.1)}
+
+#define CHECK_INT(kind_, ctype, number, good)                             \
+    for (int swap = 0; swap < 2; swap++) {                                \
+        convert_type_t type = {.kind = (kind_), .swap = swap};            \
+        ctype value = (number);                                           \
+        unsigned char room[9];                                            \
+        int64_t out = 77;                                                 \
+                                                                          \
+        cr_assert_eq(                                                     \
+            hdf5io_convert_ints(                                          \
+                type, stored(&value, sizeof value, swap, room), 1, &out), \
+            (size_t)(good));                                              \
+        if (good)                                                         \
+            cr_assert_eq(out, (int64_t)(number));                         \
+    }
+
+Test(convert, every_kind_to_int)
+{CHECK_INT(CONVERT_I8, int8_t, -5, 1) CHECK_INT(CONVERT_U8, uint8_t, 200, 1)
+     CHECK_INT(CONVERT_I16, int16_t, -300, 1)
+         CHECK_INT(CONVERT_U16, uint16_t, 60000, 1)
+             CHECK_INT(CONVERT_I32, int32_t, INT32_MIN, 1)
+                 CHECK_INT(CONVERT_U32, uint32_t, UINT32_MAX, 1)
+                     CHECK_INT(CONVERT_I64, int64_t, INT64_MIN, 1)
+                         CHECK_INT(CONVERT_U64, uint64_t, INT64_MAX, 1)
+                             CHECK_INT(CONVERT_F32, float, 3.0F, 1)
+                                 CHECK_INT(CONVERT_F64, double, -0x1p63, 1)}
+
+Test(convert, what_is_no_int64_is_found)
+{CHECK_INT(CONVERT_U64, uint64_t, (uint64_t)INT64_MAX + 1, 0)
+     CHECK_INT(CONVERT_F32, float, 0.5F, 0)
+         CHECK_INT(CONVERT_F64, double, (double)NAN, 0)
+             CHECK_INT(CONVERT_F64, double, (double)INFINITY, 0)
+                 CHECK_INT(CONVERT_F64, double, 0x1p63, 0)}
+
+Test(convert, the_first_bad_number_is_reported)
+{
+    convert_type_t type = {.kind = CONVERT_F64};
+    const double values[] = {1, 2, 2.5, 3.5};
+    int64_t out[4];
+    char text[32];
+
+    cr_assert_eq(hdf5io_convert_ints(type, values, 4, out), 2);
+    cr_assert_eq(out[1], 2);
+    cr_assert_str_eq(hdf5io_convert_format(type, &values[2], text, sizeof text),
+                     "2.5");
+}
+
+Test(convert, scale_and_shift)
+{
+    convert_type_t type = {.kind = CONVERT_U8};
+    const uint8_t values[] = {0, 51, 255};
+    float out[3];
+
+    hdf5io_convert_floats(type, values, 3, 2.0F, -1.0F, out);
+    cr_assert_eq(out[0], -1.0F);
+    cr_assert_eq(out[1], 101.0F);
+    cr_assert_eq(out[2], 509.0F);
+}
+
+Test(convert, no_scale_leaves_floats_alone)
+{
+    convert_type_t type = {.kind = CONVERT_F32};
+    const float values[] = {-0.0F, 0.0F, 1e-42F, INFINITY, 3.3F};
+    float out[5];
+
+    hdf5io_convert_floats(type, values, 5, 1.0F, 0.0F, out);
+    cr_assert_arr_eq(out, values, sizeof values);
+}
+
+Test(convert, numbers_as_text)
+{
+    convert_type_t i16 = {.kind = CONVERT_I16}, u64 = {.kind = CONVERT_U64};
+    const uint64_t large = UINT64_MAX;
+    const int16_t small = -7;
+    char text[32];
+
+    cr_assert_str_eq(hdf5io_convert_format(i16, &small, text, sizeof text),
+                     "-7");
+    cr_assert_str_eq(hdf5io_convert_format(u64, &large, text, sizeof text),
+                     "18446744073709551615");
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Every sentence that bad data can earn. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hdf5io/h5.h"
+#include "open.h"
+
+/* Opening must fail with [code] and a sentence that has all of [texts]. */
+static void check_open(const open_setup_t *setup, err_code_t code,
+                       const char *const *texts)
+{
+    hdf5io_dataset_t *dataset = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(hdf5io_dataset_open(&setup->config, &dataset, &err), code,
+                 "%s", err.text);
+    cr_assert_null(dataset);
+    for (; *texts != NULL; texts++)
+        cr_assert_not_null(strstr(err.text, *texts), "\"%s\" lacks \"%s\"",
+                           err.text, *texts);
+}
+
+#define CHECK_OPEN(setup, code, ...) \
+    check_open((setup), (code), (const char *const[]){__VA_ARGS__, NULL})
+
+static char *directory;
+static open_setup_t setup;
+
+static void start(void)
+{
+    directory = files_make();
+    open_setup(&setup, directory, "*.h5");
+}
+
+static void stop(void)
+{
+    open_setup_free(&setup);
+    files_remove(directory);
+}
+
+TestSuite(dataset_errors, .init = start, .fini = stop);
+
+static double zero(int64_t row, int64_t element)
+{
+    (void)row;
+    (void)element;
+    return 0;
+}
+
+/* directory/name with inputs of [type] and shape, and targets [rows, width]. */
+static void write_other(const char *name, hid_t type, int ndim, hsize_t dim,
+                        hsize_t width)
+{
+    const files_column_t columns[] = {
+        {"/spins", ndim, {dim, 4}, type, zero},
+        {"/phase", 1, {width}, H5T_STD_I8LE, zero}};
+    char *path = files_path(directory, name);
+
+    files_write(path, FILES_CONTIGUOUS, 0, 4, columns, 2);
+    free(path);
+}
+
+Test(dataset_errors, no_shard_matches)
+{
+    CHECK_OPEN(&setup, ERR_DATA, "no shard matches", directory, "*.h5");
+    free(setup.patterns[0]);
+    setup.patterns[0] = strdup("nowhere-*.h5");
+    cr_assert_eq(chdir(directory), 0);
+    CHECK_OPEN(&setup, ERR_DATA, "no shard matches nowhere-*.h5 in directory",
+               directory);
+    setup.shards.count = 0;
+    CHECK_OPEN(&setup, ERR_DATA, "the list of shards is empty");
+}
+
+Test(dataset_errors, one_pattern_of_two_matches_nothing)
+{
+    open_write(directory, "a.h5", FILES_CONTIGUOUS, 0, 4);
+    setup.patterns[1] = files_path(directory, "valid-*.h5");
+    setup.shards.count = 2;
+    CHECK_OPEN(&setup, ERR_DATA, "no shard matches", "valid-*.h5");
+}
+
+Test(dataset_errors, not_a_file)
+{
+    char *path = files_path(directory, "sub.h5");
+
+    cr_assert_eq(mkdir(path, 0777), 0);
+    CHECK_OPEN(&setup, ERR_DATA, "sub.h5 is not a file");
+    rmdir(path);
+    cr_assert_eq(mkfifo(path, 0666), 0);
+    CHECK_OPEN(&setup, ERR_DATA, "sub.h5 is not a file");
+    free(path);
+}
+
+Test(dataset_errors, not_hdf5)
+{
+    char *path = files_path(directory, "text.h5");
+
+    files_write_text(path, "a,b,c\n1,2,3\n", 12);
+    CHECK_OPEN(&setup, ERR_DATA, "text.h5 (12 bytes) is not an HDF5 file");
+    files_write_text(path, "", 0);
+    CHECK_OPEN(&setup, ERR_DATA, "text.h5 is empty", "truncated to 0 bytes");
+    free(path);
+}
+
+Test(dataset_errors, truncated_at_any_place)
+{
+    char *path = files_path(directory, "b.h5");
+    int64_t bytes;
+
+    open_write(directory, "a.h5", FILES_CONTIGUOUS, 0, 4);
+    open_write(directory, "b.h5", FILES_CONTIGUOUS, 4, 400);
+    bytes = files_bytes(path);
+    for (int64_t left = bytes - 1; left > 0; left -= bytes / 9) {
+        char text[64];
+
+        files_truncate(path, left);
+        snprintf(text, sizeof text, "%lld of %lld bytes", (long long)left,
+                 (long long)bytes);
+        if (left > 100)
+            CHECK_OPEN(&setup, ERR_DATA, "b.h5 is truncated: ", text,
+                       "copy it again");
+        else
+            CHECK_OPEN(&setup, ERR_DATA, "b.h5", "truncated");
+    }
+    files_truncate(path, 10);
+    CHECK_OPEN(&setup, ERR_DATA, "b.h5", "truncated");
+    free(path);
+}
+
+Test(dataset_errors, truncated_while_it_is_read)
+{
+    const int64_t index[] = {399};
+    char *path = files_path(directory, "a.h5");
+    float input[OPEN_ELEMS];
+    int64_t target;
+    hdf5io_dataset_t *dataset;
+    err_t err = ERR_INIT;
+
+    open_write(directory, "a.h5", FILES_CONTIGUOUS, 0, 400);
+    dataset = open_dataset(&setup);
+    files_truncate(path, 3000);
+    cr_assert_eq(hdf5io_dataset_read(dataset, index, 1, input, &target, &err),
+                 ERR_DATA);
+    cr_assert_not_null(strstr(err.text, "a.h5 was truncated while"), "%s",
+                       err.text);
+    hdf5io_dataset_close(dataset);
+    free(path);
+}
+
+/* A writer that dies leaves a file that only looks like HDF5. */
+Test(dataset_errors, writer_died)
+{
+    char *path = files_path(directory, "dead.h5");
+    pid_t child = fork();
+    int status;
+
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        hsize_t rows = 100000;
+        hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+        hid_t space = H5Screate_simple(1, &rows, NULL);
+
+        H5Fflush(file, H5F_SCOPE_GLOBAL);
+        H5Dcreate2(file, "/x", H5T_STD_I64LE, space, H5P_DEFAULT, H5P_DEFAULT,
+                   H5P_DEFAULT);
+        raise(SIGKILL);
+    }
+    waitpid(child, &status, 0);
+    files_truncate(path, 90);
+    CHECK_OPEN(&setup, ERR_DATA, "dead.h5", "truncated");
+    free(path);
+}
+
+Test(dataset_errors, a_flipped_bit_in_a_compressed_chunk)
+{
+    const int64_t index[] = {0};
+    char *path = files_path(directory, "a.h5");
+    unsigned char bytes[64];
+    float input[OPEN_ELEMS];
+    int64_t target;
+    hdf5io_dataset_t *dataset;
+    err_t err = ERR_INIT;
+    FILE *file;
+
+    open_write(directory, "a.h5", FILES_GZIP, 0, 400);
+    file = fopen(path, "r+e");
+    /* Every zlib stream of this level begins with 0x78 0x5e. */
+    for (long at = 0;
+         fseek(file, at, SEEK_SET) == 0 && fread(bytes, 1, 16, file) == 16;
+         at++) {
+        if (bytes[0] != 0x78 || bytes[1] != 0x5e)
+            continue;
+        fseek(file, at + 6, SEEK_SET);
+        fputc(bytes[6] ^ 0xff, file);
+        fputc(bytes[7] ^ 0xff, file);
+    }
+    fclose(file);
+    dataset = open_dataset(&setup);
+    cr_assert_eq(hdf5io_dataset_read(dataset, index, 1, input, &target, &err),
+                 ERR_DATA);
+    cr_assert_not_null(strstr(err.text, "a.h5: cannot read /spins from row 0"),
+                       "%s", err.text);
+    hdf5io_dataset_close(dataset);
+    free(path);
+}
+
+Test(dataset_errors, missing_dataset)
+{
+    open_write(directory, "a.h5", FILES_CONTIGUOUS, 0, 4);
+    setup.input.path = (char *)"/spin";
+    CHECK_OPEN(&setup, ERR_DATA, "a.h5 has no dataset /spin; it holds",
+               "/phase, /spins, /temperature", "did you mean /spins?");
+    setup.input.path = (char *)"magnetisation";
+    CHECK_OPEN(&setup, ERR_DATA, "no dataset /magnetisation");
+}
+
+Test(dataset_errors, datasets_in_groups_are_listed)
+{
+    char *path = files_path(directory, "deep.h5");
+    hid_t file, group;
+
+    open_write(directory, "deep.h5", FILES_CONTIGUOUS, 0, 4);
+    file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    group = H5Gcreate2(file, "/raw", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_hard(file, "/spins", group, "images", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_hard(file, "/raw", group, "cycle", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_soft("/lost", file, "dangling", H5P_DEFAULT, H5P_DEFAULT);
+    H5Gclose(group);
+    H5Fclose(file);
+    setup.input.path = (char *)"/raw/image";
+    CHECK_OPEN(&setup, ERR_DATA, "/raw/images", "did you mean /raw/images?");
+    setup.input.path = (char *)"/raw";
+    CHECK_OPEN(&setup, ERR_DATA, "/raw is a group");
+    free(path);
+}
+
+Test(dataset_errors, an_empty_file_of_hdf5)
+{
+    char *path = files_path(directory, "none.h5");
+
+    files_write(path, FILES_CONTIGUOUS, 0, 0, NULL, 0);
+    CHECK_OPEN(&setup, ERR_DATA, "no dataset /spins",
+               "it holds no dataset at all");
+    free(path);
+}
+
+Test(dataset_errors, no_numbers)
+{
+    char *path = files_path(directory, "a.h5");
+    hid_t file, space, type, data;
+    const hsize_t rows = 4;
+
+    open_write(directory, "a.h5", FILES_CONTIGUOUS, 0, 4);
+    file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    space = H5Screate_simple(1, &rows, NULL);
+    type = H5Tcopy(H5T_C_S1);
+    data = H5Dcreate2(file, "/names", type, space, H5P_DEFAULT, H5P_DEFAULT,
+                      H5P_DEFAULT);
+    H5Dclose(data);
+    H5Tclose(type);
+    H5Sclose(space);
+    space = H5Screate(H5S_SCALAR);
+    data = H5Dcreate2(file, "/single", H5T_STD_I8LE, space, H5P_DEFAULT,
+                      H5P_DEFAULT, H5P_DEFAULT);
+    H5Dclose(data);
+    H5Sclose(space);
+    H5Fclose(file);
+    setup.input.path = (char *)"/names";
+    CHECK_OPEN(&setup, ERR_DATA, "a.h5: /names holds no numbers");
+    setup.input.path = (char *)"/single";
+    CHECK_OPEN(&setup, ERR_DATA, "/single is a single value");
+    free(path);
+}
+
+Test(dataset_errors, shapes_disagree_between_shards)
+{
+    open_write(directory, "a.h5", FILES_CONTIGUOUS, 0, 4);
+    write_other("b.h5", H5T_STD_I8LE, 2, 5, 1);
+    CHECK_OPEN(&setup, ERR_DATA, "shapes disagree: samples of /spins are",
+               "[3, 4] in", "a.h5, but [5, 4] in", "b.h5");
+}
+
+Test(dataset_errors, same_values_in_another_shape_disagree)
+{
+    open_write(directory, "a.h5", FILES_CONTIGUOUS, 0, 4);
+    write_other("b.h5", H5T_STD_I8LE, 1, 12, 1);
+    CHECK_OPEN(&setup, ERR_DATA, "[3, 4] in", "but [12] in");
+}
+
+Test(dataset_errors, the_model_takes_another_size)
+{
+    open_write(directory, "a.h5", FILES_CONTIGUOUS, 0, 4);
+    setup.config.input_elems = 784;
+    setup.config.input_shape = "[1, 28, 28]";
+    CHECK_OPEN(&setup, ERR_DATA,
+               "a.h5: samples of /spins are [3, 4] (12 values), but "
+               "model.input is [1, 28, 28] (784 values)");
+}
+
+Test(dataset_errors, targets_of_another_size)
+{
+    open_write(directory, "a.h5", FILES_CONTIGUOUS, 0, 4);
+    setup.target.path = (char *)"/temperature";
+    CHECK_OPEN(&setup, ERR_DATA, "targets of /temperature are [2] (2 values)",
+               "one class number");
+    setup.config.target_is_class = false;
+    setup.config.target_elems = 3;
+    CHECK_OPEN(&setup, ERR_DATA, "but the model gives 3 values");
+}
+
+static void write_uneven(const char *name, int64_t inputs, int64_t targets)
+{
+    const files_column_t input = {"/spins", 2, {3, 4}, H5T_STD_I8LE, zero};
+    char *path = files_path(directory, name);
+    hsize_t rows = (hsize_t)targets;
+    hid_t file, space, data;
+
+    files_write(path, FILES_CONTIGUOUS, 0, inputs, &input, 1);
+    file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    space = H5Screate_simple(1, &rows, NULL);
+    data = H5Dcreate2(file, "/phase", H5T_STD_I8LE, space, H5P_DEFAULT,
+                      H5P_DEFAULT, H5P_DEFAULT);
+    H5Dclose(data);
+    H5Sclose(space);
+    H5Fclose(file);
+    free(path);
+}
+
+Test(dataset_errors, more_inputs_than_targets)
+{
+    write_uneven("a.h5", 10, 9);
+    CHECK_OPEN(&setup, ERR_DATA,
+               "a.h5: /spins has 10 samples, /phase has 9: expected the same");
+}
+
+Test(dataset_errors, no_samples_at_all)
+{
+    open_write(directory, "a.h5", FILES_CONTIGUOUS, 0, 0);
+    open_write(directory, "b.h5", FILES_CHUNKED, 0, 0);
+    CHECK_OPEN(&setup, ERR_DATA, "a.h5", "no samples");
+}
+
+Test(dataset_errors, classes_take_no_scale)
+{
+    open_write(directory, "a.h5", FILES_CONTIGUOUS, 0, 4);
+    setup.target.scale = 2;
+    CHECK_OPEN(&setup, ERR_CONFIG, "data.target", "scale 2");
+    setup.target.scale = 1;
+    setup.target.shift = 0.5;
+    CHECK_OPEN(&setup, ERR_CONFIG, "shift 0.5");
+}
+
+static double bad_label(int64_t row, int64_t element)
+{
+    (void)element;
+    return row == 17 ? 2.5 : row == 23 ? -1 : row == 29 ? NAN : 1;
+}
+
+/* Reading [row] of the bad labels must fail and say [text]. */
+static void check_label(hdf5io_dataset_t *dataset, int64_t row,
+                        const char *text)
+{
+    float input[OPEN_ELEMS];
+    int64_t target = 77;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(hdf5io_dataset_read(dataset, &row, 1, input, &target, &err),
+                 ERR_DATA);
+    cr_assert_not_null(strstr(err.text, text), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "a.h5: row "), "%s", err.text);
+    cr_assert_eq(target, 77);
+}
+
+Test(dataset_errors, label_out_of_range)
+{
+    const files_column_t columns[] = {
+        {"/spins", 1, {12}, H5T_STD_I8LE, zero},
+        {"/phase", 0, {0}, H5T_IEEE_F64LE, bad_label}};
+    char *path = files_path(directory, "a.h5");
+    hdf5io_dataset_t *dataset;
+
+    files_write(path, FILES_CONTIGUOUS, 0, 30, columns, 2);
+    dataset = open_dataset(&setup);
+    check_label(dataset, 17,
+                "row 17 of /phase holds label 2.5: expected a whole number "
+                "from 0 to 2, as the model has 3 classes");
+    check_label(dataset, 23, "row 23 of /phase holds label -1");
+    check_label(dataset, 29, "label nan");
+    hdf5io_dataset_close(dataset);
+    setup.config.classes = 1;
+    dataset = open_dataset(&setup);
+    check_label(dataset, 3, "label 1: expected a whole number from 0 to 0");
+    hdf5io_dataset_close(dataset);
+    setup.config.classes = 2;
+    setup.target.shift = -2;
+    dataset = open_dataset(&setup);
+    check_label(dataset, 3, "label 1: expected a whole number from 2 to 3");
+    hdf5io_dataset_close(dataset);
+    free(path);
+}
+
+Test(dataset_errors, rows_are_counted_within_their_shard)
+{
+    const files_column_t columns[] = {
+        {"/spins", 1, {12}, H5T_STD_I8LE, zero},
+        {"/phase", 0, {0}, H5T_IEEE_F64LE, bad_label}};
+    char *good = files_path(directory, "0.h5");
+    char *bad = files_path(directory, "a.h5");
+    hdf5io_dataset_t *dataset;
+    int64_t row = 1000 + 17, target;
+    float input[OPEN_ELEMS];
+    err_t err = ERR_INIT;
+
+    files_write(good, FILES_CONTIGUOUS, 100, 1000, columns, 2);
+    files_write(bad, FILES_GZIP, 0, 30, columns, 2);
+    dataset = open_dataset(&setup);
+    cr_assert_eq(hdf5io_dataset_read(dataset, &row, 1, input, &target, &err),
+                 ERR_DATA);
+    cr_assert_not_null(strstr(err.text, "a.h5: row 17 of"), "%s", err.text);
+    row = 1030;
+    cr_assert_eq(hdf5io_dataset_read(dataset, &row, 1, input, &target, &err),
+                 ERR_DATA);
+    cr_assert_not_null(strstr(err.text, "sample 1030"), "%s", err.text);
+    hdf5io_dataset_close(dataset);
+    free(bad);
+    free(good);
+}
+
+Test(dataset_errors, too_many_files)
+{
+    struct rlimit limit = {40, 40};
+    char name[32];
+
+    for (int i = 0; i < 60; i++) {
+        snprintf(name, sizeof name, "part-%d.h5", i);
+        open_write(directory, name, FILES_CONTIGUOUS, 3 * i, 3);
+    }
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    CHECK_OPEN(&setup, ERR_UNAVAILABLE, "part-", "too many open files",
+               "the limit is 40", "ulimit -n");
+    limit = (struct rlimit){39, 40};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    CHECK_OPEN(&setup, ERR_UNAVAILABLE, "the limit is 40");
+}
+
+Test(dataset_errors, a_file_that_may_not_be_read)
+{
+    char *path = files_path(directory, "a.h5");
+
+    open_write(directory, "a.h5", FILES_CONTIGUOUS, 0, 4);
+    cr_assert_eq(chmod(path, 0), 0);
+    if (geteuid() == 0) {
+        cr_assert_eq(chmod(directory, 0755), 0);
+        cr_assert_eq(setegid(65534), 0);
+        cr_assert_eq(seteuid(65534), 0);
+    }
+    CHECK_OPEN(&setup, ERR_DATA, "cannot open", "a.h5: Permission denied");
+    cr_assert_eq(seteuid(getuid()), 0);
+    cr_assert_eq(setegid(getgid()), 0);
+    free(path);
+}

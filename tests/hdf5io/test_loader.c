@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "hdf5io/loader.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "open.h"
+
+#define SAMPLES 103
+#define BATCH 16
+
+static char *directory;
+static open_setup_t setup;
+static hdf5io_dataset_t *dataset;
+
+static void start(void)
+{
+    directory = files_make();
+    open_write(directory, "0.h5", FILES_CONTIGUOUS, 0, 40);
+    open_write(directory, "1.h5", FILES_GZIP, 40, 1);
+    open_write(directory, "2.h5", FILES_CHUNKED, 41, SAMPLES - 41);
+    open_setup(&setup, directory, "*.h5");
+    dataset = open_dataset(&setup);
+}
+
+static void stop(void)
+{
+    hdf5io_dataset_close(dataset);
+    open_setup_free(&setup);
+    files_remove(directory);
+}
+
+TestSuite(loader, .init = start, .fini = stop);
+
+static hdf5io_sampler_t *open_sampler(int rank, int size,
+                                      hdf5io_shuffle_t shuffle)
+{
+    hdf5io_sampler_config_t config = {.samples = SAMPLES,
+                                      .batch = BATCH,
+                                      .rank = rank,
+                                      .size = size,
+                                      .shuffle = shuffle,
+                                      .seed = 5};
+    hdf5io_sampler_t *sampler = NULL;
+
+    cr_assert_eq(hdf5io_sampler_open(&config, &sampler, NULL), ERR_OK);
+    return sampler;
+}
+
+static hdf5io_loader_t *open_loader(hdf5io_sampler_t *sampler, int prefetch,
+                                    int64_t epoch, int64_t step)
+{
+    hdf5io_loader_config_t config = {.dataset = dataset,
+                                     .sampler = sampler,
+                                     .prefetch = prefetch,
+                                     .epoch = epoch,
+                                     .step = step,
+                                     .epochs = 3,
+                                     .input_elems = OPEN_ELEMS,
+                                     .target_elems = 1,
+                                     .target_is_class = true,
+                                     .rank = 0};
+    hdf5io_loader_t *loader = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(hdf5io_loader_open(&config, &loader, &err), ERR_OK, "%s",
+                 err.text);
+    return loader;
+}
+
+/* Compare a batch with what the sampler says and what was written. */
+static void check_batch(const hdf5io_batch_t *batch, hdf5io_sampler_t *plan,
+                        int64_t epoch, int64_t step)
+{
+    hdf5io_share_t share = hdf5io_sampler_share(plan, step);
+    const int64_t *target = batch->target;
+    int64_t index[BATCH];
+
+    hdf5io_sampler_epoch_set(plan, epoch);
+    hdf5io_sampler_index(plan, share.first, share.count, index);
+    cr_assert_eq(batch->epoch, epoch);
+    cr_assert_eq(batch->step, step);
+    cr_assert_eq(batch->count, share.count);
+    cr_assert_eq(batch->global, share.global);
+    for (int64_t i = 0; i < share.count; i++) {
+        cr_assert_eq(batch->sample_ids[i], (uint64_t)index[i]);
+        cr_assert_eq((double)target[i], open_phase(index[i], 0));
+        for (int64_t e = 0; e < OPEN_ELEMS; e++)
+            cr_assert_eq((double)batch->input[i * OPEN_ELEMS + e],
+                         open_spin(index[i], e));
+    }
+}
+
+static void check_epochs(int prefetch, int rank, int size,
+                         hdf5io_shuffle_t shuffle, int64_t epoch, int64_t step)
+{
+    hdf5io_sampler_t *sampler = open_sampler(rank, size, shuffle);
+    hdf5io_sampler_t *plan = open_sampler(rank, size, shuffle);
+    hdf5io_loader_t *loader = open_loader(sampler, prefetch, epoch, step);
+    int64_t steps = hdf5io_sampler_steps(plan);
+    hdf5io_batch_t *batch;
+    err_t err = ERR_INIT;
+
+    for (; epoch < 3; epoch++, step = 0)
+        for (; step < steps; step++) {
+            cr_assert_eq(hdf5io_loader_next(loader, &batch, &err), ERR_OK, "%s",
+                         err.text);
+            cr_assert_not_null(batch);
+            check_batch(batch, plan, epoch, step);
+        }
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(hdf5io_loader_next(loader, &batch, &err), ERR_OK);
+        cr_assert_null(batch, "the end stays the end");
+    }
+    hdf5io_loader_close(loader);
+    hdf5io_sampler_close(plan);
+    hdf5io_sampler_close(sampler);
+}
+
+static const int depths[] = {0, 1, 4, 30};
+
+Test(loader, delivers_every_batch_in_order)
+{
+    for (int i = 0; i < 4; i++) {
+        check_epochs(depths[i], 0, 1, HDF5IO_SHUFFLE_NONE, 0, 0);
+        check_epochs(depths[i], 1, 3, HDF5IO_SHUFFLE_FULL, 0, 0);
+        check_epochs(depths[i], 0, 2, HDF5IO_SHUFFLE_CHUNK, 0, 0);
+    }
+}
+
+Test(loader, starts_anywhere)
+{
+    for (int i = 0; i < 4; i++) {
+        check_epochs(depths[i], 0, 1, HDF5IO_SHUFFLE_FULL, 1, 3);
+        check_epochs(depths[i], 0, 1, HDF5IO_SHUFFLE_FULL, 2, 6);
+        check_epochs(depths[i], 0, 1, HDF5IO_SHUFFLE_FULL, 3, 0);
+    }
+}
+
+/* The steps of an epoch are 0 .. 6; a checkpoint at its end may say step 7. */
+Test(loader, a_start_after_the_last_step_is_the_next_epoch)
+{
+    hdf5io_sampler_t *sampler = open_sampler(0, 1, HDF5IO_SHUFFLE_FULL);
+    hdf5io_loader_t *loader = open_loader(sampler, 2, 0, 7);
+    hdf5io_batch_t *batch;
+
+    cr_assert_eq(hdf5io_loader_next(loader, &batch, NULL), ERR_OK);
+    cr_assert_eq(batch->epoch, 1);
+    cr_assert_eq(batch->step, 0);
+    hdf5io_loader_close(loader);
+    hdf5io_sampler_close(sampler);
+}
+
+/* More ranks than samples in the last step: some get none, but take part. */
+Test(loader, ranks_without_samples_get_empty_batches)
+{
+    int64_t total = 0;
+
+    for (int rank = 0; rank < 17; rank++) {
+        hdf5io_sampler_t *sampler = open_sampler(rank, 17, HDF5IO_SHUFFLE_FULL);
+        hdf5io_loader_t *loader = open_loader(sampler, 2, 2, 0);
+        hdf5io_batch_t *batch;
+
+        for (int step = 0; step < 7; step++) {
+            cr_assert_eq(hdf5io_loader_next(loader, &batch, NULL), ERR_OK);
+            cr_assert_eq(batch->global, step < 6 ? BATCH : SAMPLES - 6 * BATCH);
+            total += batch->count;
+        }
+        hdf5io_loader_close(loader);
+        hdf5io_sampler_close(sampler);
+    }
+    cr_assert_eq(total, SAMPLES);
+}
+
+Test(loader, closes_early)
+{
+    for (int i = 0; i < 4; i++)
+        for (int taken = 0; taken < 5; taken++) {
+            hdf5io_sampler_t *sampler = open_sampler(0, 1, HDF5IO_SHUFFLE_FULL);
+            hdf5io_loader_t *loader = open_loader(sampler, depths[i], 0, 0);
+            hdf5io_batch_t *batch;
+
+            for (int j = 0; j < taken; j++)
+                cr_assert_eq(hdf5io_loader_next(loader, &batch, NULL), ERR_OK);
+            hdf5io_loader_close(loader);
+            hdf5io_sampler_close(sampler);
+        }
+    hdf5io_loader_close(NULL);
+}
+
+static double bad_label(int64_t row, int64_t element)
+{
+    return row == 70 ? 99 : open_phase(row, element);
+}
+
+/* Row 70 belongs to step 4 of a file order: batches 0 to 3 come first. */
+Test(loader, an_error_surfaces_in_its_place_and_stays)
+{
+    const files_column_t columns[] = {
+        {"/spins", 2, {3, 4}, H5T_STD_I8LE, open_spin},
+        {"/phase", 0, {0}, H5T_STD_I64LE, bad_label}};
+    char *path = files_path(directory, "2.h5");
+
+    hdf5io_dataset_close(dataset);
+    files_write(path, FILES_CONTIGUOUS, 41, SAMPLES - 41, columns, 2);
+    dataset = open_dataset(&setup);
+    for (int i = 0; i < 4; i++) {
+        hdf5io_sampler_t *sampler = open_sampler(0, 1, HDF5IO_SHUFFLE_NONE);
+        hdf5io_sampler_t *plan = open_sampler(0, 1, HDF5IO_SHUFFLE_NONE);
+        hdf5io_loader_t *loader = open_loader(sampler, depths[i], 0, 0);
+        hdf5io_batch_t *batch = NULL;
+        err_t err = ERR_INIT;
+
+        for (int step = 0; step < 4; step++) {
+            cr_assert_eq(hdf5io_loader_next(loader, &batch, &err), ERR_OK);
+            check_batch(batch, plan, 0, step);
+        }
+        for (int again = 0; again < 3; again++) {
+            err = (err_t)ERR_INIT;
+            cr_assert_eq(hdf5io_loader_next(loader, &batch, &err), ERR_DATA);
+            cr_assert_not_null(strstr(err.text, "2.h5: row 29 of /phase"), "%s",
+                               err.text);
+        }
+        cr_assert_eq(hdf5io_loader_next(loader, &batch, NULL), ERR_DATA);
+        hdf5io_loader_close(loader);
+        hdf5io_sampler_close(plan);
+        hdf5io_sampler_close(sampler);
+    }
+    free(path);
+}
+
+Test(loader, float_targets_have_their_own_width)
+{
+    hdf5io_sampler_t *sampler = open_sampler(0, 1, HDF5IO_SHUFFLE_FULL);
+    hdf5io_loader_config_t config = {.dataset = NULL,
+                                     .sampler = sampler,
+                                     .prefetch = 3,
+                                     .epochs = 1,
+                                     .input_elems = OPEN_ELEMS,
+                                     .target_elems = 2};
+    hdf5io_loader_t *loader = NULL;
+    hdf5io_batch_t *batch;
+
+    hdf5io_dataset_close(dataset);
+    setup.target.path = (char *)"/temperature";
+    setup.config.target_is_class = false;
+    setup.config.target_elems = 2;
+    dataset = open_dataset(&setup);
+    config.dataset = dataset;
+    cr_assert_eq(hdf5io_loader_open(&config, &loader, NULL), ERR_OK);
+    for (int step = 0; step < 7; step++) {
+        const float *target;
+
+        cr_assert_eq(hdf5io_loader_next(loader, &batch, NULL), ERR_OK);
+        target = batch->target;
+        for (int64_t i = 0; i < batch->count; i++)
+            for (int64_t e = 0; e < 2; e++)
+                cr_assert_eq(
+                    (double)target[2 * i + e],
+                    open_temperature((int64_t)batch->sample_ids[i], e));
+    }
+    hdf5io_loader_close(loader);
+    hdf5io_sampler_close(sampler);
+}
