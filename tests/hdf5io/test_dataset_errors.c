@@ -132,6 +132,7 @@ Test(dataset_errors, truncated_at_any_place)
         else
             CHECK_OPEN(&setup, ERR_DATA, "b.h5", "truncated");
     }
+    open_write(directory, "b.h5", FILES_CONTIGUOUS, 4, 400);
     files_truncate(path, 10);
     CHECK_OPEN(&setup, ERR_DATA, "b.h5", "truncated");
     free(path);
