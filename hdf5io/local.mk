@@ -53,4 +53,5 @@ libhdf5io_la_CFLAGS += -ffp-contract=off
 libhdf5io_la_CFLAGS += $(JANSSON_CFLAGS) $(XXHASH_CFLAGS)
 libhdf5io_la_LIBADD = $(HDF5_LIBS) $(MPI_LIBS)
 libhdf5io_la_LIBADD += $(JANSSON_LIBS) $(XXHASH_LIBS)
+EXTRA_DIST += docs/FORMATS.md
 # End of hdf5io
