@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# libgomp is the OpenMP runtime that oneDNN runs on.
 noinst_LTLIBRARIES += libop.la
 libop_la_SOURCES = \
 	src/op/op.c src/op/op.h src/op/op_ops.h src/op/op_shape.c \
@@ -6,7 +7,15 @@ libop_la_SOURCES = \
 	src/op/ref/ref.c src/op/ref/ref.h \
 	src/op/ref/linear.c src/op/ref/conv.c src/op/ref/relu.c \
 	src/op/ref/maxpool.c src/op/ref/batchnorm.c src/op/ref/dropout.c \
-	src/op/ref/flatten.c src/op/ref/cross_entropy.c src/op/ref/mse.c
+	src/op/ref/flatten.c src/op/ref/cross_entropy.c src/op/ref/mse.c \
+	src/op/cpu/cpu.c src/op/cpu/cpu.h \
+	src/op/cpu/onednn.c src/op/cpu/onednn.h \
+	src/op/cpu/port.c src/op/cpu/port.h \
+	src/op/cpu/team.c src/op/cpu/team.h \
+	src/op/cpu/loss.c src/op/cpu/loss.h \
+	src/op/cpu/conv.c src/op/cpu/relu.c src/op/cpu/maxpool.c \
+	src/op/cpu/batchnorm.c src/op/cpu/dropout.c src/op/cpu/flatten.c \
+	src/op/cpu/cross_entropy.c src/op/cpu/mse.c
 libop_la_CFLAGS = $(AM_CFLAGS) $(ONEDNN_CFLAGS)
-libop_la_LIBADD = $(ONEDNN_LIBS)
+libop_la_LIBADD = $(ONEDNN_LIBS) -lgomp
 # End of src/op

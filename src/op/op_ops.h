@@ -47,6 +47,7 @@ struct op {
 
 /* Backends, one folder each; registry.c lists those that were built in. */
 extern const op_backend_ops_t op_ref_backend;
+extern const op_backend_ops_t op_cpu_backend;
 
 /* The registry, ended by NULL. */
 extern const op_backend_ops_t *const op_registry[];

@@ -5,5 +5,6 @@
 
 const op_backend_ops_t *const op_registry[] = {
     &op_ref_backend,
+    &op_cpu_backend,
     NULL,
 };

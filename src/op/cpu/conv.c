@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * conv and linear on oneDNN: three primitives (forward, gradient of x, gradient
+ * of w and b), and a port for each of their big arguments. They differ only in
+ * how the primitives are made and in who chooses the layouts: conv leaves the
+ * choice to oneDNN and gives y out as it chose; linear works on plain matrices.
+ * w and dw are plain outside; where oneDNN wants them blocked, they are
+ * reordered in scratch.
+ */
+#include "base/mem.h"
+#include "op/cpu/cpu.h"
+#include "op/cpu/port.h"
+
+typedef err_code_t cpu_make_forward_t(cpu_prim_t *prim, cpu_engine_t *engine,
+                                      const cpu_conv_spec_t *spec, err_t *err);
+typedef err_code_t cpu_make_backward_t(cpu_prim_t *prim, cpu_engine_t *engine,
+                                       const cpu_conv_spec_t *spec,
+                                       const cpu_prim_t *forward, err_t *err);
+
+typedef struct cpu_conv {
+    cpu_room_t room;
+    cpu_plain_t plain; /* linear only; direct in conv */
+    cpu_md_t x, w, y;  /* as they lie outside (x: inside of plain) */
+    cpu_prim_t forward, data, weights;
+    cpu_port_t forward_x, forward_w;
+    cpu_port_t data_dy, data_w, data_dx;
+    cpu_port_t weights_x, weights_dy, weights_dw;
+} cpu_conv_t;
+
+/* ---- opening ------------------------------------------------------------ */
+
+static err_code_t cpu_conv_open_forward(cpu_conv_t *conv,
+                                        const cpu_conv_spec_t *spec,
+                                        cpu_make_forward_t *make, err_t *err)
+{
+    cpu_room_t *room = &conv->room;
+    cpu_md_t x, w;
+    err_code_t code = make(&conv->forward, &room->engine, spec, err);
+
+    if (code != ERR_OK)
+        return code;
+    x = cpu_prim_md(&conv->forward, DNNL_ARG_SRC);
+    w = cpu_prim_md(&conv->forward, DNNL_ARG_WEIGHTS);
+    conv->y = cpu_prim_md(&conv->forward, DNNL_ARG_DST);
+    code = cpu_port_open_in(&conv->forward_x, room, &conv->x, &x, err);
+    if (code == ERR_OK)
+        code = cpu_port_open_in(&conv->forward_w, room, &conv->w, &w, err);
+    return code;
+}
+
+static err_code_t cpu_conv_open_data(cpu_conv_t *conv,
+                                     const cpu_conv_spec_t *spec,
+                                     cpu_make_backward_t *make, err_t *err)
+{
+    cpu_room_t *room = &conv->room;
+    cpu_md_t dy, w, dx;
+    err_code_t code =
+        make(&conv->data, &room->engine, spec, &conv->forward, err);
+
+    if (code != ERR_OK)
+        return code;
+    dy = cpu_prim_md(&conv->data, DNNL_ARG_DIFF_DST);
+    w = cpu_prim_md(&conv->data, DNNL_ARG_WEIGHTS);
+    dx = cpu_prim_md(&conv->data, DNNL_ARG_DIFF_SRC);
+    code = cpu_port_open_in(&conv->data_dy, room, &conv->y, &dy, err);
+    if (code == ERR_OK)
+        code = cpu_port_open_in(&conv->data_w, room, &conv->w, &w, err);
+    if (code == ERR_OK)
+        code = cpu_port_open_out(&conv->data_dx, room, &dx, &conv->x, err);
+    return code;
+}
+
+static err_code_t cpu_conv_open_weights(cpu_conv_t *conv,
+                                        const cpu_conv_spec_t *spec,
+                                        cpu_make_backward_t *make, err_t *err)
+{
+    cpu_room_t *room = &conv->room;
+    cpu_md_t x, dy, dw;
+    err_code_t code =
+        make(&conv->weights, &room->engine, spec, &conv->forward, err);
+
+    if (code != ERR_OK)
+        return code;
+    x = cpu_prim_md(&conv->weights, DNNL_ARG_SRC);
+    dy = cpu_prim_md(&conv->weights, DNNL_ARG_DIFF_DST);
+    dw = cpu_prim_md(&conv->weights, DNNL_ARG_DIFF_WEIGHTS);
+    code = cpu_port_open_in(&conv->weights_x, room, &conv->x, &x, err);
+    if (code == ERR_OK)
+        code = cpu_port_open_in(&conv->weights_dy, room, &conv->y, &dy, err);
+    if (code == ERR_OK)
+        code = cpu_port_open_out(&conv->weights_dw, room, &dw, &conv->w, err);
+    return code;
+}
+
+/* Everything, by [spec], whose layouts are those of the primitives (or any). */
+static err_code_t cpu_conv_open_all(op_t *op, const cpu_conv_spec_t *spec,
+                                    cpu_make_forward_t *forward,
+                                    cpu_make_backward_t *data,
+                                    cpu_make_backward_t *weights, err_t *err)
+{
+    cpu_conv_t *conv = op->state;
+    err_code_t code = cpu_conv_open_forward(conv, spec, forward, err);
+
+    if (code == ERR_OK && op->config.training) {
+        cpu_room_restart(&conv->room);
+        code = cpu_conv_open_weights(conv, spec, weights, err);
+        cpu_room_restart(&conv->room); /* they run one after the other */
+        if (code == ERR_OK && op->config.need_dx)
+            code = cpu_conv_open_data(conv, spec, data, err);
+    }
+    if (code == ERR_OK)
+        code = cpu_md_publish(&conv->y, &op->out, err);
+    if (code == ERR_OK)
+        cpu_room_finish(&conv->room, op);
+    return code;
+}
+
+static err_code_t cpu_conv_new(op_t *op, err_t *err)
+{
+    err_code_t code =
+        mem_alloc(sizeof(cpu_conv_t), "a conv or linear op", &op->state, err);
+
+    if (code != ERR_OK)
+        return code;
+    return cpu_engine_open(&((cpu_conv_t *)op->state)->room.engine, err);
+}
+
+/* Dimensions of w as oneDNN wants them: with groups, they come first. */
+static int cpu_conv_weight_dims(const op_config_t *config, int64_t dims[5])
+{
+    const op_conv_t *conv = &config->conv;
+    int64_t groups = conv->groups;
+    int ndim = 0;
+
+    if (groups > 1)
+        dims[ndim++] = groups;
+    dims[ndim++] = conv->out / groups;
+    dims[ndim++] = config->in.dims[1] / groups;
+    dims[ndim++] = conv->kernel[0];
+    dims[ndim++] = conv->kernel[1];
+    return ndim;
+}
+
+static err_code_t cpu_conv_open(op_t *op, err_t *err)
+{
+    cpu_conv_spec_t spec = {.config = &op->config};
+    int64_t dims[5];
+    int ndim = cpu_conv_weight_dims(&op->config, dims);
+    cpu_conv_t *conv;
+    err_code_t code = cpu_conv_new(op, err);
+
+    if (code != ERR_OK)
+        return code;
+    conv = op->state;
+    conv->plain.x.direct = conv->plain.dx.direct = true;
+    code = cpu_md_of(&conv->x, &op->config.in, err);
+    if (code == ERR_OK)
+        code = cpu_md_plain(&conv->w, ndim, dims, err);
+    if (code == ERR_OK)
+        code = cpu_md_any(&spec.x, 4, op->config.in.dims, err);
+    if (code == ERR_OK)
+        code = cpu_md_any(&spec.w, ndim, dims, err);
+    if (code == ERR_OK)
+        code = cpu_md_plain(&spec.b, 1, &op->config.conv.out, err);
+    if (code == ERR_OK)
+        code = cpu_md_any(&spec.y, 4, op->out.dims, err);
+    if (code == ERR_OK)
+        code =
+            cpu_conv_open_all(op, &spec, cpu_prim_conv_forward,
+                              cpu_prim_conv_data, cpu_prim_conv_weights, err);
+    return code;
+}
+
+/* The primitives see x as a plain matrix [N,F], whatever its shape. */
+static err_code_t cpu_linear_open(op_t *op, err_t *err)
+{
+    const op_desc_t *in = &op->config.in;
+    int64_t x[2] = {in->dims[0], op_desc_sample(in)};
+    int64_t w[2] = {op->config.out, x[1]};
+    cpu_conv_spec_t spec = {.config = &op->config};
+    cpu_conv_t *conv;
+    err_code_t code = cpu_conv_new(op, err);
+
+    if (code != ERR_OK)
+        return code;
+    conv = op->state;
+    code = cpu_plain_open(&conv->plain, &conv->room, op, err);
+    if (code == ERR_OK)
+        code = cpu_md_plain(&spec.x, 2, x, err);
+    if (code == ERR_OK)
+        code = cpu_md_plain(&spec.w, 2, w, err);
+    if (code == ERR_OK)
+        code = cpu_md_plain(&spec.b, 1, &op->config.out, err);
+    if (code == ERR_OK)
+        code = cpu_md_plain(&spec.y, 2, op->out.dims, err);
+    if (code != ERR_OK)
+        return code;
+    conv->x = spec.x;
+    conv->w = spec.w;
+    return cpu_conv_open_all(op, &spec, cpu_prim_linear_forward,
+                             cpu_prim_linear_data, cpu_prim_linear_weights,
+                             err);
+}
+
+static void cpu_conv_close(op_t *op)
+{
+    cpu_conv_t *conv = op->state;
+    cpu_port_t *ports[] = {&conv->forward_x,  &conv->forward_w,
+                           &conv->data_dy,    &conv->data_w,
+                           &conv->data_dx,    &conv->weights_x,
+                           &conv->weights_dy, &conv->weights_dw};
+
+    if (conv == NULL)
+        return;
+    for (size_t i = 0; i < sizeof ports / sizeof ports[0]; i++)
+        cpu_port_close(ports[i]);
+    cpu_plain_close(&conv->plain);
+    cpu_prim_close(&conv->forward);
+    cpu_prim_close(&conv->data);
+    cpu_prim_close(&conv->weights);
+    cpu_engine_close(&conv->room.engine);
+    mem_free(conv);
+}
+
+/* ---- running ------------------------------------------------------------ */
+
+static err_code_t cpu_conv_forward(op_t *op, const op_args_t *args, err_t *err)
+{
+    cpu_conv_t *conv = op->state;
+    const void *x, *w;
+    err_code_t code =
+        cpu_port_read(&conv->plain.x, &conv->room, args, args->x, &x, err);
+
+    if (code == ERR_OK)
+        code = cpu_port_read(&conv->forward_x, &conv->room, args, x, &x, err);
+    if (code == ERR_OK)
+        code = cpu_port_read(&conv->forward_w, &conv->room, args,
+                             args->params[0], &w, err);
+    if (code != ERR_OK)
+        return code;
+    cpu_prim_bind(&conv->forward, DNNL_ARG_SRC, x);
+    cpu_prim_bind(&conv->forward, DNNL_ARG_WEIGHTS, w);
+    cpu_prim_bind(&conv->forward, DNNL_ARG_BIAS, args->params[1]);
+    cpu_prim_bind(&conv->forward, DNNL_ARG_DST, args->y);
+    return cpu_room_run(&conv->room, &conv->forward, args, err);
+}
+
+static err_code_t cpu_conv_run_weights(op_t *op, const op_args_t *args,
+                                       err_t *err)
+{
+    cpu_conv_t *conv = op->state;
+    const void *x, *dy;
+    err_code_t code =
+        cpu_port_read(&conv->plain.x, &conv->room, args, args->x, &x, err);
+
+    if (code == ERR_OK)
+        code = cpu_port_read(&conv->weights_x, &conv->room, args, x, &x, err);
+    if (code == ERR_OK)
+        code = cpu_port_read(&conv->weights_dy, &conv->room, args, args->dy,
+                             &dy, err);
+    if (code != ERR_OK)
+        return code;
+    cpu_prim_bind(&conv->weights, DNNL_ARG_SRC, x);
+    cpu_prim_bind(&conv->weights, DNNL_ARG_DIFF_DST, dy);
+    cpu_prim_bind(&conv->weights, DNNL_ARG_DIFF_BIAS, args->dparams[1]);
+    cpu_prim_bind(&conv->weights, DNNL_ARG_DIFF_WEIGHTS,
+                  cpu_port_place(&conv->weights_dw, args, args->dparams[0]));
+    code = cpu_room_run(&conv->room, &conv->weights, args, err);
+    if (code == ERR_OK)
+        code = cpu_port_flush(&conv->weights_dw, &conv->room, args,
+                              args->dparams[0], err);
+    return code;
+}
+
+static err_code_t cpu_conv_run_data(op_t *op, const op_args_t *args, err_t *err)
+{
+    cpu_conv_t *conv = op->state;
+    void *dx = cpu_port_place(&conv->plain.dx, args, args->dx);
+    const void *dy, *w;
+    err_code_t code =
+        cpu_port_read(&conv->data_dy, &conv->room, args, args->dy, &dy, err);
+
+    if (code == ERR_OK)
+        code = cpu_port_read(&conv->data_w, &conv->room, args, args->params[0],
+                             &w, err);
+    if (code != ERR_OK)
+        return code;
+    cpu_prim_bind(&conv->data, DNNL_ARG_DIFF_DST, dy);
+    cpu_prim_bind(&conv->data, DNNL_ARG_WEIGHTS, w);
+    cpu_prim_bind(&conv->data, DNNL_ARG_DIFF_SRC,
+                  cpu_port_place(&conv->data_dx, args, dx));
+    code = cpu_room_run(&conv->room, &conv->data, args, err);
+    if (code == ERR_OK)
+        code = cpu_port_flush(&conv->data_dx, &conv->room, args, dx, err);
+    if (code == ERR_OK)
+        code =
+            cpu_port_flush(&conv->plain.dx, &conv->room, args, args->dx, err);
+    return code;
+}
+
+static err_code_t cpu_conv_backward(op_t *op, const op_args_t *args, err_t *err)
+{
+    err_code_t code = cpu_conv_run_weights(op, args, err);
+
+    if (code == ERR_OK && op->config.need_dx)
+        code = cpu_conv_run_data(op, args, err);
+    return code;
+}
+
+const op_kernel_t cpu_conv_kernel = {
+    .open = cpu_conv_open,
+    .close = cpu_conv_close,
+    .forward = cpu_conv_forward,
+    .backward = cpu_conv_backward,
+};
+
+const op_kernel_t cpu_linear_kernel = {
+    .open = cpu_linear_open,
+    .close = cpu_conv_close,
+    .forward = cpu_conv_forward,
+    .backward = cpu_conv_backward,
+};

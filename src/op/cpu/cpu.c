@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "op/cpu/cpu.h"
+
+#include "op/cpu/team.h"
+
+static void cpu_add(void *to, const void *from, size_t count, op_type_t type)
+{
+    float *sum = to;
+    const float *term = from;
+
+    (void)type; /* op_add lets only float32 pass */
+    for (size_t i = 0; i < count; i++)
+        sum[i] += term[i];
+}
+
+const op_backend_ops_t op_cpu_backend = {
+    .name = "cpu",
+    .float64 = false,
+    .private_in = true,
+    .kernels =
+        {
+            [OP_LINEAR] = &cpu_linear_kernel,
+            [OP_CONV2D] = &cpu_conv_kernel,
+            [OP_RELU] = &cpu_relu_kernel,
+            [OP_MAXPOOL2D] = &cpu_maxpool_kernel,
+            [OP_BATCHNORM] = &cpu_batchnorm_kernel,
+            [OP_DROPOUT] = &cpu_dropout_kernel,
+            [OP_FLATTEN] = &cpu_flatten_kernel,
+            [OP_CROSS_ENTROPY] = &cpu_cross_entropy_kernel,
+            [OP_MSE] = &cpu_mse_kernel,
+        },
+    .team = cpu_team_set,
+    .add = cpu_add,
+};

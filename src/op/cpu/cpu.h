@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The CPU backend: oneDNN for what it does well (linear, conv, maxpool,
+ * batchnorm, relu, reorders), own loops for the rest. float32 only. Private
+ * layouts are those of oneDNN (cpu_md_t): conv chooses, the ops behind it
+ * follow, flatten and the losses go back to plain.
+ */
+#ifndef CDDP_OP_CPU_CPU_H
+#define CDDP_OP_CPU_CPU_H
+
+#include "op/op_ops.h"
+
+extern const op_kernel_t cpu_linear_kernel, cpu_conv_kernel, cpu_relu_kernel,
+    cpu_maxpool_kernel, cpu_batchnorm_kernel, cpu_dropout_kernel,
+    cpu_flatten_kernel, cpu_cross_entropy_kernel, cpu_mse_kernel;
+
+#endif

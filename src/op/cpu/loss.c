@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "op/cpu/loss.h"
+
+#include "base/mem.h"
+
+err_code_t cpu_loss_open(op_t *op, err_t *err)
+{
+    /* a loss and, for cross_entropy, a hit of each sample */
+    size_t bytes = (size_t)op->config.in.dims[0] * (sizeof(double) + 1);
+    cpu_loss_t *loss;
+    err_code_t code = mem_alloc(sizeof *loss, "a loss op", &op->state, err);
+
+    if (code != ERR_OK)
+        return code;
+    loss = op->state;
+    code = cpu_engine_open(&loss->room.engine, err);
+    if (code == ERR_OK)
+        code = cpu_plain_open(&loss->plain, &loss->room, op, err);
+    if (code != ERR_OK)
+        return code;
+    loss->samples_at = cpu_room_take(&loss->room, bytes);
+    cpu_room_finish(&loss->room, op);
+    return ERR_OK;
+}
+
+void cpu_loss_close(op_t *op)
+{
+    cpu_loss_t *loss = op->state;
+
+    if (loss == NULL)
+        return;
+    cpu_plain_close(&loss->plain);
+    cpu_engine_close(&loss->room.engine);
+    mem_free(loss);
+}
+
+double *cpu_loss_samples(const op_t *op, const op_args_t *args)
+{
+    const cpu_loss_t *loss = op->state;
+
+    return (double *)((char *)args->scratch + loss->samples_at);
+}
+
+double cpu_loss_sum(const op_t *op, const op_args_t *args)
+{
+    const double *samples = cpu_loss_samples(op, args);
+    double sum = 0;
+
+    for (int64_t n = 0; n < op->config.in.dims[0]; n++)
+        sum += samples[n];
+    return sum;
+}

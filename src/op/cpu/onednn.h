@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * oneDNN as the kernels of this backend see it: layouts (cpu_md_t), and
+ * primitives that are made once and then run on pointers. Whatever differs
+ * between versions of the library is inside onednn.c.
+ *
+ * A primitive is made at open, together with a library memory object for each
+ * of its arguments; a run binds pointers and allocates nothing of ours. Its
+ * temporary memory is the op's scratch ("user scratchpad").
+ */
+#ifndef CDDP_OP_CPU_ONEDNN_H
+#define CDDP_OP_CPU_ONEDNN_H
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include "op/op_ops.h"
+
+/* A layout of float32 elements. Copied freely. */
+typedef struct cpu_md {
+    dnnl_memory_desc_t desc;
+} cpu_md_t;
+
+typedef struct cpu_engine {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    size_t pad_bytes; /* largest scratchpad of the primitives made so far */
+} cpu_engine_t;
+
+#define CPU_SLOTS_MAX 10
+
+/* A primitive with its arguments; zero-initialise before making it. */
+typedef struct cpu_prim {
+    const char *what; /* "conv forward", for sentences */
+    dnnl_primitive_desc_t desc;
+    dnnl_primitive_t primitive;
+    int slots;
+    dnnl_exec_arg_t args[CPU_SLOTS_MAX];
+} cpu_prim_t;
+
+err_code_t cpu_engine_open(cpu_engine_t *engine, err_t *err);
+void cpu_engine_close(cpu_engine_t *engine); /* zeroed: allowed */
+
+/* ---- layouts ------------------------------------------------------------ */
+
+err_code_t cpu_md_plain(cpu_md_t *md, int ndim, const int64_t *dims,
+                        err_t *err);
+/* Let the primitive choose. */
+err_code_t cpu_md_any(cpu_md_t *md, int ndim, const int64_t *dims, err_t *err);
+bool cpu_md_equal(const cpu_md_t *a, const cpu_md_t *b);
+size_t cpu_md_bytes(const cpu_md_t *md);
+
+/* The layout of an op's input: its own, or plain. */
+err_code_t cpu_md_of(cpu_md_t *md, const op_desc_t *desc, err_t *err);
+
+/* Describe an op's output: [md] must live as long as the op. A plain one is
+ * described as NULL. */
+err_code_t cpu_md_publish(const cpu_md_t *md, op_desc_t *desc, err_t *err);
+
+/* ---- primitives --------------------------------------------------------- */
+
+typedef struct cpu_conv_spec {
+    const op_config_t *config;
+    cpu_md_t x, w, b, y; /* b unused without config->bias */
+} cpu_conv_spec_t;
+
+/* Convolution: forward; gradient of x; gradient of w and b. The latter two
+ * follow the choices of [forward]. */
+err_code_t cpu_prim_conv_forward(cpu_prim_t *prim, cpu_engine_t *engine,
+                                 const cpu_conv_spec_t *spec, err_t *err);
+err_code_t cpu_prim_conv_data(cpu_prim_t *prim, cpu_engine_t *engine,
+                              const cpu_conv_spec_t *spec,
+                              const cpu_prim_t *forward, err_t *err);
+err_code_t cpu_prim_conv_weights(cpu_prim_t *prim, cpu_engine_t *engine,
+                                 const cpu_conv_spec_t *spec,
+                                 const cpu_prim_t *forward, err_t *err);
+
+/* Inner product, the same three; the spec's config says bias and training. */
+err_code_t cpu_prim_linear_forward(cpu_prim_t *prim, cpu_engine_t *engine,
+                                   const cpu_conv_spec_t *spec, err_t *err);
+err_code_t cpu_prim_linear_data(cpu_prim_t *prim, cpu_engine_t *engine,
+                                const cpu_conv_spec_t *spec,
+                                const cpu_prim_t *forward, err_t *err);
+err_code_t cpu_prim_linear_weights(cpu_prim_t *prim, cpu_engine_t *engine,
+                                   const cpu_conv_spec_t *spec,
+                                   const cpu_prim_t *forward, err_t *err);
+
+err_code_t cpu_prim_pool_forward(cpu_prim_t *prim, cpu_engine_t *engine,
+                                 const op_config_t *config, const cpu_md_t *x,
+                                 const cpu_md_t *y, err_t *err);
+err_code_t cpu_prim_pool_backward(cpu_prim_t *prim, cpu_engine_t *engine,
+                                  const op_config_t *config, const cpu_md_t *x,
+                                  const cpu_md_t *y, const cpu_prim_t *forward,
+                                  err_t *err);
+
+/* Batch norm of [md]; statistics of the batch in training, else given. */
+err_code_t cpu_prim_norm_forward(cpu_prim_t *prim, cpu_engine_t *engine,
+                                 const op_config_t *config, const cpu_md_t *md,
+                                 err_t *err);
+err_code_t cpu_prim_norm_backward(cpu_prim_t *prim, cpu_engine_t *engine,
+                                  const op_config_t *config, const cpu_md_t *md,
+                                  const cpu_prim_t *forward, err_t *err);
+
+/* Copy from one layout to another (DNNL_ARG_FROM, DNNL_ARG_TO). */
+err_code_t cpu_prim_reorder(cpu_prim_t *prim, cpu_engine_t *engine,
+                            const cpu_md_t *from, const cpu_md_t *to,
+                            err_t *err);
+
+/* The layout that [prim] has chosen for argument [arg]. */
+cpu_md_t cpu_prim_md(const cpu_prim_t *prim, int arg);
+
+/* Bind [data] to argument [arg], which the primitive must have. */
+void cpu_prim_bind(cpu_prim_t *prim, int arg, const void *data);
+
+/* Run with everything bound and [pad] (engine->pad_bytes) as scratchpad. */
+err_code_t cpu_prim_run(cpu_prim_t *prim, const cpu_engine_t *engine, void *pad,
+                        err_t *err);
+void cpu_prim_close(cpu_prim_t *prim); /* zeroed: allowed */
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A parallel region is one call of GOMP_parallel, which is what gcc makes of
+ * `#pragma omp parallel` and every OpenMP runtime offers. We call it by hand,
+ * since clang's -fopenmp would bring a second runtime into the process.
+ */
+#include "op/cpu/team.h"
+
+#include <omp.h>
+
+void GOMP_parallel(void (*body)(void *), void *context, unsigned threads,
+                   unsigned flags);
+
+typedef struct cpu_team {
+    int64_t count;
+    cpu_team_body_t *body;
+    void *context;
+} cpu_team_t;
+
+void cpu_team_set(int threads)
+{
+    if (omp_get_max_threads() != threads)
+        omp_set_num_threads(threads);
+}
+
+static void cpu_team_member(void *argument)
+{
+    const cpu_team_t *team = argument;
+    int64_t number = omp_get_thread_num(), size = omp_get_num_threads();
+    int64_t first = team->count * number / size;
+    int64_t last = team->count * (number + 1) / size;
+
+    if (first < last)
+        team->body(team->context, first, last);
+}
+
+void cpu_team_run(int threads, int64_t count, int64_t grain,
+                  cpu_team_body_t *body, void *context)
+{
+    cpu_team_t team = {.count = count, .body = body, .context = context};
+    int64_t most = grain > 0 ? count / grain : count;
+
+    if (most < threads)
+        threads = (int)most;
+    if (threads <= 1)
+        body(context, 0, count);
+    else
+        GOMP_parallel(cpu_team_member, &team, (unsigned)threads, 0);
+}

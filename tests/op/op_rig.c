@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "op_rig.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "op/op_ops.h"
+
+/* Blocks have a fence behind them, as the library's kernels are made at run
+ * time and no sanitizer sees them; their size is kept in front. */
+#define FENCE 128
+#define FENCE_BYTE 0x5a
+
+static void *rig_block(size_t bytes)
+{
+    err_t err = ERR_INIT;
+    void *block;
+    char *data;
+
+    cr_assert_eq(mem_alloc(MEM_ALIGN + bytes + FENCE, "a test", &block, &err),
+                 ERR_OK, "%s", err.text);
+    *(size_t *)block = bytes;
+    data = (char *)block + MEM_ALIGN;
+    memset(data + bytes, FENCE_BYTE, FENCE);
+    return data;
+}
+
+static void rig_free(const op_rig_t *rig, void *data)
+{
+    const unsigned char *fence;
+    char *block = (char *)data - MEM_ALIGN;
+
+    if (data == NULL)
+        return;
+    fence = (unsigned char *)data + *(size_t *)block;
+    for (int i = 0; i < FENCE; i++)
+        cr_assert_eq(fence[i], FENCE_BYTE,
+                     "%s: somebody wrote behind a block of %zu bytes",
+                     rig->name, *(size_t *)block);
+    mem_free(block);
+}
+
+double *op_rig_doubles(int64_t count)
+{
+    double *values = calloc((size_t)count + 1, sizeof *values);
+
+    cr_assert_not_null(values);
+    return values;
+}
+
+/* Distinct values in (-1, 1), shuffled by [salt]. */
+static double *rig_values(int64_t count, uint64_t salt)
+{
+    double *values = op_rig_doubles(count);
+    rng_t rng;
+
+    rng_open(&rng, 7, RNG_INIT, salt, 0);
+    for (int64_t i = 0; i < count; i++)
+        values[i] =
+            ((double)i + 0.5) / (double)count * 2 - 1 + 0.25 / (double)count;
+    for (int64_t i = count - 1; i > 0; i--) {
+        int64_t j = (int64_t)rng_below(&rng, (uint64_t)i + 1);
+        double swap = values[i];
+
+        values[i] = values[j];
+        values[j] = swap;
+    }
+    return values;
+}
+
+/* ---- opening ------------------------------------------------------------ */
+
+/* Lend x a private layout: that of a conv whose output has x's shape. */
+static void rig_borrow_layout(op_rig_t *rig)
+{
+    op_config_t config = {
+        .kind = OP_CONV2D,
+        .training = true,
+        .threads = rig->config.threads,
+        .conv = {.out = rig->config.in.dims[1],
+                 .kernel = {3, 3},
+                 .stride = {1, 1},
+                 .pad = {1, 1},
+                 .dilation = {1, 1},
+                 .groups = 1},
+        .in = rig->config.in,
+    };
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(op_open(rig->backend, NULL, &config, &rig->donor, &err),
+                 ERR_OK, "%s", err.text);
+    rig->config.in = *op_out(rig->donor);
+}
+
+/* A flatten between [desc] and plain; NULL if it is plain. */
+static op_t *rig_way_open(op_rig_t *rig, const op_desc_t *desc)
+{
+    op_config_t config = {.kind = OP_FLATTEN,
+                          .training = true,
+                          .need_dx = true,
+                          .threads = 1,
+                          .in = *desc};
+    err_t err = ERR_INIT;
+    op_t *way;
+
+    if (desc->layout == NULL)
+        return NULL;
+    cr_assert_eq(op_open(rig->backend, NULL, &config, &way, &err), ERR_OK, "%s",
+                 err.text);
+    rig_free(rig, rig->way_scratch);
+    rig->way_scratch = rig_block(op_scratch_bytes(way) + (1 << 20));
+    return way;
+}
+
+static void rig_allocate(op_rig_t *rig)
+{
+    int64_t N = rig->config.in.dims[0], C = rig->config.in.dims[1];
+    op_args_t *args = &rig->args;
+
+    rig->x = rig_block(op_grad_in(rig->op)->bytes);
+    rig->dx = rig_block(op_grad_in(rig->op)->bytes);
+    rig->y = rig_block(op_out(rig->op)->bytes);
+    rig->dy = rig_block(op_out(rig->op)->bytes);
+    for (int i = 0; i < rig->param_count; i++) {
+        args->params[i] = rig_block(rig->params[i].bytes);
+        args->dparams[i] = rig_block(rig->params[i].bytes);
+    }
+    if (op_workspace_bytes(rig->op) > 0)
+        args->workspace = rig_block(op_workspace_bytes(rig->op));
+    if (op_scratch_bytes(rig->op) > 0)
+        args->scratch = rig_block(op_scratch_bytes(rig->op));
+    if (rig->config.kind == OP_BATCHNORM) {
+        args->moments = rig_block(2 * (size_t)C * sizeof(double));
+        args->running_mean = rig_block((size_t)C * sizeof(float));
+        args->running_var = rig_block((size_t)C * sizeof(float));
+    }
+    if (rig->config.kind == OP_DROPOUT)
+        args->sample_ids = rig_block((size_t)N * sizeof(uint64_t));
+    if (rig->config.kind == OP_CROSS_ENTROPY)
+        args->target = rig_block((size_t)N * sizeof(int64_t));
+    if (rig->config.kind == OP_MSE)
+        args->target = rig_block((size_t)op_desc_elems(&rig->config.in) *
+                                 op_type_bytes(rig->config.in.type));
+}
+
+static void rig_fill_extras(op_rig_t *rig)
+{
+    int64_t N = rig->config.in.dims[0], C = rig->config.in.dims[1];
+    int64_t elems = op_desc_elems(&rig->config.in);
+    double *values = rig_values(elems + C, 99);
+    op_args_t *args = &rig->args;
+
+    for (int64_t n = 0; n < N && args->sample_ids != NULL; n++)
+        ((uint64_t *)(uintptr_t)args->sample_ids)[n] = (uint64_t)(n * 977 + 5)
+                                                       << (n % 2 * 30);
+    for (int64_t c = 0; c < C && args->running_mean != NULL; c++) {
+        ((float *)(uintptr_t)args->running_mean)[c] = (float)values[c];
+        ((float *)(uintptr_t)args->running_var)[c] =
+            (float)(1.5 + values[c + elems]);
+    }
+    if (rig->config.kind == OP_CROSS_ENTROPY)
+        for (int64_t n = 0; n < N; n++)
+            ((int64_t *)(uintptr_t)args->target)[n] = (n * 7 + 3) % C;
+    for (int64_t i = 0; i < elems && rig->config.kind == OP_MSE; i++) {
+        void *target = (void *)(uintptr_t)args->target;
+
+        if (rig->config.in.type == OP_FLOAT32)
+            ((float *)target)[i] = (float)values[i];
+        else
+            ((double *)target)[i] = values[i];
+    }
+    free(values);
+    args->seed = 11;
+    args->epoch = 3;
+    args->layer = 5;
+    args->scale = 0.37;
+    args->loss_sum = &rig->loss_sum;
+    args->correct = &rig->correct;
+}
+
+void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
+                 op_type_t type, int threads)
+{
+    static const op_rig_tensor_t filled[] = {RIG_X, RIG_W, RIG_B, RIG_DY};
+    err_t err = ERR_INIT;
+
+    memset(rig, 0, sizeof *rig);
+    cr_assert_eq(op_backend_get(backend, &rig->backend, &err), ERR_OK, "%s",
+                 err.text);
+    rig->name = test->name;
+    rig->config = test->config;
+    rig->config.in.type = type;
+    rig->config.threads = threads;
+    rig->config.training = !test->evaluation;
+    rig->config.bias = !test->no_bias;
+    rig->config.need_dx = !test->no_dx && !test->evaluation;
+    rig->config.epsilon = 1e-5;
+    if (test->blocked && rig->backend->private_in)
+        rig_borrow_layout(rig);
+    cr_assert_eq(op_open(rig->backend, NULL, &rig->config, &rig->op, &err),
+                 ERR_OK, "%s: %s", test->name, err.text);
+    cr_assert_eq(op_params(&rig->config, rig->params, &rig->param_count, &err),
+                 ERR_OK);
+    rig->x_way = rig_way_open(rig, &rig->config.in);
+    rig->y_way = rig_way_open(rig, op_out(rig->op));
+    rig_allocate(rig);
+    rig_fill_extras(rig);
+    for (size_t i = 0; i < sizeof filled / sizeof filled[0]; i++) {
+        int64_t count = op_rig_count(rig, filled[i]);
+        double *values = rig_values(count, filled[i]);
+
+        if (count > 0)
+            op_rig_set(rig, filled[i], values);
+        free(values);
+    }
+}
+
+void op_rig_close(op_rig_t *rig)
+{
+    void *blocks[] = {rig->x,
+                      rig->y,
+                      rig->dx,
+                      rig->dy,
+                      rig->args.workspace,
+                      rig->args.scratch,
+                      rig->args.moments,
+                      rig->way_scratch,
+                      (void *)(uintptr_t)rig->args.running_mean,
+                      (void *)(uintptr_t)rig->args.running_var,
+                      (void *)(uintptr_t)rig->args.sample_ids,
+                      (void *)(uintptr_t)rig->args.target};
+
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        rig_free(rig, blocks[i]);
+    for (int i = 0; i < rig->param_count; i++) {
+        rig_free(rig, (void *)(uintptr_t)rig->args.params[i]);
+        rig_free(rig, rig->args.dparams[i]);
+    }
+    op_close(rig->x_way);
+    op_close(rig->y_way);
+    op_close(rig->op);
+    op_close(rig->donor);
+}
+
+/* ---- tensors ------------------------------------------------------------ */
+
+bool op_rig_is_loss(const op_rig_t *rig)
+{
+    return rig->config.kind == OP_CROSS_ENTROPY || rig->config.kind == OP_MSE;
+}
+
+typedef struct rig_view {
+    void *data;
+    int64_t count;
+    op_t *way;
+} rig_view_t;
+
+static rig_view_t rig_view(const op_rig_t *rig, op_rig_tensor_t tensor)
+{
+    int64_t in = op_desc_elems(&rig->config.in);
+    int64_t out = op_rig_is_loss(rig) ? 0 : op_desc_elems(op_out(rig->op));
+    int i = tensor == RIG_B || tensor == RIG_DB;
+    int64_t elems = i < rig->param_count ? op_desc_elems(&rig->params[i]) : 0;
+
+    switch (tensor) {
+    case RIG_X:
+        return (rig_view_t){rig->x, in, rig->x_way};
+    case RIG_DX:
+        return (rig_view_t){rig->dx, rig->config.need_dx ? in : 0, rig->x_way};
+    case RIG_Y:
+        return (rig_view_t){rig->y, out, rig->y_way};
+    case RIG_DY:
+        return (rig_view_t){rig->dy, out, rig->y_way};
+    case RIG_W:
+    case RIG_B:
+        return (rig_view_t){(void *)(uintptr_t)rig->args.params[i], elems,
+                            NULL};
+    case RIG_DW:
+    case RIG_DB:
+        return (rig_view_t){rig->args.dparams[i],
+                            rig->config.training ? elems : 0, NULL};
+    case RIG_TENSORS:
+        break;
+    }
+    return (rig_view_t){0};
+}
+
+int64_t op_rig_count(const op_rig_t *rig, op_rig_tensor_t tensor)
+{
+    return rig_view(rig, tensor).count;
+}
+
+void op_rig_get(op_rig_t *rig, op_rig_tensor_t tensor, double *values)
+{
+    rig_view_t view = rig_view(rig, tensor);
+    op_type_t type = rig->config.in.type;
+    void *plain = rig_block((size_t)view.count * sizeof(double));
+    op_args_t args = {.x = view.data, .y = plain, .scratch = rig->way_scratch};
+    err_t err = ERR_INIT;
+    const void *from = view.data;
+
+    if (view.way != NULL && view.count > 0) {
+        cr_assert_eq(op_forward(view.way, &args, NULL, &err), ERR_OK, "%s",
+                     err.text);
+        from = plain;
+    }
+    for (int64_t i = 0; i < view.count; i++)
+        values[i] = type == OP_FLOAT32 ? (double)((const float *)from)[i]
+                                       : ((const double *)from)[i];
+    rig_free(rig, plain);
+}
+
+void op_rig_set(op_rig_t *rig, op_rig_tensor_t tensor, const double *values)
+{
+    rig_view_t view = rig_view(rig, tensor);
+    op_type_t type = rig->config.in.type;
+    void *plain = rig_block((size_t)view.count * sizeof(double));
+    op_args_t args = {
+        .dy = plain, .dx = view.data, .scratch = rig->way_scratch};
+    err_t err = ERR_INIT;
+    void *to = view.way != NULL ? plain : view.data;
+
+    for (int64_t i = 0; i < view.count; i++) {
+        if (type == OP_FLOAT32)
+            ((float *)to)[i] = (float)values[i];
+        else
+            ((double *)to)[i] = values[i];
+    }
+    if (view.way != NULL && view.count > 0)
+        cr_assert_eq(op_backward(view.way, &args, NULL, &err), ERR_OK, "%s",
+                     err.text);
+    rig_free(rig, plain);
+}
+
+/* ---- running ------------------------------------------------------------ */
+
+static void rig_spoil(void *block, size_t bytes)
+{
+    if (block != NULL)
+        memset(block, 0xff, bytes); /* NaN in float and double */
+}
+
+void op_rig_spoil_forward(op_rig_t *rig)
+{
+    rig_spoil(rig->y, op_out(rig->op)->bytes);
+    rig_spoil(rig->args.workspace, op_workspace_bytes(rig->op));
+    rig_spoil(rig->args.scratch, op_scratch_bytes(rig->op));
+    rig_spoil(rig->args.moments,
+              2 * (size_t)rig->config.in.dims[1] * sizeof(double));
+    rig->loss_sum = 0.0 / 0.0;
+    rig->correct = -1;
+}
+
+void op_rig_spoil_backward(op_rig_t *rig)
+{
+    rig_spoil(rig->dx, op_grad_in(rig->op)->bytes);
+    rig_spoil(rig->args.scratch, op_scratch_bytes(rig->op));
+    for (int i = 0; i < rig->param_count; i++)
+        rig_spoil(rig->args.dparams[i], rig->params[i].bytes);
+}
+
+void op_rig_forward(op_rig_t *rig)
+{
+    err_t err = ERR_INIT;
+
+    rig->args.x = rig->x;
+    rig->args.y = op_rig_is_loss(rig) ? NULL : rig->y;
+    cr_assert_eq(op_forward(rig->op, &rig->args, NULL, &err), ERR_OK, "%s: %s",
+                 rig->name, err.text);
+}
+
+void op_rig_backward(op_rig_t *rig)
+{
+    err_t err = ERR_INIT;
+
+    rig->args.x = op_reads_x(rig->op) ? rig->x : NULL;
+    rig->args.y = op_reads_y(rig->op) ? rig->y : NULL;
+    rig->args.dy = op_rig_is_loss(rig) ? NULL : rig->dy;
+    rig->args.dx = rig->config.need_dx ? rig->dx : NULL;
+    cr_assert_eq(op_backward(rig->op, &rig->args, NULL, &err), ERR_OK, "%s: %s",
+                 rig->name, err.text);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Mode check: every case of the table on cpu against ref in float32, with one
+ * thread and with two; all outputs are full of NaN before each call. And the
+ * promises of op.h: the same bits on every call, in place where op_in_place
+ * says so, backward without what op_reads_x and op_reads_y exclude (the rig
+ * passes NULL for it).
+ */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "op/op_ops.h"
+#include "op_rig.h"
+
+static const char *const tensor_names[RIG_TENSORS] = {
+    [RIG_X] = "x", [RIG_Y] = "y", [RIG_DX] = "dx", [RIG_DY] = "dy",
+    [RIG_W] = "w", [RIG_B] = "b", [RIG_DW] = "dw", [RIG_DB] = "db"};
+
+static const op_rig_tensor_t results[] = {RIG_Y, RIG_DX, RIG_DW, RIG_DB};
+#define RESULTS (sizeof results / sizeof results[0])
+
+static void run(op_rig_t *rig)
+{
+    op_rig_spoil_forward(rig);
+    op_rig_forward(rig);
+    if (rig->config.training) {
+        op_rig_spoil_backward(rig);
+        op_rig_backward(rig);
+    }
+}
+
+/* Every element of [got] near that of [want], relative to the largest. */
+static void check_near(const op_case_t *test, const char *what,
+                       const double *got, const double *want, int64_t count,
+                       double tolerance)
+{
+    double largest = 0;
+
+    for (int64_t i = 0; i < count; i++)
+        largest = fmax(largest, fabs(want[i]));
+    for (int64_t i = 0; i < count; i++)
+        if (!(fabs(got[i] - want[i]) <= tolerance * largest)) {
+            cr_assert_fail("%s: %s[%lld] is %.9g, but ref has %.9g (largest "
+                           "%.9g)",
+                           test->name, what, (long long)i, got[i], want[i],
+                           largest);
+        }
+}
+
+static void check_against_ref(const op_case_t *test, op_rig_t *rig,
+                              op_rig_t *ref)
+{
+    for (size_t i = 0; i < RESULTS; i++) {
+        int64_t count = op_rig_count(ref, results[i]);
+        double *got = op_rig_doubles(count), *want = op_rig_doubles(count);
+
+        op_rig_get(rig, results[i], got);
+        op_rig_get(ref, results[i], want);
+        check_near(test, tensor_names[results[i]], got, want, count,
+                   test->tolerance);
+        free(got);
+        free(want);
+    }
+    if (op_rig_is_loss(rig))
+        check_near(test, "loss_sum", &rig->loss_sum, &ref->loss_sum, 1, 1e-6);
+    if (test->config.kind == OP_CROSS_ENTROPY)
+        cr_assert_eq(rig->correct, ref->correct, "%s: correct", test->name);
+    if (test->config.kind == OP_BATCHNORM && !test->evaluation)
+        check_near(test, "moments", rig->args.moments, ref->args.moments,
+                   2 * test->config.in.dims[1], 1e-5);
+}
+
+/* Run again: the same bits. */
+static void check_repeat(const op_case_t *test, op_rig_t *rig)
+{
+    double *first[RESULTS], *second[RESULTS], loss = rig->loss_sum;
+
+    for (size_t i = 0; i < RESULTS; i++) {
+        first[i] = op_rig_doubles(op_rig_count(rig, results[i]));
+        second[i] = op_rig_doubles(op_rig_count(rig, results[i]));
+        op_rig_get(rig, results[i], first[i]);
+    }
+    for (int turn = 0; turn < 3; turn++) {
+        run(rig);
+        for (size_t i = 0; i < RESULTS; i++) {
+            int64_t count = op_rig_count(rig, results[i]);
+
+            op_rig_get(rig, results[i], second[i]);
+            cr_assert_arr_eq(second[i], first[i],
+                             (size_t)count * sizeof(double),
+                             "%s: %s has other bits in another call",
+                             test->name, tensor_names[results[i]]);
+        }
+        if (op_rig_is_loss(rig))
+            cr_assert_arr_eq(&rig->loss_sum, &loss, sizeof loss,
+                             "%s: the loss has other bits in another call",
+                             test->name);
+    }
+    for (size_t i = 0; i < RESULTS; i++) {
+        free(first[i]);
+        free(second[i]);
+    }
+}
+
+/* With y over x and dx over dy, the same bits as with memory of their own. */
+static void check_in_place(const op_case_t *test, op_rig_t *rig)
+{
+    size_t bytes = op_out(rig->op)->bytes;
+    op_args_t args = rig->args;
+    err_t err = ERR_INIT;
+    void *over = malloc(bytes);
+
+    cr_assert_not_null(over);
+    memcpy(over, rig->x, bytes);
+    args.x = args.y = over;
+    cr_assert_eq(op_forward(rig->op, &args, NULL, &err), ERR_OK);
+    cr_assert_arr_eq(over, rig->y, bytes, "%s: y over x differs", test->name);
+    if (rig->config.training && rig->config.need_dx) {
+        args.x = NULL;
+        args.y = rig->y;
+        memcpy(over, rig->dy, bytes);
+        args.dy = args.dx = over;
+        cr_assert_eq(op_backward(rig->op, &args, NULL, &err), ERR_OK);
+        cr_assert_arr_eq(over, rig->dx, bytes, "%s: dx over dy differs",
+                         test->name);
+    }
+    free(over);
+}
+
+static void check_case(const op_case_t *test, int threads)
+{
+    op_rig_t rig, ref;
+
+    op_rig_open(&rig, test, "cpu", OP_FLOAT32, threads);
+    op_rig_open(&ref, test, "ref", OP_FLOAT32, 1);
+    run(&rig);
+    run(&ref);
+    check_against_ref(test, &rig, &ref);
+    check_repeat(test, &rig);
+    check_repeat(test, &ref);
+    if (op_in_place(rig.op))
+        check_in_place(test, &rig);
+    if (op_in_place(ref.op))
+        check_in_place(test, &ref);
+    op_rig_close(&rig);
+    op_rig_close(&ref);
+}
+
+Test(op_check, one_thread)
+{
+    for (int i = 0; i < op_case_count; i++)
+        check_case(&op_cases[i], 1);
+}
+
+Test(op_check, two_threads)
+{
+    for (int i = 0; i < op_case_count; i++)
+        check_case(&op_cases[i], 2);
+}
+
+/* A NaN in x must reach y: nothing may hide that a run diverges. */
+Test(op_check, nan_passes)
+{
+    for (int i = 0; i < op_case_count; i++) {
+        const op_case_t *test = &op_cases[i];
+        bool seen = false;
+        op_rig_t rig;
+        double *x, *y;
+        int64_t count;
+
+        if (test->config.kind == OP_DROPOUT ||
+            test->config.kind == OP_MAXPOOL2D)
+            continue; /* may drop it; maxpool of NaN is not specified */
+        op_rig_open(&rig, test, "cpu", OP_FLOAT32, 1);
+        count = op_rig_count(&rig, RIG_X);
+        x = op_rig_doubles(count);
+        for (int64_t j = 0; j < count; j++)
+            x[j] = NAN;
+        op_rig_set(&rig, RIG_X, x);
+        op_rig_forward(&rig);
+        count = op_rig_count(&rig, RIG_Y);
+        y = op_rig_doubles(count);
+        op_rig_get(&rig, RIG_Y, y);
+        for (int64_t j = 0; j < count; j++)
+            seen = seen || isnan(y[j]);
+        if (op_rig_is_loss(&rig))
+            seen = isnan(rig.loss_sum);
+        cr_expect(seen, "%s: NaN got lost", test->name);
+        free(x);
+        free(y);
+        op_rig_close(&rig);
+    }
+}
