@@ -221,7 +221,7 @@ err_code_t op_add(const op_backend_ops_t *backend, void *to, const void *from,
                   err_t *err)
 {
     (void)stream;
-    if (type == OP_INT64 || (type == OP_FLOAT64 && !backend->float64))
+    if (type == OP_INT64)
         return err_set(err, ERR_UNAVAILABLE,
                        "the op backend \"%s\" cannot add tensors of this type",
                        backend->name);

@@ -145,7 +145,8 @@ err_code_t op_forward(op_t *op, const op_args_t *args, dev_stream_t *stream,
 err_code_t op_backward(op_t *op, const op_args_t *args, dev_stream_t *stream,
                        err_t *err);
 
-/* to[i] += from[i] for [count] elements of [type]; for accumulation. */
+/* to[i] += from[i] for [count] elements of [type] (float32 or float64, in any
+ * backend); for accumulation. */
 err_code_t op_add(const op_backend_ops_t *backend, void *to, const void *from,
                   size_t count, op_type_t type, dev_stream_t *stream,
                   err_t *err);

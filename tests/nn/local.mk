@@ -33,4 +33,14 @@ tests_nn_test_graph_init_LDADD = $(NN_TEST_LIBS)
 tests_nn_test_plan_SOURCES = tests/nn/test_plan.c $(NN_TEST_FIXTURE)
 tests_nn_test_plan_CFLAGS = $(NN_TEST_CFLAGS)
 tests_nn_test_plan_LDADD = $(NN_TEST_LIBS)
+
+# Twenty steps against PyTorch: needs optim, HDF5 and jansson, too.
+check_PROGRAMS += tests/nn/test_parity
+EXTRA_DIST += tests/data/reference.h5 tests/data/reference.json
+EXTRA_DIST += tests/python/make_reference.py
+tests_nn_test_parity_SOURCES = tests/nn/test_parity.c
+tests_nn_test_parity_CFLAGS = $(NN_TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS) \
+	$(JANSSON_CFLAGS)
+tests_nn_test_parity_LDADD = liboptim.la $(NN_TEST_LIBS) $(HDF5_LIBS) \
+	$(MPI_LIBS) $(JANSSON_LIBS)
 # End of tests/nn

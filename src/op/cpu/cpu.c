@@ -4,14 +4,27 @@
 
 #include "op/cpu/team.h"
 
-static void cpu_add(void *to, const void *from, size_t count, op_type_t type)
+static void add_float64(double *restrict sum, const double *restrict term,
+                        size_t count)
 {
-    float *sum = to;
-    const float *term = from;
-
-    (void)type; /* op_add lets only float32 pass */
     for (size_t i = 0; i < count; i++)
         sum[i] += term[i];
+}
+
+static void add_float32(float *restrict sum, const float *restrict term,
+                        size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        sum[i] += term[i];
+}
+
+/* Tensors are float32, but batch norm's moments are float64 in any backend. */
+static void cpu_add(void *to, const void *from, size_t count, op_type_t type)
+{
+    if (type == OP_FLOAT64)
+        add_float64(to, from, count);
+    else
+        add_float32(to, from, count);
 }
 
 const op_backend_ops_t op_cpu_backend = {
