@@ -238,6 +238,58 @@ Test(exec, moments_are_added_and_dropout_rests_in_evaluation)
     nn_graph_close(graph);
 }
 
+Test(exec, moments_of_each_layer_have_their_place)
+{
+    nn_graph_t *graph =
+        fixture_graph("model: {input: [3, 2], layers: [batchnorm: {eps: 1e-9},"
+                      " batchnorm, linear: {out: 2}]}\n"
+                      "loss: mse\n");
+    const double count = BATCH * 2;
+    double sums[6] = {0};
+    fixture_t f;
+
+    fixture_open(&f, graph, "ref", 0, BATCH, true);
+    fixture_forward(&f);
+    for (int n = 0; n < BATCH; n++)
+        for (int i = 0; i < 6; i++) {
+            double x = (double)f.input[n * 6 + i];
+
+            sums[i / 2] += x;
+            sums[3 + i / 2] += x * x;
+        }
+    for (int i = 0; i < 6; i++)
+        cr_expect_float_eq(f.bind.moments[i], sums[i], 1e-5);
+    /* The second one sees mean 0 and variance 1. */
+    for (int c = 0; c < 3; c++) {
+        cr_expect_float_eq(f.bind.moments[6 + c], 0, 1e-4);
+        cr_expect_float_eq(f.bind.moments[9 + c], count, 1e-3);
+    }
+    fixture_close(&f);
+    nn_graph_close(graph);
+}
+
+Test(exec, every_dropout_has_its_own_mask)
+{
+    nn_graph_t *graph =
+        fixture_graph("model: {input: [3], layers: [linear: {out: 500},"
+                      " dropout, dropout]}\n"
+                      "loss: mse\n");
+    float out[BATCH * 500];
+    int zeros = 0;
+    err_t err = ERR_INIT;
+    fixture_t f;
+
+    fixture_open(&f, graph, "ref", 0, BATCH, true);
+    fixture_forward(&f);
+    cr_assert_eq(nn_exec_output(f.exec, out, &err), ERR_OK);
+    for (int i = 0; i < BATCH * 500; i++)
+        zeros += out[i] == 0;
+    /* Three quarters, within five standard deviations. */
+    cr_expect_float_eq(zeros, 2250, 5 * 24, "%d", zeros);
+    fixture_close(&f);
+    nn_graph_close(graph);
+}
+
 Test(exec, output_is_what_the_loss_sees_and_outlives_backward)
 {
     nn_graph_t *graph = fixture_graph(fixture_mlp);

@@ -160,5 +160,10 @@ Test(graph_init, space_counts_in_running_statistics)
     nn_graph_fold_moments(graph, moments, 1, buffers);
     cr_expect_float_eq(buffers[0], 0.1 * 1.5, 1e-7);
     cr_expect_float_eq(buffers[16], 0.1 * 0.5, 1e-7);
+    /* Rounding may not make a variance negative. */
+    moments[1] = 4.499999;
+    buffers[16] = 0;
+    nn_graph_fold_moments(graph, moments, 1, buffers);
+    cr_expect_eq(buffers[16], 0);
     nn_graph_close(graph);
 }

@@ -132,6 +132,20 @@ static void unshare(fixture_t *f)
     fixture_poison(f);
 }
 
+/* After backward, too. */
+static void expect_same_output(fixture_t *f, fixture_t *g, const char *yaml)
+{
+    const op_desc_t *desc = op_out(f->exec->nodes[f->exec->count - 2].op);
+    const size_t elems = (size_t)(desc->dims[0] * nn_sample_elems(desc));
+    float *a = malloc(elems * sizeof *a), *b = malloc(elems * sizeof *b);
+
+    cr_assert_eq(nn_exec_output(f->exec, a, NULL), ERR_OK);
+    cr_assert_eq(nn_exec_output(g->exec, b, NULL), ERR_OK);
+    cr_expect_eq(fixture_distance(a, b, elems), 0, "%s", yaml);
+    free(a);
+    free(b);
+}
+
 /* Run one step with the plan and one without any sharing. */
 static void compare_plans(const char *yaml, const char *backend)
 {
@@ -149,6 +163,7 @@ static void compare_plans(const char *yaml, const char *backend)
         fixture_backward(&g, 1, false);
         cr_expect_eq(fixture_distance(f.bind.grads, g.bind.grads, elems), 0,
                      "%s", yaml);
+        expect_same_output(&f, &g, yaml);
         /* Again, accumulating. */
         fixture_forward(&f);
         fixture_forward(&g);
@@ -171,6 +186,10 @@ static void compare_random_plans(const char *backend)
 {
     rng_t rng;
 
+    /* The output is larger than what else there is. */
+    compare_plans("model: {input: [2, 6, 6], layers: [conv: {out: 2, kernel: "
+                  "3}, conv: {out: 9, kernel: 1, pad: 3}]}\nloss: mse\n",
+                  backend);
     rng_open(&rng, 7, RNG_ISING, 0, 0);
     for (int round = 0; round < 60; round++) {
         char *yaml = random_model(&rng);

@@ -58,6 +58,15 @@ Test(norm, clip_scales_to_the_limit)
     cr_expect_leq(optim_norm(g, 2), 5 * (1 + 1e-6));
 }
 
+/* torch.nn.utils.clip_grad_norm_ adds 1e-6 to the norm. */
+Test(norm, clip_of_tiny_gradients_is_pytorchs)
+{
+    float g[2] = {3e-6f, 4e-6f};
+
+    optim_clip(g, 2, 3e-6);
+    cr_expect_float_eq(g[0], 1.5e-6, 1e-12);
+}
+
 Test(norm, clip_leaves_small_gradients_and_no_limit_alone)
 {
     float g[2] = {3, 4};
