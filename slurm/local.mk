@@ -8,6 +8,23 @@ libslurm_la_SOURCES = \
 libslurm_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libslurm_la_LIBADD = $(JANSSON_LIBS)
 
-EXTRA_DIST += slurm/devcluster slurm/devcluster.d/conf.sh \
+dist_pkgdata_DATA = slurm/batch/cddp.sbatch
+
+# Below MODULEPATH=$(datadir)/modulefiles it is `module load cddp/VERSION`.
+modulefiledir = $(datadir)/modulefiles/$(PACKAGE)
+nodist_modulefile_DATA = slurm/modulefile/$(PACKAGE_VERSION)
+CLEANFILES += slurm/modulefile/$(PACKAGE_VERSION)
+slurm/modulefile/$(PACKAGE_VERSION): slurm/modulefile/cddp.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) slurm/modulefile && \
+	sed -e 's|@version[@]|$(PACKAGE_VERSION)|g' \
+	    -e 's|@bindir[@]|$(bindir)|g' \
+	    -e 's|@mandir[@]|$(mandir)|g' \
+	    -e 's|@libdir[@]|$(libdir)|g' \
+	    -e 's|@includedir[@]|$(includedir)|g' \
+	    -e 's|@pkgdatadir[@]|$(pkgdatadir)|g' \
+	    $(srcdir)/slurm/modulefile/cddp.in >$@.tmp && mv $@.tmp $@
+
+EXTRA_DIST += slurm/modulefile/cddp.in \
+	slurm/devcluster slurm/devcluster.d/conf.sh \
 	slurm/devcluster.d/net.sh slurm/devcluster.d/daemons.sh
 # End of slurm

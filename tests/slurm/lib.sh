@@ -18,14 +18,15 @@
 #     test_done
 #
 # `make check-slurm` runs all of them: it starts a cluster by slurm/devcluster,
-# runs every file there and takes the cluster down (run-slurm-tests). One file
-# while developing:  slurm/devcluster up
-#                    make check-slurm SLURM_TESTS=boot.t   (uses what is up)
+# runs every file there and takes the cluster down (run-slurm-tests). One file:
+# `make check-slurm SLURM_TESTS=boot.t`. On a cluster that stays up:
+#     export CDDP_DEVCLUSTER_DIR=/tmp/mine; slurm/devcluster up
+#     BUILD=... slurm/devcluster exec tests/slurm/boot.t
 #
 # A case is a function. It runs in a shell of its own with `set -e`, in an empty
 # directory ($WORK, also the current one) under $TMPDIR, which is removed when
-# the case passes and shown when it fails. What it leaves in the queue is
-# cancelled. The file prints TAP.
+# the case passes and shown when it fails. Jobs that it leaves are cancelled (by
+# their name, so pass no --job-name). The file prints TAP.
 #
 # Where things are: $BUILD (top build directory: $BUILD/cddp-train), $SOURCE
 # (top source directory). Both are the same path on all nodes.
@@ -66,6 +67,8 @@ WORK=
 pid=
 job=
 status=0
+# The name of all jobs of this file, for srun and sbatch.
+export SLURM_JOB_NAME=cddp-test-$$ SBATCH_JOB_NAME=cddp-test-$$
 test_number=0
 test_failed=0
 
@@ -240,7 +243,7 @@ test_case()
         "$@"
     )
     rc=$?
-    scancel -u "$(id -un)" 2>/dev/null
+    scancel --name="$SLURM_JOB_NAME" 2>/dev/null
     case $rc in
     0) echo "ok $test_number - $name" ;;
     77)

@@ -5,7 +5,9 @@ tests_slurm_test_job_CFLAGS = $(TEST_CFLAGS) $(JANSSON_CFLAGS)
 tests_slurm_test_job_LDADD = libslurm.la libbase.la $(JANSSON_LIBS) $(TEST_LIBS)
 
 # Programs that the .t files run; no tests by themselves.
-SLURM_PROBES = tests/slurm/boot_probe
+SLURM_PROBES =
+SLURM_PROBES += tests/slurm/boot_probe
+SLURM_PROBES += tests/slurm/job_probe
 SLURM_PROBES += tests/slurm/ckpt_probe
 EXTRA_PROGRAMS = $(SLURM_PROBES)
 CLEANFILES += $(SLURM_PROBES)
@@ -13,16 +15,26 @@ tests_slurm_boot_probe_SOURCES = tests/slurm/boot_probe.c
 tests_slurm_boot_probe_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 tests_slurm_boot_probe_LDADD = libboot.la libhdf5io.la libbase.la \
 	$(PMIX_LIBS) $(HDF5_LIBS) $(MPI_LIBS)
+tests_slurm_job_probe_SOURCES = tests/slurm/job_probe.c
+tests_slurm_job_probe_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+tests_slurm_job_probe_LDADD = libslurm.la libbase.la $(JANSSON_LIBS)
 tests_slurm_ckpt_probe_SOURCES = tests/slurm/ckpt_probe.c
 tests_slurm_ckpt_probe_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 tests_slurm_ckpt_probe_LDADD = libboot.la libhdf5io.la libbase.la \
 	$(PMIX_LIBS) $(HDF5_LIBS) $(MPI_LIBS)
 
 # Tests on a real Slurm: make check-slurm [SLURM_TESTS=boot.t]
-SLURM_TESTS = boot.t
+# One line a test, as several people add some.
+SLURM_TESTS =
+SLURM_TESTS += boot.t
+SLURM_TESTS += job.t
+SLURM_TESTS += batch.t
 SLURM_TESTS += ckpt_mpiio.t
-EXTRA_DIST += tests/slurm/lib.sh tests/slurm/run-slurm-tests \
-	tests/slurm/boot.t
+EXTRA_DIST += tests/slurm/lib.sh
+EXTRA_DIST += tests/slurm/run-slurm-tests
+EXTRA_DIST += tests/slurm/boot.t
+EXTRA_DIST += tests/slurm/job.t
+EXTRA_DIST += tests/slurm/batch.t
 EXTRA_DIST += tests/slurm/ckpt_mpiio.t
 check-slurm: all $(SLURM_PROBES)
 	SOURCE=$(abs_top_srcdir) BUILD=$(abs_top_builddir) \

@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+#
+# What slurm/job.h reads from a real job: ids, time left, signals, the record.
+# shellcheck disable=SC2317 # cases are called by name
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+probe=$BUILD/tests/slurm/job_probe
+
+# Seconds left that the probe printed to out.
+left()
+{
+    sed -n 's/.* left //p' out
+}
+
+time_left()
+{
+    run 0 srun -n1 -t 5 "$probe"
+    expect_text out '^job [0-9]+ step [0-9]+\.0 tasks 1 restarts 0 host n[12] '
+    in_order 270 "$(left)" || fail "$(left) s left of 300"
+    in_order "$(left)" 301 || fail "$(left) s left of 300"
+}
+
+no_limit()
+{
+    run 0 srun -n2 "$probe"
+    expect_lines out 'tasks 2 .* left -1$' 2
+}
+
+outside()
+{
+    run 0 "$probe"
+    expect_text out '^job  step  tasks 1 restarts 0 host .* left -1$'
+}
+
+array_job()
+{
+    submit --array=3 -n1 -o job.out --wrap "srun $probe"
+    wait_job "${job}_3" COMPLETED 30
+    expect_text job.out "^job ${job}_3 step [0-9]+\\.0 "
+    expect_text exit.json "\"job\": \"${job}_3\""
+}
+
+signals()
+{
+    submit -n1 -o job.out --wrap "srun $probe checkpoint"
+    wait_text 30 job.out '^job'
+    scancel --signal=USR1 "$job"
+    wait_text 10 job.out 'got it'
+    submit -n1 -o term.out --wrap "srun $probe term"
+    wait_text 30 term.out '^job'
+    scancel "$job"
+    wait_text 10 term.out 'got it'
+    expect_text exit.json '"status": 75'
+    expect_text exit.json "\"step_id\": \"$job.0\""
+}
+
+# --signal reaches the step, here at once: it may come up to 60 s early.
+warned_before_the_end()
+{
+    submit -n1 -t 2 --signal=USR1@90 -o job.out --wrap "srun $probe checkpoint"
+    wait_text 60 job.out 'got it'
+    wait_job "$job" COMPLETED 30
+}
+
+test_case "ids and time left" time_left
+test_case "no time limit" no_limit
+test_case "outside of Slurm" outside
+test_case "a job array" array_job
+test_case "USR1 and scancel set the flag" signals
+test_case "--signal warns before the time limit" warned_before_the_end
+test_done

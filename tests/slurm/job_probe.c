@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * job_probe [SIGNALS]: what job.t runs under srun. Prints what job.h knows,
+ * waits until SIGNALS ("checkpoint" or "term") is pending if asked, and leaves
+ * an exit record in the current directory.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "slurm/job.h"
+
+static const char *lookup(const char *name)
+{
+    return getenv(name);
+}
+
+/* Sleep until the signal comes; alarm() ends a stray process. */
+static void wait_signal(slurm_signal_t wanted)
+{
+    alarm(60);
+    while (slurm_signal_pending() != wanted)
+        usleep(20000);
+    printf("got it\n");
+}
+
+static err_code_t probe(const char *wanted, err_t *err)
+{
+    slurm_exit_t record = {.status = ERR_REQUEUE, .culprit = -1, .step = 5};
+    slurm_job_t job;
+    err_code_t code = slurm_job_read(lookup, &job, err);
+
+    if (code == ERR_OK)
+        code = slurm_job_find_end(&job, err);
+    if (code == ERR_OK)
+        code = slurm_signal_install(err);
+    if (code != ERR_OK)
+        return code;
+    printf("job %s step %s tasks %d restarts %d host %s left %.0f\n", job.id,
+           job.step_id, job.tasks, job.restarts, job.host,
+           job.end_time == 0 ? -1 : job.end_time - clock_wall());
+    fflush(stdout);
+    if (wanted != NULL)
+        wait_signal(strcmp(wanted, "term") == 0 ? SLURM_SIGNAL_TERM
+                                                : SLURM_SIGNAL_CHECKPOINT);
+    record.job = &job;
+    return slurm_exit_write(".", &record, err);
+}
+
+int main(int argc, char **argv)
+{
+    err_t err = ERR_INIT;
+
+    if (probe(argc > 1 ? argv[1] : NULL, &err) != ERR_OK)
+        fprintf(stderr, "%s\n", err.text);
+    return (int)err.code;
+}
