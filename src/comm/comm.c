@@ -37,45 +37,32 @@ static err_code_t hello_compare(const comm_hello_t *hellos, int size,
     return ERR_OK;
 }
 
-/* Allocate and exchange what every backend needs: *hellos and *hosts. */
+/* Allocate and exchange *hellos; the caller frees them. */
 static err_code_t hello_exchange(const comm_oob_t *oob, const comm_ops_t *ops,
-                                 comm_hello_t **hellos,
-                                 char (**hosts)[ERR_HOST_MAX], err_t *err)
+                                 comm_hello_t **hellos, err_t *err)
 {
-    size_t size = (size_t)oob->size;
-    void *all = NULL, *names = NULL;
     comm_hello_t mine;
-    err_code_t code;
+    void *all = NULL;
+    err_code_t code =
+        mem_alloc((size_t)oob->size * sizeof mine, "comm hellos", &all, err);
 
-    code = mem_alloc(size * sizeof mine, "comm hellos", &all, err);
-    if (code == ERR_OK)
-        code = mem_alloc(size * ERR_HOST_MAX, "comm host names", &names, err);
     if (code != ERR_OK)
-        goto fail;
+        return code;
     hello_fill(&mine, ops);
     code = oob->exchange(oob->context, &mine, sizeof mine, all, err);
     if (code == ERR_OK)
         code = hello_compare(all, oob->size, err);
-    if (code != ERR_OK)
-        goto fail;
-    *hellos = all;
-    *hosts = names;
-    for (size_t rank = 0; rank < size; rank++)
-        memcpy((*hosts)[rank], (*hellos)[rank].host, ERR_HOST_MAX - 1);
-    return ERR_OK;
-
-fail:
-    mem_free(names);
-    mem_free(all);
+    if (code == ERR_OK)
+        *hellos = all;
+    else
+        mem_free(all);
     return code;
 }
 
 err_code_t comm_group_open(const comm_config_t *config, const comm_oob_t *oob,
                            comm_group_t **out, err_t *err)
 {
-    char(*hosts)[ERR_HOST_MAX] = NULL;
     comm_hello_t *hellos = NULL;
-    comm_group_t *group = NULL;
     const comm_ops_t *ops;
     err_code_t code;
 
@@ -87,29 +74,24 @@ err_code_t comm_group_open(const comm_config_t *config, const comm_oob_t *oob,
     ops = comm_registry_find(config->backend, oob->size, err);
     if (ops == NULL)
         return ERR_CONFIG;
-    code = hello_exchange(oob, ops, &hellos, &hosts, err);
+    code = hello_exchange(oob, ops, &hellos, err);
     if (code != ERR_OK)
         return code;
-    code = ops->open(config, oob, hellos, &group, err);
-    if (code == ERR_OK) {
-        group->hosts = hosts;
-        hosts = NULL;
-        *out = group;
-    }
-    mem_free(hosts);
-    mem_free(hellos);
+    code = ops->open(config, oob, hellos, out, err);
+    if (code != ERR_OK)
+        mem_free(hellos);
     return code;
 }
 
 void comm_group_close(comm_group_t *group)
 {
-    void *hosts;
+    comm_hello_t *hellos;
 
     if (group == NULL)
         return;
-    hosts = group->hosts;
+    hellos = group->hellos;
     group->ops->close(group);
-    mem_free(hosts);
+    mem_free(hellos);
 }
 
 /* ---- questions ----------------------------------------------------------- */
@@ -131,7 +113,8 @@ const char *comm_group_backend(const comm_group_t *group)
 
 const char *comm_group_host(const comm_group_t *group, int rank)
 {
-    return rank >= 0 && rank < group->size ? group->hosts[rank] : "unknown";
+    return rank >= 0 && rank < group->size ? group->hellos[rank].host
+                                           : "unknown";
 }
 
 void comm_group_report(comm_group_t *group, int64_t step, const char *phase)

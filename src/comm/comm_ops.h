@@ -43,11 +43,18 @@ typedef struct comm_request {
 
 typedef struct comm_ops comm_ops_t;
 
+/* The first thing that ranks tell each other, whatever the backend. */
+typedef struct comm_hello {
+    char backend[16];
+    char host[ERR_HOST_MAX];
+    int64_t pid;
+} comm_hello_t;
+
 struct comm_group {
     const comm_ops_t *ops;
     int rank, size;
     double timeout;
-    char (*hosts)[ERR_HOST_MAX]; /* [size] */
+    comm_hello_t *hellos; /* [size]; freed by comm_group_close */
 };
 
 struct comm_work {
@@ -59,22 +66,13 @@ struct comm_arena {
     void *data;
 };
 
-/* The first thing that ranks tell each other, whatever the backend. */
-typedef struct comm_hello {
-    char backend[16];
-    char host[ERR_HOST_MAX];
-    int64_t pid;
-} comm_hello_t;
-
 struct comm_ops {
     const char *name;
 
-    /* Join the ranks of [oob]; [hellos] (of all ranks) have been compared and
-     * live until open returns. Fills everything of *out but hosts, which
-     * comm_group_open owns. */
+    /* Join the ranks of [oob]; the [hellos] of all ranks have been compared and
+     * outlive the group. Fills every field of comm_group_t. */
     err_code_t (*open)(const comm_config_t *config, const comm_oob_t *oob,
-                       const comm_hello_t *hellos, comm_group_t **out,
-                       err_t *err);
+                       comm_hello_t *hellos, comm_group_t **out, err_t *err);
     void (*close)(comm_group_t *group);
 
     void (*report)(comm_group_t *group, int64_t step, const char *phase);
@@ -94,6 +92,7 @@ struct comm_ops {
 
 extern const comm_ops_t comm_self_ops;
 extern const comm_ops_t comm_threads_ops;
+extern const comm_ops_t comm_ucx_ops;
 
 /* The backend called [name] for [size] ranks ("auto" chooses), or NULL with
  * ERR_CONFIG naming those that were built in. */

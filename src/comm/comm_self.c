@@ -10,14 +10,13 @@
 #include "comm/comm_ops.h"
 
 static err_code_t self_open(const comm_config_t *config, const comm_oob_t *oob,
-                            const comm_hello_t *hellos, comm_group_t **out,
+                            comm_hello_t *hellos, comm_group_t **out,
                             err_t *err)
 {
     void *memory;
     comm_group_t *group;
     err_code_t code;
 
-    (void)hellos;
     if (oob->size != 1)
         return err_set(err, ERR_CONFIG,
                        "comm backend \"self\" is for one rank, but there are "
@@ -31,6 +30,7 @@ static err_code_t self_open(const comm_config_t *config, const comm_oob_t *oob,
     group->rank = 0;
     group->size = 1;
     group->timeout = config->timeout;
+    group->hellos = hellos;
     *out = group;
     return ERR_OK;
 }

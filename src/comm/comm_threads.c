@@ -93,10 +93,10 @@ static void fault_describe(threads_group_t *group, int culprit, uint64_t number,
     threads_member_t *member = &group->team->members[culprit];
     const char *phase = atomic_load(&member->phase);
 
-    err_set_peer(fault, culprit, group->base.hosts[culprit],
+    err_set_peer(fault, culprit, group->base.hellos[culprit].host,
                  "rank %d on %s %s, collective %" PRIu64
                  " waits for it (it last reported step %" PRId64 ", %s)",
-                 culprit, group->base.hosts[culprit], what, number,
+                 culprit, group->base.hellos[culprit].host, what, number,
                  (int64_t)atomic_load(&member->step),
                  phase != NULL ? phase : "no phase yet");
 }
@@ -353,9 +353,9 @@ static void threads_close(comm_group_t *base)
     pthread_mutex_lock(&team->lock);
     atomic_store(&group_member(group)->left, true);
     if (pending && !atomic_load(&team->failed)) {
-        err_set_peer(&fault, base->rank, base->hosts[base->rank],
+        err_set_peer(&fault, base->rank, base->hellos[base->rank].host,
                      "rank %d on %s left the group with collectives pending",
-                     base->rank, base->hosts[base->rank]);
+                     base->rank, base->hellos[base->rank].host);
         team_fail(team, &fault);
     }
     pthread_cond_broadcast(&team->changed);
@@ -371,9 +371,8 @@ static void threads_close(comm_group_t *base)
 }
 
 static err_code_t threads_open(const comm_config_t *config,
-                               const comm_oob_t *oob,
-                               const comm_hello_t *hellos, comm_group_t **out,
-                               err_t *err)
+                               const comm_oob_t *oob, comm_hello_t *hellos,
+                               comm_group_t **out, err_t *err)
 {
     threads_group_t *group;
     void *memory = NULL;
@@ -401,6 +400,7 @@ static err_code_t threads_open(const comm_config_t *config,
     group->base.rank = oob->rank;
     group->base.size = oob->size;
     group->base.timeout = config->timeout;
+    group->base.hellos = hellos;
     *out = &group->base;
     return ERR_OK;
 }

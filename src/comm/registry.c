@@ -8,6 +8,7 @@
 static const comm_ops_t *const backends[] = {
     &comm_self_ops,
     &comm_threads_ops,
+    &comm_ucx_ops,
 };
 
 const comm_ops_t *comm_registry_find(const char *name, int size, err_t *err)

@@ -17,4 +17,12 @@ check_PROGRAMS += tests/comm/test_comm_tree
 tests_comm_test_comm_tree_SOURCES = tests/comm/test_comm_tree.c
 tests_comm_test_comm_tree_CFLAGS = $(TEST_CFLAGS)
 tests_comm_test_comm_tree_LDADD = libcomm.la libbase.la $(TEST_LIBS)
+check_PROGRAMS += tests/comm/test_comm_ucx
+tests_comm_test_comm_ucx_SOURCES = tests/comm/test_comm_ucx.c \
+	tests/comm/collectives.c tests/comm/collectives.h
+tests_comm_test_comm_ucx_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_comm_test_comm_ucx_CFLAGS = $(TEST_CFLAGS)
+tests_comm_test_comm_ucx_LDADD = libranks.la libcomm.la libbase.la \
+	$(TEST_LIBS)
+
 # End of tests/comm

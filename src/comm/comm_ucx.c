@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The ranks are processes (or threads), each with one UCP worker that its comm
+ * thread drives. This file is the owner's side: it fills the table of works,
+ * waits, opens and closes. See ucx_group.h for the whole.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/thread.h"
+#include "comm/ucx_group.h"
+
+/* Looks at a work before blocking, where there is a core for it. */
+#define SPINS 4000
+
+size_t ucx_scratch_bytes(int size)
+{
+    size_t tree = (size_t)size << 12; /* so that slices are no crumbs */
+
+    return tree > UCX_CHUNK_BYTES ? tree : UCX_CHUNK_BYTES;
+}
+
+static err_code_t group_fault(ucx_group_t *group, err_t *err)
+{
+    err_code_t code;
+
+    pthread_mutex_lock(&group->lock);
+    code = group->fault.code;
+    if (err != NULL)
+        *err = group->fault;
+    pthread_mutex_unlock(&group->lock);
+    return code;
+}
+
+/* ---- start, poll, wait --------------------------------------------------- */
+
+static void work_fill(ucx_group_t *group, ucx_work_t *work,
+                      const comm_request_t *request)
+{
+    work->base.group = &group->base;
+    work->number = group->started;
+    work->busy = true;
+    work->request = *request;
+    work->started = clock_now();
+    if (request->kind == COMM_TREE) {
+        int count =
+            comm_tree_views(request->first, request->held, request->leaves);
+
+        for (int i = 0; i < count; i++)
+            work->views[i] = request->views[i];
+        work->request.views = work->views;
+    }
+    atomic_store(&work->state, COMM_PENDING);
+}
+
+static comm_state_t ucx_start(comm_group_t *base, const comm_request_t *request,
+                              comm_work_t **out, err_t *err)
+{
+    ucx_group_t *group = (ucx_group_t *)base;
+    ucx_work_t *work = &group->works[group->started % COMM_WORKS_MAX];
+
+    if (base->size == 1)
+        return comm_self_ops.start(base, request, out, err);
+    if (atomic_load(&group->failed)) {
+        group_fault(group, err);
+        return COMM_FAILED;
+    }
+    if (work->busy) {
+        err_set(err, ERR_CONFIG,
+                "rank %d has %d collectives in flight: wait for some first",
+                base->rank, COMM_WORKS_MAX);
+        return COMM_FAILED;
+    }
+    work_fill(group, work, request);
+    atomic_fetch_add(&group->progress, 1);
+    atomic_store(&group->submitted, ++group->started);
+    ucx_thread_wake(group);
+    *out = &work->base;
+    return COMM_PENDING;
+}
+
+static comm_state_t ucx_poll(comm_work_t *base)
+{
+    ucx_work_t *work = (ucx_work_t *)base;
+    ucx_group_t *group = (ucx_group_t *)base->group;
+    comm_state_t state = (comm_state_t)atomic_load(&work->state);
+
+    if (state == COMM_PENDING)
+        atomic_store(&group->polled, clock_now());
+    return state;
+}
+
+/* The comm thread finds faults; who finds that it hangs? We do: when it has not
+ * ticked for twice the timeout although this thread could. */
+static void thread_check(ucx_group_t *group, double *ticked, double *stuck,
+                         double elapsed)
+{
+    double now = atomic_load(&group->ticked);
+    err_t fault = ERR_INIT;
+
+    if (now > *ticked || elapsed > group->base.timeout / 2)
+        *stuck = 0;
+    else
+        *stuck += elapsed;
+    *ticked = now;
+    if (*stuck < 2 * group->base.timeout)
+        return;
+    err_set_peer(&fault, group->base.rank,
+                 group->base.hellos[group->base.rank].host,
+                 "the comm thread of rank %d on %s hangs inside UCX",
+                 group->base.rank, group->base.hellos[group->base.rank].host);
+    ucx_group_fail(group, &fault);
+    atomic_store(&group->hung, true);
+}
+
+static void wait_block(ucx_group_t *group, ucx_work_t *work)
+{
+    double tick = liveness_interval(group->base.timeout);
+    double ticked = 0, stuck = 0;
+
+    for (int i = 0; group->spin && i < SPINS; i++)
+        if (atomic_load(&work->state) != COMM_PENDING)
+            return;
+    pthread_mutex_lock(&group->lock);
+    while (atomic_load(&work->state) == COMM_PENDING &&
+           !atomic_load(&group->hung)) {
+        double before = clock_now();
+
+        thread_cond_wait(&group->changed, &group->lock, before + tick);
+        pthread_mutex_unlock(&group->lock);
+        thread_check(group, &ticked, &stuck, clock_now() - before);
+        pthread_mutex_lock(&group->lock);
+    }
+    pthread_mutex_unlock(&group->lock);
+}
+
+static err_code_t ucx_wait(comm_work_t *base, err_t *err)
+{
+    ucx_work_t *work = (ucx_work_t *)base;
+    ucx_group_t *group = (ucx_group_t *)base->group;
+
+    atomic_fetch_add(&group->waiting, 1);
+    wait_block(group, work);
+    atomic_fetch_add(&group->progress, 1);
+    atomic_fetch_sub(&group->waiting, 1);
+    work->busy = false;
+    if (atomic_load(&work->state) == COMM_DONE)
+        return ERR_OK;
+    return group_fault(group, err);
+}
+
+static void ucx_report(comm_group_t *base, int64_t step, const char *phase)
+{
+    ucx_group_t *group = (ucx_group_t *)base;
+
+    atomic_store(&group->step, step);
+    atomic_store(&group->phase, phase);
+    atomic_fetch_add(&group->progress, 1);
+}
+
+static err_code_t ucx_check(comm_group_t *base, err_t *err)
+{
+    ucx_group_t *group = (ucx_group_t *)base;
+
+    return atomic_load(&group->failed) ? group_fault(group, err) : ERR_OK;
+}
+
+/* ---- open and close ------------------------------------------------------ */
+
+/* Tell the comm thread to leave, and wait for it: false if it hangs. */
+static bool thread_stop(ucx_group_t *group)
+{
+    double end = clock_now() + group->base.timeout + 5;
+    bool ended;
+
+    atomic_store(&group->leaving, true);
+    ucx_thread_wake(group);
+    pthread_mutex_lock(&group->lock);
+    while (!group->ended &&
+           thread_cond_wait(&group->changed, &group->lock, end))
+        continue;
+    ended = group->ended;
+    pthread_mutex_unlock(&group->lock);
+    if (ended)
+        pthread_join(group->thread, NULL);
+    else
+        pthread_detach(group->thread);
+    return ended;
+}
+
+static void ucx_close(comm_group_t *base)
+{
+    ucx_group_t *group = (ucx_group_t *)base;
+
+    if (group->running && !thread_stop(group)) {
+        log_warn("comm", "the comm thread hangs inside UCX: its memory is "
+                         "left behind");
+        return;
+    }
+    if (group->frozen) /* destroying the worker would drive it once more */
+        return;
+    ucx_net_close(group);
+    if (group->wakefd >= 0)
+        close(group->wakefd);
+    if (group->epollfd >= 0)
+        close(group->epollfd);
+    for (int i = 0; i < UCX_ACTIVE; i++)
+        for (int j = 0; j < UCX_LANES; j++) {
+            mem_free(group->active[i].lanes[j].scratch);
+            mem_free(group->active[i].lanes[j].ranges);
+        }
+    liveness_close(&group->liveness);
+    mem_free(group->peers);
+    pthread_cond_destroy(&group->changed);
+    pthread_mutex_destroy(&group->lock);
+    mem_free(group);
+}
+
+static err_code_t lanes_open(ucx_group_t *group, err_t *err)
+{
+    size_t bytes = ucx_scratch_bytes(group->base.size);
+    size_t ranges = (size_t)group->base.size * 2 * sizeof(int64_t);
+    err_code_t code = ERR_OK;
+
+    for (int i = 0; code == ERR_OK && i < UCX_ACTIVE; i++)
+        for (int j = 0; code == ERR_OK && j < UCX_LANES; j++) {
+            ucx_lane_t *lane = &group->active[i].lanes[j];
+            void *memory = NULL;
+
+            lane->group = group;
+            code = mem_alloc(bytes, "comm scratch", &lane->scratch, err);
+            if (code == ERR_OK)
+                code = mem_alloc(ranges, "comm ranges", &memory, err);
+            lane->ranges = memory;
+        }
+    return code;
+}
+
+static err_code_t group_new(const comm_config_t *config, const comm_oob_t *oob,
+                            ucx_group_t **out, err_t *err)
+{
+    size_t size = (size_t)oob->size;
+    ucx_group_t *group;
+    void *memory = NULL, *peers = NULL;
+    err_code_t code = mem_alloc(sizeof *group, "comm group", &memory, err);
+
+    if (code == ERR_OK)
+        code =
+            mem_alloc(size * sizeof *group->peers, "comm peers", &peers, err);
+    if (code != ERR_OK) {
+        mem_free(memory);
+        return code;
+    }
+    group = memory;
+    group->base = (comm_group_t){.ops = &comm_ucx_ops,
+                                 .rank = oob->rank,
+                                 .size = oob->size,
+                                 .timeout = config->timeout};
+    group->peers = peers;
+    for (size_t i = 0; i < size; i++)
+        group->peers[i] = (ucx_peer_t){.group = group, .pidfd = -1};
+    group->wakefd = group->epollfd = -1;
+    group->left_rank = -1;
+    group->fault = (err_t)ERR_INIT;
+    atomic_store(&group->polled, -1e9);
+    pthread_mutex_init(&group->lock, NULL);
+    thread_cond_init(&group->changed);
+    *out = group;
+    return ERR_OK;
+}
+
+static err_code_t ucx_open(const comm_config_t *config, const comm_oob_t *oob,
+                           comm_hello_t *hellos, comm_group_t **out, err_t *err)
+{
+    ucx_group_t *group;
+    err_code_t code = group_new(config, oob, &group, err);
+
+    if (code != ERR_OK)
+        return code;
+    group->base.hellos = hellos;
+    code = lanes_open(group, err);
+    if (code == ERR_OK)
+        code = ucx_net_open(group, oob, hellos, err);
+    if (code == ERR_OK)
+        code = liveness_open(oob->rank, oob->size, config->timeout, clock_now(),
+                             &group->liveness, err);
+    if (code == ERR_OK)
+        code = ucx_thread_start(group, err);
+    if (code == ERR_OK) /* connections are made now, not in the first step */
+        code = comm_barrier(&group->base, err);
+    if (code == ERR_OK)
+        *out = &group->base;
+    else
+        ucx_close(&group->base);
+    return code;
+}
+
+const comm_ops_t comm_ucx_ops = {
+    .name = "ucx",
+    .open = ucx_open,
+    .close = ucx_close,
+    .report = ucx_report,
+    .check = ucx_check,
+    .start = ucx_start,
+    .poll = ucx_poll,
+    .wait = ucx_wait,
+};

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Which ranks are on this node? A host name may lie (containers, images), so a
+ * peer of the same name must also show a nonce through /proc: it keeps the
+ * nonce in a memfd, and whoever can read it there sees the same kernel and the
+ * same process ids, so that a pidfd of that id is the peer. Both sides must
+ * have verified each other, because endpoints must be of one kind on both.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/thread.h"
+#include "comm/ucx_group.h"
+
+err_code_t ucx_mates_card(ucx_card_t *card, int *fd, err_t *err)
+{
+    cpu_set_t cpus;
+    int made;
+
+    memset(card, 0, sizeof *card);
+    card->pid = getpid();
+    if (getrandom(&card->nonce, sizeof card->nonce, 0) !=
+        (ssize_t)sizeof card->nonce)
+        return err_set(err, ERR_IO, "no random number for the comm group: %s",
+                       strerror(errno));
+    CPU_ZERO(&cpus);
+    if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
+        card->cpus = hash_bytes(&cpus, sizeof cpus);
+    made = memfd_create("cddp-comm", MFD_CLOEXEC);
+    if (made >= 0 && write(made, &card->nonce, sizeof card->nonce) !=
+                         (ssize_t)sizeof card->nonce) {
+        close(made);
+        made = -1;
+    }
+    card->fd = made; /* without it all peers are treated as remote */
+    *fd = made;
+    return ERR_OK;
+}
+
+/* A pidfd is got before the nonce is read: so it cannot be of a process that
+ * got the same id afterwards. */
+static bool mate_verify(const ucx_card_t *card, int *pidfd)
+{
+    char path[64];
+    uint64_t nonce = 0;
+    ssize_t got;
+    int fd, process = -1;
+
+    if (card->fd < 0)
+        return false;
+    if (card->pid != getpid())
+        process = (int)syscall(SYS_pidfd_open, (pid_t)card->pid, 0);
+    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)card->pid,
+             (long long)card->fd);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    got = fd < 0 ? -1 : pread(fd, &nonce, sizeof nonce, 0);
+    if (fd >= 0)
+        close(fd);
+    if (got == (ssize_t)sizeof nonce && nonce == card->nonce) {
+        *pidfd = process; /* -1 where the kernel has none: beats remain */
+        return true;
+    }
+    if (process >= 0)
+        close(process);
+    return false;
+}
+
+/* Busy waiting pays only if every rank that shares our cores has one for its
+ * owner and there is one over. */
+static bool mates_spin(const ucx_group_t *group, const ucx_card_t *cards)
+{
+    int sharing = 0;
+
+    for (int rank = 0; rank < group->base.size; rank++)
+        if (rank == group->base.rank ||
+            (group->peers[rank].mate &&
+             cards[rank].cpus == cards[group->base.rank].cpus))
+            sharing++;
+    return thread_cores() > sharing;
+}
+
+err_code_t ucx_mates_find(ucx_group_t *group, const comm_oob_t *oob,
+                          const comm_hello_t *hellos, const ucx_card_t *cards,
+                          err_t *err)
+{
+    size_t size = (size_t)oob->size;
+    void *memory = NULL;
+    char *mine, *all;
+    err_code_t code =
+        mem_alloc(size + size * size, "comm node-mates", &memory, err);
+
+    if (code != ERR_OK)
+        return code;
+    mine = memory;
+    all = mine + size;
+    for (int rank = 0; rank < oob->size; rank++)
+        if (strcmp(hellos[rank].host, hellos[oob->rank].host) == 0)
+            mine[rank] = mate_verify(&cards[rank], &group->peers[rank].pidfd);
+    code = oob->exchange(oob->context, mine, size, all, err);
+    for (size_t rank = 0; code == ERR_OK && rank < size; rank++)
+        group->peers[rank].mate =
+            mine[rank] && all[rank * size + (size_t)oob->rank];
+    if (code == ERR_OK)
+        group->spin = mates_spin(group, cards);
+    mem_free(memory);
+    return code;
+}

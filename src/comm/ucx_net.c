@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The UCP worker of a group: context, addresses, endpoints, and the messages of
+ * lanes. Endpoints to ranks of this node are made without error handling, for
+ * UCX drops shared memory when it is asked for; endpoints to other nodes with
+ * it, so that a broken connection is told.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "comm/ucx_group.h"
+
+/* ---- open and close ------------------------------------------------------ */
+
+static err_code_t net_error(err_t *err, const char *what, ucs_status_t status)
+{
+    return err_set(err, ERR_UNAVAILABLE, "UCX cannot %s: %s", what,
+                   ucs_status_string(status));
+}
+
+static err_code_t context_open(ucx_group_t *group, err_t *err)
+{
+    ucp_params_t params = {
+        .field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_REQUEST_SIZE |
+                      UCP_PARAM_FIELD_ESTIMATED_NUM_EPS |
+                      UCP_PARAM_FIELD_MT_WORKERS_SHARED,
+        .features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP,
+        .request_size = sizeof(ucx_request_t),
+        .estimated_num_eps = (size_t)group->base.size,
+        .mt_workers_shared = 0,
+    };
+    ucp_worker_params_t worker = {
+        .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+        .thread_mode = UCS_THREAD_MODE_SERIALIZED,
+    };
+    ucp_config_t *config;
+    ucs_status_t status = ucp_config_read(NULL, NULL, &config);
+
+    if (status != UCS_OK)
+        return net_error(err, "read its configuration", status);
+    status = ucp_init(&params, config, &group->context);
+    ucp_config_release(config);
+    if (status != UCS_OK) {
+        group->context = NULL;
+        return net_error(err, "start (see UCX_TLS, UCX_NET_DEVICES)", status);
+    }
+    status = ucp_worker_create(group->context, &worker, &group->worker);
+    if (status != UCS_OK) {
+        group->worker = NULL;
+        return net_error(err, "create a worker", status);
+    }
+    status = ucp_worker_get_address(group->worker, &group->address,
+                                    &group->address_bytes);
+    if (status != UCS_OK) {
+        group->address = NULL;
+        return net_error(err, "tell its address", status);
+    }
+    return ERR_OK;
+}
+
+/* Addresses differ in length: the lengths came with the cards. */
+static err_code_t addresses_exchange(ucx_group_t *group, const comm_oob_t *oob,
+                                     const ucx_card_t *cards, err_t *err)
+{
+    size_t longest = 0;
+    void *memory = NULL, *mine = NULL;
+    err_code_t code;
+
+    for (int rank = 0; rank < oob->size; rank++)
+        if (cards[rank].address_bytes > longest)
+            longest = cards[rank].address_bytes;
+    longest = mem_round(longest);
+    code =
+        mem_alloc(longest * (size_t)oob->size, "comm addresses", &memory, err);
+    if (code != ERR_OK)
+        return code;
+    group->addresses = memory;
+    code = mem_alloc(longest, "comm address", &mine, err);
+    if (code != ERR_OK)
+        return code;
+    memcpy(mine, group->address, group->address_bytes);
+    code = oob->exchange(oob->context, mine, longest, group->addresses, err);
+    mem_free(mine);
+    for (int rank = 0; rank < oob->size; rank++)
+        group->peers[rank].address = group->addresses + (size_t)rank * longest;
+    return code;
+}
+
+err_code_t ucx_net_open(ucx_group_t *group, const comm_oob_t *oob,
+                        const comm_hello_t *hellos, err_t *err)
+{
+    size_t size = (size_t)oob->size;
+    ucx_card_t card;
+    void *cards = NULL;
+    int fd = -1;
+    err_code_t code = mem_alloc(size * sizeof card, "comm cards", &cards, err);
+
+    if (code == ERR_OK)
+        code = context_open(group, err);
+    if (code == ERR_OK)
+        code = ucx_mates_card(&card, &fd, err);
+    if (code != ERR_OK)
+        goto out;
+    card.address_bytes = group->address_bytes;
+    code = oob->exchange(oob->context, &card, sizeof card, cards, err);
+    if (code == ERR_OK)
+        code = addresses_exchange(group, oob, cards, err);
+    if (code == ERR_OK)
+        code = ucx_mates_find(group, oob, hellos, cards, err);
+
+out:
+    if (fd >= 0)
+        close(fd);
+    mem_free(cards);
+    return code;
+}
+
+void ucx_net_close(ucx_group_t *group)
+{
+    for (int rank = 0; rank < group->base.size; rank++)
+        if (group->peers[rank].pidfd >= 0)
+            close(group->peers[rank].pidfd);
+    if (group->address != NULL)
+        ucp_worker_release_address(group->worker, group->address);
+    if (group->worker != NULL)
+        ucp_worker_destroy(group->worker);
+    if (group->context != NULL)
+        ucp_cleanup(group->context);
+    mem_free(group->addresses);
+}
+
+/* ---- endpoints ----------------------------------------------------------- */
+
+static void endpoint_broken(void *argument, ucp_ep_h endpoint,
+                            ucs_status_t status)
+{
+    ucx_peer_t *peer = argument;
+    ucx_group_t *group = peer->group;
+
+    (void)endpoint;
+    (void)status;
+    liveness_lost(&group->liveness, (int)(peer - group->peers), clock_now());
+}
+
+ucp_ep_h ucx_net_endpoint(ucx_group_t *group, int rank)
+{
+    ucx_peer_t *peer = &group->peers[rank];
+    ucp_ep_params_t params = {
+        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLER,
+        .address = peer->address,
+        .err_mode = peer->mate ? UCP_ERR_HANDLING_MODE_NONE
+                               : UCP_ERR_HANDLING_MODE_PEER,
+        .err_handler = {.cb = endpoint_broken, .arg = peer},
+    };
+    err_t fault = ERR_INIT;
+    ucs_status_t status;
+
+    if (peer->endpoint != NULL)
+        return peer->endpoint;
+    status = ucp_ep_create(group->worker, &params, &peer->endpoint);
+    if (status == UCS_OK)
+        return peer->endpoint;
+    peer->endpoint = NULL;
+    err_set_peer(&fault, rank, group->base.hellos[rank].host,
+                 "UCX cannot reach rank %d on %s: %s", rank,
+                 group->base.hellos[rank].host, ucs_status_string(status));
+    ucx_group_fail(group, &fault);
+    return NULL;
+}
+
+/* ---- messages of lanes --------------------------------------------------- */
+
+static ucp_tag_t lane_tag(const ucx_lane_t *lane, int source)
+{
+    return UCX_TAG_KIND(UCX_TAG_DATA) | (ucp_tag_t)source << 36 |
+           (lane->number & UINT64_C(0xffffffff)) << 4 | (ucp_tag_t)lane->index;
+}
+
+static void lane_link(ucx_lane_t *lane, ucx_request_t *request)
+{
+    request->previous = NULL;
+    request->next = lane->posted;
+    if (lane->posted != NULL)
+        lane->posted->previous = request;
+    lane->posted = request;
+    lane->pending++;
+}
+
+static void lane_completed(ucx_lane_t *lane, ucx_request_t *request,
+                           ucs_status_t status)
+{
+    ucx_group_t *group = lane->group;
+    err_t fault = ERR_INIT;
+
+    if (request->previous != NULL)
+        request->previous->next = request->next;
+    else
+        lane->posted = request->next;
+    if (request->next != NULL)
+        request->next->previous = request->previous;
+    lane->pending--;
+    group->moves++;
+    ucp_request_free(request);
+    if (status == UCS_OK || status == UCS_ERR_CANCELED || group->quiet)
+        return;
+    /* A broken connection is told by endpoint_broken, with its rank. */
+    if (status != UCS_ERR_MESSAGE_TRUNCATED)
+        return;
+    err_set(&fault, ERR_CONFIG,
+            "collective %llu: a rank sent more than expected: all ranks must "
+            "start the same collectives in the same order",
+            (unsigned long long)lane->number);
+    ucx_group_fail(group, &fault);
+}
+
+static void send_completed(void *request, ucs_status_t status, void *lane)
+{
+    lane_completed(lane, request, status);
+}
+
+static void recv_completed(void *request, ucs_status_t status,
+                           const ucp_tag_recv_info_t *info, void *lane)
+{
+    (void)info;
+    lane_completed(lane, request, status);
+}
+
+/* What a post answered: NULL (done), a request, or an error. */
+static void lane_posted(ucx_lane_t *lane, int rank, ucs_status_ptr_t answer)
+{
+    if (answer == NULL)
+        lane->group->moves++;
+    else if (!UCS_PTR_IS_ERR(answer))
+        lane_link(lane, answer);
+    else if (UCS_PTR_STATUS(answer) == UCS_ERR_MESSAGE_TRUNCATED)
+        ucx_group_blame(lane->group, rank, "sent more than expected");
+    else {
+        /* An operation that never ends: the fault that is coming ends it. */
+        lane->pending++;
+        liveness_lost(&lane->group->liveness, rank, clock_now());
+    }
+}
+
+void ucx_lane_send(ucx_lane_t *lane, int rank, const void *data, size_t bytes)
+{
+    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                                                 UCP_OP_ATTR_FIELD_USER_DATA,
+                                 .cb.send = send_completed,
+                                 .user_data = lane};
+    ucp_ep_h endpoint = ucx_net_endpoint(lane->group, rank);
+
+    if (endpoint != NULL)
+        lane_posted(lane, rank,
+                    ucp_tag_send_nbx(endpoint, data, bytes,
+                                     lane_tag(lane, lane->group->base.rank),
+                                     &param));
+}
+
+void ucx_lane_recv(ucx_lane_t *lane, int rank, void *data, size_t bytes)
+{
+    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                                                 UCP_OP_ATTR_FIELD_USER_DATA,
+                                 .cb.recv = recv_completed,
+                                 .user_data = lane};
+
+    lane_posted(lane, rank,
+                ucp_tag_recv_nbx(lane->group->worker, data, bytes,
+                                 lane_tag(lane, rank), UINT64_MAX, &param));
+}
+
+void ucx_lane_cancel(ucx_lane_t *lane)
+{
+    ucx_request_t *next;
+
+    for (ucx_request_t *one = lane->posted; one != NULL; one = next) {
+        next = one->next;
+        ucp_request_cancel(lane->group->worker, one);
+    }
+}
