@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+#
+# SIGKILL of one rank at random moments, $CDDP_KILLS times (10): the job ends
+# within fault.timeout with a nonzero status, exit.json of a survivor names rank
+# and host, every published checkpoint verifies, and in the end the run has the
+# bits of one that nobody disturbed. Checkpoints are written every second step,
+# so that kills meet them, too.
+# shellcheck disable=SC2317 # cases are called by name
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=SCRIPTDIR/trainlib.sh
+. "$(dirname "$0")/trainlib.sh"
+small_data
+timeout=20
+kills=${CDDP_KILLS:-10}
+
+settings=(--set checkpoint.every="2 steps" --set train.epochs=40
+          --set fault.timeout="$timeout s")
+
+# Each task writes its pid, then becomes the trainer.
+launch()
+{
+    rm -f pid.*
+    # shellcheck disable=SC2016 # expanded by the task
+    start srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix -K0 bash -c \
+        'echo $$ >pid.$SLURM_PROCID.tmp; mv pid.$SLURM_PROCID.tmp \
+         pid.$SLURM_PROCID; exec "$@"' rank "$train" "${settings[@]}" "$@"
+}
+
+metrics_grow()
+{
+    [ "$(wc -l <run/metrics.jsonl 2>/dev/null || echo 0)" -gt "$1" ]
+}
+
+# After start-up (a new row of metrics) and a random moment more.
+kill_one()
+{
+    local victim=$((RANDOM % 4)) begin host rows
+
+    rows=$(wc -l 2>/dev/null <run/metrics.jsonl || echo 0)
+    rm -f run/exit.json
+    launch full.yaml
+    wait_until 60 metrics_grow "$rows"
+    sleep "0.$((RANDOM % 10))" # the random moment, not a wait for an event
+    kill -KILL "$(cat pid.$victim)"
+    begin=$SECONDS
+    finish nonzero
+    [ $((SECONDS - begin)) -le "$timeout" ] ||
+        fail "the job ended $((SECONDS - begin)) s after the death"
+    [ $victim -lt 2 ] && host=n1 || host=n2
+    expect_equal status "$(summary_field run/exit.json status)" 76
+    expect_equal culprit "$(summary_field run/exit.json culprit)" "$victim"
+    expect_equal host "$(summary_field run/exit.json culprit_host)" "$host"
+    note "killed rank $victim in $(summary_field run/exit.json phase)," \
+        "over after $((SECONDS - begin)) s"
+}
+
+verify_all()
+{
+    local checkpoint
+
+    for checkpoint in run/checkpoints/step-*; do
+        [ -d "$checkpoint" ] || continue
+        run 0 "$BUILD/cddp-ckpt" verify "$checkpoint"
+    done
+}
+
+random_kills()
+{
+    local i key
+
+    run_file full
+    for ((i = 0; i < kills; i++)); do
+        kill_one
+        verify_all
+    done
+    run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" \
+        "${settings[@]}" full.yaml
+    expect_text err 'resumed from'
+    mv run disturbed
+    run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" \
+        "${settings[@]}" full.yaml
+    for key in step loss accuracy; do
+        expect_equal "$key" "$(summary_field disturbed/summary.json $key)" \
+            "$(summary_field run/summary.json $key)"
+    done
+}
+
+# A rank that stops without dying is found by its silence.
+stopped_rank()
+{
+    run_file full
+    settings+=(--set fault.timeout="5 s")
+    launch full.yaml
+    wait_until 60 metrics_grow 3
+    kill -STOP "$(cat pid.3)"
+    finish nonzero
+    kill -KILL "$(cat pid.3)" 2>/dev/null || true
+    expect_equal status "$(summary_field run/exit.json status)" 76
+    expect_equal culprit "$(summary_field run/exit.json culprit)" 3
+    expect_equal host "$(summary_field run/exit.json culprit_host)" n2
+}
+
+test_case "$kills kills at random moments lose nothing" random_kills
+test_case "a stopped rank is named" stopped_rank
+test_done

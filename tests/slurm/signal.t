@@ -1,0 +1,113 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+#
+# Interruption: a signal in the middle of an epoch, checkpoint, status 75,
+# requeue, resume; the end is that of the run that nobody interrupted.
+# shellcheck disable=SC2317 # cases are called by name
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=SCRIPTDIR/trainlib.sh
+. "$(dirname "$0")/trainlib.sh"
+small_data
+four=(srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix)
+
+# The uninterrupted run, made once for all cases; $straight is its directory.
+straight=$(mktemp -d "${TMPDIR:-/tmp}/cddp-straight.XXXXXX")
+trap 'rm -rf "$DATA" "$straight"' EXIT
+straight_run()
+{
+    (
+        cd "$straight" || exit 1
+        run_file full
+        run 0 "${four[@]}" "$train" full.yaml
+    )
+}
+
+same_end()
+{
+    local key
+
+    for key in step epoch loss accuracy; do
+        expect_equal "$key" "$(summary_field run/summary.json $key)" \
+            "$(summary_field "$straight/run/summary.json" $key)"
+    done
+    losses run/metrics.jsonl | sort -n >stopped
+    losses "$straight/run/metrics.jsonl" | sort -n >straight
+    cmp stopped straight || fail "logged losses differ"
+}
+
+# signal_step SIGNAL: to the step of job name "sig", once step 30 is logged.
+signal_step()
+{
+    local id
+
+    wait_text 60 run/metrics.jsonl '"step": 30,'
+    id=$(squeue -h -s -n "$2" -o %i | grep -v -e batch -e extern)
+    scancel --signal="$1" "$id"
+}
+
+usr1_and_resume()
+{
+    run_file full
+    start srun -J usr1 -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" full.yaml
+    signal_step USR1 cddp-train
+    finish 75
+    expect_text bg.err 'asked to stop: checkpointed at step'
+    expect_equal status "$(summary_field run/exit.json status)" 75
+    run 0 "${four[@]}" "$train" full.yaml
+    expect_text err 'resumed from'
+    same_end
+}
+
+term_and_resume()
+{
+    run_file full
+    start srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" full.yaml
+    signal_step TERM cddp-train
+    finish 75
+    run 0 "${four[@]}" "$train" full.yaml
+    same_end
+}
+
+fewer_ranks()
+{
+    local loss straight_loss
+
+    run_file full
+    start srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" full.yaml
+    signal_step USR1 cddp-train
+    finish 75
+    run 0 srun -N2 -n2 --mpi=pmix "$train" full.yaml
+    expect_text err 'resumed from .*written by 4 ranks'
+    loss=$(summary_field run/summary.json loss)
+    straight_loss=$(summary_field "$straight/run/summary.json" loss)
+    note "validation loss $loss after 4 then 2 ranks, $straight_loss on 4"
+    echo "$loss $straight_loss" |
+        awk '{d = $1 - $2; exit !(d < 0.1 * $2 && -d < 0.1 * $2)}' ||
+        fail "loss $loss is far from $straight_loss"
+}
+
+# The shipped batch script: the job requeues itself and ends by itself.
+requeue()
+{
+    run_file full
+    submit -N2 -n4 --ntasks-per-node=2 --time=10 --output=log \
+        --export=ALL,PATH="$BUILD:$PATH" \
+        "$SOURCE/slurm/batch/cddp.sbatch" full.yaml
+    wait_text 60 run/metrics.jsonl '"step": 30,'
+    scancel --signal=USR1 "$job.0"
+    wait_job "$job" 'COMPLETED|FAILED|CANCELLED' 120
+    expect_equal state "$(job_field "$job" JobState)" COMPLETED
+    expect_equal restarts "$(job_field "$job" Restarts)" 1
+    expect_text log 'resumed from'
+    same_end
+}
+
+straight_run || exit 1
+test_case "USR1 checkpoints, status 75; resumed to the same bits" \
+    usr1_and_resume
+test_case "TERM does the same" term_and_resume
+test_case "a run of 4 ranks goes on with 2" fewer_ranks
+test_case "the batch script requeues itself and ends with the same bits" requeue
+test_done

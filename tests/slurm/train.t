@@ -1,0 +1,107 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+#
+# Training on a real Slurm: the example reaches its accuracy, the number of ranks
+# hardly changes the losses, a bare srun finds ./run.yaml, MPI-IO gives the same
+# bits.
+# shellcheck disable=SC2317 # cases are called by name
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=SCRIPTDIR/trainlib.sh
+. "$(dirname "$0")/trainlib.sh"
+full_data
+four=(srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix)
+
+# The end of the run shows both numbers; the first is near the second.
+example()
+{
+    local accuracy bound
+
+    ln -s "$BUILD/data" data
+    run 0 "${four[@]}" "$train" --set run.dir=run "$SOURCE/examples/ising.yaml"
+    accuracy=$(sed -nE 's/^final: accuracy ([0-9.]+) %.*/\1/p' out)
+    bound=$(sed -nE 's/.*best possible on this data: ([0-9.]+) %.*/\1/p' out)
+    note "accuracy $accuracy %, best possible $bound %"
+    in_order "$(echo "$bound" | awk '{print $1 - 0.5}')" "$accuracy" ||
+        fail "accuracy $accuracy % is not within 0.5 points of $bound %"
+}
+
+# losses_agree A B: the first 50 steps to 1e-4 relative.
+losses_agree()
+{
+    join <(losses "$1" | sort) <(losses "$2" | sort) | awk '
+        $1 <= 50 {
+            n++; d = $2 - $3; if (d < 0) d = -d
+            if (d > worst * $2) worst = d / $2
+        }
+        END {
+            printf "# %d steps, worst relative difference %.2g\n", n, worst
+            exit !(n == 50 && worst <= 1e-4)
+        }'
+}
+
+loss_curves()
+{
+    local n accuracy first
+
+    run_file plain
+    for n in 1 2 4; do
+        run 0 srun -N$((n > 1 ? 2 : 1)) -n$n --mpi=pmix "$train" \
+            --set run.dir=run$n plain.yaml
+        accuracy=$(summary_field run$n/summary.json accuracy)
+        [ $n -gt 1 ] || first=$accuracy
+        echo "$first $accuracy" | awk '{d = $1 - $2; exit !(d * d <= 25e-6)}' ||
+            fail "$n ranks end with accuracy $accuracy, one with $first"
+    done
+    losses_agree run1/metrics.jsonl run2/metrics.jsonl ||
+        fail "losses of 2 ranks differ from those of one"
+    losses_agree run1/metrics.jsonl run4/metrics.jsonl ||
+        fail "losses of 4 ranks differ from those of one"
+}
+
+bare()
+{
+    run_file plain
+    mv plain.yaml run.yaml
+    run 0 srun --mpi=pmix "$train"
+    expect_text out '^final: accuracy'
+    CDDP_RUN=$PWD/run.yaml run 0 srun --mpi=pmix "$train"
+    expect_text err 'resumed from'
+}
+
+local_same_as_slurm()
+{
+    run_file plain
+    run 0 "$train" --local 2 --set run.dir=a plain.yaml
+    run 0 srun -N2 -n2 --mpi=pmix "$train" --set run.dir=b plain.yaml
+    losses_agree a/metrics.jsonl b/metrics.jsonl || fail "losses differ"
+}
+
+# Both directions of parallel IO: the same losses to the last bit, the same
+# checkpoint contents, and no rank writes more than its share.
+mpi_io()
+{
+    need grep -q 'define HAVE_PARALLEL_HDF5' "$BUILD/config.h" -- \
+        "parallel HDF5 (libhdf5-openmpi-dev)"
+    run_file full
+    run 0 "${four[@]}" "$train" --set run.dir=a --set train.epochs=1 full.yaml
+    run 0 "${four[@]}" "$train" --set run.dir=b --set train.epochs=1 \
+        --set data.io=mpi --set checkpoint.io=mpi full.yaml
+    losses a/metrics.jsonl >a.losses
+    losses b/metrics.jsonl >b.losses
+    cmp a.losses b.losses || fail "losses differ"
+    newest=$(cd a/checkpoints && ls -d step-* | tail -n 1)
+    run 0 "$BUILD/cddp-ckpt" diff "a/checkpoints/$newest" \
+        "b/checkpoints/$newest"
+    run 0 "${four[@]}" "$train" --set run.dir=b --set train.epochs=2 \
+        --set data.io=mpi --set checkpoint.io=mpi full.yaml
+    expect_text err "resumed from .*$newest"
+}
+
+test_case "examples/ising.yaml on 4 ranks of 2 nodes nears the optimum" example
+test_case "1, 2 and 4 ranks have the same loss curve" loss_curves
+test_case "a bare srun finds ./run.yaml, or \$CDDP_RUN" bare
+test_case "--local 2 and srun -n2 train alike" local_same_as_slurm
+test_case "MPI-IO reads and writes the same bits" mpi_io
+test_done
