@@ -7,10 +7,12 @@
  */
 #include "lib/alloc_count.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -20,11 +22,18 @@
 #endif
 #endif
 
-static _Thread_local long count;
+static _Thread_local long counted;
+static _Thread_local long counted_onednn;
+static _Thread_local bool inside; /* dladdr may allocate itself */
 
 long alloc_count(void)
 {
-    return count;
+    return counted;
+}
+
+long alloc_count_onednn(void)
+{
+    return counted_onednn;
 }
 
 #ifdef SANITIZED
@@ -41,6 +50,24 @@ void *__libc_calloc(size_t items, size_t bytes);
 void *__libc_realloc(void *block, size_t bytes);
 void *__libc_memalign(size_t align, size_t bytes);
 
+/* oneDNN is C++, so its allocations come from operator new in libstdc++, which
+ * nobody else in our programs uses. */
+static void count(const void *caller)
+{
+    Dl_info info;
+
+    if (inside)
+        return;
+    inside = true;
+    if (dladdr(caller, &info) != 0 && info.dli_fname != NULL &&
+        (strstr(info.dli_fname, "libstdc++") != NULL ||
+         strstr(info.dli_fname, "libdnnl") != NULL))
+        counted_onednn++;
+    else
+        counted++;
+    inside = false;
+}
+
 bool alloc_count_works(void)
 {
     return true;
@@ -48,31 +75,31 @@ bool alloc_count_works(void)
 
 void *malloc(size_t bytes)
 {
-    count++;
+    count(__builtin_return_address(0));
     return __libc_malloc(bytes);
 }
 
 void *calloc(size_t items, size_t bytes)
 {
-    count++;
+    count(__builtin_return_address(0));
     return __libc_calloc(items, bytes);
 }
 
 void *realloc(void *block, size_t bytes)
 {
-    count++;
+    count(__builtin_return_address(0));
     return __libc_realloc(block, bytes);
 }
 
 void *memalign(size_t align, size_t bytes)
 {
-    count++;
+    count(__builtin_return_address(0));
     return __libc_memalign(align, bytes);
 }
 
 void *aligned_alloc(size_t align, size_t bytes)
 {
-    count++;
+    count(__builtin_return_address(0));
     return __libc_memalign(align, bytes);
 }
 
@@ -80,7 +107,7 @@ int posix_memalign(void **out, size_t align, size_t bytes)
 {
     void *block;
 
-    count++;
+    count(__builtin_return_address(0));
     block = __libc_memalign(align, bytes);
     if (block == NULL)
         return ENOMEM;

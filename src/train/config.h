@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The run file as a checked struct. The option table train_options is the one
+ * description of it: YAML, --set, the resolved config.yaml, docs/CONFIG.md. */
+#ifndef CDDP_TRAIN_CONFIG_H
+#define CDDP_TRAIN_CONFIG_H
+
+#include "base/opt.h"
+#include "ddp/ddp.h"
+#include "hdf5io/dataset.h"
+
+typedef enum train_io { TRAIN_IO_INDEPENDENT, TRAIN_IO_MPI } train_io_t;
+
+typedef struct train_config {
+    struct {
+        char *name;
+        char *dir; /* "" means runs/<name>; see train_config_read */
+        int64_t seed;
+    } run;
+    struct {
+        opt_texts_t train, valid;
+        hdf5io_field_t input, target;
+        int shuffle; /* hdf5io_shuffle_t */
+        int64_t prefetch;
+        int io; /* train_io_t */
+    } data;
+    const tree_t *model, *loss, *optimizer, *schedule; /* in the run tree */
+    struct {
+        int64_t epochs, batch, accumulate, threads, log_every;
+        double clip_norm;
+        opt_every_t eval_every;
+    } train;
+    ddp_config_t ddp;
+    struct {
+        opt_every_t every;
+        int64_t keep;
+        int io; /* train_io_t */
+    } checkpoint;
+    struct {
+        double timeout;
+    } fault;
+} train_config_t;
+
+extern const opt_row_t train_options[];
+
+/*
+ * Fill [config] from the parsed run file [tree], which must outlive it, and
+ * check what one row alone cannot say. train_config_free frees what is inside.
+ * ERR_CONFIG with file:line:column.
+ */
+err_code_t train_config_read(const tree_t *tree, train_config_t *config,
+                             err_t *err);
+void train_config_free(train_config_t *config);
+
+/* A hash of every resolved value: equal runs have equal hashes. */
+uint64_t train_config_hash(const train_config_t *config);
+
+#endif
