@@ -41,6 +41,9 @@ typedef struct hdf5io_votes {
     int rank, size;
     err_code_t (*exchange)(void *context, const void *mine, size_t bytes,
                            void *all, err_t *err);
+    /* (optional) Called now and then while bytes move, so that a long
+     * checkpoint is not taken for a stuck rank. Default: nothing. */
+    void (*alive)(void *context);
 } hdf5io_votes_t;
 
 /* The numbers that make a resume exact; they go into the manifest. */

@@ -19,7 +19,7 @@
 #error "checkpoints hold little-endian floats, which are read in place"
 #endif
 
-err_code_t hdf5io_checkpoint_check(const char *directory,
+err_code_t hdf5io_checkpoint_check(const hdf5io_io_t *io, const char *directory,
                                    const hdf5io_manifest_t *manifest, int file,
                                    err_t *err)
 {
@@ -38,7 +38,7 @@ err_code_t hdf5io_checkpoint_check(const char *directory,
         code = err_set(err, ERR_DATA, "%s: it has %lld bytes instead of %llu",
                        path, (long long)st.st_size,
                        (unsigned long long)want->bytes);
-    else if (hash_file(path, &hash, &bytes, &why) != ERR_OK)
+    else if (hdf5io_io_hash(io, path, &hash, &bytes, &why) != ERR_OK)
         code = err_set(err, ERR_DATA, "%s", why.text);
     else if (hash != want->hash)
         code = err_set(err, ERR_DATA,
@@ -50,30 +50,7 @@ err_code_t hdf5io_checkpoint_check(const char *directory,
     return code;
 }
 
-static err_code_t piece_read(int fd, const char *path,
-                             const hdf5io_manifest_piece_t *piece, float *data,
-                             err_t *err)
-{
-    char *next = (char *)(data + piece->first);
-    size_t left = (size_t)piece->count * sizeof(float);
-    off_t offset = piece->offset;
-
-    while (left > 0) {
-        ssize_t got = pread(fd, next, left, offset);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return err_set(err, ERR_IO, "%s: read failed: %s", path,
-                           got == 0 ? "it ends too early" : strerror(errno));
-        next += got;
-        offset += got;
-        left -= (size_t)got;
-    }
-    return ERR_OK;
-}
-
-err_code_t hdf5io_checkpoint_fetch(const char *directory,
+err_code_t hdf5io_checkpoint_fetch(const hdf5io_io_t *io, const char *directory,
                                    const hdf5io_manifest_t *manifest,
                                    int tensor, float *data, err_t *err)
 {
@@ -90,7 +67,9 @@ err_code_t hdf5io_checkpoint_fetch(const char *directory,
             code = err_set(err, ERR_IO, "%s: cannot open: %s", path,
                            strerror(errno));
         } else {
-            code = piece_read(fd, path, piece, data, err);
+            code = hdf5io_io_read(io, fd, path, data + piece->first,
+                                  (size_t)piece->count * sizeof(float),
+                                  piece->offset, err);
             close(fd);
         }
         free(path);
@@ -110,7 +89,7 @@ err_code_t hdf5io_checkpoint_verify(const char *path,
         return err_set(err, code == ERR_MEMORY ? code : ERR_DATA, "%s",
                        why.text);
     for (int i = 0; i < m.file_count && code == ERR_OK; i++)
-        code = hdf5io_checkpoint_check(path, &m, i, err);
+        code = hdf5io_checkpoint_check(&hdf5io_io_system, path, &m, i, err);
     if (code == ERR_OK && info != NULL) {
         snprintf(info->path, sizeof info->path, "%s", path);
         info->progress = m.progress;

@@ -6,11 +6,16 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-/* Linux moves at most 2 GiB - 4 KiB in one call; a smaller bite lets a killed
- * process end sooner. */
-#define WRITE_MAX ((size_t)256 << 20)
+#include "base/hash.h"
+#include "base/mem.h"
+
+/* Bytes moved at a time: small enough to show a sign of life several times a
+ * second on a slow disk, large enough to cost nothing. */
+#define BITE_MAX ((size_t)16 << 20)
+#define HASH_BITE ((size_t)1 << 20)
 
 static ssize_t system_write_at(void *context, int fd, const void *bytes,
                                size_t count, off_t offset)
@@ -40,6 +45,21 @@ const hdf5io_io_t hdf5io_io_system = {
     .rename = system_rename,
 };
 
+hdf5io_io_t hdf5io_io_of(const hdf5io_checkpoint_config_t *config)
+{
+    hdf5io_io_t io = config->io != NULL ? *config->io : hdf5io_io_system;
+
+    io.alive = config->votes->alive;
+    io.alive_context = config->votes->context;
+    return io;
+}
+
+static void io_alive(const hdf5io_io_t *io)
+{
+    if (io->alive != NULL)
+        io->alive(io->alive_context);
+}
+
 err_code_t hdf5io_io_write(const hdf5io_io_t *io, int fd, const char *path,
                            const void *bytes, size_t count, off_t offset,
                            err_t *err)
@@ -47,9 +67,10 @@ err_code_t hdf5io_io_write(const hdf5io_io_t *io, int fd, const char *path,
     const char *next = bytes;
 
     while (count > 0) {
-        size_t bite = count < WRITE_MAX ? count : WRITE_MAX;
+        size_t bite = count < BITE_MAX ? count : BITE_MAX;
         ssize_t done = io->write_at(io->context, fd, next, bite, offset);
 
+        io_alive(io);
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)
@@ -104,6 +125,76 @@ err_code_t hdf5io_io_sync(const hdf5io_io_t *io, const char *path, err_t *err)
                        strerror(errno));
     code = hdf5io_io_flush(io, fd, path, err);
     close(fd);
+    return code;
+}
+
+err_code_t hdf5io_io_read(const hdf5io_io_t *io, int fd, const char *path,
+                          void *bytes, size_t count, off_t offset, err_t *err)
+{
+    char *next = bytes;
+
+    while (count > 0) {
+        size_t bite = count < BITE_MAX ? count : BITE_MAX;
+        ssize_t done = pread(fd, next, bite, offset);
+
+        io_alive(io);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return err_set(err, ERR_IO, "%s: read failed: %s", path,
+                           done == 0 ? "it ends too early" : strerror(errno));
+        next += done;
+        offset += done;
+        count -= (size_t)done;
+    }
+    return ERR_OK;
+}
+
+/* Hash [bytes] bytes of [fd] through [buffer]. */
+static err_code_t content_hash(const hdf5io_io_t *io, int fd, const char *path,
+                               void *buffer, uint64_t bytes, uint64_t *hash,
+                               err_t *err)
+{
+    hash_state_t *state = hash_state_open();
+    err_code_t code = ERR_OK;
+
+    for (uint64_t at = 0; at < bytes && code == ERR_OK; at += HASH_BITE) {
+        uint64_t left = bytes - at;
+        size_t bite = left < HASH_BITE ? (size_t)left : HASH_BITE;
+
+        code = hdf5io_io_read(io, fd, path, buffer, bite, (off_t)at, err);
+        if (code == ERR_OK)
+            hash_state_add(state, buffer, bite);
+    }
+    if (code == ERR_OK)
+        *hash = hash_state_value(state);
+    hash_state_free(state);
+    return code;
+}
+
+err_code_t hdf5io_io_hash(const hdf5io_io_t *io, const char *path,
+                          uint64_t *hash, uint64_t *bytes, err_t *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    void *buffer = NULL;
+    struct stat st;
+    err_code_t code;
+
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        code = err_set(err, ERR_IO, "%s: cannot open to hash: %s", path,
+                       strerror(errno));
+        goto out;
+    }
+    code = mem_alloc(HASH_BITE, "hashing", &buffer, err);
+    if (code == ERR_OK)
+        code =
+            content_hash(io, fd, path, buffer, (uint64_t)st.st_size, hash, err);
+    if (code == ERR_OK)
+        *bytes = (uint64_t)st.st_size;
+    mem_free(buffer);
+out:
+    if (fd >= 0)
+        close(fd);
     return code;
 }
 

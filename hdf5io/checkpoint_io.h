@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "hdf5io/checkpoint.h"
 
 /* Each slot answers as the system call does, with errno. */
 typedef struct hdf5io_io {
@@ -25,10 +26,16 @@ typedef struct hdf5io_io {
     /* renameat2 without directories: [flags] is 0 or RENAME_EXCHANGE. */
     int (*rename)(void *context, const char *from, const char *to,
                   unsigned flags);
+    /* (optional) Called between two bites of bytes. Default: nothing. */
+    void (*alive)(void *context);
+    void *alive_context;
 } hdf5io_io_t;
 
 /* The system's own calls. */
 extern const hdf5io_io_t hdf5io_io_system;
+
+/* The table that [config] asks for, with the votes' sign of life. */
+hdf5io_io_t hdf5io_io_of(const hdf5io_checkpoint_config_t *config);
 
 /* Write all [count] bytes at [offset] of [fd]; [path] is for the sentence. */
 err_code_t hdf5io_io_write(const hdf5io_io_t *io, int fd, const char *path,
@@ -46,6 +53,14 @@ err_code_t hdf5io_io_flush(const hdf5io_io_t *io, int fd, const char *path,
 
 /* fsync a file or directory by path. */
 err_code_t hdf5io_io_sync(const hdf5io_io_t *io, const char *path, err_t *err);
+
+/* Read [count] bytes at [offset] of [fd]. */
+err_code_t hdf5io_io_read(const hdf5io_io_t *io, int fd, const char *path,
+                          void *bytes, size_t count, off_t offset, err_t *err);
+
+/* XXH3 hash of the content of [path], and its size. */
+err_code_t hdf5io_io_hash(const hdf5io_io_t *io, const char *path,
+                          uint64_t *hash, uint64_t *bytes, err_t *err);
 
 /* Rename; [to] must not be there as a non-empty directory. */
 err_code_t hdf5io_io_rename(const hdf5io_io_t *io, const char *from,

@@ -20,6 +20,7 @@
 typedef struct reader {
     const hdf5io_checkpoint_config_t *config;
     const hdf5io_votes_t *votes;
+    hdf5io_io_t io;
     hdf5io_ballot_t *ballots; /* [size] */
     int64_t *steps;           /* rank 0: candidates, newest first */
     int count;
@@ -62,7 +63,7 @@ static err_code_t candidate_check(reader_t *r, const char *path, err_t *err)
         return code;
     for (int i = r->votes->rank;
          i < r->manifest.file_count && mine.code == ERR_OK; i += r->votes->size)
-        hdf5io_checkpoint_check(path, &r->manifest, i, &mine);
+        hdf5io_checkpoint_check(&r->io, path, &r->manifest, i, &mine);
     return hdf5io_vote(r->votes, &mine, NULL, NULL, NULL, err);
 }
 
@@ -216,7 +217,7 @@ static err_code_t tensors_read(const reader_t *r, const char *path,
     err_t mine = ERR_INIT;
 
     for (int i = 0; i < count && mine.code == ERR_OK; i++)
-        hdf5io_checkpoint_fetch(path, &r->manifest,
+        hdf5io_checkpoint_fetch(&r->io, path, &r->manifest,
                                 tensor_find(&r->manifest, tensors[i].name, i),
                                 tensors[i].data, &mine);
     return hdf5io_vote(r->votes, &mine, NULL, NULL, NULL, err);
@@ -256,7 +257,8 @@ err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
                                   bool *found, hdf5io_checkpoint_info_t *info,
                                   err_t *err)
 {
-    reader_t r = {.config = config, .votes = config->votes};
+    reader_t r = {
+        .config = config, .votes = config->votes, .io = hdf5io_io_of(config)};
     char *chosen = NULL;
     err_code_t code;
 

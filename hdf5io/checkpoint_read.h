@@ -5,17 +5,18 @@
 #define CDDP_HDF5IO_CHECKPOINT_READ_H
 
 #include "base/err.h"
+#include "hdf5io/checkpoint_io.h"
 #include "hdf5io/checkpoint_manifest.h"
 
 /* Compare size and hash of file number [file] in [directory] with the manifest:
  * ERR_DATA says whether it is missing, cut off or changed. */
-err_code_t hdf5io_checkpoint_check(const char *directory,
+err_code_t hdf5io_checkpoint_check(const hdf5io_io_t *io, const char *directory,
                                    const hdf5io_manifest_t *manifest, int file,
                                    err_t *err);
 
 /* Read tensor number [tensor] whole into [data], from a checkpoint that was
  * checked. ERR_IO. */
-err_code_t hdf5io_checkpoint_fetch(const char *directory,
+err_code_t hdf5io_checkpoint_fetch(const hdf5io_io_t *io, const char *directory,
                                    const hdf5io_manifest_t *manifest,
                                    int tensor, float *data, err_t *err);
 

@@ -11,9 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "hdf5io/checkpoint_files.h"
 #include "hdf5io/h5.h"
+
+/* Sync after so many bytes: a sync of all at the end could take longer than a
+ * rank may go without a sign of life. */
+#define DIRTY_MAX ((size_t)1 << 30)
 
 char *hdf5io_files_path(const hdf5io_files_t *files, int file)
 {
@@ -114,11 +117,39 @@ static err_code_t shard_layout(hdf5io_manifest_t *m, int number,
     return code;
 }
 
+/* Write one piece; *dirty counts bytes that are not synced yet. */
+static err_code_t piece_fill(const hdf5io_files_t *files, int fd,
+                             const char *path,
+                             const hdf5io_manifest_piece_t *piece,
+                             size_t *dirty, err_t *err)
+{
+    const char *data =
+        (const char *)(files->tensors[piece->tensor].data + piece->first);
+    size_t bytes = (size_t)piece->count * sizeof(float), done = 0;
+    err_code_t code = ERR_OK;
+
+    while (done < bytes && code == ERR_OK) {
+        size_t room = DIRTY_MAX - *dirty;
+        size_t bite = bytes - done < room ? bytes - done : room;
+
+        code = hdf5io_io_write(files->io, fd, path, data + done, bite,
+                               piece->offset + (off_t)done, err);
+        done += bite;
+        *dirty += bite;
+        if (code == ERR_OK && *dirty == DIRTY_MAX) {
+            code = hdf5io_io_flush(files->io, fd, path, err);
+            *dirty = 0;
+        }
+    }
+    return code;
+}
+
 static err_code_t shard_fill(hdf5io_files_t *files, int number,
                              const char *path, err_t *err)
 {
     const hdf5io_manifest_t *m = files->manifest;
     err_code_t code = ERR_OK;
+    size_t dirty = 0;
     int fd = open(path, O_WRONLY | O_CLOEXEC);
 
     if (fd < 0)
@@ -128,9 +159,7 @@ static err_code_t shard_fill(hdf5io_files_t *files, int number,
         const hdf5io_manifest_piece_t *p = &m->pieces[i];
 
         if (p->file == number)
-            code = hdf5io_io_write(
-                files->io, fd, path, files->tensors[p->tensor].data + p->first,
-                (size_t)p->count * sizeof(float), p->offset, err);
+            code = piece_fill(files, fd, path, p, &dirty, err);
     }
     if (code == ERR_OK)
         code = hdf5io_io_flush(files->io, fd, path, err);
@@ -144,7 +173,8 @@ err_code_t hdf5io_files_hash(hdf5io_files_t *files, int file, err_t *err)
 {
     hdf5io_manifest_file_t *entry = &files->manifest->files[file];
     char *path = hdf5io_files_path(files, file);
-    err_code_t code = hash_file(path, &entry->hash, &entry->bytes, err);
+    err_code_t code =
+        hdf5io_io_hash(files->io, path, &entry->hash, &entry->bytes, err);
 
     free(path);
     return code;

@@ -29,7 +29,7 @@
 typedef struct writer {
     const hdf5io_checkpoint_config_t *config;
     const hdf5io_votes_t *votes;
-    const hdf5io_io_t *io;
+    hdf5io_io_t io;
     hdf5io_manifest_t manifest;
     hdf5io_files_t files;
     hdf5io_ballot_t *ballots; /* [size] */
@@ -48,21 +48,15 @@ static uint64_t nonce_make(void)
     return nonce | 1;
 }
 
-/* The directory of checkpoints; durable in RUNDIR when it is new. */
+/* The directory of checkpoints. Whoever made it, it is durable in RUNDIR before
+ * anything in it is called published. */
 static err_code_t home_make(writer_t *w, err_t *err)
 {
-    const char *home = w->config->directory;
-    char *parent;
-    struct stat st;
-    err_code_t code;
+    char *parent = str_printf("%s/..", w->config->directory);
+    err_code_t code = file_make_dirs(w->config->directory, err);
 
-    if (stat(home, &st) == 0)
-        return ERR_OK;
-    code = file_make_dirs(home, err);
-    if (code != ERR_OK)
-        return code;
-    parent = str_printf("%s/..", home);
-    code = hdf5io_io_sync(w->io, parent, err);
+    if (code == ERR_OK)
+        code = hdf5io_io_sync(&w->io, parent, err);
     free(parent);
     return code;
 }
@@ -198,7 +192,7 @@ static err_code_t manifest_write(writer_t *w, err_t *err)
     err_code_t code = hdf5io_manifest_print(&w->manifest, &text, err);
 
     if (code == ERR_OK)
-        code = hdf5io_io_create(w->io, path, text.text, text.length, err);
+        code = hdf5io_io_create(&w->io, path, text.text, text.length, err);
     if (code == ERR_OK)
         w->files.bytes += (int64_t)text.length;
     str_buf_free(&text);
@@ -218,13 +212,13 @@ static err_code_t publish(writer_t *w, err_t *err)
     if (code == ERR_OK)
         code = manifest_write(w, err);
     if (code == ERR_OK)
-        code = hdf5io_io_sync(w->io, w->tmp, err);
+        code = hdf5io_io_sync(&w->io, w->tmp, err);
     if (code == ERR_OK)
-        code = hdf5io_dir_publish(w->io, w->config->directory, w->tmp, w->step,
+        code = hdf5io_dir_publish(&w->io, w->config->directory, w->tmp, w->step,
                                   w->nonce, err);
     if (code == ERR_OK)
-        hdf5io_dir_retire(w->io, w->config->directory, w->step, w->config->keep,
-                          w->nonce);
+        hdf5io_dir_retire(&w->io, w->config->directory, w->step,
+                          w->config->keep, w->nonce);
     return code;
 }
 
@@ -284,7 +278,7 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
 {
     writer_t w = {.config = config,
                   .votes = config->votes,
-                  .io = config->io != NULL ? config->io : &hdf5io_io_system,
+                  .io = hdf5io_io_of(config),
                   .step = progress->step};
     err_t plan = ERR_INIT;
     err_code_t code;
@@ -294,7 +288,7 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
         return err_set(err, ERR_MEMORY, "no memory for a vote of %d ranks",
                        w.votes->size);
     writer_plan(&w, progress, tensors, count, &plan);
-    w.files = (hdf5io_files_t){.io = w.io,
+    w.files = (hdf5io_files_t){.io = &w.io,
                                .tensors = tensors,
                                .manifest = &w.manifest,
                                .rank = w.votes->rank};

@@ -49,9 +49,11 @@ static err_code_t values_diff(const side_t *a, int i, const side_t *b, int j,
     if (code == ERR_OK)
         code = mem_alloc(bytes, "a tensor", &y, err);
     if (code == ERR_OK)
-        code = hdf5io_checkpoint_fetch(a->path, &a->manifest, i, x, err);
+        code = hdf5io_checkpoint_fetch(&hdf5io_io_system, a->path, &a->manifest,
+                                       i, x, err);
     if (code == ERR_OK)
-        code = hdf5io_checkpoint_fetch(b->path, &b->manifest, j, y, err);
+        code = hdf5io_checkpoint_fetch(&hdf5io_io_system, b->path, &b->manifest,
+                                       j, y, err);
     if (code == ERR_OK)
         *out = distance_of(x, y, elems);
     mem_free(y);
