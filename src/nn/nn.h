@@ -55,8 +55,9 @@ typedef struct nn_layer_info {
 
 /*
  * Build from the run file's `model` map (input: dims; layers: list) and `loss`
- * scalar or map. Errors are ERR_CONFIG with file:line:column. The trees are
- * read only during the call.
+ * scalar or map. A layer is a kind (relu), or a map with one kind as key and,
+ * if wanted, name and from (in this version only the layer before). Errors are
+ * ERR_CONFIG with file:line:column. The trees are read only during the call.
  */
 err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,
                          nn_graph_t **out, err_t *err);
@@ -118,12 +119,12 @@ typedef struct nn_bind {
     float *grads; /* same layout as params; training only */
     const float *buffers;
     double *moments;   /* accumulated (+=) by training forward */
-    void *activations; /* nn_exec_activation_bytes */
+    void *activations; /* nn_exec_activation_bytes, aligned to MEM_ALIGN */
     /* Parameter [index]'s gradient is final for this backward; called in arena
      * order 0, 1, 2, ... NULL allowed. An error ends the backward. */
     err_code_t (*grad_ready)(void *context, int index, err_t *err);
     void *context;
-    dev_stream_t *stream;
+    dev_stream_t *stream; /* never NULL */
 } nn_bind_t;
 
 typedef struct nn_batch {
