@@ -4,7 +4,8 @@ libboot_la_SOURCES = \
 	src/boot/boot.c src/boot/boot.h src/boot/boot_backend.h \
 	src/boot/boot_solo.c \
 	src/boot/boot_threads.c \
-	src/boot/boot_pmix.c
+	src/boot/boot_pmix.c \
+	src/boot/boot_wire.c src/boot/boot_wire.h
 libboot_la_CFLAGS = $(AM_CFLAGS) $(PMIX_CFLAGS)
 libboot_la_LIBADD = $(PMIX_LIBS)
 # End of src/boot

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "config.h"
+
+#ifdef HAVE_PMIX
+
+#include "boot/boot_wire.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+
+boot_wire_t *boot_wire_new(void)
+{
+    boot_wire_t *wire = calloc(1, sizeof *wire);
+
+    if (wire == NULL)
+        return NULL;
+    pthread_mutex_init(&wire->lock, NULL);
+    thread_cond_init(&wire->changed);
+    return wire;
+}
+
+void boot_wire_free(boot_wire_t *wire)
+{
+    while (wire->kept != NULL) {
+        boot_gather_t *next = wire->kept->next;
+
+        free(wire->kept);
+        wire->kept = next;
+    }
+    pthread_cond_destroy(&wire->changed);
+    pthread_mutex_destroy(&wire->lock);
+    free(wire);
+}
+
+/* PMIx's whole seconds for our [seconds]; at least one. */
+static int whole_seconds(double seconds)
+{
+    return seconds < 1 ? 1 : (int)ceil(seconds);
+}
+
+pmix_status_t boot_wire_put(const char *key, const void *mine, size_t bytes)
+{
+    pmix_value_t value;
+    pmix_status_t status;
+
+    PMIX_VALUE_CONSTRUCT(&value);
+    value.type = PMIX_BYTE_OBJECT;
+    value.data.bo.bytes = (char *)(uintptr_t)mine; /* Put copies */
+    value.data.bo.size = bytes;
+    status = PMIx_Put(PMIX_GLOBAL, key, &value);
+    return status == PMIX_SUCCESS ? PMIx_Commit() : status;
+}
+
+static void fence_done(pmix_status_t status, void *context)
+{
+    boot_wire_t *wire = context;
+
+    pthread_mutex_lock(&wire->lock);
+    wire->fence_done = true;
+    wire->fence_status = status;
+    pthread_cond_signal(&wire->changed);
+    pthread_mutex_unlock(&wire->lock);
+}
+
+pmix_status_t boot_wire_fence(boot_wire_t *wire, double timeout)
+{
+    double deadline = clock_now() + timeout;
+    int seconds = whole_seconds(timeout);
+    bool collect = true;
+    pmix_info_t *info = wire->fence_info;
+    pmix_status_t status;
+
+    PMIX_INFO_LOAD(&info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
+    PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &seconds, PMIX_INT);
+    wire->fence_done = false;
+    status = PMIx_Fence_nb(NULL, 0, info, 2, fence_done, wire);
+    if (status == PMIX_OPERATION_SUCCEEDED)
+        return PMIX_SUCCESS;
+    if (status != PMIX_SUCCESS)
+        return status;
+    pthread_mutex_lock(&wire->lock);
+    while (!wire->fence_done)
+        if (!thread_cond_wait(&wire->changed, &wire->lock, deadline))
+            break;
+    status = wire->fence_done ? wire->fence_status : PMIX_ERR_TIMEOUT;
+    pthread_mutex_unlock(&wire->lock);
+    return status;
+}
+
+static void got_answer(pmix_status_t status, pmix_value_t *value, void *context)
+{
+    boot_answer_t *answer = context;
+    boot_wire_t *wire = answer->wire;
+
+    pthread_mutex_lock(&wire->lock);
+    answer->done = true;
+    answer->status = status;
+    if (status == PMIX_SUCCESS && value->type == PMIX_BYTE_OBJECT)
+        answer->found = value->data.bo.size;
+    if (status == PMIX_SUCCESS && answer->wanted && answer->bytes > 0 &&
+        answer->found == answer->bytes)
+        memcpy(answer->target, value->data.bo.bytes, answer->bytes);
+    pthread_cond_signal(&wire->changed);
+    pthread_mutex_unlock(&wire->lock);
+}
+
+/* Ask [rank] for [key]; what fails at once is an answer, too. */
+static void ask(const boot_wire_t *wire, int rank, const char *key,
+                const pmix_info_t *limit, boot_answer_t *answer)
+{
+    pmix_status_t status;
+    pmix_proc_t peer;
+
+    PMIX_LOAD_PROCID(&peer, wire->self.nspace, (pmix_rank_t)rank);
+    status = PMIx_Get_nb(&peer, key, limit, 1, got_answer, answer);
+    if (status != PMIX_SUCCESS)
+        got_answer(status, NULL, answer);
+}
+
+static bool all_answered(const boot_gather_t *gathering, int size)
+{
+    for (int rank = 0; rank < size; rank++)
+        if (!gathering->answers[rank].done)
+            return false;
+    return true;
+}
+
+boot_gather_t *boot_wire_gather(boot_wire_t *wire, const char *key,
+                                size_t bytes, char *all, double timeout)
+{
+    double deadline = clock_now() + timeout;
+    int seconds = whole_seconds(timeout);
+    boot_gather_t *gathering =
+        calloc(1, sizeof *gathering +
+                      (size_t)wire->size * sizeof gathering->answers[0]);
+
+    if (gathering == NULL)
+        return NULL;
+    gathering->next = wire->kept;
+    wire->kept = gathering;
+    PMIX_INFO_LOAD(&gathering->limit, PMIX_TIMEOUT, &seconds, PMIX_INT);
+    for (int rank = 0; rank < wire->size; rank++) {
+        gathering->answers[rank] = (boot_answer_t){
+            .wire = wire,
+            .wanted = true,
+            .done = rank == wire->rank,
+            .found = rank == wire->rank ? bytes : 0,
+            .bytes = bytes,
+            .target = all + (size_t)rank * bytes,
+        };
+        if (rank != wire->rank)
+            ask(wire, rank, key, &gathering->limit, &gathering->answers[rank]);
+    }
+    pthread_mutex_lock(&wire->lock);
+    while (!all_answered(gathering, wire->size))
+        if (!thread_cond_wait(&wire->changed, &wire->lock, deadline))
+            break;
+    for (int rank = 0; rank < wire->size; rank++) {
+        boot_answer_t *answer = &gathering->answers[rank];
+
+        answer->wanted = false;
+        answer->verdict = answer->done ? answer->status : PMIX_ERR_TIMEOUT;
+    }
+    pthread_mutex_unlock(&wire->lock);
+    return gathering;
+}
+
+void boot_wire_drop(boot_wire_t *wire, boot_gather_t *gathering)
+{
+    wire->kept = gathering->next;
+    free(gathering);
+}
+
+#endif
