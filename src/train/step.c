@@ -133,17 +133,18 @@ static err_code_t step_compute(train_state_t *run, hdf5io_batch_t **batch,
 /* ---- what the step ends with
  * -------------------------------------------------- */
 
-/* Loss of the step's mean sample; a loss that is not a number ends the run
- * before the update spoils the weights. */
-static err_code_t loss_check(const train_state_t *run, double loss, err_t *err)
+/* A loss or gradient that is not a number ends the run before the update spoils
+ * the weights. Both are the same bits on every rank, so all ranks agree. */
+static err_code_t number_check(const train_state_t *run, const char *what,
+                               double value, err_t *err)
 {
-    if (isfinite(loss))
+    if (isfinite(value))
         return ERR_OK;
     return err_set(err, ERR_DIVERGED,
-                   "the loss became %s in step %lld: lower the optimizer's lr, "
-                   "warm up longer or set train.clip_norm; checkpoints hold "
-                   "the state before",
-                   isnan(loss) ? "nan" : "infinite",
+                   "%s became %s in step %lld: lower the optimizer's lr, warm "
+                   "up longer or set train.clip_norm; checkpoints hold the "
+                   "state before",
+                   what, isnan(value) ? "nan" : "infinite",
                    (long long)run->progress.step + 1);
 }
 
@@ -163,21 +164,25 @@ static void progress_advance(train_state_t *run, const hdf5io_batch_t *batch)
     run->stop = tail[REPLICA_REQUEST] > 0.0 || tail[REPLICA_TERM] > 0.0;
 }
 
-static double update(train_state_t *run, const hdf5io_batch_t *batch,
-                     double *norm)
+/* Clip, fold the running statistics, update. */
+static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
+                         double *lr, double *norm, err_t *err)
 {
     replica_t *replica = &run->replica;
     size_t elems = nn_graph_param_elems(run->graph);
     float *grads = ddp_grads(replica->ddp);
     int64_t step = run->progress.step;
-    double lr =
-        optim_schedule_lr(replica->schedule, optim_lr(replica->optim), step);
+    err_code_t rc;
 
+    *norm = optim_clip(grads, elems, run->config->train.clip_norm);
+    rc = number_check(run, "the gradient's norm", *norm, err);
+    if (rc != ERR_OK)
+        return rc;
+    *lr = optim_schedule_lr(replica->schedule, optim_lr(replica->optim), step);
     nn_graph_fold_moments(run->graph, ddp_tail(replica->ddp) + REPLICA_TAIL,
                           batch->global, replica->buffers);
-    *norm = optim_clip(grads, elems, run->config->train.clip_norm);
-    optim_step(replica->optim, replica->params, grads, lr, step + 1);
-    return lr;
+    optim_step(replica->optim, replica->params, grads, *lr, step + 1);
+    return ERR_OK;
 }
 
 static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
@@ -218,14 +223,15 @@ static err_code_t step_end(train_state_t *run, const hdf5io_batch_t *batch,
 
     if (tail[REPLICA_FAILED] > 0.0)
         return train_vote(&run->votes, own, &run->speaker, err);
+    run->speaker = run->rank == 0;
     loss = tail[REPLICA_LOSS] / nn_graph_denominator(run->graph, batch->global);
-    rc = loss_check(run, loss, err);
-    if (rc != ERR_OK) {
-        run->speaker = run->rank == 0;
+    rc = number_check(run, "the loss", loss, err);
+    if (rc != ERR_OK)
         return rc;
-    }
     train_phase_set(run, "update");
-    lr = update(run, batch, &norm);
+    rc = update(run, batch, &lr, &norm, err);
+    if (rc != ERR_OK)
+        return rc;
     progress_advance(run, batch);
     step_log(run, batch, times, loss, lr, norm);
     return ERR_OK;
