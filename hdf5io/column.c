@@ -265,7 +265,7 @@ err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
                               .dataset = H5I_INVALID_HID,
                               .memory = H5I_INVALID_HID};
     hid_t create = H5I_INVALID_HID;
-    bool standard;
+    bool standard = false;
     err_code_t code;
 
     code = column_open_dataset(file, &column, err);
