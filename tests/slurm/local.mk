@@ -26,12 +26,14 @@ tests_slurm_ckpt_probe_LDADD = libboot.la libhdf5io.la libbase.la \
 # Tests on a real Slurm: make check-slurm [SLURM_TESTS=boot.t]
 # One line a test, as several people add some.
 SLURM_TESTS =
+SLURM_TESTS += devcluster.t
 SLURM_TESTS += boot.t
 SLURM_TESTS += job.t
 SLURM_TESTS += batch.t
 SLURM_TESTS += ckpt_mpiio.t
 EXTRA_DIST += tests/slurm/lib.sh
 EXTRA_DIST += tests/slurm/run-slurm-tests
+EXTRA_DIST += tests/slurm/devcluster.t
 EXTRA_DIST += tests/slurm/boot.t
 EXTRA_DIST += tests/slurm/job.t
 EXTRA_DIST += tests/slurm/batch.t
