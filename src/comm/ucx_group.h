@@ -47,6 +47,7 @@ typedef bool (*ucx_algorithm_t)(ucx_group_t *group, ucx_lane_t *lane);
 /* The memory that UCX keeps for us inside each of its requests. */
 typedef struct ucx_request {
     struct ucx_request *next, *previous; /* outstanding requests of a lane */
+    size_t bytes;                        /* to be received */
 } ucx_request_t;
 
 struct ucx_lane {
@@ -188,6 +189,9 @@ void ucx_net_close(ucx_group_t *group);
 /* Endpoint to [rank], made when first asked for; NULL: the group has failed. */
 ucp_ep_h ucx_net_endpoint(ucx_group_t *group, int rank);
 
+/* The process of [rank] ended or the connection to it broke. */
+void ucx_peer_lost(ucx_group_t *group, int rank);
+
 /* Post a message of [lane] to or from [rank]. Zero bytes are a message, too. */
 void ucx_lane_send(ucx_lane_t *lane, int rank, const void *data, size_t bytes);
 void ucx_lane_recv(ucx_lane_t *lane, int rank, void *data, size_t bytes);
@@ -226,6 +230,8 @@ void ucx_notes_want(ucx_group_t *group, ucx_note_kind_t kind);
 void ucx_notes_send(ucx_group_t *group);
 /* Beats, deadlines; returns the instant by which to call it again. */
 double ucx_notes_tick(ucx_group_t *group, double now);
+/* Has every note that can be sent been sent? */
+bool ucx_notes_idle(const ucx_group_t *group);
 /* Have all that are told answered our good-bye? */
 bool ucx_notes_parted(const ucx_group_t *group);
 /* Blame who left before it finished what is being carried out here. */

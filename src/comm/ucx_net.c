@@ -6,6 +6,7 @@
  * UCX drops shared memory when it is asked for; endpoints to other nodes with
  * it, so that a broken connection is told.
  */
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -134,6 +135,12 @@ void ucx_net_close(ucx_group_t *group)
 
 /* ---- endpoints ----------------------------------------------------------- */
 
+void ucx_peer_lost(ucx_group_t *group, int rank)
+{
+    liveness_lost(&group->liveness, rank, clock_now());
+    group->tick_at = 0;
+}
+
 static void endpoint_broken(void *argument, ucp_ep_h endpoint,
                             ucs_status_t status)
 {
@@ -142,7 +149,7 @@ static void endpoint_broken(void *argument, ucp_ep_h endpoint,
 
     (void)endpoint;
     (void)status;
-    liveness_lost(&group->liveness, (int)(peer - group->peers), clock_now());
+    ucx_peer_lost(group, (int)(peer - group->peers));
 }
 
 ucp_ep_h ucx_net_endpoint(ucx_group_t *group, int rank)
@@ -191,12 +198,19 @@ static void lane_link(ucx_lane_t *lane, ucx_request_t *request)
     lane->pending++;
 }
 
-static void lane_completed(ucx_lane_t *lane, ucx_request_t *request,
-                           ucs_status_t status)
+static void lane_mismatch(ucx_lane_t *lane)
 {
-    ucx_group_t *group = lane->group;
     err_t fault = ERR_INIT;
 
+    err_set(&fault, ERR_CONFIG,
+            "collective %" PRIu64 ": the ranks exchange messages of different "
+            "sizes: all must start the same collectives in the same order",
+            lane->number);
+    ucx_group_fail(lane->group, &fault);
+}
+
+static void lane_completed(ucx_lane_t *lane, ucx_request_t *request)
+{
     if (request->previous != NULL)
         request->previous->next = request->next;
     else
@@ -204,45 +218,47 @@ static void lane_completed(ucx_lane_t *lane, ucx_request_t *request,
     if (request->next != NULL)
         request->next->previous = request->previous;
     lane->pending--;
-    group->moves++;
+    lane->group->moves++;
     ucp_request_free(request);
-    if (status == UCS_OK || status == UCS_ERR_CANCELED || group->quiet)
-        return;
-    /* A broken connection is told by endpoint_broken, with its rank. */
-    if (status != UCS_ERR_MESSAGE_TRUNCATED)
-        return;
-    err_set(&fault, ERR_CONFIG,
-            "collective %llu: a rank sent more than expected: all ranks must "
-            "start the same collectives in the same order",
-            (unsigned long long)lane->number);
-    ucx_group_fail(group, &fault);
 }
 
+/* A broken connection is told by endpoint_broken, so the status of a send says
+ * nothing new. */
 static void send_completed(void *request, ucs_status_t status, void *lane)
 {
-    lane_completed(lane, request, status);
+    (void)status;
+    lane_completed(lane, request);
 }
 
 static void recv_completed(void *request, ucs_status_t status,
-                           const ucp_tag_recv_info_t *info, void *lane)
+                           const ucp_tag_recv_info_t *info, void *argument)
 {
-    (void)info;
-    lane_completed(lane, request, status);
+    ucx_request_t *mine = request;
+    ucx_lane_t *lane = argument;
+
+    if (status == UCS_ERR_MESSAGE_TRUNCATED ||
+        (status == UCS_OK && info->length != mine->bytes))
+        lane_mismatch(lane);
+    lane_completed(lane, mine);
 }
 
 /* What a post answered: NULL (done), a request, or an error. */
-static void lane_posted(ucx_lane_t *lane, int rank, ucs_status_ptr_t answer)
+static void lane_posted(ucx_lane_t *lane, int rank, ucs_status_ptr_t answer,
+                        size_t bytes)
 {
-    if (answer == NULL)
+    ucx_request_t *request = answer;
+
+    if (answer == NULL) {
         lane->group->moves++;
-    else if (!UCS_PTR_IS_ERR(answer))
-        lane_link(lane, answer);
-    else if (UCS_PTR_STATUS(answer) == UCS_ERR_MESSAGE_TRUNCATED)
-        ucx_group_blame(lane->group, rank, "sent more than expected");
-    else {
+    } else if (!UCS_PTR_IS_ERR(answer)) {
+        request->bytes = bytes;
+        lane_link(lane, request);
+    } else if (UCS_PTR_STATUS(answer) == UCS_ERR_MESSAGE_TRUNCATED) {
+        lane_mismatch(lane);
+    } else {
         /* An operation that never ends: the fault that is coming ends it. */
         lane->pending++;
-        liveness_lost(&lane->group->liveness, rank, clock_now());
+        ucx_peer_lost(lane->group, rank);
     }
 }
 
@@ -258,19 +274,26 @@ void ucx_lane_send(ucx_lane_t *lane, int rank, const void *data, size_t bytes)
         lane_posted(lane, rank,
                     ucp_tag_send_nbx(endpoint, data, bytes,
                                      lane_tag(lane, lane->group->base.rank),
-                                     &param));
+                                     &param),
+                    bytes);
 }
 
 void ucx_lane_recv(ucx_lane_t *lane, int rank, void *data, size_t bytes)
 {
+    ucp_tag_recv_info_t info = {.length = bytes};
     ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
-                                                 UCP_OP_ATTR_FIELD_USER_DATA,
+                                                 UCP_OP_ATTR_FIELD_USER_DATA |
+                                                 UCP_OP_ATTR_FIELD_RECV_INFO,
                                  .cb.recv = recv_completed,
-                                 .user_data = lane};
+                                 .user_data = lane,
+                                 .recv_info.tag_info = &info};
+    ucs_status_ptr_t answer =
+        ucp_tag_recv_nbx(lane->group->worker, data, bytes, lane_tag(lane, rank),
+                         UINT64_MAX, &param);
 
-    lane_posted(lane, rank,
-                ucp_tag_recv_nbx(lane->group->worker, data, bytes,
-                                 lane_tag(lane, rank), UINT64_MAX, &param));
+    if (answer == NULL && info.length != bytes)
+        lane_mismatch(lane);
+    lane_posted(lane, rank, answer, bytes);
 }
 
 void ucx_lane_cancel(ucx_lane_t *lane)

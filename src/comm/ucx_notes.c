@@ -123,7 +123,7 @@ static void note_post(ucx_group_t *group, int rank, int kind)
     answer = ucp_tag_send_nbx(endpoint, &peer->note, sizeof peer->note,
                               UCX_TAG_KIND(UCX_TAG_NOTE), &param);
     if (UCS_PTR_IS_ERR(answer))
-        liveness_lost(&group->liveness, rank, clock_now());
+        ucx_peer_lost(group, rank);
     else if (answer != NULL)
         peer->sending = true;
 }
@@ -299,6 +299,19 @@ void ucx_notes_close(ucx_group_t *group)
     ucp_worker_progress(group->worker);
     if (atomic_load(&group->failed))
         unexpected_drop(group);
+}
+
+bool ucx_notes_idle(const ucx_group_t *group)
+{
+    for (int rank = 0; rank < group->base.size; rank++) {
+        const liveness_peer_t *state = &group->liveness.peers[rank];
+
+        if (state->lost > 0 || state->left || rank == group->fault.culprit)
+            continue;
+        if (group->peers[rank].sending || group->peers[rank].wanted != 0)
+            return false;
+    }
+    return true;
 }
 
 bool ucx_notes_parted(const ucx_group_t *group)

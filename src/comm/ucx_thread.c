@@ -168,15 +168,16 @@ static void fault_begin(ucx_group_t *group, double now)
         }
 }
 
-/* Fail the works once UCX has let go of their memory. What it does not let go
- * in time (a large send to a dead rank) is kept from moving by never driving
- * the worker again; the others have been told by then. */
+/* Fail the works once the others have been told and UCX has let go of the
+ * works' memory. What it does not let go in time (a large send to a dead rank)
+ * is kept from moving by never driving the worker again. */
 static void fault_step(ucx_group_t *group, double now)
 {
     if (group->failed_at <= 0)
         fault_begin(group, now);
     if (!group->quiet) {
-        if (lanes_pending(group) > 0 && now - group->failed_at < QUIET_SECONDS)
+        if ((lanes_pending(group) > 0 || !ucx_notes_idle(group)) &&
+            now - group->failed_at < QUIET_SECONDS)
             return;
         group->frozen = lanes_pending(group) > 0;
         group->quiet = true;
@@ -235,8 +236,7 @@ static void event_take(ucx_group_t *group, int which)
     } else if (which >= 0) { /* the process of this rank has ended */
         epoll_ctl(group->epollfd, EPOLL_CTL_DEL, group->peers[which].pidfd,
                   NULL);
-        liveness_lost(&group->liveness, which, clock_now());
-        group->tick_at = 0;
+        ucx_peer_lost(group, which);
     }
 }
 

@@ -25,4 +25,15 @@ tests_comm_test_comm_ucx_CFLAGS = $(TEST_CFLAGS)
 tests_comm_test_comm_ucx_LDADD = libranks.la libcomm.la libbase.la \
 	$(TEST_LIBS)
 
+check_PROGRAMS += tests/comm/test_comm_faults
+tests_comm_test_comm_faults_SOURCES = tests/comm/test_comm_faults.c
+tests_comm_test_comm_faults_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_comm_test_comm_faults_CFLAGS = $(TEST_CFLAGS)
+tests_comm_test_comm_faults_LDADD = libranks.la libcomm.la libbase.la \
+	$(TEST_LIBS)
+
+check_PROGRAMS += tests/comm/test_comm_liveness
+tests_comm_test_comm_liveness_SOURCES = tests/comm/test_comm_liveness.c
+tests_comm_test_comm_liveness_CFLAGS = $(TEST_CFLAGS)
+tests_comm_test_comm_liveness_LDADD = libcomm.la libbase.la $(TEST_LIBS)
 # End of tests/comm

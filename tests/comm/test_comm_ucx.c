@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The ucx backend: collectives with ranks as threads and as processes, faults
- * with processes that really die. */
+/* The ucx backend: collectives with ranks as threads and as processes. Faults
+ * are in test_comm_faults.c. */
 #include <criterion/criterion.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "comm/collectives.h"
 #include "lib/ranks.h"
 
@@ -64,133 +61,75 @@ Test(comm_ucx, processes_over_tcp)
     collectives_on(4, true, false);
 }
 
-/* ---- faults -------------------------------------------------------------- */
-
-typedef enum fault_kind { DIES, STOPS, LEAVES, STAYS_AWAY } fault_kind_t;
-
-typedef struct fault_case {
-    fault_kind_t kind;
-    double timeout;
-    double within; /* seconds in which all others must know */
-    size_t count;  /* elements of the all-reduce */
-} fault_case_t;
-
-#define CULPRIT 1
-
-static int culprit_end(comm_group_t *group, const fault_case_t *fault)
+/* A control and a data group side by side, as every run has. */
+static int run_two_groups(const comm_oob_t *oob, void *argument)
 {
-    fault_kind_t kind = fault->kind;
+    comm_config_t config = {.backend = "auto", .timeout = 20};
+    comm_group_t *control, *data;
     comm_work_t *work;
-    static float data[1000000];
+    static const size_t count = 300000;
+    float *values = malloc(count * sizeof *values);
+    int64_t vote = 1;
     err_t err = ERR_INIT;
 
-    comm_group_report(group, 40, "forward");
-    if (kind == LEAVES) {
-        comm_group_close(group);
-        return 0;
+    (void)argument;
+    RANKS_OK(comm_group_open(&config, oob, &control, &err), err);
+    RANKS_OK(comm_group_open(&config, oob, &data, &err), err);
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < count; i++)
+            values[i] = (float)(oob->rank + round);
+        vote = 1;
+        RANKS_CHECK(comm_allreduce_start(data, values, count, COMM_FLOAT32,
+                                         COMM_SUM, &work, &err) != COMM_FAILED);
+        RANKS_OK(comm_allreduce(control, &vote, 1, COMM_INT64, COMM_SUM, &err),
+                 err);
+        RANKS_CHECK(vote == oob->size);
+        RANKS_OK(comm_work_wait(work, &err), err);
+        for (size_t i = 0; i < count; i++)
+            RANKS_CHECK(values[i] == (float)(oob->size * (oob->size - 1) / 2 +
+                                             oob->size * round));
     }
-    if (kind == STAYS_AWAY) {
-        while (comm_group_check(group, &err) == ERR_OK)
-            usleep(10000);
-        RANKS_CHECK(err.culprit == CULPRIT);
-        comm_group_close(group);
-        return 0;
-    }
-    RANKS_CHECK(comm_allreduce_start(group, data, fault->count, COMM_FLOAT32,
-                                     COMM_SUM, &work, &err) == COMM_PENDING);
-    usleep(1000);
-    raise(kind == DIES ? SIGKILL : SIGSTOP);
-    return 1;
+    comm_group_close(data);
+    RANKS_OK(comm_group_check(control, &err), err);
+    comm_group_close(control);
+    free(values);
+    return 0;
 }
 
-static int run_fault(const comm_oob_t *oob, void *argument)
+Test(comm_ucx, two_groups)
 {
-    const fault_case_t *fault = argument;
-    comm_config_t config = {.backend = "ucx", .timeout = fault->timeout};
+    int results[3];
+
+    cr_assert_eq(ranks_forks(3, 60, run_two_groups, NULL, results), 0);
+}
+
+/* Ranks that start different collectives get an error, not wrong numbers. */
+static int run_mismatch(const comm_oob_t *oob, void *argument)
+{
+    comm_config_t config = {.backend = "ucx", .timeout = 20};
+    const size_t *counts = argument;
     comm_group_t *group;
-    float *data = calloc(1000000, sizeof *data);
-    double begin;
+    float *data = calloc(100000, sizeof *data);
     err_t err = ERR_INIT;
-    err_code_t code = ERR_OK;
+    err_code_t code;
 
     RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
-    begin = clock_now();
-    for (int i = 0; code == ERR_OK; i++) {
-        if (oob->rank == CULPRIT && i == 5) {
-            free(data);
-            return culprit_end(group, fault);
-        }
-        code = comm_allreduce(group, data, fault->count, COMM_FLOAT32, COMM_SUM,
-                              &err);
-    }
-    RANKS_CHECK(code == ERR_PEER);
-    RANKS_CHECK(err.culprit == CULPRIT);
-    RANKS_CHECK(strcmp(err.host, comm_group_host(group, CULPRIT)) == 0);
-    RANKS_CHECK(clock_now() - begin < fault->within);
-    RANKS_CHECK(comm_group_check(group, NULL) == ERR_PEER);
-    RANKS_CHECK(comm_barrier(group, NULL) == ERR_PEER);
-    begin = clock_now();
+    code = comm_allreduce(group, data, counts[oob->rank], COMM_FLOAT32,
+                          COMM_SUM, &err);
+    if (code == ERR_OK) /* by chance only the others have noticed */
+        code = comm_barrier(group, &err);
+    RANKS_CHECK(code == ERR_CONFIG);
+    RANKS_CHECK(strstr(err.text, "different sizes") != NULL);
     comm_group_close(group);
-    RANKS_CHECK(clock_now() - begin < 3);
     free(data);
     return 0;
 }
 
-static void fault_on(int count, fault_case_t fault, int expected)
+Test(comm_ucx, different_arguments_are_told)
 {
-    int results[RANKS_MAX];
+    static size_t more[3] = {10, 10, 11}, fewer[3] = {99000, 100000, 100000};
+    int results[3];
 
-    ranks_forks(count, 8, run_fault, &fault, results);
-    for (int rank = 0; rank < count; rank++)
-        cr_assert_eq(results[rank], rank == CULPRIT ? expected : 0,
-                     "rank %d: %d", rank, results[rank]);
-}
-
-Test(comm_ucx, killed_rank_is_named_at_once)
-{
-    fault_on(4,
-             (fault_case_t){
-                 .kind = DIES, .timeout = 20, .within = 3, .count = 1000000},
-             128 + SIGKILL);
-}
-
-Test(comm_ucx, killed_rank_is_named_at_once_in_small_collectives)
-{
-    fault_on(
-        5,
-        (fault_case_t){.kind = DIES, .timeout = 20, .within = 3, .count = 10},
-        128 + SIGKILL);
-}
-
-Test(comm_ucx, killed_rank_is_named_over_tcp)
-{
-    setenv("UCX_TLS", "tcp,self", 1);
-    fault_on(4,
-             (fault_case_t){
-                 .kind = DIES, .timeout = 20, .within = 3, .count = 1000000},
-             128 + SIGKILL);
-}
-
-Test(comm_ucx, stopped_rank_is_named_after_the_timeout)
-{
-    fault_on(3,
-             (fault_case_t){
-                 .kind = STOPS, .timeout = 2, .within = 4.5, .count = 1000000},
-             RANKS_KILLED);
-}
-
-Test(comm_ucx, absent_rank_is_named_after_the_timeout)
-{
-    fault_on(3,
-             (fault_case_t){
-                 .kind = STAYS_AWAY, .timeout = 2, .within = 4.5, .count = 10},
-             0);
-}
-
-Test(comm_ucx, leaving_early_is_named_at_once)
-{
-    fault_on(
-        3,
-        (fault_case_t){.kind = LEAVES, .timeout = 20, .within = 2, .count = 10},
-        0);
+    cr_assert_eq(ranks_forks(3, 60, run_mismatch, more, results), 0);
+    cr_assert_eq(ranks_forks(3, 60, run_mismatch, fewer, results), 0);
 }

@@ -255,6 +255,22 @@ static void children_answer(ranks_child_t *children, int count)
     }
 }
 
+/* Is every rank that is left stopped (SIGSTOP)? Then nothing will come. */
+static bool children_stopped(const ranks_child_t *children, int count)
+{
+    for (int i = 0; i < count; i++) {
+        siginfo_t info = {.si_pid = 0};
+
+        if (children[i].socket < 0)
+            continue;
+        if (waitid(P_PID, (id_t)children[i].pid, &info,
+                   WSTOPPED | WNOHANG | WNOWAIT) != 0 ||
+            info.si_pid == 0)
+            return false;
+    }
+    return true;
+}
+
 /* Serve until all are gone (true) or the instant has passed. */
 static bool children_serve(ranks_child_t *children, int count, double instant,
                            int *results)
@@ -271,7 +287,7 @@ static bool children_serve(ranks_child_t *children, int count, double instant,
         }
         if (alive == 0)
             return true;
-        if (left <= 0)
+        if (left <= 0 || (alive < count && children_stopped(children, count)))
             return false;
         if (poll(fds, (nfds_t)count, (int)(left * 1000) + 1) <= 0)
             continue;

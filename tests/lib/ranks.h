@@ -45,8 +45,9 @@ typedef int (*ranks_main_t)(const comm_oob_t *oob, void *argument);
  * not return 0. */
 int ranks_threads(int count, ranks_main_t main, void *argument);
 
-/* Run [main] in [count] forked processes; whoever is left after [seconds] is
- * killed. results[rank] as above. Returns the number of nonzero results. */
+/* Run [main] in [count] forked processes; whoever is left after [seconds], or
+ * when all that are left have stopped themselves, is killed. results[rank] as
+ * above. Returns the number of nonzero results. */
 int ranks_forks(int count, double seconds, ranks_main_t main, void *argument,
                 int *results);
 

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Faults of the ucx backend, with processes that really die, stop, stay away
+ * or leave, on one host and on two. */
+#include <criterion/criterion.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "comm/comm.h"
+#include "lib/ranks.h"
+
+/* Transports that exist on every machine. */
+static void transports(void)
+{
+    setenv("UCX_TLS", "self,sysv,posix,cma,tcp", 0);
+    setenv("UCX_NET_DEVICES", "lo", 0);
+}
+
+TestSuite(comm_faults, .init = transports, .timeout = 120);
+
+typedef enum fault_kind {
+    DIES,          /* in the middle of a collective */
+    DIES_SOMEWHEN, /* at a random moment */
+    STOPS,
+    LEAVES,
+    STAYS_AWAY
+} fault_kind_t;
+
+typedef struct fault_case {
+    fault_kind_t kind;
+    double timeout;
+    double within; /* seconds in which all others must know */
+    size_t count;  /* elements of the all-reduce */
+    bool two_hosts;
+} fault_case_t;
+
+#define CULPRIT 1
+#define MOST 1000000
+#define FORBIDDEN 77 /* the kernel does not let us rename the host */
+
+/* Ranks 0, 1 on one host, the others on another. */
+static int host_choose(int rank)
+{
+    const char *name = rank < 2 ? "left" : "right";
+
+    if (unshare(CLONE_NEWUTS) != 0 &&
+        unshare(CLONE_NEWUSER | CLONE_NEWUTS) != 0)
+        return FORBIDDEN;
+    return sethostname(name, strlen(name)) == 0 ? 0 : FORBIDDEN;
+}
+
+static void culprit_timer(void)
+{
+    struct itimerval timer = {.it_value.tv_usec = 1 + getpid() % 97 * 800};
+
+    setitimer(ITIMER_REAL, &timer, NULL); /* SIGALRM ends the process */
+}
+
+static int culprit_end(comm_group_t *group, const fault_case_t *fault,
+                       float *data)
+{
+    comm_work_t *work;
+    err_t err = ERR_INIT;
+
+    comm_group_report(group, 40, "forward");
+    if (fault->kind == LEAVES) {
+        comm_group_close(group);
+        return 0;
+    }
+    if (fault->kind == STAYS_AWAY) {
+        while (comm_group_check(group, &err) == ERR_OK)
+            usleep(10000);
+        RANKS_CHECK(err.culprit == CULPRIT);
+        comm_group_close(group);
+        return 0;
+    }
+    RANKS_CHECK(comm_allreduce_start(group, data, fault->count, COMM_FLOAT32,
+                                     COMM_SUM, &work, &err) == COMM_PENDING);
+    usleep(1000);
+    raise(fault->kind == STOPS ? SIGSTOP : SIGKILL);
+    return 1;
+}
+
+/* What every survivor must find. */
+static int survivor_check(comm_group_t *group, const err_t *err,
+                          const fault_case_t *fault, double begin)
+{
+    err_t again = ERR_INIT;
+
+    RANKS_CHECK(clock_now() - begin < fault->within);
+    RANKS_CHECK(err->code == ERR_PEER);
+    if (err->culprit != CULPRIT)
+        fprintf(stderr, "rank %d: %s\n", comm_group_rank(group), err->text);
+    RANKS_CHECK(err->culprit == CULPRIT);
+    RANKS_CHECK(strcmp(err->host, comm_group_host(group, CULPRIT)) == 0);
+    RANKS_CHECK(comm_group_check(group, NULL) == ERR_PEER);
+    RANKS_CHECK(comm_barrier(group, &again) == ERR_PEER);
+    RANKS_CHECK(again.culprit == CULPRIT);
+    begin = clock_now();
+    comm_group_close(group);
+    RANKS_CHECK(clock_now() - begin < 4);
+    return 0;
+}
+
+static int run_fault(const comm_oob_t *oob, void *argument)
+{
+    const fault_case_t *fault = argument;
+    comm_config_t config = {.backend = "ucx", .timeout = fault->timeout};
+    float *data = calloc(MOST, sizeof *data);
+    comm_group_t *group;
+    int failed = 0;
+    double begin;
+    err_t err = ERR_INIT;
+
+    if (fault->two_hosts && host_choose(oob->rank) != 0)
+        return FORBIDDEN;
+    RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
+    if (fault->kind == DIES_SOMEWHEN && oob->rank == CULPRIT)
+        culprit_timer();
+    begin = clock_now();
+    for (int i = 0; err.code == ERR_OK && !failed; i++) {
+        if (oob->rank == CULPRIT && i == 5 && fault->kind != DIES_SOMEWHEN) {
+            failed = culprit_end(group, fault, data);
+            free(data);
+            return failed;
+        }
+        comm_allreduce(group, data, fault->count, COMM_FLOAT32, COMM_SUM, &err);
+    }
+    failed = survivor_check(group, &err, fault, begin);
+    free(data);
+    return failed;
+}
+
+static void fault_on(int count, fault_case_t fault, int expected)
+{
+    int results[RANKS_MAX];
+
+    ranks_forks(count, fault.within + 6, run_fault, &fault, results);
+    if (results[0] == FORBIDDEN)
+        cr_skip_test("needs the right to unshare the host name");
+    for (int rank = 0; rank < count; rank++)
+        cr_assert_eq(results[rank], rank == CULPRIT ? expected : 0,
+                     "rank %d: %d", rank, results[rank]);
+}
+
+/* Much less than the timeout, much more than a loaded machine needs. */
+static const fault_case_t dies = {
+    .kind = DIES, .timeout = 30, .within = 10, .count = MOST};
+
+Test(comm_faults, killed_rank_is_named_at_once)
+{
+    fault_on(4, dies, 128 + SIGKILL);
+}
+
+Test(comm_faults, killed_rank_is_named_in_small_collectives)
+{
+    fault_case_t fault = dies;
+
+    fault.count = 10;
+    fault_on(5, fault, 128 + SIGKILL);
+}
+
+Test(comm_faults, killed_rank_is_named_over_tcp)
+{
+    setenv("UCX_TLS", "tcp,self", 1);
+    fault_on(4, dies, 128 + SIGKILL);
+}
+
+Test(comm_faults, killed_rank_is_named_on_two_hosts)
+{
+    fault_case_t fault = dies;
+
+    fault.two_hosts = true;
+    fault_on(4, fault, 128 + SIGKILL);
+    fault.count = 10;
+    fault_on(4, fault, 128 + SIGKILL);
+}
+
+/* More ranks than neighbours of one: the news has to travel. */
+Test(comm_faults, killed_rank_is_named_in_a_large_group)
+{
+    fault_case_t fault = dies;
+
+    fault.count = 100;
+    fault_on(40, fault, 128 + SIGKILL);
+}
+
+Test(comm_faults, killed_at_random_moments)
+{
+    for (int i = 0; i < 6; i++) {
+        fault_case_t fault = dies;
+
+        fault.kind = DIES_SOMEWHEN;
+        fault.count = i % 2 ? 50000 : 20;
+        fault.two_hosts = i % 3 == 2 && getuid() == 0;
+        fault_on(3 + i % 2, fault, 128 + SIGALRM);
+    }
+}
+
+static const fault_case_t stops = {
+    .kind = STOPS, .timeout = 2, .within = 6, .count = 5000};
+
+Test(comm_faults, stopped_rank_is_named_after_the_timeout)
+{
+    fault_on(3, stops, RANKS_KILLED);
+}
+
+Test(comm_faults, stopped_rank_is_named_on_two_hosts)
+{
+    fault_case_t fault = stops;
+
+    fault.two_hosts = true;
+    fault_on(4, fault, RANKS_KILLED);
+}
+
+Test(comm_faults, absent_rank_is_named_after_the_timeout)
+{
+    fault_case_t fault = stops;
+
+    fault.kind = STAYS_AWAY;
+    fault_on(3, fault, 0);
+}
+
+Test(comm_faults, leaving_early_is_named_at_once)
+{
+    fault_case_t fault = dies;
+
+    fault.kind = LEAVES;
+    fault_on(3, fault, 0);
+    fault.two_hosts = true;
+    fault_on(4, fault, 0);
+}
+
+/* ---- what is no fault ---------------------------------------------------- */
+
+/* A rank that closes early, and exits, while the others need it no more. */
+static int run_leave(const comm_oob_t *oob, void *argument)
+{
+    comm_config_t config = {.backend = "ucx", .timeout = 1};
+    comm_group_t *group;
+    double begin;
+    err_t err = ERR_INIT;
+
+    if (argument != NULL && host_choose(oob->rank) != 0)
+        return FORBIDDEN;
+    RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
+    RANKS_OK(comm_barrier(group, &err), err);
+    if (oob->rank > 0)
+        usleep(1500000);
+    RANKS_OK(comm_group_check(group, &err), err);
+    begin = clock_now();
+    comm_group_close(group);
+    RANKS_CHECK(clock_now() - begin < 0.9);
+    return 0;
+}
+
+Test(comm_faults, clean_close_is_silent)
+{
+    int results[4], one = 1;
+
+    cr_assert_eq(ranks_forks(3, 10, run_leave, NULL, results), 0);
+    ranks_forks(4, 10, run_leave, &one, results);
+    if (results[0] == FORBIDDEN)
+        cr_skip_test("needs the right to unshare the host name");
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(results[i], 0);
+}
+
+/* Stop all processes for longer than the timeout, as a suspend does. */
+static pid_t suspender(const int *pids, int count, double seconds)
+{
+    pid_t child = fork();
+
+    if (child != 0)
+        return child;
+    usleep(300000);
+    for (int i = 0; i < count; i++)
+        kill(pids[i], SIGSTOP);
+    usleep((useconds_t)(seconds * 1e6));
+    for (int i = 0; i < count; i++)
+        kill(pids[i], SIGCONT);
+    _exit(0);
+}
+
+static int run_suspend(const comm_oob_t *oob, void *argument)
+{
+    comm_config_t config = {.backend = "ucx", .timeout = 1};
+    int pid = getpid(), pids[RANKS_MAX];
+    double end = clock_now() + 4, sum = 0;
+    pid_t child = -1;
+    comm_group_t *group;
+    err_t err = ERR_INIT;
+
+    (void)argument;
+    RANKS_OK(oob->exchange(oob->context, &pid, sizeof pid, pids, &err), err);
+    if (oob->rank == 0)
+        child = suspender(pids, oob->size, 2.5);
+    RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
+    do { /* until rank 0 sees the end */
+        sum = oob->rank == 0 && clock_now() >= end;
+        usleep(2000);
+        RANKS_OK(comm_allreduce(group, &sum, 1, COMM_FLOAT64, COMM_SUM, &err),
+                 err);
+    } while (sum < 0.5);
+    comm_group_close(group);
+    if (child > 0)
+        waitpid(child, NULL, 0);
+    return 0;
+}
+
+Test(comm_faults, a_suspended_machine_blames_nobody)
+{
+    int results[3];
+
+    cr_assert_eq(ranks_forks(3, 20, run_suspend, NULL, results), 0);
+}

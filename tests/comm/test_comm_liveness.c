@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Who is to blame, with made-up instants. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "comm/comm_liveness.h"
+
+#define TIMEOUT 8.0 /* beats every second */
+
+static liveness_t liveness;
+static const char *reason;
+
+static void setup(void)
+{
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(liveness_open(1, 3, TIMEOUT, 100, &liveness, &err), ERR_OK);
+    for (int rank = 0; rank < 3; rank++)
+        liveness.peers[rank].watched = true;
+    reason = NULL;
+}
+
+static void teardown(void)
+{
+    liveness_close(&liveness);
+}
+
+TestSuite(comm_liveness, .init = setup, .fini = teardown);
+
+/* Seconds from..to pass; peers with a bit in [beating] beat. */
+static void pass(int from, int to, unsigned beating, liveness_beat_t beat)
+{
+    for (int now = from; now <= to; now++) {
+        for (int rank = 0; rank < 3; rank++)
+            if (beating & 1u << rank)
+                liveness_heard(&liveness, rank, &beat, now);
+        cr_assert_not(liveness_tick(&liveness, now));
+    }
+}
+
+static int suspect(double now)
+{
+    return liveness_suspect(&liveness, 5, 101, now, &reason);
+}
+
+Test(comm_liveness, who_does_not_beat)
+{
+    liveness_beat_t beat = {.entered = 6};
+
+    pass(101, 107, 1, beat); /* rank 2 is silent since 100 */
+    cr_assert_eq(suspect(107.9), -1);
+    cr_assert_eq(suspect(108), 2);
+    cr_assert_not_null(strstr(reason, "no sign of life"));
+}
+
+Test(comm_liveness, who_beats_but_does_not_enter)
+{
+    liveness_beat_t beat = {.entered = 5};
+
+    pass(101, 110, 5, beat);
+    cr_assert_eq(suspect(110), 0);
+    cr_assert_not_null(strstr(reason, "no progress"));
+    /* Nobody waits for it: no suspect. */
+    cr_assert_eq(liveness_suspect(&liveness, UINT64_MAX, 101, 110, &reason),
+                 -1);
+    /* We have not waited long enough. */
+    cr_assert_eq(liveness_suspect(&liveness, 5, 103, 110, &reason), -1);
+}
+
+Test(comm_liveness, progress_clears)
+{
+    liveness_beat_t beat = {.entered = 5};
+
+    pass(101, 106, 5, beat);
+    beat.progress = 1;
+    pass(107, 112, 5, beat);
+    cr_assert_eq(suspect(112), -1);
+    cr_assert_eq(suspect(114.9), -1);
+    cr_assert_eq(suspect(115), 0);
+}
+
+Test(comm_liveness, who_waits_or_has_entered_is_no_suspect)
+{
+    liveness_beat_t waiting = {.entered = 5, .waiting = true};
+    liveness_beat_t entered = {.entered = 6};
+
+    pass(101, 120, 1, waiting);
+    liveness_heard(&liveness, 2, &entered, 120);
+    cr_assert_eq(suspect(120), -1);
+}
+
+Test(comm_liveness, a_lost_peer_may_have_said_good_bye)
+{
+    liveness_lost(&liveness, 2, 103);
+    cr_assert_eq(suspect(103), -1);
+    cr_assert_leq(liveness_look(&liveness, 200), 104);
+    cr_assert_eq(suspect(104), 2);
+    liveness.peers[2].left = true;
+    cr_assert_eq(suspect(104), -1);
+    cr_assert_eq(liveness_look(&liveness, 200), 200);
+}
+
+Test(comm_liveness, a_jump_of_our_clock_restarts_all)
+{
+    liveness_beat_t beat = {.entered = 6};
+
+    pass(101, 102, 5, beat);
+    cr_assert(liveness_tick(&liveness, 1000));
+    cr_assert_eq(suspect(1000), -1);
+    cr_assert_eq(suspect(1007.9), -1);
+    cr_assert_eq(suspect(1008), 0);
+}
+
+Test(comm_liveness, interval)
+{
+    cr_assert_eq(liveness_interval(4), 0.5);
+    cr_assert_eq(liveness_interval(60), 1);
+}
