@@ -57,6 +57,34 @@ signals()
     expect_text exit.json "\"step_id\": \"$job.0\""
 }
 
+# Of two jobs with the same program, the ranks of the right one are found.
+ranks_by_id()
+{
+    local first second
+
+    submit -n2 -o first.out --wrap "srun -n2 $probe checkpoint"
+    first=$job
+    submit -n2 -o second.out --wrap "srun -n2 $probe checkpoint"
+    second=$job
+    wait_until 30 two_lines first.out
+    wait_until 30 two_lines second.out
+    kill -KILL "$(task_pid "$second" 1 job_probe)"
+    wait_until 10 gone "$second" 1
+    task_pid "$second" 0 job_probe >/dev/null || fail "rank 0 is gone, too"
+    task_pid "$first" 1 job_probe >/dev/null || fail "the other job was hit"
+    ! task_pid "$first" 7 job_probe || fail "there is no rank 7"
+}
+
+two_lines()
+{
+    [ "$(grep -c '^job' "$1" 2>/dev/null)" = 2 ]
+}
+
+gone()
+{
+    ! task_pid "$1" "$2" job_probe >/dev/null
+}
+
 # --signal reaches the step, here at once: it may come up to 60 s early.
 warned_before_the_end()
 {
@@ -70,5 +98,6 @@ test_case "no time limit" no_limit
 test_case "outside of Slurm" outside
 test_case "a job array" array_job
 test_case "USR1 and scancel set the flag" signals
+test_case "ranks are found by job and number" ranks_by_id
 test_case "--signal warns before the time limit" warned_before_the_end
 test_done

@@ -58,6 +58,9 @@
 #                            Slurm nor a shared file offers an event
 #   wait_text SEC FILE REGEX until FILE has a line that matches
 #   in_order FIRST SECOND    numbers: FIRST <= SECOND
+#   task_pid JOB RANK NAME   print the process id of that rank of this cluster's
+#                            JOB, whose program is NAME. Kill only what this
+#                            says: the machine may run other people's cddp-train
 set -u
 
 SOURCE=${SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
@@ -208,6 +211,26 @@ job_state_is()
 wait_job()
 {
     wait_until "$3" job_state_is "$1" "$2"
+}
+
+# Found by what only this task carries in its environment: the cluster, the job
+# and the rank. Fails if there is not exactly one.
+task_pid()
+{
+    local file pid found=()
+
+    while read -r file; do
+        pid=${file#/proc/}
+        pid=${pid%/environ}
+        if grep -qsxzF "SLURM_JOB_ID=$1" "$file" &&
+            grep -qsxzF "SLURM_PROCID=$2" "$file" &&
+            grep -qszF "SLURM_STEP_ID=" "$file" &&
+            [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "${3:0:15}" ]; then
+            found+=("$pid")
+        fi
+    done < <(grep -lsxzF "SLURM_CONF=$SLURM_CONF" /proc/[0-9]*/environ)
+    [ ${#found[@]} -eq 1 ] || return 1
+    echo "${found[0]}"
 }
 
 # Show what a failed case left: the ends of its small files.
