@@ -13,9 +13,10 @@ libop_la_SOURCES = \
 	src/op/cpu/port.c src/op/cpu/port.h \
 	src/op/cpu/team.c src/op/cpu/team.h \
 	src/op/cpu/loss.c src/op/cpu/loss.h \
-	src/op/cpu/conv.c src/op/cpu/relu.c src/op/cpu/maxpool.c \
+	src/op/cpu/vector.h \
+	src/op/cpu/linear.c src/op/cpu/conv.c src/op/cpu/relu.c src/op/cpu/maxpool.c \
 	src/op/cpu/batchnorm.c src/op/cpu/dropout.c src/op/cpu/flatten.c \
 	src/op/cpu/cross_entropy.c src/op/cpu/mse.c
-libop_la_CFLAGS = $(AM_CFLAGS) $(ONEDNN_CFLAGS)
+libop_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(ONEDNN_CFLAGS)
 libop_la_LIBADD = $(ONEDNN_LIBS) -lgomp
 # End of src/op

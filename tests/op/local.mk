@@ -15,4 +15,49 @@ tests_op_test_op_grad_SOURCES = tests/op/test_op_grad.c $(OP_RIG)
 tests_op_test_op_grad_CPPFLAGS = $(OP_TEST_CPPFLAGS)
 tests_op_test_op_grad_CFLAGS = $(TEST_CFLAGS)
 tests_op_test_op_grad_LDADD = $(OP_TEST_LIBS)
+
+check_PROGRAMS += tests/op/test_op_support
+tests_op_test_op_support_SOURCES = tests/op/test_op_support.c $(OP_RIG)
+tests_op_test_op_support_CPPFLAGS = $(OP_TEST_CPPFLAGS)
+tests_op_test_op_support_CFLAGS = $(TEST_CFLAGS)
+tests_op_test_op_support_LDADD = $(OP_TEST_LIBS)
+
+check_PROGRAMS += tests/op/test_op_alloc
+tests_op_test_op_alloc_SOURCES = tests/op/test_op_alloc.c $(OP_RIG)
+tests_op_test_op_alloc_CPPFLAGS = $(OP_TEST_CPPFLAGS)
+tests_op_test_op_alloc_CFLAGS = $(TEST_CFLAGS)
+tests_op_test_op_alloc_LDADD = $(OP_TEST_LIBS)
+
+check_PROGRAMS += tests/op/test_op_chain
+tests_op_test_op_chain_SOURCES = tests/op/test_op_chain.c $(OP_RIG)
+tests_op_test_op_chain_CPPFLAGS = $(OP_TEST_CPPFLAGS)
+tests_op_test_op_chain_CFLAGS = $(TEST_CFLAGS)
+tests_op_test_op_chain_LDADD = $(OP_TEST_LIBS)
+
+check_PROGRAMS += tests/op/test_op_shape
+tests_op_test_op_shape_SOURCES = tests/op/test_op_shape.c
+tests_op_test_op_shape_CFLAGS = $(TEST_CFLAGS)
+tests_op_test_op_shape_LDADD = $(OP_TEST_LIBS)
+
+check_PROGRAMS += tests/op/test_op_add
+tests_op_test_op_add_SOURCES = tests/op/test_op_add.c
+tests_op_test_op_add_CFLAGS = $(TEST_CFLAGS)
+tests_op_test_op_add_LDADD = $(OP_TEST_LIBS)
+
+check_PROGRAMS += tests/op/test_op_mask
+tests_op_test_op_mask_SOURCES = tests/op/test_op_mask.c
+tests_op_test_op_mask_CFLAGS = $(TEST_CFLAGS)
+tests_op_test_op_mask_LDADD = $(OP_TEST_LIBS)
+
+check_PROGRAMS += tests/op/test_op_team
+tests_op_test_op_team_SOURCES = tests/op/test_op_team.c
+tests_op_test_op_team_CFLAGS = $(TEST_CFLAGS)
+tests_op_test_op_team_LDADD = $(OP_TEST_LIBS)
+
+# Not a test: prints the speed of each op. `make tests/op/perf_op`.
+EXTRA_PROGRAMS += tests/op/perf_op
+tests_op_perf_op_SOURCES = tests/op/perf_op.c $(OP_RIG)
+tests_op_perf_op_CPPFLAGS = $(OP_TEST_CPPFLAGS)
+tests_op_perf_op_CFLAGS = $(TEST_CFLAGS)
+tests_op_perf_op_LDADD = $(OP_TEST_LIBS)
 # End of tests/op

@@ -1,27 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * conv and linear on oneDNN: three primitives (forward, gradient of x, gradient
- * of w and b), and a port for each of their big arguments. They differ only in
- * how the primitives are made and in who chooses the layouts: conv leaves the
- * choice to oneDNN and gives y out as it chose; linear works on plain matrices.
- * w and dw are plain outside; where oneDNN wants them blocked, they are
- * reordered in scratch.
+ * conv on oneDNN: three primitives (forward, gradient of x, gradient of w and
+ * b), which choose the layouts, and a port for each of their big arguments. y
+ * goes out as oneDNN chose; w and dw are plain outside and are reordered in
+ * scratch.
  */
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/port.h"
 
-typedef err_code_t cpu_make_forward_t(cpu_prim_t *prim, cpu_engine_t *engine,
-                                      const cpu_conv_spec_t *spec, err_t *err);
-typedef err_code_t cpu_make_backward_t(cpu_prim_t *prim, cpu_engine_t *engine,
-                                       const cpu_conv_spec_t *spec,
-                                       const cpu_prim_t *forward, err_t *err);
-
 typedef struct cpu_conv {
     cpu_room_t room;
-    cpu_plain_t plain; /* linear only; direct in conv */
-    cpu_md_t x, w, y;  /* as they lie outside (x: inside of plain) */
+    cpu_md_t x, w, y; /* as they lie outside */
     cpu_prim_t forward, data, weights;
     cpu_port_t forward_x, forward_w;
     cpu_port_t data_dy, data_w, data_dx;
@@ -31,12 +22,12 @@ typedef struct cpu_conv {
 /* ---- opening ------------------------------------------------------------ */
 
 static err_code_t cpu_conv_open_forward(cpu_conv_t *conv,
-                                        const cpu_conv_spec_t *spec,
-                                        cpu_make_forward_t *make, err_t *err)
+                                        const cpu_conv_spec_t *spec, err_t *err)
 {
     cpu_room_t *room = &conv->room;
     cpu_md_t x, w;
-    err_code_t code = make(&conv->forward, &room->engine, spec, err);
+    err_code_t code =
+        cpu_prim_conv_forward(&conv->forward, &room->engine, spec, err);
 
     if (code != ERR_OK)
         return code;
@@ -50,13 +41,12 @@ static err_code_t cpu_conv_open_forward(cpu_conv_t *conv,
 }
 
 static err_code_t cpu_conv_open_data(cpu_conv_t *conv,
-                                     const cpu_conv_spec_t *spec,
-                                     cpu_make_backward_t *make, err_t *err)
+                                     const cpu_conv_spec_t *spec, err_t *err)
 {
     cpu_room_t *room = &conv->room;
     cpu_md_t dy, w, dx;
-    err_code_t code =
-        make(&conv->data, &room->engine, spec, &conv->forward, err);
+    err_code_t code = cpu_prim_conv_data(&conv->data, &room->engine, spec,
+                                         &conv->forward, err);
 
     if (code != ERR_OK)
         return code;
@@ -72,13 +62,12 @@ static err_code_t cpu_conv_open_data(cpu_conv_t *conv,
 }
 
 static err_code_t cpu_conv_open_weights(cpu_conv_t *conv,
-                                        const cpu_conv_spec_t *spec,
-                                        cpu_make_backward_t *make, err_t *err)
+                                        const cpu_conv_spec_t *spec, err_t *err)
 {
     cpu_room_t *room = &conv->room;
     cpu_md_t x, dy, dw;
-    err_code_t code =
-        make(&conv->weights, &room->engine, spec, &conv->forward, err);
+    err_code_t code = cpu_prim_conv_weights(&conv->weights, &room->engine, spec,
+                                            &conv->forward, err);
 
     if (code != ERR_OK)
         return code;
@@ -93,37 +82,25 @@ static err_code_t cpu_conv_open_weights(cpu_conv_t *conv,
     return code;
 }
 
-/* Everything, by [spec], whose layouts are those of the primitives (or any). */
+/* Everything, by [spec], where x, w and y are free. */
 static err_code_t cpu_conv_open_all(op_t *op, const cpu_conv_spec_t *spec,
-                                    cpu_make_forward_t *forward,
-                                    cpu_make_backward_t *data,
-                                    cpu_make_backward_t *weights, err_t *err)
+                                    err_t *err)
 {
     cpu_conv_t *conv = op->state;
-    err_code_t code = cpu_conv_open_forward(conv, spec, forward, err);
+    err_code_t code = cpu_conv_open_forward(conv, spec, err);
 
     if (code == ERR_OK && op->config.training) {
         cpu_room_restart(&conv->room);
-        code = cpu_conv_open_weights(conv, spec, weights, err);
+        code = cpu_conv_open_weights(conv, spec, err);
         cpu_room_restart(&conv->room); /* they run one after the other */
         if (code == ERR_OK && op->config.need_dx)
-            code = cpu_conv_open_data(conv, spec, data, err);
+            code = cpu_conv_open_data(conv, spec, err);
     }
     if (code == ERR_OK)
         code = cpu_md_publish(&conv->y, &op->out, err);
     if (code == ERR_OK)
         cpu_room_finish(&conv->room, op);
     return code;
-}
-
-static err_code_t cpu_conv_new(op_t *op, err_t *err)
-{
-    err_code_t code =
-        mem_alloc(sizeof(cpu_conv_t), "a conv or linear op", &op->state, err);
-
-    if (code != ERR_OK)
-        return code;
-    return cpu_engine_open(&((cpu_conv_t *)op->state)->room.engine, err);
 }
 
 /* Dimensions of w as oneDNN wants them: with groups, they come first. */
@@ -148,13 +125,14 @@ static err_code_t cpu_conv_open(op_t *op, err_t *err)
     int64_t dims[5];
     int ndim = cpu_conv_weight_dims(&op->config, dims);
     cpu_conv_t *conv;
-    err_code_t code = cpu_conv_new(op, err);
+    err_code_t code = mem_alloc(sizeof *conv, "a conv op", &op->state, err);
 
     if (code != ERR_OK)
         return code;
     conv = op->state;
-    conv->plain.x.direct = conv->plain.dx.direct = true;
-    code = cpu_md_of(&conv->x, &op->config.in, err);
+    code = cpu_engine_open(&conv->room.engine, err);
+    if (code == ERR_OK)
+        code = cpu_md_of(&conv->x, &op->config.in, err);
     if (code == ERR_OK)
         code = cpu_md_plain(&conv->w, ndim, dims, err);
     if (code == ERR_OK)
@@ -166,41 +144,8 @@ static err_code_t cpu_conv_open(op_t *op, err_t *err)
     if (code == ERR_OK)
         code = cpu_md_any(&spec.y, 4, op->out.dims, err);
     if (code == ERR_OK)
-        code =
-            cpu_conv_open_all(op, &spec, cpu_prim_conv_forward,
-                              cpu_prim_conv_data, cpu_prim_conv_weights, err);
+        code = cpu_conv_open_all(op, &spec, err);
     return code;
-}
-
-/* The primitives see x as a plain matrix [N,F], whatever its shape. */
-static err_code_t cpu_linear_open(op_t *op, err_t *err)
-{
-    const op_desc_t *in = &op->config.in;
-    int64_t x[2] = {in->dims[0], op_desc_sample(in)};
-    int64_t w[2] = {op->config.out, x[1]};
-    cpu_conv_spec_t spec = {.config = &op->config};
-    cpu_conv_t *conv;
-    err_code_t code = cpu_conv_new(op, err);
-
-    if (code != ERR_OK)
-        return code;
-    conv = op->state;
-    code = cpu_plain_open(&conv->plain, &conv->room, op, err);
-    if (code == ERR_OK)
-        code = cpu_md_plain(&spec.x, 2, x, err);
-    if (code == ERR_OK)
-        code = cpu_md_plain(&spec.w, 2, w, err);
-    if (code == ERR_OK)
-        code = cpu_md_plain(&spec.b, 1, &op->config.out, err);
-    if (code == ERR_OK)
-        code = cpu_md_plain(&spec.y, 2, op->out.dims, err);
-    if (code != ERR_OK)
-        return code;
-    conv->x = spec.x;
-    conv->w = spec.w;
-    return cpu_conv_open_all(op, &spec, cpu_prim_linear_forward,
-                             cpu_prim_linear_data, cpu_prim_linear_weights,
-                             err);
 }
 
 static void cpu_conv_close(op_t *op)
@@ -215,7 +160,6 @@ static void cpu_conv_close(op_t *op)
         return;
     for (size_t i = 0; i < sizeof ports / sizeof ports[0]; i++)
         cpu_port_close(ports[i]);
-    cpu_plain_close(&conv->plain);
     cpu_prim_close(&conv->forward);
     cpu_prim_close(&conv->data);
     cpu_prim_close(&conv->weights);
@@ -230,10 +174,8 @@ static err_code_t cpu_conv_forward(op_t *op, const op_args_t *args, err_t *err)
     cpu_conv_t *conv = op->state;
     const void *x, *w;
     err_code_t code =
-        cpu_port_read(&conv->plain.x, &conv->room, args, args->x, &x, err);
+        cpu_port_read(&conv->forward_x, &conv->room, args, args->x, &x, err);
 
-    if (code == ERR_OK)
-        code = cpu_port_read(&conv->forward_x, &conv->room, args, x, &x, err);
     if (code == ERR_OK)
         code = cpu_port_read(&conv->forward_w, &conv->room, args,
                              args->params[0], &w, err);
@@ -252,10 +194,8 @@ static err_code_t cpu_conv_run_weights(op_t *op, const op_args_t *args,
     cpu_conv_t *conv = op->state;
     const void *x, *dy;
     err_code_t code =
-        cpu_port_read(&conv->plain.x, &conv->room, args, args->x, &x, err);
+        cpu_port_read(&conv->weights_x, &conv->room, args, args->x, &x, err);
 
-    if (code == ERR_OK)
-        code = cpu_port_read(&conv->weights_x, &conv->room, args, x, &x, err);
     if (code == ERR_OK)
         code = cpu_port_read(&conv->weights_dy, &conv->room, args, args->dy,
                              &dy, err);
@@ -276,7 +216,6 @@ static err_code_t cpu_conv_run_weights(op_t *op, const op_args_t *args,
 static err_code_t cpu_conv_run_data(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_conv_t *conv = op->state;
-    void *dx = cpu_port_place(&conv->plain.dx, args, args->dx);
     const void *dy, *w;
     err_code_t code =
         cpu_port_read(&conv->data_dy, &conv->room, args, args->dy, &dy, err);
@@ -289,13 +228,10 @@ static err_code_t cpu_conv_run_data(op_t *op, const op_args_t *args, err_t *err)
     cpu_prim_bind(&conv->data, DNNL_ARG_DIFF_DST, dy);
     cpu_prim_bind(&conv->data, DNNL_ARG_WEIGHTS, w);
     cpu_prim_bind(&conv->data, DNNL_ARG_DIFF_SRC,
-                  cpu_port_place(&conv->data_dx, args, dx));
+                  cpu_port_place(&conv->data_dx, args, args->dx));
     code = cpu_room_run(&conv->room, &conv->data, args, err);
     if (code == ERR_OK)
-        code = cpu_port_flush(&conv->data_dx, &conv->room, args, dx, err);
-    if (code == ERR_OK)
-        code =
-            cpu_port_flush(&conv->plain.dx, &conv->room, args, args->dx, err);
+        code = cpu_port_flush(&conv->data_dx, &conv->room, args, args->dx, err);
     return code;
 }
 
@@ -310,13 +246,6 @@ static err_code_t cpu_conv_backward(op_t *op, const op_args_t *args, err_t *err)
 
 const op_kernel_t cpu_conv_kernel = {
     .open = cpu_conv_open,
-    .close = cpu_conv_close,
-    .forward = cpu_conv_forward,
-    .backward = cpu_conv_backward,
-};
-
-const op_kernel_t cpu_linear_kernel = {
-    .open = cpu_linear_open,
     .close = cpu_conv_close,
     .forward = cpu_conv_forward,
     .backward = cpu_conv_backward,

@@ -3,7 +3,9 @@
 #include "op/cpu/cpu.h"
 
 #include "op/cpu/team.h"
+#include "op/cpu/vector.h"
 
+CPU_CLONES
 static void add_float64(double *restrict sum, const double *restrict term,
                         size_t count)
 {
@@ -11,6 +13,7 @@ static void add_float64(double *restrict sum, const double *restrict term,
         sum[i] += term[i];
 }
 
+CPU_CLONES
 static void add_float32(float *restrict sum, const float *restrict term,
                         size_t count)
 {

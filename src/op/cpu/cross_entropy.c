@@ -12,6 +12,7 @@
 #include "op/cpu/cpu.h"
 #include "op/cpu/loss.h"
 #include "op/cpu/team.h"
+#include "op/cpu/vector.h"
 
 #define CPU_LANES 16
 /* Logits that are worth a thread. */
@@ -90,6 +91,7 @@ static bool cpu_softmax_hit(const float *x, int64_t target, float top)
     return true;
 }
 
+CPU_CLONES
 static void cpu_softmax_forward(void *context, int64_t first, int64_t last)
 {
     const cpu_softmax_work_t *work = context;
@@ -109,6 +111,7 @@ static void cpu_softmax_forward(void *context, int64_t first, int64_t last)
     }
 }
 
+CPU_CLONES
 static void cpu_softmax_backward(void *context, int64_t first, int64_t last)
 {
     const cpu_softmax_work_t *work = context;

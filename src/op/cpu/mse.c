@@ -4,6 +4,7 @@
 #include "op/cpu/cpu.h"
 #include "op/cpu/loss.h"
 #include "op/cpu/team.h"
+#include "op/cpu/vector.h"
 
 typedef struct cpu_mse_work {
     const float *x, *target;
@@ -21,6 +22,7 @@ static int64_t cpu_mse_grain(int64_t elems)
     return elems >= CPU_MSE_GRAIN ? 1 : CPU_MSE_GRAIN / elems;
 }
 
+CPU_CLONES
 static void cpu_mse_body_forward(void *context, int64_t first, int64_t last)
 {
     const cpu_mse_work_t *work = context;
@@ -39,6 +41,7 @@ static void cpu_mse_body_forward(void *context, int64_t first, int64_t last)
     }
 }
 
+CPU_CLONES
 static void cpu_mse_body_backward(void *context, int64_t first, int64_t last)
 {
     const cpu_mse_work_t *work = context;

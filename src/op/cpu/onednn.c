@@ -278,55 +278,39 @@ err_code_t cpu_prim_conv_weights(cpu_prim_t *prim, cpu_engine_t *engine,
                          forward, bias ? args_bias : args, err);
 }
 
-/* ---- linear ------------------------------------------------------------- */
+/* ---- matmul ------------------------------------------------------------- */
 
-err_code_t cpu_prim_linear_forward(cpu_prim_t *prim, cpu_engine_t *engine,
-                                   const cpu_conv_spec_t *spec, err_t *err)
+/* A matrix of [rows] x [columns]; stored by columns if [turned]. */
+static dnnl_status_t cpu_md_matrix(cpu_md_t *md, int64_t rows, int64_t columns,
+                                   bool turned)
+{
+    const dnnl_dims_t dims = {rows, columns};
+
+    return dnnl_memory_desc_init_by_tag(&md->desc, 2, dims, dnnl_f32,
+                                        turned ? dnnl_ba : dnnl_ab);
+}
+
+err_code_t cpu_prim_matmul(cpu_prim_t *prim, cpu_engine_t *engine,
+                           const cpu_matmul_spec_t *spec, err_t *err)
 {
     static const int args[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, 0};
     static const int args_bias[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS,
                                     DNNL_ARG_BIAS, DNNL_ARG_DST, 0};
-    bool bias = spec->config->bias;
-    dnnl_inner_product_desc_t op;
-    dnnl_status_t status = dnnl_inner_product_forward_desc_init(
-        &op, cpu_forward_kind(spec->config), &spec->x.desc, &spec->w.desc,
-        bias ? &spec->b.desc : NULL, &spec->y.desc);
+    cpu_md_t a, b, c, bias;
+    dnnl_matmul_desc_t op;
+    dnnl_status_t status = cpu_md_matrix(&a, spec->M, spec->K, spec->a_turned);
 
-    return cpu_prim_make(prim, engine, "linear forward", status, &op, NULL,
-                         bias ? args_bias : args, err);
-}
-
-err_code_t cpu_prim_linear_data(cpu_prim_t *prim, cpu_engine_t *engine,
-                                const cpu_conv_spec_t *spec,
-                                const cpu_prim_t *forward, err_t *err)
-{
-    static const int args[] = {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS,
-                               DNNL_ARG_DIFF_SRC, 0};
-    dnnl_inner_product_desc_t op;
-    dnnl_status_t status = dnnl_inner_product_backward_data_desc_init(
-        &op, &spec->x.desc, &spec->w.desc, &spec->y.desc);
-
-    return cpu_prim_make(prim, engine, "linear backward (data)", status, &op,
-                         forward, args, err);
-}
-
-err_code_t cpu_prim_linear_weights(cpu_prim_t *prim, cpu_engine_t *engine,
-                                   const cpu_conv_spec_t *spec,
-                                   const cpu_prim_t *forward, err_t *err)
-{
-    static const int args[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST,
-                               DNNL_ARG_DIFF_WEIGHTS, 0};
-    static const int args_bias[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST,
-                                    DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
-                                    0};
-    bool bias = spec->config->bias;
-    dnnl_inner_product_desc_t op;
-    dnnl_status_t status = dnnl_inner_product_backward_weights_desc_init(
-        &op, &spec->x.desc, &spec->w.desc, bias ? &spec->b.desc : NULL,
-        &spec->y.desc);
-
-    return cpu_prim_make(prim, engine, "linear backward (weights)", status, &op,
-                         forward, bias ? args_bias : args, err);
+    if (status == dnnl_success)
+        status = cpu_md_matrix(&b, spec->K, spec->N, spec->b_turned);
+    if (status == dnnl_success)
+        status = cpu_md_matrix(&c, spec->M, spec->N, false);
+    if (status == dnnl_success)
+        status = cpu_md_matrix(&bias, 1, spec->N, false);
+    if (status == dnnl_success)
+        status = dnnl_matmul_desc_init(&op, &a.desc, &b.desc,
+                                       spec->bias ? &bias.desc : NULL, &c.desc);
+    return cpu_prim_make(prim, engine, "linear", status, &op, NULL,
+                         spec->bias ? args_bias : args, err);
 }
 
 /* ---- pool, norm, reorder ------------------------------------------------ */

@@ -75,15 +75,15 @@ err_code_t cpu_prim_conv_weights(cpu_prim_t *prim, cpu_engine_t *engine,
                                  const cpu_conv_spec_t *spec,
                                  const cpu_prim_t *forward, err_t *err);
 
-/* Inner product, the same three; the spec's config says bias and training. */
-err_code_t cpu_prim_linear_forward(cpu_prim_t *prim, cpu_engine_t *engine,
-                                   const cpu_conv_spec_t *spec, err_t *err);
-err_code_t cpu_prim_linear_data(cpu_prim_t *prim, cpu_engine_t *engine,
-                                const cpu_conv_spec_t *spec,
-                                const cpu_prim_t *forward, err_t *err);
-err_code_t cpu_prim_linear_weights(cpu_prim_t *prim, cpu_engine_t *engine,
-                                   const cpu_conv_spec_t *spec,
-                                   const cpu_prim_t *forward, err_t *err);
+/* C [M,N] = A [M,K] B [K,N] + bias [N]; a turned matrix is stored by columns.
+ */
+typedef struct cpu_matmul_spec {
+    int64_t M, N, K;
+    bool a_turned, b_turned, bias;
+} cpu_matmul_spec_t;
+
+err_code_t cpu_prim_matmul(cpu_prim_t *prim, cpu_engine_t *engine,
+                           const cpu_matmul_spec_t *spec, err_t *err);
 
 err_code_t cpu_prim_pool_forward(cpu_prim_t *prim, cpu_engine_t *engine,
                                  const op_config_t *config, const cpu_md_t *x,

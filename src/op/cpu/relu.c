@@ -9,6 +9,7 @@
 #include "op/cpu/cpu.h"
 #include "op/cpu/onednn.h"
 #include "op/cpu/team.h"
+#include "op/cpu/vector.h"
 
 /* Elements that are worth a thread. */
 #define CPU_RELU_GRAIN 16384
@@ -40,6 +41,7 @@ static void cpu_relu_close(op_t *op)
     mem_free(op->state);
 }
 
+CPU_CLONES
 static void cpu_relu_body_forward(void *context, int64_t first, int64_t last)
 {
     const cpu_relu_work_t *work = context;
@@ -50,6 +52,7 @@ static void cpu_relu_body_forward(void *context, int64_t first, int64_t last)
         y[i] = x[i] < 0 ? 0 : x[i];
 }
 
+CPU_CLONES
 static void cpu_relu_body_backward(void *context, int64_t first, int64_t last)
 {
     const cpu_relu_work_t *work = context;

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "op/op_ops.h"
+
+static op_config_t conv_config(void)
+{
+    return (op_config_t){
+        .kind = OP_CONV2D,
+        .bias = true,
+        .threads = 1,
+        .conv = {.out = 8,
+                 .kernel = {3, 5},
+                 .stride = {2, 1},
+                 .pad = {1, 0},
+                 .dilation = {1, 2},
+                 .groups = 2},
+        .in = {.type = OP_FLOAT32, .ndim = 4, .dims = {7, 4, 9, 20}},
+    };
+}
+
+static void expect_shape(const op_config_t *config, const char *text)
+{
+    char got[OP_TEXT_MAX];
+    err_t err = ERR_INIT;
+    op_desc_t out;
+
+    cr_assert_eq(op_shape(config, &out, &err), ERR_OK, "%s", err.text);
+    cr_expect_str_eq(op_desc_text(&out, got), text);
+    cr_expect_eq(out.bytes,
+                 (size_t)op_desc_elems(&out) * op_type_bytes(config->in.type));
+    cr_expect_null(out.layout);
+    cr_expect_eq(out.type, config->in.type);
+}
+
+/* Fails with ERR_CONFIG and a sentence that holds [first] and [second]. */
+static void expect_error(const op_config_t *config, const char *first,
+                         const char *second)
+{
+    op_desc_t out = {.ndim = 77}, params[OP_PARAMS_MAX];
+    err_t err = ERR_INIT;
+    int count = 55;
+
+    cr_expect_eq(op_shape(config, &out, &err), ERR_CONFIG);
+    cr_expect_eq(out.ndim, 77, "the output was written");
+    cr_expect(strstr(err.text, first), "no \"%s\" in: %s", first, err.text);
+    cr_expect(strstr(err.text, second), "no \"%s\" in: %s", second, err.text);
+    cr_expect_eq(op_params(config, params, &count, NULL), ERR_CONFIG);
+    cr_expect_eq(count, 55);
+}
+
+Test(op_shape, conv)
+{
+    op_config_t config = conv_config();
+    op_desc_t params[OP_PARAMS_MAX];
+    char text[OP_TEXT_MAX];
+    int count;
+
+    expect_shape(&config, "[7, 8, 5, 12]");
+    cr_assert_eq(op_params(&config, params, &count, NULL), ERR_OK);
+    cr_expect_eq(count, 2);
+    cr_expect_str_eq(op_desc_text(&params[0], text), "[8, 2, 3, 5]");
+    cr_expect_str_eq(op_desc_text(&params[1], text), "[8]");
+    config.bias = false;
+    cr_assert_eq(op_params(&config, params, &count, NULL), ERR_OK);
+    cr_expect_eq(count, 1);
+}
+
+Test(op_shape, conv_errors)
+{
+    op_config_t config = conv_config();
+
+    config.conv.groups = 3;
+    expect_error(&config, "4 channels in and 8 out", "[7, 4, 9, 20]");
+    config = conv_config();
+    config.in.dims[3] = 8;
+    expect_error(&config, "kernel [3, 5]", "[7, 4, 9, 8]");
+    config = conv_config();
+    config.conv.stride[1] = 0;
+    expect_error(&config, "stride", "[7, 4, 9, 20]");
+    config = conv_config();
+    config.conv.pad[0] = -1;
+    expect_error(&config, "pad", "[7, 4, 9, 20]");
+    config = conv_config();
+    config.in.ndim = 2;
+    expect_error(&config, "[N, channels, height, width]", "[7, 4]");
+    config = conv_config();
+    config.in.dims[2] = 0;
+    expect_error(&config, "empty", "[7, 4, 0, 20]");
+    config = conv_config();
+    config.in.type = OP_INT64;
+    expect_error(&config, "integers", "[7, 4, 9, 20]");
+    config = conv_config();
+    config.in.ndim = OP_DIMS_MAX + 1;
+    expect_error(&config, "1 to 6 dimensions", "7");
+}
+
+Test(op_shape, linear)
+{
+    op_config_t config = {
+        .kind = OP_LINEAR,
+        .out = 10,
+        .bias = true,
+        .in = {.type = OP_FLOAT64, .ndim = 4, .dims = {3, 2, 4, 5}}};
+    op_desc_t params[OP_PARAMS_MAX];
+    char text[OP_TEXT_MAX];
+    int count;
+
+    expect_shape(&config, "[3, 10]");
+    cr_assert_eq(op_params(&config, params, &count, NULL), ERR_OK);
+    cr_expect_eq(count, 2);
+    cr_expect_str_eq(op_desc_text(&params[0], text), "[10, 40]");
+    cr_expect_eq(params[0].type, OP_FLOAT64);
+    config.out = 0;
+    expect_error(&config, "out is 0", "[3, 2, 4, 5]");
+    config.out = 1;
+    config.in.ndim = 1;
+    expect_error(&config, "[N, features]", "[3]");
+}
+
+Test(op_shape, maxpool)
+{
+    op_config_t config = {
+        .kind = OP_MAXPOOL2D,
+        .pool = {.kernel = {3, 2}, .stride = {2, 2}, .pad = {1, 0}},
+        .in = {.type = OP_FLOAT32, .ndim = 4, .dims = {3, 2, 7, 5}}};
+
+    expect_shape(&config, "[3, 2, 4, 2]");
+    config.pool.pad[0] = 2;
+    expect_error(&config, "pad [2, 0]", "[3, 2, 7, 5]");
+    config.pool.pad[0] = 0;
+    config.pool.kernel[1] = 6;
+    expect_error(&config, "kernel [3, 6]", "[3, 2, 7, 5]");
+}
+
+Test(op_shape, others)
+{
+    op_config_t config = {
+        .kind = OP_RELU,
+        .epsilon = 1e-5,
+        .in = {.type = OP_FLOAT32, .ndim = 3, .dims = {3, 2, 7}}};
+    op_desc_t params[OP_PARAMS_MAX];
+    int count;
+
+    expect_shape(&config, "[3, 2, 7]");
+    config.kind = OP_FLATTEN;
+    expect_shape(&config, "[3, 14]");
+    config.kind = OP_MSE;
+    expect_shape(&config, "[1]");
+    config.kind = OP_CROSS_ENTROPY;
+    expect_error(&config, "[N, classes]", "[3, 2, 7]");
+    config.kind = OP_BATCHNORM;
+    expect_shape(&config, "[3, 2, 7]");
+    cr_assert_eq(op_params(&config, params, &count, NULL), ERR_OK);
+    cr_expect_eq(count, 2);
+    cr_expect_eq(params[1].dims[0], 2);
+    config.epsilon = 0;
+    expect_error(&config, "epsilon is 0", "[3, 2, 7]");
+    config.kind = OP_DROPOUT;
+    config.rate = 1;
+    expect_error(&config, "rate is 1", "[3, 2, 7]");
+    config.kind = (op_kind_t)99;
+    expect_error(&config, "99", "kind");
+}
+
+Test(op_shape, flops)
+{
+    const op_backend_ops_t *ref;
+    op_config_t config = conv_config();
+    op_t *op;
+
+    cr_assert_eq(op_backend_get("ref", &ref, NULL), ERR_OK);
+    cr_assert_eq(op_open(ref, NULL, &config, &op, NULL), ERR_OK);
+    cr_expect_eq(op_flops(op), 2.0 * 7 * 8 * 5 * 12 * 2 * 3 * 5);
+    op_close(op);
+    op_close(NULL);
+}
+
+/* Labels outside of the classes, on both backends. */
+Test(op_shape, bad_label)
+{
+    static const char *const backends[] = {"ref", "cpu"};
+    static const int64_t bad[] = {3, -1};
+
+    for (int i = 0; i < 4; i++) {
+        op_config_t config = {
+            .kind = OP_CROSS_ENTROPY,
+            .training = true,
+            .need_dx = true,
+            .threads = 1,
+            .in = {.type = OP_FLOAT32, .ndim = 2, .dims = {2, 3}}};
+        int64_t target[2] = {2, bad[i / 2]}, correct = 9;
+        float x[6] = {0}, workspace[64];
+        double loss = 7, scratch[64];
+        op_args_t args = {.x = x,
+                          .target = target,
+                          .workspace = workspace,
+                          .scratch = scratch,
+                          .loss_sum = &loss,
+                          .correct = &correct};
+        const op_backend_ops_t *backend;
+        err_t err = ERR_INIT;
+        op_t *op;
+
+        cr_assert_eq(op_backend_get(backends[i % 2], &backend, &err), ERR_OK);
+        cr_assert_eq(op_open(backend, NULL, &config, &op, &err), ERR_OK);
+        cr_expect_eq(op_forward(op, &args, NULL, &err), ERR_DATA);
+        cr_expect(strstr(err.text, "classes 0 to 2"), "%s", err.text);
+        cr_expect_eq(loss, 7);
+        cr_expect_eq(correct, 9);
+        op_close(op);
+    }
+}
+
+Test(op_shape, no_backward_in_evaluation)
+{
+    op_config_t config = {.kind = OP_RELU,
+                          .threads = 1,
+                          .in = {.type = OP_FLOAT32, .ndim = 1, .dims = {4}}};
+    const op_backend_ops_t *ref;
+    err_t err = ERR_INIT;
+    op_args_t args = {0};
+    op_t *op;
+
+    cr_assert_eq(op_backend_get("ref", &ref, NULL), ERR_OK);
+    config.threads = 0;
+    cr_expect_eq(op_open(ref, NULL, &config, &op, &err), ERR_CONFIG);
+    config.threads = 1;
+    cr_assert_eq(op_open(ref, NULL, &config, &op, NULL), ERR_OK);
+    cr_expect_eq(op_backward(op, &args, NULL, &err), ERR_CONFIG);
+    op_close(op);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Mode support: which backend takes which case in which type, as a table on
+ * standard output. ref must take all; cpu all in float32, none in float64.
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "op/op_ops.h"
+#include "op_rig.h"
+
+static bool supports(const op_backend_ops_t *backend, const op_case_t *test,
+                     op_type_t type, err_t *err)
+{
+    op_config_t config = test->config;
+    op_t *op;
+
+    config.in.type = type;
+    config.threads = 1;
+    config.training = !test->evaluation;
+    config.need_dx = !test->no_dx && !test->evaluation;
+    config.bias = !test->no_bias;
+    config.epsilon = 1e-5;
+    if (op_open(backend, NULL, &config, &op, err) != ERR_OK)
+        return false;
+    op_close(op);
+    return true;
+}
+
+Test(op_support, table)
+{
+    printf("%-40s", "case");
+    for (int b = 0; op_registry[b] != NULL; b++)
+        printf(" %s:f32 %s:f64", op_registry[b]->name, op_registry[b]->name);
+    printf("\n");
+    for (int i = 0; i < op_case_count; i++) {
+        printf("%-40s", op_cases[i].name);
+        for (int b = 0; op_registry[b] != NULL; b++) {
+            const op_backend_ops_t *backend = op_registry[b];
+            err_t err = ERR_INIT;
+            bool single = supports(backend, &op_cases[i], OP_FLOAT32, &err);
+            bool twice = supports(backend, &op_cases[i], OP_FLOAT64, &err);
+
+            printf(" %7s %7s", single ? "yes" : "no", twice ? "yes" : "no");
+            cr_expect(single, "%s: %s: %s", backend->name, op_cases[i].name,
+                      err.text);
+            cr_expect_eq(twice, backend->float64);
+            cr_expect(twice || err.code == ERR_UNAVAILABLE);
+        }
+        printf("\n");
+    }
+    fflush(stdout);
+}
+
+Test(op_support, unknown_backend)
+{
+    const op_backend_ops_t *backend = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(op_backend_get("gpu", &backend, &err), ERR_UNAVAILABLE);
+    cr_assert_null(backend);
+    cr_assert_str_eq(err.text, "no op backend \"gpu\" was built in (there are: "
+                               "ref, cpu)");
+}
