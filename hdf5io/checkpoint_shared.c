@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * shared.h5: every tensor whole, in its own shape, written collectively through
- * MPI-IO; each rank brings the boxes of its share, ranks without elements of a
- * tensor bring an empty selection. A rank whose write fails goes on with the
- * remaining collective calls, since its peers wait in them, and reports the
- * first failure at the end.
+ * shared.h5: every tensor whole, in its own shape, in one file that all ranks
+ * write through MPI-IO. Creating the file and its datasets is collective; the
+ * bytes are written independently, each rank the run that is its own. They are
+ * contiguous in the file, so a collective write would gain nothing, and it lets
+ * the MPI library send everything to a few ranks that write alone (Open MPI on
+ * one file system: all bytes through rank 0).
+ *
+ * A rank whose write fails goes on with the remaining collective calls, since
+ * its peers wait in them, and reports the first failure at the end.
  */
 #include <stdlib.h>
 
@@ -13,46 +17,46 @@
 #include "hdf5io/checkpoint_files.h"
 #include "hdf5io/h5.h"
 
-/* Select elements [first, last) of the tensor in [space], or none. */
+/* Select elements [first, last) of the tensor in [space]; not empty. */
 static herr_t run_select(hid_t space, const hdf5io_manifest_tensor_t *tensor,
                          int64_t first, int64_t last)
 {
-    herr_t status = H5Sselect_none(space);
+    herr_t status = 0;
 
     for (int64_t at = first; at < last && status >= 0;) {
+        H5S_seloper_t how = at == first ? H5S_SELECT_SET : H5S_SELECT_OR;
         hdf5io_box_t box;
 
         hdf5io_box_next(tensor, at, last, &box);
-        status = H5Sselect_hyperslab(
-            space, at == first ? H5S_SELECT_SET : H5S_SELECT_OR, box.start,
-            NULL, box.count, NULL);
+        status =
+            H5Sselect_hyperslab(space, how, box.start, NULL, box.count, NULL);
         at += box.elems;
     }
     return status;
 }
 
-/* Write [first, last) of the tensor; collective. The memory side is one run,
- * as selections are walked in the order of the flat tensor. */
-static herr_t run_write(hid_t dataset, hid_t space, hid_t transfer,
-                        const hdf5io_manifest_tensor_t *tensor,
-                        const float *data, int64_t first, int64_t last)
+/* Write [first, last) of the tensor. The memory side is one run, as selections
+ * are walked in the order of the flat tensor. */
+static err_code_t run_write(hid_t dataset, hid_t space,
+                            const hdf5io_manifest_tensor_t *tensor,
+                            const float *data, int64_t first, int64_t last,
+                            err_t *err)
 {
-    hsize_t elems = last > first ? (hsize_t)(last - first) : 1;
-    hid_t memory = H5Screate_simple(1, &elems, NULL);
-    const float nothing = 0;
-    herr_t status = run_select(space, tensor, first, last);
+    hsize_t elems = (hsize_t)(last - first);
+    err_code_t code = ERR_OK;
+    hid_t memory;
 
-    if (last <= first || status < 0) {
-        H5Sselect_none(space);
-        H5Sselect_none(memory);
-        data = &nothing;
-        first = 0;
-    }
-    if (H5Dwrite(dataset, H5T_NATIVE_FLOAT, memory, space, transfer,
+    if (last <= first)
+        return ERR_OK;
+    memory = H5Screate_simple(1, &elems, NULL);
+    if (run_select(space, tensor, first, last) < 0 ||
+        H5Dwrite(dataset, H5T_NATIVE_FLOAT, memory, space, H5P_DEFAULT,
                  data + first) < 0)
-        status = -1;
-    H5Sclose(memory);
-    return status;
+        code = h5_err_set(err, ERR_IO, "%s: cannot write %s", MANIFEST_SHARED,
+                          tensor->name);
+    if (memory >= 0)
+        H5Sclose(memory);
+    return code;
 }
 
 /* The part of tensor number [i] that is mine; [start] is its first element
@@ -70,10 +74,9 @@ static void run_mine(const hdf5io_files_t *files, int64_t elems, int64_t start,
     *last = *last < size ? *last : size;
 }
 
-/* Create, write and locate one tensor; collective. */
+/* Create (collective), write and locate one tensor. */
 static err_code_t tensor_write(hdf5io_files_t *files, hid_t file, hid_t layout,
-                               hid_t transfer, int i, int64_t first,
-                               int64_t last, err_t *err)
+                               int i, int64_t first, int64_t last, err_t *err)
 {
     hdf5io_manifest_t *m = files->manifest;
     hdf5io_manifest_tensor_t *t = &m->tensors[i];
@@ -86,10 +89,9 @@ static err_code_t tensor_write(hdf5io_files_t *files, hid_t file, hid_t layout,
     if (dataset < 0)
         code = h5_err_set(err, ERR_IO, "%s: cannot create dataset %s",
                           MANIFEST_SHARED, t->name);
-    else if (t->elems > 0 && run_write(dataset, space, transfer, t,
-                                       files->tensors[i].data, first, last) < 0)
-        code = h5_err_set(err, ERR_IO, "%s: cannot write %s", MANIFEST_SHARED,
-                          t->name);
+    else
+        code = run_write(dataset, space, t, files->tensors[i].data, first, last,
+                         err);
     if (code == ERR_OK && t->elems > 0)
         code = hdf5io_files_locate(dataset, MANIFEST_SHARED, t->name,
                                    &m->pieces[t->piece].offset, err);
@@ -103,7 +105,7 @@ static err_code_t tensor_write(hdf5io_files_t *files, hid_t file, hid_t layout,
 }
 
 static err_code_t tensors_write(hdf5io_files_t *files, hid_t file, hid_t layout,
-                                hid_t transfer, err_t *err)
+                                err_t *err)
 {
     hdf5io_manifest_t *m = files->manifest;
     int64_t elems = 0, start = 0, first, last;
@@ -116,8 +118,7 @@ static err_code_t tensors_write(hdf5io_files_t *files, hid_t file, hid_t layout,
         err_t why = ERR_INIT;
 
         run_mine(files, elems, start, i, &first, &last);
-        code =
-            tensor_write(files, file, layout, transfer, i, first, last, &why);
+        code = tensor_write(files, file, layout, i, first, last, &why);
         if (code != ERR_OK && result == ERR_OK)
             result = err_set(err, code, "%s", why.text);
         start += m->tensors[i].elems;
@@ -129,22 +130,20 @@ static err_code_t tensors_write(hdf5io_files_t *files, hid_t file, hid_t layout,
 static err_code_t shared_write(hdf5io_files_t *files, h5mpi_t *mpi,
                                const char *path, err_t *err)
 {
-    hid_t access = h5mpi_access_list(mpi), transfer = h5mpi_transfer_list(mpi);
+    hid_t access = h5mpi_access_list(mpi);
     hid_t layout = hdf5io_files_layout(), file = H5I_INVALID_HID;
     err_code_t code;
 
-    if (access >= 0 && transfer >= 0 && layout >= 0)
+    if (access >= 0 && layout >= 0)
         file = H5Fcreate(path, H5F_ACC_EXCL, H5P_DEFAULT, access);
     if (file < 0)
         code = h5_err_set(err, ERR_IO, "%s: cannot create by MPI-IO", path);
     else
-        code = tensors_write(files, file, layout, transfer, err);
+        code = tensors_write(files, file, layout, err);
     if (file >= 0 && H5Fclose(file) < 0 && code == ERR_OK)
         code = h5_err_set(err, ERR_IO, "%s: cannot close", path);
     if (layout >= 0)
         H5Pclose(layout);
-    if (transfer >= 0)
-        H5Pclose(transfer);
     if (access >= 0)
         H5Pclose(access);
     return code;

@@ -29,6 +29,11 @@ void h5_lock(void)
     pthread_mutex_lock(&h5_mutex);
     if (silent)
         return;
+    /* Nothing at exit: a file whose close failed (a full disk) stays in HDF5's
+     * tables as a dangling entry, and its clean-up would end the process by a
+     * signal instead of our exit status. It counts before the first HDF5 call
+     * only; we close all that we open. */
+    H5dont_atexit();
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     silent = true;
 }
@@ -52,6 +57,10 @@ static herr_t h5_innermost(unsigned depth, const H5E_error2_t *entry,
 
     if (depth == 0 && entry->desc != NULL)
         snprintf(text->out, text->room, "%s", entry->desc);
+    /* Drivers break their lines; a sentence of ours is one line. */
+    for (char *c = text->out; *c != '\0'; c++)
+        if (*c == '\n')
+            *c = ' ';
     return 0;
 }
 

@@ -161,3 +161,29 @@ Test(checkpoint_damage, a_file_in_place_of_the_directory_is_passed_over)
     free(path);
     ckpt_home_remove(home);
 }
+
+/* Rank 1 sees another directory under the same name. */
+static void body_read_elsewhere(ckpt_rank_t *rank, void *context)
+{
+    if (rank->votes.rank == 1)
+        rank->config.directory = context;
+    ckpt_body_read(rank, NULL);
+}
+
+Test(checkpoint_damage, ranks_that_see_different_files_refuse)
+{
+    char *home = ckpt_home_make(), *other = ckpt_home_make();
+    ckpt_rank_t *ranks;
+
+    ckpt_write(home, 2, 20);
+    ckpt_write(other, 3, 20);
+    ranks = ckpt_ranks_run(home, 2, 20, body_read_elsewhere, other);
+    for (int r = 0; r < 2; r++) {
+        cr_assert_eq(ranks[r].code, ERR_DATA);
+        cr_assert(strstr(ranks[r].err.text, "rank 1 reads another content"),
+                  "%s", ranks[r].err.text);
+    }
+    ckpt_ranks_free(ranks, 2);
+    ckpt_home_remove(other);
+    ckpt_home_remove(home);
+}
