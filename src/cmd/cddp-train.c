@@ -273,7 +273,7 @@ int main(int argc, char **argv)
     rc = train_main(&args, &answer, &err);
     if (rc != ERR_OK)
         return finish(rc, &err, true);
-    if (answer.outcome.speaker)
+    if (answer.rc == ERR_OK && answer.outcome.speaker)
         result_print(&answer.outcome);
     return finish(answer.rc, &answer.err, answer.outcome.speaker);
 }

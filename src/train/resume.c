@@ -71,9 +71,9 @@ err_code_t train_checkpoint(train_state_t *run, err_t *err)
         return rc;
     run->last_checkpoint = clock_now();
     if (run->rank == 0)
-        log_info("train", "checkpoint %s in %.2f s (%s by this rank)",
-                 info.path, clock_now() - begin,
-                 str_bytes((uint64_t)info.bytes_written, size, sizeof size));
+        log_debug("train", "checkpoint %s in %.2f s (%s by this rank)",
+                  info.path, clock_now() - begin,
+                  str_bytes((uint64_t)info.bytes_written, size, sizeof size));
     return ERR_OK;
 }
 

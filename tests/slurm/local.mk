@@ -38,6 +38,13 @@ EXTRA_DIST += tests/slurm/boot.t
 EXTRA_DIST += tests/slurm/job.t
 EXTRA_DIST += tests/slurm/batch.t
 EXTRA_DIST += tests/slurm/ckpt_mpiio.t
+SLURM_TESTS += train.t
+SLURM_TESTS += signal.t
+SLURM_TESTS += kill.t
+SLURM_TESTS += bad_input.t
+EXTRA_DIST += tests/slurm/trainlib.sh tests/slurm/train.t \
+	tests/slurm/signal.t tests/slurm/kill.t tests/slurm/bad_input.t \
+	tests/slurm/runs/plain.yaml tests/slurm/runs/full.yaml
 check-slurm: all $(SLURM_PROBES)
 	SOURCE=$(abs_top_srcdir) BUILD=$(abs_top_builddir) \
 	    bash $(srcdir)/tests/slurm/run-slurm-tests $(SLURM_TESTS)
