@@ -47,6 +47,14 @@ Test(dev, memory)
     dev_close(dev);
 }
 
+/* AddressSanitizer, where it is built in, ends the program at an allocation
+ * that cannot succeed, unless told otherwise; it asks here. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
 Test(dev, too_much_memory)
 {
     dev_device_t *dev = open_cpu();

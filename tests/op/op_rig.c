@@ -32,16 +32,17 @@ static void *rig_block(size_t bytes)
 static void rig_free(const op_rig_t *rig, void *data)
 {
     const unsigned char *fence;
-    char *block = (char *)data - MEM_ALIGN;
+    size_t bytes;
 
     if (data == NULL)
         return;
-    fence = (unsigned char *)data + *(size_t *)block;
+    bytes = *(size_t *)((char *)data - MEM_ALIGN);
+    fence = (unsigned char *)data + bytes;
     for (int i = 0; i < FENCE; i++)
         cr_assert_eq(fence[i], FENCE_BYTE,
                      "%s: somebody wrote behind a block of %zu bytes",
-                     rig->name, *(size_t *)block);
-    mem_free(block);
+                     rig->name, bytes);
+    mem_free((char *)data - MEM_ALIGN);
 }
 
 double *op_rig_doubles(int64_t count)

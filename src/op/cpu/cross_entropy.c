@@ -55,24 +55,39 @@ static inline float cpu_exp(float x)
     return p * n;
 }
 
+CPU_CLONES
 static float cpu_softmax_top(const float *x, int64_t K)
 {
-    float top = x[0];
+    float lanes[CPU_LANES], top = x[0];
+    int64_t k = 0;
 
-    for (int64_t k = 1; k < K; k++)
+    for (int j = 0; j < CPU_LANES; j++)
+        lanes[j] = top;
+    for (; k + CPU_LANES <= K; k += CPU_LANES)
+        for (int j = 0; j < CPU_LANES; j++)
+            lanes[j] = x[k + j] > lanes[j] ? x[k + j] : lanes[j];
+    for (; k < K; k++)
         top = x[k] > top ? x[k] : top;
+    for (int j = 0; j < CPU_LANES; j++)
+        top = lanes[j] > top ? lanes[j] : top;
     return top;
 }
 
 /* sum_k exp(x[k] - top) */
+CPU_CLONES
 static float cpu_softmax_sum(const float *x, int64_t K, float top)
 {
     float lanes[CPU_LANES] = {0}, sum = 0;
     int64_t k = 0;
 
-    for (; k + CPU_LANES <= K; k += CPU_LANES)
+    for (; k + CPU_LANES <= K; k += CPU_LANES) {
+        float powers[CPU_LANES];
+
         for (int j = 0; j < CPU_LANES; j++)
-            lanes[j] += cpu_exp(x[k + j] - top);
+            powers[j] = cpu_exp(x[k + j] - top);
+        for (int j = 0; j < CPU_LANES; j++)
+            lanes[j] += powers[j];
+    }
     for (; k < K; k++)
         sum += cpu_exp(x[k] - top);
     for (int j = 0; j < CPU_LANES; j++)
@@ -91,7 +106,6 @@ static bool cpu_softmax_hit(const float *x, int64_t target, float top)
     return true;
 }
 
-CPU_CLONES
 static void cpu_softmax_forward(void *context, int64_t first, int64_t last)
 {
     const cpu_softmax_work_t *work = context;

@@ -11,7 +11,11 @@
 #include "op/cpu/cpu.h"
 #include "op/cpu/port.h"
 #include "op/cpu/team.h"
+#include "op/cpu/vector.h"
 #include "op/op_mask.h"
+
+/* Blocks of four numbers that are made at a time. */
+#define CPU_PHILOX 16
 
 typedef struct cpu_dropout {
     cpu_room_t room;
@@ -56,21 +60,64 @@ static void cpu_dropout_close(op_t *op)
     mem_free(dropout);
 }
 
-/* Four elements (fewer at the end of a sample) an item of Philox. */
+/*
+ * The same numbers as op_mask_block for CPU_PHILOX consecutive blocks of
+ * [sample], lane by lane, which the compiler makes vectors of: first number 0
+ * of all blocks, then number 1, ...
+ */
+CPU_CLONES
+static void cpu_dropout_random(const op_mask_t *mask, uint64_t sample,
+                               uint32_t block, uint32_t *restrict out)
+{
+    uint32_t x0[CPU_PHILOX], x1[CPU_PHILOX], x2[CPU_PHILOX], x3[CPU_PHILOX];
+    uint32_t key0 = mask->key[0], key1 = mask->key[1];
+
+    for (uint32_t j = 0; j < CPU_PHILOX; j++) {
+        x0[j] = block + j;
+        x1[j] = mask->layer;
+        x2[j] = (uint32_t)sample;
+        x3[j] = (uint32_t)(sample >> 32);
+    }
+    for (int round = 0; round < 10; round++) {
+        for (int j = 0; j < CPU_PHILOX; j++) {
+            uint64_t first = (uint64_t)0xD2511F53u * x0[j];
+            uint64_t second = (uint64_t)0xCD9E8D57u * x2[j];
+
+            x0[j] = (uint32_t)(second >> 32) ^ x1[j] ^ key0;
+            x1[j] = (uint32_t)second;
+            x2[j] = (uint32_t)(first >> 32) ^ x3[j] ^ key1;
+            x3[j] = (uint32_t)first;
+        }
+        key0 += 0x9E3779B9u;
+        key1 += 0xBB67AE85u;
+    }
+    memcpy(out, x0, sizeof x0);
+    memcpy(out + CPU_PHILOX, x1, sizeof x1);
+    memcpy(out + 2 * CPU_PHILOX, x2, sizeof x2);
+    memcpy(out + 3 * CPU_PHILOX, x3, sizeof x3);
+}
+
+/* Sample [n], CPU_PHILOX blocks of four elements at a time. */
+CPU_CLONES
 static void cpu_dropout_sample(const cpu_dropout_work_t *work, int64_t n)
 {
     const float *from = work->from + n * work->elems;
-    float *to = work->to + n * work->elems;
-    uint32_t random[4];
+    float *to = work->to + n * work->elems, factor = work->mask.factor;
+    uint32_t random[4 * CPU_PHILOX], threshold = work->mask.threshold;
+    float lanes[4 * CPU_PHILOX], kept[4 * CPU_PHILOX];
 
-    for (int64_t i = 0; i < work->elems; i += 4) {
-        int64_t count = work->elems - i < 4 ? work->elems - i : 4;
+    for (int64_t i = 0; i < work->elems; i += 4 * CPU_PHILOX) {
+        int64_t rest = work->elems - i;
+        int64_t count = rest < 4 * CPU_PHILOX ? rest : 4 * CPU_PHILOX;
 
-        op_mask_block(&work->mask, work->samples[n], (uint32_t)(i / 4), random);
+        cpu_dropout_random(&work->mask, work->samples[n], (uint32_t)(i / 4),
+                           random);
+        for (int j = 0; j < 4 * CPU_PHILOX; j++)
+            lanes[j] = random[j] >= threshold ? factor : 0;
+        for (int j = 0; j < 4 * CPU_PHILOX; j++)
+            kept[j] = lanes[j % 4 * CPU_PHILOX + j / 4];
         for (int64_t j = 0; j < count; j++)
-            to[i + j] =
-                from[i + j] *
-                (random[j] >= work->mask.threshold ? work->mask.factor : 0);
+            to[i + j] = from[i + j] * kept[j];
     }
 }
 
