@@ -8,7 +8,7 @@ int hdf5io_box_extent(const hdf5io_manifest_tensor_t *tensor,
     extent[0] = 1;
     for (int d = 0; d < tensor->ndim; d++)
         extent[d] = (hsize_t)tensor->dims[d];
-    return tensor->ndim == 0 ? 1 : tensor->ndim;
+    return tensor->ndim > 0 ? tensor->ndim : 1;
 }
 
 void hdf5io_box_next(const hdf5io_manifest_tensor_t *tensor, int64_t at,
@@ -22,7 +22,8 @@ void hdf5io_box_next(const hdf5io_manifest_tensor_t *tensor, int64_t at,
     for (int d = ndim - 2; d >= 0; d--)
         stride[d] = stride[d + 1] * (int64_t)extent[d + 1];
     /* The outermost dimension of which a whole slice fits here. */
-    while (at % stride[level] != 0 || last - at < stride[level])
+    while (level < ndim - 1 &&
+           (at % stride[level] != 0 || last - at < stride[level]))
         level++;
     for (int d = 0; d < ndim; d++) {
         out->start[d] = (hsize_t)(rest / stride[d]);

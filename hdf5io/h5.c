@@ -20,6 +20,7 @@
 #define H5_ALIGNMENT_THRESHOLD 65536
 #define H5_ALIGNMENT 4096
 
+/* global: the library that it guards is one per process, too */
 static pthread_mutex_t h5_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 void h5_lock(void)

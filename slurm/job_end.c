@@ -20,8 +20,6 @@
 #include "base/clock.h"
 #include "slurm/job.h"
 
-extern char **environ;
-
 bool slurm_time_parse(const char *text, double *seconds)
 {
     long days = 0, part[3] = {0};
@@ -124,7 +122,7 @@ static err_code_t squeue_ask(const char *job_id, char *line, size_t room,
 {
     int fd = -1, status = 0, rc;
     bool complete;
-    pid_t pid;
+    pid_t pid = -1;
 
     rc = squeue_start(job_id, &pid, &fd);
     if (rc != 0)

@@ -11,6 +11,7 @@
 
 #include "slurm/job.h"
 
+/* global: all that a handler can reach */
 static volatile sig_atomic_t got_checkpoint, got_term;
 
 static void on_checkpoint(int number)

@@ -2,6 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "base/err.h"
 
+/* Not the analyzer's macros here. */
+#undef err_set
+#undef err_set_peer
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

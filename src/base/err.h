@@ -68,6 +68,13 @@ err_code_t err_set_peer(err_t *err, int culprit, const char *host,
                         const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* The analyzer of clang sees one file at a time and would follow the path on
+ * which an error is no error. */
+#ifdef __clang_analyzer__
+#define err_set(err, code, ...) ((void)err_set(err, code, __VA_ARGS__), (code))
+#define err_set_peer(...) ((void)err_set_peer(__VA_ARGS__), ERR_PEER)
+#endif
+
 /* Put "context: " in front of the sentence that [err] holds; for a caller that
  * knows the object (a file, a layer). Returns err->code. */
 err_code_t err_prefix(err_t *err, const char *format, ...)

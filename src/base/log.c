@@ -21,6 +21,8 @@
 
 static const char *const log_names[] = {"error", "warn", "info", "debug",
                                         "trace"};
+/* global: the level of the process and the rank of the thread would else be
+ * arguments of every function that may log */
 static atomic_int log_level = LOG_UNSET;
 static _Thread_local int log_rank = -1;
 

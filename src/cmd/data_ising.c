@@ -59,6 +59,7 @@ static void metropolis_sweep(rng_t *rng, const uint32_t accept[2],
                     spins[site_down(site)] + spins[site_up(site)];
         int half_cost = spins[site] * field; /* flipping costs twice this */
 
+        /* cppcheck-suppress negativeIndex ; half_cost is -4, -2, 0, 2, 4 */
         if (half_cost <= 0 || rng_u32(rng) < accept[half_cost / 2 - 1])
             spins[site] = (int8_t)-spins[site];
     }

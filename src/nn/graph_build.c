@@ -217,7 +217,7 @@ static err_code_t layer_build(nn_graph_t *graph, int index, const tree_t *tree,
 {
     nn_layer_t *layer = &graph->layers[index];
     char path[PATH_TEXT];
-    item_t item;
+    item_t item = {.kind = NULL};
     err_code_t code;
 
     code = item_read(tree, "layer", true, "{conv: {out: 32, kernel: 3}}", &item,
@@ -275,7 +275,7 @@ err_code_t nn_build_loss(nn_graph_t *graph, const tree_t *loss, err_t *err)
 {
     nn_layer_t *layer = &graph->layers[graph->layer_count];
     char path[PATH_TEXT];
-    item_t item;
+    item_t item = {.kind = NULL};
     err_code_t code;
 
     if (loss == NULL)

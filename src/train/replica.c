@@ -29,7 +29,7 @@ static err_code_t tensors_list(replica_t *replica, err_t *err)
     int params = nn_graph_params(graph);
     int buffers = nn_graph_buffers(graph);
     int slots = optim_slots(replica->optim);
-    size_t count = (size_t)(params * (1 + slots) + buffers);
+    size_t count = (size_t)params * (size_t)(1 + slots) + (size_t)buffers;
     err_code_t rc;
 
     rc = mem_alloc(count * sizeof *replica->tensors, "checkpoint table",
