@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * batchnorm on oneDNN, in the layout of x (more than 5 dimensions are seen as
- * [N,C,space]; such x is plain). The workspace keeps mean and variance, float
- * [2C]. The moments follow from them in double: sum x = M mean and sum x^2 = M
- * (var + mean^2), which gives var back without cancellation.
+ * batchnorm on oneDNN, in the layout of x; a plain x of more than 5 dimensions
+ * is seen as [N,C,space], one without space as images of one pixel. The
+ * workspace keeps mean and variance, float [2C]. The moments follow from them
+ * in double: sum x = M mean and sum x^2 = M (var + mean^2), which gives var
+ * back without cancellation.
  */
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
@@ -45,7 +46,9 @@ static err_code_t cpu_norm_open(op_t *op, err_t *err)
     if (code != ERR_OK)
         return code;
     norm->x = norm->y;
-    if (in->ndim > 5)
+    if (in->layout == NULL && flat[2] == 1)
+        code = cpu_md_pixels(&norm->x, flat[0], flat[1], err);
+    else if (in->ndim > 5)
         code = cpu_md_plain(&norm->x, 3, flat, err);
     if (code == ERR_OK)
         code = cpu_prim_norm_forward(&norm->forward, &norm->room.engine,

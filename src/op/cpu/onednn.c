@@ -67,6 +67,16 @@ err_code_t cpu_md_any(cpu_md_t *md, int ndim, const int64_t *dims, err_t *err)
                       "free layout", err);
 }
 
+err_code_t cpu_md_pixels(cpu_md_t *md, int64_t rows, int64_t channels,
+                         err_t *err)
+{
+    const dnnl_dims_t dims = {rows, channels, 1, 1};
+
+    return cpu_status(
+        dnnl_memory_desc_init_by_tag(&md->desc, 4, dims, dnnl_f32, dnnl_acdb),
+        "channels-last layout", err);
+}
+
 bool cpu_md_equal(const cpu_md_t *a, const cpu_md_t *b)
 {
     return dnnl_memory_desc_equal(&a->desc, &b->desc) != 0;

@@ -47,6 +47,10 @@ err_code_t cpu_md_plain(cpu_md_t *md, int ndim, const int64_t *dims,
                         err_t *err);
 /* Let the primitive choose. */
 err_code_t cpu_md_any(cpu_md_t *md, int ndim, const int64_t *dims, err_t *err);
+/* The plain matrix [rows, channels] seen as images of one pixel, channels last:
+ * the same memory, for kernels that are good at that. */
+err_code_t cpu_md_pixels(cpu_md_t *md, int64_t rows, int64_t channels,
+                         err_t *err);
 bool cpu_md_equal(const cpu_md_t *a, const cpu_md_t *b);
 size_t cpu_md_bytes(const cpu_md_t *md);
 
