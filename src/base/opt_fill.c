@@ -5,74 +5,16 @@
  * would write it, becomes a small tree, and takes the same way as a value from
  * the file, so there is one reader.
  */
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/opt.h"
+#include "base/opt_error.h"
 #include "base/opt_value.h"
 
 static void *opt_field(const opt_row_t *row, void *target)
 {
     return (char *)target + row->offset;
-}
-
-/* Set ERR_CONFIG: "place: [name]: " and the rest; [tree] may be NULL. */
-__attribute__((format(printf, 3, 4))) static err_code_t
-opt_fail(err_t *err, const tree_t *tree, const char *format, ...)
-{
-    char place[512];
-    str_buf_t buf = {0};
-    va_list args;
-
-    if (tree != NULL)
-        str_buf_add(&buf, "%s: ",
-                    tree_place_format(tree_place(tree), place, sizeof place));
-    va_start(args, format);
-    str_buf_vadd(&buf, format, args);
-    va_end(args);
-    err_set(err, ERR_CONFIG, "%s", buf.text);
-    str_buf_free(&buf);
-    return ERR_CONFIG;
-}
-
-/* "expected ..., found ..." for [value]. */
-static err_code_t opt_fail_type(const opt_row_t *row, const tree_t *value,
-                                const char *name, err_t *err)
-{
-    static const char *const kinds[] = {
-        [TREE_NULL] = "nothing", [TREE_LIST] = "a list", [TREE_MAP] = "a map"};
-    str_buf_t wish = {0};
-    const char *near = NULL;
-
-    opt_value_describe(row, &wish);
-    if (tree_kind(value) == TREE_SCALAR && row->type == OPT_CHOICE)
-        near = str_nearest(tree_text(value), row->choices);
-    if (tree_kind(value) != TREE_SCALAR)
-        opt_fail(err, value, "%s: expected %s, found %s", name, wish.text,
-                 kinds[tree_kind(value)]);
-    else if (near != NULL)
-        opt_fail(err, value, "%s: expected %s, found '%s'; did you mean '%s'?",
-                 name, wish.text, tree_text(value), near);
-    else
-        opt_fail(err, value, "%s: expected %s, found '%s'", name, wish.text,
-                 tree_text(value));
-    str_buf_free(&wish);
-    return ERR_CONFIG;
-}
-
-static err_code_t opt_fail_bounds(const opt_row_t *row, const tree_t *value,
-                                  const char *name, err_t *err)
-{
-    str_buf_t bounds = {0};
-
-    opt_value_describe_bounds(row, &bounds);
-    opt_fail(err, value, "%s: expected %s, found %s", name, bounds.text,
-             tree_text(value));
-    str_buf_free(&bounds);
-    return ERR_CONFIG;
 }
 
 static bool opt_read_choice(const opt_row_t *row, const char *text, int *out)
@@ -95,9 +37,9 @@ static err_code_t opt_fill_int(const opt_row_t *row, const tree_t *value,
 
     if (tree_kind(value) != TREE_SCALAR ||
         !str_to_int(tree_text(value), &number))
-        return opt_fail_type(row, value, name, err);
+        return opt_error_type(row, value, name, err);
     if (!opt_value_inside(row, (double)number))
-        return opt_fail_bounds(row, value, name, err);
+        return opt_error_bounds(row, value, name, err);
     *out = number;
     return ERR_OK;
 }
@@ -112,7 +54,7 @@ static err_code_t opt_fill_scalar(const opt_row_t *row, const tree_t *value,
     if (row->type == OPT_INT)
         return opt_fill_int(row, value, name, field, err);
     if (text == NULL)
-        return opt_fail_type(row, value, name, err);
+        return opt_error_type(row, value, name, err);
     switch (row->type) {
     case OPT_BOOL:
         good = opt_value_bool(text, field);
@@ -131,12 +73,12 @@ static err_code_t opt_fill_scalar(const opt_row_t *row, const tree_t *value,
         good = row->type == OPT_REAL ? str_to_real(text, &number)
                                      : opt_value_seconds(text, &number);
         if (good && !opt_value_inside(row, number))
-            return opt_fail_bounds(row, value, name, err);
+            return opt_error_bounds(row, value, name, err);
         if (good)
             *(double *)field = number;
         break;
     }
-    return good ? ERR_OK : opt_fail_type(row, value, name, err);
+    return good ? ERR_OK : opt_error_type(row, value, name, err);
 }
 
 /* Item [i] of a list, or the value itself: one item needs no brackets. */
@@ -158,8 +100,8 @@ static err_code_t opt_fill_ints(const opt_row_t *row, const tree_t *value,
     int i;
 
     if (opt_items(value) > OPT_LIST_MAX)
-        return opt_fail(err, value, "%s: expected at most %d items, found %zu",
-                        name, OPT_LIST_MAX, opt_items(value));
+        return opt_error(err, value, "%s: expected at most %d items, found %zu",
+                         name, OPT_LIST_MAX, opt_items(value));
     for (i = 0; i < ints.count; i++) {
         code = opt_fill_int(row, opt_item(value, (size_t)i), name,
                             &ints.items[i], err);
@@ -177,7 +119,7 @@ static err_code_t opt_fill_texts(const opt_row_t *row, const tree_t *value,
 
     for (i = 0; i < count; i++)
         if (tree_kind(opt_item(value, i)) != TREE_SCALAR)
-            return opt_fail_type(row, opt_item(value, i), name, err);
+            return opt_error_type(row, opt_item(value, i), name, err);
     out->items = calloc(count + 1, sizeof *out->items);
     if (out->items == NULL)
         abort();
@@ -234,47 +176,15 @@ static err_code_t opt_fill_fallback(const opt_row_t *row, const tree_t *map,
     if (row->type == OPT_SECTION)
         return opt_fill(row->rows, NULL, name, field, err);
     if (row->fallback == NULL)
-        return opt_fail(err, map, "%s is missing%s%s", name,
-                        row->help == NULL ? "" : ": ",
-                        row->help == NULL ? "" : row->help);
+        return opt_error(err, map, "%s is missing%s%s", name,
+                         row->help == NULL ? "" : ": ",
+                         row->help == NULL ? "" : row->help);
     if (row->type == OPT_TREE)
         return ERR_OK; /* the field is NULL already */
     tree = opt_fallback_tree(row->fallback);
     code = opt_fill_value(row, tree, name, field, err);
     tree_free(tree);
     return code;
-}
-
-static err_code_t opt_fail_unknown(const opt_row_t *rows, const tree_t *map,
-                                   size_t index, const char *path, err_t *err)
-{
-    const char *key = tree_key(map, index), *near;
-    const opt_row_t *row;
-    const char **names;
-    char place[512];
-    size_t count = 0;
-    str_buf_t hint = {0};
-
-    for (row = rows; row->name != NULL; row++)
-        count++;
-    names = calloc(count + 1, sizeof *names);
-    if (names == NULL)
-        abort();
-    for (row = rows; row->name != NULL; row++)
-        names[row - rows] = row->name;
-    near = str_nearest(key, names);
-    if (near != NULL)
-        str_buf_add(&hint, "did you mean '%s'?", near);
-    else
-        str_buf_add(&hint, "known keys are");
-    for (row = rows; near == NULL && row->name != NULL; row++)
-        str_buf_add(&hint, "%s %s", row == rows ? "" : ",", row->name);
-    tree_place_format(tree_key_place(map, index), place, sizeof place);
-    err_set(err, ERR_CONFIG, "%s: unknown key '%s' %s%s; %s", place, key,
-            path[0] == '\0' ? "at the top level" : "in ", path, hint.text);
-    str_buf_free(&hint);
-    free(names);
-    return ERR_CONFIG;
 }
 
 /* Is every key of [map] in [rows]? */
@@ -289,7 +199,7 @@ static err_code_t opt_check_keys(const opt_row_t *rows, const tree_t *map,
             if (strcmp(row->name, tree_key(map, i)) == 0)
                 break;
         if (row->name == NULL)
-            return opt_fail_unknown(rows, map, i, path, err);
+            return opt_error_unknown(rows, map, i, path, err);
     }
     return ERR_OK;
 }
@@ -323,8 +233,8 @@ err_code_t opt_fill(const opt_row_t *rows, const tree_t *tree, const char *path,
     if (tree != NULL && tree_kind(tree) == TREE_NULL)
         tree = NULL;
     if (tree != NULL && tree_kind(tree) != TREE_MAP)
-        return opt_fail_type(&(opt_row_t){.type = OPT_SECTION}, tree,
-                             path[0] == '\0' ? "the top level" : path, err);
+        return opt_error_type(&(opt_row_t){.type = OPT_SECTION}, tree,
+                              path[0] == '\0' ? "the top level" : path, err);
     if (tree != NULL)
         code = opt_check_keys(rows, tree, path, err);
     for (row = rows; code == ERR_OK && row->name != NULL; row++) {

@@ -308,6 +308,9 @@ Test(opt, faults_below_and_beside_scalars_have_their_sentences)
     expect_error(MAP("onn", "true"), "",
                  "f:2:3: unknown key 'onn' at the top level; did you mean "
                  "'on'?");
+    expect_error(MAP("timeout", "5 s"), "",
+                 "f:2:3: unknown key 'timeout' at the top level; it belongs "
+                 "in inner");
     expect_error(LIST("a"), "",
                  "f:7:7: the top level: expected a map, found "
                  "a list");

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Inside base: the sentences about faults in a run file. All set ERR_CONFIG,
+ * which they return, and begin with the place. [name] is the dotted key. */
+#ifndef CDDP_BASE_OPT_ERROR_H
+#define CDDP_BASE_OPT_ERROR_H
+
+#include "base/opt.h"
+
+/* Any sentence at the place of [tree], which may be NULL: no place. */
+err_code_t opt_error(err_t *err, const tree_t *tree, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* "expected an integer, found 'ten'". */
+err_code_t opt_error_type(const opt_row_t *row, const tree_t *value,
+                          const char *name, err_t *err);
+
+/* "expected 1 to 64 samples, found 0". */
+err_code_t opt_error_bounds(const opt_row_t *row, const tree_t *value,
+                            const char *name, err_t *err);
+
+/* "unknown key 'epoch' in train; did you mean 'epochs'?", for item [index] of
+ * [map], which has no row in [rows]. */
+err_code_t opt_error_unknown(const opt_row_t *rows, const tree_t *map,
+                             size_t index, const char *path, err_t *err);
+
+#endif
