@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* checkpoint_manifest: the plan of a checkpoint, and its release. The text form
- * is in checkpoint_manifest_text.c. */
+ * is in checkpoint_manifest_print.c and _parse.c. */
 #include "config.h"
 
 #include "hdf5io/checkpoint_manifest.h"

@@ -22,6 +22,11 @@
 #define MANIFEST_VIEW "checkpoint.h5"
 #define MANIFEST_SHARED "shared.h5"
 #define MANIFEST_DIMS_MAX 6
+/* "format" and "version" of the text, and how it ends: KEY, 16 digits, TAIL. */
+#define MANIFEST_FORMAT "cddp-checkpoint"
+#define MANIFEST_VERSION 1
+#define MANIFEST_SELF_KEY " \"manifest_xxh3\": \""
+#define MANIFEST_SELF_TAIL "\"\n}\n"
 
 typedef struct hdf5io_manifest_file {
     char *name; /* in the checkpoint's directory, no slash */

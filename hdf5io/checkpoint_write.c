@@ -187,12 +187,30 @@ static err_code_t stage_offsets(writer_t *w, bool *agreed, err_t *err)
     return code;
 }
 
+/* Read it as a reader would: what could not be resumed is not published. */
+static err_code_t manifest_check(const str_buf_t *text, err_t *err)
+{
+    hdf5io_manifest_t m = {0};
+    uint64_t hash;
+    err_t why = ERR_INIT;
+
+    if (hdf5io_manifest_parse(text->text, text->length, &m, &hash, &why) !=
+        ERR_OK)
+        return err_set(err, ERR_CONFIG,
+                       "a checkpoint of this state could not be read back: %s",
+                       why.text);
+    hdf5io_manifest_free(&m);
+    return ERR_OK;
+}
+
 static err_code_t manifest_write(writer_t *w, err_t *err)
 {
     char *path = str_printf("%s/%s", w->tmp, MANIFEST_NAME);
     str_buf_t text = {0};
     err_code_t code = hdf5io_manifest_print(&w->manifest, &text, err);
 
+    if (code == ERR_OK)
+        code = manifest_check(&text, err);
     if (code == ERR_OK)
         code = hdf5io_io_create(&w->io, path, text.text, text.length, err);
     if (code == ERR_OK)

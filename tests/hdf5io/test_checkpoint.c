@@ -298,6 +298,25 @@ Test(checkpoint, an_explicit_path_is_taken_or_refused)
     ckpt_home_remove(home);
 }
 
+static void body_write_negative(ckpt_rank_t *rank, void *context)
+{
+    rank->state.progress.samples = -1;
+    ckpt_body_write(rank, context);
+}
+
+Test(checkpoint, what_could_not_be_read_back_is_not_published)
+{
+    char *home = ckpt_home_make();
+    ckpt_rank_t *ranks = ckpt_ranks_run(home, 2, 3, body_write_negative, NULL);
+
+    cr_assert_eq(ranks[1].code, ERR_CONFIG);
+    cr_assert(strstr(ranks[1].err.text, "\"samples\""), "%s",
+              ranks[1].err.text);
+    cr_assert_eq(ckpt_count(home, ""), 0);
+    ckpt_ranks_free(ranks, 2);
+    ckpt_home_remove(home);
+}
+
 /* Only conv1.bias: 5 elements. */
 static void bias_only(ckpt_state_t *state)
 {

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/*
- * checkpoint_manifest as text: JSON with one file or tensor a line. Doubles and
- * unsigned 64-bit numbers are strings, since JSON numbers cannot carry all of
- * them. The last member is the hash of all the text before it, so the rules of
- * JSON (order, white space) do not matter for it: it hashes bytes.
- */
+/* checkpoint_manifest from text. The hash at its end is checked first, so what
+ * is refused after that was written wrong, or by another version. */
 #include <errno.h>
-#include <inttypes.h>
 #include <jansson.h>
-#include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,124 +12,14 @@
 #include "base/hash.h"
 #include "hdf5io/checkpoint_manifest.h"
 
-#define FORMAT_NAME "cddp-checkpoint"
-#define FORMAT_VERSION 1
-#define SELF_KEY " \"manifest_xxh3\": \""
-#define SELF_TAIL "\"\n}\n"
-
-/* Append ` "key": "text",` with the text quoted by JSON's rules. */
-static err_code_t text_print(const char *key, const char *text, str_buf_t *out,
-                             err_t *err)
-{
-    json_t *value = json_string(text);
-    char *quoted = value == NULL ? NULL : json_dumps(value, JSON_ENCODE_ANY);
-
-    json_decref(value);
-    if (quoted == NULL)
-        return err_set(err, ERR_CONFIG,
-                       "the checkpoint's %s is not UTF-8 text, which its "
-                       "manifest needs",
-                       key);
-    str_buf_add(out, " \"%s\": %s,\n", key, quoted);
-    free(quoted);
-    return ERR_OK;
-}
-
-static void progress_print(const hdf5io_manifest_t *m, str_buf_t *out)
-{
-    const hdf5io_progress_t *p = &m->progress;
-    char hash[HASH_TEXT_MAX];
-
-    str_buf_add(out,
-                " \"step\": %" PRId64 ",\n \"epoch\": %" PRId64
-                ",\n \"epoch_step\": %" PRId64 ",\n \"samples\": %" PRId64
-                ",\n",
-                p->step, p->epoch, p->epoch_step, p->samples);
-    str_buf_add(out, " \"seed\": \"%" PRIu64 "\",\n", p->seed);
-    str_buf_add(out, " \"loss_sum\": \"%.17g\",\n", p->loss_sum);
-    str_buf_add(out,
-                " \"loss_count\": %" PRId64 ",\n \"correct\": %" PRId64 ",\n",
-                p->loss_count, p->correct);
-    str_buf_add(out, " \"best\": \"%.17g\",\n", p->best);
-    str_buf_add(out, " \"world_size\": %d,\n", m->world_size);
-    str_buf_add(out, " \"config_hash\": \"%s\",\n",
-                hash_format(m->config_hash, hash));
-    str_buf_add(out, " \"model_hash\": \"%s\",\n",
-                hash_format(m->model_hash, hash));
-    str_buf_add(out, " \"build_hash\": \"%s\",\n",
-                hash_format(m->build_hash, hash));
-}
-
-static void files_print(const hdf5io_manifest_t *m, str_buf_t *out)
-{
-    char hash[HASH_TEXT_MAX];
-
-    str_buf_add(out, " \"files\": [");
-    for (int i = 0; i < m->file_count; i++)
-        str_buf_add(out,
-                    "%s\n  {\"name\": \"%s\", \"bytes\": %" PRIu64
-                    ", \"xxh3\": \"%s\"}",
-                    i == 0 ? "" : ",", m->files[i].name, m->files[i].bytes,
-                    hash_format(m->files[i].hash, hash));
-    str_buf_add(out, "\n ],\n");
-}
-
-static err_code_t tensors_print(const hdf5io_manifest_t *m, str_buf_t *out,
-                                err_t *err)
-{
-    char shape[160];
-    err_code_t code;
-
-    str_buf_add(out, " \"tensors\": [");
-    for (int i = 0; i < m->tensor_count; i++) {
-        const hdf5io_manifest_tensor_t *t = &m->tensors[i];
-
-        str_buf_add(out, "%s\n  {", i == 0 ? "" : ",");
-        code = text_print("name", t->name, out, err);
-        if (code != ERR_OK)
-            return code;
-        out->text[--out->length] = '\0'; /* the name ends no line */
-        str_buf_add(out, " \"type\": \"float32\", \"shape\": %s, \"pieces\": [",
-                    hdf5io_shape_format(t->ndim, t->dims, shape, sizeof shape));
-        for (int j = t->piece; j < t->piece + t->pieces; j++)
-            str_buf_add(out, "%s[%d, %" PRId64 ", %" PRId64 ", %" PRId64 "]",
-                        j == t->piece ? "" : ", ", m->pieces[j].file,
-                        m->pieces[j].first, m->pieces[j].count,
-                        m->pieces[j].offset);
-        str_buf_add(out, "]}");
-    }
-    str_buf_add(out, "\n ],\n");
-    return ERR_OK;
-}
-
-err_code_t hdf5io_manifest_print(const hdf5io_manifest_t *manifest,
-                                 str_buf_t *out, err_t *err)
-{
-    size_t start = out->length;
-    char hash[HASH_TEXT_MAX];
-    err_code_t code;
-
-    str_buf_add(out, "{\n \"format\": \"%s\",\n \"version\": %d,\n",
-                FORMAT_NAME, FORMAT_VERSION);
-    code = text_print("created", manifest->created, out, err);
-    progress_print(manifest, out);
-    if (code == ERR_OK)
-        code = text_print("versions", manifest->versions, out, err);
-    if (code == ERR_OK)
-        code = text_print("config", manifest->config_text, out, err);
-    files_print(manifest, out);
-    if (code == ERR_OK)
-        code = tensors_print(manifest, out, err);
-    hash_format(hash_bytes(out->text + start, out->length - start), hash);
-    str_buf_add(out, SELF_KEY "%s" SELF_TAIL, hash);
-    return code;
-}
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 /* The text must end with the hash of what stands before that member. */
 static err_code_t self_check(const char *text, size_t bytes, uint64_t *hash,
                              err_t *err)
 {
-    const size_t key = strlen(SELF_KEY), tail = strlen(SELF_TAIL);
+    const size_t key = strlen(MANIFEST_SELF_KEY),
+                 tail = strlen(MANIFEST_SELF_TAIL);
     const size_t end = key + HASH_TEXT_MAX - 1 + tail;
     char digits[HASH_TEXT_MAX] = "";
     const char *self;
@@ -143,8 +28,8 @@ static err_code_t self_check(const char *text, size_t bytes, uint64_t *hash,
         return err_set(err, ERR_DATA, "it is cut off");
     self = text + bytes - end;
     memcpy(digits, self + key, HASH_TEXT_MAX - 1);
-    if (memcmp(self, SELF_KEY, key) != 0 ||
-        memcmp(text + bytes - tail, SELF_TAIL, tail) != 0 ||
+    if (memcmp(self, MANIFEST_SELF_KEY, key) != 0 ||
+        memcmp(text + bytes - tail, MANIFEST_SELF_TAIL, tail) != 0 ||
         !hash_parse(digits, hash))
         return err_set(err, ERR_DATA,
                        "it does not end with its own hash, so it is cut off "
@@ -174,45 +59,117 @@ static bool unsigned_parse(const char *text, uint64_t *out)
     return errno == 0 && text[0] >= '0' && text[0] <= '9' && *end == '\0';
 }
 
+/* Copy the text of member [key]; free() it. */
+static err_code_t text_get(json_t *root, const char *key, char **out,
+                           err_t *err)
+{
+    json_t *value = json_object_get(root, key);
+
+    if (!json_is_string(value))
+        return err_set(err, ERR_DATA, "its member \"%s\" is missing or no text",
+                       key);
+    *out = str_dup(json_string_value(value));
+    return ERR_OK;
+}
+
+static err_code_t count_get(json_t *root, const char *key, int64_t *out,
+                            err_t *err)
+{
+    json_t *value = json_object_get(root, key);
+
+    if (!json_is_integer(value) || json_integer_value(value) < 0)
+        return err_set(err, ERR_DATA,
+                       "its member \"%s\" is missing or no count", key);
+    *out = json_integer_value(value);
+    return ERR_OK;
+}
+
+typedef enum number { NUMBER_UNSIGNED, NUMBER_REAL, NUMBER_HASH } number_t;
+
+/* A number that is written as a text; [out] is uint64_t or double. */
+static err_code_t number_get(json_t *root, const char *key, number_t kind,
+                             void *out, err_t *err)
+{
+    const char *text = json_string_value(json_object_get(root, key));
+    bool good = text != NULL;
+
+    if (good && kind == NUMBER_UNSIGNED)
+        good = unsigned_parse(text, out);
+    else if (good && kind == NUMBER_REAL)
+        good = real_parse(text, out);
+    else if (good)
+        good = hash_parse(text, out);
+    if (!good)
+        return err_set(err, ERR_DATA,
+                       "its member \"%s\" is missing or no number", key);
+    return ERR_OK;
+}
+
+static err_code_t format_check(json_t *root, err_t *err)
+{
+    char *format;
+    int64_t version;
+    err_code_t code = text_get(root, "format", &format, err);
+
+    if (code != ERR_OK)
+        return code;
+    code = count_get(root, "version", &version, err);
+    if (code == ERR_OK &&
+        (strcmp(format, MANIFEST_FORMAT) != 0 || version != MANIFEST_VERSION))
+        code = err_set(err, ERR_DATA,
+                       "it is %s version %lld, this cddp reads %s version %d",
+                       format, (long long)version, MANIFEST_FORMAT,
+                       MANIFEST_VERSION);
+    free(format);
+    return code;
+}
+
 static err_code_t head_parse(json_t *root, hdf5io_manifest_t *m, err_t *err)
 {
-    const char *format, *created, *seed, *loss, *best, *versions, *config;
-    const char *hashes[3];
-    json_int_t n[7];
-    int version, world;
-    json_error_t why;
     hdf5io_progress_t *p = &m->progress;
+    int64_t world = 0;
+    const struct {
+        const char *key;
+        int64_t *out;
+    } counts[] = {
+        {"step", &p->step},
+        {"epoch", &p->epoch},
+        {"epoch_step", &p->epoch_step},
+        {"samples", &p->samples},
+        {"loss_count", &p->loss_count},
+        {"correct", &p->correct},
+        {"world_size", &world},
+    };
+    const struct {
+        const char *key;
+        number_t kind;
+        void *out;
+    } numbers[] = {
+        {"seed", NUMBER_UNSIGNED, &p->seed},
+        {"loss_sum", NUMBER_REAL, &p->loss_sum},
+        {"best", NUMBER_REAL, &p->best},
+        {"config_hash", NUMBER_HASH, &m->config_hash},
+        {"model_hash", NUMBER_HASH, &m->model_hash},
+        {"build_hash", NUMBER_HASH, &m->build_hash},
+    };
+    err_code_t code = format_check(root, err);
 
-    if (json_unpack_ex(root, &why, 0, "{s:s, s:i}", "format", &format,
-                       "version", &version) != 0)
-        return err_set(err, ERR_DATA, "%s", why.text);
-    if (strcmp(format, FORMAT_NAME) != 0 || version != FORMAT_VERSION)
-        return err_set(err, ERR_DATA,
-                       "it is %s version %d, this cddp reads %s version %d",
-                       format, version, FORMAT_NAME, FORMAT_VERSION);
-    if (json_unpack_ex(root, &why, 0,
-                       "{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, "
-                       "s:I, s:I, s:i, s:s, s:s, s:s}",
-                       "created", &created, "seed", &seed, "loss_sum", &loss,
-                       "best", &best, "versions", &versions, "config", &config,
-                       "step", &n[0], "epoch", &n[1], "epoch_step", &n[2],
-                       "samples", &n[3], "loss_count", &n[4], "correct", &n[5],
-                       "world_size", &world, "config_hash", &hashes[0],
-                       "model_hash", &hashes[1], "build_hash", &hashes[2]) != 0)
-        return err_set(err, ERR_DATA, "%s", why.text);
-    if (!unsigned_parse(seed, &p->seed) || !real_parse(loss, &p->loss_sum) ||
-        !real_parse(best, &p->best) ||
-        !hash_parse(hashes[0], &m->config_hash) ||
-        !hash_parse(hashes[1], &m->model_hash) ||
-        !hash_parse(hashes[2], &m->build_hash) || world < 1)
-        return err_set(err, ERR_DATA, "a number in it cannot be read");
-    p->step = n[0], p->epoch = n[1], p->epoch_step = n[2], p->samples = n[3];
-    p->loss_count = n[4], p->correct = n[5];
-    m->world_size = world;
-    m->created = str_dup(created);
-    m->versions = str_dup(versions);
-    m->config_text = str_dup(config);
-    return ERR_OK;
+    for (size_t i = 0; i < COUNT_OF(counts) && code == ERR_OK; i++)
+        code = count_get(root, counts[i].key, counts[i].out, err);
+    for (size_t i = 0; i < COUNT_OF(numbers) && code == ERR_OK; i++)
+        code = number_get(root, numbers[i].key, numbers[i].kind, numbers[i].out,
+                          err);
+    if (code == ERR_OK && (world < 1 || world > INT_MAX))
+        code = err_set(err, ERR_DATA, "its member \"world_size\" is %lld",
+                       (long long)world);
+    m->world_size = (int)world;
+    if (code == ERR_OK)
+        code = text_get(root, "created", &m->created, err);
+    if (code == ERR_OK)
+        code = text_get(root, "versions", &m->versions, err);
+    if (code == ERR_OK)
+        code = text_get(root, "config", &m->config_text, err);
+    return code;
 }
 
 static err_code_t files_parse(json_t *list, hdf5io_manifest_t *m, err_t *err)

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Manifests whose own hash is right and whose content is not: each is refused
+ * by a sentence; and no text at all makes the parser stumble. */
+#include <criterion/criterion.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/rng.h"
+#include "ckpt_fixture.h"
+#include "hdf5io/checkpoint_manifest.h"
+
+#define SELF " \"manifest_xxh3\": \""
+
+/* A manifest of 3 writers of the fixture's tensors, printed. */
+static str_buf_t manifest_text(const hdf5io_progress_t *progress)
+{
+    hdf5io_votes_t votes = {.size = 3};
+    hdf5io_checkpoint_config_t config = {.votes = &votes,
+                                         .config_text = "\"\\\n\t\xc3\xa4",
+                                         .versions = "oneDNN 2.6"};
+    hdf5io_manifest_t m = {0};
+    str_buf_t text = {0};
+    ckpt_state_t state;
+
+    ckpt_state_make(&state, 1);
+    cr_assert_eq(hdf5io_manifest_build(&config, progress, state.tensors,
+                                       state.count, &m, NULL),
+                 ERR_OK);
+    for (int i = 0; i < m.file_count; i++)
+        m.files[i].bytes = 100000;
+    for (int i = 0; i < m.piece_count; i++)
+        m.pieces[i].offset = 2048;
+    cr_assert_eq(hdf5io_manifest_print(&m, &text, NULL), ERR_OK);
+    hdf5io_manifest_free(&m);
+    ckpt_state_free(&state);
+    return text;
+}
+
+/* Replace the first [old] by [new], then make the own hash right again. */
+static str_buf_t edited(const char *text, const char *old, const char *new)
+{
+    const char *at = strstr(text, old), *self;
+    char digits[HASH_TEXT_MAX];
+    str_buf_t out = {0}, sealed = {0};
+
+    cr_assert_not_null(at, "%s", old);
+    str_buf_add(&out, "%.*s%s%s", (int)(at - text), text, new,
+                at + strlen(old));
+    self = strstr(out.text, SELF);
+    cr_assert_not_null(self);
+    str_buf_add(
+        &sealed, "%.*s" SELF "%s\"\n}\n", (int)(self - out.text), out.text,
+        hash_format(hash_bytes(out.text, (size_t)(self - out.text)), digits));
+    str_buf_free(&out);
+    return sealed;
+}
+
+static err_code_t parse(const str_buf_t *text, err_t *err)
+{
+    hdf5io_manifest_t m = {0};
+    uint64_t hash;
+    err_code_t code =
+        hdf5io_manifest_parse(text->text, text->length, &m, &hash, err);
+
+    hdf5io_manifest_free(&m);
+    return code;
+}
+
+Test(checkpoint_manifest, comes_back_as_it_was)
+{
+    const double reals[] = {0.1,      -0.0,    DBL_MIN,      DBL_MAX,
+                            INFINITY, 1.0 / 3, DBL_TRUE_MIN, -INFINITY};
+
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+        hdf5io_progress_t progress = {.step = INT64_MAX,
+                                      .samples = 5,
+                                      .seed = UINT64_MAX,
+                                      .loss_sum = reals[i],
+                                      .best = -reals[i]};
+        str_buf_t text = manifest_text(&progress);
+        hdf5io_manifest_t m = {0};
+        uint64_t hash;
+
+        cr_assert_eq(
+            hdf5io_manifest_parse(text.text, text.length, &m, &hash, NULL),
+            ERR_OK);
+        cr_assert_arr_eq(&m.progress, &progress, sizeof progress);
+        cr_assert_str_eq(m.config_text, "\"\\\n\t\xc3\xa4");
+        cr_assert(strstr(m.versions, ", oneDNN 2.6"));
+        cr_assert_eq(m.tensor_count, CKPT_TENSORS);
+        cr_assert_eq(m.file_count, 4);
+        hdf5io_manifest_free(&m);
+        str_buf_free(&text);
+    }
+}
+
+Test(checkpoint_manifest, a_loss_that_is_no_number_comes_back)
+{
+    hdf5io_progress_t progress = {.loss_sum = NAN};
+    str_buf_t text = manifest_text(&progress);
+    hdf5io_manifest_t m = {0};
+    uint64_t hash;
+
+    cr_assert_eq(hdf5io_manifest_parse(text.text, text.length, &m, &hash, NULL),
+                 ERR_OK);
+    cr_assert(isnan(m.progress.loss_sum));
+    hdf5io_manifest_free(&m);
+    str_buf_free(&text);
+}
+
+Test(checkpoint_manifest, what_is_wrong_is_said)
+{
+    static const char *const rows[][3] = {
+        {"\"version\": 1", "\"version\": 2", "version 2, this cddp reads"},
+        {"cddp-checkpoint", "other", "it is other"},
+        {"\"step\"", "\"stop\"", "step"},
+        {"\"epoch\": 0", "\"epoch\": \"0\"", "epoch"},
+        {"\"seed\": \"0\"", "\"seed\": \"-1\"", "\"seed\""},
+        {"\"seed\": \"0\"", "\"seed\": \"99999999999999999999\"", "number"},
+        {"\"loss_sum\": \"0\"", "\"loss_sum\": \"0x\"", "\"loss_sum\""},
+        {"\"world_size\": 3", "\"world_size\": 0", "world_size"},
+        {"\"config_hash\": \"0", "\"config_hash\": \"x", "\"config_hash\""},
+        {"\"shard-0.h5\"", "\"../shard-0.h5\"", "file 0"},
+        {"\"shard-0.h5\"", "\"\"", "file 0"},
+        {"\"bytes\": 100000", "\"bytes\": -1", "file 0"},
+        {"\"bytes\": 100000", "\"bytes\": 100", "do not cover"},
+        {"\"type\": \"float32\"", "\"type\": \"float64\"", "float64"},
+        {"[5, 2, 3, 3]", "[5, 2, 3, 4]", "do not cover"},
+        {"[5, 2, 3, 3]", "[5, 2, 3, 2]", "do not cover"},
+        {"[5, 2, 3, 3]", "[5, 2, -3, -3]", "shape"},
+        {"[5, 2, 3, 3]", "[4000000000, 4000000000, 3]", "shape"},
+        {"[5, 2, 3, 3]", "[5, 2, 3, \"3\"]", "shape"},
+        {"[5, 2, 3, 3]", "[1, 1, 1, 5, 2, 3, 3]", "7 dimensions"},
+        {"[0, 0, 90, 2048]", "[0, 1, 89, 2048]", "do not cover"},
+        {"[0, 0, 90, 2048]", "[9, 0, 90, 2048]", "do not cover"},
+        {"[0, 0, 90, 2048]", "[0, 0, 90, -1]", "do not cover"},
+        {"[0, 0, 90, 2048]", "[0, 0, 90, 99999]", "do not cover"},
+        {"[0, 0, 90, 2048]", "[0, 0, 90]", "model/conv1.weight"},
+        {"[0, 0, 90, 2048]", "", "do not cover"},
+        {"\"epoch\": 0,", "\"epoch\": 0", "line "},
+        {"\"epoch\": 0,", "\"epoch\": 0, \"epoch\": 0,", "line "},
+    };
+    hdf5io_progress_t progress = {0};
+    str_buf_t text = manifest_text(&progress);
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        str_buf_t bad = edited(text.text, rows[i][0], rows[i][1]);
+        err_t err = ERR_INIT;
+
+        cr_assert_eq(parse(&bad, &err), ERR_DATA, "%s", rows[i][1]);
+        cr_assert(strstr(err.text, rows[i][2]), "%s: %s", rows[i][1], err.text);
+        str_buf_free(&bad);
+    }
+    str_buf_free(&text);
+}
+
+/* Any byte replaced by any other, with a right hash: refused or read, never a
+ * crash (the sanitizers look on). */
+Test(checkpoint_manifest, any_text_is_survived)
+{
+    hdf5io_progress_t progress = {0};
+    str_buf_t text = manifest_text(&progress);
+    size_t body = (size_t)(strstr(text.text, SELF) - text.text);
+    rng_t rng;
+    int refused = 0;
+
+    rng_open(&rng, 3, RNG_INIT, 0, 0);
+    for (int round = 0; round < 20000; round++) {
+        size_t at = (size_t)rng_below(&rng, body);
+        char kept = text.text[at], digits[HASH_TEXT_MAX];
+        static const char bytes[] = "0129-\"[]{},:ex \n\t\\\x80";
+
+        text.text[at] = bytes[rng_below(&rng, sizeof bytes - 1)];
+        hash_format(hash_bytes(text.text, body), digits);
+        memcpy(text.text + body + strlen(SELF), digits, HASH_TEXT_MAX - 1);
+        refused += parse(&text, NULL) != ERR_OK;
+        text.text[at] = kept;
+    }
+    cr_assert_gt(refused, 1000);
+    str_buf_free(&text);
+}
+
+Test(checkpoint_manifest, a_cut_text_is_refused)
+{
+    hdf5io_progress_t progress = {0};
+    str_buf_t text = manifest_text(&progress);
+    size_t length = text.length;
+
+    for (text.length = 0; text.length < length; text.length++)
+        cr_assert_eq(parse(&text, NULL), ERR_DATA);
+    cr_assert_eq(parse(&text, NULL), ERR_OK);
+    str_buf_free(&text);
+}
+
+Test(checkpoint_manifest, a_run_file_that_is_not_text_is_refused)
+{
+    hdf5io_votes_t votes = {.size = 1};
+    hdf5io_checkpoint_config_t config = {.votes = &votes,
+                                         .config_text = "\xff\xfe"};
+    hdf5io_progress_t progress = {0};
+    hdf5io_manifest_t m = {0};
+    str_buf_t text = {0};
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(hdf5io_manifest_build(&config, &progress, NULL, 0, &m, NULL),
+                 ERR_OK);
+    cr_assert_eq(hdf5io_manifest_print(&m, &text, &err), ERR_CONFIG);
+    cr_assert(strstr(err.text, "config is not UTF-8"), "%s", err.text);
+    hdf5io_manifest_free(&m);
+    str_buf_free(&text);
+}
