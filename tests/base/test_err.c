@@ -53,3 +53,19 @@ Test(err, the_table_is_the_documented_interface)
     cr_assert_str_eq(err_code_name(ERR_DATA), "DATA");
     cr_assert_str_eq(err_code_text(ERR_OK), "done");
 }
+
+Test(err, a_code_of_nobody_has_a_text_too)
+{
+    const err_code_t none = (err_code_t)99;
+
+    cr_assert_str_eq(err_code_text(none), "unknown status");
+    cr_assert_str_eq(err_code_name(none), "?");
+    cr_assert_not(err_code_requeue(none));
+}
+
+Test(err, a_caller_may_drop_the_sentence)
+{
+    cr_assert_eq(err_set(NULL, ERR_DATA, "x"), ERR_DATA);
+    cr_assert_eq(err_set_peer(NULL, 1, "n", "x"), ERR_PEER);
+    cr_assert_eq(err_prefix(NULL, "x"), ERR_OK);
+}

@@ -4,8 +4,10 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -165,4 +167,55 @@ Test(file, trees_go_whole_and_links_are_not_followed)
     free(keep);
     free(deep);
     free(tree);
+}
+
+/* A disk that is full in the middle of a file, played by the size limit. */
+Test(file, a_write_that_fails_keeps_the_old_file_and_no_debris)
+{
+    const struct rlimit limit = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
+    char *path = below("a"), *data = calloc(1, 8192), *text = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(file_publish(path, "old", 3, &err), ERR_OK);
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    cr_assert_eq(file_publish(path, data, 8192, &err), ERR_IO);
+    cr_assert_not_null(strstr(err.text, "cannot write "));
+    cr_assert_not_null(strstr(err.text, "File too large"));
+    cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK);
+    cr_assert_str_eq(text, "old");
+    cr_assert_eq(entries(), 1);
+    free(text);
+    free(data);
+    free(path);
+}
+
+Test(file, a_file_in_the_way_is_named)
+{
+    char *path = below("f"), *deep = below("f/g/h"), *expected;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(file_publish(path, "x", 1, &err), ERR_OK);
+    cr_assert_eq(file_make_dirs(deep, &err), ERR_IO);
+    expected = str_printf("cannot make directory %s/g: Not a directory", path);
+    cr_assert_str_eq(err.text, expected);
+    free(expected);
+    cr_assert_eq(file_remove_tree(deep, &err), ERR_IO);
+    expected = str_printf("cannot remove %s: Not a directory", deep);
+    cr_assert_str_eq(err.text, expected);
+    free(expected);
+    free(deep);
+    free(path);
+}
+
+/* A process's own memory can be opened, but page 0 cannot be read. */
+Test(file, a_read_that_fails_is_told)
+{
+    char *text = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(file_read("/proc/self/mem", &text, NULL, &err), ERR_IO);
+    cr_assert_str_eq(err.text,
+                     "cannot read /proc/self/mem: Input/output error");
+    cr_assert_null(text);
 }

@@ -428,3 +428,89 @@ Test(opt, printed_values_read_back_to_the_same_bits)
         str_buf_free(&out);
     }
 }
+
+Test(opt, intervals_print_as_they_are_written)
+{
+    static const opt_row_t row[] = {
+        {.name = "every", .type = OPT_EVERY, .fallback = "never"},
+        {.name = NULL}};
+    static const struct {
+        opt_every_t every;
+        const char *text;
+    } rows_of[] = {
+        {{OPT_NEVER, 0}, "every: never\n"},
+        {{OPT_STEPS, 1}, "every: 1 step\n"},
+        {{OPT_STEPS, 2000000}, "every: 2000000 steps\n"},
+        {{OPT_EPOCHS, 1}, "every: 1 epoch\n"},
+        {{OPT_EPOCHS, 3}, "every: 3 epochs\n"},
+        {{OPT_TIME, 600}, "every: 600.0 s\n"},
+    };
+    str_buf_t out;
+    size_t i;
+
+    for (i = 0; i < sizeof rows_of / sizeof rows_of[0]; i++) {
+        out = (str_buf_t){0};
+        opt_print(row, &rows_of[i].every, 0, &out);
+        cr_expect_str_eq(out.text, rows_of[i].text);
+        str_buf_free(&out);
+    }
+}
+
+Test(opt, a_misplaced_key_is_found_at_any_depth)
+{
+    static const opt_row_t middle[] = {
+        {.name = "low", .type = OPT_SECTION, .rows = inner_rows},
+        {.name = NULL}};
+    static const opt_row_t top[] = {
+        {.name = "high", .type = OPT_SECTION, .rows = middle}, {.name = NULL}};
+    tree_t *tree = MAP("mode", "full");
+    err_t err = ERR_INIT;
+    inner_t inner;
+
+    cr_assert_eq(opt_fill(top, tree, "", &inner, &err), ERR_CONFIG);
+    cr_assert_str_eq(err.text, "f:2:3: unknown key 'mode' at the top level; it "
+                               "belongs in high.low");
+    tree_free(tree);
+}
+
+Test(opt, one_sided_bounds_are_told_so)
+{
+    static const opt_row_t row[] = {
+        {.name = "x", .type = OPT_REAL, .min = -1e300, .max = -1, .unit = "K"},
+        {.name = NULL}};
+    tree_t *tree = MAP("x", "0");
+    err_t err = ERR_INIT;
+    double x;
+
+    cr_assert_eq(opt_fill(row, tree, "", &x, &err), ERR_CONFIG);
+    cr_assert_str_eq(err.text, "f:2:9: x: expected at most -1 K, found 0");
+    tree_free(tree);
+}
+
+Test(opt, times_must_be_times)
+{
+    static const char *const bad[] = {"60 steps", "1 week", "soon", "s", ""};
+    tree_t *tree;
+    err_t err = ERR_INIT;
+    inner_t inner;
+    size_t i;
+
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        str_buf_t expected = {0};
+
+        tree = MAP("timeout", bad[i]);
+        cr_assert_eq(opt_fill(inner_rows, tree, "fault", &inner, &err),
+                     ERR_CONFIG);
+        str_buf_add(&expected,
+                    "f:2:9: fault.timeout: expected a time such as '60 s', "
+                    "'10 min' or '2 h', found '%s'",
+                    bad[i]);
+        cr_assert_str_eq(err.text, expected.text);
+        str_buf_free(&expected);
+        tree_free(tree);
+    }
+    tree = MAP("timeout", "90");
+    cr_assert_eq(opt_fill(inner_rows, tree, "fault", &inner, &err), ERR_OK);
+    cr_assert_eq(inner.timeout, 90);
+    tree_free(tree);
+}

@@ -156,6 +156,17 @@ Test(conf, files_that_cannot_be_read_say_why)
     free(expected);
 }
 
+Test(conf, a_file_that_opens_but_cannot_be_read_says_why)
+{
+    err_t err = ERR_INIT;
+    tree_t *tree;
+
+    cr_assert_eq(conf_read("/proc/self/mem", &tree, &err), ERR_CONFIG);
+    cr_assert_eq(err.code, ERR_CONFIG);
+    cr_assert_str_eq(err.text, "run file: cannot read /proc/self/mem: "
+                               "Input/output error");
+}
+
 Test(conf, reads_a_file_and_names_it)
 {
     char path[] = "/tmp/cddp-conf-XXXXXX", place[64];
