@@ -192,6 +192,17 @@ static bool thread_stop(ucx_group_t *group)
     return ended;
 }
 
+static void descriptors_close(ucx_group_t *group)
+{
+    for (int rank = 0; rank < group->base.size; rank++)
+        if (group->peers[rank].pidfd >= 0)
+            close(group->peers[rank].pidfd);
+    if (group->wakefd >= 0)
+        close(group->wakefd);
+    if (group->epollfd >= 0)
+        close(group->epollfd);
+}
+
 static void ucx_close(comm_group_t *base)
 {
     ucx_group_t *group = (ucx_group_t *)base;
@@ -201,13 +212,12 @@ static void ucx_close(comm_group_t *base)
                          "left behind");
         return;
     }
-    if (group->frozen) /* destroying the worker would drive it once more */
+    descriptors_close(group);
+    /* UCX (1.13) aborts the process when a worker with unfinished protocols is
+     * destroyed, so after a fault the worker is left to the process's end. */
+    if (group->running && !group->clean)
         return;
     ucx_net_close(group);
-    if (group->wakefd >= 0)
-        close(group->wakefd);
-    if (group->epollfd >= 0)
-        close(group->epollfd);
     for (int i = 0; i < UCX_ACTIVE; i++)
         for (int j = 0; j < UCX_LANES; j++) {
             mem_free(group->active[i].lanes[j].scratch);

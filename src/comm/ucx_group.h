@@ -176,6 +176,7 @@ struct ucx_group {
     ucx_inbox_t inboxes[UCX_INBOXES];
     bool quiet;  /* after a fault: nothing of the owner's is touched any more */
     bool frozen; /* a request could not be ended: the worker rests for ever */
+    bool clean;  /* nothing is outstanding: the worker may be destroyed */
     bool ended;  /* under lock: the comm thread has returned */
 };
 
@@ -230,6 +231,8 @@ void ucx_notes_want(ucx_group_t *group, ucx_note_kind_t kind);
 void ucx_notes_send(ucx_group_t *group);
 /* Beats, deadlines; returns the instant by which to call it again. */
 double ucx_notes_tick(ucx_group_t *group, double now);
+/* Is any note on its way? */
+bool ucx_notes_sending(const ucx_group_t *group);
 /* Has every note that can be sent been sent? */
 bool ucx_notes_idle(const ucx_group_t *group);
 /* Have all that are told answered our good-bye? */

@@ -121,9 +121,6 @@ out:
 
 void ucx_net_close(ucx_group_t *group)
 {
-    for (int rank = 0; rank < group->base.size; rank++)
-        if (group->peers[rank].pidfd >= 0)
-            close(group->peers[rank].pidfd);
     if (group->address != NULL)
         ucp_worker_release_address(group->worker, group->address);
     if (group->worker != NULL)

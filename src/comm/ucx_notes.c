@@ -247,29 +247,6 @@ static void inbox_post(ucx_inbox_t *inbox)
     inbox->request = UCS_PTR_IS_ERR(answer) ? NULL : answer;
 }
 
-/* Messages of collectives that were given up: take them, or UCX warns. */
-static void unexpected_drop(ucx_group_t *group)
-{
-    size_t room = ucx_scratch_bytes(group->base.size);
-    void *place = group->active[0].lanes[0].scratch;
-    ucp_request_param_t param = {.op_attr_mask = 0};
-    ucp_tag_recv_info_t info;
-    ucp_tag_message_h message;
-    ucs_status_ptr_t answer;
-
-    while ((message = ucp_tag_probe_nb(group->worker, 0, 0, 1, &info))) {
-        answer = ucp_tag_msg_recv_nbx(group->worker, place,
-                                      info.length < room ? info.length : room,
-                                      message, &param);
-        if (answer == NULL || UCS_PTR_IS_ERR(answer))
-            continue;
-        for (int i = 0;
-             i < 100 && ucp_request_check_status(answer) == UCS_INPROGRESS; i++)
-            ucp_worker_progress(group->worker);
-        ucp_request_free(answer);
-    }
-}
-
 /* ---- open and close ------------------------------------------------------ */
 
 void ucx_notes_open(ucx_group_t *group)
@@ -297,8 +274,14 @@ void ucx_notes_close(ucx_group_t *group)
         if (group->inboxes[i].request != NULL)
             ucp_request_cancel(group->worker, group->inboxes[i].request);
     ucp_worker_progress(group->worker);
-    if (atomic_load(&group->failed))
-        unexpected_drop(group);
+}
+
+bool ucx_notes_sending(const ucx_group_t *group)
+{
+    for (int rank = 0; rank < group->base.size; rank++)
+        if (group->peers[rank].sending)
+            return true;
+    return false;
 }
 
 bool ucx_notes_idle(const ucx_group_t *group)

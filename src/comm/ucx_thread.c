@@ -338,7 +338,8 @@ static void *thread_main(void *argument)
     log_rank_set(group->base.rank);
     ucx_notes_open(group);
     thread_loop(group);
-    if (!group->frozen)
+    group->clean = !atomic_load(&group->failed) && !ucx_notes_sending(group);
+    if (group->clean)
         ucx_notes_close(group);
     pthread_mutex_lock(&group->lock);
     group->ended = true;
