@@ -173,20 +173,50 @@ static err_code_t column_filters_check(const hdf5io_column_t *column,
     return ERR_OK;
 }
 
-/* Can its bytes be read past HDF5? Then remember where they are. */
-static err_code_t column_locate(hdf5io_column_t *out, hid_t create,
-                                uint64_t file_bytes, err_t *err)
+/* Has every chunk been written? */
+static bool column_chunks_whole(const hdf5io_column_t *column, hid_t create)
+{
+    hsize_t chunk[H5S_MAX_RANK], expected, there = 0;
+    hid_t space;
+
+    if (H5Pget_chunk(create, H5S_MAX_RANK, chunk) != column->ndim + 1)
+        return false;
+    expected = ((hsize_t)column->rows + chunk[0] - 1) / chunk[0];
+    for (int i = 0; i < column->ndim; i++)
+        expected *= (column->dims[i] + chunk[i + 1] - 1) / chunk[i + 1];
+    space = H5Dget_space(column->dataset);
+#if H5_VERSION_GE(1, 10, 5)
+    H5Dget_num_chunks(column->dataset, space, &there);
+#endif
+    H5Sclose(space);
+    return there == expected;
+}
+
+/* HDF5 refuses or hangs when ranks read together what has no storage: a
+ * dataset or chunks that were never written, which hold fill values. */
+static bool column_whole(const hdf5io_column_t *column, hid_t create)
 {
     H5D_space_status_t status;
-    uint64_t bytes = (uint64_t)out->rows * out->row_bytes;
-    haddr_t offset;
 
-    if (H5Pget_layout(create) != H5D_CONTIGUOUS ||
-        H5Pget_external_count(create) != 0 || out->rows == 0 ||
-        H5Dget_space_status(out->dataset, &status) < 0 ||
-        status != H5D_SPACE_STATUS_ALLOCATED)
-        return ERR_OK;
-    offset = H5Dget_offset(out->dataset);
+    switch (H5Pget_layout(create)) {
+    case H5D_CONTIGUOUS:
+        return H5Pget_external_count(create) == 0 && column->rows > 0 &&
+               H5Dget_space_status(column->dataset, &status) >= 0 &&
+               status == H5D_SPACE_STATUS_ALLOCATED;
+    case H5D_CHUNKED:
+        return column_chunks_whole(column, create);
+    default:
+        return false;
+    }
+}
+
+/* Its bytes can be read past HDF5: remember where they are. */
+static err_code_t column_locate(hdf5io_column_t *out, uint64_t file_bytes,
+                                err_t *err)
+{
+    uint64_t bytes = (uint64_t)out->rows * out->row_bytes;
+    haddr_t offset = H5Dget_offset(out->dataset);
+
     if (offset == HADDR_UNDEF)
         return ERR_OK;
     if (offset > file_bytes || bytes > file_bytes - offset)
@@ -198,6 +228,19 @@ static err_code_t column_locate(hdf5io_column_t *out, hid_t create,
     out->offset = offset;
     out->located = true;
     return ERR_OK;
+}
+
+/* Choose how it is read. [raw]: numbers are stored as we convert them. */
+static err_code_t column_way_choose(hdf5io_column_t *out, hid_t create,
+                                    bool raw, bool mpi, uint64_t file_bytes,
+                                    err_t *err)
+{
+    if (!raw || !column_whole(out, create))
+        return ERR_OK;
+    out->collective = mpi;
+    if (mpi || H5Pget_layout(create) != H5D_CONTIGUOUS)
+        return ERR_OK;
+    return column_locate(out, file_bytes, err);
 }
 
 /* Bytes of the chunks that one row passes through. */
@@ -257,7 +300,7 @@ static err_code_t column_open_dataset(hid_t file, hdf5io_column_t *out,
 }
 
 err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
-                              uint64_t file_bytes, bool collective,
+                              uint64_t file_bytes, bool mpi,
                               hdf5io_column_t *out, err_t *err)
 {
     hdf5io_column_t column = {.file = name,
@@ -278,8 +321,9 @@ err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
         goto fail;
     create = H5Dget_create_plist(column.dataset);
     code = column_filters_check(&column, create, err);
-    if (code == ERR_OK && standard && !collective)
-        code = column_locate(&column, create, file_bytes, err);
+    if (code == ERR_OK)
+        code =
+            column_way_choose(&column, create, standard, mpi, file_bytes, err);
     if (code == ERR_OK)
         code = column_cache_set(file, &column, create, err);
     H5Pclose(create);

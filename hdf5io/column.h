@@ -5,7 +5,8 @@
  * holds is known once it is open; how its rows are read is its own affair:
  * - located: contiguous and allocated, so pread at an offset, outside the lock;
  * - otherwise: H5Dread of the rows, under the lock, as stored (no conversion);
- * - MPI-IO: the same, collective, by all ranks for every column.
+ * - MPI-IO: the same, collective, by all ranks for every column, where HDF5 can
+ *   do that; each rank by itself where it cannot (see column.c).
  */
 #ifndef CDDP_HDF5IO_COLUMN_H
 #define CDDP_HDF5IO_COLUMN_H
@@ -32,6 +33,7 @@ typedef struct hdf5io_column {
     size_t row_bytes; /* of one sample, as read_rows delivers it */
     convert_type_t type;
     bool located;
+    bool collective; /* MPI-IO: read by all ranks together */
     uint64_t offset; /* located: in the file */
     hid_t dataset;   /* not located: open; else H5I_INVALID_HID */
     hid_t memory;    /* the type that H5Dread delivers */
@@ -40,9 +42,10 @@ typedef struct hdf5io_column {
 /* Open the dataset [path] of the open HDF5 file [file] (called [name]) and
  * check what it is: ERR_DATA (absent: lists what is there and the nearest
  * name; no numbers; no sample dimension; beyond [file_bytes]), ERR_UNAVAILABLE
- * (a filter is not installed). [collective]: never located. Lock held. */
+ * (a filter is not installed). [mpi]: opened by
+ * MPI-IO. Lock held. */
 err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
-                              uint64_t file_bytes, bool collective,
+                              uint64_t file_bytes, bool mpi,
                               hdf5io_column_t *out, err_t *err);
 void hdf5io_column_close(hdf5io_column_t *column); /* lock held */
 

@@ -116,6 +116,8 @@ err_code_t hdf5io_column_read(const hdf5io_column_t *column, int fd,
     err_code_t code = ERR_OK;
     char *next = out;
 
+    if (!column->collective)
+        transfer = H5P_DEFAULT;
     if (transfer != H5P_DEFAULT)
         return column_read_h5(column, runs, count, transfer, out, err);
     for (int64_t i = 0; i < count && code == ERR_OK; i++) {

@@ -169,6 +169,31 @@ static void dataset_hash_set(hdf5io_dataset_t *dataset)
     hash_state_free(state);
 }
 
+/* Before the collective calls begin: a rank that could not go on would leave
+ * the others waiting there, and so would one that sees other files. */
+static err_code_t dataset_agree(h5mpi_t *mpi, char **paths, int count,
+                                err_code_t code, err_t *err)
+{
+    hash_state_t *state = hash_state_open();
+    uint64_t bytes, hash;
+
+    for (int i = 0; i < count && code == ERR_OK; i++) {
+        code = hdf5io_shard_probe(paths[i], &bytes, err);
+        if (code != ERR_OK)
+            break;
+        hash_state_add(state, paths[i], strlen(paths[i]) + 1);
+        hash_state_add(state, &bytes, sizeof bytes);
+    }
+    hash = code == ERR_OK ? hash_state_value(state) : 0;
+    hash_state_free(state);
+    if (h5mpi_same(mpi, hash) || code != ERR_OK)
+        return code;
+    return err_set(err, ERR_DATA,
+                   "other ranks see other shards than %s and its %d fellows, "
+                   "or none: is the directory shared by all nodes?",
+                   paths[0], count - 1);
+}
+
 static err_code_t dataset_shards_open(hdf5io_dataset_t *dataset,
                                       const hdf5io_dataset_config_t *config,
                                       char **paths, int count, err_t *err)
@@ -183,8 +208,8 @@ static err_code_t dataset_shards_open(hdf5io_dataset_t *dataset,
         return err_set(err, ERR_MEMORY, "no memory for %d shards", count);
     dataset_files_allow(count);
     h5_lock();
-    how.access =
-        config->mpi != NULL ? h5mpi_access_list(config->mpi) : h5_access_list();
+    how.access = config->mpi != NULL ? h5mpi_access_list_read(config->mpi)
+                                     : h5_access_list();
     h5_unlock();
     for (int i = 0; i < count && code == ERR_OK; i++)
         code = dataset_shard_add(dataset, config, &how, paths[i], err);
@@ -238,8 +263,10 @@ err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
     err_code_t code;
 
     code = hdf5io_shard_paths(config->shards, &paths, &count, err);
+    if (config->mpi != NULL)
+        code = dataset_agree(config->mpi, paths, count, code, err);
     if (code != ERR_OK)
-        return code;
+        goto out;
     dataset = calloc(1, sizeof *dataset);
     if (dataset == NULL) {
         code = err_set(err, ERR_MEMORY, "no memory for a dataset");

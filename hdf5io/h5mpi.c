@@ -114,7 +114,18 @@ void h5mpi_close(h5mpi_t *mpi)
     free(mpi);
 }
 
-hid_t h5mpi_access_list(h5mpi_t *mpi)
+bool h5mpi_same(h5mpi_t *mpi, uint64_t value)
+{
+    uint64_t mine[2] = {value, ~value}, largest[2];
+
+    /* Of all values the largest is mine, and of all complements, too. */
+    if (MPI_Allreduce(mine, largest, 2, MPI_UINT64_T, MPI_MAX, mpi->comm) !=
+        MPI_SUCCESS)
+        return false;
+    return largest[0] == ~largest[1];
+}
+
+static hid_t h5mpi_list(h5mpi_t *mpi, bool collective_metadata)
 {
     hid_t list = h5_access_list();
     herr_t status = 0;
@@ -122,13 +133,23 @@ hid_t h5mpi_access_list(h5mpi_t *mpi)
     if (list < 0)
         return list;
     status |= H5Pset_fapl_mpio(list, mpi->comm, MPI_INFO_NULL);
-    status |= H5Pset_all_coll_metadata_ops(list, true);
-    status |= H5Pset_coll_metadata_write(list, true);
+    status |= H5Pset_all_coll_metadata_ops(list, collective_metadata);
+    status |= H5Pset_coll_metadata_write(list, collective_metadata);
     if (status < 0) {
         H5Pclose(list);
         return H5I_INVALID_HID;
     }
     return list;
+}
+
+hid_t h5mpi_access_list(h5mpi_t *mpi)
+{
+    return h5mpi_list(mpi, true);
+}
+
+hid_t h5mpi_access_list_read(h5mpi_t *mpi)
+{
+    return h5mpi_list(mpi, false);
 }
 
 hid_t h5mpi_transfer_list(h5mpi_t *mpi)
@@ -169,7 +190,20 @@ void h5mpi_close(h5mpi_t *mpi)
     (void)mpi;
 }
 
+bool h5mpi_same(h5mpi_t *mpi, uint64_t value)
+{
+    (void)mpi;
+    (void)value;
+    return false;
+}
+
 hid_t h5mpi_access_list(h5mpi_t *mpi)
+{
+    (void)mpi;
+    return H5I_INVALID_HID;
+}
+
+hid_t h5mpi_access_list_read(h5mpi_t *mpi)
 {
     (void)mpi;
     return H5I_INVALID_HID;

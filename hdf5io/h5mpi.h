@@ -12,6 +12,7 @@
 
 #include <hdf5.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -23,10 +24,24 @@ bool h5mpi_built(void);
 /* MPI_Init_thread (if nobody did), check that MPI's rank and size are the given
  * ones. Collective over the job. */
 err_code_t h5mpi_open(int rank, int size, h5mpi_t **out, err_t *err);
-void h5mpi_close(h5mpi_t *mpi); /* MPI_Finalize; collective; NULL allowed */
+/* MPI_Finalize; collective; NULL allowed. A rank that fails alone must not come
+ * here, where it would wait for the others: it exits, and as PMIx is still open
+ * Slurm then ends the step. */
+void h5mpi_close(h5mpi_t *mpi);
 
-/* File-access list for collective MPI-IO, and a collective transfer list. */
+/* Do all ranks give the same [value]? Collective; all get the same answer. */
+bool h5mpi_same(h5mpi_t *mpi, uint64_t value);
+
+/* File-access list for collective MPI-IO with collective metadata: for files of
+ * contiguous datasets. Lock held; H5Pclose frees. */
 hid_t h5mpi_access_list(h5mpi_t *mpi);
+
+/* The same for reading any file: each rank reads metadata by itself, as
+ * collective reads of chunks hang otherwise when ranks want different chunks
+ * (HDF5 before 1.10.9). */
+hid_t h5mpi_access_list_read(h5mpi_t *mpi);
+
+/* A collective transfer list. Lock held; H5Pclose frees. */
 hid_t h5mpi_transfer_list(h5mpi_t *mpi);
 
 #endif

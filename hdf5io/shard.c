@@ -55,6 +55,18 @@ static err_code_t shard_descriptor_open(hdf5io_shard_t *shard, err_t *err)
     return ERR_OK;
 }
 
+err_code_t hdf5io_shard_probe(const char *path, uint64_t *bytes, err_t *err)
+{
+    hdf5io_shard_t shard = {.path = (char *)path, .fd = -1};
+    err_code_t code = shard_descriptor_open(&shard, err);
+
+    if (shard.fd >= 0)
+        close(shard.fd);
+    if (code == ERR_OK)
+        *bytes = shard.bytes;
+    return code;
+}
+
 /* The signature stands at byte 0, or behind a user block of 512 * 2^n bytes. */
 static bool shard_signed(const hdf5io_shard_t *shard)
 {

@@ -36,6 +36,10 @@ err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
                              const char *path, hdf5io_shard_t *out, err_t *err);
 void hdf5io_shard_close(hdf5io_shard_t *shard);
 
+/* What the file system says about the file [path], without HDF5: its size, or
+ * the errors about files of hdf5io_shard_open. */
+err_code_t hdf5io_shard_probe(const char *path, uint64_t *bytes, err_t *err);
+
 /* Expand [texts] (globs and files) to file names, each once, in the order of
  * strverscmp (so that part-10 follows part-9). ERR_DATA when one of them
  * matches nothing. The caller frees with hdf5io_shard_paths_free. */

@@ -9,6 +9,7 @@ SLURM_PROBES =
 SLURM_PROBES += tests/slurm/boot_probe
 SLURM_PROBES += tests/slurm/job_probe
 SLURM_PROBES += tests/slurm/ckpt_probe
+SLURM_PROBES += tests/slurm/mpiio_probe
 EXTRA_PROGRAMS += $(SLURM_PROBES)
 CLEANFILES += $(SLURM_PROBES)
 tests_slurm_boot_probe_SOURCES = tests/slurm/boot_probe.c
@@ -22,6 +23,10 @@ tests_slurm_ckpt_probe_SOURCES = tests/slurm/ckpt_probe.c
 tests_slurm_ckpt_probe_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 tests_slurm_ckpt_probe_LDADD = libboot.la libhdf5io.la libbase.la \
 	$(PMIX_LIBS) $(HDF5_LIBS) $(MPI_LIBS)
+tests_slurm_mpiio_probe_SOURCES = tests/slurm/mpiio_probe.c
+tests_slurm_mpiio_probe_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_slurm_mpiio_probe_LDADD = libboot.la libhdf5io.la libbase.la \
+	$(PMIX_LIBS) $(HDF5_LIBS) $(MPI_LIBS)
 
 # Tests on a real Slurm: make check-slurm [SLURM_TESTS=boot.t]
 # One line a test, as several people add some.
@@ -31,6 +36,7 @@ SLURM_TESTS += boot.t
 SLURM_TESTS += job.t
 SLURM_TESTS += batch.t
 SLURM_TESTS += ckpt_mpiio.t
+SLURM_TESTS += mpiio.t
 EXTRA_DIST += tests/slurm/lib.sh
 EXTRA_DIST += tests/slurm/run-slurm-tests
 EXTRA_DIST += tests/slurm/devcluster.t
@@ -38,6 +44,8 @@ EXTRA_DIST += tests/slurm/boot.t
 EXTRA_DIST += tests/slurm/job.t
 EXTRA_DIST += tests/slurm/batch.t
 EXTRA_DIST += tests/slurm/ckpt_mpiio.t
+EXTRA_DIST += tests/slurm/mpiio.t
+EXTRA_DIST += tests/slurm/mpiio_data.py
 SLURM_TESTS += train.t
 SLURM_TESTS += signal.t
 SLURM_TESTS += kill.t

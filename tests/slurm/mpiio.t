@@ -1,0 +1,101 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+#
+# Datasets through MPI-IO: 4 ranks on 2 nodes read the same bits as each by
+# itself, take part when they have no samples, and stop together at bad data.
+# shellcheck disable=SC2317 # cases are called by name
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+probe=$BUILD/tests/slurm/mpiio_probe
+four=(srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix)
+
+need_mpi()
+{
+    need grep -q 'define HAVE_PARALLEL_HDF5' "$BUILD/config.h" -- \
+        "parallel HDF5 (libhdf5-openmpi-dev)"
+}
+
+data()
+{
+    need /usr/bin/python3 -c 'import h5py' -- "python3-h5py"
+    mkdir -p data
+    /usr/bin/python3 "$SOURCE/tests/slurm/mpiio_data.py" data
+}
+
+same_bits()
+{
+    need_mpi
+    data
+    run 0 "${four[@]}" "$probe" read "$PWD/data/*.h5" independent 3
+    sort out >independent
+    run 0 "${four[@]}" "$probe" read "$PWD/data/*.h5" mpi 3
+    sort out >mpi
+    expect_lines mpi '^rank [0-3] samples [1-9][0-9]* ' 4
+    expect_equal "the samples of all ranks" \
+        "$(awk '{n += $4} END {print n}' mpi)" 218
+    # The last step has one sample.
+    expect_lines mpi ' empty 2 ' 3
+    cmp independent mpi || fail "MPI-IO reads other bits"
+}
+
+one_rank_has_bad_data()
+{
+    need_mpi
+    data
+    # The only sample of this shard is one rank's affair.
+    /usr/bin/python3 -c '
+import h5py
+with h5py.File("data/big-endian.h5", "r+") as file:
+    file["phase"][0] = 9'
+    run nonzero "${four[@]}" "$probe" read "$PWD/data/*.h5" mpi 3
+    expect_lines err 'big-endian.h5: row 0 of /phase holds label 9' 1
+    expect_lines err '^rank [0-3] failed$' 3
+}
+
+all_ranks_see_a_bad_shard()
+{
+    need_mpi
+    data
+    truncate -s -100 data/gzip.h5
+    run 65 "${four[@]}" "$probe" read "$PWD/data/*.h5" mpi 3
+    expect_lines err 'gzip.h5 is truncated' 4
+}
+
+one_node_sees_other_files()
+{
+    need_mpi
+    data
+    run 0 srun -N2 -n2 --ntasks-per-node=1 bash -c \
+        "mkdir -p /dev/shm/$$ && cp data/chunked.h5 /dev/shm/$$/\$SLURM_NODEID.h5"
+    run 65 "${four[@]}" "$probe" read "/dev/shm/$$/*.h5" mpi 3
+    expect_lines err 'is the directory shared by all nodes' 4
+    run 65 "${four[@]}" "$probe" read "/dev/shm/$$/0.h5" mpi 3
+    expect_lines err 'is the directory shared by all nodes' 2
+    expect_lines err 'no shard matches' 2
+    run 0 srun -N2 -n2 --ntasks-per-node=1 rm -r "/dev/shm/$$"
+}
+
+not_built_in()
+{
+    ! grep -q 'define HAVE_PARALLEL_HDF5' "$BUILD/config.h" ||
+        skip "a build without parallel HDF5 (configure --without-mpi)"
+    run 69 "${four[@]}" "$probe" read 'data/*.h5' mpi 3
+    expect_lines err 'install libhdf5-openmpi-dev' 4
+}
+
+alone()
+{
+    need_mpi
+    run 78 "$probe" read 'data/*.h5' mpi 3
+    expect_text err 'io: mpi needs ranks started by srun --mpi=pmix'
+}
+
+test_case "MPI-IO and independent reads give the same bits" same_bits
+test_case "bad data on one rank ends all of them" one_rank_has_bad_data
+test_case "a bad shard is named by every rank" all_ranks_see_a_bad_shard
+test_case "nodes that see different files" one_node_sees_other_files
+test_case "without parallel HDF5" not_built_in
+test_case "MPI-IO outside a step" alone
+test_done
