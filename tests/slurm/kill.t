@@ -29,20 +29,25 @@ launch()
          pid.$SLURM_PROCID; exec "$@"' rank "$train" "${settings[@]}" "$@"
 }
 
+rows()
+{
+    cat run/metrics.jsonl 2>/dev/null | wc -l
+}
+
 metrics_grow()
 {
-    [ "$(wc -l <run/metrics.jsonl 2>/dev/null || echo 0)" -gt "$1" ]
+    [ "$(rows)" -gt "$1" ]
 }
 
 # After start-up (a new row of metrics) and a random moment more.
 kill_one()
 {
-    local victim=$((RANDOM % 4)) begin host rows
+    local victim=$((RANDOM % 4)) begin host before
 
-    rows=$(wc -l 2>/dev/null <run/metrics.jsonl || echo 0)
+    before=$(rows)
     rm -f run/exit.json
     launch full.yaml
-    wait_until 60 metrics_grow "$rows"
+    wait_until 60 metrics_grow "$before"
     sleep "0.$((RANDOM % 10))" # the random moment, not a wait for an event
     kill -KILL "$(cat pid.$victim)"
     begin=$SECONDS
