@@ -31,7 +31,9 @@ package_here() {
 }
 
 package_known() {
-    LC_ALL=C apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'
+    local policy
+    policy=$(LC_ALL=C apt-cache policy "$1" 2>/dev/null)
+    [[ $policy == *"Candidate: "[!\(]* ]]
 }
 
 # as_root COMMAND...: by sudo unless we are root.
