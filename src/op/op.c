@@ -55,7 +55,16 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
     case OP_BATCHNORM:
         return 7.0 * in_elems; /* two moments, centre, scale, shift */
     case OP_FLATTEN:
+    case OP_CONCAT:
+    case OP_RESHAPE:
+    case OP_PERMUTE:
+    case OP_SLICE:
+    case OP_UPSAMPLE:
         return 0;
+    case OP_ADD:
+    case OP_MUL:
+        return in_elems * config->others;
+    case OP_MEAN:
     case OP_RELU:
     case OP_DROPOUT:
         return in_elems;
@@ -64,6 +73,15 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
         return 3.0 * in_elems;
     }
     return 0;
+}
+
+static bool op_has_private_in(const op_config_t *config)
+{
+    bool found = config->in.layout != NULL;
+
+    for (int i = 0; i < config->others; i++)
+        found = found || config->other[i].layout != NULL;
+    return found;
 }
 
 /* Can [backend] do [config]? */
@@ -81,7 +99,7 @@ static err_code_t op_check_support(const op_backend_ops_t *backend,
                        "%s: the op backend \"%s\" works in float32 only; "
                        "use the backend \"ref\" for float64",
                        kind, backend->name);
-    if (config->in.layout != NULL && !backend->private_in)
+    if (op_has_private_in(config) && !backend->private_in)
         return err_set(err, ERR_UNAVAILABLE,
                        "%s: the op backend \"%s\" takes plain inputs only",
                        kind, backend->name);
@@ -107,6 +125,13 @@ err_code_t op_check_target(const op_t *op, const op_args_t *args, err_t *err)
     return ERR_OK;
 }
 
+/* A plain tensor's room follows from its shape. */
+static void op_fill_bytes(op_desc_t *desc)
+{
+    if (desc->layout == NULL)
+        desc->bytes = (size_t)op_desc_elems(desc) * op_type_bytes(desc->type);
+}
+
 err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
                    const op_config_t *config, op_t **out, err_t *err)
 {
@@ -129,9 +154,9 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
                  .out = shape,
                  .flops = op_count_flops(config, &shape),
                  .reads_x = true};
-    if (config->in.layout == NULL)
-        op->config.in.bytes =
-            (size_t)op_desc_elems(&config->in) * op_type_bytes(config->in.type);
+    op_fill_bytes(&op->config.in);
+    for (int i = 0; i < config->others; i++)
+        op_fill_bytes(&op->config.other[i]);
     op->grad_in = op->config.in;
     if (backend->team != NULL)
         backend->team(config->threads);

@@ -24,7 +24,7 @@
 #include "dev/dev.h"
 
 #define OP_DIMS_MAX 6
-#define OP_INPUTS_MAX 4
+#define OP_INPUTS_MAX 8
 #define OP_PARAMS_MAX 4
 
 typedef struct op op_t;
@@ -52,9 +52,18 @@ typedef enum op_kind {
     OP_DROPOUT,   /* any shape; scaled by 1/(1-p) in training */
     OP_FLATTEN,   /* x [N,...] -> [N, product] */
     OP_CROSS_ENTROPY, /* logits [N,K], target int64 [N] -> sum of losses */
-    OP_MSE            /* x [N,...], target float [N,...] -> sum of squares */
+    OP_MSE,           /* x [N,...], target float [N,...] -> sum of squares */
+    /* structure: several inputs, and other views of the same numbers */
+    OP_ADD,     /* sum of inputs of one shape */
+    OP_MUL,     /* product of inputs of one shape, element by element */
+    OP_CONCAT,  /* inputs that differ in dimension axis only, side by side */
+    OP_RESHAPE, /* the same elements in the same order, [N, dims...] */
+    OP_PERMUTE, /* the dimensions of a sample in another order */
+    OP_SLICE,   /* elements start .. start+size-1 of dimension axis */
+    OP_MEAN,    /* over the dimensions axis .. axis_last */
+    OP_UPSAMPLE /* x [N,C,...]: every element dims[i] times along space i */
 } op_kind_t;
-#define OP_KINDS (OP_MSE + 1)
+#define OP_KINDS (OP_UPSAMPLE + 1)
 
 typedef struct op_conv {
     int64_t out; /* channels */
@@ -65,6 +74,17 @@ typedef struct op_conv {
 typedef struct op_pool {
     int64_t kernel[2], stride[2], pad[2];
 } op_pool_t;
+
+/* Of the ops of structure; dimension 0 is the batch, which stays as it is. */
+typedef struct op_view {
+    int axis;                  /* concat, slice; mean: the first of them */
+    int axis_last;             /* mean */
+    int64_t start, size;       /* slice */
+    int ndim;                  /* numbers in dims */
+    int64_t dims[OP_DIMS_MAX]; /* reshape: the sample's new shape; permute: y's
+                                  dimension i+1 is x's dims[i]; upsample:
+                                  factor of each spatial dimension */
+} op_view_t;
 
 typedef struct op_config {
     op_kind_t kind;
@@ -78,7 +98,10 @@ typedef struct op_config {
     op_pool_t pool;
     double epsilon; /* batch norm */
     double rate;    /* dropout */
-    op_desc_t in;   /* the first input, as its producer describes it */
+    op_view_t view;
+    op_desc_t in; /* the first input, as its producer describes it */
+    int others;   /* add, mul, concat: inputs after the first, else 0 */
+    op_desc_t other[OP_INPUTS_MAX - 1];
 } op_config_t;
 
 /* Pointers of one call. Which are used depends on the kind; unused are NULL. */
@@ -90,8 +113,10 @@ typedef struct op_args {
     const void *params[OP_PARAMS_MAX]; /* w, b  or  gamma, beta */
     void *dparams[OP_PARAMS_MAX];      /* overwritten by backward */
     const void *dy;
-    void *dx;                  /* overwritten by backward */
-    const float *running_mean; /* batch norm, evaluation */
+    void *dx;                             /* overwritten by backward */
+    const void *other[OP_INPUTS_MAX - 1]; /* inputs after the first */
+    void *dother[OP_INPUTS_MAX - 1];      /* as dx; NULL: not wanted */
+    const float *running_mean;            /* batch norm, evaluation */
     const float *running_var;
     double *moments; /* batch norm, training forward: [2C] sums over N and
                         space of x, then of x*x, written */
@@ -130,10 +155,12 @@ const op_desc_t *op_grad_in(const op_t *op); /* dx as this op writes it: same
 size_t op_workspace_bytes(const op_t *op);
 size_t op_scratch_bytes(const op_t *op);
 double op_flops(const op_t *op);  /* of one forward */
-bool op_in_place(const op_t *op); /* may y be x (and dx be dy)? */
+bool op_in_place(const op_t *op); /* may y be x (and dx be dy)? Other inputs
+                                     are always apart from y and x. */
 
-/* Does backward read x, y? If not, the caller may reuse that memory after the
- * forward of all other readers. (dropout, flatten: neither; relu: y.) */
+/* Does backward read x (any input), y? If not, the caller may reuse that memory
+ * after the forward of all other readers. (dropout, flatten: neither; relu: y.)
+ */
 bool op_reads_x(const op_t *op);
 bool op_reads_y(const op_t *op);
 

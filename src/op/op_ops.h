@@ -36,7 +36,8 @@ struct op_backend_ops {
 struct op {
     const op_backend_ops_t *backend;
     const op_kernel_t *kernel;
-    op_config_t config; /* in.bytes filled; in.layout not used after open */
+    op_config_t config; /* in.bytes and other[].bytes filled; in.layout not used
+                           after open */
     op_desc_t out, grad_in;
     size_t workspace_bytes, scratch_bytes; /* 0 unless the kernel says so */
     double flops;
@@ -71,6 +72,20 @@ size_t op_type_bytes(op_type_t type);
 
 /* Elements of one channel of one sample (dims after the second). */
 int64_t op_desc_space(const op_desc_t *desc);
+
+/* Plain [desc] of [type] and [ndim] dims. */
+void op_desc_fill(op_desc_t *desc, op_type_t type, int ndim,
+                  const int64_t *dims);
+
+/* Is config.in a tensor of numbers with [ndim_min] to [ndim_max] dimensions?
+ * ERR_CONFIG, else; [expected] is the shape for the sentence. */
+err_code_t op_check_input(const op_config_t *config, int ndim_min, int ndim_max,
+                          const char *expected, err_t *err);
+
+/* Shapes of the ops of structure (op_shape_view.c). */
+err_code_t op_shape_combine(const op_config_t *config, op_desc_t *out,
+                            err_t *err);
+err_code_t op_shape_view(const op_config_t *config, op_desc_t *out, err_t *err);
 
 /* Is every target of a cross entropy a class? ERR_DATA names the first that is
  * not. */

@@ -20,6 +20,14 @@ static const char *const op_kind_names[OP_KINDS] = {
     [OP_FLATTEN] = "flatten",
     [OP_CROSS_ENTROPY] = "cross_entropy",
     [OP_MSE] = "mse",
+    [OP_ADD] = "add",
+    [OP_MUL] = "mul",
+    [OP_CONCAT] = "concat",
+    [OP_RESHAPE] = "reshape",
+    [OP_PERMUTE] = "permute",
+    [OP_SLICE] = "slice",
+    [OP_MEAN] = "mean",
+    [OP_UPSAMPLE] = "upsample",
 };
 
 const char *op_kind_name(op_kind_t kind)
@@ -70,9 +78,8 @@ size_t op_type_bytes(op_type_t type)
     return type == OP_FLOAT32 ? sizeof(float) : sizeof(double);
 }
 
-/* Plain [desc] of [type] and [ndim] dims. */
-static void op_desc_fill(op_desc_t *desc, op_type_t type, int ndim,
-                         const int64_t *dims)
+void op_desc_fill(op_desc_t *desc, op_type_t type, int ndim,
+                  const int64_t *dims)
 {
     *desc = (op_desc_t){.type = type, .ndim = ndim};
     for (int i = 0; i < ndim; i++)
@@ -82,8 +89,8 @@ static void op_desc_fill(op_desc_t *desc, op_type_t type, int ndim,
 
 /* ---- checks ------------------------------------------------------------- */
 
-static err_code_t op_check_input(const op_config_t *config, int ndim_min,
-                                 int ndim_max, const char *expected, err_t *err)
+err_code_t op_check_input(const op_config_t *config, int ndim_min, int ndim_max,
+                          const char *expected, err_t *err)
 {
     const op_desc_t *in = &config->in;
     char text[OP_TEXT_MAX];
@@ -296,6 +303,16 @@ err_code_t op_shape(const op_config_t *config, op_desc_t *out, err_t *err)
     case OP_CROSS_ENTROPY:
     case OP_MSE:
         return op_shape_loss(config, out, err);
+    case OP_ADD:
+    case OP_MUL:
+    case OP_CONCAT:
+        return op_shape_combine(config, out, err);
+    case OP_RESHAPE:
+    case OP_PERMUTE:
+    case OP_SLICE:
+    case OP_MEAN:
+    case OP_UPSAMPLE:
+        return op_shape_view(config, out, err);
     }
     return err_set(err, ERR_CONFIG, "there is no op of kind %d",
                    (int)config->kind);

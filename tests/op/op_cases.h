@@ -9,9 +9,10 @@
 
 typedef struct op_case {
     const char *name;
-    op_config_t config; /* kind, sizes, in.dims; the rig fills the rest */
-    bool blocked;       /* backends with private layouts get x in one */
-    bool large;         /* too slow for finite differences */
+    op_config_t config;  /* kind, sizes, in.dims; the rig fills the rest */
+    bool blocked;        /* backends with private layouts get x in one */
+    bool others_blocked; /* the same for the inputs after the first */
+    bool large;          /* too slow for finite differences */
     bool no_bias, no_dx, evaluation;
     double tolerance; /* of cpu against ref, relative to the largest value */
 } op_case_t;

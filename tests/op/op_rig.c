@@ -75,26 +75,26 @@ static double *rig_values(int64_t count, uint64_t salt)
 
 /* ---- opening ------------------------------------------------------------ */
 
-/* Lend x a private layout: that of a conv whose output has x's shape. */
-static void rig_borrow_layout(op_rig_t *rig)
+/* Lend [desc] a private layout: that of a conv whose output has its shape. */
+static void rig_borrow_layout(op_rig_t *rig, op_desc_t *desc, op_t **donor)
 {
     op_config_t config = {
         .kind = OP_CONV2D,
         .training = true,
         .threads = rig->config.threads,
-        .conv = {.out = rig->config.in.dims[1],
+        .conv = {.out = desc->dims[1],
                  .kernel = {3, 3},
                  .stride = {1, 1},
                  .pad = {1, 1},
                  .dilation = {1, 1},
                  .groups = 1},
-        .in = rig->config.in,
+        .in = *desc,
     };
     err_t err = ERR_INIT;
 
-    cr_assert_eq(op_open(rig->backend, NULL, &config, &rig->donor, &err),
-                 ERR_OK, "%s", err.text);
-    rig->config.in = *op_out(rig->donor);
+    cr_assert_eq(op_open(rig->backend, NULL, &config, donor, &err), ERR_OK,
+                 "%s", err.text);
+    *desc = *op_out(*donor);
 }
 
 /* A flatten between [desc] and plain; NULL if it is plain. */
@@ -117,6 +117,18 @@ static op_t *rig_way_open(op_rig_t *rig, const op_desc_t *desc)
     return way;
 }
 
+/* Inputs after the first: memory of their own, and ways to plain. */
+static void rig_allocate_others(op_rig_t *rig)
+{
+    for (int k = 0; k < rig->config.others; k++) {
+        op_desc_t *desc = &rig->op->config.other[k];
+
+        rig->other_way[k] = rig_way_open(rig, desc);
+        rig->other[k] = rig_block(desc->bytes);
+        rig->dother[k] = rig_block(desc->bytes);
+    }
+}
+
 static void rig_allocate(op_rig_t *rig)
 {
     int64_t N = rig->config.in.dims[0], C = rig->config.in.dims[1];
@@ -126,6 +138,7 @@ static void rig_allocate(op_rig_t *rig)
     rig->dx = rig_block(op_grad_in(rig->op)->bytes);
     rig->y = rig_block(op_out(rig->op)->bytes);
     rig->dy = rig_block(op_out(rig->op)->bytes);
+    rig_allocate_others(rig);
     for (int i = 0; i < rig->param_count; i++) {
         args->params[i] = rig_block(rig->params[i].bytes);
         args->dparams[i] = rig_block(rig->params[i].bytes);
@@ -186,7 +199,8 @@ static void rig_fill_extras(op_rig_t *rig)
 void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
                  op_type_t type, int threads)
 {
-    static const op_rig_tensor_t filled[] = {RIG_X, RIG_W, RIG_B, RIG_DY};
+    static const op_rig_tensor_t filled[] = {RIG_X,  RIG_W,  RIG_B,
+                                             RIG_DY, RIG_X1, RIG_X2};
     err_t err = ERR_INIT;
 
     memset(rig, 0, sizeof *rig);
@@ -201,7 +215,12 @@ void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
     rig->config.need_dx = !test->no_dx && !test->evaluation;
     rig->config.epsilon = 1e-5;
     if (test->blocked && rig->backend->private_in)
-        rig_borrow_layout(rig);
+        rig_borrow_layout(rig, &rig->config.in, &rig->donor);
+    for (int k = 0; k < rig->config.others; k++) {
+        rig->config.other[k].type = type;
+        if (test->others_blocked && rig->backend->private_in)
+            rig_borrow_layout(rig, &rig->config.other[k], &rig->other_donor[k]);
+    }
     cr_assert_eq(op_open(rig->backend, NULL, &rig->config, &rig->op, &err),
                  ERR_OK, "%s: %s", test->name, err.text);
     cr_assert_eq(op_params(&rig->config, rig->params, &rig->param_count, &err),
@@ -245,6 +264,12 @@ void op_rig_close(op_rig_t *rig)
     op_close(rig->y_way);
     op_close(rig->op);
     op_close(rig->donor);
+    for (int k = 0; k < rig->config.others; k++) {
+        op_close(rig->other_way[k]);
+        op_close(rig->other_donor[k]);
+        rig_free(rig, rig->other[k]);
+        rig_free(rig, rig->dother[k]);
+    }
 }
 
 /* ---- tensors ------------------------------------------------------------ */
@@ -259,6 +284,17 @@ typedef struct rig_view {
     int64_t count;
     op_t *way;
 } rig_view_t;
+
+/* Input k + 1, or its gradient. */
+static rig_view_t rig_view_other(const op_rig_t *rig, int k, bool gradient)
+{
+    int64_t count = 0;
+
+    if (k < rig->config.others && (!gradient || rig->config.need_dx))
+        count = op_desc_elems(&rig->config.other[k]);
+    return (rig_view_t){gradient ? rig->dother[k] : rig->other[k], count,
+                        rig->other_way[k]};
+}
 
 static rig_view_t rig_view(const op_rig_t *rig, op_rig_tensor_t tensor)
 {
@@ -284,6 +320,12 @@ static rig_view_t rig_view(const op_rig_t *rig, op_rig_tensor_t tensor)
     case RIG_DB:
         return (rig_view_t){rig->args.dparams[i],
                             rig->config.training ? elems : 0, NULL};
+    case RIG_X1:
+    case RIG_X2:
+        return rig_view_other(rig, tensor - RIG_X1, false);
+    case RIG_DX1:
+    case RIG_DX2:
+        return rig_view_other(rig, tensor - RIG_DX1, true);
     case RIG_TENSORS:
         break;
     }
@@ -362,6 +404,8 @@ void op_rig_spoil_backward(op_rig_t *rig)
     rig_spoil(rig->args.scratch, op_scratch_bytes(rig->op));
     for (int i = 0; i < rig->param_count; i++)
         rig_spoil(rig->args.dparams[i], rig->params[i].bytes);
+    for (int k = 0; k < rig->config.others; k++)
+        rig_spoil(rig->dother[k], rig->op->config.other[k].bytes);
 }
 
 void op_rig_forward(op_rig_t *rig)
@@ -369,6 +413,8 @@ void op_rig_forward(op_rig_t *rig)
     err_t err = ERR_INIT;
 
     rig->args.x = rig->x;
+    for (int k = 0; k < rig->config.others; k++)
+        rig->args.other[k] = rig->other[k];
     rig->args.y = op_rig_is_loss(rig) ? NULL : rig->y;
     cr_assert_eq(op_forward(rig->op, &rig->args, NULL, &err), ERR_OK, "%s: %s",
                  rig->name, err.text);
@@ -382,6 +428,10 @@ void op_rig_backward(op_rig_t *rig)
     rig->args.y = op_reads_y(rig->op) ? rig->y : NULL;
     rig->args.dy = op_rig_is_loss(rig) ? NULL : rig->dy;
     rig->args.dx = rig->config.need_dx ? rig->dx : NULL;
+    for (int k = 0; k < rig->config.others; k++) {
+        rig->args.other[k] = op_reads_x(rig->op) ? rig->other[k] : NULL;
+        rig->args.dother[k] = rig->config.need_dx ? rig->dother[k] : NULL;
+    }
     cr_assert_eq(op_backward(rig->op, &rig->args, NULL, &err), ERR_OK, "%s: %s",
                  rig->name, err.text);
 }

@@ -18,6 +18,9 @@ typedef struct op_rig {
     op_t *op;
     op_t *donor;         /* of x's layout, or NULL */
     op_t *x_way, *y_way; /* flattens between layouts and plain, or NULL */
+    /* The same of the inputs after the first. */
+    op_t *other_donor[OP_INPUTS_MAX - 1], *other_way[OP_INPUTS_MAX - 1];
+    void *other[OP_INPUTS_MAX - 1], *dother[OP_INPUTS_MAX - 1];
     void *way_scratch;
     op_desc_t params[OP_PARAMS_MAX];
     int param_count;
@@ -36,6 +39,10 @@ typedef enum op_rig_tensor {
     RIG_B,  /* params[1] */
     RIG_DW, /* dparams[0] */
     RIG_DB, /* dparams[1] */
+    RIG_X1, /* the second and the third input */
+    RIG_X2,
+    RIG_DX1,
+    RIG_DX2,
     RIG_TENSORS
 } op_rig_tensor_t;
 

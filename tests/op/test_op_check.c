@@ -16,10 +16,12 @@
 #include "op_rig.h"
 
 static const char *const tensor_names[RIG_TENSORS] = {
-    [RIG_X] = "x", [RIG_Y] = "y", [RIG_DX] = "dx", [RIG_DY] = "dy",
-    [RIG_W] = "w", [RIG_B] = "b", [RIG_DW] = "dw", [RIG_DB] = "db"};
+    [RIG_X] = "x",   [RIG_Y] = "y",   [RIG_DX] = "dx",   [RIG_DY] = "dy",
+    [RIG_W] = "w",   [RIG_B] = "b",   [RIG_DW] = "dw",   [RIG_DB] = "db",
+    [RIG_X1] = "x1", [RIG_X2] = "x2", [RIG_DX1] = "dx1", [RIG_DX2] = "dx2"};
 
-static const op_rig_tensor_t results[] = {RIG_Y, RIG_DX, RIG_DW, RIG_DB};
+static const op_rig_tensor_t results[] = {RIG_Y,  RIG_DX,  RIG_DW,
+                                          RIG_DB, RIG_DX1, RIG_DX2};
 #define RESULTS (sizeof results / sizeof results[0])
 
 static void run(op_rig_t *rig)
@@ -116,6 +118,8 @@ static void check_in_place(const op_case_t *test, op_rig_t *rig)
     cr_assert_not_null(over);
     memcpy(over, rig->x, bytes);
     args.x = args.y = over;
+    for (int k = 0; k < rig->config.others; k++)
+        args.other[k] = rig->other[k];
     cr_assert_eq(op_forward(rig->op, &args, NULL, &err), ERR_OK);
     cr_assert_arr_eq(over, rig->y, bytes, "%s: y over x differs", test->name);
     if (rig->config.training && rig->config.need_dx) {

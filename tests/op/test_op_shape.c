@@ -232,3 +232,67 @@ Test(op_shape, no_backward_in_evaluation)
     cr_expect_eq(op_backward(op, &args, NULL, &err), ERR_CONFIG);
     op_close(op);
 }
+
+static op_config_t structure(op_kind_t kind, op_view_t view)
+{
+    return (op_config_t){
+        .kind = kind,
+        .threads = 1,
+        .view = view,
+        .in = {.type = OP_FLOAT32, .ndim = 4, .dims = {2, 3, 4, 5}},
+        .others = kind == OP_ADD || kind == OP_MUL || kind == OP_CONCAT,
+        .other = {{.type = OP_FLOAT32, .ndim = 4, .dims = {2, 3, 4, 5}}}};
+}
+
+Test(op_shape, structure)
+{
+    op_config_t add = structure(OP_ADD, (op_view_t){0});
+    op_config_t mul = structure(OP_MUL, (op_view_t){0});
+    op_config_t concat = structure(OP_CONCAT, (op_view_t){.axis = 2});
+    op_config_t reshape =
+        structure(OP_RESHAPE, (op_view_t){.ndim = 2, .dims = {6, 10}});
+    op_config_t permute =
+        structure(OP_PERMUTE, (op_view_t){.ndim = 3, .dims = {3, 1, 2}});
+    op_config_t slice =
+        structure(OP_SLICE, (op_view_t){.axis = 3, .start = 4, .size = 1});
+    op_config_t mean =
+        structure(OP_MEAN, (op_view_t){.axis = 2, .axis_last = 3});
+    op_config_t upsample =
+        structure(OP_UPSAMPLE, (op_view_t){.ndim = 2, .dims = {2, 3}});
+
+    expect_shape(&add, "[2, 3, 4, 5]");
+    add.others = 0;
+    expect_error(&add, "2 to 8 inputs", "got 1");
+    mul.other[0].dims[3] = 6;
+    expect_error(&mul, "[2, 3, 4, 5]", "input 2 is [2, 3, 4, 6]");
+    expect_shape(&concat, "[2, 3, 8, 5]");
+    concat.other[0].dims[2] = 7;
+    expect_shape(&concat, "[2, 3, 11, 5]");
+    concat.other[0].dims[1] = 9;
+    expect_error(&concat, "[2, 3, 4, 5]", "[2, 9, 7, 5]");
+    concat.view.axis = 4;
+    expect_error(&concat, "no axis 4", "1 to 3");
+    expect_shape(&reshape, "[2, 6, 10]");
+    reshape.view.dims[1] = 11;
+    expect_error(&reshape, "60 elements", "[2, 6, 11]");
+    reshape.view.ndim = 0;
+    expect_error(&reshape, "1 to 5", "not 0");
+    expect_shape(&permute, "[2, 5, 3, 4]");
+    permute.view.dims[1] = 3;
+    expect_error(&permute, "1 to 3", "once");
+    expect_shape(&slice, "[2, 3, 4, 1]");
+    slice.view.size = 2;
+    expect_error(&slice, "2 elements from 4 on", "which has 5");
+    slice.view.axis = 0;
+    expect_error(&slice, "no axis 0", "1 to 3");
+    expect_shape(&mean, "[2, 3]");
+    mean.view.axis = 1;
+    expect_error(&mean, "all dimensions", "[2, 3, 4, 5]");
+    mean.view.axis_last = 4;
+    expect_error(&mean, "1 to 4", "1 to 3");
+    expect_shape(&upsample, "[2, 3, 8, 15]");
+    upsample.view.dims[0] = 0;
+    expect_error(&upsample, "factor 0", "[2, 3, 4, 5]");
+    upsample.view.ndim = 1;
+    expect_error(&upsample, "one factor", "has 1");
+}

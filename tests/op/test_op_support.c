@@ -17,6 +17,8 @@ static bool supports(const op_backend_ops_t *backend, const op_case_t *test,
     op_t *op;
 
     config.in.type = type;
+    for (int k = 0; k < config.others; k++)
+        config.other[k].type = type;
     config.threads = 1;
     config.training = !test->evaluation;
     config.need_dx = !test->no_dx && !test->evaluation;

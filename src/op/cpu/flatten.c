@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* flatten: a reorder from a private layout to plain and back; for a plain x the
- * elements lie as they should, so y may be x and then nothing is moved. */
+/* flatten and reshape: a reorder from a private layout to plain and back; for a
+ * plain x the elements lie as they should, so y may be x and then nothing is
+ * moved. */
 #include <string.h>
 
 #include "base/mem.h"

@@ -77,6 +77,18 @@ err_code_t cpu_md_pixels(cpu_md_t *md, int64_t rows, int64_t channels,
         "channels-last layout", err);
 }
 
+err_code_t cpu_md_permute(const cpu_md_t *md, const int *order, cpu_md_t *out,
+                          err_t *err)
+{
+    int place[OP_DIMS_MAX] = {0}; /* the library wants the inverse */
+
+    for (int i = 0; i < md->desc.ndims; i++)
+        place[order[i]] = i;
+    return cpu_status(
+        dnnl_memory_desc_permute_axes(&out->desc, &md->desc, place),
+        "permuted layout", err);
+}
+
 bool cpu_md_equal(const cpu_md_t *a, const cpu_md_t *b)
 {
     return dnnl_memory_desc_equal(&a->desc, &b->desc) != 0;

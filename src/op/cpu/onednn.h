@@ -51,6 +51,10 @@ err_code_t cpu_md_any(cpu_md_t *md, int ndim, const int64_t *dims, err_t *err);
  * the same memory, for kernels that are good at that. */
 err_code_t cpu_md_pixels(cpu_md_t *md, int64_t rows, int64_t channels,
                          err_t *err);
+/* [md] with its dimensions in another order: dimension i of the result is
+ * dimension order[i] of [md]; the same memory. */
+err_code_t cpu_md_permute(const cpu_md_t *md, const int *order, cpu_md_t *out,
+                          err_t *err);
 bool cpu_md_equal(const cpu_md_t *a, const cpu_md_t *b);
 size_t cpu_md_bytes(const cpu_md_t *md);
 

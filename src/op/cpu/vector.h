@@ -19,4 +19,12 @@
 #endif
 #endif
 
+/* Before a loop over elements that are independent of each other, though its
+ * result may lie over an input (in place): it may be vectorised. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define CPU_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define CPU_INDEPENDENT
+#endif
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* flatten: the same elements in the same order under another shape. */
+/* flatten and reshape: the same elements in the same order under another shape.
+ */
 #include "op/ref/ref.h"
 
 static err_code_t ref_flatten_open(op_t *op, err_t *err)

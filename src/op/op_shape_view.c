@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Shapes of the ops of structure: those that combine several inputs, and those
+ * that give the numbers of one input another order or extent. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "op/op_ops.h"
+
+/* ---- several inputs ------------------------------------------------------ */
+
+/* May a and b be combined: equal shapes, but for dimension [axis] (-1: none)?
+ */
+static bool shapes_agree(const op_desc_t *a, const op_desc_t *b, int axis)
+{
+    bool same = a->ndim == b->ndim && a->type == b->type;
+
+    for (int i = 0; i < a->ndim && same; i++)
+        same = b->dims[i] > 0 && (i == axis || a->dims[i] == b->dims[i]);
+    return same;
+}
+
+err_code_t op_shape_combine(const op_config_t *config, op_desc_t *out,
+                            err_t *err)
+{
+    const bool concat = config->kind == OP_CONCAT;
+    const int axis = concat ? config->view.axis : -1;
+    const char *name = op_kind_name(config->kind);
+    err_code_t code =
+        op_check_input(config, concat ? 2 : 1, OP_DIMS_MAX, "[N, ...]", err);
+    char first[OP_TEXT_MAX], other[OP_TEXT_MAX];
+    op_desc_t shape;
+
+    if (code != ERR_OK)
+        return code;
+    if (config->others < 1 || config->others >= OP_INPUTS_MAX)
+        return err_set(err, ERR_CONFIG,
+                       "%s takes 2 to %d inputs, but it got %d", name,
+                       OP_INPUTS_MAX, config->others + 1);
+    op_desc_text(&config->in, first);
+    if (concat && (axis < 1 || axis >= config->in.ndim))
+        return err_set(err, ERR_CONFIG,
+                       "concat on %s: there is no axis %d to put inputs side "
+                       "by side (1 to %d)",
+                       first, axis, config->in.ndim - 1);
+    op_desc_fill(&shape, config->in.type, config->in.ndim, config->in.dims);
+    for (int i = 0; i < config->others; i++) {
+        if (!shapes_agree(&config->in, &config->other[i], axis))
+            return err_set(err, ERR_CONFIG,
+                           "%s takes inputs of the same shape%s, but its "
+                           "input 1 is %s and its input %d is %s",
+                           name, concat ? " but for the axis" : "", first,
+                           i + 2, op_desc_text(&config->other[i], other));
+        if (concat)
+            shape.dims[axis] += config->other[i].dims[axis];
+    }
+    op_desc_fill(out, shape.type, shape.ndim, shape.dims);
+    return ERR_OK;
+}
+
+/* ---- one input ----------------------------------------------------------- */
+
+static err_code_t shape_reshape(const op_config_t *config, op_desc_t *out,
+                                err_t *err)
+{
+    const op_view_t *view = &config->view;
+    op_desc_t shape = {.ndim = view->ndim + 1, .type = config->in.type};
+    char from[OP_TEXT_MAX], to[OP_TEXT_MAX];
+    double elems = 1;
+
+    if (view->ndim < 1 || view->ndim >= OP_DIMS_MAX)
+        return err_set(err, ERR_CONFIG,
+                       "reshape gives a sample 1 to %d dimensions, not %d",
+                       OP_DIMS_MAX - 1, view->ndim);
+    shape.dims[0] = config->in.dims[0];
+    for (int i = 0; i < view->ndim; i++) {
+        shape.dims[i + 1] = view->dims[i];
+        elems *= view->dims[i] < 1 ? 0 : (double)view->dims[i];
+    }
+    if (elems != (double)op_desc_sample(&config->in))
+        return err_set(err, ERR_CONFIG,
+                       "reshape cannot bring the %" PRId64
+                       " elements of a sample of its input %s into %s",
+                       op_desc_sample(&config->in),
+                       op_desc_text(&config->in, from),
+                       op_desc_text(&shape, to));
+    op_desc_fill(out, shape.type, shape.ndim, shape.dims);
+    return ERR_OK;
+}
+
+static err_code_t shape_permute(const op_config_t *config, op_desc_t *out,
+                                err_t *err)
+{
+    const op_desc_t *in = &config->in;
+    const op_view_t *view = &config->view;
+    bool seen[OP_DIMS_MAX] = {false}, valid = view->ndim == in->ndim - 1;
+    int64_t dims[OP_DIMS_MAX] = {in->dims[0]};
+    char text[OP_TEXT_MAX];
+
+    for (int i = 0; i < view->ndim && valid; i++) {
+        int64_t from = view->dims[i];
+
+        valid = from >= 1 && from < in->ndim && !seen[from];
+        if (!valid)
+            break;
+        seen[from] = true;
+        dims[i + 1] = in->dims[from];
+    }
+    if (!valid)
+        return err_set(err, ERR_CONFIG,
+                       "permute on %s: the order must name each of the "
+                       "dimensions 1 to %d once",
+                       op_desc_text(in, text), in->ndim - 1);
+    op_desc_fill(out, in->type, in->ndim, dims);
+    return ERR_OK;
+}
+
+static err_code_t shape_slice(const op_config_t *config, op_desc_t *out,
+                              err_t *err)
+{
+    const op_desc_t *in = &config->in;
+    const op_view_t *view = &config->view;
+    op_desc_t shape = *in;
+    char text[OP_TEXT_MAX];
+
+    op_desc_text(in, text);
+    if (view->axis < 1 || view->axis >= in->ndim)
+        return err_set(err, ERR_CONFIG,
+                       "slice on %s: there is no axis %d (1 to %d)", text,
+                       view->axis, in->ndim - 1);
+    if (view->start < 0 || view->size < 1 ||
+        view->size > in->dims[view->axis] - view->start)
+        return err_set(err, ERR_CONFIG,
+                       "slice on %s: %" PRId64 " elements from %" PRId64
+                       " on do not lie in dimension %d, which has %" PRId64,
+                       text, view->size, view->start, view->axis,
+                       in->dims[view->axis]);
+    shape.dims[view->axis] = view->size;
+    op_desc_fill(out, in->type, in->ndim, shape.dims);
+    return ERR_OK;
+}
+
+static err_code_t shape_mean(const op_config_t *config, op_desc_t *out,
+                             err_t *err)
+{
+    const op_desc_t *in = &config->in;
+    const op_view_t *view = &config->view;
+    int64_t dims[OP_DIMS_MAX];
+    char text[OP_TEXT_MAX];
+    int ndim = 0;
+
+    if (view->axis < 1 || view->axis_last < view->axis ||
+        view->axis_last >= in->ndim)
+        return err_set(err, ERR_CONFIG,
+                       "mean on %s: the dimensions %d to %d are not among 1 "
+                       "to %d",
+                       op_desc_text(in, text), view->axis, view->axis_last,
+                       in->ndim - 1);
+    for (int i = 0; i < in->ndim; i++)
+        if (i < view->axis || i > view->axis_last)
+            dims[ndim++] = in->dims[i];
+    if (ndim < 2)
+        return err_set(err, ERR_CONFIG,
+                       "mean on %s over all dimensions of a sample leaves "
+                       "nothing to go on with",
+                       op_desc_text(in, text));
+    op_desc_fill(out, in->type, ndim, dims);
+    return ERR_OK;
+}
+
+static err_code_t shape_upsample(const op_config_t *config, op_desc_t *out,
+                                 err_t *err)
+{
+    const op_desc_t *in = &config->in;
+    const op_view_t *view = &config->view;
+    op_desc_t shape = *in;
+    char text[OP_TEXT_MAX];
+
+    if (in->ndim < 3 || view->ndim != in->ndim - 2)
+        return err_set(err, ERR_CONFIG,
+                       "upsample on %s takes one factor for each dimension "
+                       "after the channels, but has %d",
+                       op_desc_text(in, text), view->ndim);
+    for (int i = 0; i < view->ndim; i++) {
+        if (view->dims[i] < 1)
+            return err_set(err, ERR_CONFIG,
+                           "upsample on %s: the factor %" PRId64
+                           " is not at least 1",
+                           op_desc_text(in, text), view->dims[i]);
+        shape.dims[i + 2] *= view->dims[i];
+    }
+    op_desc_fill(out, in->type, in->ndim, shape.dims);
+    return ERR_OK;
+}
+
+err_code_t op_shape_view(const op_config_t *config, op_desc_t *out, err_t *err)
+{
+    err_code_t code = op_check_input(config, 2, OP_DIMS_MAX, "[N, ...]", err);
+
+    if (code != ERR_OK)
+        return code;
+    if (config->kind == OP_RESHAPE)
+        return shape_reshape(config, out, err);
+    if (config->kind == OP_PERMUTE)
+        return shape_permute(config, out, err);
+    if (config->kind == OP_SLICE)
+        return shape_slice(config, out, err);
+    if (config->kind == OP_MEAN)
+        return shape_mean(config, out, err);
+    return shape_upsample(config, out, err);
+}
