@@ -85,7 +85,8 @@ void opt_print(const opt_row_t *rows, const void *target, int indent,
                str_buf_t *out);
 
 /* Print a Markdown table of [rows] (name, type, default, bounds, unit, help),
- * sections after it as sub-tables headed [title].name. */
+ * sections after it as sub-tables headed [title].name (just name under the
+ * empty title, which is the root). */
 void opt_document(const opt_row_t *rows, const char *title, str_buf_t *out);
 
 #endif

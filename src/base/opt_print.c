@@ -140,7 +140,7 @@ void opt_document(const opt_row_t *rows, const char *title, str_buf_t *out)
     const opt_row_t *row;
     char *name;
 
-    str_buf_add(out, "### %s\n\n", title);
+    str_buf_add(out, "### %s\n\n", title[0] != '\0' ? title : "top level");
     str_buf_add(out, "| key | value | default | meaning |\n");
     str_buf_add(out, "|---|---|---|---|\n");
     for (row = rows; row->name != NULL; row++)
@@ -149,7 +149,8 @@ void opt_document(const opt_row_t *rows, const char *title, str_buf_t *out)
     for (row = rows; row->name != NULL; row++) {
         if (row->type != OPT_SECTION)
             continue;
-        name = str_printf("%s.%s", title, row->name);
+        name =
+            str_printf("%s%s%s", title, title[0] != '\0' ? "." : "", row->name);
         opt_document(row->rows, name, out);
         free(name);
     }

@@ -210,6 +210,7 @@ static err_code_t train_main(const train_args_t *args, rank_job_t *answer,
                 .started = clock_now(),
                 .backend = args->local > 0 ? "threads" : "ucx"},
         .err = ERR_INIT};
+    char *versions;
     err_code_t rc;
 
     rc = slurm_job_read(environment, &slurm, err);
@@ -222,9 +223,12 @@ static err_code_t train_main(const train_args_t *args, rank_job_t *answer,
                        "--local %d inside a Slurm step of %d tasks would start "
                        "%d runs: leave --local away",
                        args->local, slurm.tasks, slurm.tasks);
-    if (args->local > 0)
-        return local_run(&model, answer, err);
-    return step_run(&model, answer, err);
+    versions = cmd_version_line();
+    model.env.versions = versions;
+    rc = args->local > 0 ? local_run(&model, answer, err)
+                         : step_run(&model, answer, err);
+    free(versions);
+    return rc;
 }
 
 static err_code_t check_main(const train_args_t *args, err_t *err)

@@ -33,4 +33,17 @@ cddp_train_SOURCES = src/cmd/cddp-train.c
 cddp_train_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 cddp_train_LDADD = libcmd.la $(TRAIN_LIBS)
 dist_man_MANS += docs/man/cddp-train.1
+
+bin_PROGRAMS += cddp-info
+cddp_info_SOURCES = src/cmd/cddp-info.c
+cddp_info_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+cddp_info_LDADD = libcmd.la $(TRAIN_LIBS)
+dist_man_MANS += docs/man/cddp-info.1
+
+# docs/CONFIG.md is what the option tables say: `make docs` writes it, `make
+# check` fails when it is stale.
+docs: cddp-info
+	$(builddir)/cddp-info --config >$(srcdir)/docs/CONFIG.md
+.PHONY: docs
+EXTRA_DIST += docs/CONFIG.md
 # End of src/cmd

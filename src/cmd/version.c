@@ -8,6 +8,8 @@
 #include <jansson.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <ucp/api/ucp.h>
 #include <xxhash.h>
 #include <yaml.h>
@@ -15,6 +17,7 @@
 #include <pmix.h>
 #endif
 
+#include "base/str.h"
 #include "build_id.h"
 #include "hdf5io/h5mpi.h"
 
@@ -45,4 +48,36 @@ void cmd_version_print(const char *command)
     printf("libyaml %s\n", yaml_get_version_string());
     printf("jansson %s\n", jansson_version_str());
     printf("xxhash  %u\n", XXH_versionNumber());
+}
+
+/* "model name" of /proc/cpuinfo, into [out] of [room] bytes. */
+static void cpu_model(char *out, size_t room)
+{
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    char line[256];
+
+    snprintf(out, room, "unknown CPU");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        const char *value = strchr(line, ':');
+
+        if (value == NULL || strncmp(line, "model name", 10) != 0)
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        snprintf(out, room, "%s", value + 2);
+        break;
+    }
+    if (file != NULL)
+        fclose(file);
+}
+
+char *cmd_version_line(void)
+{
+    const dnnl_version_t *dnnl = dnnl_version();
+    unsigned major, minor, release;
+    char cpu[200];
+
+    ucp_get_version(&major, &minor, &release);
+    cpu_model(cpu, sizeof cpu);
+    return str_printf("oneDNN %d.%d.%d, UCX %u.%u.%u, %s", dnnl->major,
+                      dnnl->minor, dnnl->patch, major, minor, release, cpu);
 }

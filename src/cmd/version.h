@@ -8,4 +8,8 @@
  * the versions of the libraries as they are loaded now. */
 void cmd_version_print(const char *command);
 
+/* Libraries and CPU model on one line, for the manifest of checkpoints; the
+ * caller frees with free(). */
+char *cmd_version_line(void);
+
 #endif

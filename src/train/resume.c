@@ -25,14 +25,31 @@ typedef struct resume_config {
     str_buf_t text;
 } resume_config_t;
 
-static void config_fill(const train_state_t *run, resume_config_t *out)
+static err_code_t state_exchange(void *context, const void *mine, size_t bytes,
+                                 void *all, err_t *err)
+{
+    const train_votes_t *votes = &((train_state_t *)context)->votes;
+
+    return votes->exchange(votes->context, mine, bytes, all, err);
+}
+
+/* Bytes are moving: a long checkpoint is no stuck rank. */
+static void state_alive(void *context)
+{
+    train_state_t *run = context;
+
+    train_phase_set(run, run->phase);
+}
+
+static void config_fill(train_state_t *run, resume_config_t *out)
 {
     const train_config_t *config = run->config;
 
-    *out = (resume_config_t){.votes = {.context = run->votes.context,
+    *out = (resume_config_t){.votes = {.context = run,
                                        .rank = run->rank,
                                        .size = run->size,
-                                       .exchange = run->votes.exchange}};
+                                       .exchange = state_exchange,
+                                       .alive = state_alive}};
     out->directory = str_printf("%s/checkpoints", config->run.dir);
     opt_print(train_options, config, 0, &out->text);
     out->checkpoint = (hdf5io_checkpoint_config_t){
@@ -43,7 +60,8 @@ static void config_fill(const train_state_t *run, resume_config_t *out)
         .config_hash = train_config_hash(config),
         .model_hash = nn_graph_hash(run->graph),
         .build_hash = run->env->build_hash,
-        .config_text = out->text.text};
+        .config_text = out->text.text,
+        .versions = run->env->versions};
 }
 
 static void config_free(resume_config_t *config)

@@ -29,8 +29,9 @@ typedef struct train_env {
     train_resume_t resume;
     const char *resume_path; /* TRAIN_RESUME_PATH */
     uint64_t build_hash;
-    double started;      /* clock_now at main's begin */
-    const char *backend; /* group of "auto": "threads" or "ucx" */
+    const char *versions; /* libraries and CPU, for the manifest; NULL: none */
+    double started;       /* clock_now at main's begin */
+    const char *backend;  /* group of "auto": "threads" or "ucx" */
 } train_env_t;
 
 typedef struct train_outcome {

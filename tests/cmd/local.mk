@@ -18,4 +18,5 @@ tests_cmd_test_cddp_ckpt_SOURCES = tests/cmd/test_cddp_ckpt.c
 tests_cmd_test_cddp_ckpt_SOURCES += $(CKPT_FIXTURE)
 tests_cmd_test_cddp_ckpt_CFLAGS = $(CKPT_TEST_CFLAGS) -I$(srcdir)/tests
 tests_cmd_test_cddp_ckpt_LDADD = $(CKPT_TEST_LIBS)
+dist_check_SCRIPTS += tests/cmd/cddp_train.sh
 # End of tests/cmd

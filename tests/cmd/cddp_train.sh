@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+# The command line of cddp-train and cddp-info: statuses, sentences, --check, a
+# whole small run, and that docs/CONFIG.md is what the option tables say.
+set -u
+source=$(cd "${srcdir:-.}" && pwd)
+build=$PWD
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+
+# expect STATUS PATTERN COMMAND...: PATTERN is looked for in all that it prints
+expect() {
+    local status=$1 pattern=$2 out found
+    shift 2
+    out=$("$build/$1" "${@:2}" 2>&1)
+    found=$?
+    if [ $found -ne "$status" ] || ! grep -qE -- "$pattern" <<<"$out"; then
+        echo "FAIL: $*: expected status $status and \"$pattern\"," \
+            "found status $found and: $out"
+        failed=1
+    fi
+}
+
+cd "$scratch" || exit 1
+expect 0 'usage: cddp-train' cddp-train --help
+expect 0 '^hdf5 +[0-9]' cddp-train --version
+expect 0 '^features: .*pmix' cddp-info
+expect 64 'unknown option --chekc' cddp-train --chekc
+expect 64 'needs a value' cddp-train --set
+expect 64 'from 1 to 1024, found "x"' cddp-train --local x
+expect 64 'one run file is expected' cddp-train a.yaml b.yaml
+expect 64 'unknown option' cddp-info --nothing
+expect 78 'run.yaml' cddp-train
+expect 78 'CDDP_RUN|nowhere.yaml' cddp-train nowhere.yaml
+
+"$build/cddp-data" make ising -o data/ising --train 300 --valid 100 \
+    --shards 2 >/dev/null || exit 1
+for example in ising ising-mlp; do
+    cp "$source/examples/$example.yaml" .
+    expect 0 '^linear1 +linear +[0-9]+ +[0-9,]+$' \
+        cddp-train --check $example.yaml
+    expect 0 '300 samples in 2 shards' cddp-train --check $example.yaml
+    expect 0 'steps of [0-9]+ samples an epoch' \
+        cddp-train --check $example.yaml
+    expect 0 'memory of a rank \(3 ranks\)' \
+        cddp-train --check --local 3 $example.yaml
+    [ ! -e runs ] || { echo "FAIL: --check wrote something"; failed=1; }
+    expect 0 '^final: accuracy [0-9.]+ %' cddp-train --local 2 \
+        --set train.epochs=1 --set run.dir=run-$example $example.yaml
+    expect 0 'best possible on this data' cddp-train --local 3 \
+        --set train.epochs=2 --set run.dir=run-$example $example.yaml
+done
+expect 78 'train.epochs.*at least|epochs.*1' cddp-train \
+    --set train.epochs=0 ising.yaml
+expect 64 'train.epochs|=' cddp-train --set train.epochs ising.yaml
+
+"$build/cddp-info" --config >CONFIG.md
+if ! diff -u "$source/docs/CONFIG.md" CONFIG.md; then
+    echo "FAIL: docs/CONFIG.md is stale: run make docs"
+    failed=1
+fi
+exit $failed
