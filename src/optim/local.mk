@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 noinst_LTLIBRARIES += liboptim.la
 liboptim_la_SOURCES = \
-	src/optim/adamw.c \
+	src/optim/adam.c \
+	src/optim/groups.c \
+	src/optim/lamb.c \
+	src/optim/lars.c \
 	src/optim/norm.c \
 	src/optim/optim.c \
 	src/optim/optim.h \
 	src/optim/optim_priv.h \
+	src/optim/rmsprop.c \
 	src/optim/row.c \
 	src/optim/schedule.c \
 	src/optim/sgd.c

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The norm of the gradients, and clipping by it. Squares are summed in float64
- * over blocks of fixed size, and the blocks' sums along a binary tree over
- * block numbers, so that the bits depend on the numbers alone, not on who holds
- * which of them.
+ * Norms, and clipping by them. Squares are summed in float64 over blocks of
+ * fixed size, and the blocks' sums along a binary tree over block numbers, so
+ * that the bits depend on the numbers alone, not on who holds which of them.
  */
 #include <math.h>
 
-#include "optim/optim.h"
+#include "optim/optim_priv.h"
 
-#define BLOCK_ELEMS 4096
 #define LANES 8       /* independent sums, so that the loop can be vectorised */
-#define LEVELS_MAX 64 /* of the tree */
 #define CLIP_EPS 1e-6 /* as torch.nn.utils.clip_grad_norm_ */
 
-static double block_squares(const float *grads, size_t elems)
+double optim_block_squares(const float *x, size_t elems)
 {
     double lanes[LANES] = {0}, sum = 0;
     size_t i = 0;
@@ -23,35 +20,49 @@ static double block_squares(const float *grads, size_t elems)
     for (; i + LANES <= elems; i += LANES)
 #pragma omp simd
         for (int l = 0; l < LANES; l++)
-            lanes[l] += (double)grads[i + l] * (double)grads[i + l];
+            lanes[l] += (double)x[i + l] * (double)x[i + l];
     for (int l = 0; l < LANES; l++)
         sum += lanes[l];
     for (; i < elems; i++)
-        sum += (double)grads[i] * (double)grads[i];
+        sum += (double)x[i] * (double)x[i];
     return sum;
+}
+
+/* Adding a block is counting up in binary. */
+void optim_sum_add(optim_sum_t *sum, double block)
+{
+    double node = block;
+    int k = 0;
+
+    for (; (sum->blocks >> k) & 1; k++)
+        node = sum->levels[k] + node;
+    sum->levels[k] = node;
+    sum->blocks++;
+}
+
+double optim_sum_total(const optim_sum_t *sum)
+{
+    const int levels = sizeof sum->levels / sizeof sum->levels[0];
+    double total = 0;
+
+    for (int k = 0; k < levels; k++)
+        if ((sum->blocks >> k) & 1)
+            total = sum->levels[k] + total;
+    return total;
 }
 
 double optim_norm(const float *grads, size_t elems)
 {
-    /* levels[k]: the sum of a finished subtree of 2^k blocks, if bit k of
-     * [blocks] is set: adding a block is counting up in binary. */
-    double levels[LEVELS_MAX] = {0}, sum = 0;
-    size_t blocks = 0;
+    optim_sum_t sum = {0};
 
-    for (size_t i = 0; i < elems; i += BLOCK_ELEMS, blocks++) {
+    for (size_t i = 0; i < elems; i += OPTIM_BLOCK) {
         size_t left = elems - i;
-        double node =
-            block_squares(grads + i, left < BLOCK_ELEMS ? left : BLOCK_ELEMS);
-        int k = 0;
 
-        for (; (blocks >> k) & 1; k++)
-            node = levels[k] + node;
-        levels[k] = node;
+        optim_sum_add(&sum, optim_block_squares(grads + i, left < OPTIM_BLOCK
+                                                               ? left
+                                                               : OPTIM_BLOCK));
     }
-    for (int k = 0; k < LEVELS_MAX; k++)
-        if ((blocks >> k) & 1)
-            sum = levels[k] + sum;
-    return sqrt(sum);
+    return sqrt(optim_sum_total(&sum));
 }
 
 double optim_clip(float *grads, size_t elems, double limit)

@@ -1,25 +1,68 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* An optimizer: its row, its options and its state. */
+/*
+ * An optimizer: its row, its options, its state, and the stretches of the arena
+ * that one set of options holds for. Neighbours in the arena with the same set
+ * are one stretch, gaps included, so that a model without groups is one flat
+ * pass; only an optimizer that needs norms of tensors sees them one by one.
+ */
 #include "optim/optim.h"
 
 #include <assert.h>
-#include <stddef.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "optim/optim_priv.h"
 
+/* With a moving average the pass goes in pieces that stay in the cache until
+ * the average has taken them in. */
+#define PIECE ((size_t)16384)
+
+typedef struct stretch {
+    size_t offset, elems;
+    const optim_set_t *set;
+    bool vector;
+} stretch_t;
+
 struct optim {
     const optim_kind_t *kind;
     size_t elems;
+    size_t frozen;
+    double lr;
+    float *state[OPTIM_SLOTS_MAX]; /* as the kind's; NULL: unused */
+    float *average;                /* NULL: none */
+    float fresh;                   /* 1 - decay of the average */
+    const char *slot_names[OPTIM_SLOTS_MAX + 1]; /* those that exist */
+    float *slots[OPTIM_SLOTS_MAX + 1];
     int slot_count;
-    float *slots[OPTIM_SLOTS_MAX];
+    optim_set_t *sets;
+    int set_count;
+    stretch_t *stretches;
+    int stretch_count;
     _Alignas(max_align_t) unsigned char options[OPTIM_OPTIONS_MAX];
 };
 
+const opt_row_t optim_ema_options[] = {
+    {.name = "decay",
+     .type = OPT_REAL,
+     .offset = offsetof(optim_ema_t, decay),
+     .fallback = "0",
+     .min = 0,
+     .max = 0.9999999,
+     .help = "keep a moving average of the parameters that forgets this slowly "
+             "(such as 0.999); 0: none"},
+    {.name = "evaluate",
+     .type = OPT_BOOL,
+     .offset = offsetof(optim_ema_t, evaluate),
+     .fallback = "true",
+     .help = "evaluate with the average, and with the current running "
+             "statistics"},
+    {.name = NULL},
+};
+
 static const optim_kind_t *const kinds[] = {
-    &optim_kind_sgd,
-    &optim_kind_adamw,
+    &optim_kind_sgd,     &optim_kind_adam, &optim_kind_adamw,
+    &optim_kind_rmsprop, &optim_kind_lamb, &optim_kind_lars,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
@@ -30,12 +73,13 @@ static void kind_rows(const optim_row_t *rows[KIND_COUNT])
         rows[i] = &kinds[i]->row;
 }
 
-static err_code_t optim_configure(optim_t *optim, const tree_t *tree,
-                                  err_t *err)
+/* ---- opening ------------------------------------------------------------- */
+
+static err_code_t kind_read(optim_t *optim, const tree_t *tree,
+                            optim_choice_t *choice, err_t *err)
 {
     const optim_row_t *rows[KIND_COUNT];
     char at[OPTIM_PLACE_TEXT];
-    int index;
     err_code_t code;
 
     if (tree == NULL)
@@ -43,46 +87,133 @@ static err_code_t optim_configure(optim_t *optim, const tree_t *tree,
                        "the run file has no optimizer; add a line such as "
                        "'optimizer: {adamw: {lr: 1.0e-3}}'");
     kind_rows(rows);
-    code = optim_row_read(tree, "optimizer", rows, KIND_COUNT, optim->options,
-                          &index, err);
+    code = optim_row_read(tree, "optimizer", "groups", rows, KIND_COUNT,
+                          optim->options, choice, err);
     if (code != ERR_OK)
         return code;
-    optim->kind = kinds[index];
+    optim->kind = kinds[choice->index];
+    optim->lr =
+        *(const double *)(const void *)(optim->options + optim->kind->lr);
     if (optim->kind->check == NULL)
         return ERR_OK;
     code = optim->kind->check(optim->options, err);
     if (code != ERR_OK)
         err_prefix(err, "%s",
-                   tree_place_format(tree_place(tree), at, sizeof at));
+                   tree_place_format(choice->place, at, sizeof at));
     return code;
 }
 
-err_code_t optim_open(const tree_t *optimizer, size_t elems, optim_t **out,
-                      err_t *err)
+/* Cut the arena; set_of[view] is an index into the sets. */
+static err_code_t stretches_cut(optim_t *optim, const optim_layout_t *layout,
+                                const int *set_of, err_t *err)
 {
-    optim_t *optim = NULL;
     void *block;
     err_code_t code;
 
-    code = mem_alloc(sizeof *optim, "the optimizer", &block, err);
+    code =
+        mem_alloc(((size_t)layout->view_count + 1) * sizeof *optim->stretches,
+                  "parameter groups", &block, err);
     if (code != ERR_OK)
         return code;
-    optim = block;
-    optim->elems = elems;
-    code = optim_configure(optim, optimizer, err);
-    if (code != ERR_OK)
-        goto fail;
-    for (int i = 0; i < optim->kind->slots_used(optim->options); i++) {
-        code = mem_alloc(elems * sizeof(float), "the optimizer's state", &block,
-                         err);
-        if (code != ERR_OK)
-            goto fail;
-        optim->slots[optim->slot_count++] = block;
+    optim->stretches = block;
+    for (int i = 0; i < layout->view_count; i++) {
+        const optim_view_t *view = &layout->views[i];
+        const optim_set_t *set = &optim->sets[set_of[i]];
+        stretch_t *next = &optim->stretches[optim->stretch_count];
+
+        assert(view->offset + view->count <= layout->elems);
+        if (set->freeze)
+            optim->frozen += view->count;
+        if (i > 0 && next[-1].set == set && !optim->kind->per_tensor) {
+            assert(view->offset >= next[-1].offset + next[-1].elems);
+            next[-1].elems = view->offset + view->count - next[-1].offset;
+            continue;
+        }
+        *next = (stretch_t){.offset = view->offset,
+                            .elems = view->count,
+                            .set = set,
+                            .vector = view->ndim <= 1};
+        optim->stretch_count++;
     }
-    *out = optim;
     return ERR_OK;
-fail:
-    optim_close(optim);
+}
+
+static err_code_t groups_open(optim_t *optim, const optim_choice_t *choice,
+                              const tree_t *groups,
+                              const optim_layout_t *layout, err_t *err)
+{
+    const optim_base_t base = {.kind = optim->kind,
+                               .written = choice->options,
+                               .options = optim->options};
+    int *set_of = NULL;
+    err_code_t code;
+
+    code = mem_alloc(((size_t)layout->view_count + 1) * sizeof *set_of,
+                     "parameter groups", (void **)&set_of, err);
+    if (code == ERR_OK)
+        code = optim_groups_read(&base, groups, layout, &optim->sets,
+                                 &optim->set_count, set_of, err);
+    if (code == ERR_OK)
+        code = stretches_cut(optim, layout, set_of, err);
+    mem_free(set_of);
+    return code;
+}
+
+static err_code_t slot_open(optim_t *optim, const char *name, float **out,
+                            err_t *err)
+{
+    void *block;
+    err_code_t code;
+
+    code = mem_alloc(optim->elems * sizeof(float), "the optimizer's state",
+                     &block, err);
+    if (code != ERR_OK)
+        return code;
+    optim->slot_names[optim->slot_count] = name;
+    optim->slots[optim->slot_count++] = block;
+    *out = block;
+    return ERR_OK;
+}
+
+static err_code_t slots_open(optim_t *optim, const optim_ema_t *ema, err_t *err)
+{
+    unsigned used = 0;
+    err_code_t code = ERR_OK;
+
+    for (int i = 0; i < optim->set_count; i++)
+        used |= optim->kind->slots_used(optim->sets[i].options);
+    for (int i = 0; i < OPTIM_SLOTS_MAX && code == ERR_OK; i++)
+        if ((used >> i) & 1)
+            code =
+                slot_open(optim, optim->kind->slots[i], &optim->state[i], err);
+    if (code == ERR_OK && ema != NULL && ema->decay > 0) {
+        optim->fresh = (float)(1 - ema->decay);
+        code = slot_open(optim, "ema", &optim->average, err);
+    }
+    return code;
+}
+
+err_code_t optim_open(const tree_t *optimizer, const optim_ema_t *ema,
+                      const optim_layout_t *layout, optim_t **out, err_t *err)
+{
+    optim_choice_t choice = {0};
+    optim_t *optim = NULL;
+    err_code_t code;
+
+    code = mem_alloc(sizeof *optim, "the optimizer", (void **)&optim, err);
+    if (code != ERR_OK)
+        return code;
+    optim->elems = layout->elems;
+    code = kind_read(optim, optimizer, &choice, err);
+    if (code == ERR_OK)
+        code = groups_open(optim, &choice, tree_get(optimizer, "groups"),
+                           layout, err);
+    if (code == ERR_OK)
+        code = slots_open(optim, ema, err);
+    if (code != ERR_OK)
+        optim_close(optim);
+    else
+        *out = optim;
     return code;
 }
 
@@ -92,9 +223,20 @@ void optim_close(optim_t *optim)
         return;
     for (int i = 0; i < optim->slot_count; i++)
         mem_free(optim->slots[i]);
-    if (optim->kind != NULL)
+    mem_free(optim->stretches);
+    if (optim->kind != NULL) {
+        optim_sets_free(optim->kind, optim->sets, optim->set_count);
         opt_free(optim->kind->row.options, optim->options);
+    }
     mem_free(optim);
+}
+
+/* ---- using --------------------------------------------------------------- */
+
+void optim_start(optim_t *optim, const float *params)
+{
+    if (optim->average != NULL)
+        memcpy(optim->average, params, optim->elems * sizeof *params);
 }
 
 const char *optim_name(const optim_t *optim)
@@ -104,25 +246,80 @@ const char *optim_name(const optim_t *optim)
 
 double optim_lr(const optim_t *optim)
 {
-    return optim->kind->lr(optim->options);
+    return optim->lr;
+}
+
+void optim_scale_lr(optim_t *optim, double factor)
+{
+    optim->lr *= factor;
+}
+
+size_t optim_frozen(const optim_t *optim)
+{
+    return optim->frozen;
+}
+
+void optim_mask(const optim_t *optim, float *grads)
+{
+    for (int i = 0; i < optim->stretch_count; i++) {
+        const stretch_t *stretch = &optim->stretches[i];
+
+        if (stretch->set->freeze)
+            memset(grads + stretch->offset, 0, stretch->elems * sizeof *grads);
+    }
+}
+
+/* As torch.optim.swa_utils: the first update's result begins the average. */
+static void average_update(float *restrict average,
+                           const float *restrict params, size_t elems,
+                           float fresh, bool first)
+{
+    if (first) {
+        memcpy(average, params, elems * sizeof *average);
+        return;
+    }
+#pragma omp simd
+    for (size_t i = 0; i < elems; i++)
+        average[i] += fresh * (params[i] - average[i]);
+}
+
+/* Update [update->elems] elements from [offset] of the arena. */
+static void piece_step(const optim_t *optim, optim_update_t *update,
+                       float *params, const float *grads, size_t offset)
+{
+    update->params = params + offset;
+    update->grads = grads + offset;
+    for (int i = 0; i < OPTIM_SLOTS_MAX; i++)
+        update->slots[i] =
+            optim->state[i] == NULL ? NULL : optim->state[i] + offset;
+    optim->kind->update(update);
+    if (optim->average != NULL)
+        average_update(optim->average + offset, update->params, update->elems,
+                       optim->fresh, update->step == 1);
 }
 
 void optim_step(optim_t *optim, float *params, const float *grads, double lr,
                 int64_t step)
 {
-    optim_update_t update = {
-        .options = optim->options,
-        .elems = optim->elems,
-        .params = params,
-        .grads = grads,
-        .lr = lr,
-        .step = step,
-    };
+    const bool pieces = optim->average != NULL && !optim->kind->per_tensor;
 
     assert(step >= 1);
-    for (int i = 0; i < optim->slot_count; i++)
-        update.slots[i] = optim->slots[i];
-    optim->kind->update(&update);
+    for (int i = 0; i < optim->stretch_count; i++) {
+        const stretch_t *stretch = &optim->stretches[i];
+        optim_update_t update = {.options = stretch->set->options,
+                                 .lr = lr * stretch->set->lr_ratio,
+                                 .step = step,
+                                 .vector = stretch->vector};
+
+        if (stretch->set->freeze)
+            continue;
+        for (size_t at = 0; at < stretch->elems; at += update.elems) {
+            update.elems = stretch->elems - at;
+            if (pieces && update.elems > PIECE)
+                update.elems = PIECE;
+            piece_step(optim, &update, params, grads, stretch->offset + at);
+        }
+    }
 }
 
 int optim_slots(const optim_t *optim)
@@ -132,12 +329,17 @@ int optim_slots(const optim_t *optim)
 
 const char *optim_slot_name(const optim_t *optim, int slot)
 {
-    return optim->kind->slots[slot];
+    return optim->slot_names[slot];
 }
 
 float *optim_slot_data(optim_t *optim, int slot)
 {
     return optim->slots[slot];
+}
+
+const float *optim_average(const optim_t *optim)
+{
+    return optim->average;
 }
 
 void optim_document(str_buf_t *out)
@@ -147,5 +349,6 @@ void optim_document(str_buf_t *out)
     kind_rows(rows);
     str_buf_add(out, "## Optimizers\n\n");
     optim_rows_document(rows, KIND_COUNT, "optimizer", out);
+    optim_groups_document(out);
     optim_schedule_document(out);
 }

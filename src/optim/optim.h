@@ -2,41 +2,90 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * optim: optimizers as one flat pass over the parameter arena, and
- * learning-rate schedules. Update rules are PyTorch's (torch.optim.SGD,
- * .AdamW), so that the recorded losses can be matched.
+ * learning-rate schedules. Update rules are PyTorch's where torch.optim has
+ * them (SGD, Adam, AdamW, RMSprop), so that recorded numbers can be matched;
+ * LARS and LAMB are their papers'. Every number is computed in an order that
+ * hangs on the layout alone, so that all ranks get the same bits.
  */
 #ifndef CDDP_OPTIM_OPTIM_H
 #define CDDP_OPTIM_OPTIM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/opt.h"
 #include "base/str.h"
 #include "base/tree.h"
 
 typedef struct optim optim_t;
 typedef struct optim_schedule optim_schedule_t;
 
-/* Build from the run file's `optimizer` value: "sgd", or {adamw: {lr: ...}}.
- * State for [elems] parameters is allocated zeroed. */
-err_code_t optim_open(const tree_t *optimizer, size_t elems, optim_t **out,
-                      err_t *err);
+/* One parameter in the arena. */
+typedef struct optim_view {
+    const char *name; /* "conv1.weight": what groups match */
+    size_t offset;    /* elements */
+    size_t count;
+    int ndim;
+} optim_view_t;
+
+typedef struct optim_layout {
+    const optim_view_t *views; /* in arena order, not overlapping */
+    int view_count;
+    size_t elems; /* of the arena; gaps hold zeros and keep them */
+} optim_layout_t;
+
+/* The run file's `ema` section. */
+typedef struct optim_ema {
+    double decay;  /* 0: no average */
+    bool evaluate; /* evaluation uses the average (the caller's part) */
+} optim_ema_t;
+
+extern const opt_row_t optim_ema_options[];
+
+/*
+ * Build from the run file's `optimizer` value: "sgd", or {adamw: {lr: ...}},
+ * beside which may stand `groups`, a list of maps: `match` (name patterns, as
+ * the shell's) and what differs for the parameters they match: any option of
+ * the optimizer, `lr_scale`, `freeze`. Groups apply in order; a later one
+ * overrides an earlier one key by key. A pattern without a match is an error.
+ * State is allocated zeroed. [ema] may be NULL. Nothing of the arguments is
+ * kept. ERR_CONFIG with file:line:column.
+ */
+err_code_t optim_open(const tree_t *optimizer, const optim_ema_t *ema,
+                      const optim_layout_t *layout, optim_t **out, err_t *err);
 void optim_close(optim_t *optim);
 
-const char *optim_name(const optim_t *optim);
-double optim_lr(const optim_t *optim); /* the configured (base) rate */
+/* Tell the initial parameters: the average begins there. */
+void optim_start(optim_t *optim, const float *params);
 
-/* One update of params[0 .. elems) by grads with learning rate [lr]; [step]
- * counts updates from 1 (bias correction). Allocates nothing. */
+const char *optim_name(const optim_t *optim);
+double optim_lr(const optim_t *optim); /* the base rate, outside of groups */
+
+/* Multiply the base rate, and with it every group's, by [factor]. */
+void optim_scale_lr(optim_t *optim, double factor);
+
+/* Elements of frozen parameters. */
+size_t optim_frozen(const optim_t *optim);
+
+/* Zero the gradients of frozen parameters, so that no norm sees them. */
+void optim_mask(const optim_t *optim, float *grads);
+
+/* One update of params[0 .. elems) by grads with learning rate [lr], of which a
+ * group takes its own multiple; [step] counts updates from 1 (bias correction;
+ * update 1 begins the average anew). Allocates nothing. */
 void optim_step(optim_t *optim, float *params, const float *grads, double lr,
                 int64_t step);
 
-/* State slots ("momentum"; "exp_avg", "exp_avg_sq"): arenas laid out like the
- * parameters, for checkpoints. */
+/* State slots ("momentum"; "exp_avg", "exp_avg_sq"; "ema"): arenas laid out
+ * like the parameters, for checkpoints. */
 int optim_slots(const optim_t *optim);
 const char *optim_slot_name(const optim_t *optim, int slot);
 float *optim_slot_data(optim_t *optim, int slot);
+
+/* The moving average of the parameters; NULL: none is kept. */
+const float *optim_average(const optim_t *optim);
 
 /* sqrt(sum of squares) of [elems] gradients in float64, in fixed blocks. */
 double optim_norm(const float *grads, size_t elems);

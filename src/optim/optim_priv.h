@@ -12,7 +12,8 @@
 #include "optim/optim.h"
 
 #define OPTIM_OPTIONS_MAX 256 /* bytes; each file asserts that its fit */
-#define OPTIM_SLOTS_MAX 4
+#define OPTIM_ROWS_MAX 16     /* options of one kind */
+#define OPTIM_SLOTS_MAX 3
 #define OPTIM_PLACE_TEXT 320
 
 /* What both kinds of row begin with. */
@@ -22,24 +23,35 @@ typedef struct optim_row {
     const opt_row_t *options;
 } optim_row_t;
 
-/* One update; pointers do not overlap. */
+/* A real-valued option, a field of struct [where]. */
+#define OPTIM_REAL(where, field, value, least, most, text)                  \
+    {                                                                       \
+        .name = #field, .type = OPT_REAL, .offset = offsetof(where, field), \
+        .fallback = (value), .min = (least), .max = (most), .help = (text)  \
+    }
+#define OPTIM_LR(where, value) \
+    OPTIM_REAL(where, lr, value, 0, 1e6, "Learning rate, before the schedule")
+
+/* One update of a stretch of the arena; pointers do not overlap. */
 typedef struct optim_update {
     const void *options;
     size_t elems;
     float *params;
     const float *grads;
-    float *slots[OPTIM_SLOTS_MAX];
+    float *slots[OPTIM_SLOTS_MAX]; /* as the kind's; NULL: unused */
     double lr;
     int64_t step; /* from 1 */
+    bool vector;  /* a tensor of at most one dimension */
 } optim_update_t;
 
 typedef struct optim_kind {
     optim_row_t row;
     const char *slots[OPTIM_SLOTS_MAX]; /* names */
+    size_t lr;       /* offset of the double in the options */
+    bool per_tensor; /* an update must see a tensor whole, and no other */
     /* Do the options fit together? (optional) */
     err_code_t (*check)(const void *options, err_t *err);
-    int (*slots_used)(const void *options);
-    double (*lr)(const void *options);
+    unsigned (*slots_used)(const void *options); /* bit i: slots[i] */
     void (*update)(const optim_update_t *update);
 } optim_kind_t;
 
@@ -49,19 +61,75 @@ typedef struct optim_schedule_kind {
     double (*lr)(const void *options, int64_t steps, double lr, int64_t step);
 } optim_schedule_kind_t;
 
-extern const optim_kind_t optim_kind_sgd, optim_kind_adamw;
+extern const optim_kind_t optim_kind_sgd, optim_kind_adam, optim_kind_adamw,
+    optim_kind_rmsprop, optim_kind_lamb, optim_kind_lars;
 
-/* Find the row that [tree] (a name, or a map with one name as key) asks for
- * among rows[0 .. count), whose index is the result, and fill its options into
- * [options] of OPTIM_OPTIONS_MAX zeroed bytes. [what], the section's name, is
- * for errors. */
+/* ---- rows ---------------------------------------------------------------- */
+
+/* What was found in the run file. */
+typedef struct optim_choice {
+    int index;             /* of the row */
+    tree_place_t place;    /* of the name */
+    const tree_t *options; /* below the name; NULL: nothing */
+} optim_choice_t;
+
+/* Find the row that [tree] (a name, or a map with one name as key, beside which
+ * a key [beside] may stand; NULL: none) asks for among rows[0 .. count), and
+ * fill its options into [options] of OPTIM_OPTIONS_MAX zeroed bytes. [what],
+ * the section's name, is for errors. */
 err_code_t optim_row_read(const tree_t *tree, const char *what,
-                          const optim_row_t *const *rows, int count,
-                          void *options, int *out, err_t *err);
+                          const char *beside, const optim_row_t *const *rows,
+                          int count, void *options, optim_choice_t *out,
+                          err_t *err);
 
 /* Markdown: a heading and an option table for each of rows[0 .. count). */
 void optim_rows_document(const optim_row_t *const *rows, int count,
                          const char *what, str_buf_t *out);
 void optim_schedule_document(str_buf_t *out);
+
+/* ---- groups -------------------------------------------------------------- */
+
+/* Options that hold for some of the parameters. */
+typedef struct optim_set {
+    uint64_t groups; /* bit i: group i matches them; sets differ here */
+    double lr_ratio; /* of the base rate */
+    bool freeze;
+    _Alignas(max_align_t) unsigned char options[OPTIM_OPTIONS_MAX];
+} optim_set_t;
+
+/* What the groups are read against. */
+typedef struct optim_base {
+    const optim_kind_t *kind;
+    const tree_t *written; /* the kind's options as written; NULL: none */
+    const void *options;   /* and as read */
+} optim_base_t;
+
+/*
+ * Read [groups] (NULL: none): which options hold for which view. sets[0 ..
+ * set_count) are allocated with mem_alloc, freed by optim_sets_free;
+ * set_of[view] is an index.
+ */
+err_code_t optim_groups_read(const optim_base_t *base, const tree_t *groups,
+                             const optim_layout_t *layout, optim_set_t **sets,
+                             int *set_count, int *set_of, err_t *err);
+void optim_sets_free(const optim_kind_t *kind, optim_set_t *sets, int count);
+void optim_groups_document(str_buf_t *out);
+
+/* ---- sums ---------------------------------------------------------------- */
+
+/* A sum along a binary tree over the numbers of blocks: its bits depend on the
+ * blocks alone. Zero-initialise. */
+typedef struct optim_sum {
+    double levels[64]; /* [k]: the sum of a finished subtree of 2^k blocks, if
+                          bit k of [blocks] is set */
+    size_t blocks;
+} optim_sum_t;
+
+#define OPTIM_BLOCK 4096 /* elements of a block */
+
+void optim_sum_add(optim_sum_t *sum, double block);
+double optim_sum_total(const optim_sum_t *sum);
+/* The sum of squares of at most OPTIM_BLOCK numbers. */
+double optim_block_squares(const float *x, size_t elems);
 
 #endif

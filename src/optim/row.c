@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Choosing a row by what stands in the run file: 'sgd', or {sgd: {lr: 0.1}}. */
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,30 +8,48 @@
 
 #define ROWS_MAX 16
 
+/* Is the map [tree] one name, and perhaps [beside]? Then *at is the name's. */
+static bool choice_is_map(const tree_t *tree, const char *beside, size_t *at)
+{
+    const size_t count = tree_kind(tree) == TREE_MAP ? tree_count(tree) : 0;
+    size_t names = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (beside != NULL && strcmp(tree_key(tree, i), beside) == 0)
+            continue;
+        *at = i;
+        names++;
+    }
+    return names == 1;
+}
+
 /* The name in [tree], where it stands, and its options (NULL: none). */
 static err_code_t choice_read(const tree_t *tree, const char *what,
-                              const char **name, tree_place_t *place,
-                              const tree_t **options, err_t *err)
+                              const char *beside, const char **name,
+                              optim_choice_t *out, err_t *err)
 {
     char at[OPTIM_PLACE_TEXT];
+    size_t index = 0;
 
-    *options = NULL;
+    out->options = NULL;
     if (tree_kind(tree) == TREE_SCALAR) {
         *name = tree_text(tree);
-        *place = tree_place(tree);
+        out->place = tree_place(tree);
         return ERR_OK;
     }
-    if (tree_kind(tree) == TREE_MAP && tree_count(tree) == 1) {
-        *name = tree_key(tree, 0);
-        *place = tree_key_place(tree, 0);
-        *options = tree_at(tree, 0);
+    if (choice_is_map(tree, beside, &index)) {
+        *name = tree_key(tree, index);
+        out->place = tree_key_place(tree, index);
+        out->options = tree_at(tree, index);
         return ERR_OK;
     }
     tree_place_format(tree_place(tree), at, sizeof at);
     return err_set(err, ERR_CONFIG,
-                   "%s: %s is a name or a map with one name as key, and the "
-                   "options below that",
-                   at, what);
+                   "%s: %s is a name or a map with one name as key%s%s%s, and "
+                   "the options below that",
+                   at, what, beside != NULL ? " (and '" : "",
+                   beside != NULL ? beside : "",
+                   beside != NULL ? "' beside it)" : "");
 }
 
 /* The sentence for a name that no row has. */
@@ -83,26 +100,27 @@ static err_code_t options_read(const optim_row_t *row, const char *what,
 }
 
 err_code_t optim_row_read(const tree_t *tree, const char *what,
-                          const optim_row_t *const *rows, int count,
-                          void *options, int *out, err_t *err)
+                          const char *beside, const optim_row_t *const *rows,
+                          int count, void *options, optim_choice_t *out,
+                          err_t *err)
 {
-    const tree_t *written;
-    tree_place_t place = tree_place(tree);
+    optim_choice_t choice = {0};
     const char *name = NULL;
     err_code_t code;
 
-    code = choice_read(tree, what, &name, &place, &written, err);
+    code = choice_read(tree, what, beside, &name, &choice, err);
     if (code != ERR_OK)
         return code;
-    for (int i = 0; i < count; i++) {
-        if (strcmp(rows[i]->name, name) != 0)
+    for (; choice.index < count; choice.index++) {
+        if (strcmp(rows[choice.index]->name, name) != 0)
             continue;
-        code = options_read(rows[i], what, written, place, options, err);
+        code = options_read(rows[choice.index], what, choice.options,
+                            choice.place, options, err);
         if (code == ERR_OK)
-            *out = i;
+            *out = choice;
         return code;
     }
-    return choice_unknown(what, name, place, rows, count, err);
+    return choice_unknown(what, name, choice.place, rows, count, err);
 }
 
 void optim_rows_document(const optim_row_t *const *rows, int count,

@@ -108,7 +108,7 @@ err_code_t optim_schedule_open(const tree_t *tree, int64_t steps,
 {
     const optim_row_t *rows[KIND_COUNT];
     optim_schedule_t *schedule;
-    int index = 0;
+    optim_choice_t choice = {0};
     void *block;
     err_code_t code;
 
@@ -119,13 +119,13 @@ err_code_t optim_schedule_open(const tree_t *tree, int64_t steps,
     schedule->steps = steps;
     kind_rows(rows);
     if (tree != NULL && tree_kind(tree) != TREE_NULL)
-        code = optim_row_read(tree, "schedule", rows, KIND_COUNT,
-                              schedule->options, &index, err);
+        code = optim_row_read(tree, "schedule", NULL, rows, KIND_COUNT,
+                              schedule->options, &choice, err);
     if (code != ERR_OK) {
         mem_free(schedule);
         return code;
     }
-    schedule->kind = kinds[index];
+    schedule->kind = kinds[choice.index];
     *out = schedule;
     return ERR_OK;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* sgd: as torch.optim.SGD without dampening. */
-#include <stdbool.h>
-
 #include "optim/optim_priv.h"
 
 typedef struct sgd_options {
@@ -13,32 +11,16 @@ typedef struct sgd_options {
 _Static_assert(sizeof(sgd_options_t) <= OPTIM_OPTIONS_MAX, "options");
 
 static const opt_row_t sgd_rows[] = {
-    {.name = "lr",
-     .type = OPT_REAL,
-     .offset = offsetof(sgd_options_t, lr),
-     .fallback = "1e-3",
-     .min = 0,
-     .max = 1e6,
-     .help = "Learning rate, before the schedule"},
-    {.name = "momentum",
-     .type = OPT_REAL,
-     .offset = offsetof(sgd_options_t, momentum),
-     .fallback = "0",
-     .min = 0,
-     .max = 1,
-     .help = "Weight of past gradients; 0 keeps none"},
+    OPTIM_LR(sgd_options_t, "1e-3"),
+    OPTIM_REAL(sgd_options_t, momentum, "0", 0, 1,
+               "Weight of past gradients; 0 keeps none"),
     {.name = "nesterov",
      .type = OPT_BOOL,
      .offset = offsetof(sgd_options_t, nesterov),
      .fallback = "false",
      .help = "Look ahead along the momentum; needs momentum"},
-    {.name = "weight_decay",
-     .type = OPT_REAL,
-     .offset = offsetof(sgd_options_t, weight_decay),
-     .fallback = "0",
-     .min = 0,
-     .max = 1e6,
-     .help = "Added to the gradient, times the parameter"},
+    OPTIM_REAL(sgd_options_t, weight_decay, "0", 0, 1e6,
+               "Added to the gradient, times the parameter"),
     {.name = NULL},
 };
 
@@ -53,18 +35,11 @@ static err_code_t sgd_check(const void *options, err_t *err)
     return ERR_OK;
 }
 
-static int sgd_slots(const void *options)
+static unsigned sgd_slots(const void *options)
 {
     const sgd_options_t *sgd = options;
 
     return sgd->momentum != 0 ? 1 : 0;
-}
-
-static double sgd_lr(const void *options)
-{
-    const sgd_options_t *sgd = options;
-
-    return sgd->lr;
 }
 
 static void sgd_plain(float *restrict p, const float *restrict grads,
@@ -112,6 +87,6 @@ const optim_kind_t optim_kind_sgd = {
     .slots = {"momentum"},
     .check = sgd_check,
     .slots_used = sgd_slots,
-    .lr = sgd_lr,
+    .lr = offsetof(sgd_options_t, lr),
     .update = sgd_update,
 };

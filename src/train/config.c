@@ -106,6 +106,8 @@ const opt_row_t train_options[] = {
            .help = "see the optimizer tables"),
     CONFIG(schedule, "schedule", OPT_TREE, "",
            .help = "learning rate over the run; absent: constant"),
+    CONFIG(ema, "ema", OPT_SECTION, "", .rows = optim_ema_options,
+           .help = "moving average of the weights"),
     {.name = "train",
      .type = OPT_SECTION,
      .fallback = "",

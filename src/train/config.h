@@ -8,6 +8,7 @@
 #include "base/opt.h"
 #include "ddp/ddp.h"
 #include "hdf5io/dataset.h"
+#include "optim/optim.h"
 
 typedef enum train_io { TRAIN_IO_INDEPENDENT, TRAIN_IO_MPI } train_io_t;
 
@@ -25,6 +26,7 @@ typedef struct train_config {
         int io; /* train_io_t */
     } data;
     const tree_t *model, *loss, *optimizer, *schedule; /* in the run tree */
+    optim_ema_t ema;
     struct {
         int64_t epochs, batch, accumulate, threads, log_every;
         double clip_norm;

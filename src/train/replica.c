@@ -132,10 +132,19 @@ static err_code_t on_grad_ready(void *context, int index, err_t *err)
                                : ERR_OK;
 }
 
-static void execs_bind(replica_t *replica)
+/* What an evaluation looks at. */
+static const float *eval_params(const replica_t *replica,
+                                const replica_plan_t *plan)
 {
-    nn_bind_t bind = {.params = replica->params,
-                      .grads = ddp_grads(replica->ddp),
+    const float *average = optim_average(replica->optim);
+
+    return average != NULL && plan->config->ema.evaluate ? average
+                                                         : replica->params;
+}
+
+static void execs_bind(replica_t *replica, const replica_plan_t *plan)
+{
+    nn_bind_t bind = {.grads = ddp_grads(replica->ddp),
                       .buffers = replica->buffers,
                       .moments = ddp_tail(replica->ddp) + REPLICA_TAIL,
                       .activations = replica->activations,
@@ -143,8 +152,11 @@ static void execs_bind(replica_t *replica)
                       .context = replica,
                       .stream = replica->stream};
 
-    for (int i = 0; i < replica->exec_count; i++)
+    for (int i = 0; i < replica->exec_count; i++) {
+        bind.params = replica->execs[i].training ? replica->params
+                                                 : eval_params(replica, plan);
         nn_exec_bind(replica->execs[i].exec, &bind);
+    }
 }
 
 /* ---- opening ----------------------------------------------------------------
@@ -212,19 +224,50 @@ static err_code_t state_init(replica_t *replica, const replica_plan_t *plan,
     rc = ddp_broadcast(replica->ddp, replica->params, params, err);
     if (rc == ERR_OK && buffers > 0)
         rc = ddp_broadcast(replica->ddp, replica->buffers, buffers, err);
+    if (rc == ERR_OK)
+        optim_start(replica->optim, replica->params);
+    return rc;
+}
+
+static err_code_t optimizer_open(replica_t *replica, const replica_plan_t *plan,
+                                 err_t *err)
+{
+    const nn_graph_t *graph = plan->graph;
+    int count = nn_graph_params(graph);
+    optim_view_t *views = NULL;
+    optim_layout_t layout;
+    err_code_t rc;
+
+    rc = mem_alloc((size_t)count * sizeof *views, "parameter views",
+                   (void **)&views, err);
+    if (rc != ERR_OK)
+        return rc;
+    for (int p = 0; p < count; p++) {
+        const nn_param_t *param = nn_graph_param(graph, p);
+
+        views[p] = (optim_view_t){.name = param->name,
+                                  .offset = param->offset,
+                                  .count = param->count,
+                                  .ndim = param->ndim};
+    }
+    layout = (optim_layout_t){.views = views,
+                              .view_count = count,
+                              .elems = nn_graph_param_elems(graph)};
+    rc = optim_open(plan->config->optimizer, &plan->config->ema, &layout,
+                    &replica->optim, err);
+    mem_free(views);
     return rc;
 }
 
 err_code_t replica_open(const replica_plan_t *plan, replica_t *replica,
                         err_t *err)
 {
-    size_t elems = nn_graph_param_elems(plan->graph);
     err_code_t rc;
 
     replica->graph = plan->graph;
     rc = arenas_open(replica, err);
     if (rc == ERR_OK)
-        rc = optim_open(plan->config->optimizer, elems, &replica->optim, err);
+        rc = optimizer_open(replica, plan, err);
     if (rc == ERR_OK)
         rc = optim_schedule_open(plan->config->schedule, plan->updates,
                                  &replica->schedule, err);
@@ -244,7 +287,7 @@ err_code_t replica_join(const replica_plan_t *plan, replica_t *replica,
     if (rc == ERR_OK)
         rc = state_init(replica, plan, err);
     if (rc == ERR_OK)
-        execs_bind(replica);
+        execs_bind(replica, plan);
     return rc;
 }
 

@@ -174,6 +174,7 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
     int64_t step = run->progress.step;
     err_code_t rc;
 
+    optim_mask(replica->optim, grads);
     *norm = optim_clip(grads, elems, run->config->train.clip_norm);
     rc = number_check(run, "the gradient's norm", *norm, err);
     if (rc != ERR_OK)

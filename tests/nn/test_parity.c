@@ -137,6 +137,29 @@ static nn_exec_t *exec_open(parity_t *p, const char *backend, bool training)
     return exec;
 }
 
+static void optim_open_for(parity_t *p, const tree_t *run)
+{
+    const int count = nn_graph_params(p->graph);
+    optim_view_t views[32];
+    optim_layout_t layout = {.views = views,
+                             .view_count = count,
+                             .elems = nn_graph_param_elems(p->graph)};
+    err_t err = ERR_INIT;
+
+    cr_assert_leq(count, 32);
+    for (int i = 0; i < count; i++) {
+        const nn_param_t *param = nn_graph_param(p->graph, i);
+
+        views[i] = (optim_view_t){.name = param->name,
+                                  .offset = param->offset,
+                                  .count = param->count,
+                                  .ndim = param->ndim};
+    }
+    cr_assert_eq(
+        optim_open(tree_get(run, "optimizer"), NULL, &layout, &p->optim, &err),
+        ERR_OK, "%s", err.text);
+}
+
 static void model_open(parity_t *p)
 {
     tree_t *run = NULL;
@@ -148,9 +171,7 @@ static void model_open(parity_t *p)
     cr_assert_eq(nn_graph_open(tree_get(run, "model"), tree_get(run, "loss"),
                                &p->graph, &err),
                  ERR_OK, "%s", err.text);
-    cr_assert_eq(optim_open(tree_get(run, "optimizer"),
-                            nn_graph_param_elems(p->graph), &p->optim, &err),
-                 ERR_OK, "%s", err.text);
+    optim_open_for(p, run);
     tree_free(run);
 }
 

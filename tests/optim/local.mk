@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 OPTIM_TEST_LIBS = liboptim.la libconf.la libbase.la $(TEST_LIBS)
 
-check_PROGRAMS += tests/optim/test_norm tests/optim/test_optim \
-	tests/optim/test_schedule
+check_PROGRAMS += tests/optim/test_ema tests/optim/test_groups \
+	tests/optim/test_norm tests/optim/test_optim tests/optim/test_schedule
+
+tests_optim_test_ema_SOURCES = tests/optim/test_ema.c
+tests_optim_test_ema_CFLAGS = $(TEST_CFLAGS)
+tests_optim_test_ema_LDADD = $(OPTIM_TEST_LIBS)
+
+tests_optim_test_groups_SOURCES = tests/optim/test_groups.c
+tests_optim_test_groups_CFLAGS = $(TEST_CFLAGS)
+tests_optim_test_groups_LDADD = $(OPTIM_TEST_LIBS)
 
 tests_optim_test_norm_SOURCES = tests/optim/test_norm.c
 tests_optim_test_norm_CFLAGS = $(TEST_CFLAGS)

@@ -17,11 +17,15 @@
 static err_code_t open_try(const char *yaml, size_t elems, optim_t **out,
                            err_t *err)
 {
+    const optim_view_t view = {.name = "w", .count = elems, .ndim = 1};
     tree_t *tree = NULL;
     err_code_t code = conf_parse("o.yaml", yaml, &tree, err);
 
     cr_assert_eq(code, ERR_OK, "%s", err->text);
-    code = optim_open(tree_get(tree, "optimizer"), elems, out, err);
+    code = optim_open(
+        tree_get(tree, "optimizer"), NULL,
+        &(optim_layout_t){.views = &view, .view_count = 1, .elems = elems}, out,
+        err);
     tree_free(tree);
     return code;
 }
@@ -100,6 +104,143 @@ Test(optim, first_adamw_step_is_lr_in_the_gradients_direction)
     cr_expect_float_eq(optim_slot_data(optim, 0)[1], -4, 1e-5);
     cr_expect_float_eq(optim_slot_data(optim, 1)[1], 1.6, 1e-5);
     optim_close(optim);
+}
+
+/* Weight decay of adam is in the gradient: the first step hides its size. */
+Test(optim, first_adam_step_is_lr_in_the_direction_with_decay)
+{
+    optim_t *optim =
+        open_yaml("optimizer: {adam: {lr: 0.1, weight_decay: 0.5}}", 2);
+    float p[2] = {1, -8};
+    const float g[2] = {1e-3f, 1};
+
+    optim_step(optim, p, g, 0.1, 1);
+    cr_expect_float_eq(p[0], 1 - 0.1, 1e-5);
+    cr_expect_float_eq(p[1], -8 + 0.1, 1e-5); /* 1 - 4 points the other way */
+    optim_close(optim);
+}
+
+Test(optim, rmsprop_by_hand)
+{
+    optim_t *optim = open_yaml(
+        "optimizer: {rmsprop: {lr: 1, alpha: 0.75, momentum: 0.5}}", 1);
+    float p = 0;
+    const float g = 4;
+
+    optim_step(optim, &p, &g, 1, 1);
+    cr_expect_float_eq(p, -2, 1e-6); /* mean square 4 */
+    optim_step(optim, &p, &g, 1, 2);
+    /* mean square 7; buffer 0.5 * 2 + 4 / sqrt(7) */
+    cr_expect_float_eq(p, -2 - (1 + 4 / sqrt(7)), 1e-6);
+    cr_assert_eq(optim_slots(optim), 2);
+    cr_expect_str_eq(optim_slot_name(optim, 0), "square_avg");
+    cr_expect_str_eq(optim_slot_name(optim, 1), "momentum");
+    optim_close(optim);
+}
+
+/* Equal gradients have no spread but eps. */
+Test(optim, centered_rmsprop_divides_by_the_spread)
+{
+    optim_t *optim = open_yaml(
+        "optimizer: {rmsprop: {lr: 1, alpha: 0.5, centered: true}}", 1);
+    float p = 0;
+    const float g = 4;
+
+    optim_step(optim, &p, &g, 1, 1);
+    cr_expect_float_eq(p, -2, 1e-6); /* mean square 8, mean 2, spread 2 */
+    cr_expect_str_eq(optim_slot_name(optim, 1), "grad_avg");
+    optim_close(optim);
+}
+
+/* ---- per tensor ---------------------------------------------------------- */
+
+static const optim_view_t two_views[] = {
+    {.name = "a.weight", .offset = 0, .count = 2, .ndim = 2},
+    {.name = "a.bias", .offset = 2, .count = 1, .ndim = 1}};
+
+static optim_t *open_two(const char *yaml)
+{
+    const optim_layout_t layout = {
+        .views = two_views, .view_count = 2, .elems = 3};
+    tree_t *tree = NULL;
+    optim_t *optim = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(conf_parse("o.yaml", yaml, &tree, &err), ERR_OK, "%s",
+                 err.text);
+    cr_assert_eq(
+        optim_open(tree_get(tree, "optimizer"), NULL, &layout, &optim, &err),
+        ERR_OK, "%s", err.text);
+    tree_free(tree);
+    return optim;
+}
+
+Test(optim, lars_scales_each_tensor_by_its_norms)
+{
+    optim_t *optim =
+        open_two("optimizer: {lars: {lr: 1, trust: 0.5, momentum: 0.5}}");
+    float p[3] = {3, 4, 1};
+    const float g[3] = {0, 10, 2};
+
+    optim_step(optim, p, g, 1, 1);
+    /* 0.5 * 5 / 10 for the weight; the bias as SGD */
+    cr_expect_float_eq(p[0], 3, 1e-6);
+    cr_expect_float_eq(p[1], 4 - 2.5, 1e-6);
+    cr_expect_float_eq(p[2], 1 - 2, 1e-6);
+    cr_expect_float_eq(optim_slot_data(optim, 0)[1], 2.5, 1e-6);
+    /* The rate is inside the momentum: rate 0 coasts on. */
+    optim_step(optim, p, g, 0, 2);
+    cr_expect_float_eq(p[1], 4 - 2.5 - 1.25, 1e-6);
+    optim_close(optim);
+}
+
+Test(optim, lars_counts_decay_in_the_ratio)
+{
+    optim_t *optim = open_two("optimizer: {lars: {lr: 1, trust: 1, momentum: "
+                              "0, weight_decay: 2, adapt_vectors: true}}");
+    float p[3] = {3, 4, 5};
+    const float g[3] = {6, 8, -10};
+
+    optim_step(optim, p, g, 1, 1);
+    /* 5 / (10 + 2 * 5) of (g + 2 p) */
+    cr_expect_float_eq(p[0], 3 - 0.25 * 12, 1e-6);
+    cr_expect_float_eq(p[1], 4 - 0.25 * 16, 1e-6);
+    cr_expect_float_eq(p[2], 5, 1e-6);
+    optim_close(optim);
+}
+
+Test(optim, lamb_moves_each_tensor_by_its_norm)
+{
+    optim_t *optim =
+        open_two("optimizer: {lamb: {lr: 0.1, eps: 1e-20, weight_decay: 0}}");
+    float p[3] = {3, 4, 7};
+    const float g[3] = {-2, 0.5f, 1e-3f};
+
+    optim_step(optim, p, g, 0.1, 1);
+    /* Adam's first direction is the sign, of norm sqrt 2; the bias is not
+     * adapted. */
+    cr_expect_float_eq(p[0], 3 + 0.1 * 5 / sqrt(2), 1e-6);
+    cr_expect_float_eq(p[1], 4 - 0.1 * 5 / sqrt(2), 1e-6);
+    cr_expect_float_eq(p[2], 7 - 0.1, 1e-6);
+    optim_close(optim);
+}
+
+Test(optim, adapting_a_tensor_of_zeros_starts_as_without)
+{
+    static const char *const all[] = {
+        "optimizer: {lars: {adapt_vectors: true}}",
+        "optimizer: {lamb: {adapt_vectors: true}}"};
+
+    for (int k = 0; k < 2; k++) {
+        optim_t *optim = open_two(all[k]);
+        float p[3] = {0};
+        const float g[3] = {1, 1, 1};
+
+        optim_step(optim, p, g, 0.125, 1);
+        for (int i = 0; i < 3; i++)
+            cr_expect_float_eq(p[i], -0.125, 1e-6);
+        optim_close(optim);
+    }
 }
 
 /* ---- against a reference in float64 -------------------------------------- */
@@ -191,9 +332,14 @@ Test(optim, gaps_between_parameters_stay_zero)
 {
     static const char *const all[] = {
         "optimizer: {sgd: {momentum: 0.9, weight_decay: 0.1}}",
-        "optimizer: adamw"};
+        "optimizer: {adam: {weight_decay: 0.1}}",
+        "optimizer: adamw",
+        "optimizer: rmsprop",
+        "optimizer: {rmsprop: {centered: true, momentum: 0.9}}",
+        "optimizer: {lamb: {adapt_vectors: true}}",
+        "optimizer: {lars: {adapt_vectors: true}}"};
 
-    for (int k = 0; k < 2; k++) {
+    for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {
         optim_t *optim = open_yaml(all[k], 20);
         float p[20] = {0};
         const float g[20] = {0};
@@ -236,22 +382,27 @@ typedef struct wrong {
 } wrong_t;
 
 static const wrong_t wrongs[] = {
-    {"optimizer: adam\n",
-     "o.yaml:1:12: unknown optimizer 'adam'; did you mean 'adamw'?",
-     "sgd, adamw"},
+    {"optimizer: adamv\n",
+     "o.yaml:1:12: unknown optimizer 'adamv'; did you mean 'adam'?",
+     "(known: sgd, adam, adamw, rmsprop, lamb, lars)"},
     {"optimizer: {lion: }\n", "o.yaml:1:13: unknown optimizer 'lion' (known",
-     "sgd, adamw"},
+     "sgd, adam, adamw"},
     {"optimizer: {sgd: {lrr: 1}}\n", "o.yaml:1:19: unknown key 'lrr'", "'lr'"},
     {"optimizer: {sgd: {lr: fast}}\n", "o.yaml:1:23: optimizer.sgd.lr",
      "'fast'"},
     {"optimizer: {sgd: {lr: -1}}\n", "o.yaml:1:23: optimizer.sgd.lr", "-1"},
     {"optimizer: {sgd: {nesterov: true}}\n",
-     "o.yaml:1:12: optimizer.sgd.nesterov needs a momentum above 0",
+     "o.yaml:1:13: optimizer.sgd.nesterov needs a momentum above 0",
      "momentum: 0.9"},
     {"optimizer: {adamw: {eps: 0}}\n", "o.yaml:1:26: optimizer.adamw.eps", "0"},
     {"optimizer: [sgd]\n", "o.yaml:1:12: optimizer is a name or a map", ""},
     {"optimizer: {sgd: , adamw: }\n", "o.yaml:1:12: optimizer is a name or",
-     ""},
+     "'groups' beside it"},
+    {"optimizer: {groups: []}\n", "o.yaml:1:12: optimizer is a name or", ""},
+    {"optimizer: {lars: {trust: -1}}\n", "o.yaml:1:27: optimizer.lars.trust",
+     "-1"},
+    {"optimizer: {rmsprop: {beta: 1}}\n", "o.yaml:1:23: unknown key 'beta'",
+     "alpha"},
     {"other: 1\n", "the run file has no optimizer", "adamw"},
 };
 
@@ -279,7 +430,13 @@ Test(optim, documentation_names_every_kind)
     optim_document(&text);
     cr_expect_not_null(strstr(text.text, "optimizer.sgd"));
     cr_expect_not_null(strstr(text.text, "nesterov"));
+    cr_expect_not_null(strstr(text.text, "optimizer.adam\n"));
     cr_expect_not_null(strstr(text.text, "optimizer.adamw"));
+    cr_expect_not_null(strstr(text.text, "optimizer.rmsprop"));
+    cr_expect_not_null(strstr(text.text, "optimizer.lamb"));
+    cr_expect_not_null(strstr(text.text, "optimizer.lars"));
+    cr_expect_not_null(strstr(text.text, "optimizer.groups"));
+    cr_expect_not_null(strstr(text.text, "freeze"));
     cr_expect_not_null(strstr(text.text, "constant"));
     cr_expect_not_null(strstr(text.text, "schedule.cosine"));
     cr_expect_not_null(strstr(text.text, "warmup_steps"));

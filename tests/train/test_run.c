@@ -93,6 +93,54 @@ Test(run, interrupted_runs_end_with_the_same_bits, .timeout = 120)
     }
 }
 
+/* ---- what the optimizer keeps
+ * ------------------------------------------------------------- */
+
+Test(run, the_average_of_weights_is_evaluated_and_survives)
+{
+    train_outcome_t plain, average, stopped;
+    harness_t harness;
+
+    harness_open(&harness, SAMPLES);
+    harness.settings[0] = "ema.decay=0.8";
+    harness.settings[1] = "ema.evaluate=false";
+    run_ok(&harness, 2, &plain);
+    harness.settings[1] = NULL;
+    harness.resume = TRAIN_RESUME_FRESH;
+    run_ok(&harness, 2, &average);
+    cr_assert_neq(average.loss, plain.loss);
+    cr_assert_float_eq(average.loss, plain.loss, 0.5 * plain.loss);
+    harness_close(&harness);
+    harness_open(&harness, SAMPLES);
+    harness.settings[0] = "ema.decay=0.8";
+    cr_assert_gt(run_interrupted(&harness, 10, (int[]){2, 2}, &stopped), 1);
+    cr_assert_eq(memcmp(&stopped.loss, &average.loss, sizeof(double)), 0,
+                 "%.17g, not %.17g", stopped.loss, average.loss);
+    harness_close(&harness);
+}
+
+/* With all but the last layer frozen the run still learns, otherwise. */
+Test(run, groups_change_the_run)
+{
+    train_outcome_t whole, part;
+    harness_t harness;
+    err_t err = ERR_INIT;
+
+    harness_open(&harness, SAMPLES);
+    run_ok(&harness, 2, &whole);
+    harness.resume = TRAIN_RESUME_FRESH;
+    harness.settings[0] = "optimizer.groups=[{match: 'linear1.*', freeze: "
+                          "true}, {match: '*.bias', weight_decay: 0}]";
+    run_ok(&harness, 2, &part);
+    cr_assert_neq(part.loss, whole.loss);
+    cr_assert_lt(part.loss, 0.69);
+    harness.settings[0] = "optimizer.groups=[{match: 'linear3.*'}]";
+    cr_assert_eq(harness_run(&harness, 2, &part, &err), ERR_CONFIG);
+    cr_assert_not_null(strstr(err.text, "'linear3.*' matches no parameter"),
+                       "%s", err.text);
+    harness_close(&harness);
+}
+
 Test(run, resumes_on_another_number_of_ranks)
 {
     train_outcome_t straight, stopped;

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * adam (Kingma and Ba, 2015) as torch.optim.Adam, whose weight decay is part of
+ * the gradient, and adamw (Loshchilov and Hutter, 2019) as torch.optim.AdamW,
+ * whose weight decay stands apart. Scalars are computed in float64, once an
+ * update.
+ */
+#include <math.h>
+
+#include "optim/optim_priv.h"
+
+typedef struct adam_options {
+    double lr, beta1, beta2, eps, weight_decay;
+} adam_options_t;
+
+_Static_assert(sizeof(adam_options_t) <= OPTIM_OPTIONS_MAX, "options");
+
+/* eps is not 0: the gaps between parameters would become 0/0. */
+#define ADAM_ROWS(decay, decay_help)                                         \
+    OPTIM_LR(adam_options_t, "1e-3"),                                        \
+        OPTIM_REAL(adam_options_t, beta1, "0.9", 0, 0.999999,                \
+                   "Decay of the running mean of gradients"),                \
+        OPTIM_REAL(adam_options_t, beta2, "0.999", 0, 0.999999,              \
+                   "Decay of the running mean of squared gradients"),        \
+        OPTIM_REAL(adam_options_t, eps, "1e-8", 1e-30, 1,                    \
+                   "Added to the denominator"),                              \
+        OPTIM_REAL(adam_options_t, weight_decay, decay, 0, 1e6, decay_help), \
+    {                                                                        \
+        .name = NULL                                                         \
+    }
+
+static const opt_row_t adam_rows[] = {
+    ADAM_ROWS("0", "Added to the gradient, times the parameter")};
+static const opt_row_t adamw_rows[] = {
+    ADAM_ROWS("0.01", "Parameters shrink by this times the learning rate")};
+
+static unsigned adam_slots(const void *options)
+{
+    (void)options;
+    return 3;
+}
+
+/* The scalars of one update. */
+typedef struct adam_scalars {
+    float add;  /* weight decay in the gradient */
+    float keep; /* 1 - lr * weight_decay apart */
+    float beta2;
+    float new1, new2; /* 1 - beta1, 1 - beta2 */
+    float rate;       /* lr / (1 - beta1^step) */
+    float root;       /* sqrt(1 - beta2^step) */
+    float eps;
+} adam_scalars_t;
+
+static void adam_loop(float *restrict p, const float *restrict grads,
+                      float *restrict mean, float *restrict square,
+                      size_t elems, adam_scalars_t s)
+{
+#pragma omp simd
+    for (size_t i = 0; i < elems; i++) {
+        float g = grads[i] + s.add * p[i];
+        float m = mean[i] + s.new1 * (g - mean[i]);
+        float v = s.beta2 * square[i] + s.new2 * g * g;
+
+        mean[i] = m;
+        square[i] = v;
+        p[i] = s.keep * p[i] - s.rate * m / (sqrtf(v) / s.root + s.eps);
+    }
+}
+
+static void adam_run(const optim_update_t *update, double add, double apart)
+{
+    const adam_options_t *adam = update->options;
+    const double step = (double)update->step;
+    const adam_scalars_t scalars = {
+        .add = (float)add,
+        .keep = (float)(1 - update->lr * apart),
+        .beta2 = (float)adam->beta2,
+        .new1 = (float)(1 - adam->beta1),
+        .new2 = (float)(1 - adam->beta2),
+        .rate = (float)(update->lr / (1 - pow(adam->beta1, step))),
+        .root = (float)sqrt(1 - pow(adam->beta2, step)),
+        .eps = (float)adam->eps,
+    };
+
+    adam_loop(update->params, update->grads, update->slots[0], update->slots[1],
+              update->elems, scalars);
+}
+
+static void adam_update(const optim_update_t *update)
+{
+    const adam_options_t *adam = update->options;
+
+    adam_run(update, adam->weight_decay, 0);
+}
+
+static void adamw_update(const optim_update_t *update)
+{
+    const adam_options_t *adam = update->options;
+
+    adam_run(update, 0, adam->weight_decay);
+}
+
+const optim_kind_t optim_kind_adam = {
+    .row = {.name = "adam",
+            .help = "Adam; weight decay is part of the gradient",
+            .options = adam_rows},
+    .slots = {"exp_avg", "exp_avg_sq"},
+    .lr = offsetof(adam_options_t, lr),
+    .slots_used = adam_slots,
+    .update = adam_update,
+};
+
+const optim_kind_t optim_kind_adamw = {
+    .row = {.name = "adamw",
+            .help = "Adam with decoupled weight decay",
+            .options = adamw_rows},
+    .slots = {"exp_avg", "exp_avg_sq"},
+    .lr = offsetof(adam_options_t, lr),
+    .slots_used = adam_slots,
+    .update = adamw_update,
+};

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Parameter groups: options that differ for the parameters whose names match.
+ * Groups apply in order, key by key, so several may speak about one parameter.
+ * Parameters that the same groups match share a set of options; a set is read
+ * from one map, put together from what those groups and the optimizer say, so
+ * that a group may name any option the optimizer has.
+ */
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "optim/optim_priv.h"
+
+#define GROUPS_MAX 64  /* bits of optim_set_t.groups */
+#define NAMES_SHOWN 12 /* in a sentence */
+
+typedef struct group {
+    opt_texts_t match;
+    double lr_scale;
+    bool freeze;
+    _Alignas(max_align_t) unsigned char options[OPTIM_OPTIONS_MAX];
+} group_t;
+
+static const opt_row_t group_rows[] = {
+    {.name = "match",
+     .type = OPT_TEXTS,
+     .offset = offsetof(group_t, match),
+     .fallback = NULL,
+     .help = "Patterns of parameter names, such as '*.bias' or 'conv1.*'"},
+    {.name = "lr_scale",
+     .type = OPT_REAL,
+     .offset = offsetof(group_t, lr_scale),
+     .fallback = "1",
+     .min = 0,
+     .max = 1e6,
+     .help = "Their learning rate is multiplied by this"},
+    {.name = "freeze",
+     .type = OPT_BOOL,
+     .offset = offsetof(group_t, freeze),
+     .fallback = "false",
+     .help = "Do not train them; their gradients count in no norm, and running "
+             "statistics still follow the data"},
+    {.name = NULL},
+};
+
+enum { GROUP_ROWS = sizeof group_rows / sizeof group_rows[0] - 1 };
+
+typedef struct groups {
+    optim_base_t base;
+    const tree_t *tree; /* a list */
+    const optim_layout_t *layout;
+    opt_row_t rows[GROUP_ROWS + OPTIM_ROWS_MAX + 1]; /* group_rows, then the
+                                                        kind's, at .options */
+    optim_set_t *sets;
+    int set_count;
+} groups_t;
+
+static void rows_join(groups_t *groups)
+{
+    const opt_row_t *kind = groups->base.kind->row.options;
+    int count = GROUP_ROWS;
+
+    memcpy(groups->rows, group_rows, sizeof group_rows);
+    for (; kind->name != NULL; kind++) {
+        groups->rows[count] = *kind;
+        groups->rows[count++].offset += offsetof(group_t, options);
+    }
+    groups->rows[count] = (opt_row_t){.name = NULL};
+}
+
+static err_code_t fail_at(tree_place_t place, const char *text, err_t *err)
+{
+    char at[OPTIM_PLACE_TEXT];
+
+    return err_set(err, ERR_CONFIG, "%s: %s",
+                   tree_place_format(place, at, sizeof at), text);
+}
+
+/* ---- a pattern that matches nothing ---------------------------------------
+ */
+
+/* What could have been meant: names, and names with one half left open. */
+static char **candidates(const optim_layout_t *layout)
+{
+    char **names = calloc(3 * (size_t)layout->view_count + 1, sizeof *names);
+    int count = 0;
+
+    if (names == NULL)
+        abort();
+    for (int i = 0; i < layout->view_count; i++) {
+        const char *name = layout->views[i].name;
+        const char *dot = strrchr(name, '.');
+
+        names[count++] = str_dup(name);
+        if (dot == NULL)
+            continue;
+        names[count++] = str_printf("%.*s.*", (int)(dot - name), name);
+        names[count++] = str_printf("*%s", dot);
+    }
+    return names;
+}
+
+static err_code_t fail_unmatched(const groups_t *groups, const char *pattern,
+                                 tree_place_t place, err_t *err)
+{
+    const optim_layout_t *layout = groups->layout;
+    char **names = candidates(layout);
+    const char *near = str_nearest(pattern, (const char *const *)names);
+    str_buf_t text = {0};
+
+    str_buf_add(&text, "'%s' matches no parameter; ", pattern);
+    if (near != NULL)
+        str_buf_add(&text, "did you mean '%s'? ", near);
+    str_buf_add(&text, "The model has ");
+    /* Arena order is reverse; a reader expects the first layer first. */
+    for (int i = 0; i < layout->view_count && i < NAMES_SHOWN; i++)
+        str_buf_add(&text, "%s%s", i == 0 ? "" : ", ",
+                    layout->views[layout->view_count - 1 - i].name);
+    if (layout->view_count > NAMES_SHOWN)
+        str_buf_add(&text, " and %d more", layout->view_count - NAMES_SHOWN);
+    fail_at(place, text.text, err);
+    str_buf_free(&text);
+    for (int i = 0; names[i] != NULL; i++)
+        free(names[i]);
+    free(names);
+    return ERR_CONFIG;
+}
+
+/* ---- one group ------------------------------------------------------------
+ */
+
+/* Mark in matched[view] what pattern [pattern] of group [index] matches. */
+static err_code_t pattern_apply(const groups_t *groups, int index,
+                                const char *pattern, tree_place_t place,
+                                uint64_t *matched, err_t *err)
+{
+    bool any = false;
+
+    for (int i = 0; i < groups->layout->view_count; i++) {
+        if (fnmatch(pattern, groups->layout->views[i].name, 0) != 0)
+            continue;
+        matched[i] |= UINT64_C(1) << index;
+        any = true;
+    }
+    return any ? ERR_OK : fail_unmatched(groups, pattern, place, err);
+}
+
+/* Check the keys of group [index] and see whom it matches. */
+static err_code_t group_apply(const groups_t *groups, int index,
+                              uint64_t *matched, err_t *err)
+{
+    const tree_t *tree = tree_at(groups->tree, (size_t)index), *match;
+    char *path = str_printf("optimizer.groups[%d]", index);
+    group_t group = {0};
+    err_code_t code;
+
+    if (tree_kind(tree) == TREE_MAP)
+        code = opt_fill(groups->rows, tree, path, &group, err);
+    else
+        code = fail_at(tree_place(tree),
+                       "a group is a map, such as {match: '*.bias', "
+                       "weight_decay: 0}",
+                       err);
+    free(path);
+    if (code != ERR_OK)
+        return code;
+    match = tree_get(tree, "match");
+    if (group.match.count == 0)
+        code = fail_at(tree_place(match), "'match' names no pattern", err);
+    for (int i = 0; i < group.match.count && code == ERR_OK; i++)
+        code = pattern_apply(groups, index, group.match.items[i],
+                             tree_place(tree_kind(match) == TREE_LIST
+                                            ? tree_at(match, (size_t)i)
+                                            : match),
+                             matched, err);
+    opt_free(groups->rows, &group);
+    return code;
+}
+
+/* ---- sets -----------------------------------------------------------------
+ */
+
+/* Put what [from] says into [to] where nothing is said yet. */
+static void merge(tree_t *to, const tree_t *from)
+{
+    if (from == NULL || tree_kind(from) != TREE_MAP)
+        return;
+    for (size_t i = 0; i < tree_count(from); i++)
+        if (tree_kind(tree_at(from, i)) != TREE_NULL &&
+            tree_get(to, tree_key(from, i)) == NULL)
+            tree_put(to, tree_key(from, i), tree_key_place(from, i),
+                     tree_clone(tree_at(from, i)));
+}
+
+static double lr_of(const optim_kind_t *kind, const void *options)
+{
+    return *(const double *)((const char *)options + kind->lr);
+}
+
+/* The set's numbers, from what all its groups say. */
+static err_code_t set_take(const groups_t *groups, group_t *group,
+                           tree_place_t place, optim_set_t *set, err_t *err)
+{
+    const optim_kind_t *kind = groups->base.kind;
+    const double base = lr_of(kind, groups->base.options);
+    const double own = lr_of(kind, group->options);
+    err_code_t code = ERR_OK;
+    char at[OPTIM_PLACE_TEXT];
+
+    if (own != base && base == 0)
+        return fail_at(place,
+                       "a group's lr is reached as a multiple of the "
+                       "optimizer's, which is 0; set that, and freeze the rest",
+                       err);
+    if (kind->check != NULL)
+        code = kind->check(group->options, err);
+    if (code != ERR_OK) {
+        err_prefix(err, "%s", tree_place_format(place, at, sizeof at));
+        return code;
+    }
+    set->lr_ratio = group->lr_scale * (own == base ? 1 : own / base);
+    set->freeze = group->freeze;
+    memcpy(set->options, group->options, sizeof set->options);
+    return ERR_OK;
+}
+
+/* Read the set of the groups in [set->groups]. */
+static err_code_t set_read(const groups_t *groups, optim_set_t *set, err_t *err)
+{
+    tree_place_t place = {.file = ""};
+    tree_t *merged = tree_new(TREE_MAP, NULL, place);
+    group_t group = {0};
+    err_code_t code;
+
+    for (int i = GROUPS_MAX - 1; i >= 0; i--) {
+        if (!((set->groups >> i) & 1))
+            continue;
+        if (place.line == 0)
+            place = tree_place(tree_at(groups->tree, (size_t)i));
+        merge(merged, tree_at(groups->tree, (size_t)i));
+    }
+    merge(merged, groups->base.written);
+    /* Without any group nothing need match. */
+    code = opt_fill(groups->rows + (set->groups == 0 ? 1 : 0), merged,
+                    "optimizer.groups", &group, err);
+    tree_free(merged);
+    if (code != ERR_OK)
+        return code;
+    if (set->groups == 0)
+        group.lr_scale = 1;
+    code = set_take(groups, &group, place, set, err);
+    /* The set has the options now. */
+    opt_free(code == ERR_OK ? group_rows : groups->rows, &group);
+    return code;
+}
+
+/* The set for parameters that [mask] groups match, made if there is none. */
+static err_code_t set_find(groups_t *groups, uint64_t mask, int *out,
+                           err_t *err)
+{
+    optim_set_t *set;
+    err_code_t code;
+
+    for (*out = 0; *out < groups->set_count; ++*out)
+        if (groups->sets[*out].groups == mask)
+            return ERR_OK;
+    set = &groups->sets[groups->set_count];
+    set->groups = mask;
+    code = set_read(groups, set, err);
+    if (code == ERR_OK)
+        groups->set_count++;
+    return code;
+}
+
+static err_code_t sets_make(groups_t *groups, const uint64_t *matched,
+                            int *set_of, err_t *err)
+{
+    const int views = groups->layout->view_count;
+    bool trains = false;
+    err_code_t code = ERR_OK;
+
+    for (int i = 0; i < views && code == ERR_OK; i++) {
+        code = set_find(groups, matched[i], &set_of[i], err);
+        if (code == ERR_OK && !groups->sets[set_of[i]].freeze)
+            trains = true;
+    }
+    if (code == ERR_OK && !trains)
+        code = fail_at(tree_place(groups->tree),
+                       "every parameter is frozen, so there is nothing to "
+                       "train",
+                       err);
+    return code;
+}
+
+/* ---- all ------------------------------------------------------------------
+ */
+
+static err_code_t groups_check(const tree_t *tree, err_t *err)
+{
+    if (tree_kind(tree) != TREE_LIST)
+        return fail_at(tree_place(tree),
+                       "optimizer.groups is a list of maps, such as [{match: "
+                       "'*.bias', weight_decay: 0}]",
+                       err);
+    if (tree_count(tree) > GROUPS_MAX)
+        return fail_at(tree_place(tree),
+                       "optimizer.groups has more than 64 groups; let one "
+                       "match several patterns: match: [a.*, b.*]",
+                       err);
+    return ERR_OK;
+}
+
+err_code_t optim_groups_read(const optim_base_t *base, const tree_t *tree,
+                             const optim_layout_t *layout, optim_set_t **sets,
+                             int *set_count, int *set_of, err_t *err)
+{
+    const size_t views = (size_t)layout->view_count;
+    tree_t *none = tree_new(TREE_LIST, NULL, (tree_place_t){.file = ""});
+    groups_t groups = {.base = *base, .tree = tree, .layout = layout};
+    uint64_t *matched = NULL;
+    void *block = NULL;
+    err_code_t code;
+
+    if (tree == NULL || tree_kind(tree) == TREE_NULL)
+        groups.tree = none;
+    rows_join(&groups);
+    code = groups_check(groups.tree, err);
+    if (code == ERR_OK)
+        code = mem_alloc((views + 1) * sizeof *groups.sets, "parameter groups",
+                         &block, err);
+    groups.sets = block;
+    if (code == ERR_OK)
+        code = mem_alloc((views + 1) * sizeof *matched, "parameter groups",
+                         (void **)&matched, err);
+    for (int i = 0; code == ERR_OK && i < (int)tree_count(groups.tree); i++)
+        code = group_apply(&groups, i, matched, err);
+    if (code == ERR_OK)
+        code = sets_make(&groups, matched, set_of, err);
+    mem_free(matched);
+    tree_free(none);
+    if (code != ERR_OK) {
+        optim_sets_free(base->kind, groups.sets, groups.set_count);
+        return code;
+    }
+    *sets = groups.sets;
+    *set_count = groups.set_count;
+    return ERR_OK;
+}
+
+void optim_sets_free(const optim_kind_t *kind, optim_set_t *sets, int count)
+{
+    for (int i = 0; i < count; i++)
+        opt_free(kind->row.options, sets[i].options);
+    mem_free(sets);
+}
+
+void optim_groups_document(str_buf_t *out)
+{
+    str_buf_add(
+        out, "### groups\n\n"
+             "Beside the optimizer's name `groups` may stand: a list of maps, "
+             "each for the parameters whose names it matches (`*`, `?` and "
+             "`[...]` as in a shell). Besides the keys below a group may name "
+             "any option of the optimizer. Groups apply in order: where "
+             "several match a parameter, the last one that names a key wins. "
+             "The schedule moves all rates together.\n\n"
+             "    optimizer:\n"
+             "      adamw: {lr: 1.0e-3, weight_decay: 0.01}\n"
+             "      groups:\n"
+             "        - {match: '*.bias', weight_decay: 0}\n"
+             "        - {match: 'conv1.*', lr_scale: 0.1}\n"
+             "        - {match: ['conv2.*', 'bn2.*'], freeze: true}\n\n");
+    opt_document(group_rows, "optimizer.groups", out);
+}

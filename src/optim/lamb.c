@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * lamb: layer-wise adaptation on Adam (You et al., "Large batch optimization
+ * for deep learning: training BERT in 76 minutes", 2020, algorithm 2, with the
+ * identity as scaling function): each tensor moves by its own norm along Adam's
+ * direction plus weight decay. The direction is computed twice, block by block,
+ * rather than stored: once for its norm, once for the update.
+ */
+#include <math.h>
+
+#include "optim/optim_priv.h"
+
+typedef struct lamb_options {
+    double lr, beta1, beta2, eps, weight_decay;
+    bool adapt_vectors;
+} lamb_options_t;
+
+_Static_assert(sizeof(lamb_options_t) <= OPTIM_OPTIONS_MAX, "options");
+
+static const opt_row_t lamb_rows[] = {
+    OPTIM_LR(lamb_options_t, "1e-3"),
+    OPTIM_REAL(lamb_options_t, beta1, "0.9", 0, 0.999999,
+               "Decay of the running mean of gradients"),
+    OPTIM_REAL(lamb_options_t, beta2, "0.999", 0, 0.999999,
+               "Decay of the running mean of squared gradients"),
+    OPTIM_REAL(lamb_options_t, eps, "1e-6", 1e-30, 1,
+               "Added to the denominator"),
+    OPTIM_REAL(lamb_options_t, weight_decay, "0.01", 0, 1e6,
+               "Added to the direction, times the parameter"),
+    {.name = "adapt_vectors",
+     .type = OPT_BOOL,
+     .offset = offsetof(lamb_options_t, adapt_vectors),
+     .fallback = "false",
+     .help = "Adapt the rate of biases and gains (tensors of one dimension), "
+             "too"},
+    {.name = NULL},
+};
+
+static unsigned lamb_slots(const void *options)
+{
+    (void)options;
+    return 3;
+}
+
+typedef struct lamb_scalars {
+    float beta2, new1, new2; /* 1 - beta1, 1 - beta2 */
+    float mean, root;        /* 1 / (1 - beta1^step), sqrt(1 - beta2^step) */
+    float eps, decay;
+} lamb_scalars_t;
+
+static lamb_scalars_t lamb_prepare(const optim_update_t *update)
+{
+    const lamb_options_t *lamb = update->options;
+    const double step = (double)update->step;
+
+    return (lamb_scalars_t){
+        .beta2 = (float)lamb->beta2,
+        .new1 = (float)(1 - lamb->beta1),
+        .new2 = (float)(1 - lamb->beta2),
+        .mean = (float)(1 / (1 - pow(lamb->beta1, step))),
+        .root = (float)sqrt(1 - pow(lamb->beta2, step)),
+        .eps = (float)lamb->eps,
+        .decay = (float)lamb->weight_decay,
+    };
+}
+
+static void lamb_moments(const float *restrict grads, float *restrict mean,
+                         float *restrict square, size_t elems, lamb_scalars_t s)
+{
+#pragma omp simd
+    for (size_t i = 0; i < elems; i++) {
+        float g = grads[i];
+
+        mean[i] += s.new1 * (g - mean[i]);
+        square[i] = s.beta2 * square[i] + s.new2 * g * g;
+    }
+}
+
+static void lamb_direction(const float *restrict p, const float *restrict mean,
+                           const float *restrict square, float *restrict out,
+                           size_t elems, lamb_scalars_t s)
+{
+#pragma omp simd
+    for (size_t i = 0; i < elems; i++)
+        out[i] = s.mean * mean[i] / (sqrtf(square[i]) / s.root + s.eps) +
+                 s.decay * p[i];
+}
+
+static void lamb_move(float *restrict p, const float *restrict direction,
+                      size_t elems, float rate)
+{
+#pragma omp simd
+    for (size_t i = 0; i < elems; i++)
+        p[i] -= rate * direction[i];
+}
+
+static size_t block_elems(const optim_update_t *update, size_t from)
+{
+    size_t left = update->elems - from;
+
+    return left < OPTIM_BLOCK ? left : OPTIM_BLOCK;
+}
+
+/* Take in the gradients; the tensor's norm over its direction's, 1 where a norm
+ * says nothing. */
+static double lamb_ratio(const optim_update_t *u, lamb_scalars_t s)
+{
+    const lamb_options_t *lamb = u->options;
+    optim_sum_t weights = {0}, directions = {0};
+    float direction[OPTIM_BLOCK];
+    double weight, length;
+
+    for (size_t i = 0; i < u->elems; i += OPTIM_BLOCK) {
+        const size_t elems = block_elems(u, i);
+
+        lamb_moments(u->grads + i, u->slots[0] + i, u->slots[1] + i, elems, s);
+        if (u->vector && !lamb->adapt_vectors)
+            continue;
+        lamb_direction(u->params + i, u->slots[0] + i, u->slots[1] + i,
+                       direction, elems, s);
+        optim_sum_add(&weights, optim_block_squares(u->params + i, elems));
+        optim_sum_add(&directions, optim_block_squares(direction, elems));
+    }
+    weight = sqrt(optim_sum_total(&weights));
+    length = sqrt(optim_sum_total(&directions));
+    return weight > 0 && length > 0 ? weight / length : 1;
+}
+
+static void lamb_update(const optim_update_t *u)
+{
+    const lamb_scalars_t s = lamb_prepare(u);
+    const float rate = (float)(u->lr * lamb_ratio(u, s));
+    float direction[OPTIM_BLOCK];
+
+    for (size_t i = 0; i < u->elems; i += OPTIM_BLOCK) {
+        const size_t elems = block_elems(u, i);
+
+        lamb_direction(u->params + i, u->slots[0] + i, u->slots[1] + i,
+                       direction, elems, s);
+        lamb_move(u->params + i, direction, elems, rate);
+    }
+}
+
+const optim_kind_t optim_kind_lamb = {
+    .row = {.name = "lamb",
+            .help = "Layer-wise adaptive rates on Adam, for large batches",
+            .options = lamb_rows},
+    .slots = {"exp_avg", "exp_avg_sq"},
+    .lr = offsetof(lamb_options_t, lr),
+    .per_tensor = true,
+    .slots_used = lamb_slots,
+    .update = lamb_update,
+};
