@@ -3,6 +3,8 @@
 TEST_LIBS = $(CRITERION_LIBS)
 TEST_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 
+EXTRA_DIST += tests/bench/startup
+
 include tests/base/local.mk
 include tests/conf/local.mk
 include tests/boot/local.mk

@@ -18,6 +18,8 @@ typedef struct obs_summary {
     double bound;          /* best possible accuracy on this data */
     double seconds;        /* of this life of the run */
     double first_step_s;   /* from the process's start to its first step */
+    double main_to_step_s; /* from main() to the end of the first step */
+    double first_step_at;  /* wall clock (since 1970) of that end; 0: none */
     double data_share;     /* part of the step time spent waiting for data */
     int world_size;
 } obs_summary_t;

@@ -113,6 +113,8 @@ static err_code_t step_end(train_state_t *run, err_t *err)
 
     if (step == run->first_step + 1) {
         run->first_step_s = clock_since_start();
+        run->main_to_step_s = clock_now() - run->env->started;
+        run->first_step_at = clock_wall();
         if (run->rank == 0)
             log_info("train",
                      "first step done %.2f s after the process was started",
@@ -215,6 +217,8 @@ static void records_write(const train_state_t *run, err_code_t rc,
         .bound = run->valid.bound,
         .seconds = clock_now() - run->env->started,
         .first_step_s = run->first_step_s,
+        .main_to_step_s = run->main_to_step_s,
+        .first_step_at = run->first_step_at,
         .data_share = run->step_s > 0.0 ? run->data_s / run->step_s : 0.0,
         .world_size = run->size};
 

@@ -38,6 +38,8 @@ typedef struct train_state {
     bool checkpoint_due;    /* agreed by all ranks in the last step */
     bool stop;              /* agreed: checkpoint and leave */
     double first_step_s;    /* since the process was started */
+    double main_to_step_s;  /* since main() */
+    double first_step_at;   /* wall clock */
     double data_s, step_s;  /* sums over the steps of this life */
     train_eval_t eval;
     int64_t eval_step; /* step of eval, -1: none */

@@ -19,6 +19,8 @@ static const obs_summary_t some = {.status = ERR_REQUEUE,
                                    .bound = NAN,
                                    .seconds = 12.5,
                                    .first_step_s = 0.25,
+                                   .main_to_step_s = 0.125,
+                                   .first_step_at = 1.5e9,
                                    .data_share = INFINITY,
                                    .world_size = 4};
 
@@ -39,7 +41,7 @@ Test(summary, holds_every_number_and_null_for_none)
     cr_assert_not_null(object);
 #define INTEGER(key) json_integer_value(json_object_get(object, key))
 #define REAL(key) json_real_value(json_object_get(object, key))
-    cr_assert_eq(json_object_size(object), 11);
+    cr_assert_eq(json_object_size(object), 13);
     cr_assert_eq(INTEGER("status"), 75);
     cr_assert_str_eq(json_string_value(json_object_get(object, "status_text")),
                      "checkpointed, requeue me");
@@ -50,6 +52,8 @@ Test(summary, holds_every_number_and_null_for_none)
     cr_assert_eq(REAL("accuracy"), 0.98);
     cr_assert_eq(REAL("seconds"), 12.5);
     cr_assert_eq(REAL("first_step_s"), 0.25);
+    cr_assert_eq(REAL("main_to_step_s"), 0.125);
+    cr_assert_eq(REAL("first_step_at"), 1.5e9);
     cr_assert(json_is_null(json_object_get(object, "bound")));
     cr_assert(json_is_null(json_object_get(object, "data_share")));
     json_decref(object);
