@@ -82,33 +82,43 @@ static err_code_t fail_at(tree_place_t place, const char *text, err_t *err)
 /* ---- a pattern that matches nothing ---------------------------------------
  */
 
-/* What could have been meant: names, and names with one half left open. */
-static char **candidates(const optim_layout_t *layout)
+/* Keep the nearer one of *near (NULL: none yet) and [candidate], both owned. */
+static void consider(const char *pattern, char *candidate, char **near)
 {
-    char **names = calloc(3 * (size_t)layout->view_count + 1, sizeof *names);
-    int count = 0;
+    const char *names[] = {candidate, *near, NULL};
+    const char *best = str_nearest(pattern, names);
 
-    if (names == NULL)
-        abort();
+    if (best == candidate) {
+        free(*near);
+        *near = candidate;
+    } else {
+        free(candidate);
+    }
+}
+
+/* What could have been meant: a name, or a name with one half left open. */
+static char *nearest(const optim_layout_t *layout, const char *pattern)
+{
+    char *near = NULL;
+
     for (int i = 0; i < layout->view_count; i++) {
         const char *name = layout->views[i].name;
         const char *dot = strrchr(name, '.');
 
-        names[count++] = str_dup(name);
+        consider(pattern, str_dup(name), &near);
         if (dot == NULL)
             continue;
-        names[count++] = str_printf("%.*s.*", (int)(dot - name), name);
-        names[count++] = str_printf("*%s", dot);
+        consider(pattern, str_printf("%.*s.*", (int)(dot - name), name), &near);
+        consider(pattern, str_printf("*%s", dot), &near);
     }
-    return names;
+    return near;
 }
 
 static err_code_t fail_unmatched(const groups_t *groups, const char *pattern,
                                  tree_place_t place, err_t *err)
 {
     const optim_layout_t *layout = groups->layout;
-    char **names = candidates(layout);
-    const char *near = str_nearest(pattern, (const char *const *)names);
+    char *near = nearest(layout, pattern);
     str_buf_t text = {0};
 
     str_buf_add(&text, "'%s' matches no parameter; ", pattern);
@@ -123,9 +133,7 @@ static err_code_t fail_unmatched(const groups_t *groups, const char *pattern,
         str_buf_add(&text, " and %d more", layout->view_count - NAMES_SHOWN);
     fail_at(place, text.text, err);
     str_buf_free(&text);
-    for (int i = 0; names[i] != NULL; i++)
-        free(names[i]);
-    free(names);
+    free(near);
     return ERR_CONFIG;
 }
 
