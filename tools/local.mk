@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # make lint: layers, sizes, formatting, cppcheck, clang-tidy (about a minute on
-# two cores). make format: mend the formatting in place.
+# two cores, then only what has changed). make format: mend the formatting in place.
 LINT = $(srcdir)/tools/lint $(srcdir)
 LINT_CHECKS = layers budgets format cppcheck tidy
 LINT_FLAGS = $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) \
@@ -15,4 +15,8 @@ $(LINT_CHECKS:%=lint-%): $(BUILT_SOURCES)
 	@echo "  LINT     $(@:lint-%=%)"; $(LINT) $(@:lint-%=%) $(LINT_FLAGS)
 format:
 	$(LINT) reformat
+clean-local: lint-clean
+.PHONY: lint-clean
+lint-clean:
+	rm -rf lint-passed
 # End of tools
