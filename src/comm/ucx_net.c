@@ -22,14 +22,21 @@ static err_code_t net_error(err_t *err, const char *what, ucs_status_t status)
                    ucs_status_string(status));
 }
 
+static void request_init(void *request)
+{
+    memset(request, 0, sizeof(ucx_request_t));
+}
+
 static err_code_t context_open(ucx_group_t *group, err_t *err)
 {
     ucp_params_t params = {
         .field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_REQUEST_SIZE |
+                      UCP_PARAM_FIELD_REQUEST_INIT |
                       UCP_PARAM_FIELD_ESTIMATED_NUM_EPS |
                       UCP_PARAM_FIELD_MT_WORKERS_SHARED,
         .features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP,
         .request_size = sizeof(ucx_request_t),
+        .request_init = request_init,
         .estimated_num_eps = (size_t)group->base.size,
         .mt_workers_shared = 0,
     };
@@ -177,6 +184,27 @@ ucp_ep_h ucx_net_endpoint(ucx_group_t *group, int rank)
     return NULL;
 }
 
+/* ---- requests ------------------------------------------------------------ */
+
+bool ucx_request_early(ucx_request_t *request)
+{
+    request->early = !request->posted;
+    return request->early;
+}
+
+bool ucx_request_posted(ucx_request_t *request)
+{
+    request->posted = !request->early;
+    return request->posted;
+}
+
+/* UCX gives the memory out again as we leave it. */
+void ucx_request_free(ucx_request_t *request)
+{
+    request->posted = request->early = false;
+    ucp_request_free(request);
+}
+
 /* ---- messages of lanes --------------------------------------------------- */
 
 static ucp_tag_t lane_tag(const ucx_lane_t *lane, int source)
@@ -216,7 +244,7 @@ static void lane_completed(ucx_lane_t *lane, ucx_request_t *request)
         request->next->previous = request->previous;
     lane->pending--;
     lane->group->moves++;
-    ucp_request_free(request);
+    ucx_request_free(request);
 }
 
 /* A broken connection is told by endpoint_broken, so the status of a send says
@@ -224,7 +252,8 @@ static void lane_completed(ucx_lane_t *lane, ucx_request_t *request)
 static void send_completed(void *request, ucs_status_t status, void *lane)
 {
     (void)status;
-    lane_completed(lane, request);
+    if (!ucx_request_early(request))
+        lane_completed(lane, request);
 }
 
 static void recv_completed(void *request, ucs_status_t status,
@@ -233,6 +262,10 @@ static void recv_completed(void *request, ucs_status_t status,
     ucx_request_t *mine = request;
     ucx_lane_t *lane = argument;
 
+    if (ucx_request_early(mine)) {
+        mine->got = status == UCS_OK ? info->length : SIZE_MAX;
+        return;
+    }
     if (status == UCS_ERR_MESSAGE_TRUNCATED ||
         (status == UCS_OK && info->length != mine->bytes))
         lane_mismatch(lane);
@@ -249,7 +282,12 @@ static void lane_posted(ucx_lane_t *lane, int rank, ucs_status_ptr_t answer,
         lane->group->moves++;
     } else if (!UCS_PTR_IS_ERR(answer)) {
         request->bytes = bytes;
-        lane_link(lane, request);
+        if (ucx_request_posted(request)) {
+            lane_link(lane, request);
+            return;
+        }
+        lane->group->moves++;
+        ucx_request_free(request);
     } else if (UCS_PTR_STATUS(answer) == UCS_ERR_MESSAGE_TRUNCATED) {
         lane_mismatch(lane);
     } else {
@@ -287,8 +325,13 @@ void ucx_lane_recv(ucx_lane_t *lane, int rank, void *data, size_t bytes)
     ucs_status_ptr_t answer =
         ucp_tag_recv_nbx(lane->group->worker, data, bytes, lane_tag(lane, rank),
                          UINT64_MAX, &param);
+    size_t got = bytes;
 
-    if (answer == NULL && info.length != bytes)
+    if (answer == NULL)
+        got = info.length;
+    else if (!UCS_PTR_IS_ERR(answer) && ((ucx_request_t *)answer)->early)
+        got = ((ucx_request_t *)answer)->got;
+    if (got != bytes)
         lane_mismatch(lane);
     lane_posted(lane, rank, answer, bytes);
 }

@@ -100,10 +100,12 @@ static void note_sent(void *request, ucs_status_t status, void *argument)
     ucx_peer_t *peer = argument;
 
     (void)status; /* a broken connection is told by the endpoint */
+    if (ucx_request_early(request))
+        return;
     peer->sending = false;
     if (peer->wanted != 0)
         peer->group->notes_due = true;
-    ucp_request_free(request);
+    ucx_request_free(request);
 }
 
 static void note_post(ucx_group_t *group, int rank, int kind)
@@ -124,8 +126,10 @@ static void note_post(ucx_group_t *group, int rank, int kind)
                               UCX_TAG_KIND(UCX_TAG_NOTE), &param);
     if (UCS_PTR_IS_ERR(answer))
         ucx_peer_lost(group, rank);
-    else if (answer != NULL)
+    else if (answer != NULL && ucx_request_posted(answer))
         peer->sending = true;
+    else if (answer != NULL)
+        ucx_request_free(answer);
 }
 
 void ucx_notes_send(ucx_group_t *group)
@@ -221,7 +225,9 @@ static void inbox_filled(void *request, ucs_status_t status,
     ucx_inbox_t *inbox = argument;
 
     (void)info;
-    ucp_request_free(request);
+    if (ucx_request_early(request))
+        return;
+    ucx_request_free(request);
     inbox->request = NULL;
     if (status == UCS_OK)
         note_heard(inbox->group, &inbox->note);
@@ -237,14 +243,19 @@ static void inbox_post(ucx_inbox_t *inbox)
                                  .user_data = inbox};
     ucs_status_ptr_t answer;
 
-    do { /* NULL: one that had come unexpected was there at once */
+    for (;;) {
         answer = ucp_tag_recv_nbx(
             inbox->group->worker, &inbox->note, sizeof inbox->note,
             UCX_TAG_KIND(UCX_TAG_NOTE), UCX_TAG_KIND_MASK, &param);
-        if (answer == NULL)
-            note_heard(inbox->group, &inbox->note);
-    } while (answer == NULL);
-    inbox->request = UCS_PTR_IS_ERR(answer) ? NULL : answer;
+        if (UCS_PTR_IS_ERR(answer))
+            return;
+        if (answer != NULL && ucx_request_posted(answer))
+            break;
+        if (answer != NULL) /* it had come already, as with NULL */
+            ucx_request_free(answer);
+        note_heard(inbox->group, &inbox->note);
+    }
+    inbox->request = answer;
 }
 
 /* ---- open and close ------------------------------------------------------ */

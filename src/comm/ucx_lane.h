@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Lanes of a ucx group: how a collective is carried out (ucx_net.c and the
+ * algorithms in ucx_small.c, ucx_ring.c, ucx_tree.c).
+ *
+ * A lane is a state machine: whenever none of its requests is outstanding, its
+ * algorithm computes on what has come and posts the next round.
+ *
+ * Tags: kind, source rank, collective number, lane. UCP keeps the order of
+ * messages with equal tags between two ranks, and a lane posts its sends to a
+ * rank and its receives from a rank in the same order on both sides.
+ */
+#ifndef CDDP_COMM_UCX_LANE_H
+#define CDDP_COMM_UCX_LANE_H
+
+#include <ucp/api/ucp.h>
+
+#include "comm/comm_ops.h"
+
+#define UCX_LANES 2
+
+/* Thresholds, to be tuned by measurement. A chunk is what one message of a
+ * segmented algorithm carries. */
+#define UCX_CHUNK_BYTES ((size_t)256 << 10)
+#define UCX_DOUBLING_BYTES ((size_t)32 << 10) /* all-reduce: doubling up to */
+#define UCX_BRUCK_BYTES ((size_t)4 << 10)     /* all-gather: Bruck up to */
+
+typedef struct ucx_group ucx_group_t;
+typedef struct ucx_lane ucx_lane_t;
+
+/* Post the next round of [lane] (whose requests have all completed); false:
+ * the lane is done. */
+typedef bool (*ucx_algorithm_t)(ucx_group_t *group, ucx_lane_t *lane);
+
+/*
+ * The memory that UCX keeps for us inside each of its requests. UCX may call
+ * the completion of a receive before the post has returned: then the callback
+ * leaves a mark, and the post that finds it goes on as if it were done.
+ */
+typedef struct ucx_request {
+    struct ucx_request *next, *previous; /* outstanding requests of a lane */
+    size_t bytes;                        /* to be received */
+    size_t got;                          /* received by an early one */
+    bool posted;                         /* the post has returned */
+    bool early;                          /* it completed before that */
+} ucx_request_t;
+
+/* In a completion: is it early? Then the callback does nothing else. */
+bool ucx_request_early(ucx_request_t *request);
+/* After a post: false if the request is complete already. */
+bool ucx_request_posted(ucx_request_t *request);
+void ucx_request_free(ucx_request_t *request);
+
+struct ucx_lane {
+    ucx_group_t *group;
+    struct ucx_work *work;
+    const comm_request_t *request; /* what is to be done */
+    ucx_algorithm_t algorithm;
+    uint64_t number;
+    int index;  /* of this lane in its work */
+    int lanes;  /* how many the work has */
+    bool alive; /* not yet done */
+    unsigned pending;
+    ucx_request_t *posted; /* list of the pending ones */
+    /* State of the algorithm: */
+    int state;
+    int mask;
+    size_t at; /* begin of the current segment, elements or bytes */
+    size_t slice;
+    void *scratch;
+    int64_t *ranges; /* tree: first, held of each rank */
+    int64_t range[2];
+    comm_request_t inner; /* tree: the all-gather of ranges */
+};
+
+enum { UCX_TAG_DATA = 1, UCX_TAG_NOTE = 2 };
+#define UCX_TAG_KIND(kind) ((ucp_tag_t)(kind) << 60)
+#define UCX_TAG_KIND_MASK UCX_TAG_KIND(15)
+
+/* Post a message of [lane] to or from [rank]. Zero bytes are a message, too. */
+void ucx_lane_send(ucx_lane_t *lane, int rank, const void *data, size_t bytes);
+void ucx_lane_recv(ucx_lane_t *lane, int rank, void *data, size_t bytes);
+void ucx_lane_cancel(ucx_lane_t *lane);
+
+/* ---- algorithms: ucx_small.c, ucx_ring.c, ucx_tree.c --------------------- */
+
+bool ucx_doubling(ucx_group_t *group, ucx_lane_t *lane);  /* all-reduce */
+bool ucx_barrier(ucx_group_t *group, ucx_lane_t *lane);   /* dissemination */
+bool ucx_broadcast(ucx_group_t *group, ucx_lane_t *lane); /* binomial */
+bool ucx_bruck(ucx_group_t *group, ucx_lane_t *lane);     /* all-gather */
+bool ucx_ring_reduce(ucx_group_t *group, ucx_lane_t *lane);
+bool ucx_ring_gather(ucx_group_t *group, ucx_lane_t *lane);
+bool ucx_tree(ucx_group_t *group, ucx_lane_t *lane);
+
+/* Bytes of scratch of each lane. */
+size_t ucx_scratch_bytes(int size);
+
+#endif
