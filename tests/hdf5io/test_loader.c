@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/alloc_count.h"
 #include "open.h"
 
 #define SAMPLES 103
@@ -261,6 +262,35 @@ Test(loader, float_targets_have_their_own_width)
                     (double)target[2 * i + e],
                     open_temperature((int64_t)batch->sample_ids[i], e));
     }
+    hdf5io_loader_close(loader);
+    hdf5io_sampler_close(sampler);
+}
+
+/* Contiguous shards are read without HDF5; it allocates for each of its reads.
+ * The first batches bring the scratch to its size. */
+Test(loader, contiguous_reads_allocate_nothing_after_the_start)
+{
+    hdf5io_sampler_t *sampler = open_sampler(0, 2, HDF5IO_SHUFFLE_FULL);
+    hdf5io_loader_t *loader;
+    hdf5io_batch_t *batch;
+    long before = 0;
+
+    if (!alloc_count_works())
+        cr_skip_test("this build has another malloc");
+    hdf5io_dataset_close(dataset);
+    free(setup.patterns[0]);
+    setup.patterns[0] = files_path(directory, "plain-*.h5");
+    open_write(directory, "plain-0.h5", FILES_CONTIGUOUS, 0, 40);
+    open_write(directory, "plain-1.h5", FILES_CONTIGUOUS, 40, SAMPLES - 40);
+    dataset = open_dataset(&setup);
+    loader = open_loader(sampler, 0, 0, 0);
+    for (int i = 0; i < 3 * 7 + 1; i++) {
+        cr_assert_eq(hdf5io_loader_next(loader, &batch, NULL), ERR_OK);
+        if (i == 0)
+            before = alloc_count();
+    }
+    cr_assert_null(batch);
+    cr_assert_eq(alloc_count(), before);
     hdf5io_loader_close(loader);
     hdf5io_sampler_close(sampler);
 }
