@@ -9,7 +9,7 @@ build_packages="autoconf automake libtool m4 pkg-config make gcc libc6-dev
     libpmix-dev libucx-dev libhdf5-openmpi-dev libopenmpi-dev libdnnl-dev
     libyaml-dev libjansson-dev libxxhash-dev"
 test_packages="libcriterion-dev clang clang-format clang-tidy cppcheck
-    universal-ctags slurm-wlm slurm-client munge iproute2 util-linux procps
+    shellcheck universal-ctags slurm-wlm slurm-client munge iproute2 util-linux procps
     openmpi-bin libhdf5-dev hdf5-tools python3 python3-h5py python3-yaml man-db
     strace git"
 # Where Slurm's PMIx plugin has a package of its own (Debian 13, Ubuntu 24.04).

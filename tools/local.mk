@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# make lint: layers, sizes, formatting, cppcheck, clang-tidy (about a minute on
-# two cores, then only what has changed). make format: mend the formatting in place.
+# make lint: layers, sizes, formatting, cppcheck, shellcheck, clang-tidy (about
+# a minute on two cores, then only what has changed). make format: mend the
+# formatting in place.
 LINT = $(srcdir)/tools/lint $(srcdir)
-LINT_CHECKS = layers budgets format cppcheck tidy
+LINT_CHECKS = layers budgets format cppcheck shell tidy
 LINT_FLAGS = $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) \
 	$(HDF5_CFLAGS) $(MPI_CFLAGS) $(UCX_CFLAGS) $(PMIX_CFLAGS) \
 	$(YAML_CFLAGS) $(JANSSON_CFLAGS) $(XXHASH_CFLAGS) $(ONEDNN_CFLAGS)
