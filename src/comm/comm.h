@@ -74,7 +74,9 @@ void comm_group_report(comm_group_t *group, int64_t step, const char *phase);
 err_code_t comm_group_check(comm_group_t *group, err_t *err);
 
 /* Leave: tells the peers so that nobody takes it for a death. With pending or
- * failed work it still returns within the timeout. NULL allowed. */
+ * failed work it still returns within the timeout. After a fault, a culprit on
+ * this node that only stalls is killed, so that the job step can end. NULL
+ * allowed. */
 void comm_group_close(comm_group_t *group);
 
 /* ---- collectives -------------------------------------------------------- */

@@ -9,7 +9,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,7 +19,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
 #include "comm/ucx_group.h"
@@ -114,4 +118,26 @@ err_code_t ucx_mates_find(ucx_group_t *group, const comm_oob_t *oob,
         group->spin = mates_spin(group, cards);
     mem_free(memory);
     return code;
+}
+
+/* A culprit that still beats has been told of its fault and may be on its way
+ * out: it gets a moment. One that gives no sign of life gets none. */
+void ucx_mates_end(ucx_group_t *group)
+{
+    int culprit = group->fault.culprit;
+    double patience = group->base.timeout < 10 ? group->base.timeout / 2 : 5;
+    struct pollfd process = {.events = POLLIN};
+
+    if (!atomic_load(&group->failed) || culprit < 0 ||
+        culprit == group->base.rank || !group->peers[culprit].mate ||
+        group->peers[culprit].pidfd < 0)
+        return;
+    if (clock_now() - group->liveness.peers[culprit].heard > patience / 2)
+        patience = 0;
+    process.fd = group->peers[culprit].pidfd;
+    if (poll(&process, 1, (int)(patience * 1000)) != 0)
+        return; /* it has ended */
+    if (syscall(SYS_pidfd_send_signal, process.fd, SIGKILL, NULL, 0) == 0)
+        log_warn("comm", "rank %d, process %lld, stalled: killed it", culprit,
+                 (long long)group->base.hellos[culprit].pid);
 }

@@ -71,6 +71,9 @@ err_code_t ucx_mates_card(ucx_card_t *card, int *fd, err_t *err);
 err_code_t ucx_mates_find(ucx_group_t *group, const comm_oob_t *oob,
                           const comm_hello_t *hellos, const ucx_card_t *cards,
                           err_t *err);
+/* After a fault: end the culprit if it is on this node and stalls, or the step
+ * would wait for it for ever. Owner, after the comm thread has ended. */
+void ucx_mates_end(ucx_group_t *group);
 
 /* ---- ucx_notes.c: beats, faults, leaving --------------------------------- */
 

@@ -202,8 +202,8 @@ static void leave_begin(ucx_group_t *group, double now, double *until)
             group->base.rank, group->base.hellos[group->base.rank].host);
         ucx_group_fail(group, &fault);
     }
-    if (atomic_load(&group->failed) && patience > 1)
-        patience = 1;
+    if (atomic_load(&group->failed))
+        patience = patience < 2 ? patience / 2 : 1;
     *until = now + patience;
 }
 

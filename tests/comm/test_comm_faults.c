@@ -206,9 +206,10 @@ Test(comm_faults, killed_at_random_moments)
 static const fault_case_t stops = {
     .kind = STOPS, .timeout = 2, .within = 6, .count = 5000};
 
+/* ... and killed by its node-mates, so that the job step ends. */
 Test(comm_faults, stopped_rank_is_named_after_the_timeout)
 {
-    fault_on(3, stops, RANKS_KILLED);
+    fault_on(3, stops, 128 + SIGKILL);
 }
 
 Test(comm_faults, stopped_rank_is_named_on_two_hosts)
@@ -216,7 +217,7 @@ Test(comm_faults, stopped_rank_is_named_on_two_hosts)
     fault_case_t fault = stops;
 
     fault.two_hosts = true;
-    fault_on(4, fault, RANKS_KILLED);
+    fault_on(4, fault, 128 + SIGKILL);
 }
 
 Test(comm_faults, absent_rank_is_named_after_the_timeout)
