@@ -12,7 +12,8 @@ libop_la_SOURCES = \
 	src/op/ref/add.c src/op/ref/mul.c src/op/ref/concat.c \
 	src/op/ref/permute.c src/op/ref/mean.c src/op/ref/upsample.c \
 	src/op/cpu/cpu.c src/op/cpu/cpu.h \
-	src/op/cpu/onednn.c src/op/cpu/onednn.h \
+	src/op/cpu/onednn.c src/op/cpu/onednn.h src/op/cpu/onednn_make.h \
+	src/op/cpu/onednn_v2.c src/op/cpu/onednn_v3.c \
 	src/op/cpu/port.c src/op/cpu/port.h \
 	src/op/cpu/team.c src/op/cpu/team.h \
 	src/op/cpu/loss.c src/op/cpu/loss.h \

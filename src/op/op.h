@@ -38,7 +38,7 @@ typedef struct op_desc {
     int ndim;
     int64_t dims[OP_DIMS_MAX];
     const void *layout; /* NULL: plain; else private to the backend, and owned
-                           by the op that produces the tensor */
+                           by the op that chose it: close that one last */
     size_t bytes;       /* room it needs, padding of the layout included;
                            ignored in op_config.in when layout is NULL */
 } op_desc_t;

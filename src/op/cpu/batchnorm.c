@@ -13,7 +13,7 @@
 
 typedef struct cpu_norm {
     cpu_room_t room;
-    cpu_md_t x, y;
+    cpu_md_t x; /* as the primitives see it */
     cpu_prim_t forward, backward;
     size_t unwanted; /* offset of dx in scratch, when nobody needs it */
 } cpu_norm_t;
@@ -40,16 +40,16 @@ static err_code_t cpu_norm_open(op_t *op, err_t *err)
     norm = op->state;
     code = cpu_engine_open(&norm->room.engine, err);
     if (code == ERR_OK)
-        code = cpu_md_of(&norm->y, in, err);
-    if (code == ERR_OK)
-        code = cpu_md_publish(&norm->y, &op->out, err);
+        code = cpu_md_of(&norm->x, &norm->room.engine, in, err);
     if (code != ERR_OK)
         return code;
-    norm->x = norm->y;
+    op->out.layout = in->layout;
+    op->out.bytes = in->bytes;
     if (in->layout == NULL && flat[2] == 1)
-        code = cpu_md_pixels(&norm->x, flat[0], flat[1], err);
+        code =
+            cpu_md_pixels(&norm->x, &norm->room.engine, flat[0], flat[1], err);
     else if (in->ndim > 5)
-        code = cpu_md_plain(&norm->x, 3, flat, err);
+        code = cpu_md_plain(&norm->x, &norm->room.engine, 3, flat, err);
     if (code == ERR_OK)
         code = cpu_prim_norm_forward(&norm->forward, &norm->room.engine,
                                      &op->config, &norm->x, err);

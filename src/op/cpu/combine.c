@@ -18,9 +18,10 @@ static err_code_t combine_choose(op_t *op, cpu_combine_t *combine, err_t *err)
     for (int k = op->config.others; k >= 0; k--)
         if (combine_desc(op, k)->layout != NULL)
             chosen = combine_desc(op, k);
-    code = cpu_md_of(&combine->layout, chosen, err);
+    code = cpu_md_of(&combine->layout, &combine->room.engine, chosen, err);
     if (code == ERR_OK)
-        code = cpu_md_publish(&combine->layout, &op->out, err);
+        code = cpu_md_publish(&combine->layout, &combine->room.engine, &op->out,
+                              err);
     return code;
 }
 
@@ -30,10 +31,11 @@ static err_code_t combine_open_port(op_t *op, int k, bool plain, err_t *err)
     const op_desc_t *desc = combine_desc(op, k);
     cpu_combine_t *combine = op->state;
     cpu_md_t outside, inside = combine->layout;
-    err_code_t code = cpu_md_of(&outside, desc, err);
+    err_code_t code = cpu_md_of(&outside, &combine->room.engine, desc, err);
 
     if (code == ERR_OK && plain)
-        code = cpu_md_plain(&inside, desc->ndim, desc->dims, err);
+        code = cpu_md_plain(&inside, &combine->room.engine, desc->ndim,
+                            desc->dims, err);
     if (code == ERR_OK)
         code = cpu_port_open_in(&combine->in[k], &combine->room, &outside,
                                 &inside, err);

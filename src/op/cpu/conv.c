@@ -97,7 +97,7 @@ static err_code_t cpu_conv_open_all(op_t *op, const cpu_conv_spec_t *spec,
             code = cpu_conv_open_data(conv, spec, err);
     }
     if (code == ERR_OK)
-        code = cpu_md_publish(&conv->y, &op->out, err);
+        code = cpu_md_publish(&conv->y, &conv->room.engine, &op->out, err);
     if (code == ERR_OK)
         cpu_room_finish(&conv->room, op);
     return code;
@@ -132,17 +132,19 @@ static err_code_t cpu_conv_open(op_t *op, err_t *err)
     conv = op->state;
     code = cpu_engine_open(&conv->room.engine, err);
     if (code == ERR_OK)
-        code = cpu_md_of(&conv->x, &op->config.in, err);
+        code = cpu_md_of(&conv->x, &conv->room.engine, &op->config.in, err);
     if (code == ERR_OK)
-        code = cpu_md_plain(&conv->w, ndim, dims, err);
+        code = cpu_md_plain(&conv->w, &conv->room.engine, ndim, dims, err);
     if (code == ERR_OK)
-        code = cpu_md_any(&spec.x, 4, op->config.in.dims, err);
+        code =
+            cpu_md_any(&spec.x, &conv->room.engine, 4, op->config.in.dims, err);
     if (code == ERR_OK)
-        code = cpu_md_any(&spec.w, ndim, dims, err);
+        code = cpu_md_any(&spec.w, &conv->room.engine, ndim, dims, err);
     if (code == ERR_OK)
-        code = cpu_md_plain(&spec.b, 1, &op->config.conv.out, err);
+        code = cpu_md_plain(&spec.b, &conv->room.engine, 1,
+                            &op->config.conv.out, err);
     if (code == ERR_OK)
-        code = cpu_md_any(&spec.y, 4, op->out.dims, err);
+        code = cpu_md_any(&spec.y, &conv->room.engine, 4, op->out.dims, err);
     if (code == ERR_OK)
         code = cpu_conv_open_all(op, &spec, err);
     return code;

@@ -33,9 +33,9 @@ static err_code_t cpu_flatten_open(op_t *op, err_t *err)
         return ERR_OK;
     code = cpu_engine_open(&flatten->room.engine, err);
     if (code == ERR_OK)
-        code = cpu_md_of(&x, in, err);
+        code = cpu_md_of(&x, &flatten->room.engine, in, err);
     if (code == ERR_OK)
-        code = cpu_md_plain(&y, in->ndim, in->dims, err);
+        code = cpu_md_plain(&y, &flatten->room.engine, in->ndim, in->dims, err);
     if (code == ERR_OK)
         code = cpu_prim_reorder(&flatten->forward, &flatten->room.engine, &x,
                                 &y, err);

@@ -49,16 +49,16 @@ static err_code_t cpu_maxpool_open(op_t *op, err_t *err)
     op->reads_x = false;
     code = cpu_engine_open(&pool->room.engine, err);
     if (code == ERR_OK)
-        code = cpu_md_of(&pool->x, &op->config.in, err);
+        code = cpu_md_of(&pool->x, &pool->room.engine, &op->config.in, err);
     if (code == ERR_OK)
-        code = cpu_md_any(&any, 4, op->out.dims, err);
+        code = cpu_md_any(&any, &pool->room.engine, 4, op->out.dims, err);
     if (code == ERR_OK)
         code = cpu_prim_pool_forward(&pool->forward, &pool->room.engine,
                                      &op->config, &pool->x, &any, err);
     if (code != ERR_OK)
         return code;
     pool->y = cpu_prim_md(&pool->forward, DNNL_ARG_DST);
-    code = cpu_md_publish(&pool->y, &op->out, err);
+    code = cpu_md_publish(&pool->y, &pool->room.engine, &op->out, err);
     if (code == ERR_OK && op->config.training)
         code = cpu_maxpool_open_backward(op, pool, err);
     if (code == ERR_OK)

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * oneDNN as the kernels of this backend see it: layouts (cpu_md_t), and
- * primitives that are made once and then run on pointers. Whatever differs
- * between versions of the library is inside onednn.c.
+ * primitives that are made once and then run on pointers. What versions of the
+ * library have in common is in onednn.c; onednn_v2.c and onednn_v3.c hold what
+ * they do not.
  *
  * A primitive is made at open, together with a library memory object for each
  * of its arguments; a run binds pointers and allocates nothing of ours. Its
@@ -16,15 +17,24 @@
 
 #include "op/op_ops.h"
 
-/* A layout of float32 elements. Copied freely. */
+/*
+ * A layout of float32 elements. Copied freely: a value in 2.x; in 3.x a pointer
+ * to what belongs to the engine or the primitive that it was made by, and so is
+ * valid while that is open.
+ */
 typedef struct cpu_md {
     dnnl_memory_desc_t desc;
 } cpu_md_t;
 
+#define CPU_MADE_MAX 32
+
 typedef struct cpu_engine {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
+    dnnl_primitive_attr_t attr; /* user scratchpad */
     size_t pad_bytes; /* largest scratchpad of the primitives made so far */
+    int made;         /* layouts to be freed with the engine (3.x) */
+    cpu_md_t mds[CPU_MADE_MAX];
 } cpu_engine_t;
 
 #define CPU_SLOTS_MAX 10
@@ -43,27 +53,30 @@ void cpu_engine_close(cpu_engine_t *engine); /* zeroed: allowed */
 
 /* ---- layouts ------------------------------------------------------------ */
 
-err_code_t cpu_md_plain(cpu_md_t *md, int ndim, const int64_t *dims,
-                        err_t *err);
+err_code_t cpu_md_plain(cpu_md_t *md, cpu_engine_t *engine, int ndim,
+                        const int64_t *dims, err_t *err);
 /* Let the primitive choose. */
-err_code_t cpu_md_any(cpu_md_t *md, int ndim, const int64_t *dims, err_t *err);
+err_code_t cpu_md_any(cpu_md_t *md, cpu_engine_t *engine, int ndim,
+                      const int64_t *dims, err_t *err);
 /* The plain matrix [rows, channels] seen as images of one pixel, channels last:
  * the same memory, for kernels that are good at that. */
-err_code_t cpu_md_pixels(cpu_md_t *md, int64_t rows, int64_t channels,
-                         err_t *err);
-/* [md] with its dimensions in another order: dimension i of the result is
- * dimension order[i] of [md]; the same memory. */
-err_code_t cpu_md_permute(const cpu_md_t *md, const int *order, cpu_md_t *out,
-                          err_t *err);
+err_code_t cpu_md_pixels(cpu_md_t *md, cpu_engine_t *engine, int64_t rows,
+                         int64_t channels, err_t *err);
+/* [md] of [ndim] dimensions in another order: dimension i of [out] is dimension
+ * order[i] of [md]; the same memory. */
+err_code_t cpu_md_permute(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
+                          const int *order, cpu_md_t *out, err_t *err);
 bool cpu_md_equal(const cpu_md_t *a, const cpu_md_t *b);
 size_t cpu_md_bytes(const cpu_md_t *md);
 
 /* The layout of an op's input: its own, or plain. */
-err_code_t cpu_md_of(cpu_md_t *md, const op_desc_t *desc, err_t *err);
+err_code_t cpu_md_of(cpu_md_t *md, cpu_engine_t *engine, const op_desc_t *desc,
+                     err_t *err);
 
 /* Describe an op's output: [md] must live as long as the op. A plain one is
  * described as NULL. */
-err_code_t cpu_md_publish(const cpu_md_t *md, op_desc_t *desc, err_t *err);
+err_code_t cpu_md_publish(const cpu_md_t *md, cpu_engine_t *engine,
+                          op_desc_t *desc, err_t *err);
 
 /* ---- primitives --------------------------------------------------------- */
 

@@ -28,11 +28,13 @@ static err_code_t cpu_permute_open(op_t *op, err_t *err)
         order[i + 1] = (int)view->dims[i];
     code = cpu_engine_open(&permute->room.engine, err);
     if (code == ERR_OK)
-        code = cpu_md_of(&in, &op->config.in, err);
+        code = cpu_md_of(&in, &permute->room.engine, &op->config.in, err);
     if (code == ERR_OK)
-        code = cpu_md_permute(&in, order, &x, err);
+        code = cpu_md_permute(&in, &permute->room.engine, op->out.ndim, order,
+                              &x, err);
     if (code == ERR_OK)
-        code = cpu_md_plain(&y, op->out.ndim, op->out.dims, err);
+        code = cpu_md_plain(&y, &permute->room.engine, op->out.ndim,
+                            op->out.dims, err);
     if (code == ERR_OK)
         code = cpu_prim_reorder(&permute->forward, &permute->room.engine, &x,
                                 &y, err);

@@ -114,9 +114,9 @@ err_code_t cpu_plain_open(cpu_plain_t *plain, cpu_room_t *room, const op_t *op,
         plain->x.direct = plain->dx.direct = true;
         return ERR_OK;
     }
-    code = cpu_md_of(&outside, in, err);
+    code = cpu_md_of(&outside, &room->engine, in, err);
     if (code == ERR_OK)
-        code = cpu_md_plain(&inside, in->ndim, in->dims, err);
+        code = cpu_md_plain(&inside, &room->engine, in->ndim, in->dims, err);
     if (code == ERR_OK)
         code = cpu_port_open_in(&plain->x, room, &outside, &inside, err);
     if (code == ERR_OK)
