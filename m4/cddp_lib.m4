@@ -42,8 +42,9 @@ AC_DEFUN([CDDP_FIND_BELOW], [
   AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])], [have_$2=yes], [])
   AC_MSG_RESULT([$have_$2])
   LIBS=$cddp_save_LIBS
-  dnl libtool drops -Wl flags of convenience libraries; it keeps -R
-  $1_LIBS="-L$cddp_dir -R$cddp_dir -l$4"
+  dnl libtool drops run paths of convenience libraries, but not those of LDFLAGS
+  $1_LIBS="-L$cddp_dir -l$4"
+  LDFLAGS="$LDFLAGS -Wl,-rpath,$cddp_dir"
   AS_IF([test $have_$2 = no],
     [AC_MSG_ERROR([--with-$2=$with_$2: lib$4 cannot be linked from $cddp_dir])])
   summary_$2="yes ($with_$2)"
