@@ -12,6 +12,7 @@ liboptim_la_SOURCES = \
 	src/optim/rmsprop.c \
 	src/optim/row.c \
 	src/optim/schedule.c \
+	src/optim/schedule_kinds.c \
 	src/optim/sgd.c
 # The updates are loops for the vectoriser ("omp simd" needs no OpenMP library;
 # errno would forbid the square root). No fused operations, so that all CPUs give

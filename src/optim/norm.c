@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Norms, and clipping by them. Squares are summed in float64 over blocks of
- * fixed size, and the blocks' sums along a binary tree over block numbers, so
- * that the bits depend on the numbers alone, not on who holds which of them.
+ * Norms, and clipping by them or by value. Squares are summed in float64 over
+ * blocks of fixed size, and the blocks' sums along a binary tree over block
+ * numbers, so that the bits depend on the numbers alone, not on who holds which
+ * of them.
  */
 #include <math.h>
 
@@ -76,4 +77,19 @@ double optim_clip(float *grads, size_t elems, double limit)
     for (size_t i = 0; i < elems; i++)
         grads[i] *= factor;
     return norm;
+}
+
+void optim_clip_value(float *grads, size_t elems, double limit)
+{
+    const float most = (float)limit;
+
+    if (!(limit > 0))
+        return;
+#pragma omp simd
+    for (size_t i = 0; i < elems; i++) {
+        float g = grads[i];
+
+        g = g > most ? most : g;
+        grads[i] = g < -most ? -most : g;
+    }
 }

@@ -98,8 +98,7 @@ static err_code_t kind_read(optim_t *optim, const tree_t *tree,
         return ERR_OK;
     code = optim->kind->check(optim->options, err);
     if (code != ERR_OK)
-        err_prefix(err, "%s",
-                   tree_place_format(choice->place, at, sizeof at));
+        err_prefix(err, "%s", tree_place_format(choice->place, at, sizeof at));
     return code;
 }
 

@@ -94,9 +94,19 @@ double optim_norm(const float *grads, size_t elems);
  * the norm before. As torch.nn.utils.clip_grad_norm_. */
 double optim_clip(float *grads, size_t elems, double limit);
 
-/* Schedule from `schedule`: "constant" or {cosine: {warmup_steps, min_lr}};
- * [steps] is the total number of updates of the run. */
-err_code_t optim_schedule_open(const tree_t *schedule, int64_t steps,
+/* Clamp each gradient to +-[limit] (0: no limit); what is no number stays so.
+ * As torch.nn.utils.clip_grad_value_. */
+void optim_clip_value(float *grads, size_t elems, double limit);
+
+/* The length of a run, in updates. */
+typedef struct optim_span {
+    int64_t steps;       /* all of it */
+    int64_t epoch_steps; /* an epoch, >= 1 */
+} optim_span_t;
+
+/* Schedule from `schedule`: "constant" (also of nothing) or {cosine:
+ * {warmup_steps, min_lr}}, ... ERR_CONFIG with file:line:column. */
+err_code_t optim_schedule_open(const tree_t *schedule, const optim_span_t *span,
                                optim_schedule_t **out, err_t *err);
 void optim_schedule_close(optim_schedule_t *schedule);
 

@@ -55,11 +55,31 @@ typedef struct optim_kind {
     void (*update)(const optim_update_t *update);
 } optim_kind_t;
 
+/* What every schedule's options begin with. */
+typedef struct optim_warmup {
+    int64_t warmup_steps;
+} optim_warmup_t;
+
+typedef enum optim_warmup_form {
+    OPTIM_WARMUP_BEFORE, /* in a line to the rate; the shape has the rest */
+    OPTIM_WARMUP_OVER,   /* a factor on the shape, which has all of the run */
+    OPTIM_WARMUP_OWN     /* the shape sees to it */
+} optim_warmup_form_t;
+
 typedef struct optim_schedule_kind {
     optim_row_t row;
-    /* The rate of update [step] (from 0) of [steps]. */
-    double (*lr)(const void *options, int64_t steps, double lr, int64_t step);
+    optim_warmup_form_t warmup;
+    /* Do the options fit together? (optional) */
+    err_code_t (*check)(const void *options, err_t *err);
+    /* The rate of update [step] (from 0) of [span]. */
+    double (*lr)(const void *options, const optim_span_t *span, double lr,
+                 int64_t step);
 } optim_schedule_kind_t;
+
+extern const optim_schedule_kind_t optim_schedule_constant, optim_schedule_step,
+    optim_schedule_multistep, optim_schedule_exponential, optim_schedule_cosine,
+    optim_schedule_one_cycle, optim_schedule_polynomial,
+    optim_schedule_inverse_sqrt;
 
 extern const optim_kind_t optim_kind_sgd, optim_kind_adam, optim_kind_adamw,
     optim_kind_rmsprop, optim_kind_lamb, optim_kind_lars;

@@ -40,7 +40,8 @@ static err_code_t check_open(check_t *check, err_t *err)
     if (rc != ERR_OK)
         return rc;
     plan.graph = check->graph;
-    plan.updates = check->config->train.epochs * check->train.steps;
+    plan.span.steps = check->config->train.epochs * check->train.steps;
+    plan.span.epoch_steps = check->train.steps;
     plan.train_sizes = check->train.sizes;
     plan.train_count = TRAIN_SIZES_MAX;
     plan.eval_sizes = check->valid.sizes;
@@ -101,6 +102,22 @@ static void split_print(const char *name, const train_data_t *data,
            (long long)config->train.batch);
 }
 
+static void optimizer_print(const check_t *check)
+{
+    const optim_t *optim = check->replica.optim;
+    char frozen[32];
+
+    printf("optimizer: %s, learning rate %.6g", optim_name(optim),
+           optim_lr(optim));
+    if (check->config->train.scale_lr != TRAIN_SCALE_NONE)
+        printf(" (scaled by %.6g for the batch)",
+               train_lr_factor(check->config));
+    if (optim_frozen(optim) > 0)
+        printf(", %s parameters frozen",
+               str_count(optim_frozen(optim), frozen, sizeof frozen));
+    printf("\n");
+}
+
 static void memory_line(const char *what, uint64_t bytes)
 {
     char text[32];
@@ -148,6 +165,7 @@ err_code_t train_check(const train_config_t *config, int ranks, err_t *err)
     rc = check_open(&check, err);
     if (rc == ERR_OK) {
         layers_print(check.graph);
+        optimizer_print(&check);
         split_print("train", &check.train, config);
         split_print("valid", &check.valid, config);
         memory_print(&check);

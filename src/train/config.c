@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "train/config.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
@@ -19,6 +20,7 @@
  * struct describes the run file. */
 static const char *const shuffles[] = {"none", "chunk", "full", NULL};
 static const char *const ios[] = {"independent", "mpi", NULL};
+static const char *const scales[] = {"none", "linear", "sqrt", NULL};
 
 static const opt_row_t run_options[] = {
     CONFIG(run.name, "name", OPT_TEXT, "run",
@@ -64,6 +66,14 @@ static const opt_row_t loop_options[] = {
                    "fairly with the other ranks on the same cores"),
     CONFIG(train.clip_norm, "clip_norm", OPT_REAL, "0", .min = 0, .max = 1e30,
            .help = "scale gradients down to this global norm; 0: do not"),
+    CONFIG(train.clip_value, "clip_value", OPT_REAL, "0", .min = 0, .max = 1e30,
+           .help = "clamp each gradient to this, up and down; 0: do not"),
+    CONFIG(train.scale_lr, "scale_lr", OPT_CHOICE, "none", .choices = scales,
+           .help = "multiply the learning rate by batch / base_batch (linear) "
+                   "or its square root (sqrt)"),
+    CONFIG(train.base_batch, "base_batch", OPT_INT, "256", .min = 1, .max = 1e9,
+           .unit = "samples",
+           .help = "global batch that the optimizer's rate was found with"),
     CONFIG(train.log_every, "log_every", OPT_INT, "1", .min = 1, .max = 1e9,
            .unit = "steps", .help = "distance of rows in metrics.jsonl"),
     CONFIG(train.eval_every, "eval_every", OPT_EVERY, "1 epoch",
@@ -127,6 +137,23 @@ const opt_row_t train_options[] = {
      .help = "failure of a rank"},
     {.name = NULL}};
 
+/* What one row alone cannot say. */
+static err_code_t config_check(const tree_t *tree, const train_config_t *config,
+                               err_t *err)
+{
+    char at[512];
+
+    if (config->train.clip_norm == 0 || config->train.clip_value == 0)
+        return ERR_OK;
+    tree_place_format(
+        tree_place(tree_get(tree_get(tree, "train"), "clip_value")), at,
+        sizeof at);
+    return err_set(err, ERR_CONFIG,
+                   "%s: train.clip_value and train.clip_norm are both set; "
+                   "clip in one way and leave the other 0",
+                   at);
+}
+
 err_code_t train_config_read(const tree_t *tree, train_config_t *config,
                              err_t *err)
 {
@@ -136,6 +163,11 @@ err_code_t train_config_read(const tree_t *tree, train_config_t *config,
     rc = opt_fill(train_options, tree, "", &read, err);
     if (rc != ERR_OK)
         return rc;
+    rc = config_check(tree, &read, err);
+    if (rc != ERR_OK) {
+        opt_free(train_options, &read);
+        return rc;
+    }
     if (read.run.dir[0] == '\0') {
         free(read.run.dir);
         read.run.dir = str_printf("runs/%s", read.run.name);
@@ -147,6 +179,22 @@ err_code_t train_config_read(const tree_t *tree, train_config_t *config,
 void train_config_free(train_config_t *config)
 {
     opt_free(train_options, config);
+}
+
+double train_lr_factor(const train_config_t *config)
+{
+    double ratio =
+        (double)config->train.batch / (double)config->train.base_batch;
+
+    switch ((train_scale_t)config->train.scale_lr) {
+    case TRAIN_SCALE_LINEAR:
+        return ratio;
+    case TRAIN_SCALE_SQRT:
+        return sqrt(ratio);
+    case TRAIN_SCALE_NONE:
+        break;
+    }
+    return 1;
 }
 
 uint64_t train_config_hash(const train_config_t *config)

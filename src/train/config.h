@@ -12,6 +12,12 @@
 
 typedef enum train_io { TRAIN_IO_INDEPENDENT, TRAIN_IO_MPI } train_io_t;
 
+typedef enum train_scale {
+    TRAIN_SCALE_NONE,
+    TRAIN_SCALE_LINEAR,
+    TRAIN_SCALE_SQRT
+} train_scale_t;
+
 typedef struct train_config {
     struct {
         char *name;
@@ -29,7 +35,9 @@ typedef struct train_config {
     optim_ema_t ema;
     struct {
         int64_t epochs, batch, accumulate, threads, log_every;
-        double clip_norm;
+        double clip_norm, clip_value;
+        int scale_lr; /* train_scale_t */
+        int64_t base_batch;
         opt_every_t eval_every;
     } train;
     ddp_config_t ddp;
@@ -53,6 +61,9 @@ extern const opt_row_t train_options[];
 err_code_t train_config_read(const tree_t *tree, train_config_t *config,
                              err_t *err);
 void train_config_free(train_config_t *config);
+
+/* What train.scale_lr multiplies the optimizer's rate by. */
+double train_lr_factor(const train_config_t *config);
 
 /* A hash of every resolved value: equal runs have equal hashes. */
 uint64_t train_config_hash(const train_config_t *config);

@@ -158,16 +158,17 @@ static err_code_t directory_open(train_state_t *run, err_t *err)
 
 static replica_plan_t plan_of(train_state_t *run)
 {
-    return (replica_plan_t){.config = run->config,
-                            .graph = run->graph,
-                            .group = run->group,
-                            .threads = run->threads,
-                            .updates =
-                                run->config->train.epochs * run->train.steps,
-                            .train_sizes = run->train.sizes,
-                            .train_count = TRAIN_SIZES_MAX,
-                            .eval_sizes = run->valid.sizes,
-                            .eval_count = TRAIN_SIZES_MAX};
+    return (replica_plan_t){
+        .config = run->config,
+        .graph = run->graph,
+        .group = run->group,
+        .threads = run->threads,
+        .span = {.steps = run->config->train.epochs * run->train.steps,
+                 .epoch_steps = run->train.steps},
+        .train_sizes = run->train.sizes,
+        .train_count = TRAIN_SIZES_MAX,
+        .eval_sizes = run->valid.sizes,
+        .eval_count = TRAIN_SIZES_MAX};
 }
 
 /* Local work, then the vote that nobody is missing. */
@@ -184,8 +185,19 @@ static err_code_t replica_make(train_state_t *run, err_t *err)
 {
     replica_plan_t plan = plan_of(run);
 
+    err_code_t rc;
+
     train_phase_set(run, "planning");
-    return replica_open(&plan, &run->replica, err);
+    rc = replica_open(&plan, &run->replica, err);
+    if (rc == ERR_OK && run->rank == 0 &&
+        run->config->train.scale_lr != TRAIN_SCALE_NONE)
+        log_info("train",
+                 "learning rate %.6g: %.6g times the optimizer's, for batch "
+                 "%lld instead of %lld",
+                 optim_lr(run->replica.optim), train_lr_factor(run->config),
+                 (long long)run->config->train.batch,
+                 (long long)run->config->train.base_batch);
+    return rc;
 }
 
 /* ---- the first batch

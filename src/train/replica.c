@@ -255,6 +255,8 @@ static err_code_t optimizer_open(replica_t *replica, const replica_plan_t *plan,
                               .elems = nn_graph_param_elems(graph)};
     rc = optim_open(plan->config->optimizer, &plan->config->ema, &layout,
                     &replica->optim, err);
+    if (rc == ERR_OK)
+        optim_scale_lr(replica->optim, train_lr_factor(plan->config));
     mem_free(views);
     return rc;
 }
@@ -269,7 +271,7 @@ err_code_t replica_open(const replica_plan_t *plan, replica_t *replica,
     if (rc == ERR_OK)
         rc = optimizer_open(replica, plan, err);
     if (rc == ERR_OK)
-        rc = optim_schedule_open(plan->config->schedule, plan->updates,
+        rc = optim_schedule_open(plan->config->schedule, &plan->span,
                                  &replica->schedule, err);
     if (rc == ERR_OK)
         rc = execs_open(replica, plan, err);

@@ -59,7 +59,7 @@ typedef struct replica_plan {
     nn_graph_t *graph;
     comm_group_t *group;
     int threads;
-    int64_t updates;            /* of the whole run, for the schedule */
+    optim_span_t span;          /* of the run, for the schedule */
     const int64_t *train_sizes; /* micro-batch sizes that will occur; 0s and */
     int train_count;            /* repetitions are allowed */
     const int64_t *eval_sizes;

@@ -176,6 +176,7 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
 
     optim_mask(replica->optim, grads);
     *norm = optim_clip(grads, elems, run->config->train.clip_norm);
+    optim_clip_value(grads, elems, run->config->train.clip_value);
     rc = number_check(run, "the gradient's norm", *norm, err);
     if (rc != ERR_OK)
         return rc;

@@ -2,7 +2,8 @@
 OPTIM_TEST_LIBS = liboptim.la libconf.la libbase.la $(TEST_LIBS)
 
 check_PROGRAMS += tests/optim/test_ema tests/optim/test_groups \
-	tests/optim/test_norm tests/optim/test_optim tests/optim/test_schedule
+	tests/optim/test_norm tests/optim/test_optim tests/optim/test_parity \
+	tests/optim/test_schedule
 
 tests_optim_test_ema_SOURCES = tests/optim/test_ema.c
 tests_optim_test_ema_CFLAGS = $(TEST_CFLAGS)
@@ -19,6 +20,11 @@ tests_optim_test_norm_LDADD = $(OPTIM_TEST_LIBS)
 tests_optim_test_optim_SOURCES = tests/optim/test_optim.c
 tests_optim_test_optim_CFLAGS = $(TEST_CFLAGS)
 tests_optim_test_optim_LDADD = $(OPTIM_TEST_LIBS)
+
+EXTRA_DIST += tests/data/optim.json tests/python/make_optim_reference.py
+tests_optim_test_parity_SOURCES = tests/optim/test_parity.c
+tests_optim_test_parity_CFLAGS = $(TEST_CFLAGS) $(JANSSON_CFLAGS)
+tests_optim_test_parity_LDADD = $(OPTIM_TEST_LIBS) $(JANSSON_LIBS) -lm
 
 tests_optim_test_schedule_SOURCES = tests/optim/test_schedule.c
 tests_optim_test_schedule_CFLAGS = $(TEST_CFLAGS)

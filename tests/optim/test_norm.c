@@ -84,3 +84,22 @@ Test(norm, clip_does_not_hide_a_nan)
     cr_expect(isnan(optim_clip(g, 2, 1)));
     cr_expect(isnan(g[0]));
 }
+
+Test(norm, clip_value_clamps_each)
+{
+    float g[5] = {-3, -0.5f, 0, 0.25f, 7};
+
+    optim_clip_value(g, 5, 0);
+    cr_expect_eq(g[4], 7);
+    optim_clip_value(g, 5, 0.5);
+    cr_expect_eq(g[0], -0.5f);
+    cr_expect_eq(g[1], -0.5f);
+    cr_expect_eq(g[2], 0);
+    cr_expect_eq(g[3], 0.25f);
+    cr_expect_eq(g[4], 0.5f);
+    g[0] = NAN;
+    g[1] = INFINITY;
+    optim_clip_value(g, 5, 0.5);
+    cr_expect(isnan(g[0]));
+    cr_expect_eq(g[1], 0.5f);
+}

@@ -11,11 +11,12 @@
 static err_code_t open_try(const char *yaml, int64_t steps,
                            optim_schedule_t **out, err_t *err)
 {
+    const optim_span_t span = {.steps = steps, .epoch_steps = 10};
     tree_t *tree = NULL;
     err_code_t code = conf_parse("s.yaml", yaml, &tree, err);
 
     cr_assert_eq(code, ERR_OK, "%s", err->text);
-    code = optim_schedule_open(tree_get(tree, "schedule"), steps, out, err);
+    code = optim_schedule_open(tree_get(tree, "schedule"), &span, out, err);
     tree_free(tree);
     return code;
 }
@@ -39,6 +40,114 @@ Test(schedule, constant_is_the_default)
     cr_expect_eq(rate("schedule: {constant: }", 10, 0.3, 0), 0.3);
     cr_expect_eq(rate("schedule:", 10, 0.3, 5), 0.3);
     cr_expect_eq(rate("other: 1", 10, 0.3, 5), 0.3);
+}
+
+Test(schedule, constant_warms_up)
+{
+    const char *yaml = "schedule: {constant: {warmup_steps: 4}}";
+
+    cr_expect_eq(rate(yaml, 10, 2, 0), 0.5);
+    cr_expect_eq(rate(yaml, 10, 2, 3), 2);
+    cr_expect_eq(rate(yaml, 10, 2, 9), 2);
+}
+
+Test(schedule, step_counts_epochs_or_steps)
+{
+    const char *yaml = "schedule: {step: {every: 2 epochs, gamma: 0.5}}";
+
+    cr_expect_eq(rate(yaml, 100, 2, 0), 2);
+    cr_expect_eq(rate(yaml, 100, 2, 19), 2);
+    cr_expect_eq(rate(yaml, 100, 2, 20), 1);
+    cr_expect_eq(rate(yaml, 100, 2, 59), 0.5);
+    yaml = "schedule: {step: {every: 3 steps}}";
+    cr_expect_eq(rate(yaml, 100, 2, 2), 2);
+    cr_expect_float_eq(rate(yaml, 100, 2, 3), 0.2, 1e-12);
+    cr_expect_float_eq(rate(yaml, 100, 2, 8), 0.02, 1e-12);
+}
+
+/* Warm-up is a factor there, which moves no step. */
+Test(schedule, warmup_does_not_move_the_steps)
+{
+    const char *yaml =
+        "schedule: {step: {every: 2 steps, gamma: 0.5, warmup_steps: 4}}";
+
+    cr_expect_eq(rate(yaml, 100, 8, 0), 2);
+    cr_expect_eq(rate(yaml, 100, 8, 1), 4);
+    cr_expect_eq(rate(yaml, 100, 8, 2), 3);
+    cr_expect_eq(rate(yaml, 100, 8, 4), 2);
+}
+
+Test(schedule, multistep)
+{
+    const char *yaml =
+        "schedule: {multistep: {milestones: [3, 1], gamma: 0.5}}";
+
+    cr_expect_eq(rate(yaml, 100, 2, 9), 2);
+    cr_expect_eq(rate(yaml, 100, 2, 10), 1);
+    cr_expect_eq(rate(yaml, 100, 2, 30), 0.5);
+    cr_expect_eq(rate(yaml, 100, 2, 99), 0.5);
+    yaml = "schedule: {multistep: {milestones: 3, unit: steps}}";
+    cr_expect_eq(rate(yaml, 100, 2, 2), 2);
+    cr_expect_float_eq(rate(yaml, 100, 2, 3), 0.2, 1e-12);
+}
+
+Test(schedule, exponential)
+{
+    const char *yaml = "schedule: {exponential: {gamma: 0.5}}";
+
+    cr_expect_eq(rate(yaml, 100, 2, 9), 2);
+    cr_expect_eq(rate(yaml, 100, 2, 10), 1);
+    cr_expect_eq(rate(yaml, 100, 2, 25), 0.5);
+    yaml = "schedule: {exponential: {gamma: 0.5, every: 1 steps}}";
+    cr_expect_eq(rate(yaml, 100, 2, 3), 0.25);
+}
+
+Test(schedule, one_cycle)
+{
+    const char *yaml = "schedule: {one_cycle: {pct_start: 0.5, div_factor: 4, "
+                       "final_div_factor: 2}}";
+
+    cr_expect_eq(rate(yaml, 10, 2, 0), 0.5);
+    cr_expect_float_eq(rate(yaml, 10, 2, 2), 1.25, 1e-12);
+    cr_expect_eq(rate(yaml, 10, 2, 4), 2);
+    cr_expect_eq(rate(yaml, 10, 2, 9), 0.25);
+    cr_expect_eq(rate(yaml, 10, 2, 90), 0.25);
+    /* warmup_steps says how long the rise is */
+    yaml = "schedule: {one_cycle: {warmup_steps: 3, div_factor: 4}}";
+    cr_expect_eq(rate(yaml, 10, 2, 0), 0.5);
+    cr_expect_float_eq(rate(yaml, 10, 2, 1), 1.25, 1e-12);
+    cr_expect_eq(rate(yaml, 10, 2, 2), 2);
+    cr_expect_lt(rate(yaml, 10, 2, 3), 2);
+    /* no room to rise, no room to fall */
+    cr_expect_lt(rate("schedule: one_cycle", 2, 2, 1), 1e-4);
+    cr_expect_leq(rate("schedule: one_cycle", 1, 2, 0), 2);
+    cr_expect_eq(rate("schedule: {one_cycle: {pct_start: 1}}", 10, 2, 9), 2);
+}
+
+Test(schedule, polynomial)
+{
+    const char *yaml = "schedule: polynomial";
+
+    cr_expect_eq(rate(yaml, 10, 2, 0), 2);
+    cr_expect_float_eq(rate(yaml, 10, 2, 5), 1, 1e-12);
+    cr_expect_eq(rate(yaml, 10, 2, 10), 0);
+    cr_expect_eq(rate(yaml, 10, 2, 11), 0);
+    yaml = "schedule: {polynomial: {power: 2, min_lr: 1, warmup_steps: 2}}";
+    cr_expect_eq(rate(yaml, 12, 2, 0), 1);
+    cr_expect_eq(rate(yaml, 12, 2, 2), 2);
+    cr_expect_float_eq(rate(yaml, 12, 2, 7), 1.25, 1e-12);
+    cr_expect_eq(rate(yaml, 12, 2, 12), 1);
+}
+
+Test(schedule, inverse_sqrt)
+{
+    const char *yaml = "schedule: {inverse_sqrt: {warmup_steps: 4}}";
+
+    cr_expect_eq(rate(yaml, 99, 2, 0), 0.5);
+    cr_expect_eq(rate(yaml, 99, 2, 3), 2);
+    cr_expect_float_eq(rate(yaml, 99, 2, 15), 1, 1e-12);
+    cr_expect_eq(rate("schedule: inverse_sqrt", 99, 2, 0), 2);
+    cr_expect_float_eq(rate("schedule: inverse_sqrt", 99, 2, 3), 1, 1e-12);
 }
 
 Test(schedule, cosine_without_warmup)
@@ -83,6 +192,19 @@ Test(schedule, every_sentence_has_its_place)
         {"schedule: {cosine: {warmup_steps: -3}}\n",
          "s.yaml:1:35: schedule.cosine.warmup_steps"},
         {"schedule: {constant: {lr: 3}}\n", "s.yaml:1:23: unknown key 'lr'"},
+        {"schedule: step\n", "s.yaml:1:11: schedule.step.every is missing"},
+        {"schedule: {step: {every: never}}\n",
+         "s.yaml:1:12: the schedule's 'every' counts epochs or steps"},
+        {"schedule: {step: {every: 5 min}}\n",
+         "s.yaml:1:12: the schedule's 'every' counts epochs or steps"},
+        {"schedule: {exponential: {every: 5 steps}}\n",
+         "s.yaml:1:25: schedule.exponential.gamma is missing"},
+        {"schedule: multistep\n",
+         "s.yaml:1:11: schedule.multistep.milestones is missing"},
+        {"schedule: {multistep: {milestones: [1, x]}}\n",
+         "s.yaml:1:40: schedule.multistep.milestones"},
+        {"schedule: {one_cycle: {pct_start: 2}}\n",
+         "s.yaml:1:35: schedule.one_cycle.pct_start"},
         {"schedule: [cosine]\n", "s.yaml:1:11: schedule is a name or a map"},
     };
 

@@ -93,3 +93,43 @@ Test(config, a_typo_is_told_with_its_place_and_the_nearest_name)
     cr_assert_not_null(strstr(err.text, "'epochs'"), "%s", err.text);
     tree_free(tree);
 }
+
+Test(config, two_ways_of_clipping_are_refused)
+{
+    char text[1024];
+    train_config_t config;
+    tree_t *tree = NULL;
+    err_t err = ERR_INIT;
+
+    snprintf(text, sizeof text, "%strain:\n  clip_norm: 1\n  clip_value: 0.5\n",
+             minimal);
+    cr_assert_eq(read_text(text, &tree, &config, &err), ERR_CONFIG);
+    cr_assert_not_null(strstr(err.text, "run.yaml:7:15: train.clip_value and "
+                                        "train.clip_norm are both set"),
+                       "%s", err.text);
+    tree_free(tree);
+}
+
+Test(config, the_rate_scales_with_the_batch)
+{
+    static const struct {
+        const char *how;
+        double factor;
+    } cases[] = {{"none", 1}, {"linear", 4}, {"sqrt", 2}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[1024];
+        train_config_t config;
+        tree_t *tree = NULL;
+        err_t err = ERR_INIT;
+
+        snprintf(text, sizeof text,
+                 "%strain: {scale_lr: %s, batch: 512, base_batch: 128}\n",
+                 minimal, cases[i].how);
+        cr_assert_eq(read_text(text, &tree, &config, &err), ERR_OK, "%s",
+                     err.text);
+        cr_assert_eq(train_lr_factor(&config), cases[i].factor);
+        train_config_free(&config);
+        tree_free(tree);
+    }
+}

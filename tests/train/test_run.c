@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/str.h"
 #include "train/harness.h"
 
 /* 101 samples in batches of 24: the last step of an epoch has 5. */
@@ -116,6 +117,64 @@ Test(run, the_average_of_weights_is_evaluated_and_survives)
     cr_assert_gt(run_interrupted(&harness, 10, (int[]){2, 2}, &stopped), 1);
     cr_assert_eq(memcmp(&stopped.loss, &average.loss, sizeof(double)), 0,
                  "%.17g, not %.17g", stopped.loss, average.loss);
+    harness_close(&harness);
+}
+
+/* The value of [key] in the first row of metrics.jsonl. */
+static double first_metric(const harness_t *harness, const char *key)
+{
+    char *path = str_printf("%s/run/metrics.jsonl", harness->dir);
+    char *mark = str_printf("\"%s\":", key);
+    FILE *file = fopen(path, "r");
+    char line[2048];
+    const char *at;
+    double value;
+
+    cr_assert_not_null(file, "%s", path);
+    cr_assert_not_null(fgets(line, sizeof line, file));
+    at = strstr(line, mark);
+    cr_assert_not_null(at, "no %s in %s", mark, line);
+    value = strtod(at + strlen(mark), NULL);
+    fclose(file);
+    free(mark);
+    free(path);
+    return value;
+}
+
+/* The run's own rate is 1e-2 with a warm-up of 5 updates. */
+Test(run, the_rate_is_scaled_by_the_batch)
+{
+    train_outcome_t out;
+    harness_t harness;
+
+    harness_open(&harness, SAMPLES);
+    run_ok(&harness, 2, &out);
+    cr_assert_float_eq(first_metric(&harness, "lr"), 0.002, 1e-9);
+    harness.resume = TRAIN_RESUME_FRESH;
+    harness.settings[0] = "train.scale_lr=linear";
+    harness.settings[1] = "train.base_batch=12";
+    run_ok(&harness, 2, &out);
+    cr_assert_float_eq(first_metric(&harness, "lr"), 0.004, 1e-9);
+    harness_close(&harness);
+}
+
+/* The norm that is shown is that before clipping; a tight clip by value holds
+ * SGD where it began. */
+Test(run, gradients_are_clipped_by_value)
+{
+    train_outcome_t free, held;
+    harness_t harness;
+    double norm;
+
+    harness_open(&harness, SAMPLES);
+    harness.settings[0] = "optimizer={sgd: {lr: 0.1}}";
+    run_ok(&harness, 2, &free);
+    norm = first_metric(&harness, "grad_norm");
+    harness.settings[1] = "train.clip_value=1.0e-9";
+    harness.resume = TRAIN_RESUME_FRESH;
+    run_ok(&harness, 2, &held);
+    cr_assert_float_eq(first_metric(&harness, "grad_norm"), norm, 1e-5 * norm);
+    cr_assert_gt(held.loss, free.loss + 0.1);
     harness_close(&harness);
 }
 

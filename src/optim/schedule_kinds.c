@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The shapes of schedules: pure functions of the update's number, so that a
+ * resumed run needs no state of theirs. Where torch.optim.lr_scheduler has a
+ * shape it is the same one, per update.
+ */
+#include <math.h>
+#include <stddef.h>
+
+#include "optim/optim_priv.h"
+
+#define PI 3.14159265358979323846
+
+/* Row of the field that every options struct begins with. */
+#define WARMUP_ROW(text)                                                       \
+    {                                                                          \
+        .name = "warmup_steps", .type = OPT_INT, .offset = 0, .fallback = "0", \
+        .min = 0, .max = 1e15, .unit = "steps", .help = (text)                 \
+    }
+#define WARMUP_BEFORE                                                  \
+    WARMUP_ROW("Updates during which the rate grows in a line to the " \
+               "optimizer's, before the rest of the run takes the shape")
+#define WARMUP_OVER                                                 \
+    WARMUP_ROW("Updates at the beginning during which the rate is " \
+               "multiplied by a factor that grows in a line to 1")
+
+#define FITS(type)                                      \
+    _Static_assert(sizeof(type) <= OPTIM_OPTIONS_MAX && \
+                       offsetof(type, warmup) == 0,     \
+                   "options")
+
+/* How much of the span is done: 0 to 1. */
+static double share(const optim_span_t *span, int64_t step)
+{
+    return step < span->steps ? (double)step / (double)span->steps : 1;
+}
+
+/* ---- constant ------------------------------------------------------------ */
+
+static const opt_row_t constant_rows[] = {WARMUP_BEFORE, {.name = NULL}};
+
+static double constant_lr(const void *options, const optim_span_t *span,
+                          double lr, int64_t step)
+{
+    (void)options;
+    (void)span;
+    (void)step;
+    return lr;
+}
+
+const optim_schedule_kind_t optim_schedule_constant = {
+    .row = {.name = "constant",
+            .help = "The optimizer's rate, always",
+            .options = constant_rows},
+    .lr = constant_lr,
+};
+
+/* ---- step, exponential --------------------------------------------------- */
+
+typedef struct decay_options {
+    optim_warmup_t warmup;
+    opt_every_t every;
+    double gamma;
+} decay_options_t;
+
+FITS(decay_options_t);
+
+#define DECAY_ROWS(every_, gamma_)                            \
+    WARMUP_OVER,                                              \
+        {.name = "every",                                     \
+         .type = OPT_EVERY,                                   \
+         .offset = offsetof(decay_options_t, every),          \
+         .fallback = (every_),                                \
+         .help = "Distance of the steps, such as 30 epochs"}, \
+        OPTIM_REAL(decay_options_t, gamma, gamma_, 0, 1e6,    \
+                   "Factor of the rate at each of them"),     \
+    {                                                         \
+        .name = NULL                                          \
+    }
+
+static const opt_row_t step_rows[] = {DECAY_ROWS(NULL, "0.1")};
+static const opt_row_t exponential_rows[] = {DECAY_ROWS("1 epoch", NULL)};
+
+static err_code_t decay_check(const void *options, err_t *err)
+{
+    const decay_options_t *decay = options;
+    opt_unit_t unit = decay->every.unit;
+
+    if ((unit != OPT_STEPS && unit != OPT_EPOCHS) || !(decay->every.value > 0))
+        return err_set(err, ERR_CONFIG,
+                       "the schedule's 'every' counts epochs or steps, such "
+                       "as 30 epochs or 1000 steps");
+    return ERR_OK;
+}
+
+static double decay_lr(const void *options, const optim_span_t *span, double lr,
+                       int64_t step)
+{
+    const decay_options_t *decay = options;
+    double every = decay->every.value;
+
+    if (decay->every.unit == OPT_EPOCHS)
+        every = round(every * (double)span->epoch_steps);
+    return lr * pow(decay->gamma, floor((double)step / fmax(every, 1)));
+}
+
+const optim_schedule_kind_t optim_schedule_step = {
+    .row = {.name = "step",
+            .help = "Multiplied by gamma at regular distances, counted from "
+                    "the run's beginning",
+            .options = step_rows},
+    .warmup = OPTIM_WARMUP_OVER,
+    .check = decay_check,
+    .lr = decay_lr,
+};
+
+const optim_schedule_kind_t optim_schedule_exponential = {
+    .row = {.name = "exponential",
+            .help = "Multiplied by gamma at each epoch, or as often as asked",
+            .options = exponential_rows},
+    .warmup = OPTIM_WARMUP_OVER,
+    .check = decay_check,
+    .lr = decay_lr,
+};
+
+/* ---- multistep ----------------------------------------------------------- */
+
+typedef struct multistep_options {
+    optim_warmup_t warmup;
+    opt_ints_t milestones;
+    int unit; /* of units */
+    double gamma;
+} multistep_options_t;
+
+FITS(multistep_options_t);
+
+static const char *const units[] = {"epochs", "steps", NULL};
+
+static const opt_row_t multistep_rows[] = {
+    WARMUP_OVER,
+    {.name = "milestones",
+     .type = OPT_INTS,
+     .offset = offsetof(multistep_options_t, milestones),
+     .fallback = NULL,
+     .min = 0,
+     .max = 1e15,
+     .help = "When the rate steps, such as [30, 60, 80]"},
+    {.name = "unit",
+     .type = OPT_CHOICE,
+     .offset = offsetof(multistep_options_t, unit),
+     .fallback = "epochs",
+     .choices = units,
+     .help = "What milestones count, from the run's beginning"},
+    OPTIM_REAL(multistep_options_t, gamma, "0.1", 0, 1e6,
+               "Factor of the rate at each of them"),
+    {.name = NULL},
+};
+
+static double multistep_lr(const void *options, const optim_span_t *span,
+                           double lr, int64_t step)
+{
+    const multistep_options_t *multistep = options;
+    int64_t unit = multistep->unit == 0 ? span->epoch_steps : 1;
+    int passed = 0;
+
+    for (int i = 0; i < multistep->milestones.count; i++)
+        passed += step / unit >= multistep->milestones.items[i];
+    return lr * pow(multistep->gamma, passed);
+}
+
+const optim_schedule_kind_t optim_schedule_multistep = {
+    .row = {.name = "multistep",
+            .help = "Multiplied by gamma at each milestone",
+            .options = multistep_rows},
+    .warmup = OPTIM_WARMUP_OVER,
+    .lr = multistep_lr,
+};
+
+/* ---- cosine -------------------------------------------------------------- */
+
+typedef struct cosine_options {
+    optim_warmup_t warmup;
+    double min_lr;
+} cosine_options_t;
+
+FITS(cosine_options_t);
+
+static const opt_row_t cosine_rows[] = {
+    WARMUP_BEFORE,
+    OPTIM_REAL(cosine_options_t, min_lr, "0", 0, 1e6,
+               "Rate at the end of the run"),
+    {.name = NULL},
+};
+
+/* From [from] to [to] along half a cosine. */
+static double anneal(double from, double to, double done)
+{
+    return to + (from - to) * 0.5 * (1 + cos(PI * done));
+}
+
+static double cosine_lr(const void *options, const optim_span_t *span,
+                        double lr, int64_t step)
+{
+    const cosine_options_t *cosine = options;
+
+    return anneal(lr, cosine->min_lr, share(span, step));
+}
+
+const optim_schedule_kind_t optim_schedule_cosine = {
+    .row = {.name = "cosine",
+            .help = "Warm-up in a line, then down along half a cosine over the "
+                    "rest of the run",
+            .options = cosine_rows},
+    .lr = cosine_lr,
+};
+
+/* ---- one_cycle ----------------------------------------------------------- */
+
+typedef struct one_cycle_options {
+    optim_warmup_t warmup;
+    double pct_start, div_factor, final_div_factor;
+} one_cycle_options_t;
+
+FITS(one_cycle_options_t);
+
+static const opt_row_t one_cycle_rows[] = {
+    WARMUP_ROW("Updates during which the rate rises; 0: pct_start decides"),
+    OPTIM_REAL(one_cycle_options_t, pct_start, "0.3", 0, 1,
+               "Part of the run during which the rate rises"),
+    OPTIM_REAL(one_cycle_options_t, div_factor, "25", 1e-6, 1e12,
+               "The run begins at the optimizer's rate divided by this"),
+    OPTIM_REAL(one_cycle_options_t, final_div_factor, "1e4", 1e-6, 1e12,
+               "and ends at its beginning's rate divided by this"),
+    {.name = NULL},
+};
+
+/* As torch.optim.lr_scheduler.OneCycleLR in its default form: the top is
+ * reached at update rise * steps - 1, the end at the last update. */
+static double one_cycle_lr(const void *options, const optim_span_t *span,
+                           double lr, int64_t step)
+{
+    const one_cycle_options_t *cycle = options;
+    const double begin = lr / cycle->div_factor;
+    const double end = begin / cycle->final_div_factor;
+    const double last = (double)(span->steps - 1);
+    const double now = (double)step;
+    double top = cycle->pct_start * (double)span->steps - 1;
+
+    if (cycle->warmup.warmup_steps > 0)
+        top = (double)(cycle->warmup.warmup_steps - 1);
+    if (now < top)
+        return anneal(begin, lr, now / top);
+    if (now < last)
+        return anneal(lr, end, (now - top) / (last - top));
+    return now == top ? lr : end;
+}
+
+const optim_schedule_kind_t optim_schedule_one_cycle = {
+    .row = {.name = "one_cycle",
+            .help = "Up to the optimizer's rate and down to nearly nothing, "
+                    "each along half a cosine; momentum stays",
+            .options = one_cycle_rows},
+    .warmup = OPTIM_WARMUP_OWN,
+    .lr = one_cycle_lr,
+};
+
+/* ---- polynomial ---------------------------------------------------------- */
+
+typedef struct polynomial_options {
+    optim_warmup_t warmup;
+    double power, min_lr;
+} polynomial_options_t;
+
+FITS(polynomial_options_t);
+
+static const opt_row_t polynomial_rows[] = {
+    WARMUP_BEFORE,
+    OPTIM_REAL(polynomial_options_t, power, "1", 0, 100,
+               "Of the part of the run that is left; 1: a line"),
+    OPTIM_REAL(polynomial_options_t, min_lr, "0", 0, 1e6,
+               "Rate at the end of the run"),
+    {.name = NULL},
+};
+
+static double polynomial_lr(const void *options, const optim_span_t *span,
+                            double lr, int64_t step)
+{
+    const polynomial_options_t *polynomial = options;
+
+    return polynomial->min_lr +
+           (lr - polynomial->min_lr) *
+               pow(1 - share(span, step), polynomial->power);
+}
+
+const optim_schedule_kind_t optim_schedule_polynomial = {
+    .row = {.name = "polynomial",
+            .help = "Down to min_lr as a power of the part of the run that is "
+                    "left",
+            .options = polynomial_rows},
+    .lr = polynomial_lr,
+};
+
+/* ---- inverse_sqrt -------------------------------------------------------- */
+
+static const opt_row_t inverse_sqrt_rows[] = {
+    WARMUP_ROW("Updates during which the rate grows in a line to the "
+               "optimizer's; it is reached again by no later one"),
+    {.name = NULL},
+};
+
+static double inverse_sqrt_lr(const void *options, const optim_span_t *span,
+                              double lr, int64_t step)
+{
+    const optim_warmup_t *warmup = options;
+    const double top = fmax(1, (double)warmup->warmup_steps);
+    const double update = (double)step + 1;
+
+    (void)span;
+    return lr * (update < top ? update / top : sqrt(top / update));
+}
+
+const optim_schedule_kind_t optim_schedule_inverse_sqrt = {
+    .row = {.name = "inverse_sqrt",
+            .help = "Warm-up in a line, then as one over the square root of "
+                    "the update's number (Vaswani et al., 2017)",
+            .options = inverse_sqrt_rows},
+    .warmup = OPTIM_WARMUP_OWN,
+    .lr = inverse_sqrt_lr,
+};
