@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * An exec: the graph's ops opened for one batch size and chained, each taking
- * its input in the layout that the op before chose; then run forward and
- * backward in the arena that exec_plan.c laid out.
+ * An exec: the graph's ops opened for one batch size, each taking its inputs in
+ * the layouts that the ops before chose; then run forward and backward in the
+ * arena that exec_plan.c laid out.
  */
 #include <assert.h>
 
@@ -13,14 +13,22 @@
 /* Samples of one run, so that no product of sizes overflows. */
 #define BATCH_LIMIT (1 << 24)
 
-/* First layer with parameters; a graph has one. */
-static int first_trained(const nn_graph_t *graph)
+/* Does backward run through layer or graph input [index]? */
+static bool runs_back(const nn_exec_t *exec, int index)
 {
-    int i = 0;
+    return index != NN_INPUT && exec->nodes[index].back;
+}
 
-    while (graph->layers[i].param_count == 0)
-        i++;
-    return i;
+/* What layer or graph input [index] gives. */
+static op_desc_t node_desc(const nn_exec_t *exec, int index)
+{
+    op_desc_t desc;
+
+    if (index != NN_INPUT)
+        return *op_out(exec->nodes[index].op);
+    nn_desc_plain(&desc, exec->config.batch, exec->graph->input_ndim,
+                  exec->graph->input);
+    return desc;
 }
 
 static err_code_t node_open(nn_exec_t *exec, int i, err_t *err)
@@ -29,13 +37,16 @@ static err_code_t node_open(nn_exec_t *exec, int i, err_t *err)
     op_config_t config = layer->config;
     err_code_t code;
 
-    if (i == 0)
-        nn_desc_plain(&config.in, exec->config.batch, exec->graph->input_ndim,
-                      exec->graph->input);
-    else
-        config.in = *op_out(exec->nodes[i - 1].op);
+    bool back = layer->param_count > 0 || i == exec->count - 1;
+
+    config.in = node_desc(exec, layer->from[0]);
+    for (int k = 1; k < layer->inputs; k++)
+        config.other[k - 1] = node_desc(exec, layer->from[k]);
+    for (int k = 0; k < layer->inputs; k++)
+        back = back || runs_back(exec, layer->from[k]);
+    exec->nodes[i].back = back && exec->config.training;
     config.training = exec->config.training;
-    config.need_dx = exec->config.training && i > exec->first;
+    config.need_dx = runs_back(exec, layer->from[0]);
     config.threads = exec->config.threads;
     code = op_open(exec->backend, exec->config.dev, &config, &exec->nodes[i].op,
                    err);
@@ -87,7 +98,6 @@ err_code_t nn_exec_open(const nn_graph_t *graph, const nn_exec_config_t *config,
     exec = block;
     exec->graph = graph;
     exec->config = *config;
-    exec->first = first_trained(graph);
     code = op_backend_get(config->op_backend, &exec->backend, err);
     if (code != ERR_OK)
         goto fail;
@@ -153,6 +163,14 @@ static void *block_at(const nn_exec_t *exec, int block)
     return (char *)exec->bind.activations + exec->blocks[block].offset;
 }
 
+/* Where the output of layer or graph input [index] lies. */
+static const void *output_at(const nn_exec_t *exec, int index,
+                             const nn_batch_t *batch)
+{
+    return index == NN_INPUT ? batch->input
+                             : block_at(exec, exec->nodes[index].y);
+}
+
 /* The arguments that forward and backward share. */
 static op_args_t node_args(const nn_exec_t *exec, int i,
                            const nn_batch_t *batch)
@@ -161,7 +179,7 @@ static op_args_t node_args(const nn_exec_t *exec, int i,
     const nn_layer_t *layer = &exec->graph->layers[i];
     const bool loss = i == exec->count - 1;
     op_args_t args = {
-        .x = i == 0 ? batch->input : block_at(exec, exec->nodes[i - 1].y),
+        .x = output_at(exec, layer->from[0], batch),
         .y = block_at(exec, node->y),
         .target = loss ? batch->target : NULL,
         .workspace = block_at(exec, node->workspace),
@@ -171,6 +189,8 @@ static op_args_t node_args(const nn_exec_t *exec, int i,
         .layer = (uint64_t)i,
     };
 
+    for (int k = 1; k < layer->inputs; k++)
+        args.other[k - 1] = output_at(exec, layer->from[k], batch);
     for (int k = 0; k < layer->param_count; k++)
         args.params[k] = exec->bind.params +
                          nn_graph_param(exec->graph, layer->params[k])->offset;
@@ -230,41 +250,83 @@ err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
     return code;
 }
 
+/* Is this layer's backward the first to write its parameters' gradients? */
+static bool writes_first(const nn_exec_t *exec, int i, bool accumulate)
+{
+    const nn_layer_t *layers = exec->graph->layers;
+
+    return !accumulate && layers[layers[i].owner].last_user == i;
+}
+
 /* Where op's parameter gradients go: into place, or beside it. */
 static void point_gradients(const nn_exec_t *exec, int i, bool accumulate,
                             op_args_t *args)
 {
     const nn_layer_t *layer = &exec->graph->layers[i];
+    const bool first = writes_first(exec, i, accumulate);
     char *fresh = block_at(exec, exec->nodes[i].fresh);
 
     for (int k = 0; k < layer->param_count; k++) {
         const nn_param_t *param = nn_graph_param(exec->graph, layer->params[k]);
 
-        args->dparams[k] = accumulate
-                               ? (void *)fresh
-                               : (void *)(exec->bind.grads + param->offset);
+        args->dparams[k] =
+            first ? (void *)(exec->bind.grads + param->offset) : (void *)fresh;
         fresh += mem_round(sizeof(float) * param->count);
     }
 }
 
 /* Add the fresh gradients, then say that the layer's are ready, in order of the
- * arena (the last parameter of a layer lies first). */
+ * arena (the last parameter of a layer lies first). Shared ones are ready when
+ * their owner, the first user, is done. */
 static err_code_t finish_gradients(nn_exec_t *exec, int i, bool accumulate,
                                    const op_args_t *args, err_t *err)
 {
     const nn_layer_t *layer = &exec->graph->layers[i];
+    const bool first = writes_first(exec, i, accumulate);
     const nn_bind_t *bind = &exec->bind;
     err_code_t code = ERR_OK;
 
     for (int k = layer->param_count - 1; k >= 0 && code == ERR_OK; k--) {
         const nn_param_t *param = nn_graph_param(exec->graph, layer->params[k]);
 
-        if (accumulate)
+        if (!first)
             code = op_add(exec->backend, bind->grads + param->offset,
                           args->dparams[k], param->count, OP_FLOAT32,
                           bind->stream, err);
-        if (code == ERR_OK && bind->grad_ready != NULL)
+        if (code == ERR_OK && bind->grad_ready != NULL && layer->owner == i)
             code = bind->grad_ready(bind->context, layer->params[k], err);
+    }
+    return code;
+}
+
+/* Where the inputs' gradients go. */
+static void point_inputs(const nn_exec_t *exec, int i, op_args_t *args)
+{
+    const nn_node_t *node = &exec->nodes[i];
+
+    args->dx = block_at(exec, node->grad[0]);
+    for (int k = 1; k < exec->graph->layers[i].inputs; k++)
+        args->dother[k - 1] = block_at(exec, node->grad[k]);
+}
+
+/* Add up the gradients of tensors that several layers read: always the last
+ * reader first, so that the sum has the same bits every time. */
+static err_code_t add_inputs(nn_exec_t *exec, int i, err_t *err)
+{
+    const nn_layer_t *layer = &exec->graph->layers[i];
+    const nn_node_t *node = &exec->nodes[i];
+    err_code_t code = ERR_OK;
+
+    for (int k = 0; k < layer->inputs && code == ERR_OK; k++) {
+        const nn_node_t *input;
+
+        if (!node->adds[k])
+            continue;
+        input = &exec->nodes[layer->from[k]];
+        code = op_add(exec->backend, block_at(exec, input->dy),
+                      block_at(exec, node->grad[k]),
+                      op_out(input->op)->bytes / sizeof(float), OP_FLOAT32,
+                      exec->bind.stream, err);
     }
     return code;
 }
@@ -279,10 +341,11 @@ static err_code_t node_backward(nn_exec_t *exec, int i, const nn_batch_t *batch,
     args.scale = scale;
     args.scratch = block_at(exec, node->scratch_backward);
     args.dy = block_at(exec, node->dy);
-    if (i > exec->first)
-        args.dx = block_at(exec, exec->nodes[i - 1].dy);
+    point_inputs(exec, i, &args);
     point_gradients(exec, i, accumulate, &args);
     code = op_backward(node->op, &args, exec->bind.stream, err);
+    if (code == ERR_OK)
+        code = add_inputs(exec, i, err);
     if (code != ERR_OK) {
         err_prefix(err, "layer %s", exec->graph->layers[i].name);
         return code;
@@ -296,8 +359,9 @@ err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
     err_code_t code = ERR_OK;
 
     assert(exec->config.training);
-    for (int i = exec->count - 1; i >= exec->first && code == ERR_OK; i--)
-        code = node_backward(exec, i, batch, scale, accumulate, err);
+    for (int i = exec->count - 1; i >= 0 && code == ERR_OK; i--)
+        if (exec->nodes[i].back)
+            code = node_backward(exec, i, batch, scale, accumulate, err);
     return code;
 }
 

@@ -4,18 +4,19 @@
  * Which blocks an exec needs, and when. With the loss as op number L, time is
  * counted in calls: op i's forward is time i, its backward time 2L + 1 - i.
  *
- * In training, what a layer's backward reads (input, output, workspace) lives
- * until then. A gradient lives from the backward that makes it to the next one,
- * which eats it. Ops that can work in place do, where nobody needs what they
- * overwrite; then several values share one block, which lives as long as all of
- * them.
+ * In training, what a layer's backward reads (inputs, output, workspace) lives
+ * until then. A gradient lives from the backward that writes it first, that of
+ * the tensor's last reader, to the backward of the layer that made the tensor;
+ * other readers write beside it and their part is added. Ops that can work in
+ * place do, where nobody needs what they overwrite; then several values share
+ * one block, which lives as long as all of them.
  */
 #include "base/mem.h"
 #include "nn/nn_priv.h"
 
-/* y, dy, workspace, 2 scratch, moments, fresh; and per exec: result, plain
- * output and its scratch. */
-#define BLOCKS_PER_NODE 7
+/* y, workspace, 2 scratch, moments, fresh, and a gradient for each input; and
+ * per exec: result, plain output and its scratch. */
+#define BLOCKS_PER_NODE (6 + OP_INPUTS_MAX)
 #define BLOCKS_PER_EXEC 3
 
 static int time_backward(const nn_exec_t *exec, int node)
@@ -23,28 +24,42 @@ static int time_backward(const nn_exec_t *exec, int node)
     return 2 * exec->count - 1 - node;
 }
 
-/* Does backward run through [node]? */
-static bool runs_backward(const nn_exec_t *exec, int node)
+static void read_at(nn_node_t *node, int time)
 {
-    return exec->config.training && node >= exec->first;
+    if (time > node->read)
+        node->read = time;
 }
 
-/* When is the output of [node] read last? */
-static int time_read_last(const nn_exec_t *exec, int node)
+/* When is each output read last? */
+static void plan_reads(nn_exec_t *exec)
 {
-    if (runs_backward(exec, node) && op_reads_y(exec->nodes[node].op))
-        return time_backward(exec, node);
-    if (runs_backward(exec, node + 1) && op_reads_x(exec->nodes[node + 1].op))
-        return time_backward(exec, node + 1);
-    return node + 1;
+    nn_node_t *nodes = exec->nodes;
+
+    for (int i = 0; i < exec->count; i++) {
+        const nn_layer_t *layer = &exec->graph->layers[i];
+        const int later = time_backward(exec, i);
+
+        nodes[i].read = i;
+        if (nodes[i].back && op_reads_y(nodes[i].op))
+            read_at(&nodes[i], later);
+        for (int k = 0; k < layer->inputs; k++) {
+            if (layer->from[k] == NN_INPUT)
+                continue;
+            read_at(&nodes[layer->from[k]], i);
+            if (nodes[i].back && op_reads_x(nodes[i].op))
+                read_at(&nodes[layer->from[k]], later);
+        }
+    }
+    /* nn_exec_output may be asked for it at any time. */
+    read_at(&nodes[exec->count - 2], 2 * exec->count - 1);
 }
 
 static int block_add(nn_exec_t *exec, size_t bytes, int first, int last)
 {
     if (bytes == 0)
         return NN_NONE;
-    exec->blocks[exec->block_count] =
-        (nn_block_t){.bytes = bytes, .first = first, .last = last};
+    exec->blocks[exec->block_count] = (nn_block_t){
+        .bytes = bytes, .first = first, .last = last, .busy = last};
     return exec->block_count++;
 }
 
@@ -62,57 +77,82 @@ static void block_extend(nn_exec_t *exec, int block, size_t bytes, int first,
         b->last = last;
 }
 
-/* May [node] overwrite its input? [kept]: an op before it that wrote into the
- * same block reads it again in its backward. */
-static bool may_overwrite(const nn_exec_t *exec, int node, bool kept)
+/* May [node] write over its first input? */
+static bool may_overwrite(const nn_exec_t *exec, int node)
 {
-    const op_t *op = exec->nodes[node].op;
+    const nn_layer_t *layer = &exec->graph->layers[node];
+    const int from = layer->from[0];
+    int block;
 
-    if (node == 0 || !op_in_place(op)) /* the graph's input is not ours */
-        return false;
-    if (exec->graph->layers[node].kind->view)
-        return true;
-    return !kept && !(runs_backward(exec, node) && op_reads_x(op));
+    if (from == NN_INPUT || !op_in_place(exec->nodes[node].op))
+        return false; /* the graph's input is not ours */
+    block = exec->nodes[from].y;
+    for (int k = 1; k < layer->inputs; k++)
+        if (layer->from[k] != NN_INPUT &&
+            exec->nodes[layer->from[k]].y == block)
+            return false;
+    return layer->kind->view || exec->blocks[block].busy <= node;
 }
 
 static void plan_outputs(nn_exec_t *exec)
 {
-    const int last = exec->count - 2;
-    bool kept = false;
-
-    for (int i = 0; i <= last; i++) {
+    for (int i = 0; i < exec->count - 1; i++) {
         nn_node_t *node = &exec->nodes[i];
         size_t bytes = op_out(node->op)->bytes;
-        int read = time_read_last(exec, i);
+        int busy;
 
-        if (may_overwrite(exec, i, kept)) {
-            node->y = exec->nodes[i - 1].y;
-            block_extend(exec, node->y, bytes, i, read);
-        } else {
-            node->y = block_add(exec, bytes, i, read);
-            kept = false;
+        if (!may_overwrite(exec, i)) {
+            node->y = block_add(exec, bytes, i, node->read);
+            continue;
         }
-        kept = kept || (runs_backward(exec, i) && op_reads_y(node->op));
+        node->y = exec->nodes[exec->graph->layers[i].from[0]].y;
+        block_extend(exec, node->y, bytes, i, node->read);
+        /* A view's input is still there, too. */
+        busy = exec->blocks[node->y].busy;
+        exec->blocks[node->y].busy =
+            exec->graph->layers[i].kind->view && busy > node->read ? busy
+                                                                   : node->read;
     }
-    /* nn_exec_output may be asked for it at any time. */
-    block_extend(exec, exec->nodes[last].y, 0, last, 2 * exec->count - 1);
 }
 
-/* The gradients of the outputs: nodes[i].dy is made by op i + 1. */
+/* The gradient of input [k] of [node]: where it is written, and whether it is
+ * added to what other readers have written. */
+static void plan_input(nn_exec_t *exec, int node, int k)
+{
+    nn_node_t *reader = &exec->nodes[node];
+    const int from = exec->graph->layers[node].from[k];
+    const int made = time_backward(exec, node);
+    nn_node_t *input;
+    size_t bytes;
+
+    reader->grad[k] = NN_NONE;
+    if (from == NN_INPUT || !exec->nodes[from].back)
+        return;
+    input = &exec->nodes[from];
+    bytes = op_out(input->op)->bytes;
+    reader->adds[k] = input->dy != NN_NONE;
+    /* In place, over the gradient that has been eaten with this. */
+    if (k == 0 && reader->dy != NN_NONE && op_in_place(reader->op)) {
+        reader->grad[k] = reader->dy;
+        block_extend(exec, reader->dy, bytes, made, made);
+    } else {
+        reader->grad[k] = block_add(exec, bytes, made, made);
+    }
+    if (reader->adds[k])
+        return;
+    input->dy = reader->grad[k];
+    block_extend(exec, input->dy, bytes, made, time_backward(exec, from));
+}
+
 static void plan_gradients(nn_exec_t *exec)
 {
-    for (int i = exec->count - 2; i >= exec->first; i--) {
-        nn_node_t *node = &exec->nodes[i], *next = node + 1;
-        size_t bytes = op_out(node->op)->bytes;
-        int made = time_backward(exec, i + 1), eaten = time_backward(exec, i);
-
-        if (i + 2 < exec->count && op_in_place(next->op)) {
-            node->dy = next->dy;
-            block_extend(exec, node->dy, bytes, made, eaten);
-        } else {
-            node->dy = block_add(exec, bytes, made, eaten);
+    for (int i = exec->count - 1; i >= 0; i--)
+        for (int k = 0; k < exec->graph->layers[i].inputs; k++) {
+            exec->nodes[i].adds[k] = false;
+            exec->nodes[i].grad[k] = NN_NONE;
+            if (exec->nodes[i].back)
+                plan_input(exec, i, k);
         }
-    }
 }
 
 /* Room for this batch's gradients of a layer while others are added to. */
@@ -131,7 +171,7 @@ static void plan_node(nn_exec_t *exec, int i)
 {
     nn_node_t *node = &exec->nodes[i];
     const nn_layer_t *layer = &exec->graph->layers[i];
-    const bool back = runs_backward(exec, i);
+    const bool back = node->back;
     const int later = time_backward(exec, i);
 
     node->workspace =
@@ -168,9 +208,9 @@ err_code_t nn_exec_plan(nn_exec_t *exec, err_t *err)
         exec->nodes[i].dy = NN_NONE;
         plan_node(exec, i);
     }
+    plan_reads(exec);
     plan_outputs(exec);
-    if (exec->config.training)
-        plan_gradients(exec);
+    plan_gradients(exec);
     exec->result = block_add(exec, sizeof(nn_result_t), last, last);
     exec->plain_y = NN_NONE;
     exec->plain_scratch = NN_NONE;

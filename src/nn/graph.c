@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "nn/nn_priv.h"
+#include "nn/nn_build.h"
 
 /* Elements of one sample; a larger number is a typing error. */
 #define INPUT_LIMIT 0x1p33
@@ -29,7 +29,8 @@ static const opt_row_t model_rows[] = {
     {.name = "layers",
      .type = OPT_TREE,
      .offset = offsetof(model_options_t, layers),
-     .help = "List of layers; each takes the output of the one before"},
+     .help = "List of layers; each takes the output of the one before it, or "
+             "those that its from names"},
     {.name = NULL},
 };
 
@@ -194,6 +195,13 @@ static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
     str_buf_add(text, " eps %a rate %a momentum %a in", config->epsilon,
                 config->rate, layer->momentum);
     describe_desc(&config->in, text);
+    str_buf_add(text, " view %d %d %" PRId64 " %" PRId64, config->view.axis,
+                config->view.axis_last, config->view.start, config->view.size);
+    for (int i = 0; i < config->view.ndim; i++)
+        str_buf_add(text, " %" PRId64, config->view.dims[i]);
+    str_buf_add(text, " owner %d from", layer->owner);
+    for (int k = 0; k < layer->inputs; k++)
+        str_buf_add(text, " %d", layer->from[k]);
     str_buf_add(text, "\n");
 }
 

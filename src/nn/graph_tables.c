@@ -5,8 +5,9 @@
  * begins, and how running statistics take in a step's moments.
  *
  * Parameters lie in reverse order of use (last layer first, and within a layer
- * the last parameter first), because backward finishes them in this order.
- * Buffers and moments lie in order of use.
+ * the last parameter first), because backward finishes them in this order;
+ * those that several layers share are finished by the first of these, their
+ * owner. Buffers and moments lie in order of use.
  */
 #include <math.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/str.h"
-#include "nn/nn_priv.h"
+#include "nn/nn_build.h"
 
 /* Elements of one parameter (4 TiB); more is a typing error. */
 #define PARAM_LIMIT ((size_t)1 << 40)
@@ -47,7 +48,53 @@ static int table_add(nn_table_t *table, const nn_layer_t *layer, int index,
     return table->count++;
 }
 
-/* A layer's parameters, last first. */
+/* "[16, 8, 3, 3]", all dimensions, into [out], which is returned. */
+static char *param_format(const op_desc_t *desc, char out[NN_SHAPE_TEXT])
+{
+    op_desc_t sample = {.ndim = desc->ndim + 1};
+
+    for (int i = 0; i < desc->ndim; i++)
+        sample.dims[i + 1] = desc->dims[i];
+    return nn_shape_format(&sample, out);
+}
+
+/* Do the parameters [descs] of [layer] fit those of the layer that owns them?
+ */
+static err_code_t layer_borrow_params(nn_graph_t *graph, nn_layer_t *layer,
+                                      const op_desc_t *descs, err_t *err)
+{
+    const nn_layer_t *owner = &graph->layers[layer->owner];
+    op_desc_t owned[OP_PARAMS_MAX];
+    char mine[NN_SHAPE_TEXT], theirs[NN_SHAPE_TEXT];
+    int count = 0;
+    err_code_t code = op_params(&owner->config, owned, &count, err);
+
+    if (code != ERR_OK)
+        return code;
+    if (count != layer->param_count)
+        return err_set(err, ERR_CONFIG,
+                       "%s: layer %s has %d parameters and cannot share the "
+                       "%d of layer %s",
+                       layer->place, layer->name, layer->param_count, count,
+                       owner->name);
+    for (int i = 0; i < count; i++) {
+        bool same = descs[i].ndim == owned[i].ndim;
+
+        for (int d = 0; d < descs[i].ndim && same; d++)
+            same = descs[i].dims[d] == owned[i].dims[d];
+        if (!same)
+            return err_set(err, ERR_CONFIG,
+                           "%s: layer %s needs a %s of shape %s and cannot "
+                           "share that of layer %s, which is %s",
+                           layer->place, layer->name,
+                           layer->kind->params[i].name,
+                           param_format(&descs[i], mine), owner->name,
+                           param_format(&owned[i], theirs));
+    }
+    return ERR_OK;
+}
+
+/* A layer's parameters, last first; those of a shared layer are its owner's. */
 static err_code_t layer_add_params(nn_graph_t *graph, int index, err_t *err)
 {
     nn_layer_t *layer = &graph->layers[index];
@@ -60,6 +107,8 @@ static err_code_t layer_add_params(nn_graph_t *graph, int index, err_t *err)
         err_prefix(err, "%s: layer %s", layer->place, layer->name);
         return code;
     }
+    if (layer->owner != index)
+        return layer_borrow_params(graph, layer, descs, err);
     /* The first parameter is the weight, [out, in...]. */
     if (layer->param_count > 0)
         fan_in = (double)nn_sample_elems(&descs[0]);
@@ -117,8 +166,13 @@ err_code_t nn_build_tables(nn_graph_t *graph, err_t *err)
         code = table_open(&graph->buffers, layers * NN_BUFFERS_MAX, err);
     for (int i = layers - 1; i >= 0 && code == ERR_OK; i--)
         code = layer_add_params(graph, i, err);
-    for (int i = 0; i < layers && code == ERR_OK; i++)
+    for (int i = 0; i < layers && code == ERR_OK; i++) {
+        nn_layer_t *layer = &graph->layers[i];
+
+        memcpy(layer->params, graph->layers[layer->owner].params,
+               sizeof layer->params);
         layer_add_buffers(graph, i);
+    }
     if (code == ERR_OK && graph->params.count == 0)
         code = err_set(err, ERR_CONFIG,
                        "%s: the model has nothing to train, as no layer has "

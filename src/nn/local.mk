@@ -5,14 +5,19 @@ libnn_la_SOURCES = \
 	src/nn/exec_plan.c \
 	src/nn/graph.c \
 	src/nn/graph_build.c \
+	src/nn/graph_from.c \
+	src/nn/graph_item.c \
 	src/nn/graph_tables.c \
+	src/nn/layer_combine.c \
 	src/nn/layer_conv.c \
 	src/nn/layer_linear.c \
 	src/nn/layer_norm.c \
 	src/nn/layer_plain.c \
 	src/nn/layer_pool.c \
+	src/nn/layer_view.c \
 	src/nn/loss.c \
 	src/nn/nn.h \
+	src/nn/nn_build.h \
 	src/nn/nn_priv.h \
 	src/nn/plan.c \
 	src/nn/registry.c

@@ -18,6 +18,8 @@
 #define NN_SHAPE_TEXT 160
 #define NN_PLACE_TEXT 320
 #define NN_BUFFERS_MAX 2
+/* The graph's input, where a layer's number is expected. */
+#define NN_INPUT (-1)
 /* Tensors of an arena start at multiples of this many elements: a cache line
  * of float32. */
 #define NN_TENSOR_ALIGN 16
@@ -47,6 +49,7 @@ typedef struct nn_kind {
     bool moments;    /* training forward gives [2 * channels] sums */
     bool view;       /* y holds x's numbers: in place is always harmless */
     bool classifier; /* loss: targets are class numbers */
+    bool several;    /* takes 2 to OP_INPUTS_MAX inputs; else one */
     /* Carry [options] over into layer->config (kind, in and training are set)
      * and the layer's own fields. [tree], where the options were written (may
      * be NULL), is there for the places in errors. */
@@ -57,6 +60,10 @@ typedef struct nn_kind {
 struct nn_layer {
     const nn_kind_t *kind;
     char *name;
+    int inputs;
+    int from[OP_INPUTS_MAX]; /* earlier layers, or NN_INPUT */
+    int owner;     /* layer whose parameters it uses: itself, if not shared */
+    int last_user; /* of an owner: the last layer that uses its parameters */
     op_config_t config; /* for a batch of one, plain */
     op_desc_t out;      /* for a batch of one, plain */
     double momentum;    /* of running statistics */
@@ -94,6 +101,9 @@ struct nn_graph {
 
 extern const nn_kind_t nn_kind_linear, nn_kind_conv, nn_kind_relu,
     nn_kind_maxpool, nn_kind_batchnorm, nn_kind_dropout, nn_kind_flatten;
+extern const nn_kind_t nn_kind_add, nn_kind_mul, nn_kind_concat,
+    nn_kind_reshape, nn_kind_permute, nn_kind_slice, nn_kind_mean,
+    nn_kind_upsample;
 extern const nn_kind_t nn_kind_cross_entropy, nn_kind_mse;
 
 /* NULL-terminated lists of the rows. */
@@ -111,19 +121,16 @@ err_code_t nn_kind_find(const nn_kind_t *const *kinds, const char *what,
 err_code_t nn_kind_configure(nn_layer_t *layer, const tree_t *tree,
                              tree_place_t place, const char *path, err_t *err);
 
+/* ERR_CONFIG with "file:line:column: " before the sentence. */
+err_code_t nn_fail_at(tree_place_t place, err_t *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* One or two integers into [height, width]; otherwise ERR_CONFIG at [key] of
  * [tree]. */
 err_code_t nn_pair(const opt_ints_t *ints, const tree_t *tree, const char *key,
                    int64_t out[2], err_t *err);
 
 /* ---- graph --------------------------------------------------------------- */
-
-/* Read the list of layers, and the loss, into graph->layers. */
-err_code_t nn_build_layers(nn_graph_t *graph, const tree_t *list, err_t *err);
-err_code_t nn_build_loss(nn_graph_t *graph, const tree_t *loss, err_t *err);
-
-/* Lay out the parameter, buffer and moment arenas. */
-err_code_t nn_build_tables(nn_graph_t *graph, err_t *err);
 
 /* Elements of a sample of [desc] (its batch dimension left out). */
 int64_t nn_sample_elems(const op_desc_t *desc);
@@ -139,6 +146,7 @@ void nn_desc_plain(op_desc_t *desc, int64_t batch, int ndim,
 typedef struct nn_block {
     size_t bytes;
     int first, last;
+    int busy;      /* when what it holds at present is read last */
     size_t offset; /* written by nn_plan_place */
 } nn_block_t;
 
@@ -151,10 +159,14 @@ err_code_t nn_plan_place(nn_block_t *blocks, int count, size_t *total,
 
 #define NN_NONE (-1) /* no such block */
 
-/* One op of the chain; the ints are block numbers. */
+/* One op of the graph; the ints are block numbers, but for read. */
 typedef struct nn_node {
     op_t *op;
-    int y, dy; /* output and its gradient */
+    bool back;                /* backward runs through it */
+    int read;                 /* when y is read last */
+    int y, dy;                /* output and its gradient */
+    int grad[OP_INPUTS_MAX];  /* where the gradient of input k is written; */
+    bool adds[OP_INPUTS_MAX]; /* then it is added to the input's dy */
     int workspace, scratch_forward, scratch_backward;
     int moments; /* this batch's sums, before they are added */
     int fresh;   /* this batch's parameter gradients, before they are added */
@@ -166,7 +178,6 @@ struct nn_exec {
     const op_backend_ops_t *backend;
     nn_node_t *nodes; /* layers, then the loss */
     int count;
-    int first;   /* first layer with parameters: backward ends there */
     op_t *plain; /* makes the output plain; NULL: it is */
     int plain_y, plain_scratch;
     int result; /* nn_result_t */

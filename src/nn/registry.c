@@ -10,11 +10,13 @@
 #include "base/str.h"
 #include "nn/nn_priv.h"
 
-#define KINDS_MAX 64
+#define KINDS_MAX 96
 
 static const nn_kind_t *const layer_kinds[] = {
-    &nn_kind_linear,    &nn_kind_conv,    &nn_kind_relu,    &nn_kind_maxpool,
-    &nn_kind_batchnorm, &nn_kind_dropout, &nn_kind_flatten, NULL,
+    &nn_kind_linear,    &nn_kind_conv,    &nn_kind_relu,     &nn_kind_maxpool,
+    &nn_kind_batchnorm, &nn_kind_dropout, &nn_kind_flatten,  &nn_kind_add,
+    &nn_kind_mul,       &nn_kind_concat,  &nn_kind_reshape,  &nn_kind_permute,
+    &nn_kind_slice,     &nn_kind_mean,    &nn_kind_upsample, NULL,
 };
 
 static const nn_kind_t *const loss_kinds[] = {
@@ -141,8 +143,31 @@ static void document_kinds(const nn_kind_t *const *kinds, const char *title,
     }
 }
 
+/* How layers are connected: what belongs to no kind. */
+static const char graph_text[] =
+    "## The graph\n\n"
+    "`model.layers` is a list. A layer is a kind (`- relu`) or a map with one "
+    "kind\nas key and its options below it "
+    "(`- conv: {out: 32, kernel: 3}`). Further keys of\nthe map:\n\n"
+    "| key | value | default | meaning |\n"
+    "|---|---|---|---|\n"
+    "| `name` | a text | kind and number | what others call it, and where its "
+    "parameters are stored |\n"
+    "| `from` | a name or a list | the layer before | the earlier layers whose "
+    "outputs it takes; `input` is the sample |\n"
+    "| `share` | a name | none | use the parameters of this earlier layer of "
+    "the same kind |\n\n"
+    "`- repeat: {times: 3, layers: [...]}` stands for its layers three times "
+    "in "
+    "a row.\nInside, `entry` names what the iteration starts from, so that "
+    "`{add: , from: [c,\nentry]}` closes a residual block. A name given inside "
+    "gets the iteration's number\n(`c_1`, `c_2`, ...); layers of the same "
+    "iteration leave the number out. The output\nof every layer must be used; "
+    "the last one's goes into the loss.\n\n";
+
 void nn_graph_document(str_buf_t *out)
 {
+    str_buf_add(out, "%s", graph_text);
     document_kinds(layer_kinds, "Layers", "model.layers", out);
     document_kinds(loss_kinds, "Losses", "loss", out);
 }

@@ -37,6 +37,37 @@ const char *const fixture_cnn =
     "    - linear: {out: 3}\n"
     "loss: cross_entropy\n";
 
+/* Every way in which layers are connected: two repeats of a residual block, a
+ * tensor with four readers, one layer that reads a tensor twice, several inputs
+ * and weights that three layers share. */
+const char *const fixture_graph_model =
+    "model:\n"
+    "  input: [2, 6, 6]\n"
+    "  layers:\n"
+    "    - {name: stem, conv: {out: 4, kernel: 3, pad: 1}}\n"
+    "    - repeat:\n"
+    "        times: 2\n"
+    "        layers:\n"
+    "          - {name: a, conv: {out: 4, kernel: 3, pad: 1, bias: false}}\n"
+    "          - batchnorm\n"
+    "          - {name: act, relu: }\n"
+    "          - {name: sum, add: , from: [entry, act, a, stem]}\n"
+    "    - {name: twice, mul: , from: [sum_2, sum_2]}\n"
+    "    - {name: s1, conv: {out: 4, kernel: 1}, from: twice}\n"
+    "    - {name: s2, conv: {out: 4, kernel: 1}, share: s1}\n"
+    "    - {name: s3, conv: {out: 4, kernel: 1}, from: stem, share: s2}\n"
+    "    - {name: wide, concat: , from: [s2, s3, act_2, input]}\n"
+    "    - slice: {start: 1, size: 9}\n"
+    "    - upsample\n"
+    "    - permute: {order: [1, 3, 2]}\n"
+    "    - relu\n"
+    "    - mean\n"
+    "    - {name: skip, linear: {out: 9}}\n"
+    "    - {add: , from: [skip, mean1]}\n"
+    "    - {name: shaped, reshape: {shape: [3, -1]}}\n"
+    "    - linear: {out: 3}\n"
+    "loss: cross_entropy\n";
+
 err_code_t fixture_graph_try(const char *yaml, nn_graph_t **out, err_t *err)
 {
     tree_t *tree = NULL;

@@ -7,7 +7,8 @@
 #include "nn/nn_priv.h"
 
 /* Models that several tests use. */
-extern const char *const fixture_mlp, *const fixture_cnn;
+extern const char *const fixture_mlp, *const fixture_cnn,
+                                          *const fixture_graph_model;
 
 /* The graph of "model: ... loss: ..." called m.yaml in errors; a failed
  * fixture_graph fails the test. */

@@ -84,6 +84,11 @@ Test(exec, ref_gradients_of_a_cnn_match_finite_differences)
     check_gradients(fixture_cnn, "ref");
 }
 
+Test(exec, ref_gradients_of_a_branching_graph_match_finite_differences)
+{
+    check_gradients(fixture_graph_model, "ref");
+}
+
 Test(exec, ref_gradients_of_mse_match_finite_differences)
 {
     check_gradients(mse_model, "ref");
@@ -191,9 +196,9 @@ static err_code_t record_ready(void *context, int index, err_t *err)
     return ERR_OK;
 }
 
-Test(exec, gradients_are_ready_in_order_of_the_arena)
+static void check_order(const char *yaml)
 {
-    nn_graph_t *graph = fixture_graph(fixture_cnn);
+    nn_graph_t *graph = fixture_graph(yaml);
     order_t order = {.graph = graph, .fail_at = -1};
     fixture_t f;
     err_t err = ERR_INIT;
@@ -212,6 +217,58 @@ Test(exec, gradients_are_ready_in_order_of_the_arena)
     cr_expect_eq(order.next, 3);
     fixture_close(&f);
     nn_graph_close(graph);
+}
+
+Test(exec, gradients_are_ready_in_order_of_the_arena)
+{
+    check_order(fixture_cnn);
+    check_order(fixture_graph_model);
+}
+
+/* One layer three times in a row is the same as the layer three times with
+ * equal weights, and its gradient is the sum of theirs. */
+Test(exec, gradients_of_shared_weights_are_added)
+{
+    nn_graph_t *shared =
+        fixture_graph("model: {input: [4], layers: [linear: {out: 4}, relu,"
+                      "{linear: {out: 4}, share: linear1},"
+                      "{linear: {out: 4}, share: linear2}]}\n"
+                      "loss: mse\n");
+    nn_graph_t *apart =
+        fixture_graph("model: {input: [4], layers: [linear: {out: 4}, relu,"
+                      "linear: {out: 4}, linear: {out: 4}]}\n"
+                      "loss: mse\n");
+    const size_t elems = nn_graph_param_elems(shared);
+    fixture_t f, g;
+
+    cr_expect_eq(nn_graph_params(shared), 2);
+    cr_expect_eq(nn_graph_param_elems(apart), 3 * elems);
+    fixture_open(&f, shared, "ref", 0, BATCH, true);
+    fixture_open(&g, apart, "ref", 0, BATCH, true);
+    for (int i = 0; i < 3; i++)
+        memcpy(g.params + (size_t)i * elems, f.params, elems * sizeof(float));
+    cr_expect_eq(fixture_forward(&f), fixture_forward(&g));
+    fixture_backward(&f, 1, false);
+    fixture_backward(&g, 1, false);
+    for (size_t i = 0; i < elems; i++) {
+        float sum = g.bind.grads[i] + g.bind.grads[elems + i] +
+                    g.bind.grads[2 * elems + i];
+
+        cr_expect_float_eq((double)f.bind.grads[i], (double)sum, 1e-5);
+    }
+    /* Once more on top. */
+    fixture_forward(&f);
+    fixture_backward(&f, 1, true);
+    for (size_t i = 0; i < elems; i++)
+        cr_expect_float_eq((double)f.bind.grads[i],
+                           2 * ((double)g.bind.grads[i] +
+                                (double)g.bind.grads[elems + i] +
+                                (double)g.bind.grads[2 * elems + i]),
+                           1e-5);
+    fixture_close(&f);
+    fixture_close(&g);
+    nn_graph_close(shared);
+    nn_graph_close(apart);
 }
 
 Test(exec, moments_are_added_and_dropout_rests_in_evaluation)
@@ -375,6 +432,7 @@ Test(exec, cpu_agrees_with_ref)
         cr_skip_test("the cpu backend (oneDNN) is not built in");
     compare_backends(fixture_mlp);
     compare_backends(fixture_cnn);
+    compare_backends(fixture_graph_model);
     compare_backends(plain_cnn);
     compare_backends(mse_model);
 }

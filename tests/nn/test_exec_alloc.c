@@ -120,6 +120,7 @@ Test(exec_alloc, a_step_on_ref_allocates_nothing)
     cr_assert_eq(allocations, 1, "malloc is not counted");
     cr_expect_eq(count_step("ref", fixture_mlp), 0);
     cr_expect_eq(count_step("ref", fixture_cnn), 0);
+    cr_expect_eq(count_step("ref", fixture_graph_model), 0);
 }
 
 Test(exec_alloc, a_step_on_cpu_allocates_nothing)
@@ -130,4 +131,5 @@ Test(exec_alloc, a_step_on_cpu_allocates_nothing)
         cr_skip_test("the cpu backend (oneDNN) is not built in");
     cr_expect_eq(count_step("cpu", fixture_mlp), 0);
     cr_expect_eq(count_step("cpu", fixture_cnn), 0);
+    cr_expect_eq(count_step("cpu", fixture_graph_model), 0);
 }

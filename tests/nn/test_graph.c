@@ -194,6 +194,12 @@ Test(graph, hash_sees_structure_and_nothing_else)
                   hash_of("{conv: {out: 2, kernel: 3}, name: stem}, relu"));
     cr_expect_neq(hash_of("batchnorm: {momentum: 0.2}"), hash_of("batchnorm"));
     cr_expect_neq(hash_of("dropout: {rate: 0.2}"), hash_of("dropout"));
+    cr_expect_neq(hash_of("relu, {add: , from: [relu1, input]}"),
+                  hash_of("relu, {add: , from: [relu1, relu1]}"));
+    cr_expect_neq(hash_of("slice: {size: 1}"),
+                  hash_of("slice: {size: 1, start: 1}"));
+    cr_expect_neq(hash_of("permute: {order: [2, 1, 3]}"),
+                  hash_of("permute: {order: [3, 1, 2]}"));
 }
 
 Test(graph, documentation_names_every_kind_and_option)
@@ -210,4 +216,83 @@ Test(graph, documentation_names_every_kind_and_option)
     cr_expect_not_null(strstr(text.text, "cross_entropy"));
     cr_expect_not_null(strstr(text.text, "mse"));
     str_buf_free(&text);
+}
+
+static void expect_from(const nn_graph_t *graph, const char *name,
+                        const char *from)
+{
+    str_buf_t text = {0};
+
+    for (int i = 0; i < graph->layer_count; i++) {
+        const nn_layer_t *layer = &graph->layers[i];
+
+        if (strcmp(layer->name, name) != 0)
+            continue;
+        for (int k = 0; k < layer->inputs; k++)
+            str_buf_add(&text, "%s%s", k > 0 ? " " : "",
+                        layer->from[k] == NN_INPUT
+                            ? "input"
+                            : graph->layers[layer->from[k]].name);
+    }
+    cr_expect_str_eq(text.text == NULL ? "no such layer" : text.text, from,
+                     "%s", name);
+    str_buf_free(&text);
+}
+
+Test(graph, from_names_any_earlier_layers)
+{
+    nn_graph_t *graph = fixture_graph(fixture_graph_model);
+
+    expect_from(graph, "stem", "input");
+    expect_from(graph, "a_1", "stem");
+    expect_from(graph, "sum_1", "stem act_1 a_1 stem");
+    expect_from(graph, "a_2", "sum_1");
+    expect_from(graph, "sum_2", "sum_1 act_2 a_2 stem");
+    expect_from(graph, "twice", "sum_2 sum_2");
+    expect_from(graph, "wide", "s2 s3 act_2 input");
+    expect_from(graph, "slice1", "wide");
+    expect_layer(graph, 13, "wide", "[14, 6, 6]");
+    expect_layer(graph, 14, "slice1", "[9, 6, 6]");
+    expect_layer(graph, 15, "upsample1", "[9, 12, 12]");
+    expect_layer(graph, 18, "mean1", "[9]");
+    expect_layer(graph, 21, "shaped", "[3, 3]");
+    nn_graph_close(graph);
+}
+
+Test(graph, repeats_may_lie_in_repeats)
+{
+    nn_graph_t *graph = fixture_graph(
+        "model:\n"
+        "  input: [3]\n"
+        "  layers:\n"
+        "    - {name: a, linear: {out: 3}}\n"
+        "    - repeat:\n"
+        "        times: 2\n"
+        "        layers:\n"
+        "          - {name: b, linear: {out: 3}}\n"
+        "          - repeat:\n"
+        "              times: 2\n"
+        "              layers:\n"
+        "                - {name: c, linear: {out: 3}, share: b}\n"
+        "                - {add: , name: d, from: [a, b, c, entry]}\n"
+        "          - {relu: , name: f}\n"
+        "          - {add: , name: e, from: [entry, f]}\n"
+        "    - repeat: {times: 1, layers: [{relu: , from: d_2_2}]}\n"
+        "    - {add: , from: [e_2, relu3]}\n"
+        "loss: mse\n");
+
+    /* One b and its two c in each of two rounds. */
+    cr_expect_eq(nn_graph_params(graph), 2 * 3);
+    cr_expect_str_eq(nn_graph_param(graph, 1)->name, "b_2.weight");
+    expect_from(graph, "b_1", "a");
+    expect_from(graph, "d_1_1", "a b_1 c_1_1 b_1");
+    expect_from(graph, "d_1_2", "a b_1 c_1_2 d_1_1");
+    expect_from(graph, "f_1", "d_1_2");
+    expect_from(graph, "e_1", "a f_1");
+    expect_from(graph, "b_2", "e_1");
+    expect_from(graph, "d_2_1", "a b_2 c_2_1 b_2");
+    expect_from(graph, "e_2", "e_1 f_2");
+    expect_from(graph, "relu3", "d_2_2");
+    expect_from(graph, "add7", "e_2 relu3");
+    nn_graph_close(graph);
 }

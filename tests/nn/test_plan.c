@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The memory plan: blocks that live at the same time never overlap, on random
- * lifetimes and on the execs of random chains; and sharing changes no bit. */
+ * lifetimes and on the execs of random chains and graphs; and sharing changes
+ * no bit. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -95,6 +96,91 @@ static char *random_model(rng_t *rng)
     return text.text;
 }
 
+/* A name among the layers whose output has the shape of [shapes[i]] = [shape];
+ * [last]: the newest of them. */
+static int pick(rng_t *rng, const int *shapes, int count, int shape)
+{
+    int found = -1, seen = 0;
+
+    for (int i = 0; i < count; i++)
+        if (shapes[i] == shape && rng_below(rng, (uint64_t)++seen) == 0)
+            found = i;
+    return found;
+}
+
+#define GRAPH_LAYERS 14
+
+/*
+ * A random graph on images: each layer takes random earlier ones. Shape s means
+ * [s, 5, 5]; whatever nobody has used is added up at the end. Convolutions of
+ * equal shapes share their weights now and then.
+ */
+static char *random_graph(rng_t *rng)
+{
+    static const char *const unary[] = {
+        "batchnorm: ", "relu: ", "dropout: ", "permute: {order: [1, 3, 2]}",
+        "maxpool: {kernel: 3, stride: 1, pad: 1}"};
+    int shapes[GRAPH_LAYERS] = {2}, last_conv[64] = {0}, count = 1;
+    bool used[GRAPH_LAYERS] = {false};
+    str_buf_t text = {0};
+
+    str_buf_add(&text, "model:\n  input: [2, 5, 5]\n  layers:\n"
+                       "    - {conv: {out: 2, kernel: 1}, name: n0}\n");
+    while (count < GRAPH_LAYERS) {
+        int a = (int)rng_below(rng, (uint64_t)count);
+        int b = pick(rng, shapes, count, shapes[a]);
+        int shape = shapes[a];
+
+        str_buf_add(&text, "    - {name: n%d, ", count);
+        switch (rng_below(rng, 6)) {
+        case 0:
+        case 1:
+            str_buf_add(&text, "%s, from: n%d}\n", unary[rng_below(rng, 5)], a);
+            break;
+        case 2:
+            str_buf_add(&text, "%s: , from: [n%d, n%d]}\n",
+                        rng_below(rng, 2) ? "add" : "mul", a, b);
+            used[b] = true;
+            break;
+        case 3:
+            b = (int)rng_below(rng, (uint64_t)count);
+            if (shapes[a] + shapes[b] < 20) {
+                str_buf_add(&text, "concat: , from: [n%d, n%d]}\n", a, b);
+                shape += shapes[b];
+                used[b] = true;
+                break;
+            }
+            str_buf_add(&text, "slice: {size: 2}, from: n%d}\n", a);
+            shape = 2;
+            break;
+        default:
+            str_buf_add(&text, "conv: {out: 3, kernel: 3, pad: 1}, from: n%d",
+                        a);
+            if (last_conv[shape] > 0 && rng_below(rng, 2) == 0)
+                str_buf_add(&text, ", share: n%d", last_conv[shape]);
+            str_buf_add(&text, "}\n");
+            last_conv[shape] = count;
+            shape = 3;
+        }
+        used[a] = true;
+        shapes[count++] = shape;
+    }
+    str_buf_add(&text,
+                "    - {name: c0, conv: {out: 2, kernel: 5}, from: n%d}\n",
+                count - 1);
+    for (int i = 0, k = 0; i < count - 1; i++)
+        if (!used[i]) {
+            str_buf_add(&text,
+                        "    - {name: d%d, conv: {out: 2, kernel: 5}, "
+                        "from: n%d}\n"
+                        "    - {name: c%d, add: , from: [c%d, d%d]}\n",
+                        k + 1, i, k + 1, k, k + 1);
+            k++;
+        }
+    str_buf_add(&text, "    - flatten\nloss: cross_entropy\n");
+    return text.text;
+}
+
 static int fresh_block(nn_block_t *blocks, int *count, size_t bytes)
 {
     blocks[*count] = (nn_block_t){.bytes = bytes, .last = 1};
@@ -110,7 +196,8 @@ static void unshare(fixture_t *f)
     nn_block_t *blocks;
     void *block = NULL;
 
-    cr_assert_eq(mem_alloc((size_t)(old + 2 * exec->count) * sizeof *blocks,
+    cr_assert_eq(mem_alloc((size_t)(old + (2 + OP_INPUTS_MAX) * exec->count) *
+                               sizeof *blocks,
                            "a test", &block, NULL),
                  ERR_OK);
     blocks = block;
@@ -123,6 +210,17 @@ static void unshare(fixture_t *f)
         if (exec->nodes[i].dy != NN_NONE)
             exec->nodes[i].dy = fresh_block(blocks, &count, bytes);
     }
+    for (int i = 0; i < exec->count; i++)
+        for (int k = 0; k < exec->graph->layers[i].inputs; k++) {
+            nn_node_t *node = &exec->nodes[i];
+            nn_node_t *input = &exec->nodes[exec->graph->layers[i].from[k]];
+
+            if (node->grad[k] != NN_NONE)
+                node->grad[k] =
+                    node->adds[k]
+                        ? fresh_block(blocks, &count, op_out(input->op)->bytes)
+                        : input->dy;
+        }
     /* All live at once, so that none share. */
     cr_assert_eq(nn_plan_place(blocks, count, &exec->bytes, NULL), ERR_OK);
     mem_free(exec->blocks);
@@ -191,8 +289,8 @@ static void compare_random_plans(const char *backend)
                   "3}, conv: {out: 9, kernel: 1, pad: 3}]}\nloss: mse\n",
                   backend);
     rng_open(&rng, 7, RNG_ISING, 0, 0);
-    for (int round = 0; round < 60; round++) {
-        char *yaml = random_model(&rng);
+    for (int round = 0; round < 120; round++) {
+        char *yaml = round < 60 ? random_model(&rng) : random_graph(&rng);
 
         compare_plans(yaml, backend);
         free(yaml);

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Names, and what refers to them: from and share. All layers are named before
+ * any reference is followed, so that a sentence can tell a name that comes too
+ * late from one that does not exist.
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "nn/nn_build.h"
+
+#define NN_UNKNOWN (-2)
+
+/* ---- names --------------------------------------------------------------- */
+
+/* Which number among the layers of its kind, from 1? */
+static int kind_number(const nn_graph_t *graph, const nn_layer_t *layer)
+{
+    int number = 1;
+
+    for (const nn_layer_t *other = graph->layers; other < layer; other++)
+        number += other->kind == layer->kind;
+    return number;
+}
+
+/* Names become parts of dataset paths and of dotted names. */
+static bool name_is_valid(const char *name)
+{
+    for (const char *c = name; *c != '\0'; c++)
+        if (!isalnum((unsigned char)*c) && *c != '_' && *c != '-')
+            return false;
+    return name[0] != '\0' && strcmp(name, "input") != 0 &&
+           strcmp(name, "entry") != 0;
+}
+
+err_code_t nn_layer_name(nn_graph_t *graph, int index, const nn_item_t *item,
+                         err_t *err)
+{
+    nn_layer_t *layer = &graph->layers[index];
+    const char *name = item->name == NULL ? NULL : tree_text(item->name);
+    tree_place_t place =
+        item->name == NULL ? item->place : tree_place(item->name);
+
+    if (item->name != NULL && (name == NULL || !name_is_valid(name)))
+        return nn_fail_at(place, err,
+                          "a layer's name is made of letters, digits, _ and - "
+                          "(and is not 'input' or 'entry'), but this is '%s'",
+                          name == NULL ? "" : name);
+    layer->name = name != NULL ? str_printf("%s%s", name, item->scope)
+                               : str_printf("%s%d", layer->kind->name,
+                                            kind_number(graph, layer));
+    for (const nn_layer_t *other = graph->layers; other < layer; other++)
+        if (strcmp(other->name, layer->name) == 0)
+            return nn_fail_at(
+                place, err,
+                "two layers are called '%s', this one and the one "
+                "at %s; give one of them another name",
+                layer->name, other->place);
+    return ERR_OK;
+}
+
+/* ---- references ---------------------------------------------------------- */
+
+static int find_exact(const nn_graph_t *graph, const char *name)
+{
+    for (int i = 0; i < graph->layer_count; i++)
+        if (strcmp(graph->layers[i].name, name) == 0)
+            return i;
+    return NN_UNKNOWN;
+}
+
+/* The layer that [name] means at [item]: one of the same iteration, of one
+ * around it, or of the whole model, in this order. */
+static int find_layer(const nn_graph_t *graph, const nn_item_t *item,
+                      const char *name)
+{
+    char scope[NN_SCOPE_TEXT];
+    char *full, *end;
+    int found;
+
+    memcpy(scope, item->scope, sizeof scope);
+    do {
+        full = str_printf("%s%s", name, scope);
+        found = find_exact(graph, full);
+        free(full);
+        end = strrchr(scope, '_');
+        if (end == NULL)
+            return found;
+        *end = '\0';
+    } while (found == NN_UNKNOWN);
+    return found;
+}
+
+/* The sentence for a [name] that no layer has. */
+static err_code_t fail_unknown(const nn_graph_t *graph, int index,
+                               const char *key, const tree_t *node,
+                               const char *name, err_t *err)
+{
+    const char *nearest, **names;
+    void *block;
+    err_code_t code;
+
+    code = mem_alloc(((size_t)index + 2) * sizeof *names, "names", &block, err);
+    if (code != ERR_OK)
+        return code;
+    names = block;
+    for (int i = 0; i < index; i++)
+        names[i] = graph->layers[i].name;
+    names[index] = "input";
+    nearest = str_nearest(name, names);
+    mem_free(block);
+    if (nearest != NULL)
+        code = nn_fail_at(tree_place(node), err,
+                          "layer %s: %s names '%s', but no layer is called so; "
+                          "did you mean '%s'?",
+                          graph->layers[index].name, key, name, nearest);
+    else
+        code = nn_fail_at(tree_place(node), err,
+                          "layer %s: %s names '%s', but no layer is called so; "
+                          "give that layer a name: {name: %s, relu: }",
+                          graph->layers[index].name, key, name, name);
+    return code;
+}
+
+/* Follow one reference of layer [index], written at [node] below [key]. */
+static err_code_t follow(const nn_graph_t *graph, int index,
+                         const nn_item_t *item, const char *key,
+                         const tree_t *node, int *out, err_t *err)
+{
+    const char *name = tree_text(node);
+    const nn_layer_t *layer = &graph->layers[index];
+    int found;
+
+    if (name == NULL)
+        return nn_fail_at(tree_place(node), err,
+                          "layer %s: %s takes names of earlier layers",
+                          layer->name, key);
+    if (strcmp(name, "input") == 0) {
+        *out = NN_INPUT;
+        return ERR_OK;
+    }
+    if (strcmp(name, "entry") == 0) {
+        if (item->scope[0] == '\0')
+            return nn_fail_at(tree_place(node), err,
+                              "layer %s: 'entry' is what an iteration starts "
+                              "from, so it has a meaning inside of a repeat "
+                              "only",
+                              layer->name);
+        *out = item->start;
+        return ERR_OK;
+    }
+    found = find_layer(graph, item, name);
+    if (found == NN_UNKNOWN)
+        return fail_unknown(graph, index, key, node, name, err);
+    if (found >= index)
+        return nn_fail_at(tree_place(node), err,
+                          "layer %s: %s names '%s', %s; a layer takes earlier "
+                          "ones only, as a cycle could not be computed: put "
+                          "it behind what it needs",
+                          layer->name, key, name,
+                          found == index ? "which is the layer itself"
+                                         : "which comes after it");
+    *out = found;
+    return ERR_OK;
+}
+
+static err_code_t resolve_from(nn_graph_t *graph, int index,
+                               const nn_item_t *item, err_t *err)
+{
+    nn_layer_t *layer = &graph->layers[index];
+    const bool list = item->from != NULL && tree_kind(item->from) == TREE_LIST;
+    const size_t count = list ? tree_count(item->from) : 1;
+    const int least = layer->kind->several ? 2 : 1;
+    const int most = layer->kind->several ? OP_INPUTS_MAX : 1;
+    tree_place_t place =
+        item->from == NULL ? item->place : tree_place(item->from);
+    err_code_t code = ERR_OK;
+
+    if (count < (size_t)least && layer->kind->several)
+        return nn_fail_at(place, err,
+                          "layer %s (%s) takes 2 to %d inputs; name them as in "
+                          "{%s: , from: [a, b]}",
+                          layer->name, layer->kind->name, OP_INPUTS_MAX,
+                          layer->kind->name);
+    if (count < (size_t)least || count > (size_t)most)
+        return nn_fail_at(place, err,
+                          "layer %s (%s) takes %s%d input%s, but from names "
+                          "%zu",
+                          layer->name, layer->kind->name,
+                          most > 1 ? "2 to " : "", most, most > 1 ? "s" : "",
+                          count);
+    layer->inputs = (int)count;
+    layer->from[0] = index - 1; /* NN_INPUT for the first */
+    for (size_t k = 0; k < count && item->from != NULL && code == ERR_OK; k++)
+        code = follow(graph, index, item, "from",
+                      list ? tree_at(item->from, k) : item->from,
+                      &layer->from[k], err);
+    return code;
+}
+
+static err_code_t resolve_share(nn_graph_t *graph, int index,
+                                const nn_item_t *item, err_t *err)
+{
+    nn_layer_t *layer = &graph->layers[index];
+    const nn_layer_t *other;
+    int found = index;
+    err_code_t code;
+
+    layer->owner = index;
+    layer->last_user = index;
+    if (item->share == NULL)
+        return ERR_OK;
+    code = follow(graph, index, item, "share", item->share, &found, err);
+    if (code != ERR_OK)
+        return code;
+    other = found == NN_INPUT ? NULL : &graph->layers[found];
+    if (other == NULL || other->kind != layer->kind)
+        return nn_fail_at(tree_place(item->share), err,
+                          "layer %s (%s) cannot share the parameters of %s "
+                          "(%s); both must be of one kind",
+                          layer->name, layer->kind->name,
+                          tree_text(item->share),
+                          other == NULL ? "no layer" : other->kind->name);
+    if (layer->kind->params[0].name == NULL || layer->kind->moments)
+        return nn_fail_at(tree_place(item->share), err,
+                          "layer %s: a %s %s; leave out share", layer->name,
+                          layer->kind->name,
+                          layer->kind->moments
+                              ? "has running statistics of its own input and "
+                                "cannot be shared"
+                              : "has no parameters to share");
+    layer->owner = other->owner;
+    graph->layers[layer->owner].last_user = index;
+    return ERR_OK;
+}
+
+err_code_t nn_layer_resolve(nn_graph_t *graph, int index, const nn_item_t *item,
+                            err_t *err)
+{
+    err_code_t code = resolve_from(graph, index, item, err);
+
+    return code == ERR_OK ? resolve_share(graph, index, item, err) : code;
+}
+
+err_code_t nn_graph_check_used(const nn_graph_t *graph, err_t *err)
+{
+    for (int i = 0; i < graph->layer_count - 1; i++) {
+        bool used = false;
+
+        for (int c = i + 1; c < graph->layer_count && !used; c++)
+            for (int k = 0; k < graph->layers[c].inputs; k++)
+                used = used || graph->layers[c].from[k] == i;
+        if (!used)
+            return err_set(err, ERR_CONFIG,
+                           "%s: nothing uses the output of layer %s (%s); name "
+                           "it in the from of a later layer, or take it out",
+                           graph->layers[i].place, graph->layers[i].name,
+                           graph->layers[i].kind->name);
+    }
+    return ERR_OK;
+}

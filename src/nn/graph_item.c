@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The list of layers as it is written, taken apart. A layer is written as a
+ * name (relu), or as a map with one kind as key ({conv: {out: 32, kernel: 3}})
+ * and, if wanted, name, from and share. {repeat: {times: 3, layers: [...]}}
+ * stands for its layers, three times; here it is written out.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "nn/nn_build.h"
+
+/* Layers of a model, repeats written out; more is a typing error. */
+#define LAYERS_LIMIT 20000
+/* Repeats inside of each other. */
+#define DEPTH_LIMIT 4
+
+typedef struct repeat_options {
+    int64_t times;
+    const tree_t *layers;
+} repeat_options_t;
+
+static const opt_row_t repeat_rows[] = {
+    {.name = "times",
+     .type = OPT_INT,
+     .offset = offsetof(repeat_options_t, times),
+     .min = 1,
+     .max = LAYERS_LIMIT,
+     .help = "How often the layers follow each other"},
+    {.name = "layers",
+     .type = OPT_TREE,
+     .offset = offsetof(repeat_options_t, layers),
+     .help = "List of layers, as that of the model"},
+    {.name = NULL},
+};
+
+/* Where the walk through the list is. */
+typedef struct walk {
+    nn_items_t *out;
+    int room;
+    int depth;
+    const char *path;  /* of the list */
+    const char *scope; /* of its names */
+    int start;         /* what entry names */
+} walk_t;
+
+err_code_t nn_fail_at(tree_place_t place, err_t *err, const char *format, ...)
+{
+    char at[NN_PLACE_TEXT], text[ERR_TEXT_MAX];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    tree_place_format(place, at, sizeof at);
+    return err_set(err, ERR_CONFIG, "%s: %s", at, text);
+}
+
+/* Where does [key] of a layer belong? NULL: it is no such key. */
+static const tree_t **item_key(nn_item_t *item, const char *key)
+{
+    if (strcmp(key, "name") == 0)
+        return &item->name;
+    if (strcmp(key, "from") == 0)
+        return &item->from;
+    return strcmp(key, "share") == 0 ? &item->share : NULL;
+}
+
+/* Take apart a map with one kind as key. [what] is "layer" or "loss"; only a
+ * layer has name, from and share. */
+static err_code_t item_read_map(const tree_t *tree, const char *what,
+                                bool layer, nn_item_t *item, err_t *err)
+{
+    for (size_t i = 0; i < tree_count(tree); i++) {
+        const char *key = tree_key(tree, i);
+        const tree_t **field = layer ? item_key(item, key) : NULL;
+
+        if (field != NULL) {
+            *field = tree_at(tree, i);
+        } else if (item->kind != NULL) {
+            return nn_fail_at(tree_key_place(tree, i), err,
+                              "one %s has two kinds, '%s' and '%s'; options "
+                              "are indented below their kind, and every layer "
+                              "begins with its own dash",
+                              what, item->kind, key);
+        } else {
+            item->kind = key;
+            item->place = tree_key_place(tree, i);
+            item->options = tree_at(tree, i);
+        }
+    }
+    if (item->kind == NULL)
+        return nn_fail_at(tree_place(tree), err, "this %s names no kind", what);
+    return ERR_OK;
+}
+
+static err_code_t item_read(const tree_t *tree, const char *what, bool layer,
+                            const char *example, nn_item_t *item, err_t *err)
+{
+    if (tree_kind(tree) == TREE_MAP)
+        return item_read_map(tree, what, layer, item, err);
+    if (tree_kind(tree) != TREE_SCALAR)
+        return nn_fail_at(tree_place(tree), err,
+                          "a %s is a name or a map with one kind, such as %s",
+                          what, example);
+    item->kind = tree_text(tree);
+    item->place = tree_place(tree);
+    return ERR_OK;
+}
+
+err_code_t nn_item_read_loss(const tree_t *tree, nn_item_t *out, err_t *err)
+{
+    nn_item_t item = {.path = "loss"};
+    err_code_t code =
+        item_read(tree, "loss", false, "cross_entropy", &item, err);
+
+    if (code == ERR_OK)
+        *out = item;
+    return code;
+}
+
+static err_code_t items_append(nn_items_t *items, int *room,
+                               const nn_item_t *item, err_t *err)
+{
+    void *block;
+    err_code_t code;
+
+    if (items->count == LAYERS_LIMIT)
+        return nn_fail_at(item->place, err,
+                          "the model has more than %d layers; are the repeats "
+                          "meant so?",
+                          LAYERS_LIMIT);
+    if (items->count == *room) {
+        int more = *room == 0 ? 64 : 2 * *room;
+
+        code = mem_alloc((size_t)more * sizeof *items->items, "the layers",
+                         &block, err);
+        if (code != ERR_OK)
+            return code;
+        if (items->count > 0)
+            memcpy(block, items->items,
+                   (size_t)items->count * sizeof *items->items);
+        mem_free(items->items);
+        items->items = block;
+        *room = more;
+    }
+    items->items[items->count++] = *item;
+    return ERR_OK;
+}
+
+static err_code_t walk_list(walk_t *walk, const tree_t *list, err_t *err);
+
+/* Write out a repeat. */
+static err_code_t walk_repeat(walk_t *walk, const nn_item_t *item, err_t *err)
+{
+    repeat_options_t options = {0};
+    char path[NN_PATH_TEXT + 16], scope[NN_SCOPE_TEXT];
+    walk_t inner = *walk;
+    err_code_t code;
+
+    if (item->name != NULL || item->from != NULL || item->share != NULL)
+        return nn_fail_at(item->place, err,
+                          "a repeat takes what the layer before it gives and "
+                          "has no name, from or share; its layers have");
+    if (walk->depth == DEPTH_LIMIT)
+        return nn_fail_at(item->place, err,
+                          "more than %d repeats are inside of each other",
+                          DEPTH_LIMIT);
+    snprintf(path, sizeof path, "%s.repeat", item->path);
+    code = opt_fill(repeat_rows, item->options, path, &options, err);
+    if (code != ERR_OK)
+        return code;
+    snprintf(path, sizeof path, "%s.repeat.layers", item->path);
+    inner.path = path;
+    inner.scope = scope;
+    inner.depth++;
+    for (int64_t r = 1; r <= options.times && code == ERR_OK; r++) {
+        snprintf(scope, sizeof scope, "%s_%d", walk->scope, (int)r);
+        inner.start = walk->out->count - 1; /* 0 layers: NN_INPUT */
+        code = walk_list(&inner, options.layers, err);
+    }
+    walk->room = inner.room;
+    opt_free(repeat_rows, &options);
+    return code;
+}
+
+static err_code_t walk_list(walk_t *walk, const tree_t *list, err_t *err)
+{
+    err_code_t code = ERR_OK;
+
+    if (tree_kind(list) != TREE_LIST || tree_count(list) == 0)
+        return nn_fail_at(tree_place(list), err,
+                          "%s must be a list with at least one layer, one "
+                          "dash each",
+                          walk->path);
+    for (size_t i = 0; i < tree_count(list) && code == ERR_OK; i++) {
+        nn_item_t item = {.start = walk->start};
+
+        snprintf(item.path, sizeof item.path, "%s[%zu]", walk->path, i);
+        snprintf(item.scope, sizeof item.scope, "%s", walk->scope);
+        code = item_read(tree_at(list, i), "layer", true,
+                         "{conv: {out: 32, kernel: 3}}", &item, err);
+        if (code == ERR_OK && strcmp(item.kind, "repeat") == 0)
+            code = walk_repeat(walk, &item, err);
+        else if (code == ERR_OK)
+            code = items_append(walk->out, &walk->room, &item, err);
+    }
+    return code;
+}
+
+err_code_t nn_items_read(const tree_t *list, nn_items_t *out, err_t *err)
+{
+    nn_items_t items = {0};
+    walk_t walk = {
+        .out = &items, .path = "model.layers", .scope = "", .start = NN_INPUT};
+    err_code_t code = walk_list(&walk, list, err);
+
+    if (code == ERR_OK)
+        *out = items;
+    else
+        mem_free(items.items);
+    return code;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The layers that give the numbers of one input another shape, order or extent:
+ * reshape, permute, slice, mean, upsample. Dimensions of a sample are counted
+ * from 1 (the channels of an image are 1, its height 2, its width 3), as
+ * PyTorch counts them, whose 0 is the batch.
+ */
+#include <stdio.h>
+
+#include "nn/nn_priv.h"
+
+#define SIZE_LIMIT (1 << 24)
+
+typedef struct view_options {
+    opt_ints_t dims; /* shape, order, axes, factor */
+    int64_t axis, start, size;
+} view_options_t;
+
+_Static_assert(sizeof(view_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
+_Static_assert(OPT_LIST_MAX >= OP_DIMS_MAX, "lists are copied into dims");
+
+/* The sentence for [key] of [tree]. */
+static err_code_t fail_key(const tree_t *tree, const char *key,
+                           const char *sentence, err_t *err)
+{
+    const tree_t *node = tree_get(tree, key);
+
+    return nn_fail_at(tree_place(node == NULL ? tree : node), err, "%s",
+                      sentence);
+}
+
+/* Copy the list into view.dims. */
+static err_code_t view_dims(nn_layer_t *layer, const opt_ints_t *list,
+                            const tree_t *tree, const char *key, err_t *err)
+{
+    op_view_t *view = &layer->config.view;
+
+    if (list->count < 1 || list->count >= OP_DIMS_MAX)
+        return fail_key(tree, key, "this list has 1 to 5 numbers", err);
+    view->ndim = list->count;
+    for (int i = 0; i < list->count; i++)
+        view->dims[i] = list->items[i];
+    return ERR_OK;
+}
+
+/* ---- reshape ------------------------------------------------------------- */
+
+static const opt_row_t reshape_rows[] = {
+    {.name = "shape",
+     .type = OPT_INTS,
+     .offset = offsetof(view_options_t, dims),
+     .min = -1,
+     .max = SIZE_LIMIT,
+     .help = "New shape of a sample; one number may be -1: what is left"},
+    {.name = NULL},
+};
+
+static err_code_t reshape_configure(nn_layer_t *layer, const void *options,
+                                    const tree_t *tree, err_t *err)
+{
+    const view_options_t *reshape = options;
+    op_view_t *view = &layer->config.view;
+    int64_t left = nn_sample_elems(&layer->config.in);
+    int open = -1;
+    err_code_t code = view_dims(layer, &reshape->dims, tree, "shape", err);
+
+    if (code != ERR_OK)
+        return code;
+    for (int i = 0; i < view->ndim; i++) {
+        if (view->dims[i] == 0 || (view->dims[i] < 0 && open >= 0))
+            return fail_key(tree, "shape",
+                            "a shape has positive numbers, and at most one -1",
+                            err);
+        if (view->dims[i] < 0)
+            open = i;
+        else
+            left = left % view->dims[i] == 0 ? left / view->dims[i] : 0;
+    }
+    if (open >= 0) /* 0 is refused with both shapes by op_shape */
+        view->dims[open] = left;
+    return ERR_OK;
+}
+
+const nn_kind_t nn_kind_reshape = {
+    .name = "reshape",
+    .op = OP_RESHAPE,
+    .help = "The same numbers in the same order under another shape",
+    .rows = reshape_rows,
+    .view = true,
+    .configure = reshape_configure,
+};
+
+/* ---- permute ------------------------------------------------------------- */
+
+static const opt_row_t permute_rows[] = {
+    {.name = "order",
+     .type = OPT_INTS,
+     .offset = offsetof(view_options_t, dims),
+     .min = 1,
+     .max = OP_DIMS_MAX - 1,
+     .help = "Which dimension of the input, from 1, comes first, second, ..."},
+    {.name = NULL},
+};
+
+static err_code_t permute_configure(nn_layer_t *layer, const void *options,
+                                    const tree_t *tree, err_t *err)
+{
+    const view_options_t *permute = options;
+
+    return view_dims(layer, &permute->dims, tree, "order", err);
+}
+
+const nn_kind_t nn_kind_permute = {
+    .name = "permute",
+    .op = OP_PERMUTE,
+    .help = "The dimensions of a sample in another order: [2, 3, 1] brings "
+            "the channels of an image to its end",
+    .rows = permute_rows,
+    .configure = permute_configure,
+};
+
+/* ---- slice --------------------------------------------------------------- */
+
+static const opt_row_t slice_rows[] = {
+    {.name = "axis",
+     .type = OPT_INT,
+     .offset = offsetof(view_options_t, axis),
+     .fallback = "1",
+     .min = 1,
+     .max = OP_DIMS_MAX - 1,
+     .help = "Dimension that is cut, from 1: the channels"},
+    {.name = "start",
+     .type = OPT_INT,
+     .offset = offsetof(view_options_t, start),
+     .fallback = "0",
+     .min = 0,
+     .max = SIZE_LIMIT,
+     .help = "First element that is kept, from 0"},
+    {.name = "size",
+     .type = OPT_INT,
+     .offset = offsetof(view_options_t, size),
+     .min = 1,
+     .max = SIZE_LIMIT,
+     .help = "How many elements are kept"},
+    {.name = NULL},
+};
+
+static err_code_t slice_configure(nn_layer_t *layer, const void *options,
+                                  const tree_t *tree, err_t *err)
+{
+    const view_options_t *slice = options;
+
+    (void)tree;
+    (void)err;
+    layer->config.view.axis = (int)slice->axis;
+    layer->config.view.start = slice->start;
+    layer->config.view.size = slice->size;
+    return ERR_OK;
+}
+
+const nn_kind_t nn_kind_slice = {
+    .name = "slice",
+    .op = OP_SLICE,
+    .help = "Part of a tensor along one dimension; several of them split it",
+    .rows = slice_rows,
+    .configure = slice_configure,
+};
+
+/* ---- mean ---------------------------------------------------------------- */
+
+static const opt_row_t mean_rows[] = {
+    {.name = "axes",
+     .type = OPT_INTS,
+     .offset = offsetof(view_options_t, dims),
+     .fallback = "0",
+     .min = 0,
+     .max = OP_DIMS_MAX - 1,
+     .help = "Neighbouring dimensions, from 1, that are averaged away; 0: all "
+             "after the channels"},
+    {.name = NULL},
+};
+
+static err_code_t mean_configure(nn_layer_t *layer, const void *options,
+                                 const tree_t *tree, err_t *err)
+{
+    const opt_ints_t *axes = &((const view_options_t *)options)->dims;
+    op_view_t *view = &layer->config.view;
+
+    if (axes->count < 1)
+        return fail_key(tree, "axes", "axes names no dimension", err);
+    for (int i = 1; i < axes->count; i++)
+        if (axes->items[i] != axes->items[0] + i)
+            return fail_key(tree, "axes",
+                            "axes must be neighbours in rising order, such as "
+                            "[2, 3]",
+                            err);
+    view->axis = (int)axes->items[0];
+    view->axis_last = (int)axes->items[axes->count - 1];
+    if (axes->count == 1 && view->axis == 0) {
+        view->axis = 2;
+        view->axis_last = layer->config.in.ndim - 1;
+    }
+    return ERR_OK;
+}
+
+const nn_kind_t nn_kind_mean = {
+    .name = "mean",
+    .op = OP_MEAN,
+    .help = "Mean over dimensions, which vanish; by default over all after the "
+            "channels (global average pooling)",
+    .rows = mean_rows,
+    .configure = mean_configure,
+};
+
+/* ---- upsample ------------------------------------------------------------ */
+
+static const opt_row_t upsample_rows[] = {
+    {.name = "factor",
+     .type = OPT_INTS,
+     .offset = offsetof(view_options_t, dims),
+     .fallback = "2",
+     .min = 1,
+     .max = 1024,
+     .help = "How often each element is repeated, one number or one for each "
+             "dimension after the channels"},
+    {.name = NULL},
+};
+
+static err_code_t upsample_configure(nn_layer_t *layer, const void *options,
+                                     const tree_t *tree, err_t *err)
+{
+    const view_options_t *upsample = options;
+    op_view_t *view = &layer->config.view;
+    err_code_t code = view_dims(layer, &upsample->dims, tree, "factor", err);
+
+    if (code != ERR_OK || view->ndim > 1)
+        return code;
+    view->ndim = layer->config.in.ndim - 2;
+    for (int i = 1; i < view->ndim; i++)
+        view->dims[i] = view->dims[0];
+    return ERR_OK;
+}
+
+const nn_kind_t nn_kind_upsample = {
+    .name = "upsample",
+    .op = OP_UPSAMPLE,
+    .help = "Every element is repeated along each dimension after the channels "
+            "(nearest neighbour)",
+    .rows = upsample_rows,
+    .configure = upsample_configure,
+};
