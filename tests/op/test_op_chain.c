@@ -9,6 +9,7 @@
  */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -247,4 +248,41 @@ Test(op_chain, one_thread)
 Test(op_chain, two_threads)
 {
     check_threads(2);
+}
+
+#define RANKS 3
+
+typedef struct rank {
+    pthread_t thread;
+    chain_t *chain;
+} rank_t;
+
+static void *rank_main(void *argument)
+{
+    rank_t *rank = argument;
+
+    rank->chain = chain_open("cpu", 2);
+    for (int turn = 0; turn < 5; turn++)
+        chain_run(rank->chain);
+    return NULL;
+}
+
+/* Ranks may be threads of one process, each with a team of its own: they give
+ * the bits of one that is alone. */
+Test(op_chain, ranks_as_threads)
+{
+    chain_t *alone = chain_open("cpu", 2);
+    rank_t ranks[RANKS];
+
+    chain_run(alone);
+    for (int r = 0; r < RANKS; r++)
+        cr_assert_eq(
+            pthread_create(&ranks[r].thread, NULL, rank_main, &ranks[r]), 0);
+    for (int r = 0; r < RANKS; r++) {
+        cr_assert_eq(pthread_join(ranks[r].thread, NULL), 0);
+        cr_expect_eq(ranks[r].chain->loss, alone->loss);
+        check_gradients(ranks[r].chain, alone, 0);
+        chain_close(ranks[r].chain);
+    }
+    chain_close(alone);
 }
