@@ -66,8 +66,17 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
         return in_elems * config->others;
     case OP_MEAN:
     case OP_RELU:
+    case OP_LEAKY_RELU:
     case OP_DROPOUT:
         return in_elems;
+    case OP_GELU:
+    case OP_GELU_TANH:
+    case OP_SILU:
+    case OP_ELU:
+    case OP_SIGMOID:
+    case OP_TANH:
+    case OP_SOFTPLUS:
+        return 10.0 * in_elems; /* about an exponential */
     case OP_CROSS_ENTROPY:
     case OP_MSE:
         return 3.0 * in_elems;

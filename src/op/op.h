@@ -22,87 +22,10 @@
 
 #include "base/err.h"
 #include "dev/dev.h"
-
-#define OP_DIMS_MAX 6
-#define OP_INPUTS_MAX 8
-#define OP_PARAMS_MAX 4
+#include "op/op_config.h"
 
 typedef struct op op_t;
 typedef struct op_backend_ops op_backend_ops_t;
-
-typedef enum op_type { OP_FLOAT32, OP_FLOAT64, OP_INT64 } op_type_t;
-
-/* Shape and layout of a tensor. */
-typedef struct op_desc {
-    op_type_t type;
-    int ndim;
-    int64_t dims[OP_DIMS_MAX];
-    const void *layout; /* NULL: plain; else private to the backend, and owned
-                           by the op that chose it: close that one last */
-    size_t bytes;       /* room it needs, padding of the layout included;
-                           ignored in op_config.in when layout is NULL */
-} op_desc_t;
-
-typedef enum op_kind {
-    OP_LINEAR,    /* x [N,F] (further dims flattened), w [O,F], b [O] */
-    OP_CONV2D,    /* x [N,C,H,W], w [O,C/groups,KH,KW], b [O] */
-    OP_RELU,      /* any shape */
-    OP_MAXPOOL2D, /* x [N,C,H,W] */
-    OP_BATCHNORM, /* x [N,C,...], gamma [C], beta [C]; states mean, var [C] */
-    OP_DROPOUT,   /* any shape; scaled by 1/(1-p) in training */
-    OP_FLATTEN,   /* x [N,...] -> [N, product] */
-    OP_CROSS_ENTROPY, /* logits [N,K], target int64 [N] -> sum of losses */
-    OP_MSE,           /* x [N,...], target float [N,...] -> sum of squares */
-    /* structure: several inputs, and other views of the same numbers */
-    OP_ADD,     /* sum of inputs of one shape */
-    OP_MUL,     /* product of inputs of one shape, element by element */
-    OP_CONCAT,  /* inputs that differ in dimension axis only, side by side */
-    OP_RESHAPE, /* the same elements in the same order, [N, dims...] */
-    OP_PERMUTE, /* the dimensions of a sample in another order */
-    OP_SLICE,   /* elements start .. start+size-1 of dimension axis */
-    OP_MEAN,    /* over the dimensions axis .. axis_last */
-    OP_UPSAMPLE /* x [N,C,...]: every element dims[i] times along space i */
-} op_kind_t;
-#define OP_KINDS (OP_UPSAMPLE + 1)
-
-typedef struct op_conv {
-    int64_t out; /* channels */
-    int64_t kernel[2], stride[2], pad[2], dilation[2];
-    int64_t groups;
-} op_conv_t;
-
-typedef struct op_pool {
-    int64_t kernel[2], stride[2], pad[2];
-} op_pool_t;
-
-/* Of the ops of structure; dimension 0 is the batch, which stays as it is. */
-typedef struct op_view {
-    int axis;                  /* concat, slice; mean: the first of them */
-    int axis_last;             /* mean */
-    int64_t start, size;       /* slice */
-    int ndim;                  /* numbers in dims */
-    int64_t dims[OP_DIMS_MAX]; /* reshape: the sample's new shape; permute: y's
-                                  dimension i+1 is x's dims[i]; upsample:
-                                  factor of each spatial dimension */
-} op_view_t;
-
-typedef struct op_config {
-    op_kind_t kind;
-    bool training; /* false: forward only, dropout and batch norm in their
-                      evaluation form, no workspace kept */
-    bool bias;     /* linear, conv: with b */
-    bool need_dx;  /* backward computes dx (false for the first layer) */
-    int threads;   /* team size, >= 1 */
-    int64_t out;   /* linear: features out */
-    op_conv_t conv;
-    op_pool_t pool;
-    double epsilon; /* batch norm */
-    double rate;    /* dropout */
-    op_view_t view;
-    op_desc_t in; /* the first input, as its producer describes it */
-    int others;   /* add, mul, concat: inputs after the first, else 0 */
-    op_desc_t other[OP_INPUTS_MAX - 1];
-} op_config_t;
 
 /* Pointers of one call. Which are used depends on the kind; unused are NULL. */
 typedef struct op_args {

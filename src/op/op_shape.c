@@ -28,6 +28,14 @@ static const char *const op_kind_names[OP_KINDS] = {
     [OP_SLICE] = "slice",
     [OP_MEAN] = "mean",
     [OP_UPSAMPLE] = "upsample",
+    [OP_LEAKY_RELU] = "leaky_relu",
+    [OP_GELU] = "gelu",
+    [OP_GELU_TANH] = "gelu_tanh",
+    [OP_SILU] = "silu",
+    [OP_ELU] = "elu",
+    [OP_SIGMOID] = "sigmoid",
+    [OP_TANH] = "tanh",
+    [OP_SOFTPLUS] = "softplus",
 };
 
 const char *op_kind_name(op_kind_t kind)
@@ -259,6 +267,24 @@ static err_code_t op_shape_same(const op_config_t *config, op_desc_t *out,
     return ERR_OK;
 }
 
+static err_code_t op_shape_activation(const op_config_t *config, op_desc_t *out,
+                                      err_t *err)
+{
+    const bool softplus = config->kind == OP_SOFTPLUS;
+    err_code_t code = op_check_input(config, 1, OP_DIMS_MAX, "[N, ...]", err);
+    char text[OP_TEXT_MAX];
+
+    if (code != ERR_OK)
+        return code;
+    if (!(config->alpha >= 0) || (softplus && config->alpha == 0))
+        return err_set(
+            err, ERR_CONFIG, "%s on %s: the constant is %g, but must be %s",
+            op_kind_name(config->kind), op_desc_text(&config->in, text),
+            config->alpha, softplus ? "positive" : "at least 0");
+    op_desc_fill(out, config->in.type, config->in.ndim, config->in.dims);
+    return ERR_OK;
+}
+
 static err_code_t op_shape_flatten(const op_config_t *config, op_desc_t *out,
                                    err_t *err)
 {
@@ -313,6 +339,15 @@ err_code_t op_shape(const op_config_t *config, op_desc_t *out, err_t *err)
     case OP_MEAN:
     case OP_UPSAMPLE:
         return op_shape_view(config, out, err);
+    case OP_LEAKY_RELU:
+    case OP_GELU:
+    case OP_GELU_TANH:
+    case OP_SILU:
+    case OP_ELU:
+    case OP_SIGMOID:
+    case OP_TANH:
+    case OP_SOFTPLUS:
+        return op_shape_activation(config, out, err);
     }
     return err_set(err, ERR_CONFIG, "there is no op of kind %d",
                    (int)config->kind);

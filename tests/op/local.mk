@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 OP_RIG = tests/op/op_cases.c tests/op/op_cases.h \
+	tests/op/rows_activation.inc \
 	tests/op/op_rig.c tests/op/op_rig.h
 OP_TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests/op
 OP_TEST_LIBS = libop.la libdev.la libbase.la $(TEST_LIBS)
@@ -48,6 +49,11 @@ check_PROGRAMS += tests/op/test_op_mask
 tests_op_test_op_mask_SOURCES = tests/op/test_op_mask.c
 tests_op_test_op_mask_CFLAGS = $(TEST_CFLAGS)
 tests_op_test_op_mask_LDADD = $(OP_TEST_LIBS)
+
+check_PROGRAMS += tests/op/test_op_math
+tests_op_test_op_math_SOURCES = tests/op/test_op_math.c
+tests_op_test_op_math_CFLAGS = $(TEST_CFLAGS)
+tests_op_test_op_math_LDADD = $(OP_TEST_LIBS)
 
 check_PROGRAMS += tests/op/test_op_team
 tests_op_test_op_team_SOURCES = tests/op/test_op_team.c

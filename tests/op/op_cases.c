@@ -30,6 +30,7 @@
     .pool = {.kernel = {kh, kw}, .stride = {sh, sw}, .pad = {ph, pw}}
 #define LINEAR(o) .kind = OP_LINEAR, .out = (o)
 #define PLAIN(k) .kind = (k)
+#define ALPHA(k, a) .kind = (k), .alpha = (a)
 #define DROP(r) .kind = OP_DROPOUT, .rate = (r)
 
 /* One input after the first, or two. */
@@ -466,6 +467,8 @@ const op_case_t op_cases[] = {
      {VIEW(OP_UPSAMPLE, 2, 2, 2), IN4(2, 3, 4, 5)},
      .evaluation = true,
      .tolerance = 1e-6},
+
+#include "rows_activation.inc"
 };
 
 const int op_case_count = sizeof op_cases / sizeof op_cases[0];

@@ -14,6 +14,7 @@ typedef struct op_case {
     bool others_blocked; /* the same for the inputs after the first */
     bool large;          /* too slow for finite differences */
     bool no_bias, no_dx, evaluation;
+    double range;     /* x lies in (-range, range); 0: 1 */
     double tolerance; /* of cpu against ref, relative to the largest value */
 } op_case_t;
 

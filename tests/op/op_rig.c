@@ -233,6 +233,8 @@ void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
         int64_t count = op_rig_count(rig, filled[i]);
         double *values = rig_values(count, filled[i]);
 
+        for (int64_t k = 0; filled[i] == RIG_X && k < count; k++)
+            values[k] *= test->range > 0 ? test->range : 1;
         if (count > 0)
             op_rig_set(rig, filled[i], values);
         free(values);

@@ -6,15 +6,12 @@
  * maximum and 1/sum of each row, float [N,2]. Sums run over CPU_LANES partial
  * sums, which the compiler keeps in a vector.
  */
-#include <math.h>
-#include <string.h>
-
 #include "op/cpu/cpu.h"
 #include "op/cpu/loss.h"
+#include "op/cpu/math.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
 
-#define CPU_LANES 16
 /* Logits that are worth a thread. */
 #define CPU_LOSS_GRAIN 4096
 
@@ -28,32 +25,6 @@ typedef struct cpu_softmax_work {
     float *dx;
     float scale;
 } cpu_softmax_work_t;
-
-/*
- * exp(x) for x <= 0, to about 1e-7 relative; NaN stays NaN. 2^n times a
- * polynomial of the rest (coefficients of Cephes' expf); n is rounded by adding
- * 1.5 * 2^23, after which it stands in the low bits.
- */
-static inline float cpu_exp(float x)
-{
-    float z = x < -87.0f ? -87.0f : x;
-    float t = z * 1.44269504f + 12582912.0f;
-    float n = t - 12582912.0f;
-    float r = z - n * 0.693359375f + n * 2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    uint32_t bits;
-
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
-    memcpy(&bits, &t, sizeof bits);
-    bits = (bits + 127u) << 23;
-    memcpy(&n, &bits, sizeof n);
-    return p * n;
-}
 
 CPU_CLONES
 static float cpu_softmax_top(const float *x, int64_t K)
@@ -84,12 +55,12 @@ static float cpu_softmax_sum(const float *x, int64_t K, float top)
         float powers[CPU_LANES];
 
         for (int j = 0; j < CPU_LANES; j++)
-            powers[j] = cpu_exp(x[k + j] - top);
+            powers[j] = cpu_math_exp(x[k + j] - top);
         for (int j = 0; j < CPU_LANES; j++)
             lanes[j] += powers[j];
     }
     for (; k < K; k++)
-        sum += cpu_exp(x[k] - top);
+        sum += cpu_math_exp(x[k] - top);
     for (int j = 0; j < CPU_LANES; j++)
         sum += lanes[j];
     return sum;
@@ -137,7 +108,7 @@ static void cpu_softmax_backward(void *context, int64_t first, int64_t last)
         float factor = work->kept[2 * n + 1] * work->scale;
 
         for (int64_t k = 0; k < work->K; k++)
-            dx[k] = cpu_exp(x[k] - top) * factor;
+            dx[k] = cpu_math_exp(x[k] - top) * factor;
         dx[work->target[n]] -= work->scale;
     }
 }
