@@ -40,8 +40,10 @@ typedef bool (*ucx_algorithm_t)(ucx_group_t *group, ucx_lane_t *lane);
  */
 typedef struct ucx_request {
     struct ucx_request *next, *previous; /* outstanding requests of a lane */
-    size_t bytes;                        /* to be received */
-    size_t got;                          /* received by an early one */
+    int peer;                            /* rank at the other end */
+    size_t bytes;                        /* of the message */
+    ucs_status_t status;                 /* of an early one, and */
+    size_t got;                          /* what it brought */
     bool posted;                         /* the post has returned */
     bool early;                          /* it completed before that */
 } ucx_request_t;
@@ -58,9 +60,10 @@ struct ucx_lane {
     const comm_request_t *request; /* what is to be done */
     ucx_algorithm_t algorithm;
     uint64_t number;
-    int index;  /* of this lane in its work */
-    int lanes;  /* how many the work has */
-    bool alive; /* not yet done */
+    int index;   /* of this lane in its work */
+    int lanes;   /* how many the work has */
+    bool alive;  /* not yet done */
+    bool broken; /* a message failed: it waits for the fault to be told */
     unsigned pending;
     ucx_request_t *posted; /* list of the pending ones */
     /* State of the algorithm: */

@@ -125,13 +125,15 @@ err_code_t ucx_mates_find(ucx_group_t *group, const comm_oob_t *oob,
 void ucx_mates_end(ucx_group_t *group)
 {
     int culprit = group->fault.culprit;
-    double patience = group->base.timeout < 10 ? group->base.timeout / 2 : 5;
+    double patience = 0.75 * group->base.timeout;
     struct pollfd process = {.events = POLLIN};
 
     if (!atomic_load(&group->failed) || culprit < 0 ||
         culprit == group->base.rank || !group->peers[culprit].mate ||
         group->peers[culprit].pidfd < 0)
         return;
+    if (patience > 10)
+        patience = 10;
     if (clock_now() - group->liveness.peers[culprit].heard > patience / 2)
         patience = 0;
     process.fd = group->peers[culprit].pidfd;

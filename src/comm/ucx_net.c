@@ -223,18 +223,7 @@ static void lane_link(ucx_lane_t *lane, ucx_request_t *request)
     lane->pending++;
 }
 
-static void lane_mismatch(ucx_lane_t *lane)
-{
-    err_t fault = ERR_INIT;
-
-    err_set(&fault, ERR_CONFIG,
-            "collective %" PRIu64 ": the ranks exchange messages of different "
-            "sizes: all must start the same collectives in the same order",
-            lane->number);
-    ucx_group_fail(lane->group, &fault);
-}
-
-static void lane_completed(ucx_lane_t *lane, ucx_request_t *request)
+static void lane_unlink(ucx_lane_t *lane, ucx_request_t *request)
 {
     if (request->previous != NULL)
         request->previous->next = request->next;
@@ -243,57 +232,72 @@ static void lane_completed(ucx_lane_t *lane, ucx_request_t *request)
     if (request->next != NULL)
         request->next->previous = request->previous;
     lane->pending--;
+}
+
+/* A message of [lane] is over. One that failed must not let the lane go on with
+ * what is in the buffer: its peer is gone, and the fault will say so. */
+static void lane_check(ucx_lane_t *lane, int peer, size_t bytes,
+                       ucs_status_t status, size_t got)
+{
+    err_t fault = ERR_INIT;
+
     lane->group->moves++;
+    if ((status == UCS_OK && got == bytes) || status == UCS_ERR_CANCELED)
+        return;
+    lane->broken = true;
+    if (status != UCS_OK && status != UCS_ERR_MESSAGE_TRUNCATED) {
+        ucx_peer_lost(lane->group, peer);
+        return;
+    }
+    err_set(&fault, ERR_CONFIG,
+            "collective %" PRIu64 ": rank %d and rank %d exchange messages of "
+            "different sizes: all must start the same collectives in the same "
+            "order",
+            lane->number, lane->group->base.rank, peer);
+    ucx_group_fail(lane->group, &fault);
+}
+
+static void lane_completed(ucx_lane_t *lane, ucx_request_t *request,
+                           ucs_status_t status, size_t got)
+{
+    if (ucx_request_early(request)) {
+        request->status = status;
+        request->got = got;
+        return;
+    }
+    lane_unlink(lane, request);
+    lane_check(lane, request->peer, request->bytes, status, got);
     ucx_request_free(request);
 }
 
-/* A broken connection is told by endpoint_broken, so the status of a send says
- * nothing new. */
 static void send_completed(void *request, ucs_status_t status, void *lane)
 {
-    (void)status;
-    if (!ucx_request_early(request))
-        lane_completed(lane, request);
+    lane_completed(lane, request, status, ((ucx_request_t *)request)->bytes);
 }
 
 static void recv_completed(void *request, ucs_status_t status,
-                           const ucp_tag_recv_info_t *info, void *argument)
+                           const ucp_tag_recv_info_t *info, void *lane)
 {
-    ucx_request_t *mine = request;
-    ucx_lane_t *lane = argument;
-
-    if (ucx_request_early(mine)) {
-        mine->got = status == UCS_OK ? info->length : SIZE_MAX;
-        return;
-    }
-    if (status == UCS_ERR_MESSAGE_TRUNCATED ||
-        (status == UCS_OK && info->length != mine->bytes))
-        lane_mismatch(lane);
-    lane_completed(lane, mine);
+    lane_completed(lane, request, status, info->length);
 }
 
-/* What a post answered: NULL (done), a request, or an error. */
-static void lane_posted(ucx_lane_t *lane, int rank, ucs_status_ptr_t answer,
-                        size_t bytes)
+/* What a post answered: NULL (done, it brought [got]), a request, an error. */
+static void lane_posted(ucx_lane_t *lane, int peer, ucs_status_ptr_t answer,
+                        size_t bytes, size_t got)
 {
     ucx_request_t *request = answer;
 
     if (answer == NULL) {
-        lane->group->moves++;
-    } else if (!UCS_PTR_IS_ERR(answer)) {
+        lane_check(lane, peer, bytes, UCS_OK, got);
+    } else if (UCS_PTR_IS_ERR(answer)) {
+        lane_check(lane, peer, bytes, UCS_PTR_STATUS(answer), 0);
+    } else if (ucx_request_posted(request)) {
+        request->peer = peer;
         request->bytes = bytes;
-        if (ucx_request_posted(request)) {
-            lane_link(lane, request);
-            return;
-        }
-        lane->group->moves++;
-        ucx_request_free(request);
-    } else if (UCS_PTR_STATUS(answer) == UCS_ERR_MESSAGE_TRUNCATED) {
-        lane_mismatch(lane);
+        lane_link(lane, request);
     } else {
-        /* An operation that never ends: the fault that is coming ends it. */
-        lane->pending++;
-        ucx_peer_lost(lane->group, rank);
+        lane_check(lane, peer, bytes, request->status, request->got);
+        ucx_request_free(request);
     }
 }
 
@@ -304,13 +308,15 @@ void ucx_lane_send(ucx_lane_t *lane, int rank, const void *data, size_t bytes)
                                  .cb.send = send_completed,
                                  .user_data = lane};
     ucp_ep_h endpoint = ucx_net_endpoint(lane->group, rank);
+    ucs_status_ptr_t answer;
 
-    if (endpoint != NULL)
-        lane_posted(lane, rank,
-                    ucp_tag_send_nbx(endpoint, data, bytes,
-                                     lane_tag(lane, lane->group->base.rank),
-                                     &param),
-                    bytes);
+    if (endpoint == NULL)
+        return;
+    answer = ucp_tag_send_nbx(endpoint, data, bytes,
+                              lane_tag(lane, lane->group->base.rank), &param);
+    if (answer != NULL && !UCS_PTR_IS_ERR(answer))
+        ((ucx_request_t *)answer)->got = bytes; /* if it was early */
+    lane_posted(lane, rank, answer, bytes, bytes);
 }
 
 void ucx_lane_recv(ucx_lane_t *lane, int rank, void *data, size_t bytes)
@@ -325,15 +331,8 @@ void ucx_lane_recv(ucx_lane_t *lane, int rank, void *data, size_t bytes)
     ucs_status_ptr_t answer =
         ucp_tag_recv_nbx(lane->group->worker, data, bytes, lane_tag(lane, rank),
                          UINT64_MAX, &param);
-    size_t got = bytes;
 
-    if (answer == NULL)
-        got = info.length;
-    else if (!UCS_PTR_IS_ERR(answer) && ((ucx_request_t *)answer)->early)
-        got = ((ucx_request_t *)answer)->got;
-    if (got != bytes)
-        lane_mismatch(lane);
-    lane_posted(lane, rank, answer, bytes);
+    lane_posted(lane, rank, answer, bytes, info.length);
 }
 
 void ucx_lane_cancel(ucx_lane_t *lane)

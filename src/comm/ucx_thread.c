@@ -75,6 +75,7 @@ static void work_begin(ucx_group_t *group, ucx_active_t *active,
         lane->index = i;
         lane->lanes = lanes;
         lane->alive = true;
+        lane->broken = false;
         lane->state = 0;
         lane->mask = 0;
         lane->at = (size_t)i * UCX_CHUNK_BYTES;
@@ -118,7 +119,8 @@ static bool lane_advance(ucx_group_t *group, ucx_lane_t *lane)
 {
     bool moved = false;
 
-    while (lane->alive && lane->pending == 0 && !atomic_load(&group->failed)) {
+    while (lane->alive && lane->pending == 0 && !lane->broken &&
+           !atomic_load(&group->failed)) {
         lane->alive = lane->algorithm(group, lane);
         moved = true;
     }
@@ -203,7 +205,7 @@ static void leave_begin(ucx_group_t *group, double now, double *until)
         ucx_group_fail(group, &fault);
     }
     if (atomic_load(&group->failed))
-        patience = patience < 2 ? patience / 2 : 1;
+        patience = patience < 4 ? patience / 4 : 1;
     *until = now + patience;
 }
 
