@@ -159,16 +159,22 @@ hdf5io_share_t hdf5io_sampler_share_of(const hdf5io_sampler_t *sampler,
                                        int64_t step, int rank)
 {
     const hdf5io_sampler_config_t *config = &sampler->config;
+    int64_t grain = config->grain > 1 ? config->grain : 1;
     hdf5io_share_t share = {0};
-    int64_t begin, end;
+    int64_t begin, end, grains;
 
     if (step < 0 || step >= hdf5io_sampler_steps(sampler))
         return share;
     share.global = config->samples - step * config->batch;
     if (share.global > config->batch)
         share.global = config->batch;
-    begin = share.global * rank / config->size;
-    end = share.global * (rank + 1) / config->size;
+    grains = (share.global - 1) / grain + 1;
+    begin = grains * rank / config->size * grain;
+    end = grains * (rank + 1) / config->size * grain;
+    if (end > share.global)
+        end = share.global;
+    if (begin > end)
+        begin = end;
     share.first = step * config->batch + begin;
     share.count = end - begin;
     return share;
@@ -185,8 +191,9 @@ int64_t hdf5io_sampler_share_max(const hdf5io_sampler_t *sampler)
     const hdf5io_sampler_config_t *config = &sampler->config;
     int64_t most =
         config->samples < config->batch ? config->samples : config->batch;
+    int64_t grain = config->grain > 1 ? config->grain : 1;
 
-    return (most - 1) / config->size + 1;
+    return (((most - 1) / grain) / config->size + 1) * grain;
 }
 
 /* Number of the window that holds position [at], and where it begins. */

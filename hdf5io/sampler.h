@@ -6,7 +6,9 @@
  * so nobody waits for a collective that another will not enter. Sample p of the
  * epoch's order belongs to step p / batch; a step's samples are dealt to ranks
  * in contiguous runs (rank r has [n r / size, n (r+1) / size)), so the last
- * step may be short and some ranks may have none.
+ * step may be short and some ranks may have none. With a grain g > 1 whole runs
+ * of g samples are dealt instead of samples (the step's last run may be short),
+ * so that the cut into runs does not depend on the number of ranks.
  *
  * Shuffles: none (file order), full (one permutation of all samples, by
  * Fisher-Yates over the counter generator), chunk (see below).
@@ -34,6 +36,7 @@ typedef struct hdf5io_sampler_config {
     int64_t samples; /* in the dataset */
     int64_t batch;   /* global batch of a step */
     int rank, size;
+    int64_t grain; /* samples that stay together; 0 means 1 */
     hdf5io_shuffle_t shuffle;
     uint64_t seed;
 } hdf5io_sampler_config_t;

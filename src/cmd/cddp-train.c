@@ -43,8 +43,7 @@ typedef struct rank_job {
     train_outcome_t outcome;
 } rank_job_t;
 
-/* ---- the run file
- * ------------------------------------------------------------------- */
+/* ---- the run file ------------------------------------------------------- */
 
 static err_code_t config_load(const train_args_t *args, tree_t **tree,
                               train_config_t *config, err_t *err)
@@ -71,8 +70,7 @@ static err_code_t boot_votes(void *context, const void *mine, size_t bytes,
     return boot_exchange(context, mine, bytes, all, err);
 }
 
-/* ---- one rank
- * ------------------------------------------------------------------------- */
+/* ---- one rank ----------------------------------------------------------- */
 
 static void rank_run(rank_job_t *job)
 {

@@ -13,12 +13,10 @@
 #include <sys/types.h>
 
 #include "comm/comm.h"
+#include "comm/comm_fold.h"
 
 /* Most collectives that one rank may have started and not yet waited for. */
 #define COMM_WORKS_MAX 256
-
-/* More subtree views than any range of int64_t leaves can need (2 * 63). */
-#define COMM_VIEWS_MAX 128
 
 typedef enum comm_kind {
     COMM_ALLREDUCE,
@@ -107,25 +105,5 @@ size_t comm_type_bytes(comm_type_t type);
  * same bits wherever they are computed. */
 void comm_reduce(void *into, const void *a, const void *b, size_t count,
                  comm_type_t type, comm_op_t op);
-
-/* Folds subtrees that are pushed in leaf order along the tree of comm.h; the
- * right sibling is added into the memory of the left one. */
-typedef struct comm_fold {
-    int64_t leaves;
-    size_t count;
-    comm_type_t type;
-    int depth;
-    struct {
-        int64_t begin, end;
-        void *data;
-    } stack[COMM_VIEWS_MAX];
-} comm_fold_t;
-
-void comm_fold_begin(comm_fold_t *fold, int64_t leaves, size_t count,
-                     comm_type_t type);
-/* [data] holds the subtree that comm_tree_view_end finds at [begin]. */
-void comm_fold_push(comm_fold_t *fold, int64_t begin, int64_t end, void *data);
-/* The total, in the memory of the first subtree; all leaves were pushed. */
-void *comm_fold_total(const comm_fold_t *fold);
 
 #endif

@@ -2,5 +2,6 @@
 noinst_LTLIBRARIES += libddp.la
 libddp_la_SOURCES = \
 	src/ddp/bucket.c src/ddp/bucket.h \
-	src/ddp/ddp.c src/ddp/ddp.h
+	src/ddp/ddp.c src/ddp/ddp.h \
+	src/ddp/tree.c src/ddp/tree.h
 # End of src/ddp

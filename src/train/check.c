@@ -136,19 +136,28 @@ static void memory_print(const check_t *check)
     int64_t dims[OP_DIMS_MAX];
     int ndim = nn_graph_input(graph, dims);
     uint64_t batch = sizeof(float);
+    uint64_t partials = 0;
 
     for (int d = 0; d < ndim; d++)
         batch *= (uint64_t)dims[d];
     batch *= (uint64_t)hdf5io_sampler_share(check->train.sampler, 0).count *
              (uint64_t)(config->data.prefetch + 1);
+    if (config->train.reproducible)
+        partials = params * (uint64_t)(train_partials(&check->train,
+                                                      config->train.microbatch,
+                                                      config->train.batch) -
+                                       1);
     printf("memory of a rank (%d ranks):\n", check->ranks);
     memory_line("parameters", params);
     memory_line("gradients", params);
+    if (partials > 0)
+        memory_line("partial gradients", partials);
     memory_line("optimizer state", slots);
     memory_line("running statistics", buffers);
     memory_line("activations, scratch", activations);
     memory_line("batches read ahead", batch);
-    memory_line("total", 2 * params + slots + buffers + activations + batch);
+    memory_line("total",
+                2 * params + partials + slots + buffers + activations + batch);
 }
 
 err_code_t train_check(const train_config_t *config, int ranks, err_t *err)

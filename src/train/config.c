@@ -79,6 +79,13 @@ static const opt_row_t loop_options[] = {
     CONFIG(train.eval_every, "eval_every", OPT_EVERY, "1 epoch",
            .help = "when to evaluate on the validation shards; always at the "
                    "end"),
+    CONFIG(train.reproducible, "reproducible", OPT_BOOL, "false",
+           .help = "the same bits on any number of ranks: see "
+                   "docs/ARCHITECTURE.md"),
+    CONFIG(train.microbatch, "microbatch", OPT_INT, "16", .min = 1, .max = 1e9,
+           .unit = "samples",
+           .help = "reproducible mode: samples that are computed together, "
+                   "whatever the number of ranks"),
     {.name = NULL}};
 
 static const opt_row_t checkpoint_options[] = {

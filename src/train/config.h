@@ -39,6 +39,8 @@ typedef struct train_config {
         int scale_lr; /* train_scale_t */
         int64_t base_batch;
         opt_every_t eval_every;
+        bool reproducible;
+        int64_t microbatch;
     } train;
     ddp_config_t ddp;
     struct {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "ddp/tree.h"
 #include "hdf5io/attribute.h"
 
 int64_t train_micro_size(int64_t count, int64_t parts)
@@ -60,11 +61,28 @@ static void sizes_add(train_data_t *data, int at, int64_t count, int64_t parts)
     data->sizes[at + 1] = size > 0 ? count % size : 0;
 }
 
+/* Leaves of the reproducible mode: whole ones, and what is left at the end of a
+ * full and of the last step. */
+static void leaves_plan(const train_split_t *split, train_data_t *data)
+{
+    int64_t leaf = split->config->train.microbatch;
+    int64_t full = hdf5io_sampler_share(data->sampler, 0).global;
+    int64_t last = hdf5io_sampler_share(data->sampler, data->steps - 1).global;
+
+    data->sizes[0] = full < leaf ? 0 : leaf;
+    data->sizes[1] = full % leaf;
+    data->sizes[2] = last % leaf;
+}
+
 static void sizes_plan(const train_split_t *split, train_data_t *data)
 {
     int64_t parts = split->valid ? 1 : split->config->train.accumulate;
     int64_t last = data->steps - 1;
 
+    if (split->config->train.reproducible) {
+        leaves_plan(split, data);
+        return;
+    }
     sizes_add(data, 0, hdf5io_sampler_share(data->sampler, 0).count, parts);
     sizes_add(data, 2, hdf5io_sampler_share(data->sampler, last).count, parts);
 }
@@ -78,6 +96,7 @@ static err_code_t sampler_open(const train_split_t *split, train_data_t *data,
         .batch = config->train.batch,
         .rank = split->rank,
         .size = split->size,
+        .grain = config->train.reproducible ? config->train.microbatch : 0,
         .shuffle = split->valid ? HDF5IO_SHUFFLE_NONE
                                 : (hdf5io_shuffle_t)config->data.shuffle,
         .seed = (uint64_t)config->run.seed};
@@ -146,4 +165,30 @@ void train_data_close(train_data_t *data)
     hdf5io_sampler_close(data->sampler);
     hdf5io_dataset_close(data->dataset);
     memset(data, 0, sizeof *data);
+}
+
+train_leaves_t train_leaves_of(const train_data_t *data, int64_t leaf,
+                               int64_t batch, int64_t step)
+{
+    hdf5io_share_t share = hdf5io_sampler_share(data->sampler, step);
+
+    return (train_leaves_t){.first =
+                                (share.first - step * batch + leaf - 1) / leaf,
+                            .held = (share.count + leaf - 1) / leaf,
+                            .leaves = (share.global + leaf - 1) / leaf};
+}
+
+int train_partials(const train_data_t *data, int64_t leaf, int64_t batch)
+{
+    const int64_t steps[] = {0, data->steps - 1};
+    int most = 1;
+
+    for (int i = 0; i < 2; i++) {
+        train_leaves_t mine = train_leaves_of(data, leaf, batch, steps[i]);
+        int partials = ddp_tree_partials(mine.first, mine.held, mine.leaves);
+
+        if (partials > most)
+            most = partials;
+    }
+    return most;
 }

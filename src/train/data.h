@@ -45,4 +45,16 @@ void train_data_close(train_data_t *data);
  * of this size but the last, which holds the rest. */
 int64_t train_micro_size(int64_t count, int64_t parts);
 
+/* The leaves of a step in reproducible mode, and those of this rank. */
+typedef struct train_leaves {
+    int64_t first, held, leaves;
+} train_leaves_t;
+
+/* Of step [step] of [data]; [leaf] is train.microbatch, [batch] train.batch. */
+train_leaves_t train_leaves_of(const train_data_t *data, int64_t leaf,
+                               int64_t batch, int64_t step);
+
+/* Partial arenas that this rank needs in its widest step. */
+int train_partials(const train_data_t *data, int64_t leaf, int64_t batch);
+
 #endif

@@ -11,25 +11,18 @@
 #include "base/clock.h"
 #include "train/run_priv.h"
 
-enum { EVAL_LOSS, EVAL_CORRECT, EVAL_COUNT, EVAL_STOP, EVAL_FAILED, EVAL_SUMS };
-
 /* My part of one step, into sums. */
-static err_code_t eval_share(train_state_t *run, double *sums, err_t *err)
+static err_code_t eval_share(train_state_t *run, const hdf5io_batch_t *batch,
+                             double *sums, err_t *err)
 {
-    hdf5io_batch_t *batch = NULL;
     nn_result_t result;
     nn_batch_t whole;
     err_code_t rc;
 
-    rc = hdf5io_loader_next(run->valid.loader, &batch, err);
-    if (rc != ERR_OK)
-        return rc;
     sums[EVAL_COUNT] = (double)batch->count;
     if (batch->count == 0)
         return ERR_OK;
-    whole = (nn_batch_t){.input = batch->input,
-                         .target = batch->target,
-                         .sample_ids = batch->sample_ids};
+    whole = train_batch_part(run, batch, 0);
     rc = nn_exec_forward(replica_exec(&run->replica, batch->count, false),
                          &whole, &result, err);
     if (rc != ERR_OK)
@@ -39,21 +32,28 @@ static err_code_t eval_share(train_state_t *run, double *sums, err_t *err)
     return ERR_OK;
 }
 
+/* In reproducible mode loss, right answers and count are summed along the tree,
+ * and only the flags here. */
 static err_code_t eval_step(train_state_t *run, double *sums, err_t *err)
 {
+    bool tree = run->replica.tree != NULL;
+    size_t from = tree ? EVAL_STOP : 0;
+    hdf5io_batch_t *batch = NULL;
     err_code_t own;
     err_code_t rc;
 
-    own = eval_share(run, sums, err);
+    own = hdf5io_loader_next(run->valid.loader, &batch, err);
+    if (own == ERR_OK && !tree)
+        own = eval_share(run, batch, sums, err);
     sums[EVAL_STOP] = run->env->signal() != SLURM_SIGNAL_NONE ? 1.0 : 0.0;
     sums[EVAL_FAILED] = own != ERR_OK ? 1.0 : 0.0;
-    rc = comm_allreduce(run->group, sums, EVAL_SUMS, COMM_FLOAT64, COMM_SUM,
-                        own == ERR_OK ? err : NULL);
+    rc = comm_allreduce(run->group, sums + from, EVAL_SUMS - from, COMM_FLOAT64,
+                        COMM_SUM, own == ERR_OK ? err : NULL);
     if (rc != ERR_OK)
         return own != ERR_OK ? own : rc;
     if (sums[EVAL_FAILED] > 0.0)
         return train_vote(&run->votes, own, &run->speaker, err);
-    return ERR_OK;
+    return tree ? train_leaves_eval(run, batch, sums, err) : ERR_OK;
 }
 
 err_code_t train_evaluate(train_state_t *run, train_eval_t *out, err_t *err)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"
@@ -34,8 +35,7 @@ static train_split_t split_of(const train_state_t *run, bool valid)
         .valid = valid};
 }
 
-/* ---- meeting the others
- * ------------------------------------------------------ */
+/* ---- meeting the others ------------------------------------------------- */
 
 static err_code_t oob_exchange(void *context, const void *mine, size_t bytes,
                                void *all, err_t *err)
@@ -72,6 +72,8 @@ static int threads_choose(const train_state_t *run, const train_hello_t *hello)
 
     if (fair < 1)
         fair = 1;
+    if (run->config->train.reproducible)
+        return 1; /* a leaf is computed by a team of fixed size */
     if (asked > fair)
         log_warn("train",
                  "train.threads is %d, but this rank has %d core%s to "
@@ -79,6 +81,11 @@ static int threads_choose(const train_state_t *run, const train_hello_t *hello)
                  asked, fair, fair == 1 ? "" : "s", hello->cores,
                  hello->sharers, hello->sharers == 1 ? "" : "s");
     return asked > 0 ? asked : fair;
+}
+
+static uint64_t versions_hash(const char *versions)
+{
+    return versions == NULL ? 0 : hash_bytes(versions, strlen(versions));
 }
 
 static err_code_t meet(train_state_t *run, err_t *err)
@@ -90,6 +97,9 @@ static err_code_t meet(train_state_t *run, err_t *err)
     run->phase = "bootstrap";
     rc = train_hello(run->boot, train_config_hash(config), run->env->build_hash,
                      &hello, err);
+    if (rc == ERR_OK && config->train.reproducible)
+        rc = boot_agree(run->boot, "CPU model or library versions",
+                        versions_hash(run->env->versions), err);
     if (rc != ERR_OK)
         return rc;
     if (config->train.batch < run->size)
@@ -115,8 +125,7 @@ static err_code_t leave_boot(train_state_t *run, err_t *err)
     return ERR_OK;
 }
 
-/* ---- model, data, directory
- * ---------------------------------------------------- */
+/* ---- model, data, directory --------------------------------------------- */
 
 static err_code_t data_open(train_state_t *run, err_t *err)
 {
@@ -158,6 +167,8 @@ static err_code_t directory_open(train_state_t *run, err_t *err)
 
 static replica_plan_t plan_of(train_state_t *run)
 {
+    const train_config_t *config = run->config;
+
     return (replica_plan_t){
         .config = run->config,
         .graph = run->graph,
@@ -168,7 +179,11 @@ static replica_plan_t plan_of(train_state_t *run)
         .train_sizes = run->train.sizes,
         .train_count = TRAIN_SIZES_MAX,
         .eval_sizes = run->valid.sizes,
-        .eval_count = TRAIN_SIZES_MAX};
+        .eval_count = TRAIN_SIZES_MAX,
+        .partials = config->train.reproducible
+                        ? train_partials(&run->train, config->train.microbatch,
+                                         config->train.batch)
+                        : 0};
 }
 
 /* Local work, then the vote that nobody is missing. */
@@ -200,8 +215,7 @@ static err_code_t replica_make(train_state_t *run, err_t *err)
     return rc;
 }
 
-/* ---- the first batch
- * ------------------------------------------------------------- */
+/* ---- the first batch ---------------------------------------------------- */
 
 static err_code_t loaders_start(train_state_t *run, err_t *err)
 {

@@ -144,19 +144,34 @@ static const float *eval_params(const replica_t *replica,
 
 static void execs_bind(replica_t *replica, const replica_plan_t *plan)
 {
-    nn_bind_t bind = {.grads = ddp_grads(replica->ddp),
+    nn_bind_t bind = {.params = replica->params,
+                      .grads = ddp_grads(replica->ddp),
                       .buffers = replica->buffers,
                       .moments = ddp_tail(replica->ddp) + REPLICA_TAIL,
                       .activations = replica->activations,
-                      .grad_ready = on_grad_ready,
+                      .grad_ready =
+                          replica->tree == NULL ? on_grad_ready : NULL,
                       .context = replica,
                       .stream = replica->stream};
 
+    replica->bind = bind;
     for (int i = 0; i < replica->exec_count; i++) {
         bind.params = replica->execs[i].training ? replica->params
                                                  : eval_params(replica, plan);
         nn_exec_bind(replica->execs[i].exec, &bind);
     }
+}
+
+nn_exec_t *replica_leaf_exec(replica_t *replica, int64_t batch, float *grads,
+                             double *moments)
+{
+    nn_exec_t *exec = replica_exec(replica, batch, true);
+    nn_bind_t bind = replica->bind;
+
+    bind.grads = grads;
+    bind.moments = moments;
+    nn_exec_bind(exec, &bind);
+    return exec;
 }
 
 /* ---- opening ----------------------------------------------------------------
@@ -188,6 +203,10 @@ static err_code_t reducer_open(replica_t *replica, const replica_plan_t *plan,
                             .tail_doubles =
                                 REPLICA_TAIL + nn_graph_moment_elems(graph)};
     rc = ddp_open(&plan->config->ddp, plan->group, &layout, &replica->ddp, err);
+    if (rc == ERR_OK && plan->partials > 0)
+        rc = ddp_tree_open(replica->ddp, plan->group, layout.grad_elems,
+                           layout.tail_doubles, plan->partials, &replica->tree,
+                           err);
     mem_free(views);
     return rc;
 }
@@ -301,6 +320,7 @@ void replica_close(replica_t *replica)
     mem_free(replica->tensors);
     for (int i = 0; i < replica->exec_count; i++)
         nn_exec_close(replica->execs[i].exec);
+    ddp_tree_close(replica->tree);
     ddp_close(replica->ddp);
     optim_schedule_close(replica->schedule);
     optim_close(replica->optim);

@@ -10,6 +10,7 @@
 #define CDDP_TRAIN_REPLICA_H
 
 #include "ddp/ddp.h"
+#include "ddp/tree.h"
 #include "hdf5io/checkpoint.h"
 #include "nn/nn.h"
 #include "optim/optim.h"
@@ -40,6 +41,8 @@ typedef struct replica {
     dev_stream_t *stream;
     nn_graph_t *graph; /* not owned */
     ddp_t *ddp;
+    ddp_tree_t *tree; /* reproducible mode, else NULL */
+    nn_bind_t bind;   /* of training execs, but for a leaf's own sums */
     optim_t *optim;
     optim_schedule_t *schedule;
     float *params;  /* [nn_graph_param_elems] */
@@ -64,6 +67,7 @@ typedef struct replica_plan {
     int train_count;            /* repetitions are allowed */
     const int64_t *eval_sizes;
     int eval_count;
+    int partials; /* partial arenas of the reproducible mode; 0: default mode */
 } replica_plan_t;
 
 /* Build what needs nobody else: arenas, optimizer, execs. Local, so that its
@@ -81,5 +85,9 @@ void replica_close(replica_t *replica);
 
 /* The exec for [batch] samples; never NULL for a size of the plan. */
 nn_exec_t *replica_exec(replica_t *replica, int64_t batch, bool training);
+
+/* The exec for a leaf of [batch] samples, bound to the leaf's own sums. */
+nn_exec_t *replica_leaf_exec(replica_t *replica, int64_t batch, float *grads,
+                             double *moments);
 
 #endif

@@ -95,8 +95,7 @@ err_code_t train_checkpoint(train_state_t *run, err_t *err)
     return ERR_OK;
 }
 
-/* ---- coming back
- * --------------------------------------------------------------- */
+/* ---- coming back -------------------------------------------------------- */
 
 /* --fresh: nothing is deleted, what is there gets another name. */
 static err_code_t set_aside(const char *dir, const char *name, err_t *err)

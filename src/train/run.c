@@ -18,8 +18,7 @@
 #include "obs/summary.h"
 #include "train/run_priv.h"
 
-/* ---- evaluation
- * ------------------------------------------------------------------ */
+/* ---- evaluation --------------------------------------------------------- */
 
 static bool every_hit(const opt_every_t *every, opt_unit_t unit, int64_t count)
 {
@@ -55,8 +54,7 @@ static err_code_t evaluate(train_state_t *run, err_t *err)
     return ERR_OK;
 }
 
-/* ---- step and epoch boundaries
- * ----------------------------------------------------- */
+/* ---- step and epoch boundaries ------------------------------------------ */
 
 static void epoch_print(const train_state_t *run)
 {
@@ -166,8 +164,7 @@ static err_code_t loop(train_state_t *run, err_t *err)
     return rc;
 }
 
-/* ---- the end
- * ------------------------------------------------------------------------ */
+/* ---- the end ------------------------------------------------------------ */
 
 /* A run that was complete already is evaluated again, to show its numbers. */
 static err_code_t finish(train_state_t *run, err_t *err)

@@ -52,6 +52,30 @@ void train_phase_set(train_state_t *run, const char *phase);
 /* step.c: one update. All ranks get the same outcome. */
 err_code_t train_step(train_state_t *run, err_t *err);
 
+/* Where the time of a step goes, seconds; begin is a clock instant. */
+typedef struct train_times {
+    double begin, data, forward, backward;
+    double tree; /* reproducible mode: reducing, all of it exposed */
+} train_times_t;
+
+/* What signals and clocks ask for, into a tail or a vector of its own. */
+void train_flags_fill(train_state_t *run, double *flags);
+
+/* The samples from [from] on of [whole], as nn takes them. */
+nn_batch_t train_batch_part(const train_state_t *run,
+                            const hdf5io_batch_t *whole, int64_t from);
+
+/* leaves.c: a step's and an evaluation step's sums in reproducible mode. [own]
+ * is this rank's own error so far; the sums land where the default mode has
+ * them. Collective. */
+err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
+                             train_times_t *times, err_code_t *own, err_t *err);
+err_code_t train_leaves_eval(train_state_t *run, const hdf5io_batch_t *batch,
+                             double *sums, err_t *err);
+
+/* eval.c: sums of one evaluation step. */
+enum { EVAL_LOSS, EVAL_CORRECT, EVAL_COUNT, EVAL_STOP, EVAL_FAILED, EVAL_SUMS };
+
 /* eval.c: every validation sample once; changes no state. Collective. */
 err_code_t train_evaluate(train_state_t *run, train_eval_t *out, err_t *err);
 

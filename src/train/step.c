@@ -16,32 +16,32 @@
 #include "base/log.h"
 #include "train/run_priv.h"
 
-typedef struct step_times {
-    double begin, data, forward, backward;
-} step_times_t;
+/* ---- forward and backward ----------------------------------------------- */
 
-/* ---- forward and backward
- * ---------------------------------------------------- */
-
-static void tail_begin(train_state_t *run)
+void train_flags_fill(train_state_t *run, double *flags)
 {
-    replica_t *replica = &run->replica;
-    double *tail = ddp_tail(replica->ddp);
     const opt_every_t *every = &run->config->checkpoint.every;
     slurm_signal_t asked = run->env->signal();
 
-    memset(tail, 0,
-           (REPLICA_TAIL + nn_graph_moment_elems(run->graph)) * sizeof *tail);
-    tail[REPLICA_REQUEST] = asked == SLURM_SIGNAL_CHECKPOINT ? 1.0 : 0.0;
-    tail[REPLICA_TERM] = asked == SLURM_SIGNAL_TERM ? 1.0 : 0.0;
+    flags[REPLICA_REQUEST] = asked == SLURM_SIGNAL_CHECKPOINT ? 1.0 : 0.0;
+    flags[REPLICA_TERM] = asked == SLURM_SIGNAL_TERM ? 1.0 : 0.0;
     if (run->rank == 0 && every->unit == OPT_TIME &&
         clock_now() - run->last_checkpoint >= every->value)
-        tail[REPLICA_DUE] = 1.0;
+        flags[REPLICA_DUE] = 1.0;
+}
+
+static void tail_begin(train_state_t *run)
+{
+    double *tail = ddp_tail(run->replica.ddp);
+
+    memset(tail, 0,
+           (REPLICA_TAIL + nn_graph_moment_elems(run->graph)) * sizeof *tail);
+    train_flags_fill(run, tail);
 }
 
 /* The part of [whole] that begins at sample [from]. */
-static nn_batch_t micro_batch(const train_state_t *run,
-                              const hdf5io_batch_t *whole, int64_t from)
+nn_batch_t train_batch_part(const train_state_t *run,
+                            const hdf5io_batch_t *whole, int64_t from)
 {
     int64_t dims[OP_DIMS_MAX];
     int ndim = nn_graph_input(run->graph, dims);
@@ -63,7 +63,7 @@ static nn_batch_t micro_batch(const train_state_t *run,
 
 static err_code_t micro_step(train_state_t *run, const nn_batch_t *batch,
                              int64_t count, double scale, bool accumulate,
-                             step_times_t *times, err_t *err)
+                             train_times_t *times, err_t *err)
 {
     replica_t *replica = &run->replica;
     nn_exec_t *exec = replica_exec(replica, count, true);
@@ -87,7 +87,7 @@ static err_code_t micro_step(train_state_t *run, const nn_batch_t *batch,
 
 /* My samples of the step, micro-batch by micro-batch. */
 static err_code_t share_run(train_state_t *run, const hdf5io_batch_t *batch,
-                            step_times_t *times, err_t *err)
+                            train_times_t *times, err_t *err)
 {
     int64_t size =
         train_micro_size(batch->count, run->config->train.accumulate);
@@ -96,7 +96,7 @@ static err_code_t share_run(train_state_t *run, const hdf5io_batch_t *batch,
 
     for (int64_t from = 0; rc == ERR_OK && from < batch->count; from += size) {
         int64_t left = batch->count - from;
-        nn_batch_t part = micro_batch(run, batch, from);
+        nn_batch_t part = train_batch_part(run, batch, from);
 
         run->replica.last_micro = left <= size;
         rc = micro_step(run, &part, left < size ? left : size, scale, from > 0,
@@ -105,20 +105,19 @@ static err_code_t share_run(train_state_t *run, const hdf5io_batch_t *batch,
     return rc;
 }
 
-/* Read, compute, reduce. An error of this rank alone (*own) does not keep it
- * from the reductions. */
-static err_code_t step_compute(train_state_t *run, hdf5io_batch_t **batch,
-                               step_times_t *times, err_code_t *own, err_t *err)
+/* Default mode: sums grow in ddp's arena, buckets leave as they are complete.
+ * An error of this rank alone (*own) does not keep it from the reductions. */
+static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
+                               train_times_t *times, err_code_t *own,
+                               err_t *err)
 {
     ddp_t *ddp = run->replica.ddp;
     err_code_t rc;
 
     ddp_step_begin(ddp);
     tail_begin(run);
-    *own = hdf5io_loader_next(run->train.loader, batch, err);
-    times->data = clock_now() - times->begin;
-    if (*own == ERR_OK && (*batch)->count > 0)
-        *own = share_run(run, *batch, times, err);
+    if (*own == ERR_OK && batch->count > 0)
+        *own = share_run(run, batch, times, err);
     if (*own == ERR_PEER)
         return *own;
     if (*own != ERR_OK)
@@ -130,8 +129,19 @@ static err_code_t step_compute(train_state_t *run, hdf5io_batch_t **batch,
     return rc != ERR_OK && *own != ERR_OK ? *own : rc;
 }
 
-/* ---- what the step ends with
- * -------------------------------------------------- */
+/* Read, compute, reduce. */
+static err_code_t step_compute(train_state_t *run, hdf5io_batch_t **batch,
+                               train_times_t *times, err_code_t *own,
+                               err_t *err)
+{
+    *own = hdf5io_loader_next(run->train.loader, batch, err);
+    times->data = clock_now() - times->begin;
+    return run->replica.tree != NULL
+               ? train_leaves_step(run, *batch, times, own, err)
+               : buckets_step(run, *batch, times, own, err);
+}
+
+/* ---- what the step ends with -------------------------------------------- */
 
 /* A loss or gradient that is not a number ends the run before the update spoils
  * the weights. Both are the same bits on every rank, so all ranks agree. */
@@ -188,7 +198,7 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
 }
 
 static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
-                     const step_times_t *times, double loss, double lr,
+                     const train_times_t *times, double loss, double lr,
                      double norm)
 {
     ddp_stats_t comm = ddp_stats_take(run->replica.ddp);
@@ -202,8 +212,8 @@ static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
                       .data_s = times->data,
                       .forward_s = times->forward,
                       .backward_s = times->backward,
-                      .comm_s = comm.comm_s,
-                      .comm_exposed_s = comm.exposed_s,
+                      .comm_s = comm.comm_s + times->tree,
+                      .comm_exposed_s = comm.exposed_s + times->tree,
                       .samples_per_s = (double)batch->global / took,
                       .grad_norm = norm};
 
@@ -216,7 +226,7 @@ static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
 
 /* All ranks are alive and know the same; [own] is this rank's own error. */
 static err_code_t step_end(train_state_t *run, const hdf5io_batch_t *batch,
-                           const step_times_t *times, err_code_t own,
+                           const train_times_t *times, err_code_t own,
                            err_t *err)
 {
     const double *tail = ddp_tail(run->replica.ddp);
@@ -241,7 +251,7 @@ static err_code_t step_end(train_state_t *run, const hdf5io_batch_t *batch,
 
 err_code_t train_step(train_state_t *run, err_t *err)
 {
-    step_times_t times = {.begin = clock_now()};
+    train_times_t times = {.begin = clock_now()};
     hdf5io_batch_t *batch = NULL;
     err_code_t own = ERR_OK;
     err_code_t rc;

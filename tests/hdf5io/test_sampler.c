@@ -247,3 +247,42 @@ Test(sampler, nonsense_is_refused)
     bad.shuffle = HDF5IO_SHUFFLE_FULL;
     check_refused(bad, ERR_CONFIG, "use shuffle: chunk");
 }
+
+/* Ranks share whole runs of [grain] samples, all of them, in order. */
+static void check_grain(int64_t samples, int64_t batch, int64_t grain, int size)
+{
+    int64_t next = 0;
+
+    for (int rank = 0; rank < size; rank++) {
+        hdf5io_sampler_config_t config = {.samples = samples,
+                                          .batch = batch,
+                                          .rank = rank,
+                                          .size = size,
+                                          .grain = grain};
+        hdf5io_sampler_t *sampler = NULL;
+        err_t err = ERR_INIT;
+        hdf5io_share_t share;
+
+        cr_assert_eq(hdf5io_sampler_open(&config, &sampler, &err), ERR_OK);
+        share = hdf5io_sampler_share(sampler, 0);
+        if (share.count > 0) {
+            cr_assert_eq(share.first, next);
+            cr_assert_eq(share.first % grain, 0);
+            cr_assert_leq(share.count, hdf5io_sampler_share_max(sampler));
+            next += share.count;
+        }
+        cr_assert(next == share.global || next % grain == 0);
+        if (rank == size - 1)
+            cr_assert_eq(next, share.global);
+        hdf5io_sampler_close(sampler);
+    }
+}
+
+Test(sampler, grains_stay_together)
+{
+    for (int size = 1; size <= 9; size++)
+        for (int64_t grain = 1; grain <= 20; grain++) {
+            check_grain(101, 24, grain, size);
+            check_grain(10, 24, grain, size);
+        }
+}

@@ -50,6 +50,8 @@ SLURM_TESTS += train.t
 SLURM_TESTS += signal.t
 SLURM_TESTS += kill.t
 SLURM_TESTS += bad_input.t
+SLURM_TESTS += reproducible.t
+EXTRA_DIST += tests/slurm/reproducible.t
 EXTRA_DIST += tests/slurm/trainlib.sh tests/slurm/train.t \
 	tests/slurm/signal.t tests/slurm/kill.t tests/slurm/bad_input.t \
 	tests/slurm/runs/plain.yaml tests/slurm/runs/full.yaml

@@ -119,8 +119,7 @@ void harness_label_set(const harness_t *harness, int row, int label)
     H5Fclose(file);
 }
 
-/* ---- running
- * ------------------------------------------------------------------ */
+/* ---- running ------------------------------------------------------------ */
 
 typedef struct rank {
     train_config_t config;

@@ -41,8 +41,7 @@ Test(run, learns_on_any_number_of_ranks)
     }
 }
 
-/* ---- interruption
- * ----------------------------------------------------------------- */
+/* ---- interruption ------------------------------------------------------- */
 
 /* Asks for a checkpoint at the [n]-th look; ranks are threads of this process,
  * so whoever looks for the n-th time gets the signal. */
@@ -94,8 +93,7 @@ Test(run, interrupted_runs_end_with_the_same_bits, .timeout = 120)
     }
 }
 
-/* ---- what the optimizer keeps
- * ------------------------------------------------------------- */
+/* ---- what the optimizer keeps ------------------------------------------- */
 
 Test(run, the_average_of_weights_is_evaluated_and_survives)
 {
@@ -227,8 +225,7 @@ Test(run, a_complete_run_reports_its_numbers_again)
     harness_close(&harness);
 }
 
-/* ---- resume options
- * ------------------------------------------------------------------ */
+/* ---- resume options ----------------------------------------------------- */
 
 Test(run, never_refuses_a_directory_with_checkpoints)
 {

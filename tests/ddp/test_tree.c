@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Leaves of random numbers, dealt to 1 to 9 ranks: the sums have the bits that
+ * one rank gets, and no rank touches more partial arenas than it was told.
+ */
+#include "ddp/tree.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "lib/ranks.h"
+
+#define ELEMS 1003
+#define TAIL 4
+#define RANKS 9
+
+typedef struct plan {
+    int64_t leaves;
+    float grads[RANKS][ELEMS];
+    double tail[RANKS][TAIL];
+} plan_t;
+
+static err_code_t group_make(const comm_oob_t *oob, comm_group_t **group,
+                             err_t *err)
+{
+    comm_config_t config = {.backend = oob->size == 1 ? "self" : "threads",
+                            .timeout = 20.0};
+
+    return comm_group_open(&config, oob, group, err);
+}
+
+static void leaf_fill(int64_t leaf, float *grads, double *tail)
+{
+    rng_t rng;
+
+    rng_open(&rng, 5, RNG_INIT, (uint64_t)leaf, 0);
+    for (int i = 0; i < ELEMS; i++)
+        grads[i] = (float)rng_normal(&rng);
+    for (int i = 0; i < TAIL; i++)
+        tail[i] += rng_normal(&rng); /* the tail comes zeroed */
+}
+
+static int tree_main(const comm_oob_t *oob, void *argument)
+{
+    plan_t *plan = argument;
+    ddp_config_t config = {
+        .first_bucket_mb = 1, .bucket_cap_mb = 25, .last_bucket_mb = 1};
+    ddp_view_t view = {.name = "w", .count = ELEMS};
+    ddp_layout_t layout = {.views = &view,
+                           .view_count = 1,
+                           .grad_elems = ELEMS,
+                           .tail_doubles = TAIL};
+    int64_t first = plan->leaves * oob->rank / oob->size;
+    int64_t held = plan->leaves * (oob->rank + 1) / oob->size - first;
+    int partials = ddp_tree_partials(first, held, plan->leaves);
+    comm_group_t *group = NULL;
+    ddp_tree_t *tree = NULL;
+    ddp_t *ddp = NULL;
+    err_t err = ERR_INIT;
+
+    RANKS_OK(group_make(oob, &group, &err), err);
+    RANKS_OK(ddp_open(&config, group, &layout, &ddp, &err), err);
+    RANKS_OK(ddp_tree_open(ddp, group, ELEMS, TAIL, partials, &tree, &err),
+             err);
+    for (int step = 0; step < 2; step++) {
+        ddp_tree_begin(tree, first, held, plan->leaves);
+        for (int64_t leaf = first; leaf < first + held; leaf++) {
+            float *grads;
+            double *tail;
+
+            ddp_tree_leaf(tree, &grads, &tail);
+            leaf_fill(leaf, grads, tail);
+            ddp_tree_fold(tree);
+        }
+        RANKS_OK(ddp_tree_reduce(tree, &err), err);
+    }
+    memcpy(plan->grads[oob->rank], ddp_grads(ddp), sizeof plan->grads[0]);
+    memcpy(plan->tail[oob->rank], ddp_tail(ddp), sizeof plan->tail[0]);
+    ddp_tree_close(tree);
+    ddp_close(ddp);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(tree, sums_have_the_same_bits_however_leaves_are_dealt)
+{
+    static const int64_t leaves[] = {1, 2, 5, 8, 13, 16, 31};
+    plan_t *one = calloc(1, sizeof *one);
+    plan_t *many = calloc(1, sizeof *many);
+
+    for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++) {
+        one->leaves = many->leaves = leaves[i];
+        cr_assert_eq(ranks_threads(1, tree_main, one), 0);
+        for (int n = 2; n <= RANKS; n++) {
+            cr_assert_eq(ranks_threads(n, tree_main, many), 0);
+            for (int r = 0; r < n; r++) {
+                cr_assert_eq(
+                    memcmp(many->grads[r], one->grads[0], sizeof one->grads[0]),
+                    0, "rank %d of %d, %lld leaves", r, n,
+                    (long long)leaves[i]);
+                cr_assert_eq(
+                    memcmp(many->tail[r], one->tail[0], sizeof one->tail[0]),
+                    0);
+            }
+        }
+    }
+    free(many);
+    free(one);
+}
+
+/* At most two a level, and the one that is computed. */
+Test(tree, partial_arenas_grow_with_the_logarithm)
+{
+    for (int64_t leaves = 1; leaves <= 130; leaves++)
+        for (int64_t first = 0; first < leaves; first += 3)
+            cr_assert_leq(ddp_tree_partials(first, leaves - first, leaves),
+                          2 * (int)ceil(log2((double)leaves + 1)) + 1);
+    cr_assert_eq(ddp_tree_partials(0, 1, 1), 1);
+    cr_assert_eq(ddp_tree_partials(0, 0, 4), 1);
+    cr_assert_eq(ddp_tree_partials(0, 8, 8), 4);
+}

@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+#
+# The reproducible mode on a real Slurm: the same bits for 1, 3 and 4 ranks, one
+# node or two, srun or --local, killed and resumed on another number of ranks.
+# shellcheck disable=SC2317 # cases are called by name
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=SCRIPTDIR/trainlib.sh
+. "$(dirname "$0")/trainlib.sh"
+small_data
+settings=(--set train.reproducible=true --set train.microbatch=8
+          --set train.epochs=2 --set checkpoint.every=never)
+
+# same DIR: its newest checkpoint and logged losses are those of ./a
+same()
+{
+    local newest
+
+    newest=$(cd a/checkpoints && ls -d step-* | tail -n 1)
+    run 0 "$BUILD/cddp-ckpt" diff "a/checkpoints/$newest" \
+        "$1/checkpoints/$newest"
+    losses a/metrics.jsonl | sort -n >a.losses
+    losses "$1/metrics.jsonl" | sort -n >"$1.losses"
+    cmp a.losses "$1.losses" || fail "logged losses of $1 differ"
+}
+
+rank_counts()
+{
+    run_file full
+    run 0 "$train" "${settings[@]}" --set run.dir=a full.yaml
+    run 0 "$train" --local 2 "${settings[@]}" --set run.dir=b full.yaml
+    same b
+    run 0 srun -N1 -n3 --mpi=pmix "$train" "${settings[@]}" \
+        --set run.dir=c full.yaml
+    same c
+    run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" \
+        "${settings[@]}" --set run.dir=d full.yaml
+    same d
+}
+
+# Kill -9 in the middle, go on with fewer ranks.
+killed()
+{
+    run_file full
+    run 0 "$train" "${settings[@]}" --set run.dir=a full.yaml
+    # shellcheck disable=SC2016 # expanded by the task
+    start srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix bash -c \
+        'echo $$ >pid.$SLURM_PROCID; exec "$@"' rank "$train" \
+        "${settings[@]}" --set checkpoint.every="5 steps" --set run.dir=e \
+        full.yaml
+    wait_text 60 e/metrics.jsonl '"step": 12,'
+    kill -KILL "$(cat pid.2)"
+    finish nonzero
+    run 0 srun -N2 -n3 --mpi=pmix "$train" "${settings[@]}" \
+        --set run.dir=e full.yaml
+    expect_text err 'resumed from .*written by 4 ranks'
+    same e
+}
+
+test_case "1, 2, 3 and 4 ranks, local or Slurm, have the same bits" rank_counts
+test_case "killed on 4 ranks, finished on 3: the same bits" killed
+test_done

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The promise of the reproducible mode: model, optimizer state and logged
+ * losses have the same bits for 1, 2, 3, 4 and 8 ranks, with batch norm,
+ * dropout, an uneven last batch and accumulation, also when the run is
+ * interrupted and goes on with another number of ranks.
+ */
+#include <criterion/criterion.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "hdf5io/checkpoint.h"
+#include "train/harness.h"
+
+/* 101 samples in batches of 24 and leaves of 5: a full step has 5 leaves, the
+ * last of 4 samples; the epoch's last step has one leaf of 5. */
+#define SAMPLES 101
+
+static atomic_int looks_left;
+
+static slurm_signal_t signal_after_looks(void)
+{
+    return atomic_fetch_sub(&looks_left, 1) <= 1 ? SLURM_SIGNAL_CHECKPOINT
+                                                 : SLURM_SIGNAL_NONE;
+}
+
+static void mode_open(harness_t *harness, const char *extra)
+{
+    harness_open(harness, SAMPLES);
+    harness->settings[0] = "train.reproducible=true";
+    harness->settings[1] = "train.microbatch=5";
+    harness->settings[2] = extra;
+}
+
+/* Numbers in a manifest depend on time and rank count; so the state is read
+ * back, tensor by tensor, into one array. */
+typedef struct state {
+    float values[4096];
+} state_t;
+
+typedef struct part {
+    const char *name;
+    int ndim;
+    int64_t dims[2];
+    bool trained; /* has optimizer slots */
+} part_t;
+
+static const part_t parts[] = {
+    {"linear1.weight", 2, {16, HARNESS_FEATURES}, true},
+    {"linear1.bias", 1, {16}, true},
+    {"batchnorm1.weight", 1, {16}, true},
+    {"batchnorm1.bias", 1, {16}, true},
+    {"batchnorm1.running_mean", 1, {16}, false},
+    {"batchnorm1.running_var", 1, {16}, false},
+    {"linear2.weight", 2, {2, 16}, true},
+    {"linear2.bias", 1, {2}, true}};
+
+#define PARTS (sizeof parts / sizeof *parts)
+
+/* One tensor of the table, at [at]; returns where the next one goes. */
+static float *tensor_place(hdf5io_tensor_t *tensor, const char *prefix,
+                           const part_t *part, float *at)
+{
+    *tensor = (hdf5io_tensor_t){.name = str_printf("%s%s", prefix, part->name),
+                                .ndim = part->ndim,
+                                .dims = {part->dims[0], part->dims[1]},
+                                .data = at};
+    return at + part->dims[0] * (part->ndim == 2 ? part->dims[1] : 1);
+}
+
+static int tensors_place(hdf5io_tensor_t *tensors, float *at)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < PARTS; i++) {
+        at = tensor_place(&tensors[count++], "model/", &parts[i], at);
+        if (!parts[i].trained)
+            continue;
+        at = tensor_place(&tensors[count++], "optimizer/exp_avg/", &parts[i],
+                          at);
+        at = tensor_place(&tensors[count++], "optimizer/exp_avg_sq/", &parts[i],
+                          at);
+    }
+    return count;
+}
+
+static err_code_t alone(void *context, const void *mine, size_t bytes,
+                        void *all, err_t *err)
+{
+    (void)context;
+    (void)err;
+    memcpy(all, mine, bytes);
+    return ERR_OK;
+}
+
+static void state_read(const harness_t *harness, state_t *out)
+{
+    hdf5io_votes_t votes = {.size = 1, .exchange = alone};
+    char directory[300];
+    hdf5io_checkpoint_config_t config = {
+        .directory = directory, .votes = &votes, .keep = 3};
+    hdf5io_tensor_t tensors[3 * PARTS];
+    int count = tensors_place(tensors, out->values);
+    hdf5io_checkpoint_info_t info;
+    bool found = false;
+    err_t err = ERR_INIT;
+
+    memset(out, 0, sizeof *out);
+    snprintf(directory, sizeof directory, "%s/run/checkpoints", harness->dir);
+    cr_assert_eq(hdf5io_checkpoint_read(&config, NULL, tensors, count, &found,
+                                        &info, &err),
+                 ERR_OK, "%s", err.text);
+    cr_assert(found);
+    cr_assert_eq(info.progress.step, 15);
+    for (int i = 0; i < count; i++)
+        free((char *)tensors[i].name);
+}
+
+/* Step and loss of every row, as they were written. */
+static char *losses_read(const harness_t *harness)
+{
+    char path[300];
+    char *text = NULL;
+    str_buf_t losses = {0};
+    err_t err = ERR_INIT;
+
+    snprintf(path, sizeof path, "%s/run/metrics.jsonl", harness->dir);
+    cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK, "%s", err.text);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        const char *step = strstr(line, "\"step\":");
+        const char *loss = strstr(line, "\"loss\":");
+
+        str_buf_add(&losses, "%.12s %.30s\n", step, loss);
+    }
+    free(text);
+    return losses.text;
+}
+
+static void same(const state_t *a, const char *a_losses, const state_t *b,
+                 const char *b_losses, const char *what)
+{
+    cr_assert_eq(memcmp(a, b, sizeof *a), 0, "%s: the state differs", what);
+    cr_assert_str_eq(a_losses, b_losses, "%s: logged losses differ", what);
+}
+
+static void run_counts(const char *extra)
+{
+    static const int counts[] = {1, 2, 3, 4, 8};
+    char *first_losses = NULL;
+    state_t first;
+
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        train_outcome_t out;
+        harness_t harness;
+        err_t err = ERR_INIT;
+        char what[32];
+        char *losses;
+        state_t state;
+
+        mode_open(&harness, extra);
+        cr_assert_eq(harness_run(&harness, counts[i], &out, &err), ERR_OK, "%s",
+                     err.text);
+        state_read(&harness, &state);
+        losses = losses_read(&harness);
+        snprintf(what, sizeof what, "%d ranks", counts[i]);
+        if (i == 0) {
+            first = state;
+            first_losses = losses;
+        } else {
+            same(&first, first_losses, &state, losses, what);
+            free(losses);
+        }
+        harness_close(&harness);
+    }
+    free(first_losses);
+}
+
+Test(reproducible, any_number_of_ranks_gives_the_same_bits, .timeout = 120)
+{
+    run_counts(NULL);
+}
+
+Test(reproducible, so_do_clipping_and_accumulation, .timeout = 120)
+{
+    run_counts("train={epochs: 3, batch: 24, reproducible: true, "
+               "microbatch: 5, accumulate: 2, clip_norm: 0.5}");
+}
+
+Test(reproducible, interruption_and_other_rank_counts_change_no_bit,
+     .timeout = 120)
+{
+    static const int lives[] = {1, 4, 3, 8, 2};
+    harness_t straight, stopped;
+    char *straight_losses, *stopped_losses;
+    state_t a, b;
+    train_outcome_t out;
+    err_code_t rc;
+    err_t err = ERR_INIT;
+    int life = 0;
+
+    mode_open(&straight, NULL);
+    cr_assert_eq(harness_run(&straight, 2, &out, &err), ERR_OK);
+    mode_open(&stopped, NULL);
+    stopped.signal = signal_after_looks;
+    do {
+        int ranks = lives[life % 5];
+
+        atomic_store(&looks_left, 4 * ranks);
+        rc = harness_run(&stopped, ranks, &out, &err);
+        cr_assert(rc == ERR_OK || rc == ERR_REQUEUE, "%s", err.text);
+        cr_assert_lt(++life, 100);
+    } while (rc == ERR_REQUEUE);
+    cr_assert_gt(life, 3);
+    state_read(&straight, &a);
+    state_read(&stopped, &b);
+    straight_losses = losses_read(&straight);
+    stopped_losses = losses_read(&stopped);
+    same(&a, straight_losses, &b, stopped_losses, "interrupted");
+    free(straight_losses);
+    free(stopped_losses);
+    harness_close(&straight);
+    harness_close(&stopped);
+}
+
+/* The mode is what makes them equal: without it they differ. */
+Test(reproducible, the_default_mode_does_not_promise_it)
+{
+    harness_t one, four;
+    train_outcome_t out;
+    err_t err = ERR_INIT;
+    state_t a, b;
+
+    mode_open(&one, "train.reproducible=false");
+    mode_open(&four, "train.reproducible=false");
+    cr_assert_eq(harness_run(&one, 1, &out, &err), ERR_OK);
+    cr_assert_eq(harness_run(&four, 4, &out, &err), ERR_OK);
+    state_read(&one, &a);
+    state_read(&four, &b);
+    cr_assert_neq(memcmp(&a, &b, sizeof a), 0);
+    harness_close(&one);
+    harness_close(&four);
+}
+
+Test(reproducible, a_bad_label_still_ends_all_ranks)
+{
+    harness_t harness;
+    train_outcome_t out;
+    err_t err = ERR_INIT;
+
+    mode_open(&harness, NULL);
+    harness_label_set(&harness, 50, -3);
+    cr_assert_eq(harness_run(&harness, 3, &out, &err), ERR_DATA);
+    cr_assert_not_null(strstr(err.text, "50"), "%s", err.text);
+    harness_close(&harness);
+}
