@@ -12,14 +12,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "hdf5io/column_way.h"
 #include "hdf5io/h5.h"
 #include "hdf5io/names.h"
-
-/* A chunk cache holds one band of chunks, between these bounds: rows are read
- * in ascending order, so a chunk is decoded once for each read. */
-#define COLUMN_CACHE_MIN ((size_t)1 << 20)
-#define COLUMN_CACHE_MAX ((size_t)64 << 20)
-#define COLUMN_CACHE_SLOTS 521 /* a prime, more than chunks in a band */
 
 char *hdf5io_column_shape(const hdf5io_column_t *column, char *out, size_t room)
 {
@@ -173,113 +168,6 @@ static err_code_t column_filters_check(const hdf5io_column_t *column,
     return ERR_OK;
 }
 
-/* Has every chunk been written? */
-static bool column_chunks_whole(const hdf5io_column_t *column, hid_t create)
-{
-    hsize_t chunk[H5S_MAX_RANK], expected, there = 0;
-    hid_t space;
-
-    if (H5Pget_chunk(create, H5S_MAX_RANK, chunk) != column->ndim + 1)
-        return false;
-    expected = ((hsize_t)column->rows + chunk[0] - 1) / chunk[0];
-    for (int i = 0; i < column->ndim; i++)
-        expected *= (column->dims[i] + chunk[i + 1] - 1) / chunk[i + 1];
-    space = H5Dget_space(column->dataset);
-#if H5_VERSION_GE(1, 10, 5)
-    H5Dget_num_chunks(column->dataset, space, &there);
-#endif
-    H5Sclose(space);
-    return there == expected;
-}
-
-/* HDF5 refuses or hangs when ranks read together what has no storage: a
- * dataset or chunks that were never written, which hold fill values. */
-static bool column_whole(const hdf5io_column_t *column, hid_t create)
-{
-    H5D_space_status_t status;
-
-    switch (H5Pget_layout(create)) {
-    case H5D_CONTIGUOUS:
-        return H5Pget_external_count(create) == 0 && column->rows > 0 &&
-               H5Dget_space_status(column->dataset, &status) >= 0 &&
-               status == H5D_SPACE_STATUS_ALLOCATED;
-    case H5D_CHUNKED:
-        return column_chunks_whole(column, create);
-    default:
-        return false;
-    }
-}
-
-/* Its bytes can be read past HDF5: remember where they are. */
-static err_code_t column_locate(hdf5io_column_t *out, uint64_t file_bytes,
-                                err_t *err)
-{
-    uint64_t bytes = (uint64_t)out->rows * out->row_bytes;
-    haddr_t offset = H5Dget_offset(out->dataset);
-
-    if (offset == HADDR_UNDEF)
-        return ERR_OK;
-    if (offset > file_bytes || bytes > file_bytes - offset)
-        return err_set(err, ERR_DATA,
-                       "%s is truncated: %s ends at byte %" PRIu64
-                       ", the file has %" PRIu64 ": copy it again",
-                       out->file, out->path, (uint64_t)offset + bytes,
-                       file_bytes);
-    out->offset = offset;
-    out->located = true;
-    return ERR_OK;
-}
-
-/* Choose how it is read. [raw]: numbers are stored as we convert them. */
-static err_code_t column_way_choose(hdf5io_column_t *out, hid_t create,
-                                    bool raw, bool mpi, uint64_t file_bytes,
-                                    err_t *err)
-{
-    if (!raw || !column_whole(out, create))
-        return ERR_OK;
-    out->collective = mpi;
-    if (mpi || H5Pget_layout(create) != H5D_CONTIGUOUS)
-        return ERR_OK;
-    return column_locate(out, file_bytes, err);
-}
-
-/* Bytes of the chunks that one row passes through. */
-static size_t column_band_bytes(const hdf5io_column_t *column, hid_t create)
-{
-    hsize_t chunk[H5S_MAX_RANK];
-    double bytes = (double)column->row_bytes / (double)column->elems;
-
-    if (H5Pget_layout(create) != H5D_CHUNKED ||
-        H5Pget_chunk(create, H5S_MAX_RANK, chunk) != column->ndim + 1)
-        return 0;
-    bytes *= (double)chunk[0];
-    for (int i = 0; i < column->ndim; i++)
-        bytes *= (double)((column->dims[i] + chunk[i + 1] - 1) / chunk[i + 1] *
-                          chunk[i + 1]);
-    return bytes > (double)COLUMN_CACHE_MAX ? COLUMN_CACHE_MAX : (size_t)bytes;
-}
-
-/* Open it again with a chunk cache that fits its chunks. */
-static err_code_t column_cache_set(hid_t file, hdf5io_column_t *out,
-                                   hid_t create, err_t *err)
-{
-    size_t bytes = column_band_bytes(out, create);
-    hid_t access, again;
-
-    if (bytes <= COLUMN_CACHE_MIN)
-        return ERR_OK;
-    H5Dclose(out->dataset);
-    access = H5Pcreate(H5P_DATASET_ACCESS);
-    H5Pset_chunk_cache(access, COLUMN_CACHE_SLOTS, bytes, 1.0);
-    again = H5Dopen2(file, out->path, access);
-    H5Pclose(access);
-    out->dataset = again;
-    if (again < 0)
-        return h5_err_set(err, ERR_DATA, "%s: %s does not open twice",
-                          out->file, out->path);
-    return ERR_OK;
-}
-
 static err_code_t column_open_dataset(hid_t file, hdf5io_column_t *out,
                                       err_t *err)
 {
@@ -300,8 +188,8 @@ static err_code_t column_open_dataset(hid_t file, hdf5io_column_t *out,
 }
 
 err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
-                              uint64_t file_bytes, bool mpi,
-                              hdf5io_column_t *out, err_t *err)
+                              const column_how_t *how, hdf5io_column_t *out,
+                              err_t *err)
 {
     hdf5io_column_t column = {.file = name,
                               .path = path,
@@ -322,10 +210,9 @@ err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
     create = H5Dget_create_plist(column.dataset);
     code = column_filters_check(&column, create, err);
     if (code == ERR_OK)
-        code =
-            column_way_choose(&column, create, standard, mpi, file_bytes, err);
-    if (code == ERR_OK)
-        code = column_cache_set(file, &column, create, err);
+        code = hdf5io_column_way_choose(&column, create, standard, how, err);
+    if (code == ERR_OK && !column.located)
+        code = hdf5io_column_cache_set(&column, file, create, how, err);
     H5Pclose(create);
     if (code != ERR_OK)
         goto fail;

@@ -39,14 +39,20 @@ typedef struct hdf5io_column {
     hid_t memory;    /* the type that H5Dread delivers */
 } hdf5io_column_t;
 
+/* What a column has to know of its surroundings. */
+typedef struct column_how {
+    uint64_t file_bytes;
+    bool mpi;           /* the file was opened by MPI-IO */
+    size_t cache_bytes; /* of decoded chunks; one row's chunks at least */
+} column_how_t;
+
 /* Open the dataset [path] of the open HDF5 file [file] (called [name]) and
  * check what it is: ERR_DATA (absent: lists what is there and the nearest
- * name; no numbers; no sample dimension; beyond [file_bytes]), ERR_UNAVAILABLE
- * (a filter is not installed). [mpi]: opened by
- * MPI-IO. Lock held. */
+ * name; no numbers; no sample dimension; beyond the end of the file),
+ * ERR_UNAVAILABLE (a filter is not installed). Lock held. */
 err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
-                              uint64_t file_bytes, bool mpi,
-                              hdf5io_column_t *out, err_t *err);
+                              const column_how_t *how, hdf5io_column_t *out,
+                              err_t *err);
 void hdf5io_column_close(hdf5io_column_t *column); /* lock held */
 
 /* Read the rows of [runs] (ascending, disjoint), one after the other, into

@@ -21,6 +21,10 @@
 /* Descriptors that the rest of the program may need beside the shards. */
 #define DATASET_SPARE_FILES 256
 
+/* Decoded chunks kept in memory, over all shards: a shuffle window of 16384
+ * samples of 4 KB. */
+#define DATASET_CACHE_BYTES ((size_t)64 << 20)
+
 static const char *const dataset_casts[] = {"float32", NULL};
 
 #define DATASET_SCALE_ROWS                                            \
@@ -200,7 +204,9 @@ static err_code_t dataset_shards_open(hdf5io_dataset_t *dataset,
 {
     hdf5io_shard_config_t how = {.input = dataset->input_path,
                                  .target = dataset->target_path,
-                                 .collective = config->mpi != NULL};
+                                 .collective = config->mpi != NULL,
+                                 .cache_bytes =
+                                     DATASET_CACHE_BYTES / (size_t)count};
     err_code_t code = ERR_OK;
 
     dataset->shards = calloc((size_t)count, sizeof *dataset->shards);

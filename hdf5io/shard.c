@@ -123,19 +123,20 @@ static err_code_t shard_refused(const hdf5io_shard_t *shard, err_t *err)
 static err_code_t shard_open_h5(const hdf5io_shard_config_t *config,
                                 hdf5io_shard_t *shard, err_t *err)
 {
+    column_how_t how = {.file_bytes = shard->bytes,
+                        .mpi = config->collective,
+                        .cache_bytes = config->cache_bytes};
     err_code_t code;
 
     shard->file = H5Fopen(shard->path, H5F_ACC_RDONLY, config->access);
     if (shard->file < 0)
         return shard_refused(shard, err);
-    code = hdf5io_column_open(shard->file, shard->path, config->input,
-                              shard->bytes, config->collective, &shard->input,
-                              err);
+    code = hdf5io_column_open(shard->file, shard->path, config->input, &how,
+                              &shard->input, err);
     if (code != ERR_OK)
         return code;
-    code = hdf5io_column_open(shard->file, shard->path, config->target,
-                              shard->bytes, config->collective, &shard->target,
-                              err);
+    code = hdf5io_column_open(shard->file, shard->path, config->target, &how,
+                              &shard->target, err);
     if (code != ERR_OK)
         return code;
     if (shard->input.rows != shard->target.rows)

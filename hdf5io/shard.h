@@ -27,6 +27,7 @@ typedef struct hdf5io_shard_config {
     const char *input, *target; /* paths of datasets; outlive the shards */
     hid_t access;               /* file-access list */
     bool collective;            /* access is MPI-IO: all ranks open together */
+    size_t cache_bytes;         /* of decoded chunks, for each column */
 } hdf5io_shard_config_t;
 
 /* Open the file [path] and both columns: ERR_DATA (not HDF5, truncated, a
