@@ -50,6 +50,12 @@ const opt_row_t ddp_options[] = {
      .max = 4096,
      .unit = "MiB",
      .help = "largest last bucket: what finishes last cannot hide"},
+    {.name = "check_every",
+     .type = OPT_EVERY,
+     .offset = offsetof(ddp_config_t, check_every),
+     .fallback = "never",
+     .help = "compare the ranks' parameters every so many steps ('100 steps') "
+             "and stop when one has drifted"},
     {.name = NULL}};
 
 const char *ddp_backend_name(const ddp_config_t *config)
@@ -79,6 +85,7 @@ struct ddp {
     int bucket_count;
     ddp_flight_t *flights; /* [bucket_count + 1]: the last one is the tail */
     int next;              /* first bucket not started */
+    uint64_t *hashes;      /* [size], for ddp_replica_check */
     ddp_stats_t stats;
 };
 
@@ -136,8 +143,11 @@ static err_code_t tables_alloc(ddp_t *ddp, const ddp_config_t *config,
     size_t views = (size_t)layout->view_count;
     err_code_t rc;
 
-    rc = mem_alloc(views * sizeof *ddp->bucket_of_view, "buckets",
-                   (void **)&ddp->bucket_of_view, err);
+    rc = mem_alloc((size_t)comm_group_size(ddp->group) * sizeof *ddp->hashes,
+                   "replica check", (void **)&ddp->hashes, err);
+    if (rc == ERR_OK)
+        rc = mem_alloc(views * sizeof *ddp->bucket_of_view, "buckets",
+                       (void **)&ddp->bucket_of_view, err);
     if (rc == ERR_OK)
         rc = mem_alloc(views * sizeof *ddp->ready, "buckets",
                        (void **)&ddp->ready, err);
@@ -206,6 +216,7 @@ void ddp_close(ddp_t *ddp)
         return;
     if (ddp->arena != NULL)
         comm_arena_close(ddp->arena);
+    mem_free(ddp->hashes);
     mem_free(ddp->flights);
     mem_free(ddp->buckets);
     mem_free(ddp->ready);
@@ -236,6 +247,58 @@ size_t ddp_bucket_bytes(const ddp_t *ddp, int bucket)
 err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err)
 {
     return comm_broadcast(ddp->group, data, bytes, 0, err);
+}
+
+/* ---- replica check ------------------------------------------------------ */
+
+static int hash_votes(const uint64_t *hashes, int size, uint64_t hash)
+{
+    int votes = 0;
+
+    for (int r = 0; r < size; r++)
+        votes += hashes[r] == hash;
+    return votes;
+}
+
+/* The first rank whose hash has fewer votes than another's; with a tie it is a
+ * rank after 0, as rank 0's state is what checkpoints begin with. -1: none. */
+static int drifted_rank(const uint64_t *hashes, int size)
+{
+    uint64_t most = hashes[0];
+
+    for (int r = 1; r < size; r++)
+        if (hash_votes(hashes, size, hashes[r]) >
+            hash_votes(hashes, size, most))
+            most = hashes[r];
+    for (int r = 0; r < size; r++)
+        if (hashes[r] != most)
+            return r;
+    return -1;
+}
+
+err_code_t ddp_replica_check(ddp_t *ddp, const void *data, size_t bytes,
+                             err_t *err)
+{
+    int size = comm_group_size(ddp->group);
+    uint64_t mine = hash_bytes(data, bytes);
+    err_code_t rc;
+    int rank;
+
+    rc = comm_allgather(ddp->group, &mine, sizeof mine, ddp->hashes, err);
+    if (rc != ERR_OK)
+        return rc;
+    rank = drifted_rank(ddp->hashes, size);
+    if (rank < 0)
+        return ERR_OK;
+    rc = err_set(err, ERR_DIVERGED,
+                 "the parameters of rank %d on %s are not those of the other "
+                 "ranks, though all make the same updates: suspect its memory "
+                 "or CPU; resume without that node from the newest checkpoint "
+                 "before the last good check",
+                 rank, comm_group_host(ddp->group, rank));
+    if (err != NULL)
+        err->culprit = rank;
+    return rc;
 }
 
 /* ---- one step -------------------------------------------------------------

@@ -28,6 +28,7 @@ typedef struct ddp ddp_t;
 typedef struct ddp_config { /* the run file's `ddp` section */
     int backend;            /* choice: auto, self, threads, ucx */
     double bucket_cap_mb, first_bucket_mb, last_bucket_mb; /* MiB */
+    opt_every_t check_every; /* OPT_STEPS or OPT_NEVER; for the caller */
 } ddp_config_t;
 
 extern const opt_row_t ddp_options[];
@@ -69,6 +70,14 @@ size_t ddp_bucket_bytes(const ddp_t *ddp, int bucket);
 
 /* Copy [bytes] at [data] from rank 0 to all (initial parameters, buffers). */
 err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err);
+
+/* Do all ranks hold the same [bytes] at [data] (their parameters)? Compares
+ * hashes; ERR_DIVERGED on every rank names the rank, as err->culprit, too,
+ * whose bytes are not those of the majority: a memory or compute error there,
+ * since all ranks make the same updates. Collective; blocks; allocates nothing.
+ */
+err_code_t ddp_replica_check(ddp_t *ddp, const void *data, size_t bytes,
+                             err_t *err);
 
 /*
  * One step: begin; then grad_ready once per view in any order while the last

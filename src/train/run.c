@@ -103,6 +103,16 @@ static err_code_t epoch_end(train_state_t *run, err_t *err)
     return rc;
 }
 
+/* ddp.check_every: before a checkpoint could keep what has drifted. */
+static err_code_t replica_verify(train_state_t *run, err_t *err)
+{
+    size_t bytes = nn_graph_param_elems(run->graph) * sizeof(float);
+
+    train_phase_set(run, "replica check");
+    run->speaker = run->rank == 0;
+    return ddp_replica_check(run->replica.ddp, run->replica.params, bytes, err);
+}
+
 static err_code_t step_end(train_state_t *run, err_t *err)
 {
     const train_config_t *config = run->config;
@@ -118,7 +128,10 @@ static err_code_t step_end(train_state_t *run, err_t *err)
                      "first step done %.2f s after the process was started",
                      run->first_step_s);
     }
-    if (!run->stop && every_hit(&config->train.eval_every, OPT_STEPS, step))
+    if (every_hit(&config->ddp.check_every, OPT_STEPS, step))
+        rc = replica_verify(run, err);
+    if (rc == ERR_OK && !run->stop &&
+        every_hit(&config->train.eval_every, OPT_STEPS, step))
         rc = evaluate(run, err);
     if (rc == ERR_OK && !run->stop &&
         (run->checkpoint_due ||

@@ -209,3 +209,39 @@ Test(ddp, the_initial_state_is_rank_zeros)
 {
     cr_assert_eq(ranks_threads(5, broadcast_main, NULL), 0);
 }
+
+/* One rank's copy has a flipped bit; every rank hears whose. */
+static int drift_main(const comm_oob_t *oob, void *argument)
+{
+    const plan_t *plan = argument;
+    ddp_config_t config = {
+        .first_bucket_mb = 1, .bucket_cap_mb = 25, .last_bucket_mb = 1};
+    ddp_view_t views[VIEWS];
+    ddp_layout_t layout = layout_make(views, -1);
+    comm_group_t *group = NULL;
+    ddp_t *ddp = NULL;
+    float state[100] = {1.0f, 2.0f};
+    err_t err = ERR_INIT;
+
+    RANKS_OK(group_make(oob, &group, &err), err);
+    RANKS_OK(ddp_open(&config, group, &layout, &ddp, &err), err);
+    RANKS_OK(ddp_replica_check(ddp, state, sizeof state, &err), err);
+    if (oob->rank == plan->different)
+        ((unsigned char *)state)[57] ^= 4;
+    RANKS_CHECK(ddp_replica_check(ddp, state, sizeof state, &err) ==
+                ERR_DIVERGED);
+    RANKS_CHECK(err.culprit == plan->different);
+    RANKS_CHECK(strstr(err.text, "suspect its memory") != NULL);
+    ddp_close(ddp);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(ddp, the_rank_whose_weights_drifted_is_named)
+{
+    for (int different = 0; different < 4; different++) {
+        plan_t plan = {.different = different};
+
+        cr_assert_eq(ranks_threads(4, drift_main, &plan), 0);
+    }
+}

@@ -302,6 +302,17 @@ Test(run, fewer_samples_in_a_batch_than_ranks_is_refused)
     harness_close(&harness);
 }
 
+Test(run, replicas_are_checked_and_agree)
+{
+    train_outcome_t out;
+    harness_t harness;
+
+    harness_open(&harness, SAMPLES);
+    harness.settings[0] = "ddp.check_every=2 steps";
+    run_ok(&harness, 3, &out);
+    harness_close(&harness);
+}
+
 Test(run, accumulation_gives_the_same_run)
 {
     train_outcome_t whole, parts;
