@@ -80,6 +80,11 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
     case OP_CROSS_ENTROPY:
     case OP_MSE:
         return 3.0 * in_elems;
+    case OP_LAYERNORM:
+    case OP_RMSNORM:
+    case OP_GROUPNORM:
+    case OP_INSTANCENORM:
+        return 8.0 * in_elems;
     }
     return 0;
 }

@@ -53,9 +53,16 @@ typedef enum op_kind {
     OP_ELU,        /* x > 0 ? x : alpha (exp(x) - 1) */
     OP_SIGMOID,    /* 1 / (1 + exp(-x)) */
     OP_TANH,
-    OP_SOFTPLUS /* log(1 + exp(alpha x)) / alpha */
+    OP_SOFTPLUS, /* log(1 + exp(alpha x)) / alpha */
+    /* norms of a sample, then scaled and shifted: gamma if norm.affine, beta
+     * if bias, too */
+    OP_LAYERNORM,   /* over the dimensions from norm.axis on, which are gamma's
+                       and beta's shape */
+    OP_RMSNORM,     /* the same without mean and beta */
+    OP_GROUPNORM,   /* x [N,C,...], over C/groups channels and space */
+    OP_INSTANCENORM /* x [N,C,...], over the space of each channel */
 } op_kind_t;
-#define OP_KINDS (OP_SOFTPLUS + 1)
+#define OP_KINDS (OP_INSTANCENORM + 1)
 
 typedef struct op_conv {
     int64_t out; /* channels */
@@ -66,6 +73,13 @@ typedef struct op_conv {
 typedef struct op_pool {
     int64_t kernel[2], stride[2], pad[2];
 } op_pool_t;
+
+/* Of the norms of a sample. */
+typedef struct op_norm {
+    bool affine;    /* with gamma */
+    int axis;       /* layernorm, rmsnorm: first dimension of the norm */
+    int64_t groups; /* groupnorm */
+} op_norm_t;
 
 /* Of the ops of structure; dimension 0 is the batch, which stays as it is. */
 typedef struct op_view {
@@ -88,10 +102,11 @@ typedef struct op_config {
     int64_t out;   /* linear: features out */
     op_conv_t conv;
     op_pool_t pool;
-    double epsilon; /* batch norm */
+    double epsilon; /* norms */
     double rate;    /* dropout */
     double alpha;   /* leaky_relu, elu: >= 0; softplus: > 0 */
     op_view_t view;
+    op_norm_t norm;
     op_desc_t in; /* the first input, as its producer describes it */
     int others;   /* add, mul, concat: inputs after the first, else 0 */
     op_desc_t other[OP_INPUTS_MAX - 1];

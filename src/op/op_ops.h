@@ -87,6 +87,17 @@ err_code_t op_shape_combine(const op_config_t *config, op_desc_t *out,
                             err_t *err);
 err_code_t op_shape_view(const op_config_t *config, op_desc_t *out, err_t *err);
 
+/* The norms of a sample (op_shape_norm.c). x is seen as rows of [length]
+ * elements, each normalised alone; row r takes the parameters from
+ * r % groups * (length / space) on, each for [space] elements. */
+typedef struct op_rows {
+    int64_t rows, length, groups, space;
+} op_rows_t;
+
+op_rows_t op_norm_rows(const op_config_t *config);
+err_code_t op_shape_norm(const op_config_t *config, op_desc_t *out, err_t *err);
+int op_params_norm(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX]);
+
 /* Is every target of a cross entropy a class? ERR_DATA names the first that is
  * not. */
 err_code_t op_check_target(const op_t *op, const op_args_t *args, err_t *err);

@@ -36,6 +36,10 @@ static const char *const op_kind_names[OP_KINDS] = {
     [OP_SIGMOID] = "sigmoid",
     [OP_TANH] = "tanh",
     [OP_SOFTPLUS] = "softplus",
+    [OP_LAYERNORM] = "layernorm",
+    [OP_RMSNORM] = "rmsnorm",
+    [OP_GROUPNORM] = "groupnorm",
+    [OP_INSTANCENORM] = "instancenorm",
 };
 
 const char *op_kind_name(op_kind_t kind)
@@ -348,6 +352,11 @@ err_code_t op_shape(const op_config_t *config, op_desc_t *out, err_t *err)
     case OP_TANH:
     case OP_SOFTPLUS:
         return op_shape_activation(config, out, err);
+    case OP_LAYERNORM:
+    case OP_RMSNORM:
+    case OP_GROUPNORM:
+    case OP_INSTANCENORM:
+        return op_shape_norm(config, out, err);
     }
     return err_set(err, ERR_CONFIG, "there is no op of kind %d",
                    (int)config->kind);
@@ -378,6 +387,9 @@ err_code_t op_params(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX],
     } else if (config->kind == OP_BATCHNORM) {
         op_desc_fill(&out[made++], in->type, 1, &in->dims[1]);
         op_desc_fill(&out[made++], in->type, 1, &in->dims[1]);
+    } else if (config->kind >= OP_LAYERNORM &&
+               config->kind <= OP_INSTANCENORM) {
+        made = op_params_norm(config, out);
     }
     *count = made;
     return ERR_OK;

@@ -30,6 +30,7 @@
     .pool = {.kernel = {kh, kw}, .stride = {sh, sw}, .pad = {ph, pw}}
 #define LINEAR(o) .kind = OP_LINEAR, .out = (o)
 #define PLAIN(k) .kind = (k)
+#define NORM(k, a, g) .kind = (k), .norm = {true, (a), (g)}
 #define ALPHA(k, a) .kind = (k), .alpha = (a)
 #define DROP(r) .kind = OP_DROPOUT, .rate = (r)
 
@@ -469,6 +470,7 @@ const op_case_t op_cases[] = {
      .tolerance = 1e-6},
 
 #include "rows_activation.inc"
+#include "rows_norm.inc"
 };
 
 const int op_case_count = sizeof op_cases / sizeof op_cases[0];

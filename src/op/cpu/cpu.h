@@ -17,5 +17,6 @@ extern const op_kernel_t cpu_linear_kernel, cpu_conv_kernel, cpu_relu_kernel,
 extern const op_kernel_t cpu_add_kernel, cpu_mul_kernel, cpu_concat_kernel,
     cpu_slice_kernel, cpu_permute_kernel, cpu_mean_kernel, cpu_upsample_kernel;
 extern const op_kernel_t cpu_activation_kernel;
+extern const op_kernel_t cpu_norm_kernel;
 
 #endif

@@ -33,5 +33,6 @@ extern const op_kernel_t ref_linear_kernel, ref_conv_kernel, ref_relu_kernel,
 extern const op_kernel_t ref_add_kernel, ref_mul_kernel, ref_concat_kernel,
     ref_slice_kernel, ref_permute_kernel, ref_mean_kernel, ref_upsample_kernel;
 extern const op_kernel_t ref_activation_kernel;
+extern const op_kernel_t ref_norm_kernel;
 
 #endif
