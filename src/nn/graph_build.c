@@ -100,6 +100,8 @@ static err_code_t layer_build(nn_graph_t *graph, int index,
         output_desc(graph, layer->from[k], &layer->config.other[k - 1]);
     code = nn_kind_configure(layer, item->options, item->place,
                              kind_path(item, layer->kind, path), err);
+    if (code == ERR_OK)
+        code = nn_init_read(layer, item, err);
     return code == ERR_OK ? layer_infer(layer, err) : code;
 }
 

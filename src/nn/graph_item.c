@@ -3,8 +3,8 @@
 /*
  * The list of layers as it is written, taken apart. A layer is written as a
  * name (relu), or as a map with one kind as key ({conv: {out: 32, kernel: 3}})
- * and, if wanted, name, from and share. {repeat: {times: 3, layers: [...]}}
- * stands for its layers, three times; here it is written out.
+ * and, if wanted, name, from, share and init. {repeat: {times: 3, layers:
+ * [...]}} stands for its layers, three times; here it is written out.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,11 +66,13 @@ static const tree_t **item_key(nn_item_t *item, const char *key)
         return &item->name;
     if (strcmp(key, "from") == 0)
         return &item->from;
+    if (strcmp(key, "init") == 0)
+        return &item->init;
     return strcmp(key, "share") == 0 ? &item->share : NULL;
 }
 
 /* Take apart a map with one kind as key. [what] is "layer" or "loss"; only a
- * layer has name, from and share. */
+ * layer has name, from, share and init. */
 static err_code_t item_read_map(const tree_t *tree, const char *what,
                                 bool layer, nn_item_t *item, err_t *err)
 {
@@ -161,10 +163,11 @@ static err_code_t walk_repeat(walk_t *walk, const nn_item_t *item, err_t *err)
     walk_t inner = *walk;
     err_code_t code;
 
-    if (item->name != NULL || item->from != NULL || item->share != NULL)
+    if (item->name != NULL || item->from != NULL || item->share != NULL ||
+        item->init != NULL)
         return nn_fail_at(item->place, err,
                           "a repeat takes what the layer before it gives and "
-                          "has no name, from or share; its layers have");
+                          "has no name, from, share or init; its layers have");
     if (walk->depth == DEPTH_LIMIT)
         return nn_fail_at(item->place, err,
                           "more than %d repeats are inside of each other",

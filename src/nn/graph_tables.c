@@ -112,15 +112,18 @@ static err_code_t layer_add_params(nn_graph_t *graph, int index, err_t *err)
     /* The first parameter is the weight, [out, in...]. */
     if (layer->param_count > 0)
         fan_in = (double)nn_sample_elems(&descs[0]);
-    for (int i = layer->param_count - 1; i >= 0; i--) {
-        int at =
-            table_add(&graph->params, layer, index, &layer->kind->params[i],
-                      descs[i].ndim, descs[i].dims);
+    for (int i = layer->param_count - 1; i >= 0 && code == ERR_OK; i--) {
+        const nn_slot_t *slot = &layer->kind->params[i];
+        int at = table_add(&graph->params, layer, index, slot, descs[i].ndim,
+                           descs[i].dims);
 
         graph->params.tensors[at].bound = 1 / sqrt(fan_in);
+        code = nn_init_tensor(layer, slot, &graph->params.tensors[at], err);
         layer->params[i] = at;
         layer->param_elems += graph->params.tensors[at].public.count;
     }
+    if (code != ERR_OK)
+        return code;
     if (layer->param_elems > PARAM_LIMIT)
         return err_set(err, ERR_CONFIG,
                        "%s: layer %s has %zu parameters, more than 2^40",
@@ -233,7 +236,11 @@ static void tensor_fill(const nn_tensor_t *tensor, uint64_t seed, float *to)
             to[i] = 1;
             break;
         case NN_FILL_FAN_IN:
+        case NN_FILL_UNIFORM:
             to[i] = (float)((2 * rng_uniform(&rng) - 1) * tensor->bound);
+            break;
+        case NN_FILL_NORMAL:
+            to[i] = (float)(tensor->mean + tensor->bound * rng_normal(&rng));
             break;
         }
 }

@@ -18,7 +18,7 @@ typedef struct nn_item {
     const char *kind;      /* never NULL */
     tree_place_t place;    /* of the kind */
     const tree_t *options; /* NULL: none were written */
-    const tree_t *name, *from, *share;
+    const tree_t *name, *from, *share, *init;
     char path[NN_PATH_TEXT];   /* "model.layers[2]", for errors */
     char scope[NN_SCOPE_TEXT]; /* inside repeats: "_2_1", behind names */
     int start; /* inside repeats: the layer that entry names, or NN_INPUT */
@@ -40,6 +40,11 @@ err_code_t nn_layer_name(nn_graph_t *graph, int index, const nn_item_t *item,
 err_code_t nn_layer_resolve(nn_graph_t *graph, int index, const nn_item_t *item,
                             err_t *err);
 err_code_t nn_graph_check_used(const nn_graph_t *graph, err_t *err);
+
+/* Read the layer's init; let it say how a tensor of the layer begins. */
+err_code_t nn_init_read(nn_layer_t *layer, const nn_item_t *item, err_t *err);
+err_code_t nn_init_tensor(const nn_layer_t *layer, const nn_slot_t *slot,
+                          nn_tensor_t *tensor, err_t *err);
 
 /* Read the list of layers, and the loss, into graph->layers. */
 err_code_t nn_build_layers(nn_graph_t *graph, const tree_t *list, err_t *err);

@@ -30,13 +30,22 @@ typedef struct nn_layer nn_layer_t;
 typedef enum nn_fill {
     NN_FILL_ZERO,
     NN_FILL_ONE,
-    NN_FILL_FAN_IN /* uniform in +-1/sqrt(fan_in of the layer's weight) */
+    NN_FILL_FAN_IN,  /* uniform in +-1/sqrt(fan_in of the layer's weight) */
+    NN_FILL_UNIFORM, /* in +-bound */
+    NN_FILL_NORMAL   /* around mean, with bound as standard deviation */
 } nn_fill_t;
 
 typedef struct nn_slot { /* a parameter or buffer that a kind has */
     const char *name;    /* "weight" */
     nn_fill_t fill;
 } nn_slot_t;
+
+/* A layer's `init`, see init.c. */
+typedef struct nn_init {
+    int kind; /* 0: none was written */
+    int mode, law, nonlinearity, bias;
+    double slope, gain, std, mean;
+} nn_init_t;
 
 /* One kind of layer, or of loss. */
 typedef struct nn_kind {
@@ -67,6 +76,7 @@ struct nn_layer {
     op_config_t config; /* for a batch of one, plain */
     op_desc_t out;      /* for a batch of one, plain */
     double momentum;    /* of running statistics */
+    nn_init_t init;
     int param_count;
     int params[OP_PARAMS_MAX]; /* op's parameter k is params[k] of the arena */
     size_t param_elems;        /* without gaps */
@@ -78,7 +88,7 @@ struct nn_layer {
 typedef struct nn_tensor {
     nn_param_t public;
     nn_fill_t fill;
-    double bound; /* NN_FILL_FAN_IN */
+    double bound, mean; /* NN_FILL_FAN_IN, _UNIFORM, _NORMAL */
 } nn_tensor_t;
 
 typedef struct nn_table { /* the tensors of one arena */
@@ -129,6 +139,9 @@ err_code_t nn_fail_at(tree_place_t place, err_t *err, const char *format, ...)
  * [tree]. */
 err_code_t nn_pair(const opt_ints_t *ints, const tree_t *tree, const char *key,
                    int64_t out[2], err_t *err);
+
+/* Markdown: how parameters begin. */
+void nn_init_document(str_buf_t *out);
 
 /* ---- graph --------------------------------------------------------------- */
 

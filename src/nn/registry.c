@@ -156,7 +156,9 @@ static const char graph_text[] =
     "| `from` | a name or a list | the layer before | the earlier layers whose "
     "outputs it takes; `input` is the sample |\n"
     "| `share` | a name | none | use the parameters of this earlier layer of "
-    "the same kind |\n\n"
+    "the same kind |\n"
+    "| `init` | a name or a map | PyTorch's | how its parameters begin, see "
+    "below |\n\n"
     "`- repeat: {times: 3, layers: [...]}` stands for its layers three times "
     "in "
     "a row.\nInside, `entry` names what the iteration starts from, so that "
@@ -168,6 +170,7 @@ static const char graph_text[] =
 void nn_graph_document(str_buf_t *out)
 {
     str_buf_add(out, "%s", graph_text);
+    nn_init_document(out);
     document_kinds(layer_kinds, "Layers", "model.layers", out);
     document_kinds(loss_kinds, "Losses", "loss", out);
 }

@@ -3,6 +3,7 @@
 /* Initial values, and running statistics from moments. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,6 +88,117 @@ Test(graph_init, ranges_are_pytorchs)
         cr_expect_eq(params[p->offset + i], 0);
     free(params);
     free(buffers);
+    nn_graph_close(graph);
+}
+
+/* Normal: mean and variance within five standard errors. */
+static void expect_normal(const float *values, size_t count, double mean,
+                          double std)
+{
+    double sum = 0, squares = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        double x = ((double)values[i] - mean) / std;
+
+        sum += x;
+        squares += x * x;
+    }
+    cr_expect_lt(fabs(sum), 5 * sqrt((double)count));
+    cr_expect_lt(fabs(squares / (double)count - 1), 5 * sqrt(2 / (double)count),
+                 "std is %g of %g", sqrt(squares / (double)count), std);
+    cr_expect_gt(fixture_largest(values, count), fabs(mean) + 2 * std);
+}
+
+/* A conv [64, 4, 3, 3] in 2 groups, and a linear [500, 64 * 49]. */
+static nn_graph_t *init_graph(const char *conv, const char *linear)
+{
+    char text[512];
+
+    snprintf(text, sizeof text,
+             "model:\n"
+             "  input: [8, 9, 9]\n"
+             "  layers:\n"
+             "    - {conv: {out: 64, kernel: 3, groups: 2}, init: %s}\n"
+             "    - flatten\n"
+             "    - {linear: {out: 500}, init: %s}\n"
+             "loss: cross_entropy\n",
+             conv, linear);
+    return fixture_graph(text);
+}
+
+static void expect_all(const float *params, const nn_param_t *p, float value)
+{
+    for (size_t i = 0; i < p->count; i++)
+        cr_assert_eq(params[p->offset + i], value, "%s", p->name);
+}
+
+Test(graph_init, kaiming_is_torch_nn_inits)
+{
+    nn_graph_t *graph = init_graph(
+        "kaiming", "{kaiming: {mode: fan_out, distribution: uniform, "
+                   "nonlinearity: leaky_relu, slope: 0.5}}");
+    float *params = init(graph, 5, NULL);
+    const nn_param_t *p = find(graph, "conv1.weight");
+
+    expect_normal(params + p->offset, p->count, 0, sqrt(2.0 / (4 * 9)));
+    expect_all(params, find(graph, "conv1.bias"), 0);
+    p = find(graph, "linear1.weight");
+    expect_uniform(params + p->offset, p->count,
+                   sqrt(3 * 2 / (1 + 0.25) / 500));
+    expect_all(params, find(graph, "linear1.bias"), 0);
+    free(params);
+    nn_graph_close(graph);
+}
+
+Test(graph_init, xavier_is_torch_nn_inits)
+{
+    nn_graph_t *graph = init_graph("{xavier: {distribution: uniform, gain: 2}}",
+                                   "{xavier: {bias: default}}");
+    float *params = init(graph, 5, NULL);
+    const nn_param_t *p = find(graph, "conv1.weight");
+
+    expect_uniform(params + p->offset, p->count,
+                   2 * sqrt(6.0 / (4 * 9 + 64 * 9)));
+    p = find(graph, "linear1.weight");
+    expect_normal(params + p->offset, p->count, 0, sqrt(2.0 / (64 * 49 + 500)));
+    p = find(graph, "linear1.bias");
+    expect_uniform(params + p->offset, p->count, 1 / sqrt(64.0 * 49));
+    free(params);
+    nn_graph_close(graph);
+}
+
+Test(graph_init, normal_and_zeros)
+{
+    nn_graph_t *graph = init_graph("{normal: {std: 0.5, mean: 1}}", "normal");
+    float *params = init(graph, 5, NULL);
+    const nn_param_t *p = find(graph, "conv1.weight");
+
+    expect_normal(params + p->offset, p->count, 1, 0.5);
+    p = find(graph, "linear1.weight");
+    expect_normal(params + p->offset, p->count, 0, 0.02);
+    free(params);
+    nn_graph_close(graph);
+    graph = init_graph("{kaiming: {nonlinearity: tanh}}", "zeros");
+    params = init(graph, 5, NULL);
+    p = find(graph, "conv1.weight");
+    expect_normal(params + p->offset, p->count, 0, 5.0 / 3 / sqrt(36));
+    expect_all(params, find(graph, "linear1.weight"), 0);
+    expect_all(params, find(graph, "linear1.bias"), 0);
+    free(params);
+    nn_graph_close(graph);
+}
+
+/* The last norm of a residual block is a usual place for it. */
+Test(graph_init, zeros_of_a_norm)
+{
+    nn_graph_t *graph =
+        fixture_graph("model: {input: [8, 3, 3], layers: [{batchnorm: , init: "
+                      "zeros}, flatten, {linear: {out: 2}}]}\n"
+                      "loss: cross_entropy\n");
+    float *params = init(graph, 5, NULL);
+
+    expect_all(params, find(graph, "batchnorm1.weight"), 0);
+    free(params);
     nn_graph_close(graph);
 }
 
