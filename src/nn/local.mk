@@ -9,6 +9,7 @@ libnn_la_SOURCES = \
 	src/nn/graph_item.c \
 	src/nn/graph_tables.c \
 	src/nn/init.c \
+	src/nn/init.h \
 	src/nn/layer_combine.c \
 	src/nn/layer_conv.c \
 	src/nn/layer_linear.c \

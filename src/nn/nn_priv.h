@@ -11,6 +11,7 @@
 #ifndef CDDP_NN_NN_PRIV_H
 #define CDDP_NN_NN_PRIV_H
 
+#include "nn/init.h"
 #include "nn/nn.h"
 
 /* Room for the options struct of any kind; each file asserts that it fits. */
@@ -39,13 +40,6 @@ typedef struct nn_slot { /* a parameter or buffer that a kind has */
     const char *name;    /* "weight" */
     nn_fill_t fill;
 } nn_slot_t;
-
-/* A layer's `init`, see init.c. */
-typedef struct nn_init {
-    int kind; /* 0: none was written */
-    int mode, law, nonlinearity, bias;
-    double slope, gain, std, mean;
-} nn_init_t;
 
 /* One kind of layer, or of loss. */
 typedef struct nn_kind {
@@ -139,9 +133,6 @@ err_code_t nn_fail_at(tree_place_t place, err_t *err, const char *format, ...)
  * [tree]. */
 err_code_t nn_pair(const opt_ints_t *ints, const tree_t *tree, const char *key,
                    int64_t out[2], err_t *err);
-
-/* Markdown: how parameters begin. */
-void nn_init_document(str_buf_t *out);
 
 /* ---- graph --------------------------------------------------------------- */
 
