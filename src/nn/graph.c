@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "nn/nn_build.h"
+#include "nn/preset.h"
 
 /* Elements of one sample; a larger number is a typing error. */
 #define INPUT_LIMIT 0x1p33
@@ -31,6 +32,17 @@ static const opt_row_t model_rows[] = {
      .offset = offsetof(model_options_t, layers),
      .help = "List of layers; each takes the output of the one before it, or "
              "those that its from names"},
+    {.name = NULL},
+};
+
+/* The model's input, when a preset stands for the layers. */
+static const opt_row_t preset_rows[] = {
+    {.name = "input",
+     .type = OPT_INTS,
+     .offset = offsetof(model_options_t, input),
+     .min = 1,
+     .max = 1 << 24,
+     .help = "Shape of one sample"},
     {.name = NULL},
 };
 
@@ -60,20 +72,43 @@ static err_code_t graph_read_input(nn_graph_t *graph, const opt_ints_t *input,
                    at, elems);
 }
 
+/* Fill [options]; of a preset, the layers are written to [made]. */
+static err_code_t graph_read_model(const tree_t *model,
+                                   model_options_t *options, tree_t **made,
+                                   err_t *err)
+{
+    tree_t *rest;
+    err_code_t code;
+
+    if (model == NULL || tree_get(model, "preset") == NULL)
+        return opt_fill(model_rows, model, "model", options, err);
+    rest = tree_new(TREE_MAP, NULL, tree_place(model));
+    if (tree_get(model, "input") != NULL)
+        tree_put(rest, "input", tree_place(tree_get(model, "input")),
+                 tree_clone(tree_get(model, "input")));
+    code = opt_fill(preset_rows, rest, "model", options, err);
+    if (code == ERR_OK)
+        code = nn_preset_write(model, &options->input, made, err);
+    tree_free(rest);
+    options->layers = *made;
+    return code;
+}
+
 err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,
                          nn_graph_t **out, err_t *err)
 {
     model_options_t options = {0};
     nn_graph_t *graph = NULL;
+    tree_t *made = NULL;
     void *block;
     err_code_t code;
 
-    code = opt_fill(model_rows, model, "model", &options, err);
+    code = graph_read_model(model, &options, &made, err);
     if (code != ERR_OK)
         return code;
     code = mem_alloc(sizeof *graph, "a model", &block, err);
     if (code != ERR_OK)
-        goto free_options;
+        goto out;
     graph = block;
     code = graph_read_input(graph, &options.input, model, err);
     if (code == ERR_OK)
@@ -86,8 +121,8 @@ err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,
         *out = graph;
     else
         nn_graph_close(graph);
-free_options:
-    opt_free(model_rows, &options);
+out:
+    tree_free(made);
     return code;
 }
 

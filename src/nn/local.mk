@@ -22,6 +22,11 @@ libnn_la_SOURCES = \
 	src/nn/nn_build.h \
 	src/nn/nn_priv.h \
 	src/nn/plan.c \
+	src/nn/preset.c \
+	src/nn/preset.h \
+	src/nn/preset_resnet.c \
+	src/nn/preset_simple.c \
+	src/nn/preset_unet.c \
 	src/nn/registry.c
 libnn_la_CFLAGS = $(AM_CFLAGS)
 libnn_la_LIBADD = -lm

@@ -54,13 +54,14 @@ typedef struct nn_layer_info {
 /* ---- graph --------------------------------------------------------------- */
 
 /*
- * Build from the run file's `model` map (input: dims; layers: list) and `loss`
- * scalar or map. A layer is a kind (relu), or a map with one kind as key and,
- * if wanted, name, from (the earlier layers that it takes, or `input`; else the
- * one before it) and share (an earlier layer whose parameters it uses); or a
- * repeat of a list of layers, inside of which `entry` is what the iteration
- * starts from and names get the iteration's number. Errors are ERR_CONFIG with
- * file:line:column. The trees are read only during the call.
+ * Build from the run file's `model` map (input: dims; layers: list, or preset:
+ * name and its options) and `loss` scalar or map. A layer is a kind (relu), or
+ * a map with one kind as key and, if wanted, name, from (the earlier layers
+ * that it takes, or `input`; else the one before it) and share (an earlier
+ * layer whose parameters it uses); or a repeat of a list of layers, inside of
+ * which `entry` is what the iteration starts from and names get the iteration's
+ * number. Errors are ERR_CONFIG with file:line:column. The trees are read only
+ * during the call.
  */
 err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,
                          nn_graph_t **out, err_t *err);

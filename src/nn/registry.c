@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "nn/nn_priv.h"
+#include "nn/preset.h"
 
 #define KINDS_MAX 96
 
@@ -172,5 +173,6 @@ void nn_graph_document(str_buf_t *out)
     str_buf_add(out, "%s", graph_text);
     nn_init_document(out);
     document_kinds(layer_kinds, "Layers", "model.layers", out);
+    nn_preset_document(out);
     document_kinds(loss_kinds, "Losses", "loss", out);
 }

@@ -19,4 +19,5 @@ tests_cmd_test_cddp_ckpt_SOURCES += $(CKPT_FIXTURE)
 tests_cmd_test_cddp_ckpt_CFLAGS = $(CKPT_TEST_CFLAGS) -I$(srcdir)/tests
 tests_cmd_test_cddp_ckpt_LDADD = $(CKPT_TEST_LIBS)
 dist_check_SCRIPTS += tests/cmd/cddp_train.sh
+dist_check_SCRIPTS += tests/cmd/examples.sh
 # End of tests/cmd

@@ -5,7 +5,7 @@ NN_TEST_FIXTURE = tests/nn/fixture.c tests/nn/fixture.h
 
 check_PROGRAMS += tests/nn/test_exec tests/nn/test_exec_alloc \
 	tests/nn/test_graph tests/nn/test_graph_errors \
-	tests/nn/test_graph_init tests/nn/test_plan
+	tests/nn/test_graph_init tests/nn/test_plan tests/nn/test_preset
 
 tests_nn_test_exec_SOURCES = tests/nn/test_exec.c $(NN_TEST_FIXTURE)
 tests_nn_test_exec_CFLAGS = $(NN_TEST_CFLAGS)
@@ -33,6 +33,10 @@ tests_nn_test_graph_init_LDADD = $(NN_TEST_LIBS)
 tests_nn_test_plan_SOURCES = tests/nn/test_plan.c $(NN_TEST_FIXTURE)
 tests_nn_test_plan_CFLAGS = $(NN_TEST_CFLAGS)
 tests_nn_test_plan_LDADD = $(NN_TEST_LIBS)
+
+tests_nn_test_preset_SOURCES = tests/nn/test_preset.c $(NN_TEST_FIXTURE)
+tests_nn_test_preset_CFLAGS = $(NN_TEST_CFLAGS)
+tests_nn_test_preset_LDADD = $(NN_TEST_LIBS)
 
 # Twenty steps against PyTorch: needs optim, HDF5 and jansson, too.
 check_PROGRAMS += tests/nn/test_parity

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * unet2d: an encoder that halves the image again and again, a decoder that
+ * doubles it, and shortcuts between equal sizes (Ronneberger et al., "U-Net",
+ * 2015). Padded convolutions with batch norm, nearest-neighbour upsampling.
+ */
+#include <stdio.h>
+
+#include "nn/preset.h"
+
+#define NAME_TEXT 64
+#define DEPTH_MAX 8
+
+typedef struct unet_options {
+    int64_t out, width, depth;
+    double mask;
+} unet_options_t;
+
+_Static_assert(sizeof(unet_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
+
+static const opt_row_t unet_rows[] = {
+    {.name = "out",
+     .type = OPT_INT,
+     .offset = offsetof(unet_options_t, out),
+     .min = 1,
+     .max = 1 << 20,
+     .help = "Channels of the output, an image as large as the input"},
+    {.name = "width",
+     .type = OPT_INT,
+     .offset = offsetof(unet_options_t, width),
+     .fallback = "64",
+     .min = 1,
+     .max = 1 << 16,
+     .help = "Channels at full size; each halving doubles them"},
+    {.name = "depth",
+     .type = OPT_INT,
+     .offset = offsetof(unet_options_t, depth),
+     .fallback = "4",
+     .min = 1,
+     .max = DEPTH_MAX,
+     .help = "How often the image is halved; height and width are multiples "
+             "of 2^depth"},
+    {.name = "mask",
+     .type = OPT_REAL,
+     .offset = offsetof(unet_options_t, mask),
+     .fallback = "0",
+     .min = 0,
+     .max = 0.9999,
+     .help = "In training, this share of the input's numbers is hidden at "
+             "random: the net learns to fill in"},
+    {.name = NULL},
+};
+
+/* Two convolutions with batch norm and relu; the last relu is called [name]. */
+static void write_pair(nn_recipe_t *recipe, const char *name, const char *from,
+                       int64_t channels)
+{
+    for (int i = 0; i < 2; i++) {
+        nn_recipe_add(recipe, "conv", NULL, i == 0 ? from : NULL,
+                      "out %lld kernel 3 pad 1 bias false",
+                      (long long)channels);
+        nn_recipe_plain(recipe, "batchnorm", NULL, NULL);
+        nn_recipe_plain(recipe, "relu", i == 1 ? name : NULL, NULL);
+    }
+}
+
+static void write_decoder(nn_recipe_t *recipe, const unet_options_t *unet)
+{
+    char name[NAME_TEXT], from[NAME_TEXT];
+
+    for (int d = (int)unet->depth - 1; d >= 0; d--) {
+        nn_recipe_add(recipe, "upsample", NULL, NULL, "factor 2");
+        snprintf(name, sizeof name, "up%d", d);
+        nn_recipe_add(recipe, "conv", name, NULL, "out %lld kernel 1",
+                      (long long)(unet->width << d));
+        snprintf(from, sizeof from, "up%d down%d", d, d);
+        snprintf(name, sizeof name, "joined%d", d);
+        nn_recipe_plain(recipe, "concat", name, from);
+        snprintf(name, sizeof name, "level%d", d);
+        write_pair(recipe, name, NULL, unet->width << d);
+    }
+}
+
+static err_code_t unet_write(nn_recipe_t *recipe, const void *options,
+                             err_t *err)
+{
+    const unet_options_t *unet = options;
+    char name[NAME_TEXT];
+    err_code_t code = nn_recipe_check_input(recipe, "unet2d", 3,
+                                            "[channels, height, width]", err);
+
+    if (code != ERR_OK)
+        return code;
+    for (int i = 1; i < 3; i++)
+        if (recipe->input[i] % (1 << unet->depth) != 0)
+            return nn_fail_at(recipe->place, err,
+                              "preset unet2d halves images %lld times, so "
+                              "height and width must be multiples of %d, but "
+                              "one is %lld",
+                              (long long)unet->depth, 1 << unet->depth,
+                              (long long)recipe->input[i]);
+    if (unet->mask > 0)
+        nn_recipe_add(recipe, "dropout", "mask", NULL, "rate %.17g",
+                      unet->mask);
+    for (int d = 0; d < (int)unet->depth; d++) {
+        snprintf(name, sizeof name, "down%d", d);
+        write_pair(recipe, name, NULL, unet->width << d);
+        nn_recipe_add(recipe, "maxpool", NULL, NULL, "kernel 2");
+    }
+    write_pair(recipe, "bottom", NULL, unet->width << unet->depth);
+    write_decoder(recipe, unet);
+    nn_recipe_add(recipe, "conv", "head", NULL, "out %lld kernel 1",
+                  (long long)unet->out);
+    return ERR_OK;
+}
+
+const nn_preset_t nn_preset_unet2d = {
+    .name = "unet2d",
+    .help = "U-Net for images (Ronneberger et al., 2015): an image of numbers "
+            "for an image",
+    .rows = unet_rows,
+    .write = unet_write,
+};

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Presets: sizes as published, errors with their place, and that each of them
+ * computes the same on both backends. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nn/fixture.h"
+#include "nn/preset.h"
+
+#define BATCH 2
+
+static nn_graph_t *preset_graph(const char *model, const char *loss)
+{
+    char yaml[256];
+
+    snprintf(yaml, sizeof yaml, "model: {%s}\nloss: %s\n", model, loss);
+    return fixture_graph(yaml);
+}
+
+/* Without the gaps between tensors. */
+static size_t parameters(const nn_graph_t *graph)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < nn_graph_params(graph); i++)
+        sum += nn_graph_param(graph, i)->count;
+    return sum;
+}
+
+static void expect_parameters(const char *model, const char *loss, size_t count)
+{
+    nn_graph_t *graph = preset_graph(model, loss);
+
+    cr_expect_eq(parameters(graph), count, "%s: %zu", model, parameters(graph));
+    nn_graph_close(graph);
+}
+
+/* The numbers of torchvision, and of the papers. */
+Test(preset, sizes_are_those_of_the_originals)
+{
+    expect_parameters("preset: resnet18, input: [3, 224, 224], classes: 1000",
+                      "cross_entropy", 11689512);
+    expect_parameters("preset: resnet34, input: [3, 224, 224], classes: 1000",
+                      "cross_entropy", 21797672);
+    expect_parameters("preset: resnet50, input: [3, 224, 224], classes: 1000",
+                      "cross_entropy", 25557032);
+    expect_parameters("preset: resnet18, input: [3, 32, 32], classes: 10",
+                      "cross_entropy", 11173962);
+    expect_parameters("preset: lenet, input: [1, 28, 28], classes: 10",
+                      "cross_entropy", 61706);
+    expect_parameters("preset: mlp, input: [1, 28, 28], classes: 10",
+                      "cross_entropy", 669706);
+}
+
+static void expect_shape_of(const nn_graph_t *graph, const char *name,
+                            const char *shape)
+{
+    char text[NN_SHAPE_TEXT] = "no such layer";
+
+    for (int i = 0; i < graph->layer_count; i++)
+        if (strcmp(graph->layers[i].name, name) == 0)
+            nn_shape_format(&graph->layers[i].out, text);
+    cr_expect_str_eq(text, shape, "%s: %s", name, text);
+}
+
+Test(preset, stems_follow_the_image)
+{
+    nn_graph_t *large = preset_graph(
+        "preset: resnet50, input: [3, 224, 224], classes: 5", "cross_entropy");
+    nn_graph_t *small = preset_graph(
+        "preset: resnet50, input: [3, 32, 32], classes: 5", "cross_entropy");
+    nn_graph_t *forced = preset_graph(
+        "preset: resnet18, input: [3, 32, 32], classes: 5, stem: imagenet",
+        "cross_entropy");
+
+    expect_shape_of(large, "stem", "[64, 56, 56]");
+    expect_shape_of(large, "s1b3", "[256, 56, 56]");
+    expect_shape_of(large, "s4b3", "[2048, 7, 7]");
+    expect_shape_of(large, "pool", "[2048]");
+    expect_shape_of(small, "stem", "[64, 32, 32]");
+    expect_shape_of(small, "s4b3", "[2048, 4, 4]");
+    expect_shape_of(forced, "stem", "[64, 8, 8]");
+    nn_graph_close(large);
+    nn_graph_close(small);
+    nn_graph_close(forced);
+}
+
+Test(preset, options_change_the_layers)
+{
+    nn_graph_t *mlp = preset_graph("preset: mlp, input: [7], classes: 3, "
+                                   "hidden: 5, batchnorm: true, dropout: 0.5",
+                                   "cross_entropy");
+    nn_graph_t *unet =
+        preset_graph("preset: unet2d, input: [2, 16, 8], out: 3, width: 4, "
+                     "depth: 2, mask: 0.25",
+                     "mse");
+
+    cr_expect_eq(nn_graph_layers(mlp), 5);
+    cr_expect_str_eq(nn_graph_layer(mlp, 1).kind, "batchnorm");
+    cr_expect_eq(mlp->layers[3].config.rate, 0.5);
+    expect_shape_of(unet, "mask", "[2, 16, 8]");
+    expect_shape_of(unet, "down1", "[8, 8, 4]");
+    expect_shape_of(unet, "bottom", "[16, 4, 2]");
+    expect_shape_of(unet, "joined0", "[8, 16, 8]");
+    expect_shape_of(unet, "head", "[3, 16, 8]");
+    nn_graph_close(mlp);
+    nn_graph_close(unet);
+}
+
+static void expect_error(const char *yaml, const char *begins, const char *says)
+{
+    nn_graph_t *graph = NULL;
+    err_t err = ERR_INIT;
+
+    cr_expect_eq(fixture_graph_try(yaml, &graph, &err), ERR_CONFIG, "%s", yaml);
+    cr_expect_null(graph);
+    cr_expect_eq(strncmp(err.text, begins, strlen(begins)), 0,
+                 "expected: %s\n   found: %s", begins, err.text);
+    cr_expect_not_null(strstr(err.text, says), "expected: %s\n   found: %s",
+                       says, err.text);
+}
+
+#define LOSS "\nloss: cross_entropy\n"
+
+Test(preset, every_sentence_has_its_place)
+{
+    expect_error("model: {preset: resnet19, input: [3, 8, 8], classes: 2}" LOSS,
+                 "m.yaml:1:17: unknown preset 'resnet19'; did you mean "
+                 "'resnet18'?",
+                 "lenet");
+    expect_error("model: {preset: [a], input: [3, 8, 8]}" LOSS,
+                 "m.yaml:1:17: unknown preset ''", "known: mlp");
+    expect_error("model: {preset: mlp, classes: 2}" LOSS,
+                 "m.yaml:1:8: model.input is missing", "");
+    expect_error("model: {preset: mlp, input: [3]}" LOSS,
+                 "m.yaml:1:8: model.classes is missing", "");
+    expect_error("model: {preset: mlp, input: [3], clases: 2}" LOSS,
+                 "m.yaml:1:34: unknown key 'clases'", "classes");
+    expect_error("model: {preset: mlp, input: [3], layers: [relu]}" LOSS,
+                 "m.yaml:1:42: the model has a preset and layers", "");
+    expect_error("model: {preset: lenet, input: [3], classes: 2}" LOSS,
+                 "m.yaml:1:17: preset lenet takes samples of shape [channels, "
+                 "height, width], but model.input is [3]",
+                 "");
+    expect_error("model: {preset: lenet, input: [3, 5, 5], classes: 2}" LOSS,
+                 "m.yaml:1:17: layer conv2 (conv) with input [6, 2, 2]",
+                 "does not fit");
+    expect_error("model: {preset: unet2d, input: [3, 16, 24], out: 2}" LOSS,
+                 "m.yaml:1:17: preset unet2d halves images 4 times",
+                 "multiples of 16, but one is 24");
+}
+
+Test(preset, documentation_names_all)
+{
+    static const nn_preset_t *const all[] = {
+        &nn_preset_mlp,      &nn_preset_lenet,    &nn_preset_resnet18,
+        &nn_preset_resnet34, &nn_preset_resnet50, &nn_preset_unet2d};
+    str_buf_t text = {0};
+
+    nn_graph_document(&text);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        cr_expect_not_null(strstr(text.text, all[i]->name));
+        for (const opt_row_t *row = all[i]->rows; row->name != NULL; row++)
+            cr_expect_not_null(strstr(text.text, row->help), "%s", row->name);
+    }
+    str_buf_free(&text);
+}
+
+/* Outputs and gradients of cpu near those of ref. */
+static void compare_backends(const char *model, const char *loss)
+{
+    nn_graph_t *graph = preset_graph(model, loss);
+    const size_t elems = nn_graph_param_elems(graph);
+    double sums[2];
+    fixture_t f[2];
+
+    for (int b = 0; b < 2; b++) {
+        fixture_open(&f[b], graph, b == 0 ? "ref" : "cpu", 0, BATCH, true);
+        sums[b] = fixture_forward(&f[b]);
+        fixture_backward(&f[b], 1, false);
+    }
+    cr_expect_float_eq(sums[0], sums[1], 1e-4 * fabs(sums[0]), "%s: %g %g",
+                       model, sums[0], sums[1]);
+    cr_expect_lt(fixture_distance(f[0].bind.grads, f[1].bind.grads, elems),
+                 2e-3 * fixture_largest(f[0].bind.grads, elems), "%s", model);
+    fixture_close(&f[0]);
+    fixture_close(&f[1]);
+    nn_graph_close(graph);
+}
+
+Test(preset, cpu_agrees_with_ref)
+{
+    if (!fixture_has_backend("cpu"))
+        cr_skip_test("the cpu backend (oneDNN) is not built in");
+    compare_backends("preset: mlp, input: [9], classes: 4, hidden: [7, 8]",
+                     "cross_entropy");
+    compare_backends("preset: lenet, input: [1, 20, 20], classes: 4",
+                     "cross_entropy");
+    compare_backends("preset: resnet18, input: [2, 16, 16], classes: 3, "
+                     "width: 4",
+                     "cross_entropy");
+    compare_backends("preset: resnet50, input: [2, 65, 33], classes: 3, "
+                     "width: 2",
+                     "cross_entropy");
+    compare_backends("preset: unet2d, input: [2, 16, 8], out: 2, width: 4, "
+                     "depth: 2",
+                     "mse");
+}
