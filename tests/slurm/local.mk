@@ -51,6 +51,8 @@ SLURM_TESTS += signal.t
 SLURM_TESTS += kill.t
 SLURM_TESTS += bad_input.t
 SLURM_TESTS += reproducible.t
+SLURM_TESTS += soak.t
+EXTRA_DIST += tests/slurm/soak.t
 EXTRA_DIST += tests/slurm/reproducible.t
 EXTRA_DIST += tests/slurm/trainlib.sh tests/slurm/train.t \
 	tests/slurm/signal.t tests/slurm/kill.t tests/slurm/bad_input.t \
@@ -58,5 +60,11 @@ EXTRA_DIST += tests/slurm/trainlib.sh tests/slurm/train.t \
 check-slurm: all $(SLURM_PROBES)
 	SOURCE=$(abs_top_srcdir) BUILD=$(abs_top_builddir) \
 	    bash $(srcdir)/tests/slurm/run-slurm-tests $(SLURM_TESTS)
-.PHONY: check-slurm
+
+# The long forms, by hand: docs/benchmarks/long-tests.md has the last record.
+check-long: all $(SLURM_PROBES)
+	SOURCE=$(abs_top_srcdir) BUILD=$(abs_top_builddir) \
+	CDDP_KILLS=60 CDDP_LIVES=40 RUN_LIMIT=600 FILE_LIMIT=7200 \
+	    bash $(srcdir)/tests/slurm/run-slurm-tests kill.t soak.t
+.PHONY: check-slurm check-long
 # End of tests/slurm
