@@ -32,28 +32,29 @@ typedef struct plain_test {
 __attribute__((weak)) plain_test_t *plain_tests, *plain_suites;
 __attribute__((weak)) int plain_failed;
 
-#define Test(suite_, name_, ...)                                          \
-    static void suite_##_##name_##_run(void);                             \
-    static plain_test_t suite_##_##name_ = {                              \
-        .suite = #suite_,                                                 \
-        .name = #name_,                                                   \
-        .run = suite_##_##name_##_run __VA_OPT__(, ) __VA_ARGS__};        \
-    __attribute__((constructor)) static void suite_##_##name_##_add(void) \
-    {                                                                     \
-        suite_##_##name_.next = plain_tests;                              \
-        plain_tests = &suite_##_##name_;                                  \
-    }                                                                     \
-    static void suite_##_##name_##_run(void)
+#define Test(suite_, name_, ...)                                             \
+    static void plain_##suite_##_##name_##_run(void);                        \
+    static plain_test_t plain_##suite_##_##name_ = {                         \
+        .suite = #suite_,                                                    \
+        .name = #name_,                                                      \
+        .run = plain_##suite_##_##name_##_run __VA_OPT__(, ) __VA_ARGS__};   \
+    __attribute__((constructor)) static void plain_##suite_##_##name_##_add( \
+        void)                                                                \
+    {                                                                        \
+        plain_##suite_##_##name_.next = plain_tests;                         \
+        plain_tests = &plain_##suite_##_##name_;                             \
+    }                                                                        \
+    static void plain_##suite_##_##name_##_run(void)
 
-#define TestSuite(suite_, ...)                                            \
-    static plain_test_t suite_##_suite = {.suite = #suite_ __VA_OPT__(, ) \
-                                              __VA_ARGS__};               \
-    __attribute__((constructor)) static void suite_##_suite_add(void)     \
-    {                                                                     \
-        suite_##_suite.next = plain_suites;                               \
-        plain_suites = &suite_##_suite;                                   \
-    }                                                                     \
-    __attribute__((unused)) static int suite_##_suite_end
+#define TestSuite(suite_, ...)                                                \
+    static plain_test_t plain_##suite_##_suite = {                            \
+        .suite = #suite_ __VA_OPT__(, ) __VA_ARGS__};                         \
+    __attribute__((constructor)) static void plain_##suite_##_suite_add(void) \
+    {                                                                         \
+        plain_##suite_##_suite.next = plain_suites;                           \
+        plain_suites = &plain_##suite_##_suite;                               \
+    }                                                                         \
+    __attribute__((unused)) static int plain_##suite_##_suite_end
 
 #define PLAIN_CHECK(fatal, condition, what, ...)                     \
     do {                                                             \
