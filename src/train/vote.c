@@ -7,7 +7,9 @@
 #include "train/vote.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -31,6 +33,26 @@ static int first_failed(const int32_t *codes, int size)
         if (codes[r] != ERR_OK)
             return r;
     return -1;
+}
+
+static bool any_well(const int32_t *codes, int size)
+{
+    for (int r = 0; r < size; r++)
+        if (codes[r] == ERR_OK)
+            return true;
+    return false;
+}
+
+/* What only some ranks met may be the fault of their host: say where. */
+static void place_say(const train_votes_t *votes, err_t *mine)
+{
+    char host[ERR_HOST_MAX] = "";
+
+    if (mine->code == ERR_OK)
+        return;
+    if (gethostname(host, sizeof host - 1) != 0)
+        snprintf(host, sizeof host, "unknown host");
+    err_prefix(mine, "rank %d on %s", votes->rank, host);
 }
 
 /* Everybody learns the sentence of rank [failed]. */
@@ -74,8 +96,12 @@ err_code_t train_vote(const train_votes_t *votes, err_code_t code,
     if (rc != ERR_OK)
         goto free;
     failed = first_failed(codes, votes->size);
-    if (failed < 0)
+    if (failed < 0) {
+        *speaker = votes->rank == 0;
         goto free;
+    }
+    if (any_well(codes, votes->size))
+        place_say(votes, &said);
     rc = share_sentence(votes, failed, &said, err);
     *speaker = rc == ERR_PEER || failed == votes->rank;
 free:

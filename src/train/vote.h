@@ -27,9 +27,10 @@ train_votes_t train_votes_of_group(comm_group_t *group);
 /*
  * Tell all ranks how this one fares: [code] with its sentence in [err] (not
  * read for ERR_OK). ERR_OK when all are well; else the error of the lowest rank
- * that has one, on every rank, in [err]; *speaker is true on that rank only,
- * which is the one to print it. Collective; blocks as the exchange does. When
- * the exchange itself fails, its error is returned and every rank speaks.
+ * that has one, on every rank, in [err], with rank and host in front if others
+ * are well. *speaker is true on that rank only (rank 0 if all are well), which
+ * is the one to print. Collective; blocks as the exchange does. When the
+ * exchange itself fails, its error is returned and every rank speaks.
  */
 err_code_t train_vote(const train_votes_t *votes, err_code_t code,
                       bool *speaker, err_t *err);

@@ -328,3 +328,22 @@ Test(run, accumulation_gives_the_same_run)
     cr_assert_float_eq(parts.loss, whole.loss, 1e-4 * whole.loss);
     harness_close(&harness);
 }
+
+/* ---- few samples
+ * -------------------------------------------------------------------------- */
+
+Test(run, ranks_without_samples_take_part)
+{
+    train_outcome_t out;
+    harness_t harness;
+
+    harness_open(&harness, 3);
+    harness.settings[0] = "train.accumulate=4";
+    run_ok(&harness, 6, &out);
+    cr_assert_eq(out.step, 3);
+    harness.resume = TRAIN_RESUME_FRESH;
+    harness.settings[1] = "data.valid=[]";
+    run_ok(&harness, 6, &out);
+    cr_assert_not(out.have_eval);
+    harness_close(&harness);
+}

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/ranks.h"
 
@@ -22,7 +23,8 @@ static int vote_main(const comm_oob_t *oob, void *argument)
     err_code_t rc = ERR_OK;
     err_t err = ERR_INIT;
     int first = -1;
-    char expected[64];
+    char expected[128], host[64] = "";
+    bool all = true;
 
     for (int r = oob->size - 1; r >= 0; r--)
         if (plan->failed[r])
@@ -31,8 +33,15 @@ static int vote_main(const comm_oob_t *oob, void *argument)
         rc = err_set(&err, ERR_DATA, "rank %d is sad", oob->rank);
     rc = train_vote(&votes, rc, &plan->speakers[oob->rank], &err);
     RANKS_CHECK(rc == (first < 0 ? ERR_OK : ERR_DATA));
+    for (int r = 0; r < oob->size; r++)
+        all = all && plan->failed[r];
+    gethostname(host, sizeof host - 1);
     if (first >= 0) {
-        snprintf(expected, sizeof expected, "rank %d is sad", first);
+        if (all)
+            snprintf(expected, sizeof expected, "rank %d is sad", first);
+        else
+            snprintf(expected, sizeof expected, "rank %d on %s: rank %d is sad",
+                     first, host, first);
         RANKS_CHECK(strcmp(err.text, expected) == 0);
     }
     return 0;
@@ -42,8 +51,18 @@ Test(vote, all_well_is_ok)
 {
     plan_t plan = {.failed = {0}};
 
-    for (int n = 1; n <= 5; n++)
+    for (int n = 1; n <= 5; n++) {
         cr_assert_eq(ranks_threads(n, vote_main, &plan), 0);
+        for (int r = 0; r < n; r++)
+            cr_assert_eq(plan.speakers[r], r == 0, "rank %d of %d", r, n);
+    }
+}
+
+Test(vote, what_all_met_needs_no_place)
+{
+    plan_t plan = {.failed = {1, 1, 1}};
+
+    cr_assert_eq(ranks_threads(3, vote_main, &plan), 0);
 }
 
 Test(vote, everybody_hears_the_lowest_failed_rank_and_it_alone_speaks)
