@@ -12,130 +12,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/mem.h"
-#include "ddp/bucket.h"
-
-static const char *const ddp_backends[] = {"auto", "self", "threads", "ucx",
-                                           NULL};
-
-const opt_row_t ddp_options[] = {
-    {.name = "backend",
-     .type = OPT_CHOICE,
-     .offset = offsetof(ddp_config_t, backend),
-     .fallback = "auto",
-     .choices = ddp_backends,
-     .help = "how ranks reduce; auto: threads with --local, else ucx"},
-    {.name = "bucket_cap_mb",
-     .type = OPT_REAL,
-     .offset = offsetof(ddp_config_t, bucket_cap_mb),
-     .fallback = "25",
-     .min = 0.001,
-     .max = 4096,
-     .unit = "MiB",
-     .help = "largest bucket; one larger parameter is a bucket of its own"},
-    {.name = "first_bucket_mb",
-     .type = OPT_REAL,
-     .offset = offsetof(ddp_config_t, first_bucket_mb),
-     .fallback = "1",
-     .min = 0.001,
-     .max = 4096,
-     .unit = "MiB",
-     .help = "largest first bucket: small, so that overlap begins early"},
-    {.name = "last_bucket_mb",
-     .type = OPT_REAL,
-     .offset = offsetof(ddp_config_t, last_bucket_mb),
-     .fallback = "1",
-     .min = 0.001,
-     .max = 4096,
-     .unit = "MiB",
-     .help = "largest last bucket: what finishes last cannot hide"},
-    {.name = "check_every",
-     .type = OPT_EVERY,
-     .offset = offsetof(ddp_config_t, check_every),
-     .fallback = "never",
-     .help = "compare the ranks' parameters every so many steps ('100 steps') "
-             "and stop when one has drifted"},
-    {.name = NULL}};
-
-const char *ddp_backend_name(const ddp_config_t *config)
-{
-    return ddp_backends[config->backend];
-}
-
-/* One bucket in flight. */
-typedef struct ddp_flight {
-    comm_work_t *work;
-    int missing;    /* views not yet ready in this step */
-    double started; /* clock; 0: not started */
-    bool done;
-} ddp_flight_t;
-
-struct ddp {
-    comm_group_t *group;
-    comm_arena_t *arena; /* grads, then the tail at a multiple of MEM_ALIGN */
-    float *grads;
-    double *tail;
-    size_t grad_elems;
-    size_t tail_doubles;
-    int view_count;
-    int *bucket_of_view;
-    bool *ready; /* [view_count], of this step */
-    ddp_bucket_t *buckets;
-    int bucket_count;
-    ddp_flight_t *flights; /* [bucket_count + 1]: the last one is the tail */
-    int next;              /* first bucket not started */
-    uint64_t *hashes;      /* [size], for ddp_replica_check */
-    ddp_stats_t stats;
-};
+#include "ddp/ddp_priv.h"
 
 /* ---- opening --------------------------------------------------------------
  */
-
-static uint64_t layout_hash(const ddp_layout_t *layout)
-{
-    hash_state_t *state = hash_state_open();
-    uint64_t hash;
-
-    for (int v = 0; v < layout->view_count; v++) {
-        const ddp_view_t *view = &layout->views[v];
-
-        hash_state_add(state, view->name, strlen(view->name) + 1);
-        hash_state_add(state, &view->offset, sizeof view->offset);
-        hash_state_add(state, &view->count, sizeof view->count);
-    }
-    hash_state_add(state, &layout->tail_doubles, sizeof layout->tail_doubles);
-    hash = hash_state_value(state);
-    hash_state_free(state);
-    return hash;
-}
-
-/* Every rank must see the same table; name the first two that do not. */
-static err_code_t layout_check(comm_group_t *group, const ddp_layout_t *layout,
-                               err_t *err)
-{
-    int size = comm_group_size(group);
-    uint64_t mine = layout_hash(layout);
-    uint64_t *all = NULL;
-    err_code_t rc;
-
-    rc = mem_alloc((size_t)size * sizeof *all, "parameter layout check",
-                   (void **)&all, err);
-    if (rc != ERR_OK)
-        return rc;
-    rc = comm_allgather(group, &mine, sizeof mine, all, err);
-    for (int r = 1; rc == ERR_OK && r < size; r++) {
-        if (all[r] != all[0])
-            rc = err_set(err, ERR_CONFIG,
-                         "the parameter layout of rank %d (%s) differs from "
-                         "that of rank 0 (%s): all ranks must build the same "
-                         "model; compare their run files and builds",
-                         r, comm_group_host(group, r),
-                         comm_group_host(group, 0));
-    }
-    mem_free(all);
-    return rc;
-}
 
 static err_code_t tables_alloc(ddp_t *ddp, const ddp_config_t *config,
                                const ddp_layout_t *layout, err_t *err)
@@ -185,7 +66,7 @@ err_code_t ddp_open(const ddp_config_t *config, comm_group_t *group,
     ddp_t *ddp = NULL;
     err_code_t rc;
 
-    rc = layout_check(group, layout, err);
+    rc = ddp_layout_check(group, layout, err);
     if (rc != ERR_OK)
         goto out;
     rc = mem_alloc(sizeof *ddp, "reducer", (void **)&ddp, err);
@@ -247,58 +128,6 @@ size_t ddp_bucket_bytes(const ddp_t *ddp, int bucket)
 err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err)
 {
     return comm_broadcast(ddp->group, data, bytes, 0, err);
-}
-
-/* ---- replica check ------------------------------------------------------ */
-
-static int hash_votes(const uint64_t *hashes, int size, uint64_t hash)
-{
-    int votes = 0;
-
-    for (int r = 0; r < size; r++)
-        votes += hashes[r] == hash;
-    return votes;
-}
-
-/* The first rank whose hash has fewer votes than another's; with a tie it is a
- * rank after 0, as rank 0's state is what checkpoints begin with. -1: none. */
-static int drifted_rank(const uint64_t *hashes, int size)
-{
-    uint64_t most = hashes[0];
-
-    for (int r = 1; r < size; r++)
-        if (hash_votes(hashes, size, hashes[r]) >
-            hash_votes(hashes, size, most))
-            most = hashes[r];
-    for (int r = 0; r < size; r++)
-        if (hashes[r] != most)
-            return r;
-    return -1;
-}
-
-err_code_t ddp_replica_check(ddp_t *ddp, const void *data, size_t bytes,
-                             err_t *err)
-{
-    int size = comm_group_size(ddp->group);
-    uint64_t mine = hash_bytes(data, bytes);
-    err_code_t rc;
-    int rank;
-
-    rc = comm_allgather(ddp->group, &mine, sizeof mine, ddp->hashes, err);
-    if (rc != ERR_OK)
-        return rc;
-    rank = drifted_rank(ddp->hashes, size);
-    if (rank < 0)
-        return ERR_OK;
-    rc = err_set(err, ERR_DIVERGED,
-                 "the parameters of rank %d on %s are not those of the other "
-                 "ranks, though all make the same updates: suspect its memory "
-                 "or CPU; resume without that node from the newest checkpoint "
-                 "before the last good check",
-                 rank, comm_group_host(ddp->group, rank));
-    if (err != NULL)
-        err->culprit = rank;
-    return rc;
 }
 
 /* ---- one step -------------------------------------------------------------

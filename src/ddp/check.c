@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* What keeps replicas honest: one parameter table at the start, one state ever
+ * after. Both compare hashes. */
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "ddp/ddp_priv.h"
+
+/* ---- layout ------------------------------------------------------------- */
+
+static uint64_t layout_hash(const ddp_layout_t *layout)
+{
+    hash_state_t *state = hash_state_open();
+    uint64_t hash;
+
+    for (int v = 0; v < layout->view_count; v++) {
+        const ddp_view_t *view = &layout->views[v];
+
+        hash_state_add(state, view->name, strlen(view->name) + 1);
+        hash_state_add(state, &view->offset, sizeof view->offset);
+        hash_state_add(state, &view->count, sizeof view->count);
+    }
+    hash_state_add(state, &layout->tail_doubles, sizeof layout->tail_doubles);
+    hash = hash_state_value(state);
+    hash_state_free(state);
+    return hash;
+}
+
+/* Every rank must see the same table; name the first two that do not. */
+err_code_t ddp_layout_check(comm_group_t *group, const ddp_layout_t *layout,
+                            err_t *err)
+{
+    int size = comm_group_size(group);
+    uint64_t mine = layout_hash(layout);
+    uint64_t *all = NULL;
+    err_code_t rc;
+
+    rc = mem_alloc((size_t)size * sizeof *all, "parameter layout check",
+                   (void **)&all, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = comm_allgather(group, &mine, sizeof mine, all, err);
+    for (int r = 1; rc == ERR_OK && r < size; r++) {
+        if (all[r] != all[0])
+            rc = err_set(err, ERR_CONFIG,
+                         "the parameter layout of rank %d (%s) differs from "
+                         "that of rank 0 (%s): all ranks must build the same "
+                         "model; compare their run files and builds",
+                         r, comm_group_host(group, r),
+                         comm_group_host(group, 0));
+    }
+    mem_free(all);
+    return rc;
+}
+
+/* ---- replica check ------------------------------------------------------ */
+
+static int hash_votes(const uint64_t *hashes, int size, uint64_t hash)
+{
+    int votes = 0;
+
+    for (int r = 0; r < size; r++)
+        votes += hashes[r] == hash;
+    return votes;
+}
+
+/* The first rank whose hash has fewer votes than another's; with a tie it is a
+ * rank after 0, as rank 0's state is what checkpoints begin with. -1: none. */
+static int drifted_rank(const uint64_t *hashes, int size)
+{
+    uint64_t most = hashes[0];
+
+    for (int r = 1; r < size; r++)
+        if (hash_votes(hashes, size, hashes[r]) >
+            hash_votes(hashes, size, most))
+            most = hashes[r];
+    for (int r = 0; r < size; r++)
+        if (hashes[r] != most)
+            return r;
+    return -1;
+}
+
+err_code_t ddp_replica_check(ddp_t *ddp, const void *data, size_t bytes,
+                             err_t *err)
+{
+    int size = comm_group_size(ddp->group);
+    uint64_t mine = hash_bytes(data, bytes);
+    err_code_t rc;
+    int rank;
+
+    rc = comm_allgather(ddp->group, &mine, sizeof mine, ddp->hashes, err);
+    if (rc != ERR_OK)
+        return rc;
+    rank = drifted_rank(ddp->hashes, size);
+    if (rank < 0)
+        return ERR_OK;
+    rc = err_set(err, ERR_DIVERGED,
+                 "the parameters of rank %d on %s are not those of the other "
+                 "ranks, though all make the same updates: suspect its memory "
+                 "or CPU; resume without that node from the newest checkpoint "
+                 "before the last good check",
+                 rank, comm_group_host(ddp->group, rank));
+    if (err != NULL)
+        err->culprit = rank;
+    return rc;
+}

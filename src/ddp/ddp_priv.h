@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The reducer's state, shared by ddp.c, options.c and check.c. */
+#ifndef CDDP_DDP_DDP_PRIV_H
+#define CDDP_DDP_DDP_PRIV_H
+
+#include "comm/comm.h"
+#include "ddp/bucket.h"
+#include "ddp/ddp.h"
+
+/* One bucket in flight. */
+typedef struct ddp_flight {
+    comm_work_t *work;
+    int missing;    /* views not yet ready in this step */
+    double started; /* clock; 0: not started */
+    bool done;
+} ddp_flight_t;
+
+struct ddp {
+    comm_group_t *group;
+    comm_arena_t *arena; /* grads, then the tail at a multiple of MEM_ALIGN */
+    float *grads;
+    double *tail;
+    size_t grad_elems;
+    size_t tail_doubles;
+    int view_count;
+    int *bucket_of_view;
+    bool *ready; /* [view_count], of this step */
+    ddp_bucket_t *buckets;
+    int bucket_count;
+    ddp_flight_t *flights; /* [bucket_count + 1]: the last one is the tail */
+    int next;              /* first bucket not started */
+    uint64_t *hashes;      /* [size], for ddp_replica_check */
+    ddp_stats_t stats;
+};
+
+/* ERR_CONFIG on every rank, naming one whose parameter table is not rank 0's.
+ * Collective. */
+err_code_t ddp_layout_check(comm_group_t *group, const ddp_layout_t *layout,
+                            err_t *err);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include <stddef.h>
+
+#include "ddp/ddp.h"
+
+static const char *const ddp_backends[] = {"auto", "self", "threads", "ucx",
+                                           NULL};
+
+const opt_row_t ddp_options[] = {
+    {.name = "backend",
+     .type = OPT_CHOICE,
+     .offset = offsetof(ddp_config_t, backend),
+     .fallback = "auto",
+     .choices = ddp_backends,
+     .help = "how ranks reduce; auto: threads with --local, else ucx"},
+    {.name = "bucket_cap_mb",
+     .type = OPT_REAL,
+     .offset = offsetof(ddp_config_t, bucket_cap_mb),
+     .fallback = "25",
+     .min = 0.001,
+     .max = 4096,
+     .unit = "MiB",
+     .help = "largest bucket; one larger parameter is a bucket of its own"},
+    {.name = "first_bucket_mb",
+     .type = OPT_REAL,
+     .offset = offsetof(ddp_config_t, first_bucket_mb),
+     .fallback = "1",
+     .min = 0.001,
+     .max = 4096,
+     .unit = "MiB",
+     .help = "largest first bucket: small, so that overlap begins early"},
+    {.name = "last_bucket_mb",
+     .type = OPT_REAL,
+     .offset = offsetof(ddp_config_t, last_bucket_mb),
+     .fallback = "1",
+     .min = 0.001,
+     .max = 4096,
+     .unit = "MiB",
+     .help = "largest last bucket: what finishes last cannot hide"},
+    {.name = "check_every",
+     .type = OPT_EVERY,
+     .offset = offsetof(ddp_config_t, check_every),
+     .fallback = "never",
+     .help = "compare the ranks' parameters every so many steps ('100 steps') "
+             "and stop when one has drifted"},
+    {.name = NULL}};
+
+const char *ddp_backend_name(const ddp_config_t *config)
+{
+    return ddp_backends[config->backend];
+}
