@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The layers that take several inputs, named in from: add, mul, concat. */
-#include "nn/nn_priv.h"
+#include "nn/registry.h"
 
 typedef struct concat_options {
     int64_t axis;

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* conv: convolution over the two last dimensions of [channels, height, width].
  * Spatial options are one number, or [height, width]. */
-#include "nn/nn_priv.h"
+#include "nn/registry.h"
 
 #define SIZE_LIMIT                                            \
     (1 << 20) /* of a kernel or a step; catches typing errors \

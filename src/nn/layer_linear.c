@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* linear: y = x w' + b. An input of several dimensions is flattened first, so
  * that a convolution may be followed by it directly. */
-#include "nn/nn_priv.h"
+#include "nn/registry.h"
 
 typedef struct linear_options {
     int64_t out;

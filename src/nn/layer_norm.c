@@ -3,7 +3,7 @@
 /* batchnorm: each channel is brought to mean 0 and variance 1 over batch and
  * space, then scaled and shifted. Its running statistics are buffers, folded
  * from the moments of whole steps (nn_graph_fold_moments). */
-#include "nn/nn_priv.h"
+#include "nn/registry.h"
 
 typedef struct norm_options {
     double eps, momentum;

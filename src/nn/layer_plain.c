@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The layers without parameters that work on any shape: relu, dropout and
  * flatten. */
-#include "nn/nn_priv.h"
+#include "nn/registry.h"
 
 typedef struct dropout_options {
     double rate;

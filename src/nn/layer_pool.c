@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* maxpool: the largest of each window of [channels, height, width]. */
-#include "nn/nn_priv.h"
+#include "nn/registry.h"
 
 #define SIZE_LIMIT (1 << 20)
 

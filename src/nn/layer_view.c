@@ -8,7 +8,7 @@
  */
 #include <stdio.h>
 
-#include "nn/nn_priv.h"
+#include "nn/registry.h"
 
 #define SIZE_LIMIT (1 << 24)
 

@@ -10,12 +10,14 @@ libnn_la_SOURCES = \
 	src/nn/graph_tables.c \
 	src/nn/init.c \
 	src/nn/init.h \
+	src/nn/layer_activation.c \
 	src/nn/layer_combine.c \
 	src/nn/layer_conv.c \
 	src/nn/layer_linear.c \
 	src/nn/layer_norm.c \
 	src/nn/layer_plain.c \
 	src/nn/layer_pool.c \
+	src/nn/layer_sample_norm.c \
 	src/nn/layer_view.c \
 	src/nn/loss.c \
 	src/nn/nn.h \
@@ -27,7 +29,8 @@ libnn_la_SOURCES = \
 	src/nn/preset_resnet.c \
 	src/nn/preset_simple.c \
 	src/nn/preset_unet.c \
-	src/nn/registry.c
+	src/nn/registry.c \
+	src/nn/registry.h
 libnn_la_CFLAGS = $(AM_CFLAGS)
 libnn_la_LIBADD = -lm
 # End of src/nn

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The losses. An op gives the sum over samples; what it is divided by is
  * nn_graph_denominator, as only train knows the samples of all ranks. */
-#include "nn/nn_priv.h"
+#include "nn/registry.h"
 
 static const opt_row_t no_rows[] = {{.name = NULL}};
 

@@ -8,7 +8,7 @@
 #ifndef CDDP_NN_NN_BUILD_H
 #define CDDP_NN_NN_BUILD_H
 
-#include "nn/nn_priv.h"
+#include "nn/registry.h"
 
 #define NN_PATH_TEXT 160
 #define NN_SCOPE_TEXT 32

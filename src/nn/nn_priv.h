@@ -101,39 +101,6 @@ struct nn_graph {
     size_t moments; /* doubles */
 };
 
-/* ---- registry ------------------------------------------------------------ */
-
-extern const nn_kind_t nn_kind_linear, nn_kind_conv, nn_kind_relu,
-    nn_kind_maxpool, nn_kind_batchnorm, nn_kind_dropout, nn_kind_flatten;
-extern const nn_kind_t nn_kind_add, nn_kind_mul, nn_kind_concat,
-    nn_kind_reshape, nn_kind_permute, nn_kind_slice, nn_kind_mean,
-    nn_kind_upsample;
-extern const nn_kind_t nn_kind_cross_entropy, nn_kind_mse;
-
-/* NULL-terminated lists of the rows. */
-const nn_kind_t *const *nn_layer_kinds(void);
-const nn_kind_t *const *nn_loss_kinds(void);
-
-/* The row called [name], or ERR_CONFIG at [place] with the nearest name and
- * all known ones; [what] is "layer" or "loss". */
-err_code_t nn_kind_find(const nn_kind_t *const *kinds, const char *what,
-                        const char *name, tree_place_t place,
-                        const nn_kind_t **out, err_t *err);
-
-/* Fill the layer's config from the options [tree] written at [place] (NULL or
- * a null: all defaults); [path] leads to it in errors. */
-err_code_t nn_kind_configure(nn_layer_t *layer, const tree_t *tree,
-                             tree_place_t place, const char *path, err_t *err);
-
-/* ERR_CONFIG with "file:line:column: " before the sentence. */
-err_code_t nn_fail_at(tree_place_t place, err_t *err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* One or two integers into [height, width]; otherwise ERR_CONFIG at [key] of
- * [tree]. */
-err_code_t nn_pair(const opt_ints_t *ints, const tree_t *tree, const char *key,
-                   int64_t out[2], err_t *err);
-
 /* ---- graph --------------------------------------------------------------- */
 
 /* Elements of a sample of [desc] (its batch dimension left out). */

@@ -9,7 +9,7 @@
 #ifndef CDDP_NN_PRESET_H
 #define CDDP_NN_PRESET_H
 
-#include "nn/nn_priv.h"
+#include "nn/registry.h"
 
 /* A list of layers that is being written. */
 typedef struct nn_recipe {

@@ -8,16 +8,21 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "nn/nn_priv.h"
 #include "nn/preset.h"
+#include "nn/registry.h"
 
 #define KINDS_MAX 96
 
 static const nn_kind_t *const layer_kinds[] = {
-    &nn_kind_linear,    &nn_kind_conv,    &nn_kind_relu,     &nn_kind_maxpool,
-    &nn_kind_batchnorm, &nn_kind_dropout, &nn_kind_flatten,  &nn_kind_add,
-    &nn_kind_mul,       &nn_kind_concat,  &nn_kind_reshape,  &nn_kind_permute,
-    &nn_kind_slice,     &nn_kind_mean,    &nn_kind_upsample, NULL,
+    &nn_kind_linear,       &nn_kind_conv,     &nn_kind_relu,
+    &nn_kind_leaky_relu,   &nn_kind_gelu,     &nn_kind_silu,
+    &nn_kind_elu,          &nn_kind_sigmoid,  &nn_kind_tanh,
+    &nn_kind_softplus,     &nn_kind_maxpool,  &nn_kind_batchnorm,
+    &nn_kind_layernorm,    &nn_kind_rmsnorm,  &nn_kind_groupnorm,
+    &nn_kind_instancenorm, &nn_kind_dropout,  &nn_kind_flatten,
+    &nn_kind_add,          &nn_kind_mul,      &nn_kind_concat,
+    &nn_kind_reshape,      &nn_kind_permute,  &nn_kind_slice,
+    &nn_kind_mean,         &nn_kind_upsample, NULL,
 };
 
 static const nn_kind_t *const loss_kinds[] = {

@@ -68,6 +68,32 @@ const char *const fixture_graph_model =
     "    - linear: {out: 3}\n"
     "loss: cross_entropy\n";
 
+/* Activations and norms, each in two settings where it has any. */
+const char *const fixture_smooth =
+    "model:\n"
+    "  input: [2, 6, 5]\n"
+    "  layers:\n"
+    "    - conv: {out: 6, kernel: 3}\n"
+    "    - groupnorm: {groups: 3}\n"
+    "    - silu\n"
+    "    - {name: a, layernorm: }\n"
+    "    - {name: b, gelu: {approximate: tanh}}\n"
+    "    - instancenorm: {affine: true}\n"
+    "    - sigmoid\n"
+    "    - {name: c, layernorm: {axis: 1, bias: false}}\n"
+    "    - {add: , from: [c, a, b]}\n"
+    "    - rmsnorm: {axis: 2}\n"
+    "    - tanh\n"
+    "    - leaky_relu: {slope: 0.3}\n"
+    "    - linear: {out: 7}\n"
+    "    - elu: {alpha: 0.5}\n"
+    "    - linear: {out: 7}\n"
+    "    - softplus: {beta: 2}\n"
+    "    - gelu\n"
+    "    - layernorm: {affine: false}\n"
+    "    - linear: {out: 3}\n"
+    "loss: cross_entropy\n";
+
 err_code_t fixture_graph_try(const char *yaml, nn_graph_t **out, err_t *err)
 {
     tree_t *tree = NULL;

@@ -4,11 +4,11 @@
 #ifndef CDDP_TESTS_NN_FIXTURE_H
 #define CDDP_TESTS_NN_FIXTURE_H
 
-#include "nn/nn_priv.h"
+#include "nn/registry.h"
 
 /* Models that several tests use. */
-extern const char *const fixture_mlp, *const fixture_cnn,
-                                          *const fixture_graph_model;
+extern const char *const fixture_mlp,
+    *const fixture_cnn, *const fixture_graph_model, *const fixture_smooth;
 
 /* The graph of "model: ... loss: ..." called m.yaml in errors; a failed
  * fixture_graph fails the test. */

@@ -89,6 +89,11 @@ Test(exec, ref_gradients_of_a_branching_graph_match_finite_differences)
     check_gradients(fixture_graph_model, "ref");
 }
 
+Test(exec, ref_gradients_of_activations_and_norms_match_finite_differences)
+{
+    check_gradients(fixture_smooth, "ref");
+}
+
 Test(exec, ref_gradients_of_mse_match_finite_differences)
 {
     check_gradients(mse_model, "ref");
@@ -433,6 +438,7 @@ Test(exec, cpu_agrees_with_ref)
     compare_backends(fixture_mlp);
     compare_backends(fixture_cnn);
     compare_backends(fixture_graph_model);
+    compare_backends(fixture_smooth);
     compare_backends(plain_cnn);
     compare_backends(mse_model);
 }

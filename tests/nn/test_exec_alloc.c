@@ -121,6 +121,7 @@ Test(exec_alloc, a_step_on_ref_allocates_nothing)
     cr_expect_eq(count_step("ref", fixture_mlp), 0);
     cr_expect_eq(count_step("ref", fixture_cnn), 0);
     cr_expect_eq(count_step("ref", fixture_graph_model), 0);
+    cr_expect_eq(count_step("ref", fixture_smooth), 0);
 }
 
 Test(exec_alloc, a_step_on_cpu_allocates_nothing)
@@ -132,4 +133,5 @@ Test(exec_alloc, a_step_on_cpu_allocates_nothing)
     cr_expect_eq(count_step("cpu", fixture_mlp), 0);
     cr_expect_eq(count_step("cpu", fixture_cnn), 0);
     cr_expect_eq(count_step("cpu", fixture_graph_model), 0);
+    cr_expect_eq(count_step("cpu", fixture_smooth), 0);
 }

@@ -196,6 +196,11 @@ Test(graph, hash_sees_structure_and_nothing_else)
     cr_expect_neq(hash_of("dropout: {rate: 0.2}"), hash_of("dropout"));
     cr_expect_neq(hash_of("relu, {add: , from: [relu1, input]}"),
                   hash_of("relu, {add: , from: [relu1, relu1]}"));
+    cr_expect_neq(hash_of("gelu"), hash_of("gelu: {approximate: tanh}"));
+    cr_expect_neq(hash_of("elu"), hash_of("elu: {alpha: 2}"));
+    cr_expect_neq(hash_of("layernorm"), hash_of("layernorm: {axis: 1}"));
+    cr_expect_neq(hash_of("groupnorm: {groups: 1}"),
+                  hash_of("groupnorm: {groups: 2}"));
     cr_expect_neq(hash_of("slice: {size: 1}"),
                   hash_of("slice: {size: 1, start: 1}"));
     cr_expect_neq(hash_of("permute: {order: [2, 1, 3]}"),

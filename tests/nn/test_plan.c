@@ -75,8 +75,9 @@ static char *random_model(rng_t *rng)
                                           "dropout",
                                           "maxpool: {kernel: 2, stride: 1}",
                                           "conv: {out: 3, kernel: 2}"};
-    static const char *const flat[] = {"linear: {out: 6}", "relu", "dropout",
-                                       "batchnorm", "flatten"};
+    static const char *const flat[] = {"linear: {out: 6}", "relu",    "dropout",
+                                       "batchnorm",        "flatten", "gelu",
+                                       "layernorm",        "tanh"};
     str_buf_t text = {0};
 
     str_buf_add(&text, "model:\n  input: [2, 6, 6]\n  layers:\n");
@@ -87,10 +88,10 @@ static char *random_model(rng_t *rng)
     else
         str_buf_add(&text, "    - linear: {out: 5}\n");
     for (uint64_t i = rng_below(rng, 6); i > 0; i--)
-        str_buf_add(&text, "    - %s\n", flat[rng_below(rng, 5)]);
+        str_buf_add(&text, "    - %s\n", flat[rng_below(rng, 8)]);
     str_buf_add(&text, "    - linear: {out: 3}\n");
     for (uint64_t i = rng_below(rng, 3); i > 0; i--)
-        str_buf_add(&text, "    - %s\n", flat[1 + rng_below(rng, 4)]);
+        str_buf_add(&text, "    - %s\n", flat[1 + rng_below(rng, 7)]);
     str_buf_add(&text, "loss: %s\n",
                 rng_below(rng, 2) == 0 ? "mse" : "cross_entropy");
     return text.text;
@@ -118,8 +119,13 @@ static int pick(rng_t *rng, const int *shapes, int count, int shape)
 static char *random_graph(rng_t *rng)
 {
     static const char *const unary[] = {
-        "batchnorm: ", "relu: ", "dropout: ", "permute: {order: [1, 3, 2]}",
-        "maxpool: {kernel: 3, stride: 1, pad: 1}"};
+        "batchnorm: ",
+        "relu: ",
+        "dropout: ",
+        "permute: {order: [1, 3, 2]}",
+        "maxpool: {kernel: 3, stride: 1, pad: 1}",
+        "silu: ",
+        "groupnorm: {groups: 1}"};
     int shapes[GRAPH_LAYERS] = {2}, last_conv[64] = {0}, count = 1;
     bool used[GRAPH_LAYERS] = {false};
     str_buf_t text = {0};
@@ -135,7 +141,7 @@ static char *random_graph(rng_t *rng)
         switch (rng_below(rng, 6)) {
         case 0:
         case 1:
-            str_buf_add(&text, "%s, from: n%d}\n", unary[rng_below(rng, 5)], a);
+            str_buf_add(&text, "%s, from: n%d}\n", unary[rng_below(rng, 7)], a);
             break;
         case 2:
             str_buf_add(&text, "%s: , from: [n%d, n%d]}\n",

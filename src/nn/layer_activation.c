@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The activations: functions of each element, on any shape. */
+#include "nn/registry.h"
+
+typedef struct activation_options {
+    double alpha;
+    int approximate;
+} activation_options_t;
+
+_Static_assert(sizeof(activation_options_t) <= NN_OPTIONS_MAX,
+               "NN_OPTIONS_MAX");
+
+static const opt_row_t no_rows[] = {{.name = NULL}};
+
+/* One row: the function's constant. */
+#define ALPHA(key, fallback_text, least, text)                   \
+    {                                                            \
+        .name = (key), .type = OPT_REAL,                         \
+        .offset = offsetof(activation_options_t, alpha),         \
+        .fallback = (fallback_text), .min = (least), .max = 1e6, \
+        .help = (text)                                           \
+    }
+
+static err_code_t alpha_configure(nn_layer_t *layer, const void *options,
+                                  const tree_t *tree, err_t *err)
+{
+    (void)tree;
+    (void)err;
+    layer->config.alpha = ((const activation_options_t *)options)->alpha;
+    return ERR_OK;
+}
+
+static const opt_row_t leaky_relu_rows[] = {
+    ALPHA("slope", "0.01", 0, "Slope for negative numbers"),
+    {.name = NULL},
+};
+
+const nn_kind_t nn_kind_leaky_relu = {
+    .name = "leaky_relu",
+    .op = OP_LEAKY_RELU,
+    .help = "Negative numbers are multiplied by a small slope",
+    .rows = leaky_relu_rows,
+    .configure = alpha_configure,
+};
+
+static const opt_row_t elu_rows[] = {
+    ALPHA("alpha", "1", 0, "Negative numbers tend to minus this"),
+    {.name = NULL},
+};
+
+const nn_kind_t nn_kind_elu = {
+    .name = "elu",
+    .op = OP_ELU,
+    .help = "Negative numbers x become alpha (exp(x) - 1)",
+    .rows = elu_rows,
+    .configure = alpha_configure,
+};
+
+static const opt_row_t softplus_rows[] = {
+    ALPHA("beta", "1", 1e-6, "Sharpness: the larger, the more like relu"),
+    {.name = NULL},
+};
+
+const nn_kind_t nn_kind_softplus = {
+    .name = "softplus",
+    .op = OP_SOFTPLUS,
+    .help = "A smooth relu, log(1 + exp(beta x)) / beta",
+    .rows = softplus_rows,
+    .configure = alpha_configure,
+};
+
+/* ---- gelu ---------------------------------------------------------------- */
+
+static const char *const approximations[] = {"none", "tanh", NULL};
+
+static const opt_row_t gelu_rows[] = {
+    {.name = "approximate",
+     .type = OPT_CHOICE,
+     .offset = offsetof(activation_options_t, approximate),
+     .fallback = "none",
+     .choices = approximations,
+     .help = "none: by the error function; tanh: as GPT-2 does"},
+    {.name = NULL},
+};
+
+static err_code_t gelu_configure(nn_layer_t *layer, const void *options,
+                                 const tree_t *tree, err_t *err)
+{
+    (void)tree;
+    (void)err;
+    if (((const activation_options_t *)options)->approximate == 1)
+        layer->config.kind = OP_GELU_TANH;
+    return ERR_OK;
+}
+
+const nn_kind_t nn_kind_gelu = {
+    .name = "gelu",
+    .op = OP_GELU,
+    .help = "x times the normal distribution function of x",
+    .rows = gelu_rows,
+    .configure = gelu_configure,
+};
+
+/* ---- without options ----------------------------------------------------- */
+
+const nn_kind_t nn_kind_silu = {
+    .name = "silu",
+    .op = OP_SILU,
+    .help = "x times sigmoid(x), also called swish",
+    .rows = no_rows,
+};
+
+const nn_kind_t nn_kind_sigmoid = {
+    .name = "sigmoid",
+    .op = OP_SIGMOID,
+    .help = "1 / (1 + exp(-x))",
+    .rows = no_rows,
+};
+
+const nn_kind_t nn_kind_tanh = {
+    .name = "tanh",
+    .op = OP_TANH,
+    .help = "Hyperbolic tangent",
+    .rows = no_rows,
+};
