@@ -97,18 +97,36 @@ err_code_t train_checkpoint(train_state_t *run, err_t *err)
 
 /* ---- coming back -------------------------------------------------------- */
 
-/* --fresh: nothing is deleted, what is there gets another name. */
-static err_code_t set_aside(const char *dir, const char *name, err_t *err)
+/* A name that nothing has: this run holds the directory's lock. */
+static char *aside_name(const char *from)
 {
     char stamp[32];
+    char *to;
+
+    clock_format(clock_wall(), stamp, sizeof stamp);
+    to = str_printf("%s.before-%s", from, stamp);
+    for (int n = 2; access(to, F_OK) == 0; n++) {
+        free(to);
+        to = str_printf("%s.before-%s-%d", from, stamp, n);
+    }
+    return to;
+}
+
+/* --fresh: nothing is deleted, what is there gets another name. A directory
+ * with nothing in it is not worth one. */
+static err_code_t set_aside(const char *dir, const char *name, err_t *err)
+{
     char *from = str_printf("%s/%s", dir, name);
-    char *to = str_printf("%s/%s.before-%s", dir, name,
-                          clock_format(clock_wall(), stamp, sizeof stamp));
+    char *to = NULL;
     err_code_t rc = ERR_OK;
 
+    if (rmdir(from) == 0)
+        goto free;
+    to = aside_name(from);
     if (rename(from, to) != 0 && errno != ENOENT)
         rc = err_set(err, ERR_IO, "--fresh: cannot rename %s to %s: %s", from,
                      to, strerror(errno));
+free:
     free(to);
     free(from);
     return rc;
@@ -231,5 +249,6 @@ err_code_t train_restore(train_state_t *run, err_t *err)
         return rc;
     run->progress = info.progress;
     greet(run, &info);
+    run->progress.seed = (uint64_t)run->config->run.seed;
     return place_in_epoch(run, err);
 }

@@ -5,6 +5,7 @@
  * same bits, an error of one rank ends all with one sentence.
  */
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -241,6 +242,41 @@ Test(run, never_refuses_a_directory_with_checkpoints)
     harness.resume = TRAIN_RESUME_FRESH;
     run_ok(&harness, 2, &out);
     cr_assert_eq(out.step, 15);
+    harness_close(&harness);
+}
+
+/* Entries of RUNDIR whose names hold [word]. */
+static int entries(const harness_t *harness, const char *word)
+{
+    char *path = str_printf("%s/run", harness->dir);
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+    int count = 0;
+
+    cr_assert_not_null(dir, "%s", path);
+    while ((entry = readdir(dir)) != NULL)
+        count += strstr(entry->d_name, word) != NULL;
+    closedir(dir);
+    free(path);
+    return count;
+}
+
+Test(run, fresh_keeps_all_that_was_there_and_nothing_else)
+{
+    train_outcome_t out;
+    harness_t harness;
+
+    harness_open(&harness, SAMPLES);
+    harness.settings[0] = "train.epochs=1";
+    harness.resume = TRAIN_RESUME_FRESH;
+    run_ok(&harness, 2, &out);
+    cr_assert_eq(entries(&harness, ".before-"), 0);
+    /* Several in one second, too. */
+    for (int n = 1; n <= 3; n++) {
+        run_ok(&harness, 2, &out);
+        cr_assert_eq(entries(&harness, "checkpoints.before-"), n);
+        cr_assert_eq(entries(&harness, "metrics.jsonl.before-"), n);
+    }
     harness_close(&harness);
 }
 
