@@ -144,21 +144,39 @@ const opt_row_t train_options[] = {
      .help = "failure of a rank"},
     {.name = NULL}};
 
+/* Refuse [section].[key] with what is wrong about it. */
+static err_code_t refuse(const tree_t *tree, const char *section,
+                         const char *key, const char *why, err_t *err)
+{
+    char at[512];
+
+    tree_place_format(tree_place(tree_get(tree_get(tree, section), key)), at,
+                      sizeof at);
+    return err_set(err, ERR_CONFIG, "%s: %s.%s %s", at, section, key, why);
+}
+
 /* What one row alone cannot say. */
 static err_code_t config_check(const tree_t *tree, const train_config_t *config,
                                err_t *err)
 {
-    char at[512];
+    opt_unit_t eval = config->train.eval_every.unit;
+    opt_unit_t check = config->ddp.check_every.unit;
 
-    if (config->train.clip_norm == 0 || config->train.clip_value == 0)
-        return ERR_OK;
-    tree_place_format(
-        tree_place(tree_get(tree_get(tree, "train"), "clip_value")), at,
-        sizeof at);
-    return err_set(err, ERR_CONFIG,
-                   "%s: train.clip_value and train.clip_norm are both set; "
-                   "clip in one way and leave the other 0",
-                   at);
+    if (config->train.clip_norm != 0 && config->train.clip_value != 0)
+        return refuse(tree, "train", "clip_value",
+                      "and train.clip_norm are both set; clip in one way and "
+                      "leave the other 0",
+                      err);
+    if (eval == OPT_TIME)
+        return refuse(tree, "train", "eval_every",
+                      "is a time; give steps, epochs or never, so that a run "
+                      "evaluates at the same steps every time",
+                      err);
+    if (check != OPT_STEPS && check != OPT_NEVER)
+        return refuse(tree, "ddp", "check_every",
+                      "is no number of steps; expected '100 steps' or never",
+                      err);
+    return ERR_OK;
 }
 
 err_code_t train_config_read(const tree_t *tree, train_config_t *config,

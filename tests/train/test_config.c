@@ -3,6 +3,7 @@
 #include "train/config.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "conf/conf.h"
@@ -20,6 +21,31 @@ static err_code_t read_text(const char *text, tree_t **tree,
     cr_assert_eq(conf_parse("run.yaml", text, tree, err), ERR_OK, "%s",
                  err->text);
     return train_config_read(*tree, config, err);
+}
+
+static void refused(const char *section, const char *sentence)
+{
+    char text[512];
+    train_config_t config;
+    tree_t *tree = NULL;
+    err_t err = ERR_INIT;
+
+    snprintf(text, sizeof text, "%s%s\n", minimal, section);
+    cr_assert_eq(read_text(text, &tree, &config, &err), ERR_CONFIG, "%s",
+                 section);
+    cr_assert_not_null(strstr(err.text, sentence), "%s", err.text);
+    tree_free(tree);
+}
+
+Test(config, what_would_never_happen_is_refused)
+{
+    refused("train: {eval_every: 10 min}",
+            "run.yaml:5:21: train.eval_every is a time");
+    refused("ddp: {check_every: 1 epoch}",
+            "run.yaml:5:20: ddp.check_every is no number of steps");
+    refused("ddp: {check_every: 5 s}", "ddp.check_every is no number");
+    refused("train: {clip_norm: 1.0, clip_value: 1.0}",
+            "run.yaml:5:37: train.clip_value and train.clip_norm");
 }
 
 Test(config, defaults_are_those_of_the_table)
