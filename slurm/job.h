@@ -47,9 +47,10 @@ typedef enum slurm_signal {
     SLURM_SIGNAL_TERM        /* TERM, INT: requeue, scancel, or a peer died */
 } slurm_signal_t;
 
-/* Install handlers that only set the flag (USR1, TERM, INT), for the whole
- * process; a second call changes nothing. Nor does a second INT or TERM while
- * the first is handled. Interrupted system calls are restarted. */
+/* Install handlers that only set the flag (USR1, TERM, INT), and ignore PIPE,
+ * for the whole process; a second call changes nothing. Nor does a second INT
+ * or TERM while the first is handled. Interrupted system calls are restarted.
+ */
 err_code_t slurm_signal_install(err_t *err);
 
 /* The strongest signal so far; never blocks. */

@@ -48,6 +48,9 @@ err_code_t slurm_signal_install(err_t *err)
         code = install(SIGTERM, on_term, err);
     if (code == ERR_OK)
         code = install(SIGINT, on_term, err);
+    /* A reader of our output that has gone must not take the run with it. */
+    if (code == ERR_OK)
+        code = install(SIGPIPE, SIG_IGN, err);
     return code;
 }
 
