@@ -11,6 +11,7 @@
  */
 #include "config.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,8 +249,11 @@ static int finish(err_code_t rc, const err_t *err, bool speaker)
 {
     if (rc != ERR_OK && speaker)
         fprintf(stderr, "cddp-train: %s\n", err->text);
-    if (fflush(stdout) != 0 && rc == ERR_OK)
+    if ((fflush(stdout) != 0 || ferror(stdout)) && rc == ERR_OK) {
+        fprintf(stderr, "cddp-train: cannot write to standard output: %s\n",
+                strerror(errno));
         rc = ERR_IO;
+    }
     return (int)rc;
 }
 

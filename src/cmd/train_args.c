@@ -132,6 +132,7 @@ err_code_t train_args_parse(int argc, char **argv, train_args_t *out,
                             err_t *err)
 {
     train_args_t args = {.resume = TRAIN_RESUME_AUTO};
+    bool fresh = false, resume = false;
     const char *environment = getenv("CDDP_RUN");
     int option;
 
@@ -141,7 +142,13 @@ err_code_t train_args_parse(int argc, char **argv, train_args_t *out,
 
         if (rc != ERR_OK)
             return rc;
+        fresh = fresh || option == OPT_FRESH;
+        resume = resume || option == OPT_RESUME;
     }
+    if (fresh && resume)
+        return err_set(err, ERR_USAGE,
+                       "--fresh and --resume exclude each other: say which one "
+                       "you mean");
     if (argc - optind > 1)
         return err_set(err, ERR_USAGE,
                        "one run file is expected, found \"%s\" "

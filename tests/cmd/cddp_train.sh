@@ -31,6 +31,7 @@ expect 64 'unknown option --chekc' cddp-train --chekc
 expect 64 'needs a value' cddp-train --set
 expect 64 'from 1 to 1024, found "x"' cddp-train --local x
 expect 64 'one run file is expected' cddp-train a.yaml b.yaml
+expect 64 'exclude each other' cddp-train --fresh --resume auto
 expect 64 'unknown option' cddp-info --nothing
 expect 78 'run.yaml' cddp-train
 expect 78 'CDDP_RUN|nowhere.yaml' cddp-train nowhere.yaml
@@ -52,6 +53,13 @@ for example in ising ising-mlp; do
     expect 0 'best possible on this data' cddp-train --local 3 \
         --set train.epochs=2 --set run.dir=run-$example $example.yaml
 done
+# A reader that leaves takes its lines with it, not the run.
+"$build/cddp-train" --set run.dir=run-pipe --set train.epochs=3 \
+    ising-mlp.yaml 2>/dev/null | true
+grep -q '"status": 0' run-pipe/exit.json || {
+    echo "FAIL: the run ended when nobody read its output"
+    failed=1
+}
 expect 78 'train.epochs.*at least|epochs.*1' cddp-train \
     --set train.epochs=0 ising.yaml
 expect 64 'train.epochs|=' cddp-train --set train.epochs ising.yaml
