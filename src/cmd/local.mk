@@ -3,6 +3,8 @@
 # No fused multiply-add behind our back: one seed gives the same files anywhere.
 noinst_LTLIBRARIES += libcmd.la
 libcmd_la_SOURCES =
+libcmd_la_SOURCES += src/cmd/bench_allreduce.c src/cmd/bench_allreduce.h
+libcmd_la_SOURCES += src/cmd/bench_args.c src/cmd/bench_args.h
 libcmd_la_SOURCES += src/cmd/ckpt_diff.c src/cmd/ckpt_diff.h
 libcmd_la_SOURCES += src/cmd/ckpt_show.c src/cmd/ckpt_show.h
 libcmd_la_SOURCES += src/cmd/data_bound.c src/cmd/data_bound.h
@@ -33,6 +35,12 @@ cddp_train_SOURCES = src/cmd/cddp-train.c
 cddp_train_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 cddp_train_LDADD = libcmd.la $(TRAIN_LIBS)
 dist_man_MANS += docs/man/cddp-train.1
+
+bin_PROGRAMS += cddp-bench
+cddp_bench_SOURCES = src/cmd/cddp-bench.c
+cddp_bench_CFLAGS = $(AM_CFLAGS)
+cddp_bench_LDADD = libcmd.la $(TRAIN_LIBS)
+dist_man_MANS += docs/man/cddp-bench.1
 
 bin_PROGRAMS += cddp-info
 cddp_info_SOURCES = src/cmd/cddp-info.c

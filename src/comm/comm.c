@@ -150,6 +150,14 @@ comm_state_t comm_allreduce_start(comm_group_t *group, void *data, size_t count,
     return group->ops->start(group, &request, work, err);
 }
 
+const char *comm_allreduce_name(const comm_group_t *group, const void *data,
+                                size_t count, comm_type_t type)
+{
+    if (group->size == 1 || group->ops->allreduce_name == NULL)
+        return group->size == 1 ? "none" : group->ops->name;
+    return group->ops->allreduce_name(group, data, count, type);
+}
+
 comm_state_t comm_allreduce_tree_start(comm_group_t *group, void *const *views,
                                        int64_t first, int64_t held,
                                        int64_t leaves, void *data, size_t count,

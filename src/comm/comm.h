@@ -86,6 +86,11 @@ comm_state_t comm_allreduce_start(comm_group_t *group, void *data, size_t count,
                                   comm_type_t type, comm_op_t op,
                                   comm_work_t **work, err_t *err);
 
+/* How comm_allreduce would carry out such a sum: a static name ("ring"). The
+ * same on all ranks. */
+const char *comm_allreduce_name(const comm_group_t *group, const void *data,
+                                size_t count, comm_type_t type);
+
 /*
  * Sum along one fixed binary tree over leaves 0 .. leaves-1 that does not
  * depend on who holds them: the tree over [a, b) is the sum of the tree over

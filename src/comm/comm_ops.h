@@ -82,6 +82,10 @@ struct comm_ops {
     comm_state_t (*poll)(comm_work_t *work);
     err_code_t (*wait)(comm_work_t *work, err_t *err);
 
+    /* (optional) default: the name of the backend. */
+    const char *(*allreduce_name)(const comm_group_t *group, const void *data,
+                                  size_t count, comm_type_t type);
+
     /* (optional) default: plain memory. */
     err_code_t (*arena_open)(comm_group_t *group, size_t bytes,
                              comm_arena_t **out, err_t *err);

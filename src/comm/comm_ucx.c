@@ -169,6 +169,16 @@ static err_code_t ucx_check(comm_group_t *base, err_t *err)
     return atomic_load(&group->failed) ? group_fault(group, err) : ERR_OK;
 }
 
+static const char *ucx_allreduce_name(const comm_group_t *base,
+                                      const void *data, size_t count,
+                                      comm_type_t type)
+{
+    (void)base;
+    (void)data;
+    return count * comm_type_bytes(type) <= UCX_DOUBLING_BYTES ? "doubling"
+                                                               : "ring";
+}
+
 /* ---- open and close ------------------------------------------------------ */
 
 /* Tell the comm thread to leave, and wait for it: false if it hangs. */
@@ -319,4 +329,5 @@ const comm_ops_t comm_ucx_ops = {
     .start = ucx_start,
     .poll = ucx_poll,
     .wait = ucx_wait,
+    .allreduce_name = ucx_allreduce_name,
 };

@@ -20,4 +20,9 @@ tests_cmd_test_cddp_ckpt_CFLAGS = $(CKPT_TEST_CFLAGS) -I$(srcdir)/tests
 tests_cmd_test_cddp_ckpt_LDADD = $(CKPT_TEST_LIBS)
 dist_check_SCRIPTS += tests/cmd/cddp_train.sh
 dist_check_SCRIPTS += tests/cmd/examples.sh
+check_PROGRAMS += tests/cmd/test_bench_args
+tests_cmd_test_bench_args_SOURCES = tests/cmd/test_bench_args.c
+tests_cmd_test_bench_args_CFLAGS = $(TEST_CFLAGS)
+tests_cmd_test_bench_args_LDADD = libcmd.la $(TRAIN_LIBS) $(TEST_LIBS)
+dist_check_SCRIPTS += tests/cmd/cddp_bench.sh
 # End of tests/cmd

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * One size after the other: check the result of an all-reduce, time a number of
+ * them, time the memory bound in the same way. A time is the slowest rank's,
+ * from the end of a barrier on.
+ *
+ * The memory bound: each of the R ranks reads and writes a buffer of that size
+ * once, all at the same time, in place and with ordinary stores; an all-reduce
+ * on one node cannot do with less than these R reads and R writes.
+ */
+#include "cmd/bench_allreduce.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "comm/comm.h"
+
+#define TIMEOUT 60.0
+#define ROUNDS_MAX 2000
+#define ROUNDS_MIN 15
+#define ROUNDS_BYTES ((size_t)512 << 20) /* per size, about */
+#define WARM_UP 3
+
+typedef struct bench {
+    const bench_args_t *args;
+    comm_group_t *group;
+    comm_arena_t *arena;
+    void *plain;
+    float *data;
+    double *times; /* [ROUNDS_MAX] */
+    int rank, size;
+} bench_t;
+
+typedef struct bench_row {
+    size_t bytes;
+    int ranks;
+    const char *algorithm;
+    bench_times_t times, bound;
+} bench_row_t;
+
+/* ---- results ------------------------------------------------------------- */
+
+static int time_compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+bench_times_t bench_times(double *times, size_t count)
+{
+    bench_times_t found;
+
+    qsort(times, count, sizeof *times, time_compare);
+    found.min = times[0];
+    found.median = (times[(count - 1) / 2] + times[count / 2]) / 2;
+    found.p99 = times[(count * 99 + 99) / 100 - 1];
+    return found;
+}
+
+static void header_print(bool csv)
+{
+    if (csv)
+        printf("bytes,ranks,algorithm,min_us,median_us,p99_us,algbw_GBps,"
+               "busbw_GBps,bound_us\n");
+    else
+        printf("%10s %5s %-14s %11s %11s %11s %10s %10s %11s\n", "bytes",
+               "ranks", "algorithm", "min us", "median us", "p99 us",
+               "algbw GB/s", "busbw GB/s", "bound us");
+}
+
+static void row_print(const bench_row_t *row, bool csv)
+{
+    double algbw = (double)row->bytes / row->times.median * 1e-9;
+    double busbw = algbw * 2 * (row->ranks - 1) / row->ranks;
+
+    printf(csv ? "%zu,%d,%s,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f\n"
+               : "%10zu %5d %-14s %11.3f %11.3f %11.3f %10.3f %10.3f %11.3f\n",
+           row->bytes, row->ranks, row->algorithm, row->times.min * 1e6,
+           row->times.median * 1e6, row->times.p99 * 1e6, algbw, busbw,
+           row->bound.median * 1e6);
+    fflush(stdout);
+}
+
+/* ---- one size ------------------------------------------------------------ */
+
+static size_t rounds_of(size_t bytes)
+{
+    size_t rounds = ROUNDS_BYTES / bytes;
+
+    return rounds > ROUNDS_MAX   ? ROUNDS_MAX
+           : rounds < ROUNDS_MIN ? ROUNDS_MIN
+                                 : rounds;
+}
+
+/* Whole numbers, so that any order of summing gives the same. */
+static float value(int rank, size_t i)
+{
+    return (float)((i * 7 + (size_t)rank * 13) % 31);
+}
+
+static err_code_t result_check(bench_t *bench, size_t count, err_t *err)
+{
+    err_code_t rc;
+
+    for (size_t i = 0; i < count; i++)
+        bench->data[i] = value(bench->rank, i);
+    rc = comm_allreduce(bench->group, bench->data, count, COMM_FLOAT32,
+                        COMM_SUM, err);
+    for (size_t i = 0; rc == ERR_OK && i < count; i++) {
+        float sum = 0;
+
+        for (int rank = 0; rank < bench->size; rank++)
+            sum += value(rank, i);
+        if (bench->data[i] != sum)
+            rc = err_set(err, ERR_DATA,
+                         "the all-reduce of %zu floats is wrong: element %zu "
+                         "on rank %d is %g, expected %g",
+                         count, i, bench->rank, (double)bench->data[i],
+                         (double)sum);
+    }
+    return rc;
+}
+
+static void buffer_write(float *data, size_t count, float what)
+{
+    for (size_t i = 0; i < count; i++)
+        data[i] = what;
+}
+
+/* In steps of a fixed length, which compilers make vectors of. */
+static void buffer_touch(float *data, size_t count)
+{
+    size_t i = 0;
+
+    for (; i + 16 <= count; i += 16)
+        for (size_t j = 0; j < 16; j++)
+            data[i + j] += 1.0f;
+    for (; i < count; i++)
+        data[i] += 1.0f;
+}
+
+static err_code_t call_reduce(bench_t *bench, size_t count, err_t *err)
+{
+    return comm_allreduce(bench->group, bench->data, count, COMM_FLOAT32,
+                          COMM_SUM, err);
+}
+
+static err_code_t call_bound(bench_t *bench, size_t count, err_t *err)
+{
+    (void)err;
+    buffer_touch(bench->data, count);
+    return ERR_OK;
+}
+
+static err_code_t calls_time(bench_t *bench, size_t count,
+                             err_code_t (*call)(bench_t *, size_t, err_t *),
+                             bench_times_t *out, err_t *err)
+{
+    size_t rounds = rounds_of(count * sizeof(float));
+    err_code_t rc = ERR_OK;
+
+    for (size_t i = 0; rc == ERR_OK && i < WARM_UP + rounds; i++) {
+        double begin;
+
+        buffer_write(bench->data, count, (float)(bench->rank + (int)i % 7));
+        rc = comm_barrier(bench->group, err);
+        begin = clock_now();
+        if (rc == ERR_OK)
+            rc = call(bench, count, err);
+        if (i >= WARM_UP)
+            bench->times[i - WARM_UP] = clock_now() - begin;
+    }
+    if (rc == ERR_OK)
+        rc = comm_allreduce(bench->group, bench->times, rounds, COMM_FLOAT64,
+                            COMM_MAX, err);
+    if (rc == ERR_OK)
+        *out = bench_times(bench->times, rounds);
+    return rc;
+}
+
+static err_code_t size_run(bench_t *bench, size_t bytes, err_t *err)
+{
+    size_t count = bytes / sizeof(float);
+    bench_row_t row = {.bytes = bytes,
+                       .ranks = bench->size,
+                       .algorithm = comm_allreduce_name(
+                           bench->group, bench->data, count, COMM_FLOAT32)};
+    err_code_t rc = result_check(bench, count, err);
+
+    if (rc == ERR_OK)
+        rc = calls_time(bench, count, call_reduce, &row.times, err);
+    if (rc == ERR_OK)
+        rc = calls_time(bench, count, call_bound, &row.bound, err);
+    if (rc == ERR_OK && bench->rank == 0)
+        row_print(&row, bench->args->csv);
+    return rc;
+}
+
+/* ---- one rank ------------------------------------------------------------ */
+
+static err_code_t oob_exchange(void *context, const void *mine, size_t bytes,
+                               void *all, err_t *err)
+{
+    return boot_exchange(context, mine, bytes, all, err);
+}
+
+static err_code_t bench_open(bench_t *bench, boot_t *boot, err_t *err)
+{
+    comm_config_t config = {.backend = bench->args->backend,
+                            .timeout = TIMEOUT};
+    comm_oob_t oob = {.context = boot,
+                      .rank = bench->rank,
+                      .size = bench->size,
+                      .exchange = oob_exchange};
+    void *times = NULL;
+    err_code_t rc;
+
+    if (config.backend == NULL)
+        config.backend = bench->args->local > 0 ? "threads" : "auto";
+    rc = mem_alloc(ROUNDS_MAX * sizeof *bench->times, "times", &times, err);
+    bench->times = times;
+    if (rc == ERR_OK)
+        rc = comm_group_open(&config, &oob, &bench->group, err);
+    if (rc != ERR_OK)
+        return rc;
+    if (bench->args->plain) {
+        rc = mem_alloc(bench->args->largest, "buffer", &bench->plain, err);
+        bench->data = bench->plain;
+        return rc;
+    }
+    rc =
+        comm_arena_open(bench->group, bench->args->largest, &bench->arena, err);
+    if (rc == ERR_OK)
+        bench->data = comm_arena_data(bench->arena);
+    return rc;
+}
+
+err_code_t bench_allreduce(const bench_args_t *args, boot_t *boot, err_t *err)
+{
+    bench_t bench = {
+        .args = args, .rank = boot_rank(boot), .size = boot_size(boot)};
+    err_code_t rc;
+
+    log_rank_set(bench.rank);
+    rc = bench_open(&bench, boot, err);
+    boot_close(boot);
+    if (rc == ERR_OK && bench.rank == 0)
+        header_print(args->csv);
+    for (size_t bytes = args->smallest; rc == ERR_OK && bytes > 0;
+         bytes = bench_args_next(args, bytes))
+        rc = size_run(&bench, bytes, err);
+    comm_arena_close(bench.arena);
+    comm_group_close(bench.group);
+    mem_free(bench.plain);
+    mem_free(bench.times);
+    return rc;
+}

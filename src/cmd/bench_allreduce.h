@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* cddp-bench allreduce: what one rank does. */
+#ifndef CDDP_CMD_BENCH_ALLREDUCE_H
+#define CDDP_CMD_BENCH_ALLREDUCE_H
+
+#include "boot/boot.h"
+#include "cmd/bench_args.h"
+
+/* Measure with the other ranks of [boot], which is closed here; rank 0 prints
+ * to standard output. Collective. */
+err_code_t bench_allreduce(const bench_args_t *args, boot_t *boot, err_t *err);
+
+/* ---- arithmetic of the results ------------------------------------------- */
+
+typedef struct bench_times { /* seconds */
+    double min, median, p99;
+} bench_times_t;
+
+/* Of [count] > 0 times, which are sorted. */
+bench_times_t bench_times(double *times, size_t count);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "cmd/bench_args.h"
+
+#include <ctype.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+#define SMALLEST 4
+#define LARGEST ((size_t)256 << 20)
+#define LIMIT ((size_t)64 << 30)
+
+const char bench_args_help[] =
+    "usage: cddp-bench allreduce [options]\n"
+    "       srun --mpi=pmix cddp-bench allreduce [options]\n"
+    "\n"
+    "Time the all-reduce (sum of 32-bit floats) between all ranks: those of\n"
+    "the Slurm step, or the threads of --local N. Every result is checked "
+    "first.\n"
+    "Every rank writes its buffer anew before each call; a time is that of "
+    "the\n"
+    "slowest rank. bound_us is what the same threads need to read and write "
+    "the\n"
+    "same amount of memory once.\n"
+    "\n"
+    "      --sizes A:B       bytes from A to B in steps of 4 x, with K, M or "
+    "G\n"
+    "                        for powers of 1024 [4:256M]\n"
+    "      --csv             comma-separated values with a header\n"
+    "      --plain           buffers in ordinary memory, not in the arena "
+    "that\n"
+    "                        gradients lie in\n"
+    "      --local N         N ranks as threads of this process, no launcher\n"
+    "      --backend NAME    auto, self, threads or ucx [threads with "
+    "--local,\n"
+    "                        else auto]\n"
+    "  -h, --help            this text\n"
+    "      --version         version, features, libraries\n";
+
+enum {
+    OPT_SIZES = 256,
+    OPT_CSV,
+    OPT_PLAIN,
+    OPT_LOCAL,
+    OPT_BACKEND,
+    OPT_VERSION
+};
+
+static const struct option long_options[] = {
+    {"sizes", required_argument, NULL, OPT_SIZES},
+    {"csv", no_argument, NULL, OPT_CSV},
+    {"plain", no_argument, NULL, OPT_PLAIN},
+    {"local", required_argument, NULL, OPT_LOCAL},
+    {"backend", required_argument, NULL, OPT_BACKEND},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0}};
+
+/* "64K" at *text, which moves behind it. */
+static bool size_take(const char **text, size_t *out)
+{
+    unsigned long long value;
+    char *end;
+    int shift = 0;
+
+    if (!isdigit((unsigned char)**text))
+        return false;
+    value = strtoull(*text, &end, 10);
+    if (*end == 'K' || *end == 'M' || *end == 'G')
+        shift = *end == 'K' ? 10 : *end == 'M' ? 20 : 30;
+    if (value > LIMIT >> shift)
+        return false;
+    *text = end + (shift > 0);
+    *out = (size_t)value << shift;
+    return *out > 0 && *out % sizeof(float) == 0;
+}
+
+static err_code_t sizes_take(bench_args_t *args, const char *text, err_t *err)
+{
+    const char *at = text;
+    bool good = size_take(&at, &args->smallest);
+
+    args->largest = args->smallest;
+    if (good && *at == ':') {
+        at++;
+        good = size_take(&at, &args->largest);
+    }
+    if (good && *at == '\0' && args->smallest <= args->largest)
+        return ERR_OK;
+    return err_set(err, ERR_USAGE,
+                   "--sizes: expected bytes as A:B, A not above B, both "
+                   "multiples of 4 up to 64G (4:256M), found \"%s\"",
+                   text);
+}
+
+static err_code_t local_take(bench_args_t *args, const char *text, err_t *err)
+{
+    int64_t ranks;
+
+    if (!str_to_int(text, &ranks) || ranks < 1 || ranks > 1024)
+        return err_set(err, ERR_USAGE,
+                       "--local: expected a number of ranks from 1 to 1024, "
+                       "found \"%s\"",
+                       text);
+    args->local = (int)ranks;
+    return ERR_OK;
+}
+
+static err_code_t option_take(bench_args_t *args, int option, char **argv,
+                              err_t *err)
+{
+    switch (option) {
+    case OPT_SIZES:
+        return sizes_take(args, optarg, err);
+    case OPT_CSV:
+        args->csv = true;
+        return ERR_OK;
+    case OPT_PLAIN:
+        args->plain = true;
+        return ERR_OK;
+    case OPT_LOCAL:
+        return local_take(args, optarg, err);
+    case OPT_BACKEND:
+        args->backend = optarg;
+        return ERR_OK;
+    case 'h':
+        args->help = true;
+        return ERR_OK;
+    case OPT_VERSION:
+        args->version = true;
+        return ERR_OK;
+    default:
+        return err_set(err, ERR_USAGE, "%s %s; try cddp-bench --help",
+                       option == ':' ? "a value is missing behind option"
+                                     : "unknown option",
+                       argv[optind - 1]);
+    }
+}
+
+err_code_t bench_args_parse(int argc, char **argv, bench_args_t *out,
+                            err_t *err)
+{
+    bench_args_t args = {.smallest = SMALLEST, .largest = LARGEST};
+    int option;
+
+    opterr = 0;
+    optind = 0; /* tests parse more than once */
+    while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+        err_code_t rc = option_take(&args, option, argv, err);
+
+        if (rc != ERR_OK)
+            return rc;
+    }
+    if (!args.help && !args.version &&
+        (argc - optind != 1 || strcmp(argv[optind], "allreduce") != 0))
+        return err_set(err, ERR_USAGE,
+                       "expected what to measure (allreduce), found %s%s; try "
+                       "cddp-bench --help",
+                       argc > optind ? argv[optind] : "nothing",
+                       argc - optind > 1 ? " and more" : "");
+    *out = args;
+    return ERR_OK;
+}
+
+size_t bench_args_next(const bench_args_t *args, size_t bytes)
+{
+    if (bytes >= args->largest)
+        return 0;
+    return bytes > args->largest / 4 ? args->largest : bytes * 4;
+}

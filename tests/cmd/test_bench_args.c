@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "cmd/bench_args.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "cmd/bench_allreduce.h"
+
+#define PARSE(...) parse((const char *[]){"cddp-bench", __VA_ARGS__, NULL})
+
+static bench_args_t args;
+static err_t error;
+
+static err_code_t parse(const char **argv)
+{
+    int argc = 0;
+
+    while (argv[argc] != NULL)
+        argc++;
+    error = (err_t)ERR_INIT;
+    return bench_args_parse(argc, (char **)argv, &args, &error);
+}
+
+Test(bench_args, defaults)
+{
+    cr_assert_eq(PARSE("allreduce"), ERR_OK);
+    cr_expect_eq(args.smallest, 4);
+    cr_expect_eq(args.largest, 256 << 20);
+    cr_expect_eq(args.local, 0);
+    cr_expect(!args.csv && !args.plain && args.backend == NULL);
+}
+
+Test(bench_args, all)
+{
+    cr_assert_eq(PARSE("allreduce", "--sizes", "12:3K", "--csv", "--plain",
+                       "--local", "3", "--backend", "ucx"),
+                 ERR_OK);
+    cr_expect_eq(args.smallest, 12);
+    cr_expect_eq(args.largest, 3072);
+    cr_expect_eq(args.local, 3);
+    cr_expect(args.csv && args.plain);
+    cr_expect_str_eq(args.backend, "ucx");
+}
+
+Test(bench_args, steps_end_at_the_largest)
+{
+    static const size_t expected[] = {12, 48, 192, 768, 3072, 4096, 0};
+    size_t bytes;
+
+    cr_assert_eq(PARSE("allreduce", "--sizes=12:4K"), ERR_OK);
+    bytes = args.smallest;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        cr_expect_eq(bytes, expected[i], "step %zu: %zu", i, bytes);
+        bytes = bench_args_next(&args, bytes);
+    }
+    cr_assert_eq(PARSE("allreduce", "--sizes", "1M"), ERR_OK);
+    cr_expect_eq(args.largest, 1 << 20);
+    cr_expect_eq(bench_args_next(&args, args.smallest), 0);
+}
+
+Test(bench_args, mistakes_are_told)
+{
+    static const char *const sizes[] = {
+        "",   "0",    "5",   "-4",    "8:4",  "4:",   "4:8x", ":8",
+        "4Q", "4:8:", "65G", "4:65G", " 4:8", "4: 8", "M"};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        cr_expect_eq(PARSE("allreduce", "--sizes", sizes[i]), ERR_USAGE, "%s",
+                     sizes[i]);
+        cr_expect(strstr(error.text, "--sizes") != NULL);
+    }
+    cr_expect_eq(PARSE("allreduce", "--local", "0"), ERR_USAGE);
+    cr_expect_eq(PARSE("allreduce", "--local"), ERR_USAGE);
+    cr_expect_eq(PARSE("allreduce", "--frob"), ERR_USAGE);
+    cr_expect(strstr(error.text, "--frob") != NULL);
+    cr_expect_eq(PARSE("broadcast"), ERR_USAGE);
+    cr_expect_eq(PARSE("--csv"), ERR_USAGE);
+    cr_expect_eq(PARSE("--help"), ERR_OK);
+}
+
+Test(bench_times, of_even_and_odd_numbers)
+{
+    double few[] = {3, 1, 2}, many[200];
+    bench_times_t found = bench_times(few, 3);
+
+    cr_expect(found.min == 1 && found.median == 2 && found.p99 == 3);
+    for (int i = 0; i < 200; i++)
+        many[i] = (i * 77) % 200;
+    found = bench_times(many, 200);
+    cr_expect(found.min == 0 && found.median == 99.5 && found.p99 == 197);
+}
