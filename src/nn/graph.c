@@ -234,9 +234,9 @@ static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
                 config->view.axis_last, config->view.start, config->view.size);
     for (int i = 0; i < config->view.ndim; i++)
         str_buf_add(text, " %" PRId64, config->view.dims[i]);
-    str_buf_add(text, " op %d alpha %a norm %d %d %" PRId64, config->kind,
-                config->alpha, config->norm.affine, config->norm.axis,
-                config->norm.groups);
+    str_buf_add(text, " op %d last %d alpha %a norm %d %d %" PRId64,
+                config->kind, config->last, config->alpha, config->norm.affine,
+                config->norm.axis, config->norm.groups);
     str_buf_add(text, " owner %d from", layer->owner);
     for (int k = 0; k < layer->inputs; k++)
         str_buf_add(text, " %d", layer->from[k]);

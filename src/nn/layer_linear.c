@@ -6,7 +6,7 @@
 
 typedef struct linear_options {
     int64_t out;
-    bool bias;
+    bool bias, flatten;
 } linear_options_t;
 
 _Static_assert(sizeof(linear_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
@@ -23,6 +23,12 @@ static const opt_row_t linear_rows[] = {
      .offset = offsetof(linear_options_t, bias),
      .fallback = "true",
      .help = "Add a learnt vector to the output"},
+    {.name = "flatten",
+     .type = OPT_BOOL,
+     .offset = offsetof(linear_options_t, flatten),
+     .fallback = "true",
+     .help = "Flatten an input of several dimensions first; false: work on its "
+             "last dimension, alike for all places of the others"},
     {.name = NULL},
 };
 
@@ -35,6 +41,7 @@ static err_code_t linear_configure(nn_layer_t *layer, const void *options,
     (void)err;
     layer->config.out = linear->out;
     layer->config.bias = linear->bias;
+    layer->config.last = !linear->flatten;
     return ERR_OK;
 }
 
@@ -42,7 +49,7 @@ const nn_kind_t nn_kind_linear = {
     .name = "linear",
     .op = OP_LINEAR,
     .help = "Every output is a weighted sum of all inputs; an input of several "
-            "dimensions is flattened first",
+            "dimensions is flattened first, unless flatten is false",
     .rows = linear_rows,
     .params = {{"weight", NN_FILL_FAN_IN}, {"bias", NN_FILL_FAN_IN}},
     .configure = linear_configure,

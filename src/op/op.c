@@ -44,7 +44,7 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
 
     switch (config->kind) {
     case OP_LINEAR:
-        return 2.0 * out_elems * (double)op_desc_sample(&config->in);
+        return 2.0 * out_elems * (double)op_linear_features(config);
     case OP_CONV2D:
         return 2.0 * out_elems *
                (double)(config->in.dims[1] / conv->groups * conv->kernel[0] *

@@ -27,7 +27,8 @@ typedef struct op_desc {
 } op_desc_t;
 
 typedef enum op_kind {
-    OP_LINEAR,    /* x [N,F] (further dims flattened), w [O,F], b [O] */
+    OP_LINEAR,    /* x [N,F] (further dims flattened, or if last: [...,F]), w
+                     [O,F], b [O] */
     OP_CONV2D,    /* x [N,C,H,W], w [O,C/groups,KH,KW], b [O] */
     OP_RELU,      /* any shape */
     OP_MAXPOOL2D, /* x [N,C,H,W] */
@@ -100,6 +101,7 @@ typedef struct op_config {
     bool need_dx;  /* backward computes dx (false for the first layer) */
     int threads;   /* team size, >= 1 */
     int64_t out;   /* linear: features out */
+    bool last;     /* linear: of the last dimension, for each of the others */
     op_conv_t conv;
     op_pool_t pool;
     double epsilon; /* norms */

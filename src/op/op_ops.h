@@ -70,6 +70,10 @@ int64_t op_desc_elems(const op_desc_t *desc);
 int64_t op_desc_sample(const op_desc_t *desc);
 size_t op_type_bytes(op_type_t type);
 
+/* linear: features in, and vectors of them. */
+int64_t op_linear_features(const op_config_t *config);
+int64_t op_linear_rows(const op_config_t *config);
+
 /* Elements of one channel of one sample (dims after the second). */
 int64_t op_desc_space(const op_desc_t *desc);
 

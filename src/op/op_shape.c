@@ -85,6 +85,17 @@ int64_t op_desc_space(const op_desc_t *desc)
     return elems;
 }
 
+int64_t op_linear_features(const op_config_t *config)
+{
+    return config->last ? config->in.dims[config->in.ndim - 1]
+                        : op_desc_sample(&config->in);
+}
+
+int64_t op_linear_rows(const op_config_t *config)
+{
+    return op_desc_elems(&config->in) / op_linear_features(config);
+}
+
 size_t op_type_bytes(op_type_t type)
 {
     return type == OP_FLOAT32 ? sizeof(float) : sizeof(double);
@@ -178,6 +189,7 @@ static err_code_t op_shape_linear(const op_config_t *config, op_desc_t *out,
     err_code_t code =
         op_check_input(config, 2, OP_DIMS_MAX, "[N, features]", err);
     char text[OP_TEXT_MAX];
+    op_desc_t shape;
 
     if (code != ERR_OK)
         return code;
@@ -186,8 +198,11 @@ static err_code_t op_shape_linear(const op_config_t *config, op_desc_t *out,
                        "linear on %s: out is %" PRId64
                        ", but must be at least 1",
                        op_desc_text(&config->in, text), config->out);
-    op_desc_fill(out, config->in.type, 2,
-                 (int64_t[]){config->in.dims[0], config->out});
+    shape = config->in;
+    if (!config->last)
+        shape.ndim = 2;
+    shape.dims[shape.ndim - 1] = config->out;
+    op_desc_fill(out, shape.type, shape.ndim, shape.dims);
     return ERR_OK;
 }
 
@@ -375,7 +390,7 @@ err_code_t op_params(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX],
         return code;
     if (config->kind == OP_LINEAR) {
         op_desc_fill(&out[made++], in->type, 2,
-                     (int64_t[]){config->out, op_desc_sample(in)});
+                     (int64_t[]){config->out, op_linear_features(config)});
         if (config->bias)
             op_desc_fill(&out[made++], in->type, 1, &config->out);
     } else if (config->kind == OP_CONV2D) {

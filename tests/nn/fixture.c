@@ -82,6 +82,7 @@ const char *const fixture_smooth =
     "    - sigmoid\n"
     "    - {name: c, layernorm: {axis: 1, bias: false}}\n"
     "    - {add: , from: [c, a, b]}\n"
+    "    - linear: {out: 4, flatten: false}\n"
     "    - rmsnorm: {axis: 2}\n"
     "    - tanh\n"
     "    - leaky_relu: {slope: 0.3}\n"

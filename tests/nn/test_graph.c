@@ -196,6 +196,8 @@ Test(graph, hash_sees_structure_and_nothing_else)
     cr_expect_neq(hash_of("dropout: {rate: 0.2}"), hash_of("dropout"));
     cr_expect_neq(hash_of("relu, {add: , from: [relu1, input]}"),
                   hash_of("relu, {add: , from: [relu1, relu1]}"));
+    cr_expect_neq(hash_of("linear: {out: 6}"),
+                  hash_of("linear: {out: 6, flatten: false}"));
     cr_expect_neq(hash_of("gelu"), hash_of("gelu: {approximate: tanh}"));
     cr_expect_neq(hash_of("elu"), hash_of("elu: {alpha: 2}"));
     cr_expect_neq(hash_of("layernorm"), hash_of("layernorm: {axis: 1}"));

@@ -244,6 +244,24 @@ static op_config_t structure(op_kind_t kind, op_view_t view)
         .other = {{.type = OP_FLOAT32, .ndim = 4, .dims = {2, 3, 4, 5}}}};
 }
 
+Test(op_shape, linear_of_the_last_dimension)
+{
+    op_config_t config = {
+        .kind = OP_LINEAR,
+        .last = true,
+        .threads = 1,
+        .out = 9,
+        .in = {.type = OP_FLOAT32, .ndim = 4, .dims = {2, 3, 4, 5}}};
+    op_desc_t params[OP_PARAMS_MAX];
+    int count = 0;
+
+    expect_shape(&config, "[2, 3, 4, 9]");
+    cr_assert_eq(op_params(&config, params, &count, NULL), ERR_OK);
+    cr_expect_eq(params[0].dims[1], 5);
+    config.last = false;
+    expect_shape(&config, "[2, 9]");
+}
+
 Test(op_shape, structure)
 {
     op_config_t add = structure(OP_ADD, (op_view_t){0});

@@ -39,9 +39,9 @@ static err_code_t cpu_linear_open_backward(op_t *op, const cpu_matmul_spec_t *y,
 
 static err_code_t cpu_linear_open(op_t *op, err_t *err)
 {
-    cpu_matmul_spec_t y = {.M = op->config.in.dims[0],
+    cpu_matmul_spec_t y = {.M = op_linear_rows(&op->config),
                            .N = op->config.out,
-                           .K = op_desc_sample(&op->config.in),
+                           .K = op_linear_features(&op->config),
                            .b_turned = true,
                            .bias = op->config.bias};
     cpu_linear_t *linear;
@@ -122,8 +122,8 @@ static err_code_t cpu_linear_run_weights(op_t *op, const op_args_t *args,
     cpu_linear_t *linear = op->state;
     cpu_bias_work_t work = {.dy = args->dy,
                             .db = args->dparams[1],
-                            .N = op->out.dims[0],
-                            .O = op->out.dims[1]};
+                            .N = op_linear_rows(&op->config),
+                            .O = op->config.out};
     const void *x;
     err_code_t code =
         cpu_port_read(&linear->plain.x, &linear->room, args, args->x, &x, err);

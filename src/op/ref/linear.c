@@ -12,8 +12,8 @@ static err_code_t ref_linear_forward(op_t *op, const op_args_t *args,
                                      err_t *err)
 {
     op_type_t type = op->config.in.type;
-    int64_t N = op->out.dims[0], O = op->out.dims[1];
-    int64_t F = op_desc_sample(&op->config.in);
+    int64_t N = op_linear_rows(&op->config), O = op->config.out;
+    int64_t F = op_linear_features(&op->config);
     const void *x = args->x, *w = args->params[0], *b = args->params[1];
 
     (void)err;
@@ -32,8 +32,8 @@ static err_code_t ref_linear_forward(op_t *op, const op_args_t *args,
 static void ref_linear_backward_data(op_t *op, const op_args_t *args)
 {
     op_type_t type = op->config.in.type;
-    int64_t N = op->out.dims[0], O = op->out.dims[1];
-    int64_t F = op_desc_sample(&op->config.in);
+    int64_t N = op_linear_rows(&op->config), O = op->config.out;
+    int64_t F = op_linear_features(&op->config);
 
     for (int64_t n = 0; n < N; n++)
         for (int64_t f = 0; f < F; f++) {
@@ -49,8 +49,8 @@ static void ref_linear_backward_data(op_t *op, const op_args_t *args)
 static void ref_linear_backward_params(op_t *op, const op_args_t *args)
 {
     op_type_t type = op->config.in.type;
-    int64_t N = op->out.dims[0], O = op->out.dims[1];
-    int64_t F = op_desc_sample(&op->config.in);
+    int64_t N = op_linear_rows(&op->config), O = op->config.out;
+    int64_t F = op_linear_features(&op->config);
 
     for (int64_t o = 0; o < O; o++) {
         double bias = 0;
