@@ -219,7 +219,7 @@ static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
                 layer->name, config->bias, config->out);
     str_buf_add(text, " conv %" PRId64 " %" PRId64, config->conv.out,
                 config->conv.groups);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < OP_SPACE_MAX; i++)
         str_buf_add(text,
                     " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
                     " pool %" PRId64 " %" PRId64 " %" PRId64,

@@ -26,8 +26,9 @@ static double layer_product(const op_config_t *config)
     const int64_t out[] = {config->out, config->conv.out};
     double product = (double)nn_sample_elems(&config->in);
 
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         product *= out[i] > 0 ? (double)out[i] : 1;
+    for (int i = 0; i < OP_SPACE_MAX; i++) {
         product *=
             config->conv.kernel[i] > 0 ? (double)config->conv.kernel[i] : 1;
         product *= 1 + 2 * (double)config->conv.pad[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* conv: convolution over the two last dimensions of [channels, height, width].
- * Spatial options are one number, or [height, width]. */
+/* conv: convolution over the 1 to 3 dimensions of space of [channels, ...].
+ * Spatial options are one number, or one for each of them. */
 #include "nn/registry.h"
 
 #define SIZE_LIMIT                                            \
@@ -28,7 +28,7 @@ static const opt_row_t conv_rows[] = {
      .offset = offsetof(conv_options_t, kernel),
      .min = 1,
      .max = SIZE_LIMIT,
-     .help = "Size of the kernel, one number or [height, width]"},
+     .help = "Size of the kernel, one number or one for each dimension"},
     {.name = "stride",
      .type = OPT_INTS,
      .offset = offsetof(conv_options_t, stride),
@@ -76,21 +76,25 @@ static err_code_t conv_configure(nn_layer_t *layer, const void *options,
     layer->config.bias = conv->bias;
     config->out = conv->out;
     config->groups = conv->groups;
-    code = nn_pair(&conv->kernel, tree, "kernel", config->kernel, err);
+    code = nn_space(&conv->kernel, &layer->config.in, tree, "kernel",
+                    config->kernel, err);
     if (code == ERR_OK)
-        code = nn_pair(&conv->stride, tree, "stride", config->stride, err);
+        code = nn_space(&conv->stride, &layer->config.in, tree, "stride",
+                        config->stride, err);
     if (code == ERR_OK)
-        code = nn_pair(&conv->pad, tree, "pad", config->pad, err);
+        code = nn_space(&conv->pad, &layer->config.in, tree, "pad", config->pad,
+                        err);
     if (code == ERR_OK)
-        code =
-            nn_pair(&conv->dilation, tree, "dilation", config->dilation, err);
+        code = nn_space(&conv->dilation, &layer->config.in, tree, "dilation",
+                        config->dilation, err);
     return code;
 }
 
 const nn_kind_t nn_kind_conv = {
     .name = "conv",
     .op = OP_CONV2D,
-    .help = "Convolution over height and width of [channels, height, width]",
+    .help = "Convolution over [channels, ...] with 1 to 3 "
+            "dimensions of space",
     .rows = conv_rows,
     .params = {{"weight", NN_FILL_FAN_IN}, {"bias", NN_FILL_FAN_IN}},
     .configure = conv_configure,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* maxpool: the largest of each window of [channels, height, width]. */
+/* maxpool: the largest of each window of [channels, ...]. */
 #include "nn/registry.h"
 
 #define SIZE_LIMIT (1 << 20)
@@ -17,7 +17,7 @@ static const opt_row_t pool_rows[] = {
      .offset = offsetof(pool_options_t, kernel),
      .min = 1,
      .max = SIZE_LIMIT,
-     .help = "Size of the window, one number or [height, width]"},
+     .help = "Size of the window, one number or one for each dimension"},
     {.name = "stride",
      .type = OPT_INTS,
      .offset = offsetof(pool_options_t, stride),
@@ -43,14 +43,17 @@ static err_code_t pool_configure(nn_layer_t *layer, const void *options,
     char at[NN_PLACE_TEXT];
     err_code_t code;
 
-    code = nn_pair(&pool->kernel, tree, "kernel", config->kernel, err);
+    code = nn_space(&pool->kernel, &layer->config.in, tree, "kernel",
+                    config->kernel, err);
     if (code == ERR_OK)
-        code = nn_pair(&pool->stride, tree, "stride", config->stride, err);
+        code = nn_space(&pool->stride, &layer->config.in, tree, "stride",
+                        config->stride, err);
     if (code == ERR_OK)
-        code = nn_pair(&pool->pad, tree, "pad", config->pad, err);
+        code = nn_space(&pool->pad, &layer->config.in, tree, "pad", config->pad,
+                        err);
     if (code != ERR_OK)
         return code;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < OP_SPACE_MAX; i++) {
         if (config->stride[i] == 0)
             config->stride[i] = config->kernel[i];
         /* A larger one would give windows that hold nothing but padding. */
@@ -69,7 +72,8 @@ static err_code_t pool_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_maxpool = {
     .name = "maxpool",
     .op = OP_MAXPOOL2D,
-    .help = "The largest number of each window of [channels, height, width]",
+    .help = "The largest number of each window of [channels, ...], which has 1 "
+            "to 3 dimensions of space",
     .rows = pool_rows,
     .configure = pool_configure,
 };

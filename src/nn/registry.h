@@ -38,9 +38,10 @@ err_code_t nn_kind_configure(nn_layer_t *layer, const tree_t *tree,
 err_code_t nn_fail_at(tree_place_t place, err_t *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* One or two integers into [height, width]; otherwise ERR_CONFIG at [key] of
- * [tree]. */
-err_code_t nn_pair(const opt_ints_t *ints, const tree_t *tree, const char *key,
-                   int64_t out[2], err_t *err);
+/* One integer, or one for each dimension of space of [in]; otherwise ERR_CONFIG
+ * at [key] of [tree]. */
+err_code_t nn_space(const opt_ints_t *ints, const op_desc_t *in,
+                    const tree_t *tree, const char *key,
+                    int64_t out[OP_SPACE_MAX], err_t *err);
 
 #endif

@@ -4,15 +4,17 @@ noinst_LTLIBRARIES += libop.la
 libop_la_SOURCES = \
 	src/op/op.c src/op/op.h src/op/op_config.h src/op/op_ops.h src/op/op_shape.c \
 	src/op/op_shape_view.c \
+	src/op/op_shape_window.c \
 	src/op/op_shape_norm.c \
 	src/op/op_mask.c src/op/op_mask.h src/op/registry.c \
 	src/op/ref/ref.c src/op/ref/ref.h \
 	src/op/ref/linear.c src/op/ref/conv.c src/op/ref/relu.c \
-	src/op/ref/maxpool.c src/op/ref/batchnorm.c src/op/ref/dropout.c \
+	src/op/ref/pool.c src/op/ref/batchnorm.c src/op/ref/dropout.c \
 	src/op/ref/flatten.c src/op/ref/cross_entropy.c src/op/ref/mse.c \
 	src/op/ref/add.c src/op/ref/mul.c src/op/ref/concat.c \
 	src/op/ref/permute.c src/op/ref/mean.c src/op/ref/upsample.c \
 	src/op/ref/activation.c \
+	src/op/ref/window.h src/op/ref/adaptive.c \
 	src/op/ref/norm.c \
 	src/op/cpu/cpu.c src/op/cpu/cpu.h \
 	src/op/cpu/onednn.c src/op/cpu/onednn.h src/op/cpu/onednn_make.h \
@@ -21,13 +23,14 @@ libop_la_SOURCES = \
 	src/op/cpu/team.c src/op/cpu/team.h \
 	src/op/cpu/loss.c src/op/cpu/loss.h \
 	src/op/cpu/vector.h \
-	src/op/cpu/linear.c src/op/cpu/conv.c src/op/cpu/relu.c src/op/cpu/maxpool.c \
+	src/op/cpu/linear.c src/op/cpu/conv.c src/op/cpu/relu.c src/op/cpu/pool.c \
 	src/op/cpu/batchnorm.c src/op/cpu/dropout.c src/op/cpu/flatten.c \
 	src/op/cpu/cross_entropy.c src/op/cpu/mse.c \
 	src/op/cpu/combine.c src/op/cpu/combine.h \
 	src/op/cpu/add.c src/op/cpu/mul.c src/op/cpu/concat.c \
 	src/op/cpu/permute.c src/op/cpu/mean.c src/op/cpu/upsample.c \
 	src/op/cpu/math.h src/op/cpu/activation.c \
+	src/op/cpu/adaptive.c \
 	src/op/cpu/norm.c
 libop_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(ONEDNN_CFLAGS)
 libop_la_LIBADD = $(ONEDNN_LIBS) -lgomp

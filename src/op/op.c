@@ -40,18 +40,16 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
 {
     double in_elems = (double)op_desc_elems(&config->in);
     double out_elems = (double)op_desc_elems(out);
-    const op_conv_t *conv = &config->conv;
 
     switch (config->kind) {
     case OP_LINEAR:
         return 2.0 * out_elems * (double)op_linear_features(config);
     case OP_CONV2D:
         return 2.0 * out_elems *
-               (double)(config->in.dims[1] / conv->groups * conv->kernel[0] *
-                        conv->kernel[1]);
+               (double)(config->in.dims[1] / config->conv.groups *
+                        op_window_taps(config));
     case OP_MAXPOOL2D:
-        return out_elems *
-               (double)(config->pool.kernel[0] * config->pool.kernel[1]);
+        return out_elems * (double)op_window_taps(config);
     case OP_BATCHNORM:
         return 7.0 * in_elems; /* two moments, centre, scale, shift */
     case OP_FLATTEN:
@@ -85,6 +83,10 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
     case OP_GROUPNORM:
     case OP_INSTANCENORM:
         return 8.0 * in_elems;
+    case OP_AVGPOOL:
+        return out_elems * (double)op_window_taps(config);
+    case OP_ADAPTIVE_AVGPOOL:
+        return in_elems;
     }
     return 0;
 }

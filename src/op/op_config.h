@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define OP_DIMS_MAX 6
+#define OP_SPACE_MAX 3 /* dimensions of space: those after the channels */
 #define OP_INPUTS_MAX 8
 #define OP_PARAMS_MAX 4
 
@@ -29,9 +30,10 @@ typedef struct op_desc {
 typedef enum op_kind {
     OP_LINEAR,    /* x [N,F] (further dims flattened, or if last: [...,F]), w
                      [O,F], b [O] */
-    OP_CONV2D,    /* x [N,C,H,W], w [O,C/groups,KH,KW], b [O] */
+    OP_CONV2D,    /* x [N,C,...], w [O,C/groups,...], b [O]; 1 to 3
+                     dimensions of space */
     OP_RELU,      /* any shape */
-    OP_MAXPOOL2D, /* x [N,C,H,W] */
+    OP_MAXPOOL2D, /* x [N,C,...] */
     OP_BATCHNORM, /* x [N,C,...], gamma [C], beta [C]; states mean, var [C] */
     OP_DROPOUT,   /* any shape; scaled by 1/(1-p) in training */
     OP_FLATTEN,   /* x [N,...] -> [N, product] */
@@ -57,22 +59,28 @@ typedef enum op_kind {
     OP_SOFTPLUS, /* log(1 + exp(alpha x)) / alpha */
     /* norms of a sample, then scaled and shifted: gamma if norm.affine, beta
      * if bias, too */
-    OP_LAYERNORM,   /* over the dimensions from norm.axis on, which are gamma's
-                       and beta's shape */
-    OP_RMSNORM,     /* the same without mean and beta */
-    OP_GROUPNORM,   /* x [N,C,...], over C/groups channels and space */
-    OP_INSTANCENORM /* x [N,C,...], over the space of each channel */
+    OP_LAYERNORM,    /* over the dimensions from norm.axis on, which are gamma's
+                        and beta's shape */
+    OP_RMSNORM,      /* the same without mean and beta */
+    OP_GROUPNORM,    /* x [N,C,...], over C/groups channels and space */
+    OP_INSTANCENORM, /* x [N,C,...], over the space of each channel */
+    OP_AVGPOOL,      /* x [N,C,...]: the mean of each window (op_pool_t) */
+    OP_ADAPTIVE_AVGPOOL /* x [N,C,...] -> view.dims in space: means of windows
+                           that cover it evenly */
 } op_kind_t;
-#define OP_KINDS (OP_INSTANCENORM + 1)
+#define OP_KINDS (OP_ADAPTIVE_AVGPOOL + 1)
 
 typedef struct op_conv {
     int64_t out; /* channels */
-    int64_t kernel[2], stride[2], pad[2], dilation[2];
+    int64_t kernel[OP_SPACE_MAX], stride[OP_SPACE_MAX], pad[OP_SPACE_MAX],
+        dilation[OP_SPACE_MAX]; /* of each dimension of space, in x's order */
     int64_t groups;
 } op_conv_t;
 
 typedef struct op_pool {
-    int64_t kernel[2], stride[2], pad[2];
+    int64_t kernel[OP_SPACE_MAX], stride[OP_SPACE_MAX], pad[OP_SPACE_MAX];
+    bool inside; /* avgpool: the mean of what lies inside of x only; else
+                    padding counts as zeros */
 } op_pool_t;
 
 /* Of the norms of a sample. */
@@ -90,7 +98,8 @@ typedef struct op_view {
     int ndim;                  /* numbers in dims */
     int64_t dims[OP_DIMS_MAX]; /* reshape: the sample's new shape; permute: y's
                                   dimension i+1 is x's dims[i]; upsample:
-                                  factor of each spatial dimension */
+                                  factor of each spatial dimension; adaptive:
+                                  y's size of each */
 } op_view_t;
 
 typedef struct op_config {

@@ -91,6 +91,12 @@ err_code_t op_shape_combine(const op_config_t *config, op_desc_t *out,
                             err_t *err);
 err_code_t op_shape_view(const op_config_t *config, op_desc_t *out, err_t *err);
 
+/* Convolutions and pools (op_shape_window.c), and the taps of their window. */
+err_code_t op_shape_window(const op_config_t *config, op_desc_t *out,
+                           err_t *err);
+int op_params_conv(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX]);
+int64_t op_window_taps(const op_config_t *config);
+
 /* The norms of a sample (op_shape_norm.c). x is seen as rows of [length]
  * elements, each normalised alone; row r takes the parameters from
  * r % groups * (length / space) on, each for [space] elements. */

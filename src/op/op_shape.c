@@ -40,6 +40,8 @@ static const char *const op_kind_names[OP_KINDS] = {
     [OP_RMSNORM] = "rmsnorm",
     [OP_GROUPNORM] = "groupnorm",
     [OP_INSTANCENORM] = "instancenorm",
+    [OP_AVGPOOL] = "avgpool",
+    [OP_ADAPTIVE_AVGPOOL] = "adaptive_avgpool",
 };
 
 const char *op_kind_name(op_kind_t kind)
@@ -140,47 +142,6 @@ err_code_t op_check_input(const op_config_t *config, int ndim_min, int ndim_max,
     return ERR_OK;
 }
 
-/* One spatial dimension of a window sliding over the input: how many fit. */
-static int64_t op_window_count(int64_t size, int64_t kernel, int64_t stride,
-                               int64_t pad, int64_t dilation)
-{
-    int64_t reach = dilation * (kernel - 1) + 1;
-
-    if (size + 2 * pad < reach)
-        return 0;
-    return (size + 2 * pad - reach) / stride + 1;
-}
-
-/* Output height and width of a window over [config.in]. */
-static err_code_t op_window_shape(const op_config_t *config,
-                                  const int64_t kernel[2],
-                                  const int64_t stride[2], const int64_t pad[2],
-                                  const int64_t dilation[2], int64_t out[2],
-                                  err_t *err)
-{
-    char text[OP_TEXT_MAX];
-
-    op_desc_text(&config->in, text);
-    for (int i = 0; i < 2; i++) {
-        if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1 || pad[i] < 0)
-            return err_set(err, ERR_CONFIG,
-                           "%s on %s: kernel, stride and dilation must be at "
-                           "least 1 and pad at least 0",
-                           op_kind_name(config->kind), text);
-        out[i] = op_window_count(config->in.dims[2 + i], kernel[i], stride[i],
-                                 pad[i], dilation[i]);
-    }
-    if (out[0] < 1 || out[1] < 1)
-        return err_set(err, ERR_CONFIG,
-                       "%s: the kernel [%" PRId64 ", %" PRId64
-                       "] (dilation [%" PRId64 ", %" PRId64
-                       "]) does not fit its input %s padded by [%" PRId64
-                       ", %" PRId64 "]; use a smaller kernel or more pad",
-                       op_kind_name(config->kind), kernel[0], kernel[1],
-                       dilation[0], dilation[1], text, pad[0], pad[1]);
-    return ERR_OK;
-}
-
 /* ---- one function per kind ---------------------------------------------- */
 
 static err_code_t op_shape_linear(const op_config_t *config, op_desc_t *out,
@@ -203,62 +164,6 @@ static err_code_t op_shape_linear(const op_config_t *config, op_desc_t *out,
         shape.ndim = 2;
     shape.dims[shape.ndim - 1] = config->out;
     op_desc_fill(out, shape.type, shape.ndim, shape.dims);
-    return ERR_OK;
-}
-
-static err_code_t op_shape_conv(const op_config_t *config, op_desc_t *out,
-                                err_t *err)
-{
-    const op_conv_t *conv = &config->conv;
-    err_code_t code =
-        op_check_input(config, 4, 4, "[N, channels, height, width]", err);
-    char text[OP_TEXT_MAX];
-    int64_t size[2];
-
-    if (code != ERR_OK)
-        return code;
-    if (conv->out < 1 || conv->groups < 1 ||
-        config->in.dims[1] % conv->groups != 0 || conv->out % conv->groups != 0)
-        return err_set(err, ERR_CONFIG,
-                       "conv on %s: the %" PRId64 " channels in and %" PRId64
-                       " out must both be multiples of groups, which is "
-                       "%" PRId64,
-                       op_desc_text(&config->in, text), config->in.dims[1],
-                       conv->out, conv->groups);
-    code = op_window_shape(config, conv->kernel, conv->stride, conv->pad,
-                           conv->dilation, size, err);
-    if (code != ERR_OK)
-        return code;
-    op_desc_fill(out, config->in.type, 4,
-                 (int64_t[]){config->in.dims[0], conv->out, size[0], size[1]});
-    return ERR_OK;
-}
-
-static err_code_t op_shape_maxpool(const op_config_t *config, op_desc_t *out,
-                                   err_t *err)
-{
-    const op_pool_t *pool = &config->pool;
-    err_code_t code =
-        op_check_input(config, 4, 4, "[N, channels, height, width]", err);
-    char text[OP_TEXT_MAX];
-    int64_t size[2];
-
-    if (code == ERR_OK)
-        code = op_window_shape(config, pool->kernel, pool->stride, pool->pad,
-                               (int64_t[]){1, 1}, size, err);
-    if (code != ERR_OK)
-        return code;
-    if (2 * pool->pad[0] > pool->kernel[0] ||
-        2 * pool->pad[1] > pool->kernel[1])
-        return err_set(err, ERR_CONFIG,
-                       "maxpool on %s: the pad [%" PRId64 ", %" PRId64
-                       "] is more than half of the kernel [%" PRId64
-                       ", %" PRId64 "], so a window could hold padding only",
-                       op_desc_text(&config->in, text), pool->pad[0],
-                       pool->pad[1], pool->kernel[0], pool->kernel[1]);
-    op_desc_fill(
-        out, config->in.type, 4,
-        (int64_t[]){config->in.dims[0], config->in.dims[1], size[0], size[1]});
     return ERR_OK;
 }
 
@@ -336,9 +241,8 @@ err_code_t op_shape(const op_config_t *config, op_desc_t *out, err_t *err)
     case OP_LINEAR:
         return op_shape_linear(config, out, err);
     case OP_CONV2D:
-        return op_shape_conv(config, out, err);
     case OP_MAXPOOL2D:
-        return op_shape_maxpool(config, out, err);
+        return op_shape_window(config, out, err);
     case OP_RELU:
     case OP_BATCHNORM:
     case OP_DROPOUT:
@@ -372,6 +276,10 @@ err_code_t op_shape(const op_config_t *config, op_desc_t *out, err_t *err)
     case OP_GROUPNORM:
     case OP_INSTANCENORM:
         return op_shape_norm(config, out, err);
+    case OP_AVGPOOL:
+        return op_shape_window(config, out, err);
+    case OP_ADAPTIVE_AVGPOOL:
+        return op_shape_window(config, out, err);
     }
     return err_set(err, ERR_CONFIG, "there is no op of kind %d",
                    (int)config->kind);
@@ -381,7 +289,6 @@ err_code_t op_params(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX],
                      int *count, err_t *err)
 {
     const op_desc_t *in = &config->in;
-    const op_conv_t *conv = &config->conv;
     op_desc_t shape;
     err_code_t code = op_shape(config, &shape, err);
     int made = 0;
@@ -394,11 +301,7 @@ err_code_t op_params(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX],
         if (config->bias)
             op_desc_fill(&out[made++], in->type, 1, &config->out);
     } else if (config->kind == OP_CONV2D) {
-        op_desc_fill(&out[made++], in->type, 4,
-                     (int64_t[]){conv->out, in->dims[1] / conv->groups,
-                                 conv->kernel[0], conv->kernel[1]});
-        if (config->bias)
-            op_desc_fill(&out[made++], in->type, 1, &conv->out);
+        made = op_params_conv(config, out);
     } else if (config->kind == OP_BATCHNORM) {
         op_desc_fill(&out[made++], in->type, 1, &in->dims[1]);
         op_desc_fill(&out[made++], in->type, 1, &in->dims[1]);

@@ -35,7 +35,8 @@ static const wrong_t wrongs[] = {
      "m.yaml:4:22: unknown key 'kernl'",
      {"kernel"}},
     {LAYER("conv: {out: 2, kernel: [1, 2, 3]}") HEAD,
-     "m.yaml:4:30: kernel takes one number or [height, width], not 3",
+     "m.yaml:4:30: kernel takes one number, or one for each of the 2 "
+     "dimensions",
      {NULL}},
     {LAYER("conv: {out: 0, kernel: 3}") HEAD, "m.yaml:4:19: ", {"conv.out"}},
     {LAYER("conv: {out: 2, kernel: 11}") HEAD,
@@ -46,7 +47,7 @@ static const wrong_t wrongs[] = {
      {"groups"}},
     {LAYER("flatten\n    - conv: {out: 4, kernel: 3}") HEAD,
      "m.yaml:5:7: layer conv1 (conv) with input [192]",
-     {"channels, height, width"}},
+     {"channels, 1 to 3 dimensions"}},
     {LAYER("maxpool: {kernel: 2, pad: 2}") HEAD,
      "m.yaml:4:33: maxpool's pad 2 is more than half its kernel 2",
      {NULL}},

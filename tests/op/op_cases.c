@@ -487,6 +487,7 @@ const op_case_t op_cases[] = {
 
 #include "rows_activation.inc"
 #include "rows_norm.inc"
+#include "rows_window.inc"
 };
 
 const int op_case_count = sizeof op_cases / sizeof op_cases[0];

@@ -85,7 +85,7 @@ Test(op_shape, conv_errors)
     expect_error(&config, "pad", "[7, 4, 9, 20]");
     config = conv_config();
     config.in.ndim = 2;
-    expect_error(&config, "[N, channels, height, width]", "[7, 4]");
+    expect_error(&config, "[N, channels, 1 to 3 dimensions]", "[7, 4]");
     config = conv_config();
     config.in.dims[2] = 0;
     expect_error(&config, "empty", "[7, 4, 0, 20]");

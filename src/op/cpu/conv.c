@@ -104,7 +104,8 @@ static err_code_t cpu_conv_open_all(op_t *op, const cpu_conv_spec_t *spec,
 }
 
 /* Dimensions of w as oneDNN wants them: with groups, they come first. */
-static int cpu_conv_weight_dims(const op_config_t *config, int64_t dims[5])
+static int cpu_conv_weight_dims(const op_config_t *config,
+                                int64_t dims[OP_DIMS_MAX])
 {
     const op_conv_t *conv = &config->conv;
     int64_t groups = conv->groups;
@@ -114,15 +115,15 @@ static int cpu_conv_weight_dims(const op_config_t *config, int64_t dims[5])
         dims[ndim++] = groups;
     dims[ndim++] = conv->out / groups;
     dims[ndim++] = config->in.dims[1] / groups;
-    dims[ndim++] = conv->kernel[0];
-    dims[ndim++] = conv->kernel[1];
+    for (int i = 0; i < config->in.ndim - 2; i++)
+        dims[ndim++] = conv->kernel[i];
     return ndim;
 }
 
 static err_code_t cpu_conv_open(op_t *op, err_t *err)
 {
     cpu_conv_spec_t spec = {.config = &op->config};
-    int64_t dims[5];
+    int64_t dims[OP_DIMS_MAX];
     int ndim = cpu_conv_weight_dims(&op->config, dims);
     cpu_conv_t *conv;
     err_code_t code = mem_alloc(sizeof *conv, "a conv op", &op->state, err);
@@ -136,15 +137,16 @@ static err_code_t cpu_conv_open(op_t *op, err_t *err)
     if (code == ERR_OK)
         code = cpu_md_plain(&conv->w, &conv->room.engine, ndim, dims, err);
     if (code == ERR_OK)
-        code =
-            cpu_md_any(&spec.x, &conv->room.engine, 4, op->config.in.dims, err);
+        code = cpu_md_any(&spec.x, &conv->room.engine, op->config.in.ndim,
+                          op->config.in.dims, err);
     if (code == ERR_OK)
         code = cpu_md_any(&spec.w, &conv->room.engine, ndim, dims, err);
     if (code == ERR_OK)
         code = cpu_md_plain(&spec.b, &conv->room.engine, 1,
                             &op->config.conv.out, err);
     if (code == ERR_OK)
-        code = cpu_md_any(&spec.y, &conv->room.engine, 4, op->out.dims, err);
+        code = cpu_md_any(&spec.y, &conv->room.engine, op->out.ndim,
+                          op->out.dims, err);
     if (code == ERR_OK)
         code = cpu_conv_open_all(op, &spec, err);
     return code;

@@ -12,11 +12,12 @@
 #include "op/op_ops.h"
 
 extern const op_kernel_t cpu_linear_kernel, cpu_conv_kernel, cpu_relu_kernel,
-    cpu_maxpool_kernel, cpu_batchnorm_kernel, cpu_dropout_kernel,
+    cpu_pool_kernel, cpu_batchnorm_kernel, cpu_dropout_kernel,
     cpu_flatten_kernel, cpu_cross_entropy_kernel, cpu_mse_kernel;
 extern const op_kernel_t cpu_add_kernel, cpu_mul_kernel, cpu_concat_kernel,
     cpu_slice_kernel, cpu_permute_kernel, cpu_mean_kernel, cpu_upsample_kernel;
 extern const op_kernel_t cpu_activation_kernel;
 extern const op_kernel_t cpu_norm_kernel;
+extern const op_kernel_t cpu_adaptive_kernel;
 
 #endif

@@ -148,11 +148,13 @@ const int cpu_args_weights[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST,
 const int cpu_args_weights_bias[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST,
                                      DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
                                      0};
-const int cpu_args_pool[] = {DNNL_ARG_SRC, DNNL_ARG_DST, 0};
-const int cpu_args_pool_keep[] = {DNNL_ARG_SRC, DNNL_ARG_DST,
-                                  DNNL_ARG_WORKSPACE, 0};
-const int cpu_args_pool_backward[] = {DNNL_ARG_DIFF_DST, DNNL_ARG_WORKSPACE,
-                                      DNNL_ARG_DIFF_SRC, 0};
+static const int cpu_args_pool[] = {DNNL_ARG_SRC, DNNL_ARG_DST, 0};
+static const int cpu_args_pool_keep[] = {DNNL_ARG_SRC, DNNL_ARG_DST,
+                                         DNNL_ARG_WORKSPACE, 0};
+static const int cpu_args_pool_backward[] = {
+    DNNL_ARG_DIFF_DST, DNNL_ARG_WORKSPACE, DNNL_ARG_DIFF_SRC, 0};
+static const int cpu_args_mean_backward[] = {DNNL_ARG_DIFF_DST,
+                                             DNNL_ARG_DIFF_SRC, 0};
 const int cpu_args_norm[] = {DNNL_ARG_SRC,
                              DNNL_ARG_DST,
                              DNNL_ARG_MEAN,
@@ -165,7 +167,7 @@ cpu_window_t cpu_window_of_conv(const op_conv_t *conv)
 {
     cpu_window_t window = {.kernel = {0}};
 
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < OP_SPACE_MAX; i++) {
         window.stride[i] = conv->stride[i];
         window.pad[i] = conv->pad[i];
         window.dilation[i] = conv->dilation[i] - 1;
@@ -177,12 +179,29 @@ cpu_window_t cpu_window_of_pool(const op_pool_t *pool)
 {
     cpu_window_t window = {.kernel = {0}};
 
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < OP_SPACE_MAX; i++) {
         window.kernel[i] = pool->kernel[i];
         window.stride[i] = pool->stride[i];
         window.pad[i] = pool->pad[i];
     }
     return window;
+}
+
+dnnl_alg_kind_t cpu_pool_kind(const op_config_t *config)
+{
+    if (config->kind == OP_MAXPOOL2D)
+        return dnnl_pooling_max;
+    return config->pool.inside ? dnnl_pooling_avg_exclude_padding
+                               : dnnl_pooling_avg_include_padding;
+}
+
+const int *cpu_pool_args(const op_config_t *config, bool forward)
+{
+    const bool keep = config->kind == OP_MAXPOOL2D && config->training;
+
+    if (forward)
+        return keep ? cpu_args_pool_keep : cpu_args_pool;
+    return keep ? cpu_args_pool_backward : cpu_args_mean_backward;
 }
 
 dnnl_prop_kind_t cpu_forward_kind(const op_config_t *config)

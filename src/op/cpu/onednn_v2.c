@@ -119,12 +119,11 @@ err_code_t cpu_prim_pool_forward(cpu_prim_t *prim, cpu_engine_t *engine,
     cpu_window_t window = cpu_window_of_pool(&config->pool);
     dnnl_pooling_desc_t op;
     dnnl_status_t status = dnnl_pooling_forward_desc_init(
-        &op, cpu_forward_kind(config), dnnl_pooling_max, &x->desc, &y->desc,
-        window.stride, window.kernel, window.pad, window.pad);
+        &op, cpu_forward_kind(config), cpu_pool_kind(config), &x->desc,
+        &y->desc, window.stride, window.kernel, window.pad, window.pad);
 
-    return cpu_prim_make(prim, engine, "maxpool forward", status, &op, NULL,
-                         config->training ? cpu_args_pool_keep : cpu_args_pool,
-                         err);
+    return cpu_prim_make(prim, engine, "pool forward", status, &op, NULL,
+                         cpu_pool_args(config, true), err);
 }
 
 err_code_t cpu_prim_pool_backward(cpu_prim_t *prim, cpu_engine_t *engine,
@@ -135,11 +134,11 @@ err_code_t cpu_prim_pool_backward(cpu_prim_t *prim, cpu_engine_t *engine,
     cpu_window_t window = cpu_window_of_pool(&config->pool);
     dnnl_pooling_desc_t op;
     dnnl_status_t status = dnnl_pooling_backward_desc_init(
-        &op, dnnl_pooling_max, &x->desc, &y->desc, window.stride, window.kernel,
-        window.pad, window.pad);
+        &op, cpu_pool_kind(config), &x->desc, &y->desc, window.stride,
+        window.kernel, window.pad, window.pad);
 
-    return cpu_prim_make(prim, engine, "maxpool backward", status, &op, forward,
-                         cpu_args_pool_backward, err);
+    return cpu_prim_make(prim, engine, "pool backward", status, &op, forward,
+                         cpu_pool_args(config, false), err);
 }
 
 err_code_t cpu_prim_norm_forward(cpu_prim_t *prim, cpu_engine_t *engine,

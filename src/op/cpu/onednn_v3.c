@@ -123,13 +123,12 @@ err_code_t cpu_prim_pool_forward(cpu_prim_t *prim, cpu_engine_t *engine,
 {
     cpu_window_t window = cpu_window_of_pool(&config->pool);
     dnnl_status_t status = dnnl_pooling_forward_primitive_desc_create(
-        &prim->desc, engine->engine, cpu_forward_kind(config), dnnl_pooling_max,
-        x->desc, y->desc, window.stride, window.kernel, window.dilation,
-        window.pad, window.pad, engine->attr);
+        &prim->desc, engine->engine, cpu_forward_kind(config),
+        cpu_pool_kind(config), x->desc, y->desc, window.stride, window.kernel,
+        window.dilation, window.pad, window.pad, engine->attr);
 
-    return cpu_prim_finish(
-        prim, engine, "maxpool forward", status,
-        config->training ? cpu_args_pool_keep : cpu_args_pool, err);
+    return cpu_prim_finish(prim, engine, "pool forward", status,
+                           cpu_pool_args(config, true), err);
 }
 
 err_code_t cpu_prim_pool_backward(cpu_prim_t *prim, cpu_engine_t *engine,
@@ -139,12 +138,12 @@ err_code_t cpu_prim_pool_backward(cpu_prim_t *prim, cpu_engine_t *engine,
 {
     cpu_window_t window = cpu_window_of_pool(&config->pool);
     dnnl_status_t status = dnnl_pooling_backward_primitive_desc_create(
-        &prim->desc, engine->engine, dnnl_pooling_max, x->desc, y->desc,
+        &prim->desc, engine->engine, cpu_pool_kind(config), x->desc, y->desc,
         window.stride, window.kernel, window.dilation, window.pad, window.pad,
         forward->desc, engine->attr);
 
-    return cpu_prim_finish(prim, engine, "maxpool backward", status,
-                           cpu_args_pool_backward, err);
+    return cpu_prim_finish(prim, engine, "pool backward", status,
+                           cpu_pool_args(config, false), err);
 }
 
 err_code_t cpu_prim_norm_forward(cpu_prim_t *prim, cpu_engine_t *engine,

@@ -1,90 +1,82 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * conv: a cross-correlation. Tap (kh,kw) of output pixel (oh,ow) looks at the
- * input pixel h = oh*stride - pad + kh*dilation (w alike; x is 0 outside). With
- * c running over the channels of the group of o:
- *   y[n,o,oh,ow]  = b[o] + sum_{c,kh,kw} w[o,c,kh,kw] x[n,c,h,w]
- *   dx[n,c,h,w]   = sum_{o,kh,kw} w[o,c,kh,kw] dy[n,o,oh,ow], over the output
- *                   pixels that look at (h,w)
- *   dw[o,c,kh,kw] = sum_{n,oh,ow} dy[n,o,oh,ow] x[n,c,h,w]
- *   db[o]         = sum_{n,oh,ow} dy[n,o,oh,ow]
+ * conv: a cross-correlation. Tap k of output position s looks at the input
+ * position at(s,k) (window.h; x is 0 outside). With c running over the channels
+ * of the group of o:
+ *   y[n,o,s]  = b[o] + sum_{c,k} w[o,c,k] x[n,c,at(s,k)]
+ *   dx[n,c,i] = sum_{o,s,k: at(s,k) = i} w[o,c,k] dy[n,o,s]
+ *   dw[o,c,k] = sum_{n,s} dy[n,o,s] x[n,c,at(s,k)]
+ *   db[o]     = sum_{n,s} dy[n,o,s]
+ * dx is summed in scratch, double.
  */
-#include "op/ref/ref.h"
+#include <string.h>
+
+#include "op/ref/window.h"
 
 typedef struct ref_conv {
     op_type_t type;
-    int64_t N, C, H, W;     /* input */
-    int64_t O, OH, OW;      /* output */
-    int64_t CG, OG;         /* channels of a group, in and out */
-    int64_t KH, KW;         /* kernel */
-    int64_t SH, SW, PH, PW; /* stride, pad */
-    int64_t DH, DW;         /* dilation */
+    int64_t N, C, O, CG, OG; /* batch, channels in and out, those of a group */
+    ref_window_t window;
 } ref_conv_t;
 
 static ref_conv_t ref_conv_measure(const op_t *op)
 {
-    const int64_t *in = op->config.in.dims, *out = op->out.dims;
     const op_conv_t *conv = &op->config.conv;
+    const op_desc_t *in = &op->config.in;
 
-    return (ref_conv_t){
-        .type = op->config.in.type,
-        .N = in[0],
-        .C = in[1],
-        .H = in[2],
-        .W = in[3],
-        .O = out[1],
-        .OH = out[2],
-        .OW = out[3],
-        .CG = in[1] / conv->groups,
-        .OG = out[1] / conv->groups,
-        .KH = conv->kernel[0],
-        .KW = conv->kernel[1],
-        .SH = conv->stride[0],
-        .SW = conv->stride[1],
-        .PH = conv->pad[0],
-        .PW = conv->pad[1],
-        .DH = conv->dilation[0],
-        .DW = conv->dilation[1],
-    };
+    return (ref_conv_t){in->type,
+                        in->dims[0],
+                        in->dims[1],
+                        conv->out,
+                        in->dims[1] / conv->groups,
+                        conv->out / conv->groups,
+                        ref_window_make(op, conv->kernel, conv->stride,
+                                        conv->pad, conv->dilation)};
 }
 
-/* x[n,c,h,w], zero outside. */
-static double ref_conv_x(const ref_conv_t *s, const void *x, int64_t n,
-                         int64_t c, int64_t h, int64_t w)
+/* Index into x of channel [c] of the group of [o]; into y; into w. */
+static int64_t ref_conv_x_index(const ref_conv_t *s, int64_t n, int64_t o,
+                                int64_t c, int64_t at)
 {
-    if (h < 0 || h >= s->H || w < 0 || w >= s->W)
-        return 0;
-    return ref_get(s->type, x, ((n * s->C + c) * s->H + h) * s->W + w);
+    return (n * s->C + o / s->OG * s->CG + c) * s->window.ins + at;
 }
 
 static int64_t ref_conv_y_index(const ref_conv_t *s, int64_t n, int64_t o,
-                                int64_t oh, int64_t ow)
+                                int64_t at)
 {
-    return ((n * s->O + o) * s->OH + oh) * s->OW + ow;
+    return (n * s->O + o) * s->window.outs + at;
 }
 
-/* Index of w[o,c,kh,kw], c within the group. */
 static int64_t ref_conv_w_index(const ref_conv_t *s, int64_t o, int64_t c,
-                                int64_t kh, int64_t kw)
+                                int64_t tap)
 {
-    return ((o * s->CG + c) * s->KH + kh) * s->KW + kw;
+    return (o * s->CG + c) * s->window.taps + tap;
 }
 
-static double ref_conv_sum_y(const ref_conv_t *s, const op_args_t *args,
-                             int64_t n, int64_t o, int64_t oh, int64_t ow)
+static err_code_t ref_conv_open(op_t *op, err_t *err)
 {
-    int64_t first = o / s->OG * s->CG; /* channel of the group */
+    (void)err;
+    if (op->config.training && op->config.need_dx)
+        op->scratch_bytes =
+            (size_t)op_desc_elems(&op->config.in) * sizeof(double);
+    return ERR_OK;
+}
+
+/* The sum over channels and taps for y[n,o,at]. */
+static double ref_conv_sum_y(const ref_conv_t *s, const op_args_t *args,
+                             int64_t n, int64_t o, int64_t at)
+{
     double sum = 0;
 
-    for (int64_t c = 0; c < s->CG; c++)
-        for (int64_t kh = 0; kh < s->KH; kh++)
-            for (int64_t kw = 0; kw < s->KW; kw++)
-                sum += ref_get(s->type, args->params[0],
-                               ref_conv_w_index(s, o, c, kh, kw)) *
-                       ref_conv_x(s, args->x, n, first + c,
-                                  oh * s->SH - s->PH + kh * s->DH,
-                                  ow * s->SW - s->PW + kw * s->DW);
+    for (int64_t tap = 0; tap < s->window.taps; tap++) {
+        int64_t i = ref_window_at(&s->window, at, tap);
+
+        for (int64_t c = 0; i >= 0 && c < s->CG; c++)
+            sum += ref_get(s->type, args->params[0],
+                           ref_conv_w_index(s, o, c, tap)) *
+                   ref_get(s->type, args->x, ref_conv_x_index(s, n, o, c, i));
+    }
     return sum;
 }
 
@@ -95,75 +87,60 @@ static err_code_t ref_conv_forward(op_t *op, const op_args_t *args, err_t *err)
     (void)err;
     for (int64_t n = 0; n < s.N; n++)
         for (int64_t o = 0; o < s.O; o++)
-            for (int64_t oh = 0; oh < s.OH; oh++)
-                for (int64_t ow = 0; ow < s.OW; ow++) {
-                    double b = op->config.bias
-                                   ? ref_get(s.type, args->params[1], o)
-                                   : 0;
+            for (int64_t at = 0; at < s.window.outs; at++) {
+                double y = ref_conv_sum_y(&s, args, n, o, at);
 
-                    ref_put(s.type, args->y, ref_conv_y_index(&s, n, o, oh, ow),
-                            b + ref_conv_sum_y(&s, args, n, o, oh, ow));
-                }
+                if (op->config.bias)
+                    y += ref_get(s.type, args->params[1], o);
+                ref_put(s.type, args->y, ref_conv_y_index(&s, n, o, at), y);
+            }
     return ERR_OK;
 }
 
-/* The output row (or column) whose tap [k] looks at [at]; -1: none does. */
-static int64_t ref_conv_output(int64_t at, int64_t k, int64_t stride,
-                               int64_t pad, int64_t dilation, int64_t size)
+/* What dy[n,o,at] adds to dx, whose sums are [sums]. */
+static void ref_conv_spread(const ref_conv_t *s, const op_args_t *args,
+                            int64_t n, int64_t o, int64_t at, double *sums)
 {
-    int64_t from = at + pad - k * dilation;
+    double dy = ref_get(s->type, args->dy, ref_conv_y_index(s, n, o, at));
 
-    if (from < 0 || from % stride != 0 || from / stride >= size)
-        return -1;
-    return from / stride;
-}
+    for (int64_t tap = 0; tap < s->window.taps; tap++) {
+        int64_t i = ref_window_at(&s->window, at, tap);
 
-static double ref_conv_sum_dx(const ref_conv_t *s, const op_args_t *args,
-                              int64_t n, int64_t c, int64_t h, int64_t w)
-{
-    int64_t group = c / s->CG;
-    double sum = 0;
-
-    for (int64_t o = group * s->OG; o < (group + 1) * s->OG; o++)
-        for (int64_t kh = 0; kh < s->KH; kh++)
-            for (int64_t kw = 0; kw < s->KW; kw++) {
-                int64_t oh = ref_conv_output(h, kh, s->SH, s->PH, s->DH, s->OH);
-                int64_t ow = ref_conv_output(w, kw, s->SW, s->PW, s->DW, s->OW);
-
-                if (oh >= 0 && ow >= 0)
-                    sum += ref_get(s->type, args->params[0],
-                                   ref_conv_w_index(s, o, c % s->CG, kh, kw)) *
-                           ref_get(s->type, args->dy,
-                                   ref_conv_y_index(s, n, o, oh, ow));
-            }
-    return sum;
+        for (int64_t c = 0; i >= 0 && c < s->CG; c++)
+            sums[ref_conv_x_index(s, n, o, c, i)] +=
+                dy * ref_get(s->type, args->params[0],
+                             ref_conv_w_index(s, o, c, tap));
+    }
 }
 
 static void ref_conv_backward_data(const ref_conv_t *s, const op_args_t *args)
 {
+    int64_t elems = s->N * s->C * s->window.ins;
+    double *sums = args->scratch;
+
+    memset(sums, 0, (size_t)elems * sizeof *sums);
     for (int64_t n = 0; n < s->N; n++)
-        for (int64_t c = 0; c < s->C; c++)
-            for (int64_t h = 0; h < s->H; h++)
-                for (int64_t w = 0; w < s->W; w++)
-                    ref_put(s->type, args->dx,
-                            ((n * s->C + c) * s->H + h) * s->W + w,
-                            ref_conv_sum_dx(s, args, n, c, h, w));
+        for (int64_t o = 0; o < s->O; o++)
+            for (int64_t at = 0; at < s->window.outs; at++)
+                ref_conv_spread(s, args, n, o, at, sums);
+    for (int64_t i = 0; i < elems; i++)
+        ref_put(s->type, args->dx, i, sums[i]);
 }
 
 static double ref_conv_sum_dw(const ref_conv_t *s, const op_args_t *args,
-                              int64_t o, int64_t c, int64_t kh, int64_t kw)
+                              int64_t o, int64_t c, int64_t tap)
 {
-    int64_t first = o / s->OG * s->CG;
     double sum = 0;
 
     for (int64_t n = 0; n < s->N; n++)
-        for (int64_t oh = 0; oh < s->OH; oh++)
-            for (int64_t ow = 0; ow < s->OW; ow++)
-                sum += ref_get(s->type, args->dy,
-                               ref_conv_y_index(s, n, o, oh, ow)) *
-                       ref_conv_x(s, args->x, n, first + c,
-                                  oh * s->SH - s->PH + kh * s->DH,
-                                  ow * s->SW - s->PW + kw * s->DW);
+        for (int64_t at = 0; at < s->window.outs; at++) {
+            int64_t i = ref_window_at(&s->window, at, tap);
+
+            if (i >= 0)
+                sum +=
+                    ref_get(s->type, args->dy, ref_conv_y_index(s, n, o, at)) *
+                    ref_get(s->type, args->x, ref_conv_x_index(s, n, o, c, i));
+        }
     return sum;
 }
 
@@ -173,9 +150,8 @@ static double ref_conv_sum_db(const ref_conv_t *s, const op_args_t *args,
     double sum = 0;
 
     for (int64_t n = 0; n < s->N; n++)
-        for (int64_t i = 0; i < s->OH * s->OW; i++)
-            sum +=
-                ref_get(s->type, args->dy, (n * s->O + o) * s->OH * s->OW + i);
+        for (int64_t at = 0; at < s->window.outs; at++)
+            sum += ref_get(s->type, args->dy, ref_conv_y_index(s, n, o, at));
     return sum;
 }
 
@@ -184,22 +160,21 @@ static err_code_t ref_conv_backward(op_t *op, const op_args_t *args, err_t *err)
     ref_conv_t s = ref_conv_measure(op);
 
     (void)err;
-    for (int64_t o = 0; o < s.O; o++) {
+    for (int64_t o = 0; o < s.O; o++)
         for (int64_t c = 0; c < s.CG; c++)
-            for (int64_t kh = 0; kh < s.KH; kh++)
-                for (int64_t kw = 0; kw < s.KW; kw++)
-                    ref_put(s.type, args->dparams[0],
-                            ref_conv_w_index(&s, o, c, kh, kw),
-                            ref_conv_sum_dw(&s, args, o, c, kh, kw));
-        if (op->config.bias)
-            ref_put(s.type, args->dparams[1], o, ref_conv_sum_db(&s, args, o));
-    }
+            for (int64_t tap = 0; tap < s.window.taps; tap++)
+                ref_put(s.type, args->dparams[0],
+                        ref_conv_w_index(&s, o, c, tap),
+                        ref_conv_sum_dw(&s, args, o, c, tap));
+    for (int64_t o = 0; op->config.bias && o < s.O; o++)
+        ref_put(s.type, args->dparams[1], o, ref_conv_sum_db(&s, args, o));
     if (op->config.need_dx)
         ref_conv_backward_data(&s, args);
     return ERR_OK;
 }
 
 const op_kernel_t ref_conv_kernel = {
+    .open = ref_conv_open,
     .forward = ref_conv_forward,
     .backward = ref_conv_backward,
 };

@@ -16,7 +16,7 @@ const op_backend_ops_t op_ref_backend = {
             [OP_LINEAR] = &ref_linear_kernel,
             [OP_CONV2D] = &ref_conv_kernel,
             [OP_RELU] = &ref_relu_kernel,
-            [OP_MAXPOOL2D] = &ref_maxpool_kernel,
+            [OP_MAXPOOL2D] = &ref_pool_kernel,
             [OP_BATCHNORM] = &ref_batchnorm_kernel,
             [OP_DROPOUT] = &ref_dropout_kernel,
             [OP_FLATTEN] = &ref_flatten_kernel,
@@ -42,6 +42,8 @@ const op_backend_ops_t op_ref_backend = {
             [OP_RMSNORM] = &ref_norm_kernel,
             [OP_GROUPNORM] = &ref_norm_kernel,
             [OP_INSTANCENORM] = &ref_norm_kernel,
+            [OP_AVGPOOL] = &ref_pool_kernel,
+            [OP_ADAPTIVE_AVGPOOL] = &ref_adaptive_kernel,
         },
     .add = ref_add,
 };

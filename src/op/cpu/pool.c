@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * maxpool on oneDNN, in the layout of x; y as oneDNN chooses. The workspace is
- * oneDNN's: which element of each window won.
+ * maxpool and avgpool on oneDNN, in the layout of x; y as oneDNN chooses. The
+ * workspace of maxpool is oneDNN's: which element of each window won.
  */
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/port.h"
 
-typedef struct cpu_maxpool {
+typedef struct cpu_pool {
     cpu_room_t room;
     cpu_md_t x, y;
     cpu_prim_t forward, backward;
     cpu_port_t dy, dx;
-} cpu_maxpool_t;
+} cpu_pool_t;
 
-static err_code_t cpu_maxpool_open_backward(op_t *op, cpu_maxpool_t *pool,
+static err_code_t cpu_pool_open_backward(op_t *op, cpu_pool_t *pool,
                                             err_t *err)
 {
     cpu_room_t *room = &pool->room;
-    cpu_md_t dy, dx, kept = cpu_prim_md(&pool->forward, DNNL_ARG_WORKSPACE);
+    cpu_md_t dy, dx, kept;
     err_code_t code;
 
-    op->workspace_bytes = cpu_md_bytes(&kept);
+    if (op->config.kind == OP_MAXPOOL2D) {
+        kept = cpu_prim_md(&pool->forward, DNNL_ARG_WORKSPACE);
+        op->workspace_bytes = cpu_md_bytes(&kept);
+    }
     if (!op->config.need_dx)
         return ERR_OK;
     code = cpu_prim_pool_backward(&pool->backward, &room->engine, &op->config,
@@ -37,11 +40,11 @@ static err_code_t cpu_maxpool_open_backward(op_t *op, cpu_maxpool_t *pool,
     return code;
 }
 
-static err_code_t cpu_maxpool_open(op_t *op, err_t *err)
+static err_code_t cpu_pool_open(op_t *op, err_t *err)
 {
-    cpu_maxpool_t *pool;
+    cpu_pool_t *pool;
     cpu_md_t any;
-    err_code_t code = mem_alloc(sizeof *pool, "a maxpool op", &op->state, err);
+    err_code_t code = mem_alloc(sizeof *pool, "a pool op", &op->state, err);
 
     if (code != ERR_OK)
         return code;
@@ -51,7 +54,7 @@ static err_code_t cpu_maxpool_open(op_t *op, err_t *err)
     if (code == ERR_OK)
         code = cpu_md_of(&pool->x, &pool->room.engine, &op->config.in, err);
     if (code == ERR_OK)
-        code = cpu_md_any(&any, &pool->room.engine, 4, op->out.dims, err);
+        code = cpu_md_any(&any, &pool->room.engine, op->out.ndim, op->out.dims, err);
     if (code == ERR_OK)
         code = cpu_prim_pool_forward(&pool->forward, &pool->room.engine,
                                      &op->config, &pool->x, &any, err);
@@ -60,15 +63,15 @@ static err_code_t cpu_maxpool_open(op_t *op, err_t *err)
     pool->y = cpu_prim_md(&pool->forward, DNNL_ARG_DST);
     code = cpu_md_publish(&pool->y, &pool->room.engine, &op->out, err);
     if (code == ERR_OK && op->config.training)
-        code = cpu_maxpool_open_backward(op, pool, err);
+        code = cpu_pool_open_backward(op, pool, err);
     if (code == ERR_OK)
         cpu_room_finish(&pool->room, op);
     return code;
 }
 
-static void cpu_maxpool_close(op_t *op)
+static void cpu_pool_close(op_t *op)
 {
-    cpu_maxpool_t *pool = op->state;
+    cpu_pool_t *pool = op->state;
 
     if (pool == NULL)
         return;
@@ -80,10 +83,10 @@ static void cpu_maxpool_close(op_t *op)
     mem_free(pool);
 }
 
-static err_code_t cpu_maxpool_forward(op_t *op, const op_args_t *args,
+static err_code_t cpu_pool_forward(op_t *op, const op_args_t *args,
                                       err_t *err)
 {
-    cpu_maxpool_t *pool = op->state;
+    cpu_pool_t *pool = op->state;
 
     cpu_prim_bind(&pool->forward, DNNL_ARG_SRC, args->x);
     cpu_prim_bind(&pool->forward, DNNL_ARG_DST, args->y);
@@ -91,10 +94,10 @@ static err_code_t cpu_maxpool_forward(op_t *op, const op_args_t *args,
     return cpu_room_run(&pool->room, &pool->forward, args, err);
 }
 
-static err_code_t cpu_maxpool_backward(op_t *op, const op_args_t *args,
+static err_code_t cpu_pool_backward(op_t *op, const op_args_t *args,
                                        err_t *err)
 {
-    cpu_maxpool_t *pool = op->state;
+    cpu_pool_t *pool = op->state;
     const void *dy;
     err_code_t code;
 
@@ -113,9 +116,9 @@ static err_code_t cpu_maxpool_backward(op_t *op, const op_args_t *args,
     return code;
 }
 
-const op_kernel_t cpu_maxpool_kernel = {
-    .open = cpu_maxpool_open,
-    .close = cpu_maxpool_close,
-    .forward = cpu_maxpool_forward,
-    .backward = cpu_maxpool_backward,
+const op_kernel_t cpu_pool_kernel = {
+    .open = cpu_pool_open,
+    .close = cpu_pool_close,
+    .forward = cpu_pool_forward,
+    .backward = cpu_pool_backward,
 };

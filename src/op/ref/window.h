@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A window over 1 to 3 dimensions of space. Positions in space (of x, of y) and
+ * the taps of the window are numbered in row order; tap k of output position o
+ * looks along each dimension at o*stride - pad + k*dilation.
+ */
+#ifndef CDDP_OP_REF_WINDOW_H
+#define CDDP_OP_REF_WINDOW_H
+
+#include "op/ref/ref.h"
+
+typedef struct ref_window {
+    int space; /* dimensions */
+    const int64_t *in, *out, *kernel, *stride, *pad;
+    const int64_t *dilation; /* NULL: 1 */
+    int64_t ins, outs, taps; /* products of the above */
+} ref_window_t;
+
+static inline ref_window_t
+ref_window_make(const op_t *op, const int64_t *kernel, const int64_t *stride,
+                const int64_t *pad, const int64_t *dilation)
+{
+    return (ref_window_t){op->config.in.ndim - 2,
+                          &op->config.in.dims[2],
+                          &op->out.dims[2],
+                          kernel,
+                          stride,
+                          pad,
+                          dilation,
+                          op_desc_space(&op->config.in),
+                          op_desc_space(&op->out),
+                          op_window_taps(&op->config)};
+}
+
+/* Where tap [tap] of output position [o] looks; -1: outside of x. */
+static inline int64_t ref_window_at(const ref_window_t *window, int64_t o,
+                                    int64_t tap)
+{
+    int64_t at = 0, scale = 1;
+
+    for (int i = window->space - 1; i >= 0; i--) {
+        int64_t step = window->dilation == NULL ? 1 : window->dilation[i];
+        int64_t x = o % window->out[i] * window->stride[i] - window->pad[i] +
+                    tap % window->kernel[i] * step;
+
+        if (x < 0 || x >= window->in[i])
+            return -1;
+        at += x * scale;
+        scale *= window->in[i];
+        o /= window->out[i];
+        tap /= window->kernel[i];
+    }
+    return at;
+}
+
+#endif
