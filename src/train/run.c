@@ -197,11 +197,20 @@ static void outcome_fill(const train_state_t *run, train_outcome_t *out)
     out->step = run->progress.step;
 }
 
-/* The lowest rank that lives speaks and writes for all. */
+/* The lowest rank that surely lives speaks and writes for all. With a rank its
+ * whole node may be gone, so one of another node does, if there is any. */
 static bool lowest_survivor(const train_state_t *run, err_code_t rc,
                             const err_t *err)
 {
-    return run->rank == (rc == ERR_PEER && err->culprit == 0 ? 1 : 0);
+    int culprit = rc == ERR_PEER ? err->culprit : -1;
+
+    if (culprit < 0)
+        return run->rank == 0;
+    for (int r = 0; run->group != NULL && r < run->size; r++)
+        if (strcmp(comm_group_host(run->group, r),
+                   comm_group_host(run->group, culprit)) != 0)
+            return run->rank == r;
+    return run->rank == (culprit == 0 ? 1 : 0);
 }
 
 /* Both files are records of what happened already: that they cannot be written

@@ -108,6 +108,22 @@ stopped_rank()
     expect_equal host "$(summary_field run/exit.json culprit_host)" n2
 }
 
+# With a node all its ranks go at once, rank 0 among them: one that lives says
+# so.
+lost_node()
+{
+    run_file full
+    launch full.yaml
+    wait_until 60 metrics_grow 3
+    kill -KILL "$(cat pid.0)" "$(cat pid.1)"
+    finish nonzero
+    expect_equal status "$(summary_field run/exit.json status)" 76
+    expect_equal writer "$(summary_field run/exit.json host)" n2
+    expect_equal host "$(summary_field run/exit.json culprit_host)" n1
+    expect_lines bg.err '^cddp-train: rank [01] on n1 ' 1
+}
+
 test_case "$kills kills at random moments lose nothing" random_kills
+test_case "a lost node is named by the others" lost_node
 test_case "a stopped rank is named" stopped_rank
 test_done
