@@ -18,13 +18,13 @@ typedef struct check {
     int ranks;
     nn_graph_t *graph;
     train_data_t train, valid;
-    replica_t replica;
+    train_replica_t replica;
 } check_t;
 
 static err_code_t check_open(check_t *check, err_t *err)
 {
     train_split_t split = {.config = check->config, .size = check->ranks};
-    replica_plan_t plan = {.config = check->config, .threads = 1};
+    train_replica_plan_t plan = {.config = check->config, .threads = 1};
     err_code_t rc;
 
     rc = nn_graph_open(check->config->model, check->config->loss, &check->graph,
@@ -46,7 +46,7 @@ static err_code_t check_open(check_t *check, err_t *err)
     plan.train_count = TRAIN_SIZES_MAX;
     plan.eval_sizes = check->valid.sizes;
     plan.eval_count = TRAIN_SIZES_MAX;
-    return replica_open(&plan, &check->replica, err);
+    return train_replica_open(&plan, &check->replica, err);
 }
 
 static void shape_format(const int64_t *dims, int ndim, char *out, size_t room)
@@ -183,7 +183,7 @@ err_code_t train_check(const train_config_t *config, int ranks, err_t *err)
                (long long)config->train.epochs,
                config->train.epochs == 1 ? "" : "s");
     }
-    replica_close(&check.replica);
+    train_replica_close(&check.replica);
     train_data_close(&check.valid);
     train_data_close(&check.train);
     nn_graph_close(check.graph);

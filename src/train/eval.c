@@ -23,7 +23,7 @@ static err_code_t eval_share(train_state_t *run, const hdf5io_batch_t *batch,
     if (batch->count == 0)
         return ERR_OK;
     whole = train_batch_part(run, batch, 0);
-    rc = nn_exec_forward(replica_exec(&run->replica, batch->count, false),
+    rc = nn_exec_forward(train_replica_exec(&run->replica, batch->count, false),
                          &whole, &result, err);
     if (rc != ERR_OK)
         return rc;

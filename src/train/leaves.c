@@ -29,7 +29,7 @@ static err_code_t leaf_compute(train_state_t *run, const hdf5io_batch_t *batch,
                                int64_t from, double scale, train_times_t *times,
                                err_t *err)
 {
-    replica_t *replica = &run->replica;
+    train_replica_t *replica = &run->replica;
     nn_batch_t part = train_batch_part(run, batch, from);
     double begin = clock_now();
     nn_result_t result;
@@ -40,15 +40,17 @@ static err_code_t leaf_compute(train_state_t *run, const hdf5io_batch_t *batch,
     err_code_t rc;
 
     ddp_tree_leaf(replica->tree, &grads, &tail);
-    exec = replica_leaf_exec(replica, leaf_size(run, batch, from), grads,
-                             tail + REPLICA_TAIL);
+    exec = train_replica_leaf_exec(replica, leaf_size(run, batch, from), grads,
+                                   tail + TRAIN_REPLICA_TAIL);
+    /* A sign of life: the step of a large batch may take long. */
+    train_phase_set(run, "forward and backward");
     rc = nn_exec_forward(exec, &part, &result, err);
     middle = clock_now();
     times->forward += middle - begin;
     if (rc != ERR_OK)
         return rc;
-    tail[REPLICA_LOSS] = result.loss_sum;
-    tail[REPLICA_CORRECT] = (double)result.correct;
+    tail[TRAIN_REPLICA_LOSS] = result.loss_sum;
+    tail[TRAIN_REPLICA_CORRECT] = (double)result.correct;
     rc = nn_exec_backward(exec, &part, scale, false, err);
     if (rc == ERR_OK)
         ddp_tree_fold(replica->tree);
@@ -77,23 +79,23 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
                              train_times_t *times, err_code_t *own, err_t *err)
 {
     double *tail = ddp_tail(run->replica.ddp);
-    double flags[REPLICA_TAIL] = {0};
+    double flags[TRAIN_REPLICA_TAIL] = {0};
     double begin;
     err_code_t rc;
 
     if (*own == ERR_OK)
         *own = leaves_compute(run, batch, times, err);
     train_flags_fill(run, flags);
-    flags[REPLICA_FAILED] = *own != ERR_OK ? 1.0 : 0.0;
+    flags[TRAIN_REPLICA_FAILED] = *own != ERR_OK ? 1.0 : 0.0;
     train_phase_set(run, "all-reduce");
     begin = clock_now();
-    rc = comm_allreduce(run->group, flags, REPLICA_TAIL, COMM_FLOAT64, COMM_SUM,
-                        *own == ERR_OK ? err : NULL);
+    rc = comm_allreduce(run->group, flags, TRAIN_REPLICA_TAIL, COMM_FLOAT64,
+                        COMM_SUM, *own == ERR_OK ? err : NULL);
     if (rc != ERR_OK)
         return *own != ERR_OK ? *own : rc;
-    if (flags[REPLICA_FAILED] == 0.0)
+    if (flags[TRAIN_REPLICA_FAILED] == 0.0)
         rc = ddp_tree_reduce(run->replica.tree, err);
-    for (int i = REPLICA_REQUEST; i < REPLICA_TAIL; i++)
+    for (int i = TRAIN_REPLICA_REQUEST; i < TRAIN_REPLICA_TAIL; i++)
         tail[i] = flags[i];
     times->tree = clock_now() - begin;
     return rc;
@@ -112,7 +114,7 @@ static err_code_t leaf_eval(train_state_t *run, const hdf5io_batch_t *batch,
     nn_result_t result;
     err_code_t rc;
 
-    rc = nn_exec_forward(replica_exec(&run->replica, count, false), &part,
+    rc = nn_exec_forward(train_replica_exec(&run->replica, count, false), &part,
                          &result, err);
     if (rc != ERR_OK)
         return rc;

@@ -165,11 +165,11 @@ static err_code_t directory_open(train_state_t *run, err_t *err)
     return rc;
 }
 
-static replica_plan_t plan_of(train_state_t *run)
+static train_replica_plan_t plan_of(train_state_t *run)
 {
     const train_config_t *config = run->config;
 
-    return (replica_plan_t){
+    return (train_replica_plan_t){
         .config = run->config,
         .graph = run->graph,
         .group = run->group,
@@ -198,12 +198,12 @@ static err_code_t voted(train_state_t *run,
 
 static err_code_t replica_make(train_state_t *run, err_t *err)
 {
-    replica_plan_t plan = plan_of(run);
+    train_replica_plan_t plan = plan_of(run);
 
     err_code_t rc;
 
     train_phase_set(run, "planning");
-    rc = replica_open(&plan, &run->replica, err);
+    rc = train_replica_open(&plan, &run->replica, err);
     if (rc == ERR_OK && run->rank == 0 &&
         run->config->train.scale_lr != TRAIN_SCALE_NONE)
         log_info("train",
@@ -213,6 +213,13 @@ static err_code_t replica_make(train_state_t *run, err_t *err)
                  (long long)run->config->train.batch,
                  (long long)run->config->train.base_batch);
     return rc;
+}
+
+static err_code_t replica_join(train_state_t *run, err_t *err)
+{
+    train_replica_plan_t plan = plan_of(run);
+
+    return train_replica_join(&plan, &run->replica, err);
 }
 
 /* ---- the first batch ---------------------------------------------------- */
@@ -252,12 +259,12 @@ static err_code_t records_open(train_state_t *run, err_t *err)
 
 err_code_t train_open(train_state_t *run, err_t *err)
 {
-    replica_plan_t plan;
+    train_replica_plan_t plan;
     err_code_t rc;
 
     rc = meet(run, err);
     if (rc == ERR_OK)
-        rc = leave_boot(run, err);
+        rc = voted(run, leave_boot, err);
     if (rc != ERR_OK)
         return rc;
     rc = voted(run, data_open, err);
@@ -266,10 +273,12 @@ err_code_t train_open(train_state_t *run, err_t *err)
     run->owns_dir = rc == ERR_OK;
     if (rc == ERR_OK)
         rc = voted(run, replica_make, err);
+    if (rc == ERR_OK)
+        rc = voted(run, replica_join, err);
     if (rc != ERR_OK)
         return rc;
     plan = plan_of(run);
-    rc = replica_join(&plan, &run->replica, err);
+    rc = train_replica_start(&plan, &run->replica, err);
     if (rc == ERR_OK)
         rc = train_restore(run, err);
     if (rc == ERR_OK)
@@ -284,7 +293,7 @@ void train_close(train_state_t *run)
     obs_metrics_close(run->metrics);
     train_data_close(&run->valid);
     train_data_close(&run->train);
-    replica_close(&run->replica);
+    train_replica_close(&run->replica);
     nn_graph_close(run->graph);
     train_rundir_close(run->rundir);
     comm_group_close(run->group);

@@ -11,8 +11,8 @@
 /* ---- checkpoint tensors ----------------------------------------------------
  */
 
-static void tensor_add(replica_t *replica, char *name, const nn_param_t *param,
-                       float *arena)
+static void tensor_add(train_replica_t *replica, char *name,
+                       const nn_param_t *param, float *arena)
 {
     hdf5io_tensor_t *tensor = &replica->tensors[replica->tensor_count];
 
@@ -23,7 +23,7 @@ static void tensor_add(replica_t *replica, char *name, const nn_param_t *param,
     tensor->data = arena + param->offset;
 }
 
-static err_code_t tensors_list(replica_t *replica, err_t *err)
+static err_code_t tensors_list(train_replica_t *replica, err_t *err)
 {
     const nn_graph_t *graph = replica->graph;
     int params = nn_graph_params(graph);
@@ -64,11 +64,11 @@ static err_code_t tensors_list(replica_t *replica, err_t *err)
 /* ---- execs -----------------------------------------------------------------
  */
 
-static replica_exec_t *exec_find(replica_t *replica, int64_t batch,
-                                 bool training)
+static train_replica_exec_t *exec_find(train_replica_t *replica, int64_t batch,
+                                       bool training)
 {
     for (int i = 0; i < replica->exec_count; i++) {
-        replica_exec_t *exec = &replica->execs[i];
+        train_replica_exec_t *exec = &replica->execs[i];
 
         if (exec->batch == batch && exec->training == training)
             return exec;
@@ -76,20 +76,21 @@ static replica_exec_t *exec_find(replica_t *replica, int64_t batch,
     return NULL;
 }
 
-nn_exec_t *replica_exec(replica_t *replica, int64_t batch, bool training)
+nn_exec_t *train_replica_exec(train_replica_t *replica, int64_t batch,
+                              bool training)
 {
     return exec_find(replica, batch, training)->exec;
 }
 
-static err_code_t exec_add(replica_t *replica, int64_t batch, bool training,
-                           int threads, err_t *err)
+static err_code_t exec_add(train_replica_t *replica, int64_t batch,
+                           bool training, int threads, err_t *err)
 {
     nn_exec_config_t config = {.dev = replica->dev,
                                .op_backend = "cpu",
                                .batch = batch,
                                .training = training,
                                .threads = threads};
-    replica_exec_t *slot = &replica->execs[replica->exec_count];
+    train_replica_exec_t *slot = &replica->execs[replica->exec_count];
     size_t bytes;
     err_code_t rc;
 
@@ -107,8 +108,8 @@ static err_code_t exec_add(replica_t *replica, int64_t batch, bool training,
     return ERR_OK;
 }
 
-static err_code_t execs_open(replica_t *replica, const replica_plan_t *plan,
-                             err_t *err)
+static err_code_t execs_open(train_replica_t *replica,
+                             const train_replica_plan_t *plan, err_t *err)
 {
     err_code_t rc = ERR_OK;
 
@@ -126,15 +127,15 @@ static err_code_t execs_open(replica_t *replica, const replica_plan_t *plan,
  * last micro-batch is the step's. */
 static err_code_t on_grad_ready(void *context, int index, err_t *err)
 {
-    replica_t *replica = context;
+    train_replica_t *replica = context;
 
     return replica->last_micro ? ddp_grad_ready(replica->ddp, index, err)
                                : ERR_OK;
 }
 
 /* What an evaluation looks at. */
-static const float *eval_params(const replica_t *replica,
-                                const replica_plan_t *plan)
+static const float *eval_params(const train_replica_t *replica,
+                                const train_replica_plan_t *plan)
 {
     const float *average = optim_average(replica->optim);
 
@@ -142,12 +143,13 @@ static const float *eval_params(const replica_t *replica,
                                                          : replica->params;
 }
 
-static void execs_bind(replica_t *replica, const replica_plan_t *plan)
+static void execs_bind(train_replica_t *replica,
+                       const train_replica_plan_t *plan)
 {
     nn_bind_t bind = {.params = replica->params,
                       .grads = ddp_grads(replica->ddp),
                       .buffers = replica->buffers,
-                      .moments = ddp_tail(replica->ddp) + REPLICA_TAIL,
+                      .moments = ddp_tail(replica->ddp) + TRAIN_REPLICA_TAIL,
                       .activations = replica->activations,
                       .grad_ready =
                           replica->tree == NULL ? on_grad_ready : NULL,
@@ -162,10 +164,10 @@ static void execs_bind(replica_t *replica, const replica_plan_t *plan)
     }
 }
 
-nn_exec_t *replica_leaf_exec(replica_t *replica, int64_t batch, float *grads,
-                             double *moments)
+nn_exec_t *train_replica_leaf_exec(train_replica_t *replica, int64_t batch,
+                                   float *grads, double *moments)
 {
-    nn_exec_t *exec = replica_exec(replica, batch, true);
+    nn_exec_t *exec = train_replica_exec(replica, batch, true);
     nn_bind_t bind = replica->bind;
 
     bind.grads = grads;
@@ -177,8 +179,8 @@ nn_exec_t *replica_leaf_exec(replica_t *replica, int64_t batch, float *grads,
 /* ---- opening ----------------------------------------------------------------
  */
 
-static err_code_t reducer_open(replica_t *replica, const replica_plan_t *plan,
-                               err_t *err)
+static err_code_t reducer_open(train_replica_t *replica,
+                               const train_replica_plan_t *plan, err_t *err)
 {
     const nn_graph_t *graph = plan->graph;
     int count = nn_graph_params(graph);
@@ -200,8 +202,8 @@ static err_code_t reducer_open(replica_t *replica, const replica_plan_t *plan,
     layout = (ddp_layout_t){.views = views,
                             .view_count = count,
                             .grad_elems = nn_graph_param_elems(graph),
-                            .tail_doubles =
-                                REPLICA_TAIL + nn_graph_moment_elems(graph)};
+                            .tail_doubles = TRAIN_REPLICA_TAIL +
+                                            nn_graph_moment_elems(graph)};
     rc = ddp_open(&plan->config->ddp, plan->group, &layout, &replica->ddp, err);
     if (rc == ERR_OK && plan->partials > 0)
         rc = ddp_tree_open(replica->ddp, plan->group, layout.grad_elems,
@@ -211,7 +213,7 @@ static err_code_t reducer_open(replica_t *replica, const replica_plan_t *plan,
     return rc;
 }
 
-static err_code_t arenas_open(replica_t *replica, err_t *err)
+static err_code_t arenas_open(train_replica_t *replica, err_t *err)
 {
     size_t params = nn_graph_param_elems(replica->graph) * sizeof(float);
     size_t buffers = nn_graph_buffer_elems(replica->graph) * sizeof(float);
@@ -231,8 +233,8 @@ static err_code_t arenas_open(replica_t *replica, err_t *err)
 
 /* Rank 0's initial state goes to all: one build gives the same numbers
  * everywhere, but a broadcast is the promise that does not hang on libm. */
-static err_code_t state_init(replica_t *replica, const replica_plan_t *plan,
-                             err_t *err)
+static err_code_t state_init(train_replica_t *replica,
+                             const train_replica_plan_t *plan, err_t *err)
 {
     size_t params = nn_graph_param_elems(plan->graph) * sizeof(float);
     size_t buffers = nn_graph_buffer_elems(plan->graph) * sizeof(float);
@@ -248,8 +250,8 @@ static err_code_t state_init(replica_t *replica, const replica_plan_t *plan,
     return rc;
 }
 
-static err_code_t optimizer_open(replica_t *replica, const replica_plan_t *plan,
-                                 err_t *err)
+static err_code_t optimizer_open(train_replica_t *replica,
+                                 const train_replica_plan_t *plan, err_t *err)
 {
     const nn_graph_t *graph = plan->graph;
     int count = nn_graph_params(graph);
@@ -280,8 +282,8 @@ static err_code_t optimizer_open(replica_t *replica, const replica_plan_t *plan,
     return rc;
 }
 
-err_code_t replica_open(const replica_plan_t *plan, replica_t *replica,
-                        err_t *err)
+err_code_t train_replica_open(const train_replica_plan_t *plan,
+                              train_replica_t *replica, err_t *err)
 {
     err_code_t rc;
 
@@ -299,20 +301,23 @@ err_code_t replica_open(const replica_plan_t *plan, replica_t *replica,
     return rc;
 }
 
-err_code_t replica_join(const replica_plan_t *plan, replica_t *replica,
-                        err_t *err)
+err_code_t train_replica_join(const train_replica_plan_t *plan,
+                              train_replica_t *replica, err_t *err)
 {
-    err_code_t rc;
+    return reducer_open(replica, plan, err);
+}
 
-    rc = reducer_open(replica, plan, err);
-    if (rc == ERR_OK)
-        rc = state_init(replica, plan, err);
+err_code_t train_replica_start(const train_replica_plan_t *plan,
+                               train_replica_t *replica, err_t *err)
+{
+    err_code_t rc = state_init(replica, plan, err);
+
     if (rc == ERR_OK)
         execs_bind(replica, plan);
     return rc;
 }
 
-void replica_close(replica_t *replica)
+void train_replica_close(train_replica_t *replica)
 {
     for (int i = 0; i < replica->tensor_count; i++)
         free(replica->tensor_names[i]);
@@ -332,5 +337,5 @@ void replica_close(replica_t *replica)
     if (replica->stream != NULL)
         dev_stream_close(replica->stream);
     dev_close(replica->dev);
-    *replica = (replica_t){0};
+    *replica = (train_replica_t){0};
 }

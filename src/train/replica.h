@@ -19,24 +19,25 @@
 /* float64 sums that travel with each step's last bucket, in front of the
  * batch-norm moments: what all ranks must know at the step's end. */
 enum {
-    REPLICA_LOSS,    /* sum over samples */
-    REPLICA_CORRECT, /* right answers */
-    REPLICA_REQUEST, /* ranks that were asked to checkpoint and stop (USR1) */
-    REPLICA_TERM,    /* ranks that were told to end (TERM) */
-    REPLICA_DUE,     /* rank 0: the checkpoint's time has come */
-    REPLICA_FAILED,  /* ranks that met an error in this step */
-    REPLICA_TAIL     /* number of these */
+    TRAIN_REPLICA_LOSS,    /* sum over samples */
+    TRAIN_REPLICA_CORRECT, /* right answers */
+    TRAIN_REPLICA_REQUEST, /* ranks that were asked to checkpoint and stop
+                              (USR1) */
+    TRAIN_REPLICA_TERM,    /* ranks that were told to end (TERM) */
+    TRAIN_REPLICA_DUE,     /* rank 0: the checkpoint's time has come */
+    TRAIN_REPLICA_FAILED,  /* ranks that met an error in this step */
+    TRAIN_REPLICA_TAIL     /* number of these */
 };
 
-typedef struct replica_exec {
+typedef struct train_replica_exec {
     int64_t batch;
     bool training;
     nn_exec_t *exec;
-} replica_exec_t;
+} train_replica_exec_t;
 
-#define REPLICA_EXECS_MAX 16
+#define TRAIN_REPLICA_EXECS_MAX 16
 
-typedef struct replica {
+typedef struct train_replica {
     dev_device_t *dev;
     dev_stream_t *stream;
     nn_graph_t *graph; /* not owned */
@@ -49,15 +50,15 @@ typedef struct replica {
     float *buffers; /* [nn_graph_buffer_elems] */
     void *activations;
     size_t activation_bytes;
-    replica_exec_t execs[REPLICA_EXECS_MAX];
+    train_replica_exec_t execs[TRAIN_REPLICA_EXECS_MAX];
     int exec_count;
     hdf5io_tensor_t *tensors; /* of a checkpoint; data points into arenas */
     char **tensor_names;      /* owned */
     int tensor_count;
     bool last_micro; /* the backward under way is the step's last one */
-} replica_t;
+} train_replica_t;
 
-typedef struct replica_plan {
+typedef struct train_replica_plan {
     const train_config_t *config;
     nn_graph_t *graph;
     comm_group_t *group;
@@ -68,26 +69,32 @@ typedef struct replica_plan {
     const int64_t *eval_sizes;
     int eval_count;
     int partials; /* partial arenas of the reproducible mode; 0: default mode */
-} replica_plan_t;
+} train_replica_plan_t;
 
 /* Build what needs nobody else: arenas, optimizer, execs. Local, so that its
  * errors can be voted on before anybody waits. [replica] is zeroed before; on
- * failure, too, replica_close frees it. */
-err_code_t replica_open(const replica_plan_t *plan, replica_t *replica,
-                        err_t *err);
+ * failure, too, train_replica_close frees it. */
+err_code_t train_replica_open(const train_replica_plan_t *plan,
+                              train_replica_t *replica, err_t *err);
 
-/* Meet the others: reducer, layout check, rank 0's initial state. Collective.
- * [replica] must not move afterwards. */
-err_code_t replica_join(const replica_plan_t *plan, replica_t *replica,
-                        err_t *err);
+/* Meet the others: reducer, layout check. Collective, but memory may fail on
+ * one rank alone: vote before train_replica_start. */
+err_code_t train_replica_join(const train_replica_plan_t *plan,
+                              train_replica_t *replica, err_t *err);
 
-void replica_close(replica_t *replica);
+/* Take over rank 0's initial state. Collective. [replica] must not move
+ * afterwards. */
+err_code_t train_replica_start(const train_replica_plan_t *plan,
+                               train_replica_t *replica, err_t *err);
+
+void train_replica_close(train_replica_t *replica);
 
 /* The exec for [batch] samples; never NULL for a size of the plan. */
-nn_exec_t *replica_exec(replica_t *replica, int64_t batch, bool training);
+nn_exec_t *train_replica_exec(train_replica_t *replica, int64_t batch,
+                              bool training);
 
 /* The exec for a leaf of [batch] samples, bound to the leaf's own sums. */
-nn_exec_t *replica_leaf_exec(replica_t *replica, int64_t batch, float *grads,
-                             double *moments);
+nn_exec_t *train_replica_leaf_exec(train_replica_t *replica, int64_t batch,
+                                   float *grads, double *moments);
 
 #endif

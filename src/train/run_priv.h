@@ -30,7 +30,7 @@ typedef struct train_state {
     h5mpi_t *mpi;           /* io: mpi */
     nn_graph_t *graph;
     train_data_t train, valid;
-    replica_t replica;
+    train_replica_t replica;
     obs_metrics_t *metrics; /* rank 0 */
     hdf5io_progress_t progress;
     int64_t first_step;     /* of this life */

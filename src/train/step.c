@@ -23,11 +23,11 @@ void train_flags_fill(train_state_t *run, double *flags)
     const opt_every_t *every = &run->config->checkpoint.every;
     slurm_signal_t asked = run->env->signal();
 
-    flags[REPLICA_REQUEST] = asked == SLURM_SIGNAL_CHECKPOINT ? 1.0 : 0.0;
-    flags[REPLICA_TERM] = asked == SLURM_SIGNAL_TERM ? 1.0 : 0.0;
+    flags[TRAIN_REPLICA_REQUEST] = asked == SLURM_SIGNAL_CHECKPOINT ? 1.0 : 0.0;
+    flags[TRAIN_REPLICA_TERM] = asked == SLURM_SIGNAL_TERM ? 1.0 : 0.0;
     if (run->rank == 0 && every->unit == OPT_TIME &&
         clock_now() - run->last_checkpoint >= every->value)
-        flags[REPLICA_DUE] = 1.0;
+        flags[TRAIN_REPLICA_DUE] = 1.0;
 }
 
 static void tail_begin(train_state_t *run)
@@ -35,7 +35,8 @@ static void tail_begin(train_state_t *run)
     double *tail = ddp_tail(run->replica.ddp);
 
     memset(tail, 0,
-           (REPLICA_TAIL + nn_graph_moment_elems(run->graph)) * sizeof *tail);
+           (TRAIN_REPLICA_TAIL + nn_graph_moment_elems(run->graph)) *
+               sizeof *tail);
     train_flags_fill(run, tail);
 }
 
@@ -65,21 +66,23 @@ static err_code_t micro_step(train_state_t *run, const nn_batch_t *batch,
                              int64_t count, double scale, bool accumulate,
                              train_times_t *times, err_t *err)
 {
-    replica_t *replica = &run->replica;
-    nn_exec_t *exec = replica_exec(replica, count, true);
+    train_replica_t *replica = &run->replica;
+    nn_exec_t *exec = train_replica_exec(replica, count, true);
     double *tail = ddp_tail(replica->ddp);
     double begin = clock_now();
     nn_result_t result;
     double middle;
     err_code_t rc;
 
+    /* A sign of life: the step of a large batch may take long. */
+    train_phase_set(run, "forward and backward");
     rc = nn_exec_forward(exec, batch, &result, err);
     middle = clock_now();
     times->forward += middle - begin;
     if (rc != ERR_OK)
         return rc;
-    tail[REPLICA_LOSS] += result.loss_sum;
-    tail[REPLICA_CORRECT] += (double)result.correct;
+    tail[TRAIN_REPLICA_LOSS] += result.loss_sum;
+    tail[TRAIN_REPLICA_CORRECT] += (double)result.correct;
     rc = nn_exec_backward(exec, batch, scale, accumulate, err);
     times->backward += clock_now() - middle;
     return rc;
@@ -121,7 +124,7 @@ static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
     if (*own == ERR_PEER)
         return *own;
     if (*own != ERR_OK)
-        ddp_tail(ddp)[REPLICA_FAILED] = 1.0;
+        ddp_tail(ddp)[TRAIN_REPLICA_FAILED] = 1.0;
     train_phase_set(run, "all-reduce");
     rc = ddp_step_skip(ddp, *own == ERR_OK ? err : NULL);
     if (rc == ERR_OK)
@@ -166,19 +169,20 @@ static void progress_advance(train_state_t *run, const hdf5io_batch_t *batch)
     progress->step++;
     progress->epoch_step++;
     progress->samples += batch->global;
-    progress->loss_sum += tail[REPLICA_LOSS];
+    progress->loss_sum += tail[TRAIN_REPLICA_LOSS];
     progress->loss_count +=
         (int64_t)nn_graph_denominator(run->graph, batch->global);
-    progress->correct += (int64_t)tail[REPLICA_CORRECT];
-    run->checkpoint_due = tail[REPLICA_DUE] > 0.0;
-    run->stop = tail[REPLICA_REQUEST] > 0.0 || tail[REPLICA_TERM] > 0.0;
+    progress->correct += (int64_t)tail[TRAIN_REPLICA_CORRECT];
+    run->checkpoint_due = tail[TRAIN_REPLICA_DUE] > 0.0;
+    run->stop =
+        tail[TRAIN_REPLICA_REQUEST] > 0.0 || tail[TRAIN_REPLICA_TERM] > 0.0;
 }
 
 /* Clip, fold the running statistics, update. */
 static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
                          double *lr, double *norm, err_t *err)
 {
-    replica_t *replica = &run->replica;
+    train_replica_t *replica = &run->replica;
     size_t elems = nn_graph_param_elems(run->graph);
     float *grads = ddp_grads(replica->ddp);
     int64_t step = run->progress.step;
@@ -191,7 +195,8 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
     if (rc != ERR_OK)
         return rc;
     *lr = optim_schedule_lr(replica->schedule, optim_lr(replica->optim), step);
-    nn_graph_fold_moments(run->graph, ddp_tail(replica->ddp) + REPLICA_TAIL,
+    nn_graph_fold_moments(run->graph,
+                          ddp_tail(replica->ddp) + TRAIN_REPLICA_TAIL,
                           batch->global, replica->buffers);
     optim_step(replica->optim, replica->params, grads, *lr, step + 1);
     return ERR_OK;
@@ -233,10 +238,11 @@ static err_code_t step_end(train_state_t *run, const hdf5io_batch_t *batch,
     double loss, lr, norm;
     err_code_t rc;
 
-    if (tail[REPLICA_FAILED] > 0.0)
+    if (tail[TRAIN_REPLICA_FAILED] > 0.0)
         return train_vote(&run->votes, own, &run->speaker, err);
     run->speaker = run->rank == 0;
-    loss = tail[REPLICA_LOSS] / nn_graph_denominator(run->graph, batch->global);
+    loss = tail[TRAIN_REPLICA_LOSS] /
+           nn_graph_denominator(run->graph, batch->global);
     rc = number_check(run, "the loss", loss, err);
     if (rc != ERR_OK)
         return rc;
