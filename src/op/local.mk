@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += libop.la
 libop_la_SOURCES = \
 	src/op/op.c src/op/op.h src/op/op_config.h src/op/op_ops.h src/op/op_shape.c \
 	src/op/op_shape_view.c \
+	src/op/op_shape_token.c \
 	src/op/op_shape_window.c \
 	src/op/op_shape_norm.c \
 	src/op/op_mask.c src/op/op_mask.h src/op/registry.c \
@@ -14,6 +15,7 @@ libop_la_SOURCES = \
 	src/op/ref/add.c src/op/ref/mul.c src/op/ref/concat.c \
 	src/op/ref/permute.c src/op/ref/mean.c src/op/ref/upsample.c \
 	src/op/ref/activation.c \
+	src/op/ref/attention.c \
 	src/op/ref/window.h src/op/ref/adaptive.c \
 	src/op/ref/norm.c \
 	src/op/cpu/cpu.c src/op/cpu/cpu.h \
@@ -30,6 +32,7 @@ libop_la_SOURCES = \
 	src/op/cpu/add.c src/op/cpu/mul.c src/op/cpu/concat.c \
 	src/op/cpu/permute.c src/op/cpu/mean.c src/op/cpu/upsample.c \
 	src/op/cpu/math.h src/op/cpu/activation.c \
+	src/op/cpu/attention.c src/op/cpu/block.c src/op/cpu/block.h \
 	src/op/cpu/adaptive.c \
 	src/op/cpu/norm.c
 libop_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(ONEDNN_CFLAGS)

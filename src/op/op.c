@@ -87,6 +87,8 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
         return out_elems * (double)op_window_taps(config);
     case OP_ADAPTIVE_AVGPOOL:
         return in_elems;
+    case OP_ATTENTION:
+        return op_attention_flops(config);
     }
     return 0;
 }

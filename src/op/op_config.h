@@ -12,6 +12,7 @@
 #define OP_DIMS_MAX 6
 #define OP_SPACE_MAX 3 /* dimensions of space: those after the channels */
 #define OP_INPUTS_MAX 8
+#define OP_HEAD_MAX 256 /* features of a head of attention */
 #define OP_PARAMS_MAX 4
 
 typedef enum op_type { OP_FLOAT32, OP_FLOAT64, OP_INT64 } op_type_t;
@@ -65,10 +66,14 @@ typedef enum op_kind {
     OP_GROUPNORM,    /* x [N,C,...], over C/groups channels and space */
     OP_INSTANCENORM, /* x [N,C,...], over the space of each channel */
     OP_AVGPOOL,      /* x [N,C,...]: the mean of each window (op_pool_t) */
-    OP_ADAPTIVE_AVGPOOL /* x [N,C,...] -> view.dims in space: means of windows
+    OP_ADAPTIVE_AVGPOOL, /* x [N,C,...] -> view.dims in space: means of windows
                            that cover it evenly */
+    OP_ATTENTION         /* softmax(q k' / sqrt(D)) v in heads of D features
+                            (op_heads_t):         x [N,T,(heads + 2 kv_heads) D] is q, k, v side
+                            by side; or x         is q [N,T,heads D], the others k and v
+                            [N,S,kv_heads D] */
 } op_kind_t;
-#define OP_KINDS (OP_ADAPTIVE_AVGPOOL + 1)
+#define OP_KINDS (OP_ATTENTION + 1)
 
 typedef struct op_conv {
     int64_t out; /* channels */
@@ -89,6 +94,13 @@ typedef struct op_norm {
     int axis;       /* layernorm, rmsnorm: first dimension of the norm */
     int64_t groups; /* groupnorm */
 } op_norm_t;
+
+/* Of attention. Query head h reads the key and value head
+ * h / (heads / kv_heads). */
+typedef struct op_heads {
+    int64_t heads, kv_heads;
+    bool causal; /* token t reads tokens 0 .. t only; needs S = T */
+} op_heads_t;
 
 /* Of the ops of structure; dimension 0 is the batch, which stays as it is. */
 typedef struct op_view {
@@ -118,6 +130,7 @@ typedef struct op_config {
     double alpha;   /* leaky_relu, elu: >= 0; softplus: > 0 */
     op_view_t view;
     op_norm_t norm;
+    op_heads_t heads;
     op_desc_t in; /* the first input, as its producer describes it */
     int others;   /* add, mul, concat: inputs after the first, else 0 */
     op_desc_t other[OP_INPUTS_MAX - 1];

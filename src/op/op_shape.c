@@ -42,6 +42,7 @@ static const char *const op_kind_names[OP_KINDS] = {
     [OP_INSTANCENORM] = "instancenorm",
     [OP_AVGPOOL] = "avgpool",
     [OP_ADAPTIVE_AVGPOOL] = "adaptive_avgpool",
+    [OP_ATTENTION] = "attention",
 };
 
 const char *op_kind_name(op_kind_t kind)
@@ -280,6 +281,8 @@ err_code_t op_shape(const op_config_t *config, op_desc_t *out, err_t *err)
         return op_shape_window(config, out, err);
     case OP_ADAPTIVE_AVGPOOL:
         return op_shape_window(config, out, err);
+    case OP_ATTENTION:
+        return op_shape_attention(config, out, err);
     }
     return err_set(err, ERR_CONFIG, "there is no op of kind %d",
                    (int)config->kind);

@@ -67,6 +67,7 @@ const op_backend_ops_t op_cpu_backend = {
             [OP_INSTANCENORM] = &cpu_norm_kernel,
             [OP_AVGPOOL] = &cpu_pool_kernel,
             [OP_ADAPTIVE_AVGPOOL] = &cpu_adaptive_kernel,
+            [OP_ATTENTION] = &cpu_attention_kernel,
         },
     .team = cpu_team_set,
     .add = cpu_add,

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * attention in blocks of BLOCK queries x BLOCK keys, so that the T x S matrix
+ * never exists (ref/attention.c has the formulas). Forward keeps a running
+ * maximum and sum of each row and rescales what it has when the maximum grows;
+ * the workspace keeps the logarithm of the sum of exponentials of each row,
+ * from which backward makes p again, and the product of y and dy of each row.
+ * Blocks that lie above the diagonal are skipped when causal.
+ *
+ * A head (forward) or a group of heads with one key head (backward) is one
+ * thread's, so that gradients are added in one order. A key block is turned
+ * once, so that all products run along rows.
+ */
+#include <string.h>
+
+#include "op/cpu/block.h"
+#include "op/cpu/combine.h"
+#include "op/cpu/cpu.h"
+#include "op/cpu/math.h"
+#include "op/cpu/team.h"
+#include "op/cpu/vector.h"
+
+#define BLOCK 32
+
+enum { Q, K, V };
+
+typedef struct attention_work {
+    op_attention_t a;
+    bool causal;
+    float scale; /* 1 / sqrt(D) */
+    const float *in[3];
+    float *gradient[3]; /* NULL: not wanted */
+    float *y;
+    const float *dy;
+    float *lse, *delta; /* [N,H,T]; NULL in evaluation */
+} attention_work_t;
+
+typedef float square_t[BLOCK][BLOCK];
+typedef float turned_t[OP_HEAD_MAX][BLOCK]; /* [D, keys] */
+typedef float rows_t[BLOCK][OP_HEAD_MAX];   /* [tokens, D] */
+
+/* ---- blocks -------------------------------------------------------------- */
+
+/* Where token [t] of head [h] begins in q, k or v. */
+static int64_t attention_at(const attention_work_t *work, int which, int64_t n,
+                            int64_t t, int64_t h)
+{
+    const op_attention_t *a = &work->a;
+    int64_t tokens = which == Q ? a->T : a->S;
+
+    return a->base[which] + (n * tokens + t) * a->stride[which] + h * a->D;
+}
+
+static int64_t attention_y(const attention_work_t *work, int64_t n, int64_t t,
+                           int64_t h)
+{
+    return ((n * work->a.T + t) * work->a.H + h) * work->a.D;
+}
+
+static int64_t attention_count(int64_t first, int64_t all)
+{
+    return all - first < BLOCK ? all - first : BLOCK;
+}
+
+/* Rows from [from] on, [row] elements apart, as columns; those behind the
+ * [count]th are 0. */
+static void attention_turn(const float *from, int64_t row, int64_t count,
+                           int64_t D, turned_t to)
+{
+    for (int64_t d = 0; d < D; d++)
+        for (int64_t j = 0; j < BLOCK; j++)
+            to[d][j] = j < count ? from[j * row + d] : 0;
+}
+
+/* to[i,j] = sum_d rows[i,d] turned[d,j] */
+static void attention_scores(int64_t rows, int64_t D, const float *data,
+                             int64_t row, turned_t turned, square_t to)
+{
+    memset(to, 0, sizeof(square_t));
+    cpu_block_add(rows, BLOCK, D, (cpu_block_t){data, row, 1}, turned[0], BLOCK,
+                  to[0], BLOCK);
+}
+
+/* How many keys of the block at [k0] does query [i] read? */
+static int64_t attention_seen(const attention_work_t *work, int64_t i,
+                              int64_t k0)
+{
+    int64_t count = attention_count(k0, work->a.S);
+
+    if (work->causal && i - k0 + 1 < count)
+        count = i - k0 + 1;
+    return count < 0 ? 0 : count;
+}
+
+/* ---- forward ------------------------------------------------------------- */
+
+/*
+ * One row of scores becomes exp(score * scale - top), 0 from [seen] on; *top
+ * and *sum go on. Returns what earlier results must be multiplied by.
+ */
+CPU_CLONES
+static float attention_row(float *s, int64_t seen, float scale, float *top,
+                           float *sum)
+{
+    float most = *top, factor, lanes[CPU_LANES] = {0}, part = 0;
+
+    for (int64_t j = 0; j < seen; j++) {
+        s[j] *= scale;
+        most = s[j] > most ? s[j] : most;
+    }
+    for (int64_t j = seen; j < BLOCK; j++)
+        s[j] = most;
+    for (int64_t j = 0; j < BLOCK; j++)
+        s[j] = cpu_math_exp(s[j] - most);
+    for (int64_t j = seen; j < BLOCK; j++)
+        s[j] = 0;
+    for (int64_t j = 0; j < BLOCK; j += CPU_LANES)
+        for (int k = 0; k < CPU_LANES; k++)
+            lanes[k] += s[j + k];
+    for (int k = 0; k < CPU_LANES; k++)
+        part += lanes[k];
+    factor = most > *top ? cpu_math_exp(*top - most) : 1.0f;
+    *sum = *sum * factor + part;
+    *top = most;
+    return factor;
+}
+
+CPU_CLONES
+static void attention_scale(float *y, int64_t D, float factor)
+{
+    for (int64_t d = 0; d < D; d++)
+        y[d] *= factor;
+}
+
+/* y of the queries from [i0] on. */
+static void attention_forward_block(const attention_work_t *work, int64_t n,
+                                    int64_t h, int64_t i0)
+{
+    const op_attention_t *a = &work->a;
+    const int64_t g = h / (a->H / a->G), rows = attention_count(i0, a->T);
+    const int64_t last = work->causal ? i0 + rows : a->S;
+    float *y = work->y + attention_y(work, n, i0, h);
+    float top[BLOCK], sum[BLOCK] = {0};
+    turned_t turned;
+    square_t s;
+
+    for (int64_t i = 0; i < rows; i++) {
+        top[i] = -INFINITY;
+        memset(y + i * a->H * a->D, 0, (size_t)a->D * sizeof *y);
+    }
+    for (int64_t k0 = 0; k0 < last; k0 += BLOCK) {
+        int64_t keys = attention_count(k0, a->S);
+
+        attention_turn(work->in[K] + attention_at(work, K, n, k0, g),
+                       a->stride[K], keys, a->D, turned);
+        attention_scores(rows, a->D,
+                         work->in[Q] + attention_at(work, Q, n, i0, h),
+                         a->stride[Q], turned, s);
+        for (int64_t i = 0; i < rows; i++) {
+            int64_t seen = attention_seen(work, i0 + i, k0);
+            float factor =
+                attention_row(s[i], seen, work->scale, &top[i], &sum[i]);
+
+            if (factor < 1.0f)
+                attention_scale(y + i * a->H * a->D, a->D, factor);
+        }
+        cpu_block_add(rows, a->D, keys, (cpu_block_t){s[0], BLOCK, 1},
+                      work->in[V] + attention_at(work, V, n, k0, g),
+                      a->stride[V], y, a->H * a->D);
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        attention_scale(y + i * a->H * a->D, a->D, 1.0f / sum[i]);
+        if (work->lse != NULL)
+            work->lse[(n * a->H + h) * a->T + i0 + i] = top[i] + logf(sum[i]);
+    }
+}
+
+static void attention_body_forward(void *context, int64_t first, int64_t last)
+{
+    const attention_work_t *work = context;
+    const op_attention_t *a = &work->a;
+
+    for (int64_t nh = first; nh < last; nh++)
+        for (int64_t i0 = 0; i0 < a->T; i0 += BLOCK)
+            attention_forward_block(work, nh / a->H, nh % a->H, i0);
+}
+
+/* ---- backward ------------------------------------------------------------ */
+
+/* What a key block collects over all its queries. */
+typedef struct attention_keys {
+    int64_t n, g, k0, count;
+    turned_t k, v;
+    rows_t dk, dv;
+} attention_keys_t;
+
+/* Row of p and ds, from scores [s] and [dp]; 0 from [seen] on. */
+CPU_CLONES
+static void attention_row_back(float *s, float *dp, int64_t seen, float scale,
+                               float lse, float delta)
+{
+    for (int64_t j = 0; j < seen; j++) {
+        s[j] = cpu_math_exp(s[j] * scale - lse);
+        dp[j] = s[j] * (dp[j] - delta) * scale;
+    }
+    for (int64_t j = seen; j < BLOCK; j++)
+        s[j] = dp[j] = 0;
+}
+
+/* Queries from [i0] on of head [h] against a key block: adds to dq, dk, dv. */
+static void attention_backward_block(const attention_work_t *work,
+                                     attention_keys_t *keys, int64_t h,
+                                     int64_t i0)
+{
+    const op_attention_t *a = &work->a;
+    const int64_t n = keys->n, rows = attention_count(i0, a->T);
+    const int64_t at = (n * a->H + h) * a->T + i0, y_row = a->H * a->D;
+    const int64_t q_at = attention_at(work, Q, n, i0, h);
+    const float *q = work->in[Q] + q_at;
+    const float *dy = work->dy + attention_y(work, n, i0, h);
+    square_t p, ds;
+
+    attention_scores(rows, a->D, q, a->stride[Q], keys->k, p);
+    attention_scores(rows, a->D, dy, y_row, keys->v, ds);
+    for (int64_t i = 0; i < rows; i++)
+        attention_row_back(p[i], ds[i], attention_seen(work, i0 + i, keys->k0),
+                           work->scale, work->lse[at + i], work->delta[at + i]);
+    cpu_block_add(keys->count, a->D, rows, (cpu_block_t){p[0], 1, BLOCK}, dy,
+                  y_row, keys->dv[0], OP_HEAD_MAX);
+    cpu_block_add(keys->count, a->D, rows, (cpu_block_t){ds[0], 1, BLOCK}, q,
+                  a->stride[Q], keys->dk[0], OP_HEAD_MAX);
+    if (work->gradient[Q] != NULL)
+        cpu_block_add(rows, a->D, keys->count, (cpu_block_t){ds[0], BLOCK, 1},
+                      work->in[K] + attention_at(work, K, n, keys->k0, keys->g),
+                      a->stride[K], work->gradient[Q] + q_at, a->stride[Q]);
+}
+
+static void attention_store(const attention_work_t *work, int which,
+                            const attention_keys_t *keys, rows_t from)
+{
+    float *to = work->gradient[which];
+
+    for (int64_t j = 0; to != NULL && j < keys->count; j++)
+        memcpy(to + attention_at(work, which, keys->n, keys->k0 + j, keys->g),
+               from[j], (size_t)work->a.D * sizeof *to);
+}
+
+/* The key block at [k0] against all queries that read it. */
+static void attention_backward_keys(const attention_work_t *work, int64_t n,
+                                    int64_t g, int64_t k0)
+{
+    const op_attention_t *a = &work->a;
+    const int64_t heads = a->H / a->G;
+    attention_keys_t keys;
+
+    keys.n = n;
+    keys.g = g;
+    keys.k0 = k0;
+    keys.count = attention_count(k0, a->S);
+    memset(keys.dk, 0, sizeof keys.dk);
+    memset(keys.dv, 0, sizeof keys.dv);
+    attention_turn(work->in[K] + attention_at(work, K, n, k0, g), a->stride[K],
+                   keys.count, a->D, keys.k);
+    attention_turn(work->in[V] + attention_at(work, V, n, k0, g), a->stride[V],
+                   keys.count, a->D, keys.v);
+    for (int64_t h = g * heads; h < (g + 1) * heads; h++)
+        for (int64_t i0 = work->causal ? k0 : 0; i0 < a->T; i0 += BLOCK)
+            attention_backward_block(work, &keys, h, i0);
+    attention_store(work, K, &keys, keys.dk);
+    attention_store(work, V, &keys, keys.dv);
+}
+
+/* delta of head [h], and dq = 0. */
+static void attention_prepare(const attention_work_t *work, int64_t n,
+                              int64_t h)
+{
+    const op_attention_t *a = &work->a;
+
+    for (int64_t i = 0; i < a->T; i++) {
+        const float *y = work->y + attention_y(work, n, i, h);
+        const float *dy = work->dy + attention_y(work, n, i, h);
+        float sum = 0;
+
+        for (int64_t d = 0; d < a->D; d++)
+            sum += y[d] * dy[d];
+        work->delta[(n * a->H + h) * a->T + i] = sum;
+        if (work->gradient[Q] != NULL)
+            memset(work->gradient[Q] + attention_at(work, Q, n, i, h), 0,
+                   (size_t)a->D * sizeof *y);
+    }
+}
+
+static void attention_body_backward(void *context, int64_t first, int64_t last)
+{
+    const attention_work_t *work = context;
+    const op_attention_t *a = &work->a;
+    const int64_t heads = a->H / a->G;
+
+    for (int64_t ng = first; ng < last; ng++) {
+        int64_t n = ng / a->G, g = ng % a->G;
+
+        for (int64_t h = g * heads; h < (g + 1) * heads; h++)
+            attention_prepare(work, n, h);
+        for (int64_t k0 = 0; k0 < a->S; k0 += BLOCK)
+            attention_backward_keys(work, n, g, k0);
+    }
+}
+
+/* ---- calls --------------------------------------------------------------- */
+
+static err_code_t cpu_attention_open(op_t *op, err_t *err)
+{
+    op_attention_t a = op_attention_of(&op->config);
+
+    op->reads_y = true;
+    if (op->config.training)
+        op->workspace_bytes = 2 * (size_t)(a.N * a.H * a.T) * sizeof(float);
+    return cpu_combine_open(op, true, err);
+}
+
+/* Everything but y and dy. */
+static err_code_t attention_start(op_t *op, const op_args_t *args,
+                                  attention_work_t *work, err_t *err)
+{
+    const float *inside[OP_INPUTS_MAX];
+    err_code_t code = cpu_combine_read(op, args, inside, err);
+
+    *work = (attention_work_t){.a = op_attention_of(&op->config),
+                               .causal = op->config.heads.causal};
+    work->scale = 1.0f / sqrtf((float)work->a.D);
+    for (int i = 0; i < 3 && code == ERR_OK; i++)
+        work->in[i] = inside[work->a.input[i]];
+    if (op->config.training) {
+        work->lse = args->workspace;
+        work->delta = work->lse + work->a.N * work->a.H * work->a.T;
+    }
+    return code;
+}
+
+static err_code_t cpu_attention_forward(op_t *op, const op_args_t *args,
+                                        err_t *err)
+{
+    attention_work_t work;
+    err_code_t code = attention_start(op, args, &work, err);
+
+    if (code != ERR_OK)
+        return code;
+    work.y = args->y;
+    cpu_team_run(op->config.threads, work.a.N * work.a.H, 1,
+                 attention_body_forward, &work);
+    return ERR_OK;
+}
+
+static err_code_t cpu_attention_backward(op_t *op, const op_args_t *args,
+                                         err_t *err)
+{
+    cpu_combine_t *combine = op->state;
+    attention_work_t work;
+    err_code_t code = attention_start(op, args, &work, err);
+
+    work.y = args->y;
+    work.dy = args->dy;
+    for (int i = 0; i < 3 && code == ERR_OK; i++) {
+        int input = work.a.input[i];
+        void *to = cpu_combine_gradient(op, args, input);
+
+        if (to != NULL)
+            work.gradient[i] = cpu_port_place(&combine->grad[input], args, to);
+    }
+    if (code == ERR_OK)
+        cpu_team_run(op->config.threads, work.a.N * work.a.G, 1,
+                     attention_body_backward, &work);
+    for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
+        void *to = cpu_combine_gradient(op, args, k);
+
+        if (to != NULL)
+            code = cpu_port_flush(&combine->grad[k], &combine->room, args, to,
+                                  err);
+    }
+    return code;
+}
+
+const op_kernel_t cpu_attention_kernel = {
+    .open = cpu_attention_open,
+    .close = cpu_combine_close,
+    .forward = cpu_attention_forward,
+    .backward = cpu_attention_backward,
+};

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * attention, for each sample and head h with key and value head g = h / (H/G),
+ * i a token of q, j one of k and v (causal: j <= i only):
+ *   s[i,j] = sum_d q[i,d] k[j,d] / sqrt(D),  p[i,:] = softmax s[i,:]
+ *   y[i,d] = sum_j p[i,j] v[j,d]
+ *   dp[i,j] = sum_d dy[i,d] v[j,d]
+ *   ds[i,j] = p[i,j] (dp[i,j] - sum_k p[i,k] dp[i,k]) / sqrt(D)
+ *   dq[i,d] = sum_j ds[i,j] k[j,d]
+ *   dk[j,d] = sum_{h of g, i} ds[i,j] q[i,d],  dv[j,d] = sum p[i,j] dy[i,d]
+ * scratch holds p and ds of a head, and dk and dv of a group, in double.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "op/ref/ref.h"
+
+enum { Q, K, V };
+
+typedef struct ref_attention {
+    op_type_t type;
+    op_attention_t a;
+    bool causal;
+    const void *in[3];
+    void *gradient[3];
+    double *p, *ds;  /* [T,S] */
+    double *sums[3]; /* of K and V: [S,D] */
+} ref_attention_t;
+
+static err_code_t ref_attention_open(op_t *op, err_t *err)
+{
+    op_attention_t a = op_attention_of(&op->config);
+
+    (void)err;
+    op->scratch_bytes =
+        (size_t)(2 * a.T * a.S + 2 * a.S * a.D) * sizeof(double);
+    return ERR_OK;
+}
+
+static ref_attention_t ref_attention_make(const op_t *op, const op_args_t *args)
+{
+    ref_attention_t s = {.type = op->config.in.type,
+                         .a = op_attention_of(&op->config),
+                         .causal = op->config.heads.causal,
+                         .p = args->scratch};
+
+    s.ds = s.p + s.a.T * s.a.S;
+    s.sums[K] = s.ds + s.a.T * s.a.S;
+    s.sums[V] = s.sums[K] + s.a.S * s.a.D;
+    for (int i = 0; i < 3; i++) {
+        int from = s.a.input[i];
+
+        s.in[i] = from == 0 ? args->x : args->other[from - 1];
+        s.gradient[i] = from == 0 ? args->dx : args->dother[from - 1];
+        if (from == 0 && !op->config.need_dx)
+            s.gradient[i] = NULL;
+    }
+    return s;
+}
+
+/* Index of feature [d] of token [t] of head [h] in q, k or v. */
+static int64_t ref_attention_index(const ref_attention_t *s, int which,
+                                   int64_t n, int64_t t, int64_t h, int64_t d)
+{
+    int64_t tokens = which == Q ? s->a.T : s->a.S;
+
+    return s->a.base[which] + (n * tokens + t) * s->a.stride[which] +
+           h * s->a.D + d;
+}
+
+static double ref_attention_get(const ref_attention_t *s, int which, int64_t n,
+                                int64_t t, int64_t h, int64_t d)
+{
+    return ref_get(s->type, s->in[which],
+                   ref_attention_index(s, which, n, t, h, d));
+}
+
+/* Index into y. */
+static int64_t ref_attention_y(const ref_attention_t *s, int64_t n, int64_t t,
+                               int64_t h, int64_t d)
+{
+    return ((n * s->a.T + t) * s->a.H + h) * s->a.D + d;
+}
+
+/* p of sample [n] and head [h]; 0 where a token is not read. */
+static void ref_attention_softmax(const ref_attention_t *s, int64_t n,
+                                  int64_t h)
+{
+    int64_t g = h / (s->a.H / s->a.G);
+
+    for (int64_t i = 0; i < s->a.T; i++) {
+        int64_t count = s->causal ? i + 1 : s->a.S;
+        double *p = s->p + i * s->a.S, top = -INFINITY, sum = 0;
+
+        memset(p, 0, (size_t)s->a.S * sizeof *p);
+        for (int64_t j = 0; j < count; j++) {
+            for (int64_t d = 0; d < s->a.D; d++)
+                p[j] += ref_attention_get(s, Q, n, i, h, d) *
+                        ref_attention_get(s, K, n, j, g, d);
+            p[j] /= sqrt((double)s->a.D);
+            top = p[j] > top ? p[j] : top;
+        }
+        for (int64_t j = 0; j < count; j++) {
+            p[j] = exp(p[j] - top);
+            sum += p[j];
+        }
+        for (int64_t j = 0; j < count; j++)
+            p[j] /= sum;
+    }
+}
+
+static err_code_t ref_attention_forward(op_t *op, const op_args_t *args,
+                                        err_t *err)
+{
+    ref_attention_t s = ref_attention_make(op, args);
+    op_attention_t *a = &s.a;
+
+    (void)err;
+    for (int64_t nh = 0; nh < a->N * a->H; nh++) {
+        int64_t n = nh / a->H, h = nh % a->H, g = h / (a->H / a->G);
+
+        ref_attention_softmax(&s, n, h);
+        for (int64_t id = 0; id < a->T * a->D; id++) {
+            int64_t i = id / a->D, d = id % a->D;
+            double y = 0;
+
+            for (int64_t j = 0; j < a->S; j++)
+                y += s.p[i * a->S + j] * ref_attention_get(&s, V, n, j, g, d);
+            ref_put(s.type, args->y, ref_attention_y(&s, n, i, h, d), y);
+        }
+    }
+    return ERR_OK;
+}
+
+/* ds of sample [n] and head [h], after its p. */
+static void ref_attention_slope(const ref_attention_t *s, const op_args_t *args,
+                                int64_t n, int64_t h)
+{
+    int64_t g = h / (s->a.H / s->a.G), S = s->a.S;
+
+    for (int64_t i = 0; i < s->a.T; i++) {
+        double *ds = s->ds + i * S, *p = s->p + i * S, mean = 0;
+
+        for (int64_t j = 0; j < S; j++) {
+            ds[j] = 0;
+            for (int64_t d = 0; d < s->a.D; d++)
+                ds[j] +=
+                    ref_get(s->type, args->dy, ref_attention_y(s, n, i, h, d)) *
+                    ref_attention_get(s, V, n, j, g, d);
+            mean += p[j] * ds[j];
+        }
+        for (int64_t j = 0; j < S; j++)
+            ds[j] = p[j] * (ds[j] - mean) / sqrt((double)s->a.D);
+    }
+}
+
+/* dq of head [h]; its part of dk and dv is added to the sums. */
+static void ref_attention_pull(const ref_attention_t *s, const op_args_t *args,
+                               int64_t n, int64_t h)
+{
+    int64_t g = h / (s->a.H / s->a.G), S = s->a.S, D = s->a.D;
+
+    for (int64_t id = 0; id < s->a.T * D; id++) {
+        int64_t i = id / D, d = id % D;
+        double q = ref_attention_get(s, Q, n, i, h, d), dq = 0;
+        double dy = ref_get(s->type, args->dy, ref_attention_y(s, n, i, h, d));
+
+        for (int64_t j = 0; j < S; j++) {
+            dq += s->ds[i * S + j] * ref_attention_get(s, K, n, j, g, d);
+            s->sums[K][j * D + d] += s->ds[i * S + j] * q;
+            s->sums[V][j * D + d] += s->p[i * S + j] * dy;
+        }
+        if (s->gradient[Q] != NULL)
+            ref_put(s->type, s->gradient[Q],
+                    ref_attention_index(s, Q, n, i, h, d), dq);
+    }
+}
+
+static err_code_t ref_attention_backward(op_t *op, const op_args_t *args,
+                                         err_t *err)
+{
+    ref_attention_t s = ref_attention_make(op, args);
+    op_attention_t *a = &s.a;
+
+    (void)err;
+    for (int64_t ng = 0; ng < a->N * a->G; ng++) {
+        int64_t n = ng / a->G, g = ng % a->G, heads = a->H / a->G;
+
+        memset(s.sums[K], 0, (size_t)(2 * a->S * a->D) * sizeof(double));
+        for (int64_t h = g * heads; h < (g + 1) * heads; h++) {
+            ref_attention_softmax(&s, n, h);
+            ref_attention_slope(&s, args, n, h);
+            ref_attention_pull(&s, args, n, h);
+        }
+        for (int which = K; which <= V; which++)
+            for (int64_t jd = 0; s.gradient[which] != NULL && jd < a->S * a->D;
+                 jd++)
+                ref_put(
+                    s.type, s.gradient[which],
+                    ref_attention_index(&s, which, n, jd / a->D, g, jd % a->D),
+                    s.sums[which][jd]);
+    }
+    return ERR_OK;
+}
+
+const op_kernel_t ref_attention_kernel = {
+    .open = ref_attention_open,
+    .forward = ref_attention_forward,
+    .backward = ref_attention_backward,
+};
