@@ -8,6 +8,7 @@
  */
 #include <math.h>
 
+#include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
 
 typedef struct adam_options {
@@ -48,13 +49,13 @@ typedef struct adam_scalars {
     float beta2;
     float new1, new2; /* 1 - beta1, 1 - beta2 */
     float rate;       /* lr / (1 - beta1^step) */
-    float root;       /* sqrt(1 - beta2^step) */
+    float root;       /* 1 / sqrt(1 - beta2^step) */
     float eps;
 } adam_scalars_t;
 
-static void adam_loop(float *restrict p, const float *restrict grads,
-                      float *restrict mean, float *restrict square,
-                      size_t elems, adam_scalars_t s)
+CPU_CLONES static void adam_loop(float *restrict p, const float *restrict grads,
+                                 float *restrict mean, float *restrict square,
+                                 size_t elems, adam_scalars_t s)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {
@@ -64,7 +65,7 @@ static void adam_loop(float *restrict p, const float *restrict grads,
 
         mean[i] = m;
         square[i] = v;
-        p[i] = s.keep * p[i] - s.rate * m / (sqrtf(v) / s.root + s.eps);
+        p[i] = s.keep * p[i] - s.rate * m / (sqrtf(v) * s.root + s.eps);
     }
 }
 
@@ -79,7 +80,7 @@ static void adam_run(const optim_update_t *update, double add, double apart)
         .new1 = (float)(1 - adam->beta1),
         .new2 = (float)(1 - adam->beta2),
         .rate = (float)(update->lr / (1 - pow(adam->beta1, step))),
-        .root = (float)sqrt(1 - pow(adam->beta2, step)),
+        .root = (float)(1 / sqrt(1 - pow(adam->beta2, step))),
         .eps = (float)adam->eps,
     };
 

@@ -9,6 +9,7 @@
  */
 #include <math.h>
 
+#include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
 
 typedef struct lamb_options {
@@ -45,7 +46,7 @@ static unsigned lamb_slots(const void *options)
 
 typedef struct lamb_scalars {
     float beta2, new1, new2; /* 1 - beta1, 1 - beta2 */
-    float mean, root;        /* 1 / (1 - beta1^step), sqrt(1 - beta2^step) */
+    float mean, root; /* 1 / (1 - beta1^step), 1 / sqrt(1 - beta2^step) */
     float eps, decay;
 } lamb_scalars_t;
 
@@ -59,14 +60,16 @@ static lamb_scalars_t lamb_prepare(const optim_update_t *update)
         .new1 = (float)(1 - lamb->beta1),
         .new2 = (float)(1 - lamb->beta2),
         .mean = (float)(1 / (1 - pow(lamb->beta1, step))),
-        .root = (float)sqrt(1 - pow(lamb->beta2, step)),
+        .root = (float)(1 / sqrt(1 - pow(lamb->beta2, step))),
         .eps = (float)lamb->eps,
         .decay = (float)lamb->weight_decay,
     };
 }
 
-static void lamb_moments(const float *restrict grads, float *restrict mean,
-                         float *restrict square, size_t elems, lamb_scalars_t s)
+CPU_CLONES static void lamb_moments(const float *restrict grads,
+                                    float *restrict mean,
+                                    float *restrict square, size_t elems,
+                                    lamb_scalars_t s)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {
@@ -77,18 +80,21 @@ static void lamb_moments(const float *restrict grads, float *restrict mean,
     }
 }
 
-static void lamb_direction(const float *restrict p, const float *restrict mean,
-                           const float *restrict square, float *restrict out,
-                           size_t elems, lamb_scalars_t s)
+CPU_CLONES static void lamb_direction(const float *restrict p,
+                                      const float *restrict mean,
+                                      const float *restrict square,
+                                      float *restrict out, size_t elems,
+                                      lamb_scalars_t s)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++)
-        out[i] = s.mean * mean[i] / (sqrtf(square[i]) / s.root + s.eps) +
+        out[i] = s.mean * mean[i] / (sqrtf(square[i]) * s.root + s.eps) +
                  s.decay * p[i];
 }
 
-static void lamb_move(float *restrict p, const float *restrict direction,
-                      size_t elems, float rate)
+CPU_CLONES static void lamb_move(float *restrict p,
+                                 const float *restrict direction, size_t elems,
+                                 float rate)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++)

@@ -6,6 +6,7 @@
  * momentum whose rate is, for each tensor, proportional to the tensor's norm
  * over its gradient's. The rate is inside the momentum, as in the paper.
  */
+#include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
 
 typedef struct lars_options {
@@ -38,9 +39,9 @@ static unsigned lars_slots(const void *options)
     return 1;
 }
 
-static void lars_loop(float *restrict p, const float *restrict grads,
-                      float *restrict buffer, size_t elems, float momentum,
-                      float rate, float decay)
+CPU_CLONES static void lars_loop(float *restrict p, const float *restrict grads,
+                                 float *restrict buffer, size_t elems,
+                                 float momentum, float rate, float decay)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {
@@ -59,8 +60,8 @@ static double lars_ratio(const optim_update_t *update)
 
     if (update->vector && !lars->adapt_vectors)
         return 1;
-    weight = optim_norm(update->params, update->elems);
-    grad = optim_norm(update->grads, update->elems);
+    weight = optim_norm(update->params, update->elems, 1);
+    grad = optim_norm(update->grads, update->elems, 1);
     if (!(weight > 0) || !(grad > 0))
         return 1;
     return lars->trust * weight / (grad + lars->weight_decay * weight);

@@ -8,12 +8,15 @@
  */
 #include <math.h>
 
+#include "op/cpu/team.h"
+#include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
 
-#define LANES 8       /* independent sums, so that the loop can be vectorised */
-#define CLIP_EPS 1e-6 /* as torch.nn.utils.clip_grad_norm_ */
+#define LANES 8 /* independent sums, so that the loop can be vectorised */
+#define CHUNKS_MAX 256 /* that threads share */
+#define CLIP_EPS 1e-6  /* as torch.nn.utils.clip_grad_norm_ */
 
-double optim_block_squares(const float *x, size_t elems)
+CPU_CLONES double optim_block_squares(const float *x, size_t elems)
 {
     double lanes[LANES] = {0}, sum = 0;
     size_t i = 0;
@@ -52,39 +55,71 @@ double optim_sum_total(const optim_sum_t *sum)
     return total;
 }
 
-double optim_norm(const float *grads, size_t elems)
+/* ---- shared by threads ----------------------------------------------------
+ */
+
+/* One pass over an arena, in [chunks] chunks of [chunk] elements. */
+typedef struct pass {
+    const float *in;
+    float *out;
+    size_t elems, chunk;
+    float factor, most;
+    double nodes[CHUNKS_MAX];
+} pass_t;
+
+/* Cut into chunks of whole blocks, a power of two of them: so each chunk is a
+ * subtree of the sum's tree. */
+static int64_t pass_cut(pass_t *pass)
 {
+    pass->chunk = OPTIM_BLOCK * 16;
+    while (pass->elems > pass->chunk * CHUNKS_MAX)
+        pass->chunk *= 2;
+    return (int64_t)((pass->elems + pass->chunk - 1) / pass->chunk);
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static void squares_body(void *context, int64_t first, int64_t last)
+{
+    pass_t *pass = context;
+
+    for (int64_t c = first; c < last; c++) {
+        const size_t from = (size_t)c * pass->chunk;
+        const size_t to = least(from + pass->chunk, pass->elems);
+        optim_sum_t sum = {0};
+
+        for (size_t i = from; i < to; i += OPTIM_BLOCK)
+            optim_sum_add(&sum, optim_block_squares(
+                                    pass->in + i, least(to - i, OPTIM_BLOCK)));
+        pass->nodes[c] = optim_sum_total(&sum);
+    }
+}
+
+double optim_norm(const float *grads, size_t elems, int threads)
+{
+    pass_t pass = {.in = grads, .elems = elems};
+    const int64_t chunks = pass_cut(&pass);
     optim_sum_t sum = {0};
 
-    for (size_t i = 0; i < elems; i += OPTIM_BLOCK) {
-        size_t left = elems - i;
-
-        optim_sum_add(&sum, optim_block_squares(grads + i, left < OPTIM_BLOCK
-                                                               ? left
-                                                               : OPTIM_BLOCK));
-    }
+    cpu_team_run(threads, chunks, 1, squares_body, &pass);
+    for (int64_t c = 0; c < chunks; c++)
+        optim_sum_add(&sum, pass.nodes[c]);
     return sqrt(optim_sum_total(&sum));
 }
 
-double optim_clip(float *grads, size_t elems, double limit)
+CPU_CLONES static void scale(float *grads, size_t elems, float factor)
 {
-    const double norm = optim_norm(grads, elems);
-    const float factor = (float)(limit / (norm + CLIP_EPS));
-
-    if (!(limit > 0) || factor >= 1)
-        return norm;
 #pragma omp simd
     for (size_t i = 0; i < elems; i++)
         grads[i] *= factor;
-    return norm;
 }
 
-void optim_clip_value(float *grads, size_t elems, double limit)
+/* What is no number stays so. */
+CPU_CLONES static void clamp(float *grads, size_t elems, float most)
 {
-    const float most = (float)limit;
-
-    if (!(limit > 0))
-        return;
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {
         float g = grads[i];
@@ -92,4 +127,36 @@ void optim_clip_value(float *grads, size_t elems, double limit)
         g = g > most ? most : g;
         grads[i] = g < -most ? -most : g;
     }
+}
+
+static void change_body(void *context, int64_t first, int64_t last)
+{
+    const pass_t *pass = context;
+    const size_t from = (size_t)first * pass->chunk;
+    const size_t elems = least((size_t)last * pass->chunk, pass->elems) - from;
+
+    if (pass->most > 0)
+        clamp(pass->out + from, elems, pass->most);
+    else
+        scale(pass->out + from, elems, pass->factor);
+}
+
+double optim_clip(float *grads, size_t elems, double limit, int threads)
+{
+    const double norm = optim_norm(grads, elems, threads);
+    pass_t pass = {.out = grads,
+                   .elems = elems,
+                   .factor = (float)(limit / (norm + CLIP_EPS))};
+
+    if (limit > 0 && !(pass.factor >= 1))
+        cpu_team_run(threads, pass_cut(&pass), 1, change_body, &pass);
+    return norm;
+}
+
+void optim_clip_value(float *grads, size_t elems, double limit, int threads)
+{
+    pass_t pass = {.out = grads, .elems = elems, .most = (float)limit};
+
+    if (limit > 0)
+        cpu_team_run(threads, pass_cut(&pass), 1, change_body, &pass);
 }

@@ -12,17 +12,31 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "op/cpu/team.h"
+#include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
 
-/* With a moving average the pass goes in pieces that stay in the cache until
- * the average has taken them in. */
+/* The pass goes in pieces, which the threads share; one stays in the cache
+ * until the moving average has taken it in. */
 #define PIECE ((size_t)16384)
+/* Fewer elements are not worth a team. */
+#define TEAM_ELEMS ((size_t)262144)
 
 typedef struct stretch {
     size_t offset, elems;
     const optim_set_t *set;
     bool vector;
+    int64_t first, pieces; /* numbers of its pieces; frozen: none */
 } stretch_t;
+
+/* One pass, shared by the threads. */
+typedef struct pass {
+    const optim_t *optim;
+    float *params;
+    const float *grads;
+    double lr;
+    int64_t step;
+} pass_t;
 
 struct optim {
     const optim_kind_t *kind;
@@ -39,6 +53,8 @@ struct optim {
     int set_count;
     stretch_t *stretches;
     int stretch_count;
+    int64_t pieces; /* of all stretches */
+    int threads;
     _Alignas(max_align_t) unsigned char options[OPTIM_OPTIONS_MAX];
 };
 
@@ -137,6 +153,21 @@ static err_code_t stretches_cut(optim_t *optim, const optim_layout_t *layout,
     return ERR_OK;
 }
 
+static void pieces_count(optim_t *optim)
+{
+    for (int i = 0; i < optim->stretch_count; i++) {
+        stretch_t *stretch = &optim->stretches[i];
+
+        stretch->first = optim->pieces;
+        if (!stretch->set->freeze)
+            stretch->pieces =
+                optim->kind->per_tensor
+                    ? 1
+                    : (int64_t)((stretch->elems + PIECE - 1) / PIECE);
+        optim->pieces += stretch->pieces;
+    }
+}
+
 static err_code_t groups_open(optim_t *optim, const optim_choice_t *choice,
                               const tree_t *groups,
                               const optim_layout_t *layout, err_t *err)
@@ -154,6 +185,8 @@ static err_code_t groups_open(optim_t *optim, const optim_choice_t *choice,
                                  &optim->set_count, set_of, err);
     if (code == ERR_OK)
         code = stretches_cut(optim, layout, set_of, err);
+    if (code == ERR_OK)
+        pieces_count(optim);
     mem_free(set_of);
     return code;
 }
@@ -203,6 +236,7 @@ err_code_t optim_open(const tree_t *optimizer, const optim_ema_t *ema,
     if (code != ERR_OK)
         return code;
     optim->elems = layout->elems;
+    optim->threads = 1;
     code = kind_read(optim, optimizer, &choice, err);
     if (code == ERR_OK)
         code = groups_open(optim, &choice, tree_get(optimizer, "groups"),
@@ -228,6 +262,11 @@ void optim_close(optim_t *optim)
         opt_free(optim->kind->row.options, optim->options);
     }
     mem_free(optim);
+}
+
+void optim_team(optim_t *optim, int threads)
+{
+    optim->threads = optim->elems < TEAM_ELEMS ? 1 : threads;
 }
 
 /* ---- using --------------------------------------------------------------- */
@@ -269,9 +308,9 @@ void optim_mask(const optim_t *optim, float *grads)
 }
 
 /* As torch.optim.swa_utils: the first update's result begins the average. */
-static void average_update(float *restrict average,
-                           const float *restrict params, size_t elems,
-                           float fresh, bool first)
+CPU_CLONES static void average_update(float *restrict average,
+                                      const float *restrict params,
+                                      size_t elems, float fresh, bool first)
 {
     if (first) {
         memcpy(average, params, elems * sizeof *average);
@@ -282,43 +321,59 @@ static void average_update(float *restrict average,
         average[i] += fresh * (params[i] - average[i]);
 }
 
-/* Update [update->elems] elements from [offset] of the arena. */
-static void piece_step(const optim_t *optim, optim_update_t *update,
-                       float *params, const float *grads, size_t offset)
+/* Update [elems] elements from [offset] of the arena. */
+static void piece_step(const pass_t *pass, const stretch_t *stretch,
+                       size_t offset, size_t elems)
 {
-    update->params = params + offset;
-    update->grads = grads + offset;
+    const optim_t *optim = pass->optim;
+    optim_update_t update = {.options = stretch->set->options,
+                             .elems = elems,
+                             .params = pass->params + offset,
+                             .grads = pass->grads + offset,
+                             .lr = pass->lr * stretch->set->lr_ratio,
+                             .step = pass->step,
+                             .vector = stretch->vector};
+
     for (int i = 0; i < OPTIM_SLOTS_MAX; i++)
-        update->slots[i] =
-            optim->state[i] == NULL ? NULL : optim->state[i] + offset;
-    optim->kind->update(update);
+        if (optim->state[i] != NULL)
+            update.slots[i] = optim->state[i] + offset;
+    optim->kind->update(&update);
     if (optim->average != NULL)
-        average_update(optim->average + offset, update->params, update->elems,
-                       optim->fresh, update->step == 1);
+        average_update(optim->average + offset, update.params, elems,
+                       optim->fresh, pass->step == 1);
 }
 
+/* Pieces [first, last), for one thread. */
+static void pass_body(void *context, int64_t first, int64_t last)
+{
+    const pass_t *pass = context;
+    const bool whole = pass->optim->kind->per_tensor;
+    const stretch_t *stretch = pass->optim->stretches;
+
+    for (int64_t piece = first; piece < last; piece++) {
+        size_t from, left;
+
+        while (piece >= stretch->first + stretch->pieces)
+            stretch++;
+        from = whole ? 0 : (size_t)(piece - stretch->first) * PIECE;
+        left = stretch->elems - from;
+        piece_step(pass, stretch, stretch->offset + from,
+                   whole || left < PIECE ? left : PIECE);
+    }
+}
+
+/* Every piece is computed alone, so the bits do not hang on the threads. */
 void optim_step(optim_t *optim, float *params, const float *grads, double lr,
                 int64_t step)
 {
-    const bool pieces = optim->average != NULL && !optim->kind->per_tensor;
+    pass_t pass = {.optim = optim,
+                   .params = params,
+                   .grads = grads,
+                   .lr = lr,
+                   .step = step};
 
     assert(step >= 1);
-    for (int i = 0; i < optim->stretch_count; i++) {
-        const stretch_t *stretch = &optim->stretches[i];
-        optim_update_t update = {.options = stretch->set->options,
-                                 .lr = lr * stretch->set->lr_ratio,
-                                 .step = step,
-                                 .vector = stretch->vector};
-
-        if (stretch->set->freeze)
-            continue;
-        for (size_t at = 0; at < stretch->elems; at += update.elems) {
-            update.elems = stretch->elems - at;
-            if (pieces && update.elems > PIECE)
-                update.elems = PIECE;
-            piece_step(optim, &update, params, grads, stretch->offset + at);
-        }
-    }
+    cpu_team_run(optim->threads, optim->pieces, 1, pass_body, &pass);
 }
 
 int optim_slots(const optim_t *optim)

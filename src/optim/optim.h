@@ -66,6 +66,10 @@ double optim_lr(const optim_t *optim); /* the base rate, outside of groups */
 /* Multiply the base rate, and with it every group's, by [factor]. */
 void optim_scale_lr(optim_t *optim, double factor);
 
+/* Let up to [threads] threads (of the ops' team) share an update; 1 at first.
+ */
+void optim_team(optim_t *optim, int threads);
+
 /* Elements of frozen parameters. */
 size_t optim_frozen(const optim_t *optim);
 
@@ -87,16 +91,17 @@ float *optim_slot_data(optim_t *optim, int slot);
 /* The moving average of the parameters; NULL: none is kept. */
 const float *optim_average(const optim_t *optim);
 
-/* sqrt(sum of squares) of [elems] gradients in float64, in fixed blocks. */
-double optim_norm(const float *grads, size_t elems);
+/* sqrt(sum of squares) of [elems] gradients in float64, in fixed blocks. Here
+ * and below up to [threads] threads share the work; the bits are the same. */
+double optim_norm(const float *grads, size_t elems, int threads);
 
 /* Scale gradients so that their norm is at most [limit] (0: no limit); returns
  * the norm before. As torch.nn.utils.clip_grad_norm_. */
-double optim_clip(float *grads, size_t elems, double limit);
+double optim_clip(float *grads, size_t elems, double limit, int threads);
 
 /* Clamp each gradient to +-[limit] (0: no limit); what is no number stays so.
  * As torch.nn.utils.clip_grad_value_. */
-void optim_clip_value(float *grads, size_t elems, double limit);
+void optim_clip_value(float *grads, size_t elems, double limit, int threads);
 
 /* The length of a run, in updates. */
 typedef struct optim_span {

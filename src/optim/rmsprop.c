@@ -3,6 +3,7 @@
 /* rmsprop (Tieleman and Hinton, 2012) as torch.optim.RMSprop. */
 #include <math.h>
 
+#include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
 
 typedef struct rmsprop_options {
@@ -44,9 +45,10 @@ typedef struct rmsprop_scalars {
     float lr, alpha, fresh, eps, momentum, decay; /* fresh: 1 - alpha */
 } rmsprop_scalars_t;
 
-static void loop_plain(float *restrict p, const float *restrict grads,
-                       float *restrict square, size_t elems,
-                       rmsprop_scalars_t s)
+CPU_CLONES static void loop_plain(float *restrict p,
+                                  const float *restrict grads,
+                                  float *restrict square, size_t elems,
+                                  rmsprop_scalars_t s)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {
@@ -59,9 +61,11 @@ static void loop_plain(float *restrict p, const float *restrict grads,
 }
 
 /* Rounding may leave a variance below zero, where there is none. */
-static void loop_centered(float *restrict p, const float *restrict grads,
-                          float *restrict square, float *restrict mean,
-                          size_t elems, rmsprop_scalars_t s)
+CPU_CLONES static void loop_centered(float *restrict p,
+                                     const float *restrict grads,
+                                     float *restrict square,
+                                     float *restrict mean, size_t elems,
+                                     rmsprop_scalars_t s)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {
@@ -76,9 +80,11 @@ static void loop_centered(float *restrict p, const float *restrict grads,
     }
 }
 
-static void loop_momentum(float *restrict p, const float *restrict grads,
-                          float *restrict square, float *restrict buffer,
-                          size_t elems, rmsprop_scalars_t s)
+CPU_CLONES static void loop_momentum(float *restrict p,
+                                     const float *restrict grads,
+                                     float *restrict square,
+                                     float *restrict buffer, size_t elems,
+                                     rmsprop_scalars_t s)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {
@@ -92,9 +98,10 @@ static void loop_momentum(float *restrict p, const float *restrict grads,
     }
 }
 
-static void loop_both(float *restrict p, const float *restrict grads,
-                      float *restrict square, float *restrict mean,
-                      float *restrict buffer, size_t elems, rmsprop_scalars_t s)
+CPU_CLONES static void loop_both(float *restrict p, const float *restrict grads,
+                                 float *restrict square, float *restrict mean,
+                                 float *restrict buffer, size_t elems,
+                                 rmsprop_scalars_t s)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {

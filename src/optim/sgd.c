@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* sgd: as torch.optim.SGD without dampening. */
+#include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
 
 typedef struct sgd_options {
@@ -42,8 +43,8 @@ static unsigned sgd_slots(const void *options)
     return sgd->momentum != 0 ? 1 : 0;
 }
 
-static void sgd_plain(float *restrict p, const float *restrict grads,
-                      size_t elems, float lr, float decay)
+CPU_CLONES static void sgd_plain(float *restrict p, const float *restrict grads,
+                                 size_t elems, float lr, float decay)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++)
@@ -52,9 +53,11 @@ static void sgd_plain(float *restrict p, const float *restrict grads,
 
 /* The buffer begins with zeros, so that the first update copies the gradient
  * into it, as PyTorch does. */
-static void sgd_momentum(float *restrict p, const float *restrict grads,
-                         float *restrict buffer, size_t elems, float lr,
-                         float decay, float momentum, float past, float now)
+CPU_CLONES static void sgd_momentum(float *restrict p,
+                                    const float *restrict grads,
+                                    float *restrict buffer, size_t elems,
+                                    float lr, float decay, float momentum,
+                                    float past, float now)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {

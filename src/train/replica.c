@@ -278,6 +278,8 @@ static err_code_t optimizer_open(train_replica_t *replica,
                     &replica->optim, err);
     if (rc == ERR_OK)
         optim_scale_lr(replica->optim, train_lr_factor(plan->config));
+    if (rc == ERR_OK)
+        optim_team(replica->optim, plan->threads);
     mem_free(views);
     return rc;
 }

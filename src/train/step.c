@@ -189,8 +189,9 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
     err_code_t rc;
 
     optim_mask(replica->optim, grads);
-    *norm = optim_clip(grads, elems, run->config->train.clip_norm);
-    optim_clip_value(grads, elems, run->config->train.clip_value);
+    *norm =
+        optim_clip(grads, elems, run->config->train.clip_norm, run->threads);
+    optim_clip_value(grads, elems, run->config->train.clip_value, run->threads);
     rc = number_check(run, "the gradient's norm", *norm, err);
     if (rc != ERR_OK)
         return rc;

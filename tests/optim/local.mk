@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-OPTIM_TEST_LIBS = liboptim.la libconf.la libbase.la $(TEST_LIBS)
+OPTIM_TEST_LIBS = liboptim.la libop.la libconf.la libbase.la $(TEST_LIBS)
 
 check_PROGRAMS += tests/optim/test_ema tests/optim/test_groups \
 	tests/optim/test_norm tests/optim/test_optim tests/optim/test_parity \

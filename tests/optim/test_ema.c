@@ -121,6 +121,58 @@ Test(ema, does_not_change_the_update)
     free(p);
 }
 
+/* More elements than a team is worth; several tensors for those that see them
+ * one by one. */
+Test(ema, threads_change_no_bit)
+{
+    static const char *const all[] = {"optimizer: {sgd: {momentum: 0.9}}",
+                                      "optimizer: adamw", "optimizer: rmsprop",
+                                      "optimizer: lamb", "optimizer: lars"};
+    enum { VIEWS = 5 };
+    const size_t each = 70000, elems = VIEWS * each;
+    optim_view_t views[VIEWS];
+    const optim_layout_t layout = {
+        .views = views, .view_count = VIEWS, .elems = elems};
+    const optim_ema_t ema = {.decay = 0.9};
+    float *p = malloc(elems * sizeof *p), *g = malloc(elems * sizeof *g);
+    float *one = malloc(2 * elems * sizeof *one);
+
+    for (size_t i = 0; i < VIEWS; i++)
+        views[i] = (optim_view_t){
+            .name = "w", .offset = i * each, .count = each - i, .ndim = 2};
+    for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
+        for (int threads = 1; threads <= 3; threads++) {
+            optim_t *optim = NULL;
+            tree_t *tree = NULL;
+            err_t err = ERR_INIT;
+
+            cr_assert_eq(conf_parse("o.yaml", all[k], &tree, &err), ERR_OK);
+            cr_assert_eq(optim_open(tree_get(tree, "optimizer"), &ema, &layout,
+                                    &optim, &err),
+                         ERR_OK, "%s", err.text);
+            tree_free(tree);
+            optim_team(optim, threads);
+            for (size_t i = 0; i < elems; i++) {
+                p[i] = (float)(i % 1013) / 64;
+                g[i] = (float)(i % 511) / 128 - 2;
+            }
+            for (int step = 1; step <= 3; step++)
+                optim_step(optim, p, g, 0.1, step);
+            if (threads == 1) {
+                memcpy(one, p, elems * sizeof *p);
+                memcpy(one + elems, optim_average(optim), elems * sizeof *p);
+            }
+            cr_expect_arr_eq(p, one, elems * sizeof *p, "%s, %d", all[k],
+                             threads);
+            cr_expect_arr_eq(optim_average(optim), one + elems,
+                             elems * sizeof *p, "%s, %d", all[k], threads);
+            optim_close(optim);
+        }
+    free(one);
+    free(g);
+    free(p);
+}
+
 Test(ema, of_frozen_parameters_is_where_they_began)
 {
     optim_t *optim = open_yaml(

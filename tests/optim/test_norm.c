@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/rng.h"
 #include "optim/optim.h"
@@ -12,9 +13,9 @@ Test(norm, by_hand)
 {
     float g[3] = {3, 0, -4};
 
-    cr_expect_eq(optim_norm(g, 3), 5);
-    cr_expect_eq(optim_norm(g, 0), 0);
-    cr_expect_eq(optim_norm(g, 1), 3);
+    cr_expect_eq(optim_norm(g, 3, 1), 5);
+    cr_expect_eq(optim_norm(g, 0, 1), 0);
+    cr_expect_eq(optim_norm(g, 1, 1), 3);
 }
 
 /* Any length: part blocks, whole trees, more than one level. */
@@ -34,7 +35,7 @@ Test(norm, agrees_with_a_plain_sum)
 
         for (size_t i = 0; i < lengths[k]; i++)
             sum += (long double)g[i] * (long double)g[i];
-        cr_expect_float_eq(optim_norm(g, lengths[k]), (double)sqrtl(sum),
+        cr_expect_float_eq(optim_norm(g, lengths[k], 1), (double)sqrtl(sum),
                            1e-13 * (double)sqrtl(sum), "length %zu",
                            lengths[k]);
     }
@@ -45,17 +46,17 @@ Test(norm, squares_do_not_overflow)
 {
     float g[2] = {3e38f, 3e38f};
 
-    cr_expect_float_eq(optim_norm(g, 2) / (3e38 * sqrt(2)), 1, 1e-6);
+    cr_expect_float_eq(optim_norm(g, 2, 1) / (3e38 * sqrt(2)), 1, 1e-6);
 }
 
 Test(norm, clip_scales_to_the_limit)
 {
     float g[2] = {30, -40};
 
-    cr_expect_eq(optim_clip(g, 2, 5), 50);
+    cr_expect_eq(optim_clip(g, 2, 5, 1), 50);
     cr_expect_float_eq(g[0], 3, 1e-5);
     cr_expect_float_eq(g[1], -4, 1e-5);
-    cr_expect_leq(optim_norm(g, 2), 5 * (1 + 1e-6));
+    cr_expect_leq(optim_norm(g, 2, 1), 5 * (1 + 1e-6));
 }
 
 /* torch.nn.utils.clip_grad_norm_ adds 1e-6 to the norm. */
@@ -63,7 +64,7 @@ Test(norm, clip_of_tiny_gradients_is_pytorchs)
 {
     float g[2] = {3e-6f, 4e-6f};
 
-    optim_clip(g, 2, 3e-6);
+    optim_clip(g, 2, 3e-6, 1);
     cr_expect_float_eq(g[0], 1.5e-6, 1e-12);
 }
 
@@ -71,8 +72,8 @@ Test(norm, clip_leaves_small_gradients_and_no_limit_alone)
 {
     float g[2] = {3, 4};
 
-    cr_expect_eq(optim_clip(g, 2, 5.1), 5);
-    cr_expect_eq(optim_clip(g, 2, 0), 5);
+    cr_expect_eq(optim_clip(g, 2, 5.1, 1), 5);
+    cr_expect_eq(optim_clip(g, 2, 0, 1), 5);
     cr_expect_eq(g[0], 3);
     cr_expect_eq(g[1], 4);
 }
@@ -81,7 +82,7 @@ Test(norm, clip_does_not_hide_a_nan)
 {
     float g[2] = {1, NAN};
 
-    cr_expect(isnan(optim_clip(g, 2, 1)));
+    cr_expect(isnan(optim_clip(g, 2, 1, 1)));
     cr_expect(isnan(g[0]));
 }
 
@@ -89,9 +90,9 @@ Test(norm, clip_value_clamps_each)
 {
     float g[5] = {-3, -0.5f, 0, 0.25f, 7};
 
-    optim_clip_value(g, 5, 0);
+    optim_clip_value(g, 5, 0, 1);
     cr_expect_eq(g[4], 7);
-    optim_clip_value(g, 5, 0.5);
+    optim_clip_value(g, 5, 0.5, 1);
     cr_expect_eq(g[0], -0.5f);
     cr_expect_eq(g[1], -0.5f);
     cr_expect_eq(g[2], 0);
@@ -99,7 +100,35 @@ Test(norm, clip_value_clamps_each)
     cr_expect_eq(g[4], 0.5f);
     g[0] = NAN;
     g[1] = INFINITY;
-    optim_clip_value(g, 5, 0.5);
+    optim_clip_value(g, 5, 0.5, 1);
     cr_expect(isnan(g[0]));
     cr_expect_eq(g[1], 0.5f);
+}
+
+/* Lengths with full trees, part trees, part blocks: a team changes no bit. */
+Test(norm, threads_change_no_bit)
+{
+    static const size_t lengths[] = {
+        1, 65536, 65537, 200000, 4096 * 33, 1 << 20, 3333333, 65536 * 300 + 5};
+    const size_t most = 65536 * 300 + 5;
+    float *g = malloc(most * sizeof *g), *h = malloc(most * sizeof *h);
+    rng_t rng;
+
+    rng_open(&rng, 1, RNG_ISING, 0, 0);
+    for (size_t i = 0; i < most; i++)
+        g[i] = (float)(rng_u32(&rng) >> 8) * 0x1p-20f - 8;
+    memcpy(h, g, most * sizeof *h);
+    for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++)
+        for (int threads = 2; threads <= 5; threads++)
+            cr_expect_eq(optim_norm(g, lengths[k], threads),
+                         optim_norm(g, lengths[k], 1), "%zu, %d", lengths[k],
+                         threads);
+    optim_clip(g, most, 3, 1);
+    optim_clip(h, most, 3, 4);
+    cr_expect_arr_eq(g, h, most * sizeof *g);
+    optim_clip_value(g, most, 1e-4, 1);
+    optim_clip_value(h, most, 1e-4, 3);
+    cr_expect_arr_eq(g, h, most * sizeof *g);
+    free(h);
+    free(g);
 }

@@ -126,8 +126,8 @@ static void parity_step(parity_t *p, int step)
               json_string_value(json_object_get(p->json, "name")), lr, step,
               recorded);
     gradient(p);
-    optim_clip(p->grads, ELEMS, p->clip_norm);
-    optim_clip_value(p->grads, ELEMS, p->clip_value);
+    optim_clip(p->grads, ELEMS, p->clip_norm, 1);
+    optim_clip_value(p->grads, ELEMS, p->clip_value, 1);
     optim_step(p->optim, p->params, p->grads, lr, step + 1);
 }
 
