@@ -57,11 +57,19 @@ static void work_fill(ucx_group_t *group, ucx_work_t *work,
     atomic_store(&work->state, COMM_PENDING);
 }
 
+/* The choice between node stage and UCX; see also algorithm_of. */
+static bool node_takes(const ucx_group_t *group, const comm_request_t *request)
+{
+    return ucx_node_takes(group, request->kind, request->data,
+                          request->count * comm_type_bytes(request->type));
+}
+
 static comm_state_t ucx_start(comm_group_t *base, const comm_request_t *request,
                               comm_work_t **out, err_t *err)
 {
     ucx_group_t *group = (ucx_group_t *)base;
     ucx_work_t *work = &group->works[group->started % COMM_WORKS_MAX];
+    uint64_t queued;
 
     if (base->size == 1)
         return comm_self_ops.start(base, request, out, err);
@@ -77,8 +85,16 @@ static comm_state_t ucx_start(comm_group_t *base, const comm_request_t *request,
     }
     work_fill(group, work, request);
     atomic_fetch_add(&group->progress, 1);
-    atomic_store(&group->submitted, ++group->started);
-    ucx_thread_wake(group);
+    if (node_takes(group, request)) {
+        ucx_node_start(group, work);
+        atomic_store(&group->submitted, ++group->started);
+    } else {
+        queued = atomic_load(&group->queued);
+        group->queue[queued % COMM_WORKS_MAX] = work;
+        atomic_store(&group->queued, queued + 1);
+        atomic_store(&group->submitted, ++group->started);
+        ucx_thread_wake(group);
+    }
     *out = &work->base;
     return COMM_PENDING;
 }
@@ -89,6 +105,8 @@ static comm_state_t ucx_poll(comm_work_t *base)
     ucx_group_t *group = (ucx_group_t *)base->group;
     comm_state_t state = (comm_state_t)atomic_load(&work->state);
 
+    if (atomic_load(&work->node) != 0)
+        state = ucx_node_poll(group, work);
     if (state == COMM_PENDING)
         atomic_store(&group->polled, clock_now());
     return state;
@@ -143,12 +161,20 @@ static err_code_t ucx_wait(comm_work_t *base, err_t *err)
     ucx_work_t *work = (ucx_work_t *)base;
     ucx_group_t *group = (ucx_group_t *)base->group;
 
+    bool done;
+
     atomic_fetch_add(&group->waiting, 1);
-    wait_block(group, work);
+    if (atomic_load(&work->node) != 0) {
+        done = ucx_node_wait(group, work);
+        atomic_store(&work->node, 0);
+    } else {
+        wait_block(group, work);
+        done = atomic_load(&work->state) == COMM_DONE;
+    }
     atomic_fetch_add(&group->progress, 1);
     atomic_fetch_sub(&group->waiting, 1);
     work->busy = false;
-    if (atomic_load(&work->state) == COMM_DONE)
+    if (done)
         return ERR_OK;
     return group_fault(group, err);
 }
@@ -173,10 +199,11 @@ static const char *ucx_allreduce_name(const comm_group_t *base,
                                       const void *data, size_t count,
                                       comm_type_t type)
 {
-    (void)base;
-    (void)data;
-    return count * comm_type_bytes(type) <= UCX_DOUBLING_BYTES ? "doubling"
-                                                               : "ring";
+    size_t bytes = count * comm_type_bytes(type);
+
+    if (ucx_node_takes((const ucx_group_t *)base, COMM_ALLREDUCE, data, bytes))
+        return "node";
+    return bytes <= UCX_DOUBLING_BYTES ? "doubling" : "ring";
 }
 
 /* ---- open and close ------------------------------------------------------ */
@@ -234,8 +261,10 @@ static void ucx_close(comm_group_t *base)
             mem_free(group->active[i].lanes[j].scratch);
             mem_free(group->active[i].lanes[j].ranges);
         }
+    ucx_node_close(group);
     liveness_close(&group->liveness);
     mem_free(group->peers);
+    pthread_mutex_destroy(&group->node.lock);
     pthread_cond_destroy(&group->changed);
     pthread_mutex_destroy(&group->lock);
     mem_free(group);
@@ -289,6 +318,7 @@ static err_code_t group_new(const comm_config_t *config, const comm_oob_t *oob,
     group->fault = (err_t)ERR_INIT;
     atomic_store(&group->polled, -1e9);
     pthread_mutex_init(&group->lock, NULL);
+    pthread_mutex_init(&group->node.lock, NULL);
     thread_cond_init(&group->changed);
     *out = group;
     return ERR_OK;
@@ -313,6 +343,8 @@ static err_code_t ucx_open(const comm_config_t *config, const comm_oob_t *oob,
         code = ucx_thread_start(group, err);
     if (code == ERR_OK) /* connections are made now, not in the first step */
         code = comm_barrier(&group->base, err);
+    if (code == ERR_OK && group->node.whole)
+        code = ucx_node_open(group, err);
     if (code == ERR_OK)
         *out = &group->base;
     else
@@ -330,4 +362,6 @@ const comm_ops_t comm_ucx_ops = {
     .poll = ucx_poll,
     .wait = ucx_wait,
     .allreduce_name = ucx_allreduce_name,
+    .arena_open = ucx_arena_open,
+    .arena_close = ucx_arena_close,
 };

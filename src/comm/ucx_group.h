@@ -5,9 +5,11 @@
  *
  * Two threads: the owner, who starts, polls, waits and closes, and the comm
  * thread, which alone touches the UCP worker. They meet in the table of works:
- * the owner fills the slot of the next number and raises `submitted`; the comm
- * thread carries out up to UCX_ACTIVE works at a time, in order of number, and
- * stores each one's state. Fields below are marked [o], [c] or [a]tomic.
+ * the owner fills the slot of the next number, queues it and raises
+ * `submitted`; the comm thread carries out up to UCX_ACTIVE works at a time, in
+ * order of number, and stores each one's state. Works of the node stage
+ * (ucx_node.h) are not queued: owners carry them out among themselves. Fields
+ * below are marked [o], [c] or [a]tomic.
  *
  * A work is cut into lanes (ucx_lane.h), which go their way side by side: one
  * computes while the other is on the wire. See ucx_peer.h for liveness.
@@ -22,11 +24,12 @@
 #include "comm/comm_liveness.h"
 #include "comm/comm_ops.h"
 #include "comm/ucx_lane.h"
+#include "comm/ucx_node.h"
 #include "comm/ucx_peer.h"
 
 #define UCX_ACTIVE 4 /* works carried out at a time */
 
-typedef struct ucx_work {
+struct ucx_work {
     comm_work_t base;
     uint64_t number;
     bool busy;              /* [o] given out, not yet waited for */
@@ -34,7 +37,10 @@ typedef struct ucx_work {
     comm_request_t request; /* [o] before submitted, then [c] */
     void *views[COMM_VIEWS_MAX];
     double started; /* instant */
-} ucx_work_t;
+    /* Of the node stage: number + 1 until waited for, and started. */
+    atomic_uint_fast64_t node;
+    _Atomic double node_since;
+};
 
 typedef struct ucx_active {
     ucx_work_t *work; /* NULL: free */
@@ -53,9 +59,11 @@ struct ucx_group {
 
     /* Owner and comm thread. */
     ucx_work_t works[COMM_WORKS_MAX];
-    uint64_t started;               /* [o] next number */
-    atomic_uint_fast64_t submitted; /* works below it are in the table */
-    atomic_uint_fast64_t progress;  /* signs of progress of the owner */
+    uint64_t started;                  /* [o] next number */
+    atomic_uint_fast64_t submitted;    /* works below it are in the table */
+    ucx_work_t *queue[COMM_WORKS_MAX]; /* works for the comm thread */
+    atomic_uint_fast64_t queued;       /* so many were ever put there */
+    atomic_uint_fast64_t progress;     /* signs of progress of the owner */
     atomic_int_fast64_t step;
     _Atomic(const char *) phase;
     atomic_int waiting;    /* waits under way */
@@ -73,12 +81,13 @@ struct ucx_group {
     pthread_t thread;
     bool running; /* [o] thread was started */
     int wakefd, epollfd;
-    uint64_t next; /* next work to carry out */
+    uint64_t taken; /* so many were taken from the queue */
     ucx_active_t active[UCX_ACTIVE];
     int active_count;
     uint64_t moves;  /* requests completed */
     uint64_t moved;  /* moves when last looked at */
     double moved_at; /* instant at which moves had changed */
+    ucx_node_t node;
     liveness_t liveness;
     double beat_at; /* instant of the next beat */
     double tick_at; /* instant by which to look at deadlines */

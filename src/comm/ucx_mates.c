@@ -81,7 +81,7 @@ static bool mate_verify(const ucx_card_t *card, int *pidfd)
 
 /* Busy waiting pays only if every rank that shares our cores has one for its
  * owner and there is one over. */
-static bool mates_spin(const ucx_group_t *group, const ucx_card_t *cards)
+static void mates_spin(ucx_group_t *group, const ucx_card_t *cards)
 {
     int sharing = 0;
 
@@ -90,7 +90,8 @@ static bool mates_spin(const ucx_group_t *group, const ucx_card_t *cards)
             (group->peers[rank].mate &&
              cards[rank].cpus == cards[group->base.rank].cpus))
             sharing++;
-    return thread_cores() > sharing;
+    group->spin = thread_cores() > sharing;
+    group->node.spin = thread_cores() >= sharing; /* owners only */
 }
 
 err_code_t ucx_mates_find(ucx_group_t *group, const comm_oob_t *oob,
@@ -115,7 +116,8 @@ err_code_t ucx_mates_find(ucx_group_t *group, const comm_oob_t *oob,
         group->peers[rank].mate =
             mine[rank] && all[rank * size + (size_t)oob->rank];
     if (code == ERR_OK)
-        group->spin = mates_spin(group, cards);
+        mates_spin(group, cards);
+    group->node.whole = code == ERR_OK && memchr(all, 0, size * size) == NULL;
     mem_free(memory);
     return code;
 }

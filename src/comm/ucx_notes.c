@@ -45,9 +45,16 @@ void ucx_group_blame(ucx_group_t *group, int culprit, const char *reason)
     ucx_group_fail(group, &fault);
 }
 
-uint64_t ucx_group_finished(const ucx_group_t *group)
+uint64_t ucx_group_finished(ucx_group_t *group)
 {
-    uint64_t oldest = group->next;
+    double since;
+    uint64_t oldest = atomic_load(&group->submitted);
+    uint64_t node = ucx_node_oldest(group, &since);
+
+    if (group->taken < atomic_load(&group->queued))
+        oldest = group->queue[group->taken % COMM_WORKS_MAX]->number;
+    if (node < oldest)
+        oldest = node;
 
     for (int i = 0; i < UCX_ACTIVE; i++)
         if (group->active[i].work != NULL &&
@@ -58,8 +65,14 @@ uint64_t ucx_group_finished(const ucx_group_t *group)
 
 void ucx_left_check(ucx_group_t *group)
 {
+    double since;
+    uint64_t node;
+
     if (group->left_rank < 0)
         return;
+    node = ucx_node_oldest(group, &since);
+    if (node != UINT64_MAX && node >= group->left_finished)
+        ucx_group_blame(group, group->left_rank, "left the group early");
     for (int i = 0; i < UCX_ACTIVE; i++)
         if (group->active[i].work != NULL &&
             group->active[i].work->number >= group->left_finished)
@@ -325,28 +338,37 @@ bool ucx_notes_parted(const ucx_group_t *group)
 
 /* ---- deadlines ----------------------------------------------------------- */
 
-static const ucx_work_t *oldest_work(const ucx_group_t *group)
+/* Number and start of the oldest collective that is not done; *waited: the
+ * comm thread or the owner is at it. UINT64_MAX: there is none. */
+static uint64_t oldest_work(ucx_group_t *group, double *since, bool *waited)
 {
-    const ucx_work_t *oldest = NULL;
+    uint64_t oldest = ucx_node_oldest(group, since);
 
+    *waited = oldest != UINT64_MAX && atomic_load(&group->waiting) > 0;
     for (int i = 0; i < UCX_ACTIVE; i++) {
         const ucx_work_t *work = group->active[i].work;
 
-        if (work != NULL && (oldest == NULL || work->number < oldest->number))
-            oldest = work;
+        if (work == NULL)
+            continue;
+        *waited = true;
+        if (work->number < oldest) {
+            oldest = work->number;
+            *since = work->started;
+        }
     }
     return oldest;
 }
 
 /* Every rank is well and has entered, but nothing moves: nobody can be named.
  * Twice the timeout, so that a nameable culprit is named first. */
-static void stall_check(ucx_group_t *group, const ucx_work_t *oldest,
+static void stall_check(ucx_group_t *group, uint64_t oldest, bool waited,
                         double now)
 {
+    uint64_t moves = group->moves + atomic_load(&group->node.moves);
     err_t fault = ERR_INIT;
 
-    if (oldest == NULL || group->moves != group->moved) {
-        group->moved = group->moves;
+    if (!waited || moves != group->moved) {
+        group->moved = moves;
         group->moved_at = now;
         return;
     }
@@ -354,37 +376,48 @@ static void stall_check(ucx_group_t *group, const ucx_work_t *oldest,
         return;
     for (int rank = 0; rank < group->base.size; rank++)
         if (group->peers[rank].neighbour &&
-            group->liveness.peers[rank].last.entered <= oldest->number)
+            group->liveness.peers[rank].last.entered <= oldest)
             return; /* it reports progress; the others have to wait */
     err_set_peer(&fault, -1, NULL,
                  "collective %" PRIu64 " moved no data for %g s although all "
-                 "ranks take part: check the network",
-                 oldest->number, now - group->moved_at);
+                 "ranks take part: check the network, and that either all "
+                 "buffers lie in an arena or none",
+                 oldest, now - group->moved_at);
     ucx_group_fail(group, &fault);
+}
+
+/* This process did not run for a while: nobody may be blamed for that. */
+static void clocks_reset(ucx_group_t *group, double now)
+{
+    group->moved_at = now;
+    for (int i = 0; i < UCX_ACTIVE; i++)
+        if (group->active[i].work != NULL)
+            group->active[i].work->started = now;
+    for (int i = 0; i < COMM_WORKS_MAX; i++)
+        if (atomic_load(&group->works[i].node) != 0)
+            atomic_store(&group->works[i].node_since, now);
 }
 
 double ucx_notes_tick(ucx_group_t *group, double now)
 {
-    const ucx_work_t *oldest = oldest_work(group);
     const char *reason = NULL;
+    double since = now;
+    bool waited;
+    uint64_t oldest;
     int culprit;
 
-    if (liveness_tick(&group->liveness, now)) {
-        group->moved_at = now;
-        for (int i = 0; i < UCX_ACTIVE; i++)
-            if (group->active[i].work != NULL)
-                group->active[i].work->started = now;
-    }
+    if (liveness_tick(&group->liveness, now))
+        clocks_reset(group, now);
+    oldest = oldest_work(group, &since, &waited);
     if (now >= group->beat_at) {
         group->beat_at = now + liveness_interval(group->base.timeout);
         ucx_notes_want(group, NOTE_BEAT);
     }
-    culprit = liveness_suspect(
-        &group->liveness, oldest == NULL ? UINT64_MAX : oldest->number,
-        oldest == NULL ? now : oldest->started, now, &reason);
+    culprit = liveness_suspect(&group->liveness, oldest, since, now, &reason);
     if (culprit >= 0)
         ucx_group_blame(group, culprit, reason);
-    stall_check(group, oldest, now);
+    ucx_left_check(group);
+    stall_check(group, oldest, waited, now);
     if (atomic_load(&group->failed))
         return group->beat_at;
     return liveness_look(&group->liveness, group->beat_at);

@@ -94,6 +94,6 @@ bool ucx_notes_parted(const ucx_group_t *group);
 /* Blame who left before it finished what is being carried out here. */
 void ucx_left_check(ucx_group_t *group);
 /* Number of the first collective not finished here. */
-uint64_t ucx_group_finished(const ucx_group_t *group);
+uint64_t ucx_group_finished(ucx_group_t *group);
 
 #endif

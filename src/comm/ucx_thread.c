@@ -102,12 +102,12 @@ static bool works_admit(ucx_group_t *group)
     bool admitted = false;
 
     for (int i = 0; i < UCX_ACTIVE; i++) {
-        if (group->next >= atomic_load(&group->submitted))
+        if (group->taken >= atomic_load(&group->queued))
             break;
         if (group->active[i].work != NULL)
             continue;
         work_begin(group, &group->active[i],
-                   &group->works[group->next++ % COMM_WORKS_MAX]);
+                   group->queue[group->taken++ % COMM_WORKS_MAX]);
         admitted = true;
     }
     if (admitted)
@@ -195,9 +195,12 @@ static void fault_step(ucx_group_t *group, double now)
 static void leave_begin(ucx_group_t *group, double now, double *until)
 {
     double patience = group->base.timeout < 5 ? group->base.timeout : 5;
+    double since;
+    bool pending =
+        group->active_count > 0 || ucx_node_oldest(group, &since) != UINT64_MAX;
     err_t fault = ERR_INIT;
 
-    if (group->active_count > 0 && !atomic_load(&group->failed)) {
+    if (pending && !atomic_load(&group->failed)) {
         err_set_peer(
             &fault, group->base.rank, group->base.hellos[group->base.rank].host,
             "rank %d on %s left the group with collectives pending",
@@ -245,7 +248,7 @@ static void event_take(ucx_group_t *group, int which)
 static bool owner_calls(ucx_group_t *group, bool leaving)
 {
     return (group->active_count < UCX_ACTIVE &&
-            atomic_load(&group->submitted) > group->next) ||
+            atomic_load(&group->queued) > group->taken) ||
            atomic_load(&group->leaving) != leaving;
 }
 

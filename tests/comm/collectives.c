@@ -290,7 +290,7 @@ int collectives_run(const comm_oob_t *oob, void *argument)
     const collectives_t *what = argument;
     comm_config_t config = {.backend = what->backend, .timeout = 20};
     size_t bytes = MOST * sizeof(double);
-    comm_arena_t *arena;
+    comm_arena_t *arena = NULL;
     comm_group_t *group;
     err_t err = ERR_INIT;
     void *data;
@@ -303,12 +303,15 @@ int collectives_run(const comm_oob_t *oob, void *argument)
     RANKS_CHECK(comm_group_size(group) == oob->size);
     RANKS_CHECK(strcmp(comm_group_backend(group), what->backend) == 0);
     RANKS_CHECK(strlen(comm_group_host(group, oob->size - 1)) > 0);
-    RANKS_OK(comm_arena_open(group, bytes, &arena, &err), err);
-    data = comm_arena_data(arena);
+    if (!what->plain)
+        RANKS_OK(comm_arena_open(group, bytes, &arena, &err), err);
+    data = what->plain ? calloc(1, bytes) : comm_arena_data(arena);
     failed = run_allreduce(group, data, what->large) || run_flights(group) ||
              run_poll(group) || run_broadcast(group, data) ||
              run_allgather(group, data) || run_tree(group, what->large);
     comm_arena_close(arena);
+    if (what->plain)
+        free(data);
     if (!failed)
         RANKS_OK(comm_barrier(group, &err), err);
     RANKS_OK(comm_group_check(group, &err), err);

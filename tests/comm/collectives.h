@@ -9,6 +9,7 @@
 typedef struct collectives {
     const char *backend;
     bool large; /* 1e6 + 7 elements, too */
+    bool plain; /* ordinary memory instead of an arena */
 } collectives_t;
 
 /* A ranks_main_t whose argument is a collectives_t. */

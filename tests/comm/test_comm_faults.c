@@ -38,6 +38,7 @@ typedef struct fault_case {
     double within; /* seconds in which all others must know */
     size_t count;  /* elements of the all-reduce */
     bool two_hosts;
+    bool arena; /* the node stage */
 } fault_case_t;
 
 #define CULPRIT 1
@@ -112,7 +113,8 @@ static int run_fault(const comm_oob_t *oob, void *argument)
 {
     const fault_case_t *fault = argument;
     comm_config_t config = {.backend = "ucx", .timeout = fault->timeout};
-    float *data = calloc(MOST, sizeof *data);
+    float *plain = calloc(MOST, sizeof *plain), *data = plain;
+    comm_arena_t *arena = NULL;
     comm_group_t *group;
     int failed = 0;
     double begin;
@@ -121,19 +123,24 @@ static int run_fault(const comm_oob_t *oob, void *argument)
     if (fault->two_hosts && host_choose(oob->rank) != 0)
         return FORBIDDEN;
     RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
+    if (fault->arena) {
+        RANKS_OK(comm_arena_open(group, MOST * sizeof *data, &arena, &err),
+                 err);
+        data = comm_arena_data(arena);
+    }
     if (fault->kind == DIES_SOMEWHEN && oob->rank == CULPRIT)
         culprit_timer();
     begin = clock_now();
     for (int i = 0; err.code == ERR_OK && !failed; i++) {
         if (oob->rank == CULPRIT && i == 5 && fault->kind != DIES_SOMEWHEN) {
             failed = culprit_end(group, fault, data);
-            free(data);
+            free(plain);
             return failed;
         }
         comm_allreduce(group, data, fault->count, COMM_FLOAT32, COMM_SUM, &err);
     }
     failed = survivor_check(group, &err, fault, begin);
-    free(data);
+    free(plain);
     return failed;
 }
 
@@ -238,6 +245,35 @@ Test(comm_faults, leaving_early_is_named_at_once)
     fault_on(3, fault, 0);
     fault.two_hosts = true;
     fault_on(4, fault, 0);
+}
+
+/* The same where the data goes through memory that the ranks share. */
+Test(comm_faults, in_the_node_stage)
+{
+    fault_case_t fault = dies;
+
+    fault.arena = true;
+    fault_on(4, fault, 128 + SIGKILL);
+    fault.count = 10;
+    fault_on(3, fault, 128 + SIGKILL);
+    for (int i = 0; i < 4; i++) {
+        fault.kind = DIES_SOMEWHEN;
+        fault.count = i % 2 ? 500000 : 20;
+        fault_on(3, fault, 128 + SIGALRM);
+    }
+    fault = stops;
+    fault.arena = true;
+    fault_on(3, fault, 128 + SIGKILL);
+    fault = dies;
+    fault.arena = true;
+    fault.kind = LEAVES;
+    fault_on(3, fault, 0);
+    fault = stops;
+    fault.arena = true;
+    fault.kind = STAYS_AWAY;
+    fault.timeout = 4;
+    fault.within = 10;
+    fault_on(3, fault, 0);
 }
 
 /* ---- what is no fault ---------------------------------------------------- */

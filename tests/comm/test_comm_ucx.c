@@ -18,9 +18,11 @@ static void transports(void)
 
 TestSuite(comm_ucx, .init = transports, .timeout = 120);
 
+static bool plain;
+
 static void collectives_on(int count, bool large, bool threads)
 {
-    collectives_t what = {.backend = "ucx", .large = large};
+    collectives_t what = {.backend = "ucx", .large = large, .plain = plain};
     int results[RANKS_MAX];
 
     if (threads)
@@ -50,6 +52,15 @@ Test(comm_ucx, processes)
     collectives_on(8, false, false);
 }
 
+/* The same without the node stage: all goes through UCX. */
+Test(comm_ucx, ordinary_memory)
+{
+    plain = true;
+    collectives_on(2, true, true);
+    collectives_on(3, true, false);
+    collectives_on(8, false, false);
+}
+
 Test(comm_ucx, many_processes)
 {
     collectives_on(17, false, false);
@@ -58,6 +69,7 @@ Test(comm_ucx, many_processes)
 Test(comm_ucx, processes_over_tcp)
 {
     setenv("UCX_TLS", "tcp,self", 1);
+    plain = true;
     collectives_on(4, true, false);
 }
 
@@ -134,4 +146,115 @@ Test(comm_ucx, different_arguments_are_told)
 
     cr_assert_eq(ranks_forks(3, 60, run_mismatch, more, results), 0);
     cr_assert_eq(ranks_forks(3, 60, run_mismatch, fewer, results), 0);
+}
+
+/* ---- node stage ---------------------------------------------------------- */
+
+#define ARENA_COUNT 70001
+
+/* Rank-dependent places in two arenas, more collectives than the board has
+ * slots, barriers between; sums of floats that depend on their order. */
+static int run_node(const comm_oob_t *oob, void *argument)
+{
+    comm_config_t config = {.backend = "ucx", .timeout = 20};
+    size_t skip = 16 * (size_t)oob->rank, count = ARENA_COUNT - skip;
+    comm_arena_t *arenas[2];
+    comm_group_t *group;
+    comm_work_t *work = NULL;
+    float *data, expected;
+    err_t err = ERR_INIT;
+
+    (void)argument;
+    count = ARENA_COUNT - 16 * (size_t)oob->size;
+    RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
+    for (int i = 0; i < 2; i++)
+        RANKS_OK(comm_arena_open(group, ARENA_COUNT * sizeof(float), &arenas[i],
+                                 &err),
+                 err);
+    for (int round = 0; round < 700; round++) {
+        data = (float *)comm_arena_data(arenas[(round + oob->rank) % 2]) + skip;
+        RANKS_CHECK(round > 1 || data[count - 1] == 0);
+        RANKS_CHECK(
+            strcmp(comm_allreduce_name(group, data, count, COMM_FLOAT32),
+                   "node") == 0);
+        for (size_t i = 0; i < count; i += round % 50 ? count - 1 : 1)
+            data[i] = 0.1f * (float)(oob->rank + 1) + (float)(i % 77);
+        RANKS_CHECK(comm_allreduce_start(group, data, round % 50 ? 1 : count,
+                                         COMM_FLOAT32, COMM_SUM, &work,
+                                         &err) != COMM_FAILED);
+        if (round % 3 == 0)
+            RANKS_OK(comm_barrier(group, &err), err);
+        RANKS_OK(comm_work_wait(work, &err), err);
+        for (size_t i = 0; i < (round % 50 ? 1 : count); i++) {
+            expected = 0.1f + (float)(i % 77);
+            for (int rank = 1; rank < oob->size; rank++)
+                expected += 0.1f * (float)(rank + 1) + (float)(i % 77);
+            RANKS_CHECK(data[i] == expected);
+        }
+        data[count - 1] = 0;
+    }
+    comm_arena_close(arenas[1]);
+    comm_arena_close(arenas[0]);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(comm_ucx, node_stage)
+{
+    int results[RANKS_MAX];
+
+    cr_assert_eq(ranks_threads(3, run_node, NULL), 0);
+    cr_assert_eq(ranks_forks(2, 60, run_node, NULL, results), 0);
+    cr_assert_eq(ranks_forks(6, 60, run_node, NULL, results), 0);
+}
+
+static int run_node_mismatch(const comm_oob_t *oob, void *argument)
+{
+    comm_config_t config = {.backend = "ucx", .timeout = 20};
+    comm_arena_t *arena;
+    comm_group_t *group;
+    err_t err = ERR_INIT;
+
+    (void)argument;
+    RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
+    RANKS_OK(comm_arena_open(group, 4096, &arena, &err), err);
+    RANKS_CHECK(comm_allreduce(group, comm_arena_data(arena),
+                               oob->rank == 1 ? 11 : 10, COMM_FLOAT32, COMM_SUM,
+                               &err) == ERR_CONFIG);
+    RANKS_CHECK(strstr(err.text, "different sizes") != NULL);
+    comm_arena_close(arena);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(comm_ucx, node_stage_tells_different_arguments)
+{
+    int results[3];
+
+    cr_assert_eq(ranks_forks(3, 60, run_node_mismatch, NULL, results), 0);
+}
+
+/* More than there is: a sentence, on every rank, and the group lives on. */
+static int run_arena_too_large(const comm_oob_t *oob, void *argument)
+{
+    comm_config_t config = {.backend = "ucx", .timeout = 20};
+    comm_arena_t *arena;
+    comm_group_t *group;
+    err_t err = ERR_INIT;
+
+    (void)argument;
+    RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
+    RANKS_CHECK(comm_arena_open(group, (size_t)1 << 60, &arena, &err) ==
+                ERR_MEMORY);
+    RANKS_CHECK(strstr(err.text, "share") != NULL);
+    RANKS_OK(comm_barrier(group, &err), err);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(comm_ucx, arena_too_large_is_an_error)
+{
+    int results[2];
+
+    cr_assert_eq(ranks_forks(2, 60, run_arena_too_large, NULL, results), 0);
 }

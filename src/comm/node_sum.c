@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The arithmetic of the node stage. Two ranks and 32-bit floats, the commonest
+ * case, have a loop that reads each input and writes each result once, compiled
+ * for several vector units of which the loader picks one; there is nothing but
+ * additions in it, so all give the same bits. Everything else goes through a
+ * block that stays in the first-level cache.
+ */
+#include <string.h>
+
+#include "comm/ucx_node.h"
+
+#define BLOCK_BYTES 4096
+
+#define CLONES
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#undef CLONES
+#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+
+CLONES static void pair_float32(float *a, float *b, size_t count)
+{
+    _Pragma("omp simd") for (size_t i = 0; i < count; i++)
+    {
+        float sum = a[i] + b[i];
+
+        a[i] = sum;
+        b[i] = sum;
+    }
+}
+
+void node_sum(char *const *parts, int size, size_t count, comm_type_t type,
+              comm_op_t op)
+{
+    size_t width = comm_type_bytes(type);
+    size_t step = BLOCK_BYTES / width;
+    _Alignas(64) char sum[BLOCK_BYTES];
+
+    if (size == 2 && type == COMM_FLOAT32 && op == COMM_SUM) {
+        pair_float32((float *)(void *)parts[0], (float *)(void *)parts[1],
+                     count);
+        return;
+    }
+    for (size_t at = 0; at < count; at += step) {
+        size_t some = count - at < step ? count - at : step;
+
+        comm_reduce(sum, parts[0] + at * width, parts[1] + at * width, some,
+                    type, op);
+        for (int rank = 2; rank < size; rank++)
+            comm_reduce(sum, sum, parts[rank] + at * width, some, type, op);
+        for (int rank = 0; rank < size; rank++)
+            memcpy(parts[rank] + at * width, sum, some * width);
+    }
+}

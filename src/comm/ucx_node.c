@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The node stage: posts, pieces, waits. See ucx_node.h for the whole. */
+#include "comm/ucx_node.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "comm/ucx_group.h"
+
+/* A piece is large enough that claiming it costs nothing, small enough that all
+ * ranks end at about the same time. */
+#define PIECE_LEAST 4096
+#define PIECE_MOST 65536
+#define CLAIM_BITS 24
+#define CLAIM_MASK ((UINT64_C(1) << CLAIM_BITS) - 1)
+
+/* Looks before blocking: about the time of a wake-up. */
+#define SPINS 600
+#define YIELDS 20
+#define NAP_NANOSECONDS 20000000 /* how late a fault may be seen */
+
+static node_slot_t *node_slot(const ucx_group_t *group, uint64_t number)
+{
+    const ucx_node_t *node = &group->node;
+
+    return (node_slot_t *)(void *)(node->board->slots +
+                                   number % COMM_WORKS_MAX * node->stride);
+}
+
+/* ---- open and close ------------------------------------------------------ */
+
+err_code_t ucx_node_open(ucx_group_t *group, err_t *err)
+{
+    ucx_node_t *node = &group->node;
+    size_t size = (size_t)group->base.size;
+    err_t reason = ERR_INIT;
+    void *board = NULL, *parts = NULL;
+    err_code_t code;
+
+    code = mem_alloc(size * sizeof *node->parts, "comm parts", &parts, err);
+    if (code != ERR_OK)
+        return code;
+    node->parts = parts;
+    node->stride = sizeof(node_slot_t) + size * sizeof(node_post_t);
+    node->bytes = sizeof(node_board_t) + COMM_WORKS_MAX * node->stride;
+    code = ucx_shm_share(group, node->bytes, false, &board, &reason);
+    if (code == ERR_OK) {
+        node->board = board;
+        return ERR_OK;
+    }
+    if (atomic_load(&group->failed)) {
+        if (err != NULL)
+            *err = reason;
+        return code;
+    }
+    if (group->base.rank == 0)
+        log_warn("comm",
+                 "gradients go through UCX even within the node, which is "
+                 "slower: %s",
+                 reason.text);
+    return ERR_OK;
+}
+
+void ucx_node_close(ucx_group_t *group)
+{
+    void *board = group->node.board;
+
+    ucx_shm_unmap(&board, 1, group->node.bytes);
+    group->node.board = NULL;
+    mem_free(group->node.parts);
+}
+
+/* ---- posts --------------------------------------------------------------- */
+
+static const ucx_arena_t *arena_find(const ucx_group_t *group, const void *data,
+                                     size_t bytes)
+{
+    const ucx_node_t *node = &group->node;
+    uintptr_t at = (uintptr_t)data;
+
+    if (node->board == NULL)
+        return NULL;
+    for (uint32_t i = 0; i < node->opened; i++) {
+        const ucx_arena_t *arena = node->arenas[i];
+        uintptr_t begin = arena == NULL ? 0 : (uintptr_t)arena->base.data;
+
+        if (arena != NULL && at >= begin && at + bytes <= begin + arena->bytes)
+            return arena;
+    }
+    return NULL;
+}
+
+bool ucx_node_takes(const ucx_group_t *group, comm_kind_t kind,
+                    const void *data, size_t bytes)
+{
+    if (kind == COMM_BARRIER)
+        return group->node.board != NULL;
+    return kind == COMM_ALLREDUCE && arena_find(group, data, bytes) != NULL;
+}
+
+/* Wake those that sleep, after something they may wait for has been stored. */
+static void board_ring(node_board_t *board)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load(&board->sleepers) == 0)
+        return;
+    atomic_fetch_add(&board->bell, 1);
+    syscall(SYS_futex, &board->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static size_t piece_bytes(size_t bytes, int size)
+{
+    size_t piece = mem_round(bytes / (size_t)size);
+
+    if (piece < PIECE_LEAST)
+        return PIECE_LEAST;
+    if (piece > PIECE_MOST)
+        piece = PIECE_MOST;
+    while (bytes / piece >> (CLAIM_BITS - 2)) /* must fit the claim */
+        piece *= 2;
+    return piece;
+}
+
+/* All have come. */
+static void slot_open(ucx_group_t *group, node_slot_t *slot, uint64_t number)
+{
+    const node_post_t *first = &slot->posts[0];
+    size_t bytes = first->count * comm_type_bytes((comm_type_t)first->type);
+    size_t piece = piece_bytes(bytes, group->base.size);
+
+    atomic_store(&slot->arrived, 0);
+    for (int rank = 1; rank < group->base.size; rank++) {
+        const node_post_t *post = &slot->posts[rank];
+
+        if (post->count != first->count || post->type != first->type ||
+            post->op != first->op) {
+            atomic_store(&slot->odd, number + 1);
+            board_ring(group->node.board);
+            return;
+        }
+    }
+    if (bytes == 0) /* a barrier */
+        atomic_store(&slot->completed, number + 1);
+    slot->pieces = (uint32_t)((bytes + piece - 1) / piece);
+    atomic_store(&slot->done, 0);
+    atomic_store(&slot->claim, (number + 1) << CLAIM_BITS | slot->pieces);
+    board_ring(group->node.board);
+}
+
+void ucx_node_start(ucx_group_t *group, ucx_work_t *work)
+{
+    const comm_request_t *request = &work->request;
+    uint64_t number = work->number;
+    node_slot_t *slot = node_slot(group, number);
+    node_post_t *post = &slot->posts[group->base.rank];
+    const ucx_arena_t *arena;
+
+    post->count = request->count; /* of a barrier: 0 */
+    post->type = (uint16_t)request->type;
+    post->op = (uint16_t)request->op;
+    if (request->kind == COMM_ALLREDUCE) {
+        arena = arena_find(group, request->data,
+                           request->count * comm_type_bytes(request->type));
+        post->arena = arena->number;
+        post->offset =
+            (uint64_t)((char *)request->data - (char *)arena->base.data);
+    }
+    atomic_store(&work->node_since, work->started);
+    atomic_store(&work->node, number + 1);
+    if (atomic_fetch_add(&slot->arrived, 1) + 1 == (unsigned)group->base.size)
+        slot_open(group, slot, number);
+}
+
+/* ---- pieces -------------------------------------------------------------- */
+
+static bool piece_claim(node_slot_t *slot, uint64_t number, uint32_t *piece)
+{
+    uint64_t claim = atomic_load(&slot->claim);
+
+    do {
+        if (claim >> CLAIM_BITS != number + 1 || (claim & CLAIM_MASK) == 0)
+            return false;
+    } while (!atomic_compare_exchange_weak(&slot->claim, &claim, claim - 1));
+    *piece = (uint32_t)(claim & CLAIM_MASK) - 1;
+    return true;
+}
+
+/* Under node.lock. */
+static void piece_run(ucx_group_t *group, const node_slot_t *slot,
+                      uint32_t piece)
+{
+    const node_post_t *first = &slot->posts[0];
+    comm_type_t type = (comm_type_t)first->type;
+    size_t width = comm_type_bytes(type), bytes = first->count * width;
+    size_t step = piece_bytes(bytes, group->base.size);
+    size_t begin = piece * step;
+    size_t end = bytes - begin < step ? bytes : begin + step;
+
+    for (int rank = 0; rank < group->base.size; rank++) {
+        const node_post_t *post = &slot->posts[rank];
+
+        group->node.parts[rank] =
+            (char *)group->node.arenas[post->arena]->maps[rank] + post->offset +
+            begin;
+    }
+    node_sum(group->node.parts, group->base.size, (end - begin) / width, type,
+             (comm_op_t)first->op);
+}
+
+static bool piece_do(ucx_group_t *group, uint64_t number)
+{
+    node_slot_t *slot = node_slot(group, number);
+    uint32_t piece, pieces;
+
+    if (!piece_claim(slot, number, &piece))
+        return false;
+    pieces = slot->pieces;
+    piece_run(group, slot, piece);
+    if (atomic_fetch_add(&slot->done, 1) + 1 == pieces) {
+        atomic_store(&slot->completed, number + 1);
+        board_ring(group->node.board);
+    }
+    return true;
+}
+
+bool ucx_node_done(const ucx_group_t *group, uint64_t number)
+{
+    return atomic_load(&node_slot(group, number)->completed) > number;
+}
+
+/* ---- poll and wait ------------------------------------------------------- */
+
+/* The ranks asked for different things: all find out. */
+static void odd_check(ucx_group_t *group, uint64_t number)
+{
+    const node_slot_t *slot = node_slot(group, number);
+    err_t fault = ERR_INIT;
+
+    if (atomic_load(&slot->odd) != number + 1 || atomic_load(&group->failed))
+        return;
+    err_set(&fault, ERR_CONFIG,
+            "collective %" PRIu64 ": the ranks reduce buffers of different "
+            "sizes or types: all must start the same collectives in the same "
+            "order",
+            number);
+    ucx_group_fail(group, &fault);
+}
+
+comm_state_t ucx_node_poll(ucx_group_t *group, ucx_work_t *work)
+{
+    if (!ucx_node_done(group, work->number)) {
+        pthread_mutex_lock(&group->node.lock);
+        piece_do(group, work->number);
+        pthread_mutex_unlock(&group->node.lock);
+        odd_check(group, work->number);
+    }
+    if (ucx_node_done(group, work->number))
+        return COMM_DONE;
+    return atomic_load(&group->failed) ? COMM_FAILED : COMM_PENDING;
+}
+
+static bool wait_over(ucx_group_t *group, uint64_t number)
+{
+    const node_slot_t *slot = node_slot(group, number);
+    uint64_t claim = atomic_load(&slot->claim);
+
+    return ucx_node_done(group, number) ||
+           (claim >> CLAIM_BITS == number + 1 && (claim & CLAIM_MASK) != 0) ||
+           atomic_load(&slot->odd) == number + 1 || atomic_load(&group->failed);
+}
+
+static void cpu_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* Until there is something to do, or for a nap. */
+static void wait_block(ucx_group_t *group, uint64_t number)
+{
+    static const struct timespec nap = {.tv_nsec = NAP_NANOSECONDS};
+    node_board_t *board = group->node.board;
+    unsigned bell;
+
+    for (int i = 0; group->node.spin && i < SPINS; i++) {
+        if (wait_over(group, number))
+            return;
+        cpu_relax();
+    }
+    for (int i = 0; i < YIELDS; i++) {
+        if (wait_over(group, number))
+            return;
+        sched_yield();
+    }
+    atomic_fetch_add(&board->sleepers, 1);
+    bell = atomic_load(&board->bell);
+    if (!wait_over(group, number))
+        syscall(SYS_futex, &board->bell, FUTEX_WAIT, bell, &nap, NULL, 0);
+    atomic_fetch_sub(&board->sleepers, 1);
+}
+
+bool ucx_node_wait(ucx_group_t *group, ucx_work_t *work)
+{
+    uint64_t number = work->number;
+
+    while (!ucx_node_done(group, number)) {
+        bool did;
+
+        if (atomic_load(&group->failed))
+            return false;
+        pthread_mutex_lock(&group->node.lock);
+        did = piece_do(group, number);
+        pthread_mutex_unlock(&group->node.lock);
+        if (did)
+            continue;
+        odd_check(group, number);
+        wait_block(group, number);
+    }
+    atomic_fetch_add(&group->node.moves, 1);
+    return true;
+}
+
+uint64_t ucx_node_oldest(ucx_group_t *group, double *since)
+{
+    uint64_t oldest = UINT64_MAX;
+
+    if (group->node.board == NULL)
+        return oldest;
+    for (int i = 0; i < COMM_WORKS_MAX; i++) {
+        ucx_work_t *work = &group->works[i];
+        uint64_t number = atomic_load(&work->node);
+
+        if (number == 0 || number - 1 >= oldest ||
+            ucx_node_done(group, number - 1))
+            continue;
+        oldest = number - 1;
+        *since = atomic_load(&work->node_since);
+    }
+    return oldest;
+}
