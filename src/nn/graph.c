@@ -237,6 +237,9 @@ static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
     str_buf_add(text, " op %d last %d alpha %a norm %d %d %" PRId64,
                 config->kind, config->last, config->alpha, config->norm.affine,
                 config->norm.axis, config->norm.groups);
+    str_buf_add(text, " heads %" PRId64 " %" PRId64 " causal %d",
+                config->heads.heads, config->heads.kv_heads,
+                config->heads.causal);
     str_buf_add(text, " owner %d from", layer->owner);
     for (int k = 0; k < layer->inputs; k++)
         str_buf_add(text, " %d", layer->from[k]);

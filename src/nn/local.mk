@@ -11,6 +11,7 @@ libnn_la_SOURCES = \
 	src/nn/init.c \
 	src/nn/init.h \
 	src/nn/layer_activation.c \
+	src/nn/layer_attention.c \
 	src/nn/layer_combine.c \
 	src/nn/layer_conv.c \
 	src/nn/layer_linear.c \
@@ -29,6 +30,7 @@ libnn_la_SOURCES = \
 	src/nn/preset_resnet.c \
 	src/nn/preset_simple.c \
 	src/nn/preset_unet.c \
+	src/nn/preset_vit.c \
 	src/nn/registry.c \
 	src/nn/registry.h
 libnn_la_CFLAGS = $(AM_CFLAGS)

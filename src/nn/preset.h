@@ -27,7 +27,7 @@ typedef struct nn_preset {
 } nn_preset_t;
 
 extern const nn_preset_t nn_preset_mlp, nn_preset_lenet, nn_preset_resnet18,
-    nn_preset_resnet34, nn_preset_resnet50, nn_preset_unet2d;
+    nn_preset_resnet34, nn_preset_resnet50, nn_preset_unet2d, nn_preset_vit;
 
 /* Add a layer of [kind], with the options that [format] makes: keys and values
  * in turn, separated by blanks; lists with commas ("out 8 kernel 3,3"). [name]

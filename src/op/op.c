@@ -62,6 +62,7 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
     case OP_ADD:
     case OP_MUL:
         return in_elems * config->others;
+    case OP_POSITION:
     case OP_MEAN:
     case OP_RELU:
     case OP_LEAKY_RELU:

@@ -43,6 +43,7 @@ static const char *const op_kind_names[OP_KINDS] = {
     [OP_AVGPOOL] = "avgpool",
     [OP_ADAPTIVE_AVGPOOL] = "adaptive_avgpool",
     [OP_ATTENTION] = "attention",
+    [OP_POSITION] = "position",
 };
 
 const char *op_kind_name(op_kind_t kind)
@@ -262,6 +263,7 @@ err_code_t op_shape(const op_config_t *config, op_desc_t *out, err_t *err)
     case OP_SLICE:
     case OP_MEAN:
     case OP_UPSAMPLE:
+    case OP_POSITION:
         return op_shape_view(config, out, err);
     case OP_LEAKY_RELU:
     case OP_GELU:
@@ -311,6 +313,8 @@ err_code_t op_params(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX],
     } else if (config->kind >= OP_LAYERNORM &&
                config->kind <= OP_INSTANCENORM) {
         made = op_params_norm(config, out);
+    } else if (config->kind == OP_POSITION) {
+        op_desc_fill(&out[made++], in->type, in->ndim - 1, in->dims + 1);
     }
     *count = made;
     return ERR_OK;

@@ -199,6 +199,10 @@ err_code_t op_shape_view(const op_config_t *config, op_desc_t *out, err_t *err)
 
     if (code != ERR_OK)
         return code;
+    if (config->kind == OP_POSITION) {
+        op_desc_fill(out, config->in.type, config->in.ndim, config->in.dims);
+        return ERR_OK;
+    }
     if (config->kind == OP_RESHAPE)
         return shape_reshape(config, out, err);
     if (config->kind == OP_PERMUTE)

@@ -198,6 +198,9 @@ Test(graph, hash_sees_structure_and_nothing_else)
                   hash_of("relu, {add: , from: [relu1, relu1]}"));
     cr_expect_neq(hash_of("linear: {out: 6}"),
                   hash_of("linear: {out: 6, flatten: false}"));
+    cr_expect_neq(hash_of("reshape: {shape: [12, 6]}, attention: {heads: 1}"),
+                  hash_of("reshape: {shape: [12, 6]}, "
+                          "attention: {heads: 1, causal: true}"));
     cr_expect_neq(hash_of("gelu"), hash_of("gelu: {approximate: tanh}"));
     cr_expect_neq(hash_of("elu"), hash_of("elu: {alpha: 2}"));
     cr_expect_neq(hash_of("layernorm"), hash_of("layernorm: {axis: 1}"));

@@ -51,6 +51,10 @@ Test(preset, sizes_are_those_of_the_originals)
                       "cross_entropy", 11173962);
     expect_parameters("preset: lenet, input: [1, 28, 28], classes: 10",
                       "cross_entropy", 61706);
+    /* timm's vit_tiny_patch16_224 with average pooling (no class token, and a
+     * norm after the last block). */
+    expect_parameters("preset: vit, input: [3, 224, 224], classes: 1000",
+                      "cross_entropy", 5717416 - 2 * 192);
     expect_parameters("preset: mlp, input: [1, 28, 28], classes: 10",
                       "cross_entropy", 669706);
 }
@@ -148,6 +152,12 @@ Test(preset, every_sentence_has_its_place)
     expect_error("model: {preset: lenet, input: [3, 5, 5], classes: 2}" LOSS,
                  "m.yaml:1:17: layer conv2 (conv) with input [6, 2, 2]",
                  "does not fit");
+    expect_error("model: {preset: vit, input: [3, 16, 24], classes: 2}" LOSS,
+                 "m.yaml:1:17: preset vit cuts images into patches of 16 x 16",
+                 "multiples of 16, but one is 24");
+    expect_error("model: {preset: vit, input: [3, 16, 16], classes: 2, "
+                 "heads: 5}" LOSS,
+                 "m.yaml:1:17: preset vit: its width 192", "5 heads");
     expect_error("model: {preset: unet2d, input: [3, 16, 24], out: 2}" LOSS,
                  "m.yaml:1:17: preset unet2d halves images 4 times",
                  "multiples of 16, but one is 24");
@@ -157,7 +167,8 @@ Test(preset, documentation_names_all)
 {
     static const nn_preset_t *const all[] = {
         &nn_preset_mlp,      &nn_preset_lenet,    &nn_preset_resnet18,
-        &nn_preset_resnet34, &nn_preset_resnet50, &nn_preset_unet2d};
+        &nn_preset_resnet34, &nn_preset_resnet50, &nn_preset_unet2d,
+        &nn_preset_vit};
     str_buf_t text = {0};
 
     nn_graph_document(&text);
@@ -204,6 +215,9 @@ Test(preset, cpu_agrees_with_ref)
                      "cross_entropy");
     compare_backends("preset: resnet50, input: [2, 65, 33], classes: 3, "
                      "width: 2",
+                     "cross_entropy");
+    compare_backends("preset: vit, input: [2, 8, 12], classes: 3, patch: 4, "
+                     "width: 12, heads: 3, depth: 2, dropout: 0.1",
                      "cross_entropy");
     compare_backends("preset: unet2d, input: [2, 16, 8], out: 2, width: 4, "
                      "depth: 2",

@@ -68,6 +68,7 @@ const op_backend_ops_t op_cpu_backend = {
             [OP_AVGPOOL] = &cpu_pool_kernel,
             [OP_ADAPTIVE_AVGPOOL] = &cpu_adaptive_kernel,
             [OP_ATTENTION] = &cpu_attention_kernel,
+            [OP_POSITION] = &cpu_position_kernel,
         },
     .team = cpu_team_set,
     .add = cpu_add,

@@ -19,6 +19,6 @@ extern const op_kernel_t cpu_add_kernel, cpu_mul_kernel, cpu_concat_kernel,
 extern const op_kernel_t cpu_activation_kernel;
 extern const op_kernel_t cpu_norm_kernel;
 extern const op_kernel_t cpu_adaptive_kernel;
-extern const op_kernel_t cpu_attention_kernel;
+extern const op_kernel_t cpu_attention_kernel, cpu_position_kernel;
 
 #endif

@@ -15,8 +15,7 @@ typedef struct cpu_pool {
     cpu_port_t dy, dx;
 } cpu_pool_t;
 
-static err_code_t cpu_pool_open_backward(op_t *op, cpu_pool_t *pool,
-                                            err_t *err)
+static err_code_t cpu_pool_open_backward(op_t *op, cpu_pool_t *pool, err_t *err)
 {
     cpu_room_t *room = &pool->room;
     cpu_md_t dy, dx, kept;
@@ -54,7 +53,8 @@ static err_code_t cpu_pool_open(op_t *op, err_t *err)
     if (code == ERR_OK)
         code = cpu_md_of(&pool->x, &pool->room.engine, &op->config.in, err);
     if (code == ERR_OK)
-        code = cpu_md_any(&any, &pool->room.engine, op->out.ndim, op->out.dims, err);
+        code = cpu_md_any(&any, &pool->room.engine, op->out.ndim, op->out.dims,
+                          err);
     if (code == ERR_OK)
         code = cpu_prim_pool_forward(&pool->forward, &pool->room.engine,
                                      &op->config, &pool->x, &any, err);
@@ -83,8 +83,7 @@ static void cpu_pool_close(op_t *op)
     mem_free(pool);
 }
 
-static err_code_t cpu_pool_forward(op_t *op, const op_args_t *args,
-                                      err_t *err)
+static err_code_t cpu_pool_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_pool_t *pool = op->state;
 
@@ -94,8 +93,7 @@ static err_code_t cpu_pool_forward(op_t *op, const op_args_t *args,
     return cpu_room_run(&pool->room, &pool->forward, args, err);
 }
 
-static err_code_t cpu_pool_backward(op_t *op, const op_args_t *args,
-                                       err_t *err)
+static err_code_t cpu_pool_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_pool_t *pool = op->state;
     const void *dy;

@@ -45,6 +45,7 @@ const op_backend_ops_t op_ref_backend = {
             [OP_AVGPOOL] = &ref_pool_kernel,
             [OP_ADAPTIVE_AVGPOOL] = &ref_adaptive_kernel,
             [OP_ATTENTION] = &ref_attention_kernel,
+            [OP_POSITION] = &ref_position_kernel,
         },
     .add = ref_add,
 };

@@ -35,6 +35,6 @@ extern const op_kernel_t ref_add_kernel, ref_mul_kernel, ref_concat_kernel,
 extern const op_kernel_t ref_activation_kernel;
 extern const op_kernel_t ref_norm_kernel;
 extern const op_kernel_t ref_adaptive_kernel;
-extern const op_kernel_t ref_attention_kernel;
+extern const op_kernel_t ref_attention_kernel, ref_position_kernel;
 
 #endif
