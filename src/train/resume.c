@@ -169,15 +169,24 @@ static err_code_t check_never(const train_config_t *config, err_t *err)
     return rc;
 }
 
+/* Slurm starts a requeued job with the same command line: what --fresh, never
+ * or a path asked for was done in its first life, and now it goes on. */
+static bool requeued(const train_state_t *run)
+{
+    return run->env->job->restarts > 0;
+}
+
 /* What only rank 0 does before anybody reads. */
 static err_code_t prepare(train_state_t *run, err_t *err)
 {
     err_code_t rc = ERR_OK;
 
-    if (run->rank == 0 && run->env->resume == TRAIN_RESUME_FRESH)
-        rc = begin_fresh(run->config, err);
-    if (run->rank == 0 && run->env->resume == TRAIN_RESUME_NEVER)
-        rc = check_never(run->config, err);
+    if (run->rank == 0 && !requeued(run)) {
+        if (run->env->resume == TRAIN_RESUME_FRESH)
+            rc = begin_fresh(run->config, err);
+        if (run->env->resume == TRAIN_RESUME_NEVER)
+            rc = check_never(run->config, err);
+    }
     return train_vote(&run->votes, rc, &run->speaker, err);
 }
 
@@ -226,24 +235,40 @@ static err_code_t place_in_epoch(train_state_t *run, err_t *err)
     return ERR_OK;
 }
 
+static err_code_t state_read(train_state_t *run, bool *found,
+                             hdf5io_checkpoint_info_t *info, err_t *err)
+{
+    const train_env_t *env = run->env;
+    const char *path =
+        env->resume == TRAIN_RESUME_PATH ? env->resume_path : NULL;
+    const train_replica_t *replica = &run->replica;
+    resume_config_t config;
+    err_code_t rc;
+
+    config_fill(run, &config);
+    rc = hdf5io_checkpoint_read(&config.checkpoint, requeued(run) ? NULL : path,
+                                replica->tensors, replica->tensor_count, found,
+                                info, err);
+    if (rc == ERR_OK && !*found && path != NULL)
+        rc = hdf5io_checkpoint_read(&config.checkpoint, path, replica->tensors,
+                                    replica->tensor_count, found, info, err);
+    config_free(&config);
+    return rc;
+}
+
 err_code_t train_restore(train_state_t *run, err_t *err)
 {
     hdf5io_checkpoint_info_t info;
-    resume_config_t config;
+    bool anew = run->env->resume == TRAIN_RESUME_NEVER ||
+                run->env->resume == TRAIN_RESUME_FRESH;
     bool found = false;
     err_code_t rc;
 
     train_phase_set(run, "resume");
     rc = prepare(run, err);
-    if (rc != ERR_OK || run->env->resume == TRAIN_RESUME_NEVER ||
-        run->env->resume == TRAIN_RESUME_FRESH)
+    if (rc != ERR_OK || (anew && !requeued(run)))
         return rc;
-    config_fill(run, &config);
-    rc = hdf5io_checkpoint_read(
-        &config.checkpoint,
-        run->env->resume == TRAIN_RESUME_PATH ? run->env->resume_path : NULL,
-        run->replica.tensors, run->replica.tensor_count, &found, &info, err);
-    config_free(&config);
+    rc = state_read(run, &found, &info, err);
     run->speaker = run->rank == 0 || rc == ERR_PEER;
     if (rc != ERR_OK || !found)
         return rc;

@@ -169,6 +169,7 @@ static void rank_prepare(rank_t *rank, const harness_t *harness,
         .job = job,
         .signal = harness->signal != NULL ? harness->signal : no_signal,
         .resume = harness->resume,
+        .resume_path = harness->resume_path,
         .build_hash = 1,
         .started = clock_now(),
         .backend = "threads"};
@@ -187,7 +188,7 @@ static void *rank_main(void *argument)
 err_code_t harness_run(const harness_t *harness, int ranks,
                        train_outcome_t *out, err_t *err)
 {
-    static const slurm_job_t job = {.host = "test"};
+    const slurm_job_t job = {.host = "test", .restarts = harness->restarts};
     boot_config_t config = {.timeout = 20.0};
     boot_t *boots[HARNESS_RANKS_MAX];
     rank_t all[HARNESS_RANKS_MAX] = {0};

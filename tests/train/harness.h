@@ -17,6 +17,8 @@ typedef struct harness {
     char dir[256];            /* of the test; removed by harness_close */
     const char *settings[16]; /* --set assignments, NULL-terminated */
     train_resume_t resume;
+    const char *resume_path;
+    int restarts; /* of the job */
     slurm_signal_t (*signal)(void); /* NULL: none */
 } harness_t;
 

@@ -280,6 +280,42 @@ Test(run, fresh_keeps_all_that_was_there_and_nothing_else)
     harness_close(&harness);
 }
 
+/* Slurm repeats the command line when it requeues a job. */
+Test(run, a_requeued_job_goes_on_whatever_its_first_life_was_told)
+{
+    const train_resume_t told[] = {TRAIN_RESUME_FRESH, TRAIN_RESUME_NEVER,
+                                   TRAIN_RESUME_PATH};
+    train_outcome_t straight, out;
+    harness_t harness, other;
+    err_t err = ERR_INIT;
+    char *path;
+
+    harness_open(&other, SAMPLES);
+    other.settings[0] = "train.epochs=1";
+    run_ok(&other, 2, &out);
+    path = str_printf("%s/run/checkpoints/step-0000000005", other.dir);
+    harness_open(&harness, SAMPLES);
+    run_ok(&harness, 2, &straight);
+    harness_close(&harness);
+    for (int i = 0; i < 3; i++) {
+        harness_open(&harness, SAMPLES);
+        harness.resume = told[i];
+        harness.resume_path = path;
+        harness.signal = signal_after_looks;
+        atomic_store(&looks_left, 20);
+        cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_REQUEUE);
+        cr_assert_gt(out.step, 5);
+        harness.signal = NULL;
+        harness.restarts = 1;
+        run_ok(&harness, 2, &out);
+        cr_assert_eq(out.step, straight.step);
+        cr_assert_eq(entries(&harness, ".before-"), 0);
+        harness_close(&harness);
+    }
+    free(path);
+    harness_close(&other);
+}
+
 Test(run, another_model_is_refused_by_name)
 {
     train_outcome_t out;
