@@ -68,11 +68,11 @@ typedef enum op_kind {
     OP_AVGPOOL,      /* x [N,C,...]: the mean of each window (op_pool_t) */
     OP_ADAPTIVE_AVGPOOL, /* x [N,C,...] -> view.dims in space: means of windows
                            that cover it evenly */
-    OP_ATTENTION,        /* softmax(q k' / sqrt(D)) v in heads of D features
-                            (op_heads_t): x [N,T,(heads + 2 kv_heads) D] is q, k, v
-                            side by side; or x is q [N,T,heads D], the others k and v
-                            [N,S,kv_heads D] */
-    OP_POSITION          /* y = x + w, w of the shape of a sample */
+    /* softmax(q k' / sqrt(D)) v in heads of D features (op_heads_t); x
+     * [N,T,(heads + 2 kv_heads) D] is q, k, v side by side; or x is q
+     * [N,T,heads D] and the others are k and v, [N,S,kv_heads D] */
+    OP_ATTENTION,
+    OP_POSITION /* y = x + w, w of the shape of a sample */
 } op_kind_t;
 #define OP_KINDS (OP_POSITION + 1)
 
