@@ -151,7 +151,7 @@ static err_code_t leave(train_state_t *run, err_t *err)
     run->speaker = run->rank == 0;
     return err_set(err, ERR_REQUEUE,
                    "asked to stop: checkpointed at step %lld of epoch %lld; "
-                   "the same command goes on from there",
+                   "start it again (without --fresh) to go on from there",
                    (long long)run->progress.step,
                    (long long)run->progress.epoch + 1);
 }
