@@ -46,9 +46,8 @@ static const nn_kind_t *const layer_kinds[] = {
 };
 
 static const nn_kind_t *const loss_kinds[] = {
-    &nn_kind_cross_entropy,
-    &nn_kind_mse,
-    NULL,
+    &nn_kind_cross_entropy, &nn_kind_mse, &nn_kind_mae, &nn_kind_huber,
+    &nn_kind_bce,           &nn_kind_kl,  NULL,
 };
 
 _Static_assert(sizeof layer_kinds / sizeof layer_kinds[0] <= KINDS_MAX,

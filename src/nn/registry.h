@@ -18,7 +18,8 @@ extern const nn_kind_t nn_kind_attention, nn_kind_position;
 extern const nn_kind_t nn_kind_add, nn_kind_mul, nn_kind_concat,
     nn_kind_reshape, nn_kind_permute, nn_kind_slice, nn_kind_mean,
     nn_kind_upsample;
-extern const nn_kind_t nn_kind_cross_entropy, nn_kind_mse;
+extern const nn_kind_t nn_kind_cross_entropy, nn_kind_mse, nn_kind_mae,
+    nn_kind_huber, nn_kind_bce, nn_kind_kl;
 
 /* NULL-terminated lists of the rows. */
 const nn_kind_t *const *nn_layer_kinds(void);

@@ -15,6 +15,7 @@ libop_la_SOURCES = \
 	src/op/ref/add.c src/op/ref/mul.c src/op/ref/concat.c \
 	src/op/ref/permute.c src/op/ref/mean.c src/op/ref/upsample.c \
 	src/op/ref/activation.c \
+	src/op/ref/pointwise.c \
 	src/op/ref/attention.c src/op/ref/position.c \
 	src/op/ref/window.h src/op/ref/adaptive.c \
 	src/op/ref/norm.c \
@@ -32,6 +33,7 @@ libop_la_SOURCES = \
 	src/op/cpu/add.c src/op/cpu/mul.c src/op/cpu/concat.c \
 	src/op/cpu/permute.c src/op/cpu/mean.c src/op/cpu/upsample.c \
 	src/op/cpu/math.h src/op/cpu/activation.c \
+	src/op/cpu/pointwise.c \
 	src/op/cpu/attention.c src/op/cpu/position.c src/op/cpu/block.c src/op/cpu/block.h \
 	src/op/cpu/adaptive.c \
 	src/op/cpu/norm.c

@@ -90,6 +90,11 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
         return in_elems;
     case OP_ATTENTION:
         return op_attention_flops(config);
+    case OP_MAE:
+    case OP_HUBER:
+    case OP_BCE:
+    case OP_KL:
+        return 10.0 * in_elems;
     }
     return 0;
 }

@@ -68,13 +68,18 @@ typedef enum op_kind {
     OP_AVGPOOL,      /* x [N,C,...]: the mean of each window (op_pool_t) */
     OP_ADAPTIVE_AVGPOOL, /* x [N,C,...] -> view.dims in space: means of windows
                            that cover it evenly */
-    /* softmax(q k' / sqrt(D)) v in heads of D features (op_heads_t); x
+    /* softmax(q k' / sqrt(D)) v in heads of D features (op_heads_t): x
      * [N,T,(heads + 2 kv_heads) D] is q, k, v side by side; or x is q
-     * [N,T,heads D] and the others are k and v, [N,S,kv_heads D] */
+     * [N,T,heads D], the others k and v [N,S,kv_heads D] */
     OP_ATTENTION,
-    OP_POSITION /* y = x + w, w of the shape of a sample */
+    OP_POSITION, /* y = x + w, w of the shape of a sample */
+    /* losses of x and a target of its shape and type; sums over all elements */
+    OP_MAE,   /* |x - t| */
+    OP_HUBER, /* squares / 2 up to |x - t| = alpha, straight beyond */
+    OP_BCE,   /* cross entropy of sigmoid(x) and the probability t */
+    OP_KL     /* t (log t - x): x log-probabilities, t probabilities */
 } op_kind_t;
-#define OP_KINDS (OP_POSITION + 1)
+#define OP_KINDS (OP_KL + 1)
 
 typedef struct op_conv {
     int64_t out; /* channels */
@@ -128,7 +133,7 @@ typedef struct op_config {
     op_pool_t pool;
     double epsilon; /* norms */
     double rate;    /* dropout */
-    double alpha;   /* leaky_relu, elu: >= 0; softplus: > 0 */
+    double alpha;   /* leaky_relu, elu: >= 0; softplus, huber: > 0 */
     op_view_t view;
     op_norm_t norm;
     op_heads_t heads;

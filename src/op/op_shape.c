@@ -44,6 +44,10 @@ static const char *const op_kind_names[OP_KINDS] = {
     [OP_ADAPTIVE_AVGPOOL] = "adaptive_avgpool",
     [OP_ATTENTION] = "attention",
     [OP_POSITION] = "position",
+    [OP_MAE] = "mae",
+    [OP_HUBER] = "huber",
+    [OP_BCE] = "bce",
+    [OP_KL] = "kl",
 };
 
 const char *op_kind_name(op_kind_t kind)
@@ -233,6 +237,11 @@ static err_code_t op_shape_loss(const op_config_t *config, op_desc_t *out,
 
     if (code != ERR_OK)
         return code;
+    if (config->kind == OP_HUBER && !(config->alpha > 0))
+        return err_set(err, ERR_CONFIG,
+                       "huber: the difference at which it becomes straight is "
+                       "%g, but must be positive",
+                       config->alpha);
     op_desc_fill(out, config->in.type, 1, (int64_t[]){1});
     return ERR_OK;
 }
@@ -285,6 +294,11 @@ err_code_t op_shape(const op_config_t *config, op_desc_t *out, err_t *err)
         return op_shape_window(config, out, err);
     case OP_ATTENTION:
         return op_shape_attention(config, out, err);
+    case OP_MAE:
+    case OP_HUBER:
+    case OP_BCE:
+    case OP_KL:
+        return op_shape_loss(config, out, err);
     }
     return err_set(err, ERR_CONFIG, "there is no op of kind %d",
                    (int)config->kind);

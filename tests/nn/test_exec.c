@@ -4,6 +4,7 @@
  * grad_ready, and the cpu backend against ref. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -441,4 +442,22 @@ Test(exec, cpu_agrees_with_ref)
     compare_backends(fixture_smooth);
     compare_backends(plain_cnn);
     compare_backends(mse_model);
+}
+
+/* Losses of a target of the output's shape. */
+Test(exec, ref_gradients_of_other_losses_match_finite_differences)
+{
+    static const char *const losses[] = {"mae", "{huber: {delta: 0.3}}", "bce",
+                                         "kl"};
+    char text[256];
+
+    for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
+        snprintf(text, sizeof text,
+                 "model:\n  input: [5]\n  layers:\n"
+                 "    - linear: {out: 4}\n    - tanh\n    - linear: {out: 3}\n"
+                 "loss: %s\n",
+                 losses[i]);
+        check_gradients(text, "ref");
+        compare_backends(text);
+    }
 }

@@ -3,6 +3,7 @@
 #include "op_rig.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,7 +157,7 @@ static void rig_allocate(op_rig_t *rig)
         args->sample_ids = rig_block((size_t)N * sizeof(uint64_t));
     if (rig->config.kind == OP_CROSS_ENTROPY)
         args->target = rig_block((size_t)N * sizeof(int64_t));
-    if (rig->config.kind == OP_MSE)
+    if (op_rig_is_loss(rig) && rig->config.kind != OP_CROSS_ENTROPY)
         args->target = rig_block((size_t)op_desc_elems(&rig->config.in) *
                                  op_type_bytes(rig->config.in.type));
 }
@@ -179,8 +180,13 @@ static void rig_fill_extras(op_rig_t *rig)
     if (rig->config.kind == OP_CROSS_ENTROPY)
         for (int64_t n = 0; n < N; n++)
             ((int64_t *)(uintptr_t)args->target)[n] = (n * 7 + 3) % C;
-    for (int64_t i = 0; i < elems && rig->config.kind == OP_MSE; i++) {
+    for (int64_t i = 0; i < elems && op_rig_is_loss(rig) &&
+                        rig->config.kind != OP_CROSS_ENTROPY;
+         i++) {
         void *target = (void *)(uintptr_t)args->target;
+
+        if (rig->config.kind == OP_KL || rig->config.kind == OP_BCE)
+            values[i] = fabs(values[i]); /* a probability */
 
         if (rig->config.in.type == OP_FLOAT32)
             ((float *)target)[i] = (float)values[i];
@@ -278,7 +284,10 @@ void op_rig_close(op_rig_t *rig)
 
 bool op_rig_is_loss(const op_rig_t *rig)
 {
-    return rig->config.kind == OP_CROSS_ENTROPY || rig->config.kind == OP_MSE;
+    op_kind_t kind = rig->config.kind;
+
+    return kind == OP_CROSS_ENTROPY || kind == OP_MSE ||
+           (kind >= OP_MAE && kind <= OP_KL);
 }
 
 typedef struct rig_view {

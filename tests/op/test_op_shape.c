@@ -314,3 +314,79 @@ Test(op_shape, structure)
     upsample.view.ndim = 1;
     expect_error(&upsample, "one factor", "has 1");
 }
+
+static op_config_t of(op_kind_t kind, int ndim, int64_t a, int64_t b, int64_t c)
+{
+    return (op_config_t){
+        .kind = kind,
+        .threads = 1,
+        .epsilon = 1e-5,
+        .in = {.type = OP_FLOAT32, .ndim = ndim, .dims = {a, b, c}}};
+}
+
+Test(op_shape, norms_and_constants)
+{
+    op_config_t layer = of(OP_LAYERNORM, 3, 2, 5, 8);
+    op_config_t group = of(OP_GROUPNORM, 3, 2, 6, 8);
+    op_config_t instance = of(OP_INSTANCENORM, 3, 2, 6, 8);
+    op_config_t softplus = of(OP_SOFTPLUS, 2, 2, 6, 0);
+    op_config_t huber = of(OP_HUBER, 2, 2, 6, 0);
+
+    layer.norm.axis = 2;
+    expect_shape(&layer, "[2, 5, 8]");
+    layer.norm.axis = 3;
+    expect_error(&layer, "no dimension 3", "1 to 2");
+    layer.epsilon = 0;
+    expect_error(&layer, "epsilon", "positive");
+    group.norm.groups = 3;
+    expect_shape(&group, "[2, 6, 8]");
+    group.norm.groups = 4;
+    expect_error(&group, "6 channels", "groups, which is 4");
+    expect_shape(&instance, "[2, 6, 8]");
+    instance.in.dims[2] = 1;
+    expect_error(&instance, "[2, 6, 1]", "no variance");
+    expect_error(&softplus, "softplus", "positive");
+    expect_error(&huber, "huber", "positive");
+    huber.alpha = 1;
+    expect_shape(&huber, "[1]");
+}
+
+Test(op_shape, pools)
+{
+    op_config_t pool = of(OP_AVGPOOL, 3, 2, 6, 9);
+    op_config_t adaptive = of(OP_ADAPTIVE_AVGPOOL, 3, 2, 6, 9);
+
+    pool.pool = (op_pool_t){.kernel = {3}, .stride = {2}, .pad = {1}};
+    expect_shape(&pool, "[2, 6, 5]");
+    pool.pool.pad[0] = 2;
+    expect_error(&pool, "pad [2]", "kernel [3]");
+    adaptive.view = (op_view_t){.ndim = 1, .dims = {4}};
+    expect_shape(&adaptive, "[2, 6, 4]");
+    adaptive.view.dims[0] = 0;
+    expect_error(&adaptive, "[2, 6, 9]", "size [0]");
+    adaptive.view.ndim = 2;
+    expect_error(&adaptive, "[2, 6, 9]", "positive number for each");
+}
+
+Test(op_shape, attention)
+{
+    op_config_t packed = of(OP_ATTENTION, 3, 2, 5, 32);
+    op_config_t apart = of(OP_ATTENTION, 3, 2, 5, 16);
+
+    packed.heads = (op_heads_t){.heads = 4, .kv_heads = 2, .causal = true};
+    expect_shape(&packed, "[2, 5, 16]");
+    packed.heads.kv_heads = 3;
+    expect_error(&packed, "heads, which is 4", "kv_heads, which is 3");
+    packed.heads.kv_heads = 4;
+    expect_error(&packed, "32 features", "multiple of 12");
+    apart.heads = (op_heads_t){.heads = 4, .kv_heads = 2};
+    apart.others = 2;
+    for (int i = 0; i < 2; i++)
+        apart.other[i] =
+            (op_desc_t){.type = OP_FLOAT32, .ndim = 3, .dims = {2, 7, 8}};
+    expect_shape(&apart, "[2, 5, 16]");
+    apart.heads.causal = true;
+    expect_error(&apart, "k [2, 7, 8]", "S = T");
+    apart.others = 1;
+    expect_error(&apart, "one input", "got 2");
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* mae, huber, bce, kl (ref/pointwise.c has the formulas): terms in float, a
+ * block of them at a time, and their sums in double. */
+#include "op/cpu/cpu.h"
+#include "op/cpu/loss.h"
+#include "op/cpu/math.h"
+#include "op/cpu/team.h"
+#include "op/cpu/vector.h"
+
+/* Elements that are worth a thread; those of a block. */
+#define CPU_POINTWISE_GRAIN 8192
+#define CPU_TERMS 256
+
+/* to[i] = [value] of x, t and alpha, times factor, for n elements. */
+#define CPU_TERMS_LOOP(name, value)                                     \
+    CPU_CLONES                                                          \
+    static void name(const float *from, const float *target, float *to, \
+                     int64_t n, float alpha, float factor)              \
+    {                                                                   \
+        (void)alpha;                                                    \
+        CPU_INDEPENDENT                                                 \
+        for (int64_t i = 0; i < n; i++) {                               \
+            float x = from[i], t = target[i];                           \
+                                                                        \
+            (void)x;                                                    \
+            to[i] = factor * (value);                                   \
+        }                                                               \
+    }
+
+typedef void cpu_terms_t(const float *from, const float *target, float *to,
+                         int64_t n, float alpha, float factor);
+
+CPU_INLINE float cpu_sign(float d)
+{
+    return d > 0 ? 1.0f : d < 0 ? -1.0f : d;
+}
+
+CPU_INLINE float huber_value(float d, float a)
+{
+    float far = a * (fabsf(d) - 0.5f * a);
+
+    return fabsf(d) <= a ? 0.5f * d * d : far;
+}
+
+CPU_INLINE float bce_value(float x, float t)
+{
+    float above = x <= 0 ? 0 : x;
+
+    return above + cpu_math_log1p(cpu_math_exp(-fabsf(x))) - t * x;
+}
+
+CPU_TERMS_LOOP(mae_value, fabsf(x - t))
+CPU_TERMS_LOOP(mae_slope, cpu_sign(x - t))
+CPU_TERMS_LOOP(huber_values, huber_value(x - t, alpha))
+CPU_TERMS_LOOP(huber_slope,
+               fabsf(x - t) <= alpha ? x - t : alpha * cpu_sign(x - t))
+CPU_TERMS_LOOP(bce_values, bce_value(x, t))
+CPU_TERMS_LOOP(bce_slope, cpu_math_sigmoid(x) - t)
+CPU_TERMS_LOOP(kl_value, t > 0 ? t * (logf(t) - x) : 0 * x)
+CPU_TERMS_LOOP(kl_slope, t > 0 ? -t : 0)
+
+typedef struct cpu_pointwise_kind {
+    cpu_terms_t *value, *slope;
+} cpu_pointwise_kind_t;
+
+static const cpu_pointwise_kind_t kinds[OP_KINDS] = {
+    [OP_MAE] = {mae_value, mae_slope},
+    [OP_HUBER] = {huber_values, huber_slope},
+    [OP_BCE] = {bce_values, bce_slope},
+    [OP_KL] = {kl_value, kl_slope},
+};
+
+typedef struct cpu_pointwise_work {
+    cpu_terms_t *terms;
+    const float *x, *target;
+    int64_t elems; /* of one sample */
+    double *losses;
+    float *dx;
+    float alpha, factor;
+} cpu_pointwise_work_t;
+
+static void pointwise_body_forward(void *context, int64_t first, int64_t last)
+{
+    const cpu_pointwise_work_t *work = context;
+
+    for (int64_t n = first; n < last; n++) {
+        double sum = 0;
+
+        for (int64_t i = 0; i < work->elems; i += CPU_TERMS) {
+            int64_t at = n * work->elems + i, left = work->elems - i;
+            int64_t count = left < CPU_TERMS ? left : CPU_TERMS;
+            float terms[CPU_TERMS];
+
+            work->terms(work->x + at, work->target + at, terms, count,
+                        work->alpha, 1);
+            for (int64_t k = 0; k < count; k++)
+                sum += (double)terms[k];
+        }
+        work->losses[n] = sum;
+    }
+}
+
+static void pointwise_body_backward(void *context, int64_t first, int64_t last)
+{
+    const cpu_pointwise_work_t *work = context;
+    const int64_t at = first * work->elems;
+
+    work->terms(work->x + at, work->target + at, work->dx + at,
+                (last - first) * work->elems, work->alpha, work->factor);
+}
+
+/* Bring x in and share the samples among the team. */
+static err_code_t pointwise_run(op_t *op, const op_args_t *args,
+                                cpu_pointwise_work_t *work,
+                                cpu_team_body_t *body, err_t *err)
+{
+    cpu_loss_t *loss = op->state;
+    const void *x;
+    err_code_t code =
+        cpu_port_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
+
+    if (code != ERR_OK)
+        return code;
+    work->x = x;
+    work->target = args->target;
+    work->elems = op_desc_sample(&op->config.in);
+    work->alpha = (float)op->config.alpha;
+    cpu_team_run(op->config.threads, op->config.in.dims[0],
+                 1 + CPU_POINTWISE_GRAIN / work->elems, body, work);
+    return ERR_OK;
+}
+
+static err_code_t cpu_pointwise_forward(op_t *op, const op_args_t *args,
+                                        err_t *err)
+{
+    cpu_pointwise_work_t work = {.terms = kinds[op->config.kind].value,
+                                 .losses = cpu_loss_samples(op, args)};
+    err_code_t code =
+        pointwise_run(op, args, &work, pointwise_body_forward, err);
+
+    if (code == ERR_OK)
+        *args->loss_sum = cpu_loss_sum(op, args);
+    return code;
+}
+
+static err_code_t cpu_pointwise_backward(op_t *op, const op_args_t *args,
+                                         err_t *err)
+{
+    cpu_loss_t *loss = op->state;
+    cpu_port_t *port = &loss->plain.dx;
+    cpu_pointwise_work_t work = {.terms = kinds[op->config.kind].slope,
+                                 .dx = cpu_port_place(port, args, args->dx),
+                                 .factor = (float)args->scale};
+    err_code_t code;
+
+    if (!op->config.need_dx)
+        return ERR_OK;
+    code = pointwise_run(op, args, &work, pointwise_body_backward, err);
+    if (code == ERR_OK)
+        code = cpu_port_flush(port, &loss->room, args, args->dx, err);
+    return code;
+}
+
+const op_kernel_t cpu_pointwise_kernel = {
+    .open = cpu_loss_open,
+    .close = cpu_loss_close,
+    .forward = cpu_pointwise_forward,
+    .backward = cpu_pointwise_backward,
+};

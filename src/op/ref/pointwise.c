@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Losses that are a sum over elements f(x, t); dx = scale * df/dx, with d = x-t
+ *   mae    |d|                               sign of d (0 at 0)
+ *   huber  |d| <= a ? d^2 / 2 : a (|d| - a/2)   |d| <= a ? d : a sign of d
+ *   bce    log(1 + exp(x)) - t x             1 / (1 + exp(-x)) - t
+ *   kl     t > 0 ? t (log t - x) : 0         -t
+ */
+#include <math.h>
+
+#include "op/ref/ref.h"
+
+static double ref_sign(double d)
+{
+    return d > 0 ? 1 : d < 0 ? -1 : d;
+}
+
+static double ref_pointwise_value(op_kind_t kind, double x, double t, double a)
+{
+    double d = x - t;
+
+    switch ((int)kind) {
+    case OP_MAE:
+        return fabs(d);
+    case OP_HUBER:
+        return fabs(d) <= a ? d * d / 2 : a * (fabs(d) - a / 2);
+    case OP_BCE: /* without overflow */
+        return (x > 0 ? x : 0 * x) + log1p(exp(-fabs(x))) - t * x;
+    default:
+        return t > 0 ? t * (log(t) - x) : 0 * x;
+    }
+}
+
+static double ref_pointwise_slope(op_kind_t kind, double x, double t, double a)
+{
+    double d = x - t;
+
+    switch ((int)kind) {
+    case OP_MAE:
+        return ref_sign(d);
+    case OP_HUBER:
+        return fabs(d) <= a ? d : a * ref_sign(d);
+    case OP_BCE:
+        return 1 / (1 + exp(-x)) - t;
+    default:
+        return t > 0 ? -t : 0;
+    }
+}
+
+static err_code_t ref_pointwise_forward(op_t *op, const op_args_t *args,
+                                        err_t *err)
+{
+    op_type_t type = op->config.in.type;
+    int64_t count = op_desc_elems(&op->config.in);
+    double loss = 0;
+
+    (void)err;
+    for (int64_t i = 0; i < count; i++)
+        loss += ref_pointwise_value(op->config.kind, ref_get(type, args->x, i),
+                                    ref_get(type, args->target, i),
+                                    op->config.alpha);
+    *args->loss_sum = loss;
+    return ERR_OK;
+}
+
+static err_code_t ref_pointwise_backward(op_t *op, const op_args_t *args,
+                                         err_t *err)
+{
+    op_type_t type = op->config.in.type;
+    int64_t count = op_desc_elems(&op->config.in);
+
+    (void)err;
+    for (int64_t i = 0; op->config.need_dx && i < count; i++)
+        ref_put(type, args->dx, i,
+                args->scale * ref_pointwise_slope(
+                                  op->config.kind, ref_get(type, args->x, i),
+                                  ref_get(type, args->target, i),
+                                  op->config.alpha));
+    return ERR_OK;
+}
+
+const op_kernel_t ref_pointwise_kernel = {
+    .forward = ref_pointwise_forward,
+    .backward = ref_pointwise_backward,
+};
