@@ -65,6 +65,7 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
     case OP_POSITION:
     case OP_MEAN:
     case OP_RELU:
+    case OP_ADAPTIVE_AVGPOOL:
     case OP_LEAKY_RELU:
     case OP_DROPOUT:
         return in_elems;
@@ -75,6 +76,10 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
     case OP_SIGMOID:
     case OP_TANH:
     case OP_SOFTPLUS:
+    case OP_MAE:
+    case OP_HUBER:
+    case OP_BCE:
+    case OP_KL:
         return 10.0 * in_elems; /* about an exponential */
     case OP_CROSS_ENTROPY:
     case OP_MSE:
@@ -86,15 +91,8 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
         return 8.0 * in_elems;
     case OP_AVGPOOL:
         return out_elems * (double)op_window_taps(config);
-    case OP_ADAPTIVE_AVGPOOL:
-        return in_elems;
     case OP_ATTENTION:
         return op_attention_flops(config);
-    case OP_MAE:
-    case OP_HUBER:
-    case OP_BCE:
-    case OP_KL:
-        return 10.0 * in_elems;
     }
     return 0;
 }
