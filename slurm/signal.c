@@ -40,6 +40,17 @@ static err_code_t install(int number, void (*handler)(int), err_t *err)
     return ERR_OK;
 }
 
+/* A terminal that closes ends the run like TERM; below nohup HUP stays ignored.
+ */
+static err_code_t install_hangup(err_t *err)
+{
+    struct sigaction now;
+
+    if (sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+        return ERR_OK;
+    return install(SIGHUP, on_term, err);
+}
+
 err_code_t slurm_signal_install(err_t *err)
 {
     err_code_t code = install(SIGUSR1, on_checkpoint, err);
@@ -48,6 +59,8 @@ err_code_t slurm_signal_install(err_t *err)
         code = install(SIGTERM, on_term, err);
     if (code == ERR_OK)
         code = install(SIGINT, on_term, err);
+    if (code == ERR_OK)
+        code = install_hangup(err);
     /* A reader of our output that has gone must not take the run with it. */
     if (code == ERR_OK)
         code = install(SIGPIPE, SIG_IGN, err);

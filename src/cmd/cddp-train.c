@@ -145,7 +145,8 @@ static err_code_t local_run(rank_job_t *model, rank_job_t *answer, err_t *err)
     if (rc == ERR_OK) {
         *answer = jobs[0];
         for (int r = 1; r < count; r++)
-            if (jobs[r].rc != ERR_OK && jobs[r].outcome.speaker)
+            if (jobs[r].rc != ERR_OK &&
+                (jobs[r].outcome.speaker || answer->rc == ERR_OK))
                 *answer = jobs[r];
     }
 free:

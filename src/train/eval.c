@@ -38,13 +38,15 @@ static err_code_t eval_step(train_state_t *run, double *sums, err_t *err)
 {
     bool tree = run->replica.tree != NULL;
     size_t from = tree ? EVAL_STOP : 0;
+    train_leaf_sums_t leaves;
     hdf5io_batch_t *batch = NULL;
     err_code_t own;
     err_code_t rc;
 
     own = hdf5io_loader_next(run->valid.loader, &batch, err);
-    if (own == ERR_OK && !tree)
-        own = eval_share(run, batch, sums, err);
+    if (own == ERR_OK)
+        own = tree ? train_leaves_eval(run, batch, &leaves, err)
+                   : eval_share(run, batch, sums, err);
     sums[EVAL_STOP] = run->env->signal() != SLURM_SIGNAL_NONE ? 1.0 : 0.0;
     sums[EVAL_FAILED] = own != ERR_OK ? 1.0 : 0.0;
     rc = comm_allreduce(run->group, sums + from, EVAL_SUMS - from, COMM_FLOAT64,
@@ -53,7 +55,8 @@ static err_code_t eval_step(train_state_t *run, double *sums, err_t *err)
         return own != ERR_OK ? own : rc;
     if (sums[EVAL_FAILED] > 0.0)
         return train_vote(&run->votes, own, &run->speaker, err);
-    return tree ? train_leaves_eval(run, batch, sums, err) : ERR_OK;
+    return tree ? train_leaves_eval_reduce(run, batch, &leaves, sums, err)
+                : ERR_OK;
 }
 
 err_code_t train_evaluate(train_state_t *run, train_eval_t *out, err_t *err)

@@ -125,29 +125,39 @@ static err_code_t leaf_eval(train_state_t *run, const hdf5io_batch_t *batch,
 }
 
 err_code_t train_leaves_eval(train_state_t *run, const hdf5io_batch_t *batch,
-                             double *sums, err_t *err)
+                             train_leaf_sums_t *leaves, err_t *err)
 {
     const train_config_t *config = run->config;
     train_leaves_t mine = train_leaves_of(&run->valid, config->train.microbatch,
                                           config->train.batch, batch->step);
-    double stack[COMM_VIEWS_MAX][LEAF_SUMS];
-    void *views[COMM_VIEWS_MAX];
-    comm_fold_t fold;
+    comm_fold_t *fold = &leaves->fold;
     int64_t at = mine.first;
-    err_code_t rc;
+    err_code_t rc = ERR_OK;
 
-    comm_fold_begin(&fold, mine.leaves, LEAF_SUMS, COMM_FLOAT64);
-    for (int64_t from = 0; from < batch->count;
+    comm_fold_begin(fold, mine.leaves, LEAF_SUMS, COMM_FLOAT64);
+    for (int64_t from = 0; rc == ERR_OK && from < batch->count;
          from += config->train.microbatch, at++) {
-        double *leaf = stack[fold.depth];
+        double *leaf = leaves->stack[fold->depth];
 
         rc = leaf_eval(run, batch, from, leaf, err);
-        if (rc != ERR_OK)
-            return rc;
-        comm_fold_push(&fold, at, at + 1, leaf);
+        if (rc == ERR_OK)
+            comm_fold_push(fold, at, at + 1, leaf);
     }
-    for (int i = 0; i < fold.depth; i++)
-        views[i] = stack[i];
+    return rc;
+}
+
+err_code_t train_leaves_eval_reduce(train_state_t *run,
+                                    const hdf5io_batch_t *batch,
+                                    train_leaf_sums_t *leaves, double *sums,
+                                    err_t *err)
+{
+    const train_config_t *config = run->config;
+    train_leaves_t mine = train_leaves_of(&run->valid, config->train.microbatch,
+                                          config->train.batch, batch->step);
+    void *views[COMM_VIEWS_MAX];
+
+    for (int i = 0; i < leaves->fold.depth; i++)
+        views[i] = leaves->stack[i];
     return comm_allreduce_tree(run->group, views, mine.first, mine.held,
                                mine.leaves, sums, LEAF_SUMS, COMM_FLOAT64, err);
 }

@@ -74,7 +74,7 @@ static int threads_choose(const train_state_t *run, const train_hello_t *hello)
         fair = 1;
     if (run->config->train.reproducible)
         return 1; /* a leaf is computed by a team of fixed size */
-    if (asked > fair)
+    if (asked > fair && run->rank == 0)
         log_warn("train",
                  "train.threads is %d, but this rank has %d core%s to "
                  "itself (%d for %d rank%s): expect it to be slower",

@@ -245,7 +245,9 @@ static void records_write(const train_state_t *run, err_code_t rc,
         return;
     if (slurm_exit_write(run->config->run.dir, &record, &trouble) != ERR_OK)
         log_warn("train", "%s", trouble.text);
-    if (obs_summary_write(run->config->run.dir, &summary, &trouble) != ERR_OK)
+    /* A start that was refused keeps the results of an earlier life. */
+    if (run->opened &&
+        obs_summary_write(run->config->run.dir, &summary, &trouble) != ERR_OK)
         log_warn("train", "%s", trouble.text);
 }
 
@@ -267,6 +269,7 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
     run.speaker = run.rank == 0;
     log_rank_set(run.rank);
     rc = train_open(&run, err);
+    run.opened = rc == ERR_OK;
     if (rc == ERR_OK)
         rc = loop(&run, err);
     if (rc == ERR_OK)

@@ -4,6 +4,7 @@
 #ifndef CDDP_TRAIN_RUN_PRIV_H
 #define CDDP_TRAIN_RUN_PRIV_H
 
+#include "comm/comm_fold.h"
 #include "hdf5io/loader.h"
 #include "obs/metrics.h"
 #include "train/data.h"
@@ -26,6 +27,7 @@ typedef struct train_state {
     int rank, size, threads;
     bool speaker;           /* result of the last vote */
     bool owns_dir;          /* this run holds the run directory's lock */
+    bool opened;            /* train_open is through: there are results */
     train_rundir_t *rundir; /* rank 0 */
     h5mpi_t *mpi;           /* io: mpi */
     nn_graph_t *graph;
@@ -65,16 +67,28 @@ void train_flags_fill(train_state_t *run, double *flags);
 nn_batch_t train_batch_part(const train_state_t *run,
                             const hdf5io_batch_t *whole, int64_t from);
 
-/* leaves.c: a step's and an evaluation step's sums in reproducible mode. [own]
- * is this rank's own error so far; the sums land where the default mode has
- * them. Collective. */
+/* leaves.c: a step's sums in reproducible mode. [own] is this rank's own error
+ * so far; the sums land where the default mode has them. Collective. */
 err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
                              train_times_t *times, err_code_t *own, err_t *err);
-err_code_t train_leaves_eval(train_state_t *run, const hdf5io_batch_t *batch,
-                             double *sums, err_t *err);
 
 /* eval.c: sums of one evaluation step. */
 enum { EVAL_LOSS, EVAL_CORRECT, EVAL_COUNT, EVAL_STOP, EVAL_FAILED, EVAL_SUMS };
+
+/* leaves.c: an evaluation step in reproducible mode: this rank's leaves folded
+ * (EVAL_LOSS, EVAL_CORRECT, EVAL_COUNT), then summed over ranks into [sums].
+ * compute is local, so that its errors are known before anybody reduces. */
+typedef struct train_leaf_sums {
+    comm_fold_t fold;
+    double stack[COMM_VIEWS_MAX][EVAL_STOP];
+} train_leaf_sums_t;
+
+err_code_t train_leaves_eval(train_state_t *run, const hdf5io_batch_t *batch,
+                             train_leaf_sums_t *leaves, err_t *err);
+err_code_t train_leaves_eval_reduce(train_state_t *run,
+                                    const hdf5io_batch_t *batch,
+                                    train_leaf_sums_t *leaves, double *sums,
+                                    err_t *err);
 
 /* eval.c: every validation sample once; changes no state. Collective. */
 err_code_t train_evaluate(train_state_t *run, train_eval_t *out, err_t *err);

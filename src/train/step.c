@@ -121,8 +121,10 @@ static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
     tail_begin(run);
     if (*own == ERR_OK && batch->count > 0)
         *own = share_run(run, batch, times, err);
-    if (*own == ERR_PEER)
+    if (*own == ERR_PEER) {
+        ddp_step_wait(ddp, NULL); /* what is in flight fails at once */
         return *own;
+    }
     if (*own != ERR_OK)
         ddp_tail(ddp)[TRAIN_REPLICA_FAILED] = 1.0;
     train_phase_set(run, "all-reduce");
