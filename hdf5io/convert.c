@@ -42,9 +42,16 @@
                                       size_t count, float scale, float shift,  \
                                       float *out)                              \
     {                                                                          \
-        for (size_t i = 0; i < count; i++) {                                   \
+        /* Two loops, so that the usual one becomes vectors. */                \
+        for (size_t i = 0; !swap && i < count; i++) {                          \
             float value =                                                      \
-                (float)convert_load_##name(in + i * sizeof(type), swap);       \
+                (float)convert_load_##name(in + i * sizeof(type), false);      \
+                                                                               \
+            out[i] = value * scale + shift;                                    \
+        }                                                                      \
+        for (size_t i = 0; swap && i < count; i++) {                           \
+            float value =                                                      \
+                (float)convert_load_##name(in + i * sizeof(type), true);       \
                                                                                \
             out[i] = value * scale + shift;                                    \
         }                                                                      \

@@ -12,6 +12,7 @@
 #include "hdf5io/loader.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -90,12 +91,25 @@ static bool loader_room_wait(hdf5io_loader_t *loader)
     return !stop;
 }
 
+/* Where ranks fill all cores, a reader that is woken would push the trainer off
+ * its core in the middle of a step. As a batch thread it waits for a gap, and
+ * it is some batches ahead. Only a hint: where it is refused, nothing is lost.
+ */
+static void loader_stand_back(void)
+{
+    struct sched_param none = {.sched_priority = 0};
+
+    if (pthread_setschedparam(pthread_self(), SCHED_BATCH, &none) != 0)
+        log_debug("hdf5io", "the reader runs at the trainer's priority");
+}
+
 static void *loader_main(void *argument)
 {
     hdf5io_loader_t *loader = argument;
     bool more = true;
 
     log_rank_set(loader->config.rank);
+    loader_stand_back();
     while (more && loader_room_wait(loader)) {
         more = loader_read(loader, loader_slot(loader, loader->filled));
         pthread_mutex_lock(&loader->lock);

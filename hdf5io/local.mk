@@ -50,7 +50,7 @@ libhdf5io_la_SOURCES += hdf5io/checkpoint_view.c
 libhdf5io_la_SOURCES += hdf5io/checkpoint_vote.c
 libhdf5io_la_SOURCES += hdf5io/checkpoint_vote.h
 libhdf5io_la_SOURCES += hdf5io/checkpoint_write.c
-libhdf5io_la_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+libhdf5io_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 # The same bits from a sample on every machine: no fused multiply-add.
 libhdf5io_la_CFLAGS += -ffp-contract=off
 libhdf5io_la_CFLAGS += $(JANSSON_CFLAGS) $(XXHASH_CFLAGS)
