@@ -23,6 +23,7 @@ libop_la_SOURCES = \
 	src/op/cpu/onednn.c src/op/cpu/onednn.h src/op/cpu/onednn_make.h \
 	src/op/cpu/onednn_v2.c src/op/cpu/onednn_v3.c \
 	src/op/cpu/port.c src/op/cpu/port.h \
+	src/op/cpu/openmp.h \
 	src/op/cpu/team.c src/op/cpu/team.h \
 	src/op/cpu/loss.c src/op/cpu/loss.h \
 	src/op/cpu/vector.h \

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "op/cpu/team.h"
 
+#include "op/cpu/openmp.h"
 #include <criterion/criterion.h>
-#include <omp.h>
 #include <pthread.h>
 
 #define ITEMS 1001

@@ -7,7 +7,7 @@
  */
 #include "op/cpu/team.h"
 
-#include <omp.h>
+#include "op/cpu/openmp.h"
 
 void GOMP_parallel(void (*body)(void *), void *context, unsigned threads,
                    unsigned flags);
