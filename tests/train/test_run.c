@@ -401,8 +401,7 @@ Test(run, accumulation_gives_the_same_run)
     harness_close(&harness);
 }
 
-/* ---- few samples
- * -------------------------------------------------------------------------- */
+/* ---- few samples -------------------------------------------------------- */
 
 Test(run, ranks_without_samples_take_part)
 {
