@@ -44,7 +44,7 @@ bool slurm_time_parse(const char *text, double *seconds);
 typedef enum slurm_signal {
     SLURM_SIGNAL_NONE,
     SLURM_SIGNAL_CHECKPOINT, /* USR1: time is running out, or an admin asks */
-    SLURM_SIGNAL_TERM        /* TERM, INT, HUP: requeue, scancel, or a peer died */
+    SLURM_SIGNAL_TERM /* TERM, INT, HUP: requeue, scancel, or a peer died */
 } slurm_signal_t;
 
 /* Install handlers that only set the flag (USR1, TERM, INT), and ignore PIPE,

@@ -8,8 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* ---- checkpoint tensors ----------------------------------------------------
- */
+/* ---- checkpoint tensors ------------------------------------------------- */
 
 static void tensor_add(train_replica_t *replica, char *name,
                        const nn_param_t *param, float *arena)
@@ -61,8 +60,7 @@ static err_code_t tensors_list(train_replica_t *replica, err_t *err)
     return ERR_OK;
 }
 
-/* ---- execs -----------------------------------------------------------------
- */
+/* ---- execs -------------------------------------------------------------- */
 
 static train_replica_exec_t *exec_find(train_replica_t *replica, int64_t batch,
                                        bool training)
@@ -176,8 +174,7 @@ nn_exec_t *train_replica_leaf_exec(train_replica_t *replica, int64_t batch,
     return exec;
 }
 
-/* ---- opening ----------------------------------------------------------------
- */
+/* ---- opening ------------------------------------------------------------ */
 
 static err_code_t reducer_open(train_replica_t *replica,
                                const train_replica_plan_t *plan, err_t *err)

@@ -18,7 +18,7 @@ typedef struct harness {
     const char *settings[16]; /* --set assignments, NULL-terminated */
     train_resume_t resume;
     const char *resume_path;
-    int restarts; /* of the job */
+    int restarts;                   /* of the job */
     slurm_signal_t (*signal)(void); /* NULL: none */
 } harness_t;
 
