@@ -55,7 +55,8 @@ static err_code_t window_count(const op_config_t *config,
     bool fits = true;
 
     op_desc_text(in, text);
-    for (int i = 0; i < space; i++) {
+    /* The caller has checked that there are at most OP_SPACE_MAX. */
+    for (int i = 0; i < space && i < OP_SPACE_MAX; i++) {
         int64_t room = in->dims[2 + i] + 2 * window.pad[i];
         int64_t reach = window.dilation[i] * (window.kernel[i] - 1) + 1;
 
