@@ -16,7 +16,7 @@ small_data
 timeout=20
 kills=${CDDP_KILLS:-10}
 
-settings=(--set checkpoint.every="2 steps" --set train.epochs=40
+settings=(--set checkpoint.every="2 steps" --set train.epochs=$((kills * 12))
           --set fault.timeout="$timeout s")
 
 # Each task writes its pid, then becomes the trainer.
@@ -82,11 +82,11 @@ random_kills()
         verify_all
     done
     run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" \
-        "${settings[@]}" full.yaml
+        "${settings[@]}" --set checkpoint.every=never full.yaml
     expect_text err 'resumed from'
     mv run disturbed
     run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" \
-        "${settings[@]}" full.yaml
+        "${settings[@]}" --set checkpoint.every=never full.yaml
     for key in step loss accuracy; do
         expect_equal "$key" "$(summary_field disturbed/summary.json $key)" \
             "$(summary_field run/summary.json $key)"

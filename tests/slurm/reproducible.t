@@ -11,7 +11,7 @@
 . "$(dirname "$0")/trainlib.sh"
 small_data
 settings=(--set train.reproducible=true --set train.microbatch=8
-          --set train.epochs=2 --set checkpoint.every=never)
+          --set train.epochs=8 --set checkpoint.every=never)
 
 # same DIR: its newest checkpoint and logged losses are those of ./a
 same()

@@ -70,22 +70,26 @@ term_and_resume()
     same_end
 }
 
+# Without batch norm, whose statistics are a rank's own, the number of ranks only
+# changes the order of sums.
 fewer_ranks()
 {
-    local loss straight_loss
+    local settings=(--set train.epochs=12 --set train.batch=60) loss other
 
-    run_file full
-    start srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" full.yaml
+    run_file plain
+    run 0 "${four[@]}" "$train" "${settings[@]}" --set run.dir=four plain.yaml
+    start srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" \
+        "${settings[@]}" plain.yaml
     signal_step USR1 cddp-train
     finish 75
-    run 0 srun -N2 -n2 --mpi=pmix "$train" full.yaml
+    run 0 srun -N2 -n2 --mpi=pmix "$train" "${settings[@]}" plain.yaml
     expect_text err 'resumed from .*written by 4 ranks'
     loss=$(summary_field run/summary.json loss)
-    straight_loss=$(summary_field "$straight/run/summary.json" loss)
-    note "validation loss $loss after 4 then 2 ranks, $straight_loss on 4"
-    echo "$loss $straight_loss" |
-        awk '{d = $1 - $2; exit !(d < 0.1 * $2 && -d < 0.1 * $2)}' ||
-        fail "loss $loss is far from $straight_loss"
+    other=$(summary_field four/summary.json loss)
+    note "validation loss $loss after 4 then 2 ranks, $other on 4"
+    echo "$loss $other" |
+        awk '{d = $1 - $2; exit !(d < 0.02 * $2 && -d < 0.02 * $2)}' ||
+        fail "loss $loss is far from $other"
 }
 
 # The shipped batch script: the job requeues itself and ends by itself.

@@ -15,7 +15,7 @@ small_data
 lives=${CDDP_LIVES:-4}
 
 settings=(--set train.reproducible=true --set train.microbatch=10
-          --set train.epochs=$((lives + 2)) --set checkpoint.every="4 steps")
+          --set train.epochs=$((lives * 6 + 2)) --set checkpoint.every="4 steps")
 
 rows()
 {
