@@ -223,14 +223,15 @@ cluster_left()
     done
 }
 
-# Send $1 and wait until none is left; at most $2 tenths of a second.
+# Send $1 until none is left; at most $2 tenths of a second. Sent again each
+# time, since a slurmd may fork between the look and the signal.
 cluster_kill()
 {
     local tenths=$2
 
     cluster_left
-    [ ${#left[@]} -eq 0 ] || kill "-$1" "${left[@]}" 2>/dev/null || true
     while [ ${#left[@]} -gt 0 ] && [ "$tenths" -gt 0 ]; do
+        kill "-$1" "${left[@]}" 2>/dev/null || true
         sleep 0.1
         tenths=$((tenths - 1))
         cluster_left

@@ -88,10 +88,20 @@ down()
     expect_text err 'is not up'
 }
 
+# SIGKILL is sent, not done, when kill returns: a busy machine may take a while.
+is_gone()
+{
+    ! grep -qs . "/proc/$1/environ"
+}
+
 repair()
 {
+    local controller
+
     run 0 "$devcluster" up
-    kill -9 "$(cat "$own_dir/pid/slurmctld")"
+    controller=$(cat "$own_dir/pid/slurmctld")
+    kill -9 "$controller"
+    wait_until 30 is_gone "$controller"
     run 3 "$devcluster" status
     expect_text out '^broken'
     run 0 "$devcluster" up
