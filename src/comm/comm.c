@@ -15,11 +15,14 @@
 
 /* ---- open and close ------------------------------------------------------ */
 
-static void hello_fill(comm_hello_t *hello, const comm_ops_t *ops)
+static void hello_fill(comm_hello_t *hello, const comm_oob_t *oob,
+                       const comm_ops_t *ops)
 {
     memset(hello, 0, sizeof *hello);
     strncpy(hello->backend, ops->name, sizeof hello->backend - 1);
-    if (gethostname(hello->host, sizeof hello->host - 1) != 0)
+    if (oob->host != NULL)
+        strncpy(hello->host, oob->host, sizeof hello->host - 1);
+    else if (gethostname(hello->host, sizeof hello->host - 1) != 0)
         strcpy(hello->host, "unknown");
     hello->pid = getpid();
 }
@@ -48,7 +51,7 @@ static err_code_t hello_exchange(const comm_oob_t *oob, const comm_ops_t *ops,
 
     if (code != ERR_OK)
         return code;
-    hello_fill(&mine, ops);
+    hello_fill(&mine, oob, ops);
     code = oob->exchange(oob->context, &mine, sizeof mine, all, err);
     if (code == ERR_OK)
         code = hello_compare(all, oob->size, err);

@@ -39,6 +39,10 @@ typedef struct comm_oob {
     int rank, size;
     err_code_t (*exchange)(void *context, const void *mine, size_t bytes,
                            void *all, err_t *err);
+    /* (optional) Name of this rank's node; default: its host name. Ranks of
+     * different names are never taken for node-mates; those of one name only
+     * if they prove it. */
+    const char *host;
 } comm_oob_t;
 
 typedef struct comm_config {
