@@ -9,7 +9,8 @@ libbase_la_SOURCES = \
 	src/base/log.c src/base/log.h \
 	src/base/mem.c src/base/mem.h \
 	src/base/opt.h src/base/opt_error.c src/base/opt_error.h \
-	src/base/opt_fill.c src/base/opt_print.c \
+	src/base/opt_fill.c src/base/opt_pick.c src/base/opt_pick.h \
+	src/base/opt_print.c \
 	src/base/opt_value.c src/base/opt_value.h \
 	src/base/queue.c src/base/queue.h \
 	src/base/rng.c src/base/rng.h \

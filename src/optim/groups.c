@@ -73,7 +73,7 @@ static void rows_join(groups_t *groups)
 
 static err_code_t fail_at(tree_place_t place, const char *text, err_t *err)
 {
-    char at[OPTIM_PLACE_TEXT];
+    char at[OPT_PLACE_TEXT];
 
     return err_set(err, ERR_CONFIG, "%s: %s",
                    tree_place_format(place, at, sizeof at), text);
@@ -216,7 +216,7 @@ static err_code_t set_take(const groups_t *groups, group_t *group,
     const double base = lr_of(kind, groups->base.options);
     const double own = lr_of(kind, group->options);
     err_code_t code = ERR_OK;
-    char at[OPTIM_PLACE_TEXT];
+    char at[OPT_PLACE_TEXT];
 
     if (own != base && base == 0)
         return fail_at(place,

@@ -10,7 +10,6 @@ liboptim_la_SOURCES = \
 	src/optim/optim.h \
 	src/optim/optim_priv.h \
 	src/optim/rmsprop.c \
-	src/optim/row.c \
 	src/optim/schedule.c \
 	src/optim/schedule_kinds.c \
 	src/optim/sgd.c

@@ -83,7 +83,7 @@ static const optim_kind_t *const kinds[] = {
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
 
-static void kind_rows(const optim_row_t *rows[KIND_COUNT])
+static void kind_rows(const opt_pick_row_t *rows[KIND_COUNT])
 {
     for (int i = 0; i < KIND_COUNT; i++)
         rows[i] = &kinds[i]->row;
@@ -92,10 +92,10 @@ static void kind_rows(const optim_row_t *rows[KIND_COUNT])
 /* ---- opening ------------------------------------------------------------- */
 
 static err_code_t kind_read(optim_t *optim, const tree_t *tree,
-                            optim_choice_t *choice, err_t *err)
+                            opt_pick_t *choice, err_t *err)
 {
-    const optim_row_t *rows[KIND_COUNT];
-    char at[OPTIM_PLACE_TEXT];
+    const opt_pick_row_t *rows[KIND_COUNT];
+    char at[OPT_PLACE_TEXT];
     err_code_t code;
 
     if (tree == NULL)
@@ -103,8 +103,8 @@ static err_code_t kind_read(optim_t *optim, const tree_t *tree,
                        "the run file has no optimizer; add a line such as "
                        "'optimizer: {adamw: {lr: 1.0e-3}}'");
     kind_rows(rows);
-    code = optim_row_read(tree, "optimizer", "groups", rows, KIND_COUNT,
-                          optim->options, choice, err);
+    code = opt_pick_read(tree, "optimizer", "groups", rows, KIND_COUNT,
+                         optim->options, choice, err);
     if (code != ERR_OK)
         return code;
     optim->kind = kinds[choice->index];
@@ -168,7 +168,7 @@ static void pieces_count(optim_t *optim)
     }
 }
 
-static err_code_t groups_open(optim_t *optim, const optim_choice_t *choice,
+static err_code_t groups_open(optim_t *optim, const opt_pick_t *choice,
                               const tree_t *groups,
                               const optim_layout_t *layout, err_t *err)
 {
@@ -228,7 +228,7 @@ static err_code_t slots_open(optim_t *optim, const optim_ema_t *ema, err_t *err)
 err_code_t optim_open(const tree_t *optimizer, const optim_ema_t *ema,
                       const optim_layout_t *layout, optim_t **out, err_t *err)
 {
-    optim_choice_t choice = {0};
+    opt_pick_t choice = {0};
     optim_t *optim = NULL;
     err_code_t code;
 
@@ -398,11 +398,11 @@ const float *optim_average(const optim_t *optim)
 
 void optim_document(str_buf_t *out)
 {
-    const optim_row_t *rows[KIND_COUNT];
+    const opt_pick_row_t *rows[KIND_COUNT];
 
     kind_rows(rows);
     str_buf_add(out, "## Optimizers\n\n");
-    optim_rows_document(rows, KIND_COUNT, "optimizer", out);
+    opt_pick_document(rows, KIND_COUNT, "optimizer", out);
     optim_groups_document(out);
     optim_schedule_document(out);
 }

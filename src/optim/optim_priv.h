@@ -8,20 +8,12 @@
 #ifndef CDDP_OPTIM_OPTIM_PRIV_H
 #define CDDP_OPTIM_OPTIM_PRIV_H
 
-#include "base/opt.h"
+#include "base/opt_pick.h"
 #include "optim/optim.h"
 
 #define OPTIM_OPTIONS_MAX 256 /* bytes; each file asserts that its fit */
 #define OPTIM_ROWS_MAX 16     /* options of one kind */
 #define OPTIM_SLOTS_MAX 3
-#define OPTIM_PLACE_TEXT 320
-
-/* What both kinds of row begin with. */
-typedef struct optim_row {
-    const char *name; /* in the run file */
-    const char *help; /* one sentence, no full stop */
-    const opt_row_t *options;
-} optim_row_t;
 
 /* A real-valued option, a field of struct [where]. */
 #define OPTIM_REAL(where, field, value, least, most, text)                  \
@@ -45,7 +37,7 @@ typedef struct optim_update {
 } optim_update_t;
 
 typedef struct optim_kind {
-    optim_row_t row;
+    opt_pick_row_t row;
     const char *slots[OPTIM_SLOTS_MAX]; /* names */
     size_t lr;       /* offset of the double in the options */
     bool per_tensor; /* an update must see a tensor whole, and no other */
@@ -67,7 +59,7 @@ typedef enum optim_warmup_form {
 } optim_warmup_form_t;
 
 typedef struct optim_schedule_kind {
-    optim_row_t row;
+    opt_pick_row_t row;
     optim_warmup_form_t warmup;
     /* Do the options fit together? (optional) */
     err_code_t (*check)(const void *options, err_t *err);
@@ -84,27 +76,6 @@ extern const optim_schedule_kind_t optim_schedule_constant, optim_schedule_step,
 extern const optim_kind_t optim_kind_sgd, optim_kind_adam, optim_kind_adamw,
     optim_kind_rmsprop, optim_kind_lamb, optim_kind_lars;
 
-/* ---- rows ---------------------------------------------------------------- */
-
-/* What was found in the run file. */
-typedef struct optim_choice {
-    int index;             /* of the row */
-    tree_place_t place;    /* of the name */
-    const tree_t *options; /* below the name; NULL: nothing */
-} optim_choice_t;
-
-/* Find the row that [tree] (a name, or a map with one name as key, beside which
- * a key [beside] may stand; NULL: none) asks for among rows[0 .. count), and
- * fill its options into [options] of OPTIM_OPTIONS_MAX zeroed bytes. [what],
- * the section's name, is for errors. */
-err_code_t optim_row_read(const tree_t *tree, const char *what,
-                          const char *beside, const optim_row_t *const *rows,
-                          int count, void *options, optim_choice_t *out,
-                          err_t *err);
-
-/* Markdown: a heading and an option table for each of rows[0 .. count). */
-void optim_rows_document(const optim_row_t *const *rows, int count,
-                         const char *what, str_buf_t *out);
 void optim_schedule_document(str_buf_t *out);
 
 /* ---- groups -------------------------------------------------------------- */

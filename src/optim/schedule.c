@@ -20,7 +20,7 @@ static const optim_schedule_kind_t *const kinds[] = {
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
 
-static void kind_rows(const optim_row_t *rows[KIND_COUNT])
+static void kind_rows(const opt_pick_row_t *rows[KIND_COUNT])
 {
     for (int i = 0; i < KIND_COUNT; i++)
         rows[i] = &kinds[i]->row;
@@ -29,14 +29,14 @@ static void kind_rows(const optim_row_t *rows[KIND_COUNT])
 static err_code_t schedule_read(optim_schedule_t *schedule, const tree_t *tree,
                                 err_t *err)
 {
-    const optim_row_t *rows[KIND_COUNT];
-    optim_choice_t choice = {0};
-    char at[OPTIM_PLACE_TEXT];
+    const opt_pick_row_t *rows[KIND_COUNT];
+    opt_pick_t choice = {0};
+    char at[OPT_PLACE_TEXT];
     err_code_t code;
 
     kind_rows(rows);
-    code = optim_row_read(tree, "schedule", NULL, rows, KIND_COUNT,
-                          schedule->options, &choice, err);
+    code = opt_pick_read(tree, "schedule", NULL, rows, KIND_COUNT,
+                         schedule->options, &choice, err);
     if (code != ERR_OK)
         return code;
     schedule->kind = kinds[choice.index];
@@ -109,9 +109,9 @@ double optim_schedule_lr(const optim_schedule_t *schedule, double lr,
 
 void optim_schedule_document(str_buf_t *out)
 {
-    const optim_row_t *rows[KIND_COUNT];
+    const opt_pick_row_t *rows[KIND_COUNT];
 
     kind_rows(rows);
     str_buf_add(out, "## Schedules\n\n");
-    optim_rows_document(rows, KIND_COUNT, "schedule", out);
+    opt_pick_document(rows, KIND_COUNT, "schedule", out);
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "optim/optim_priv.h"
+#include "base/opt_pick.h"
 
 #define ROWS_MAX 16
 
@@ -26,9 +26,9 @@ static bool choice_is_map(const tree_t *tree, const char *beside, size_t *at)
 /* The name in [tree], where it stands, and its options (NULL: none). */
 static err_code_t choice_read(const tree_t *tree, const char *what,
                               const char *beside, const char **name,
-                              optim_choice_t *out, err_t *err)
+                              opt_pick_t *out, err_t *err)
 {
-    char at[OPTIM_PLACE_TEXT];
+    char at[OPT_PLACE_TEXT];
     size_t index = 0;
 
     out->options = NULL;
@@ -55,11 +55,11 @@ static err_code_t choice_read(const tree_t *tree, const char *what,
 /* The sentence for a name that no row has. */
 static err_code_t choice_unknown(const char *what, const char *name,
                                  tree_place_t place,
-                                 const optim_row_t *const *rows, int count,
+                                 const opt_pick_row_t *const *rows, int count,
                                  err_t *err)
 {
     const char *names[ROWS_MAX + 1] = {NULL}, *near;
-    char at[OPTIM_PLACE_TEXT];
+    char at[OPT_PLACE_TEXT];
     str_buf_t known = {0};
 
     for (int i = 0; i < count && i < ROWS_MAX; i++) {
@@ -81,7 +81,7 @@ static err_code_t choice_unknown(const char *what, const char *name,
 
 /* Fill the options of [row]; nothing written is an empty map at [place], so
  * that a missing one is reported there. */
-static err_code_t options_read(const optim_row_t *row, const char *what,
+static err_code_t options_read(const opt_pick_row_t *row, const char *what,
                                const tree_t *tree, tree_place_t place,
                                void *options, err_t *err)
 {
@@ -99,12 +99,11 @@ static err_code_t options_read(const optim_row_t *row, const char *what,
     return code;
 }
 
-err_code_t optim_row_read(const tree_t *tree, const char *what,
-                          const char *beside, const optim_row_t *const *rows,
-                          int count, void *options, optim_choice_t *out,
-                          err_t *err)
+err_code_t opt_pick_read(const tree_t *tree, const char *what,
+                         const char *beside, const opt_pick_row_t *const *rows,
+                         int count, void *options, opt_pick_t *out, err_t *err)
 {
-    optim_choice_t choice = {0};
+    opt_pick_t choice = {0};
     const char *name = NULL;
     err_code_t code;
 
@@ -123,8 +122,8 @@ err_code_t optim_row_read(const tree_t *tree, const char *what,
     return choice_unknown(what, name, choice.place, rows, count, err);
 }
 
-void optim_rows_document(const optim_row_t *const *rows, int count,
-                         const char *what, str_buf_t *out)
+void opt_pick_document(const opt_pick_row_t *const *rows, int count,
+                       const char *what, str_buf_t *out)
 {
     char *title;
 
