@@ -16,7 +16,8 @@ libbase_la_SOURCES = \
 	src/base/rng.c src/base/rng.h \
 	src/base/str.c src/base/str.h \
 	src/base/thread.c src/base/thread.h \
-	src/base/tree.c src/base/tree_print.c src/base/tree.h
+	src/base/tree.c src/base/tree_print.c src/base/tree.h \
+	src/base/view.h
 libbase_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(XXHASH_CFLAGS)
 libbase_la_LIBADD = $(XXHASH_LIBS)
 # End of src/base

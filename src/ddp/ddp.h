@@ -21,6 +21,7 @@
 
 #include "base/err.h"
 #include "base/opt.h"
+#include "base/view.h"
 #include "comm/comm.h"
 
 typedef struct ddp ddp_t;
@@ -37,11 +38,7 @@ extern const opt_row_t ddp_options[];
 const char *ddp_backend_name(const ddp_config_t *config);
 
 /* One parameter's view of the gradient arena. */
-typedef struct ddp_view {
-    const char *name;
-    size_t offset; /* elements */
-    size_t count;
-} ddp_view_t;
+typedef view_t ddp_view_t;
 
 typedef struct ddp_layout {
     const ddp_view_t *views; /* in arena order, not overlapping */

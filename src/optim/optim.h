@@ -18,17 +18,13 @@
 #include "base/opt.h"
 #include "base/str.h"
 #include "base/tree.h"
+#include "base/view.h"
 
 typedef struct optim optim_t;
 typedef struct optim_schedule optim_schedule_t;
 
-/* One parameter in the arena. */
-typedef struct optim_view {
-    const char *name; /* "conv1.weight": what groups match */
-    size_t offset;    /* elements */
-    size_t count;
-    int ndim;
-} optim_view_t;
+/* One parameter in the arena; groups match its name. */
+typedef view_t optim_view_t;
 
 typedef struct optim_layout {
     const optim_view_t *views; /* in arena order, not overlapping */

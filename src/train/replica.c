@@ -176,37 +176,42 @@ nn_exec_t *train_replica_leaf_exec(train_replica_t *replica, int64_t batch,
 
 /* ---- opening ------------------------------------------------------------ */
 
+/* The parameters as reducer and optimizer see them. */
+static err_code_t views_list(train_replica_t *replica, err_t *err)
+{
+    const nn_graph_t *graph = replica->graph;
+    err_code_t rc;
+
+    replica->view_count = nn_graph_params(graph);
+    rc = mem_alloc((size_t)replica->view_count * sizeof *replica->views,
+                   "parameter views", (void **)&replica->views, err);
+    for (int p = 0; rc == ERR_OK && p < replica->view_count; p++) {
+        const nn_param_t *param = nn_graph_param(graph, p);
+
+        replica->views[p] = (view_t){.name = param->name,
+                                     .offset = param->offset,
+                                     .count = param->count,
+                                     .ndim = param->ndim};
+    }
+    return rc;
+}
+
 static err_code_t reducer_open(train_replica_t *replica,
                                const train_replica_plan_t *plan, err_t *err)
 {
     const nn_graph_t *graph = plan->graph;
-    int count = nn_graph_params(graph);
-    ddp_view_t *views = NULL;
-    ddp_layout_t layout;
+    ddp_layout_t layout = {.views = replica->views,
+                           .view_count = replica->view_count,
+                           .grad_elems = nn_graph_param_elems(graph),
+                           .tail_doubles = TRAIN_REPLICA_TAIL +
+                                           nn_graph_moment_elems(graph)};
     err_code_t rc;
 
-    rc = mem_alloc((size_t)count * sizeof *views, "parameter views",
-                   (void **)&views, err);
-    if (rc != ERR_OK)
-        return rc;
-    for (int p = 0; p < count; p++) {
-        const nn_param_t *param = nn_graph_param(graph, p);
-
-        views[p] = (ddp_view_t){.name = param->name,
-                                .offset = param->offset,
-                                .count = param->count};
-    }
-    layout = (ddp_layout_t){.views = views,
-                            .view_count = count,
-                            .grad_elems = nn_graph_param_elems(graph),
-                            .tail_doubles = TRAIN_REPLICA_TAIL +
-                                            nn_graph_moment_elems(graph)};
     rc = ddp_open(&plan->config->ddp, plan->group, &layout, &replica->ddp, err);
     if (rc == ERR_OK && plan->partials > 0)
         rc = ddp_tree_open(replica->ddp, plan->group, layout.grad_elems,
                            layout.tail_doubles, plan->partials, &replica->tree,
                            err);
-    mem_free(views);
     return rc;
 }
 
@@ -250,34 +255,17 @@ static err_code_t state_init(train_replica_t *replica,
 static err_code_t optimizer_open(train_replica_t *replica,
                                  const train_replica_plan_t *plan, err_t *err)
 {
-    const nn_graph_t *graph = plan->graph;
-    int count = nn_graph_params(graph);
-    optim_view_t *views = NULL;
-    optim_layout_t layout;
+    optim_layout_t layout = {.views = replica->views,
+                             .view_count = replica->view_count,
+                             .elems = nn_graph_param_elems(plan->graph)};
     err_code_t rc;
 
-    rc = mem_alloc((size_t)count * sizeof *views, "parameter views",
-                   (void **)&views, err);
-    if (rc != ERR_OK)
-        return rc;
-    for (int p = 0; p < count; p++) {
-        const nn_param_t *param = nn_graph_param(graph, p);
-
-        views[p] = (optim_view_t){.name = param->name,
-                                  .offset = param->offset,
-                                  .count = param->count,
-                                  .ndim = param->ndim};
-    }
-    layout = (optim_layout_t){.views = views,
-                              .view_count = count,
-                              .elems = nn_graph_param_elems(graph)};
     rc = optim_open(plan->config->optimizer, &plan->config->ema, &layout,
                     &replica->optim, err);
     if (rc == ERR_OK)
         optim_scale_lr(replica->optim, train_lr_factor(plan->config));
     if (rc == ERR_OK)
         optim_team(replica->optim, plan->threads);
-    mem_free(views);
     return rc;
 }
 
@@ -288,6 +276,8 @@ err_code_t train_replica_open(const train_replica_plan_t *plan,
 
     replica->graph = plan->graph;
     rc = arenas_open(replica, err);
+    if (rc == ERR_OK)
+        rc = views_list(replica, err);
     if (rc == ERR_OK)
         rc = optimizer_open(replica, plan, err);
     if (rc == ERR_OK)
@@ -322,6 +312,7 @@ void train_replica_close(train_replica_t *replica)
         free(replica->tensor_names[i]);
     mem_free(replica->tensor_names);
     mem_free(replica->tensors);
+    mem_free(replica->views);
     for (int i = 0; i < replica->exec_count; i++)
         nn_exec_close(replica->execs[i].exec);
     ddp_tree_close(replica->tree);

@@ -55,6 +55,8 @@ typedef struct train_replica {
     hdf5io_tensor_t *tensors; /* of a checkpoint; data points into arenas */
     char **tensor_names;      /* owned */
     int tensor_count;
+    view_t *views; /* [view_count]: the parameters */
+    int view_count;
     bool last_micro; /* the backward under way is the step's last one */
 } train_replica_t;
 

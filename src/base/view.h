@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* view: one parameter's place in an arena, as the reducer and the optimizer
+ * see it: they know no layers. */
+#ifndef CDDP_BASE_VIEW_H
+#define CDDP_BASE_VIEW_H
+
+#include <stddef.h>
+
+typedef struct view {
+    const char *name; /* "conv1.weight" */
+    size_t offset;    /* elements */
+    size_t count;
+    int ndim;
+} view_t;
+
+#endif
