@@ -70,6 +70,24 @@ const nn_kind_t nn_kind_softplus = {
     .configure = alpha_configure,
 };
 
+static const opt_row_t scale_rows[] = {
+    {.name = "by",
+     .type = OPT_REAL,
+     .offset = offsetof(activation_options_t, alpha),
+     .min = -1e6,
+     .max = 1e6,
+     .help = "Factor"},
+    {.name = NULL},
+};
+
+const nn_kind_t nn_kind_scale = {
+    .name = "scale",
+    .op = OP_SCALE,
+    .help = "Every number times the same constant",
+    .rows = scale_rows,
+    .configure = alpha_configure,
+};
+
 /* ---- gelu ---------------------------------------------------------------- */
 
 static const char *const approximations[] = {"none", "tanh", NULL};

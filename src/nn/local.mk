@@ -27,6 +27,7 @@ libnn_la_SOURCES = \
 	src/nn/plan.c \
 	src/nn/preset.c \
 	src/nn/preset.h \
+	src/nn/preset_cosmoflow.c \
 	src/nn/preset_resnet.c \
 	src/nn/preset_simple.c \
 	src/nn/preset_unet.c \

@@ -11,9 +11,9 @@
 #define RECIPE_TEXT 256
 
 static const nn_preset_t *const presets[] = {
-    &nn_preset_mlp,      &nn_preset_lenet,    &nn_preset_resnet18,
-    &nn_preset_resnet34, &nn_preset_resnet50, &nn_preset_unet2d,
-    &nn_preset_vit,
+    &nn_preset_mlp,      &nn_preset_lenet,     &nn_preset_resnet18,
+    &nn_preset_resnet34, &nn_preset_resnet50,  &nn_preset_unet2d,
+    &nn_preset_vit,      &nn_preset_cosmoflow,
 };
 #define PRESETS ((int)(sizeof presets / sizeof presets[0]))
 
@@ -49,6 +49,18 @@ static tree_t *options_tree(const nn_recipe_t *recipe, char *text)
     return map;
 }
 
+/* Of "NAME KEY VALUE ...". */
+static tree_t *init_tree(const nn_recipe_t *recipe)
+{
+    tree_t *map = tree_new(TREE_MAP, NULL, recipe->place);
+    char text[RECIPE_TEXT], *rest = NULL, *name;
+
+    snprintf(text, sizeof text, "%s", recipe->init);
+    name = strtok_r(text, " ", &rest);
+    tree_put(map, name, recipe->place, options_tree(recipe, rest));
+    return map;
+}
+
 static void recipe_append(nn_recipe_t *recipe, const char *kind,
                           const char *name, const char *from, tree_t *options)
 {
@@ -63,6 +75,8 @@ static void recipe_append(nn_recipe_t *recipe, const char *kind,
         snprintf(text, sizeof text, "%s", from);
         tree_put(map, "from", recipe->place, words_tree(recipe, text, " "));
     }
+    if (recipe->init != NULL)
+        tree_put(map, "init", recipe->place, init_tree(recipe));
     tree_add(recipe->list, map);
 }
 

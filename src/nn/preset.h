@@ -17,6 +17,9 @@ typedef struct nn_recipe {
     tree_place_t place; /* of the preset, for errors */
     int ndim;           /* of model.input */
     int64_t input[OP_DIMS_MAX];
+    /* Not NULL: the layers that are added begin so: a name of init, then its
+     * options as those of nn_recipe_add ("xavier distribution uniform"). */
+    const char *init;
 } nn_recipe_t;
 
 typedef struct nn_preset {
@@ -27,7 +30,8 @@ typedef struct nn_preset {
 } nn_preset_t;
 
 extern const nn_preset_t nn_preset_mlp, nn_preset_lenet, nn_preset_resnet18,
-    nn_preset_resnet34, nn_preset_resnet50, nn_preset_unet2d, nn_preset_vit;
+    nn_preset_resnet34, nn_preset_resnet50, nn_preset_unet2d, nn_preset_vit,
+    nn_preset_cosmoflow;
 
 /* Add a layer of [kind], with the options that [format] makes: keys and values
  * in turn, separated by blanks; lists with commas ("out 8 kernel 3,3"). [name]

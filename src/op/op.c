@@ -49,6 +49,7 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
                (double)(config->in.dims[1] / config->conv.groups *
                         op_window_taps(config));
     case OP_MAXPOOL2D:
+    case OP_AVGPOOL:
         return out_elems * (double)op_window_taps(config);
     case OP_BATCHNORM:
         return 7.0 * in_elems; /* two moments, centre, scale, shift */
@@ -67,6 +68,7 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
     case OP_RELU:
     case OP_ADAPTIVE_AVGPOOL:
     case OP_LEAKY_RELU:
+    case OP_SCALE:
     case OP_DROPOUT:
         return in_elems;
     case OP_GELU:
@@ -89,8 +91,6 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
     case OP_GROUPNORM:
     case OP_INSTANCENORM:
         return 8.0 * in_elems;
-    case OP_AVGPOOL:
-        return out_elems * (double)op_window_taps(config);
     case OP_ATTENTION:
         return op_attention_flops(config);
     }

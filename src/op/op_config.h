@@ -58,6 +58,7 @@ typedef enum op_kind {
     OP_SIGMOID,    /* 1 / (1 + exp(-x)) */
     OP_TANH,
     OP_SOFTPLUS, /* log(1 + exp(alpha x)) / alpha */
+    OP_SCALE,    /* alpha x */
     /* norms of a sample, then scaled and shifted: gamma if norm.affine, beta
      * if bias, too */
     OP_LAYERNORM,    /* over the dimensions from norm.axis on, which are gamma's
@@ -133,7 +134,7 @@ typedef struct op_config {
     op_pool_t pool;
     double epsilon; /* norms */
     double rate;    /* dropout */
-    double alpha;   /* leaky_relu, elu: >= 0; softplus, huber: > 0 */
+    double alpha;   /* leaky_relu, elu: >= 0; softplus, huber: > 0; scale */
     op_view_t view;
     op_norm_t norm;
     op_heads_t heads;

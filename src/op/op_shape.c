@@ -6,6 +6,7 @@
  * is accepted once is accepted everywhere.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "op/op_ops.h"
@@ -36,6 +37,7 @@ static const char *const op_kind_names[OP_KINDS] = {
     [OP_SIGMOID] = "sigmoid",
     [OP_TANH] = "tanh",
     [OP_SOFTPLUS] = "softplus",
+    [OP_SCALE] = "scale",
     [OP_LAYERNORM] = "layernorm",
     [OP_RMSNORM] = "rmsnorm",
     [OP_GROUPNORM] = "groupnorm",
@@ -206,7 +208,11 @@ static err_code_t op_shape_activation(const op_config_t *config, op_desc_t *out,
 
     if (code != ERR_OK)
         return code;
-    if (!(config->alpha >= 0) || (softplus && config->alpha == 0))
+    if (config->kind == OP_SCALE && !isfinite(config->alpha))
+        return err_set(err, ERR_CONFIG, "scale on %s: the factor is %g",
+                       op_desc_text(&config->in, text), config->alpha);
+    if (config->kind != OP_SCALE &&
+        (!(config->alpha >= 0) || (softplus && config->alpha == 0)))
         return err_set(
             err, ERR_CONFIG, "%s on %s: the constant is %g, but must be %s",
             op_kind_name(config->kind), op_desc_text(&config->in, text),
@@ -282,6 +288,7 @@ err_code_t op_shape(const op_config_t *config, op_desc_t *out, err_t *err)
     case OP_SIGMOID:
     case OP_TANH:
     case OP_SOFTPLUS:
+    case OP_SCALE:
         return op_shape_activation(config, out, err);
     case OP_LAYERNORM:
     case OP_RMSNORM:

@@ -203,6 +203,7 @@ Test(graph, hash_sees_structure_and_nothing_else)
                           "attention: {heads: 1, causal: true}"));
     cr_expect_neq(hash_of("gelu"), hash_of("gelu: {approximate: tanh}"));
     cr_expect_neq(hash_of("elu"), hash_of("elu: {alpha: 2}"));
+    cr_expect_neq(hash_of("scale: {by: 2}"), hash_of("scale: {by: 3}"));
     cr_expect_neq(hash_of("layernorm"), hash_of("layernorm: {axis: 1}"));
     cr_expect_neq(hash_of("groupnorm: {groups: 1}"),
                   hash_of("groupnorm: {groups: 2}"));

@@ -57,6 +57,10 @@ Test(preset, sizes_are_those_of_the_originals)
                       "cross_entropy", 5717416 - 2 * 192);
     expect_parameters("preset: mlp, input: [1, 28, 28], classes: 10",
                       "cross_entropy", 669706);
+    /* MLPerf HPC: five kernels of 2^3 from 4 to 512 channels, then 64 * 512
+     * features to 128, 64 and 4. */
+    expect_parameters("preset: cosmoflow, input: [4, 128, 128, 128]", "mse",
+                      1394656 + 4194432 + 8256 + 260);
 }
 
 static void expect_shape_of(const nn_graph_t *graph, const char *name,
@@ -114,6 +118,33 @@ Test(preset, options_change_the_layers)
     nn_graph_close(unet);
 }
 
+static void expect_cosmoflow(const char *options, const char *third)
+{
+    char model[128];
+    nn_graph_t *graph;
+
+    snprintf(model, sizeof model, "preset: cosmoflow, width: 4, %s", options);
+    graph = preset_graph(model, "mse");
+    expect_shape_of(graph, "maxpool3", third);
+    expect_shape_of(graph, "linear2", "[64]");
+    expect_shape_of(graph, "scale1", "[4]");
+    cr_expect_float_eq(graph->layers[1].config.alpha, 0.3, 1e-12);
+    cr_expect_float_eq(graph->layers[nn_graph_layers(graph) - 1].config.alpha,
+                       1.2, 1e-12);
+    nn_graph_close(graph);
+}
+
+/* Each stage halves, whatever the kernel; an odd edge is rounded up, as the
+ * kernel of 2 is padded. */
+Test(preset, cosmoflow_takes_volumes_of_any_edge)
+{
+    expect_cosmoflow("input: [4, 32, 32, 32]", "[16, 4, 4, 4]");
+    expect_cosmoflow("input: [1, 32, 40, 64]", "[16, 4, 5, 8]");
+    expect_cosmoflow("input: [4, 32, 32, 32], kernel: 3", "[16, 4, 4, 4]");
+    expect_cosmoflow("input: [4, 33, 35, 47], kernel: 3", "[16, 4, 4, 5]");
+    expect_cosmoflow("input: [2, 8, 8, 9], depth: 3", "[16, 1, 1, 2]");
+}
+
 static void expect_error(const char *yaml, const char *begins, const char *says)
 {
     nn_graph_t *graph = NULL;
@@ -161,6 +192,12 @@ Test(preset, every_sentence_has_its_place)
     expect_error("model: {preset: unet2d, input: [3, 16, 24], out: 2}" LOSS,
                  "m.yaml:1:17: preset unet2d halves images 4 times",
                  "multiples of 16, but one is 24");
+    expect_error("model: {preset: cosmoflow, input: [4, 64, 16, 64]}" LOSS,
+                 "m.yaml:1:17: preset cosmoflow halves volumes 5 times",
+                 "at least 32, but one is 16");
+    expect_error("model: {preset: cosmoflow, input: [4, 64, 64]}" LOSS,
+                 "m.yaml:1:17: preset cosmoflow takes samples of shape",
+                 "[4, 64, 64]");
 }
 
 Test(preset, documentation_names_all)
@@ -168,7 +205,7 @@ Test(preset, documentation_names_all)
     static const nn_preset_t *const all[] = {
         &nn_preset_mlp,      &nn_preset_lenet,    &nn_preset_resnet18,
         &nn_preset_resnet34, &nn_preset_resnet50, &nn_preset_unet2d,
-        &nn_preset_vit};
+        &nn_preset_vit,      &nn_preset_cosmoflow};
     str_buf_t text = {0};
 
     nn_graph_document(&text);
@@ -221,5 +258,8 @@ Test(preset, cpu_agrees_with_ref)
                      "cross_entropy");
     compare_backends("preset: unet2d, input: [2, 16, 8], out: 2, width: 4, "
                      "depth: 2",
+                     "mse");
+    compare_backends("preset: cosmoflow, input: [2, 8, 9, 12], width: 3, "
+                     "depth: 3, hidden: [9, 7]",
                      "mse");
 }

@@ -107,6 +107,7 @@ CPU_LOOP(leaky_forward, CPU_ABOVE(x, alpha *x))
 CPU_LOOP(elu_forward, CPU_ABOVE(x, alpha *cpu_math_expm1(x)))
 CPU_LOOP(sigmoid_forward, cpu_math_sigmoid(x))
 CPU_LOOP(tanh_forward, cpu_math_tanh(x))
+CPU_LOOP(scale_forward, alpha *x)
 CPU_LOOP(gelu_forward, x *cpu_math_normal(x))
 CPU_LOOP(gelu_tanh_forward, x *gelu_gate(x))
 CPU_LOOP(silu_forward, x *cpu_math_sigmoid(x))
@@ -116,6 +117,7 @@ CPU_LOOP_BACK(leaky_backward, x > 0 ? 1.0f : alpha)
 CPU_LOOP_BACK(elu_backward, x > 0 ? 1.0f : x + alpha)
 CPU_LOOP_BACK(sigmoid_backward, x *(1.0f - x))
 CPU_LOOP_BACK(tanh_backward, 1.0f - x * x)
+CPU_LOOP_BACK(scale_backward, ((void)x, alpha))
 CPU_LOOP_BACK(gelu_backward, gelu_slope(x))
 CPU_LOOP_BACK(gelu_tanh_backward, gelu_tanh_slope(x))
 CPU_LOOP_BACK(silu_backward, silu_slope(x))
@@ -132,6 +134,7 @@ static const cpu_activation_kind_t kinds[OP_KINDS] = {
     [OP_ELU] = {elu_forward, elu_backward, .reads_y = true},
     [OP_SIGMOID] = {sigmoid_forward, sigmoid_backward, true, true},
     [OP_TANH] = {tanh_forward, tanh_backward, .reads_y = true},
+    [OP_SCALE] = {scale_forward, scale_backward, .reads_y = true},
     [OP_GELU] = {gelu_forward, gelu_backward, false, false},
     [OP_GELU_TANH] = {gelu_tanh_forward, gelu_tanh_backward, false, false},
     [OP_SILU] = {silu_forward, silu_backward, false, false},

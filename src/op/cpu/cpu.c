@@ -61,6 +61,7 @@ const op_backend_ops_t op_cpu_backend = {
             [OP_SIGMOID] = &cpu_activation_kernel,
             [OP_TANH] = &cpu_activation_kernel,
             [OP_SOFTPLUS] = &cpu_activation_kernel,
+            [OP_SCALE] = &cpu_activation_kernel,
             [OP_LAYERNORM] = &cpu_norm_kernel,
             [OP_RMSNORM] = &cpu_norm_kernel,
             [OP_GROUPNORM] = &cpu_norm_kernel,

@@ -7,6 +7,7 @@
  *   elu         x > 0 ? x : a (exp(x) - 1)   y > 0 ? 1 : y + a
  *   sigmoid     s(x) = 1 / (1 + exp(-x))     y (1 - y)
  *   tanh        tanh x                       1 - y^2
+ *   scale       a x                          a
  * and from x:
  *   gelu        x P(x), P the normal distribution function  P(x) + x P'(x)
  *   gelu_tanh   x s(2u), u = sqrt(2/pi) (x + 0.044715 x^3)
@@ -20,7 +21,7 @@
 static bool ref_reads_y(op_kind_t kind)
 {
     return kind == OP_LEAKY_RELU || kind == OP_ELU || kind == OP_SIGMOID ||
-           kind == OP_TANH;
+           kind == OP_TANH || kind == OP_SCALE;
 }
 
 static double ref_sigmoid(double x)
@@ -44,6 +45,8 @@ static double ref_value(op_kind_t kind, double x, double a)
         return ref_sigmoid(x);
     case OP_TANH:
         return tanh(x);
+    case OP_SCALE:
+        return a * x;
     case OP_GELU:
         return x * 0.5 * erfc(-x * M_SQRT1_2);
     case OP_GELU_TANH:
@@ -69,6 +72,8 @@ static double ref_slope(op_kind_t kind, double of, double a)
         return of * (1 - of);
     case OP_TANH:
         return 1 - of * of;
+    case OP_SCALE:
+        return a;
     case OP_GELU:
         return 0.5 * erfc(-of * M_SQRT1_2) +
                of * exp(-of * of / 2) / sqrt(2 * M_PI);

@@ -38,6 +38,7 @@ const op_backend_ops_t op_ref_backend = {
             [OP_SIGMOID] = &ref_activation_kernel,
             [OP_TANH] = &ref_activation_kernel,
             [OP_SOFTPLUS] = &ref_activation_kernel,
+            [OP_SCALE] = &ref_activation_kernel,
             [OP_LAYERNORM] = &ref_norm_kernel,
             [OP_RMSNORM] = &ref_norm_kernel,
             [OP_GROUPNORM] = &ref_norm_kernel,
