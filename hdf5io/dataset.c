@@ -230,20 +230,34 @@ static err_code_t dataset_shards_open(hdf5io_dataset_t *dataset,
     return code;
 }
 
+/* Whole numbers, [what], are shifted by whole numbers only. */
+static err_code_t dataset_check_whole(const hdf5io_field_t *field,
+                                      const char *key, const char *what,
+                                      err_t *err)
+{
+    if (field->scale == 1.0 && field->shift == rint(field->shift) &&
+        fabs(field->shift) <= INT32_MAX)
+        return ERR_OK;
+    return err_set(err, ERR_CONFIG,
+                   "data.%s: scale %g and shift %g: %s take scale 1 and a "
+                   "whole shift",
+                   key, field->scale, field->shift, what);
+}
+
 /* What reading needs of the configuration. */
 static err_code_t dataset_configure(hdf5io_dataset_t *dataset,
                                     const hdf5io_dataset_config_t *config,
                                     err_t *err)
 {
     const hdf5io_field_t *target = config->target;
+    err_code_t code = ERR_OK;
 
-    if (config->target_is_class &&
-        (target->scale != 1.0 || target->shift != rint(target->shift) ||
-         fabs(target->shift) > INT32_MAX))
-        return err_set(err, ERR_CONFIG,
-                       "data.target: scale %g and shift %g: class numbers "
-                       "take scale 1 and a whole shift",
-                       target->scale, target->shift);
+    if (config->target_is_class)
+        code = dataset_check_whole(target, "target", "class numbers", err);
+    if (code == ERR_OK && config->tokens > 0)
+        code = dataset_check_whole(config->input, "input", "tokens", err);
+    if (code != ERR_OK)
+        return code;
     dataset->input_path = str_dup(config->input->path);
     dataset->target_path = str_dup(target->path);
     dataset->input_scale = (float)config->input->scale;
@@ -254,6 +268,9 @@ static err_code_t dataset_configure(hdf5io_dataset_t *dataset,
     dataset->classes = config->classes;
     if (config->target_is_class)
         dataset->class_shift = (int64_t)target->shift;
+    dataset->tokens = config->tokens;
+    if (config->tokens > 0)
+        dataset->token_shift = (int64_t)config->input->shift;
     dataset->input_elems = config->input_elems;
     dataset->target_elems = config->target_elems;
     dataset->mpi = config->mpi;

@@ -27,7 +27,8 @@ typedef struct hdf5io_field {
     char *path;          /* "/spins" */
     int cast;            /* input: choice, float32; target: the loss chooses */
     double scale, shift; /* value * scale + shift, in float32; a class number
-                            takes a whole shift only (labels from 1: -1) */
+                            or token takes a whole shift only (labels from 1:
+                            -1) */
 } hdf5io_field_t;
 
 extern const opt_row_t hdf5io_input_options[];
@@ -38,6 +39,7 @@ typedef struct hdf5io_dataset_config {
     const hdf5io_field_t *input, *target;
     bool target_is_class; /* read targets as int64 in [0, classes) */
     int64_t classes;
+    int64_t tokens;      /* > 0: read inputs as int32 in [0, tokens) */
     int64_t input_elems; /* expected elements per sample (model.input) */
     int64_t target_elems;
     const char *input_shape; /* model.input as text, for sentences */
@@ -65,12 +67,12 @@ uint64_t hdf5io_dataset_hash(const hdf5io_dataset_t *dataset);
 
 /*
  * Read [count] samples by global index (any order, duplicates allowed) into
- * input [count, input_elems] and target (int64 [count] or float [count,
- * target_elems]); converted, scaled. ERR_DATA: label out of range (names file,
- * row, value). With mpi: collective, count may be 0.
+ * input [count, input_elems] (float, or int32 tokens) and target (int64 [count]
+ * or float [count, target_elems]); converted, scaled. ERR_DATA: label or token
+ * out of range (names file, row, value). With mpi: collective, count may be 0.
  */
 err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
-                               int64_t count, float *input, void *target,
+                               int64_t count, void *input, void *target,
                                err_t *err);
 
 /* Bytes of samples that this process read from files so far. */

@@ -38,8 +38,7 @@ typedef struct read_call {
     hdf5io_dataset_t *dataset;
     read_scratch_t *scratch;
     const hdf5io_shard_t *shard;
-    float *input;
-    void *target;
+    void *input, *target;
 } read_call_t;
 
 /* A stretch of sorted entries of one shard that is read together. */
@@ -237,6 +236,38 @@ static err_code_t read_class(const read_call_t *call, int64_t index,
         dataset->classes);
 }
 
+/* One row of tokens, checked. */
+static err_code_t read_tokens(const read_call_t *call, int64_t index,
+                              const void *stored, int32_t *out, err_t *err)
+{
+    const hdf5io_dataset_t *dataset = call->dataset;
+    const hdf5io_column_t *column = &call->shard->input;
+    const size_t bytes = hdf5io_convert_bytes(column->type);
+    char text[64];
+
+    for (int64_t i = 0; i < column->elems; i++) {
+        const void *from = (const char *)stored + (size_t)i * bytes;
+        int64_t value;
+
+        if (hdf5io_convert_ints(column->type, from, 1, &value) == 1 &&
+            !__builtin_add_overflow(value, dataset->token_shift, &value) &&
+            value >= 0 && value < dataset->tokens) {
+            out[i] = (int32_t)value;
+            continue;
+        }
+        return err_set(
+            err, ERR_DATA,
+            "%s: row %" PRId64 " of %s holds token %s at position %" PRId64
+            ": expected a whole number from %" PRId64 " to %" PRId64
+            ", as the model has %" PRId64 " tokens",
+            column->file, index - call->shard->first, column->path,
+            hdf5io_convert_format(column->type, from, text, sizeof text), i,
+            -dataset->token_shift, dataset->tokens - 1 - dataset->token_shift,
+            dataset->tokens);
+    }
+    return ERR_OK;
+}
+
 /* Convert one stored row to its place. */
 static err_code_t read_place(const read_call_t *call,
                              const hdf5io_column_t *column,
@@ -245,10 +276,15 @@ static err_code_t read_place(const read_call_t *call,
 {
     const hdf5io_dataset_t *dataset = call->dataset;
 
+    if (column == &call->shard->input && dataset->tokens > 0)
+        return read_tokens(call, entry->index, stored,
+                           (int32_t *)call->input + entry->slot * column->elems,
+                           err);
     if (column == &call->shard->input)
         hdf5io_convert_floats(column->type, stored, (size_t)column->elems,
                               dataset->input_scale, dataset->input_shift,
-                              call->input + entry->slot * column->elems);
+                              (float *)call->input +
+                                  entry->slot * column->elems);
     else if (!dataset->target_is_class)
         hdf5io_convert_floats(column->type, stored, (size_t)column->elems,
                               dataset->target_scale, dataset->target_shift,
@@ -361,7 +397,7 @@ static err_code_t read_shards(read_call_t *call, int64_t count, err_t *err)
 }
 
 err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
-                               int64_t count, float *input, void *target,
+                               int64_t count, void *input, void *target,
                                err_t *err)
 {
     read_call_t call = {.dataset = dataset, .input = input, .target = target};

@@ -26,8 +26,7 @@ static op_desc_t node_desc(const nn_exec_t *exec, int index)
 
     if (index != NN_INPUT)
         return *op_out(exec->nodes[index].op);
-    nn_desc_plain(&desc, exec->config.batch, exec->graph->input_ndim,
-                  exec->graph->input);
+    nn_desc_input(exec->graph, exec->config.batch, &desc);
     return desc;
 }
 

@@ -110,6 +110,7 @@ err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,
     if (code != ERR_OK)
         goto out;
     graph = block;
+    graph->input_reader = NN_INPUT;
     code = graph_read_input(graph, &options.input, model, err);
     if (code == ERR_OK)
         code = nn_build_layers(graph, options.layers, err);
@@ -191,6 +192,11 @@ int nn_graph_input(const nn_graph_t *graph, int64_t dims[OP_DIMS_MAX])
     return graph->input_ndim;
 }
 
+int64_t nn_graph_tokens(const nn_graph_t *graph)
+{
+    return graph->tokens;
+}
+
 int64_t nn_graph_target_elems(const nn_graph_t *graph)
 {
     const nn_layer_t *loss = graph_loss(graph);
@@ -240,6 +246,7 @@ static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
     str_buf_add(text, " heads %" PRId64 " %" PRId64 " causal %d",
                 config->heads.heads, config->heads.kv_heads,
                 config->heads.causal);
+    str_buf_add(text, " rows %" PRId64, config->embedding.rows);
     str_buf_add(text, " owner %d from", layer->owner);
     for (int k = 0; k < layer->inputs; k++)
         str_buf_add(text, " %d", layer->from[k]);
@@ -290,6 +297,13 @@ char *nn_shape_format(const op_desc_t *desc, char out[NN_SHAPE_TEXT])
                                  i == 1 ? "[" : ", ", desc->dims[i]);
     snprintf(out + used, NN_SHAPE_TEXT - used, used == 0 ? "[]" : "]");
     return out;
+}
+
+void nn_desc_input(const nn_graph_t *graph, int64_t batch, op_desc_t *out)
+{
+    nn_desc_plain(out, batch, graph->input_ndim, graph->input);
+    if (graph->tokens > 0)
+        out->type = OP_INT32;
 }
 
 void nn_desc_plain(op_desc_t *desc, int64_t batch, int ndim,

@@ -79,9 +79,48 @@ static char *kind_path(const nn_item_t *item, const nn_kind_t *kind,
 static void output_desc(const nn_graph_t *graph, int index, op_desc_t *out)
 {
     if (index == NN_INPUT)
-        nn_desc_plain(out, 1, graph->input_ndim, graph->input);
+        nn_desc_input(graph, 1, out);
     else
         *out = graph->layers[index].out;
+}
+
+/* The input is what its first reader takes; the others must agree. */
+static err_code_t input_read(nn_graph_t *graph, int index, err_t *err)
+{
+    const nn_layer_t *layer = &graph->layers[index], *first;
+    bool reads = false;
+
+    for (int k = 0; k < layer->inputs; k++)
+        reads = reads || layer->from[k] == NN_INPUT;
+    if (!reads)
+        return ERR_OK;
+    if (graph->input_reader == NN_INPUT) {
+        graph->input_reader = index;
+        /* How many, its options say later. */
+        graph->tokens = layer->kind->tokens ? INT32_MAX : 0;
+        return ERR_OK;
+    }
+    first = &graph->layers[graph->input_reader];
+    if (first->kind->tokens == layer->kind->tokens)
+        return ERR_OK;
+    return err_set(err, ERR_CONFIG,
+                   "%s: layer %s (%s) takes the input as %s, but layer %s (%s) "
+                   "at %s takes it as %s",
+                   layer->place, layer->name, layer->kind->name,
+                   layer->kind->tokens ? "tokens" : "real numbers", first->name,
+                   first->kind->name, first->place,
+                   first->kind->tokens ? "tokens" : "real numbers");
+}
+
+/* The smallest vocabulary of the layers that read the input counts. */
+static void input_count(nn_graph_t *graph, int index)
+{
+    const nn_layer_t *layer = &graph->layers[index];
+    const int64_t rows = layer->config.embedding.rows;
+
+    if (layer->kind->tokens && layer->from[0] == NN_INPUT &&
+        rows < graph->tokens)
+        graph->tokens = rows;
 }
 
 /* Once a layer's inputs are known: their shapes, its options, its output. */
@@ -96,6 +135,9 @@ static err_code_t layer_build(nn_graph_t *graph, int index,
     layer->config.training = true;
     layer->config.threads = 1;
     layer->config.others = layer->inputs - 1;
+    code = input_read(graph, index, err);
+    if (code != ERR_OK)
+        return code;
     output_desc(graph, layer->from[0], &layer->config.in);
     for (int k = 1; k < layer->inputs; k++)
         output_desc(graph, layer->from[k], &layer->config.other[k - 1]);
@@ -103,7 +145,11 @@ static err_code_t layer_build(nn_graph_t *graph, int index,
                              kind_path(item, layer->kind, path), err);
     if (code == ERR_OK)
         code = nn_init_read(layer, item, err);
-    return code == ERR_OK ? layer_infer(layer, err) : code;
+    if (code == ERR_OK)
+        code = layer_infer(layer, err);
+    if (code == ERR_OK)
+        input_count(graph, index);
+    return code;
 }
 
 /* Kinds and names of all layers, before any is looked into. */

@@ -206,6 +206,7 @@ static err_code_t resolve_share(nn_graph_t *graph, int index,
                                 const nn_item_t *item, err_t *err)
 {
     nn_layer_t *layer = &graph->layers[index];
+    const nn_kind_t *lender = layer->kind->lender;
     const nn_layer_t *other;
     int found = index;
     err_code_t code;
@@ -218,13 +219,15 @@ static err_code_t resolve_share(nn_graph_t *graph, int index,
     if (code != ERR_OK)
         return code;
     other = found == NN_INPUT ? NULL : &graph->layers[found];
-    if (other == NULL || other->kind != layer->kind)
-        return nn_fail_at(tree_place(item->share), err,
-                          "layer %s (%s) cannot share the parameters of %s "
-                          "(%s); both must be of one kind",
-                          layer->name, layer->kind->name,
-                          tree_text(item->share),
-                          other == NULL ? "no layer" : other->kind->name);
+    if (other == NULL || (other->kind != layer->kind && other->kind != lender))
+        return nn_fail_at(
+            tree_place(item->share), err,
+            "layer %s (%s) cannot share the parameters of %s "
+            "(%s); both must be of one kind%s%s%s",
+            layer->name, layer->kind->name, tree_text(item->share),
+            other == NULL ? "no layer" : other->kind->name,
+            lender == NULL ? "" : " (or the other an ",
+            lender == NULL ? "" : lender->name, lender == NULL ? "" : ")");
     if (layer->kind->params[0].name == NULL || layer->kind->moments)
         return nn_fail_at(tree_place(item->share), err,
                           "layer %s: a %s %s; leave out share", layer->name,

@@ -117,7 +117,8 @@ static err_code_t layer_add_params(nn_graph_t *graph, int index, err_t *err)
         int at = table_add(&graph->params, layer, index, slot, descs[i].ndim,
                            descs[i].dims);
 
-        graph->params.tensors[at].bound = 1 / sqrt(fan_in);
+        graph->params.tensors[at].bound =
+            slot->fill == NN_FILL_NORMAL ? 1 : 1 / sqrt(fan_in);
         code = nn_init_tensor(layer, slot, &graph->params.tensors[at], err);
         layer->params[i] = at;
         layer->param_elems += graph->params.tensors[at].public.count;

@@ -49,8 +49,12 @@ const nn_kind_t nn_kind_linear = {
     .name = "linear",
     .op = OP_LINEAR,
     .help = "Every output is a weighted sum of all inputs; an input of several "
-            "dimensions is flattened first, unless flatten is false",
+            "dimensions is flattened first, unless flatten is false. Without "
+            "bias it may share the weight of an embedding, to give a number "
+            "for each token of its vocabulary (tied embeddings; Press and "
+            "Wolf, 2017)",
     .rows = linear_rows,
     .params = {{"weight", NN_FILL_FAN_IN}, {"bias", NN_FILL_FAN_IN}},
+    .lender = &nn_kind_embedding,
     .configure = linear_configure,
 };

@@ -14,6 +14,7 @@ libnn_la_SOURCES = \
 	src/nn/layer_attention.c \
 	src/nn/layer_combine.c \
 	src/nn/layer_conv.c \
+	src/nn/layer_embedding.c \
 	src/nn/layer_linear.c \
 	src/nn/layer_norm.c \
 	src/nn/layer_plain.c \

@@ -72,6 +72,9 @@ nn_layer_info_t nn_graph_layer(const nn_graph_t *graph, int index);
 const char *nn_graph_loss(const nn_graph_t *graph); /* "cross_entropy" */
 int64_t nn_graph_classes(const nn_graph_t *graph);  /* 0: not a classifier */
 int nn_graph_input(const nn_graph_t *graph, int64_t dims[OP_DIMS_MAX]);
+/* What the input holds: 0: float32; else int32 tokens from 0 to this - 1, which
+ * embeddings read. Either takes 4 bytes an element. */
+int64_t nn_graph_tokens(const nn_graph_t *graph);
 
 /* Elements of one target sample (cross_entropy: 1 integer; mse: as output). */
 int64_t nn_graph_target_elems(const nn_graph_t *graph);
@@ -132,7 +135,7 @@ typedef struct nn_bind {
 } nn_bind_t;
 
 typedef struct nn_batch {
-    const float *input;         /* [batch, input dims] */
+    const void *input;          /* [batch, input dims], see nn_graph_tokens */
     const void *target;         /* int64 [batch] or float [batch, dims] */
     const uint64_t *sample_ids; /* [batch] */
     uint64_t seed, epoch;

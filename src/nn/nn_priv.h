@@ -53,6 +53,9 @@ typedef struct nn_kind {
     bool view;       /* y holds x's numbers: in place is always harmless */
     bool classifier; /* loss: targets are class numbers */
     bool several;    /* takes 2 to OP_INPUTS_MAX inputs; else one */
+    bool tokens;     /* takes whole numbers; else real ones */
+    const struct nn_kind *lender; /* another kind whose parameters it may share,
+                                     or NULL */
     /* Carry [options] over into layer->config (kind, in and training are set)
      * and the layer's own fields. [tree], where the options were written (may
      * be NULL), is there for the places in errors. */
@@ -94,6 +97,8 @@ typedef struct nn_table { /* the tensors of one arena */
 struct nn_graph {
     int input_ndim;
     int64_t input[OP_DIMS_MAX];
+    int input_reader;   /* the first layer that reads it; NN_INPUT: none yet */
+    int64_t tokens;     /* nn_graph_tokens */
     nn_layer_t *layers; /* layer_count of them, then the loss */
     int layer_count;
     nn_table_t params;
@@ -107,6 +112,8 @@ struct nn_graph {
 int64_t nn_sample_elems(const op_desc_t *desc);
 /* "[16, 8, 8]", the sample's shape, into [out], which is returned. */
 char *nn_shape_format(const op_desc_t *desc, char out[NN_SHAPE_TEXT]);
+/* [batch] samples of the graph's input. */
+void nn_desc_input(const nn_graph_t *graph, int64_t batch, op_desc_t *out);
 /* A plain float32 tensor of [batch] samples. */
 void nn_desc_plain(op_desc_t *desc, int64_t batch, int ndim,
                    const int64_t *dims);

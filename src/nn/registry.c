@@ -13,18 +13,42 @@
 
 #define KINDS_MAX 96
 
+/* One a line, so that additions seldom meet. */
+/* clang-format off */
 static const nn_kind_t *const layer_kinds[] = {
-    &nn_kind_linear,     &nn_kind_conv,         &nn_kind_relu,
-    &nn_kind_leaky_relu, &nn_kind_gelu,         &nn_kind_silu,
-    &nn_kind_elu,        &nn_kind_sigmoid,      &nn_kind_tanh,
-    &nn_kind_softplus,   &nn_kind_scale,        &nn_kind_maxpool,
-    &nn_kind_batchnorm,  &nn_kind_layernorm,    &nn_kind_rmsnorm,
-    &nn_kind_groupnorm,  &nn_kind_instancenorm, &nn_kind_dropout,
-    &nn_kind_flatten,    &nn_kind_attention,    &nn_kind_position,
-    &nn_kind_add,        &nn_kind_mul,          &nn_kind_concat,
-    &nn_kind_reshape,    &nn_kind_permute,      &nn_kind_slice,
-    &nn_kind_mean,       &nn_kind_upsample,     NULL,
+    &nn_kind_linear,
+    &nn_kind_conv,
+    &nn_kind_relu,
+    &nn_kind_leaky_relu,
+    &nn_kind_gelu,
+    &nn_kind_silu,
+    &nn_kind_elu,
+    &nn_kind_sigmoid,
+    &nn_kind_tanh,
+    &nn_kind_softplus,
+    &nn_kind_scale,
+    &nn_kind_maxpool,
+    &nn_kind_batchnorm,
+    &nn_kind_layernorm,
+    &nn_kind_rmsnorm,
+    &nn_kind_groupnorm,
+    &nn_kind_instancenorm,
+    &nn_kind_dropout,
+    &nn_kind_flatten,
+    &nn_kind_embedding,
+    &nn_kind_attention,
+    &nn_kind_position,
+    &nn_kind_add,
+    &nn_kind_mul,
+    &nn_kind_concat,
+    &nn_kind_reshape,
+    &nn_kind_permute,
+    &nn_kind_slice,
+    &nn_kind_mean,
+    &nn_kind_upsample,
+    NULL,
 };
+/* clang-format on */
 
 static const nn_kind_t *const loss_kinds[] = {
     &nn_kind_cross_entropy, &nn_kind_mse, &nn_kind_mae, &nn_kind_huber,
@@ -166,7 +190,7 @@ static const char graph_text[] =
     "| `from` | a name or a list | the layer before | the earlier layers whose "
     "outputs it takes; `input` is the sample |\n"
     "| `share` | a name | none | use the parameters of this earlier layer of "
-    "the same kind |\n"
+    "the same kind (linear: or of an embedding) |\n"
     "| `init` | a name or a map | PyTorch's | how its parameters begin, see "
     "below |\n\n"
     "`- repeat: {times: 3, layers: [...]}` stands for its layers three times "

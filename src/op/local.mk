@@ -17,6 +17,7 @@ libop_la_SOURCES = \
 	src/op/ref/activation.c \
 	src/op/ref/pointwise.c \
 	src/op/ref/attention.c src/op/ref/position.c \
+	src/op/ref/embedding.c \
 	src/op/ref/window.h src/op/ref/adaptive.c \
 	src/op/ref/norm.c \
 	src/op/cpu/cpu.c src/op/cpu/cpu.h \
@@ -35,7 +36,8 @@ libop_la_SOURCES = \
 	src/op/cpu/permute.c src/op/cpu/mean.c src/op/cpu/upsample.c \
 	src/op/cpu/math.h src/op/cpu/activation.c \
 	src/op/cpu/pointwise.c \
-	src/op/cpu/attention.c src/op/cpu/position.c src/op/cpu/block.c src/op/cpu/block.h \
+	src/op/cpu/attention.c src/op/cpu/position.c src/op/cpu/embedding.c \
+	src/op/cpu/block.c src/op/cpu/block.h \
 	src/op/cpu/adaptive.c \
 	src/op/cpu/norm.c
 libop_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(ONEDNN_CFLAGS)

@@ -35,11 +35,42 @@ err_code_t op_backend_get(const char *name, const op_backend_ops_t **out,
     return code;
 }
 
+/* Operations for each element of x, of the ops that look at nothing else; the
+ * ops that only move numbers have none. */
+static const double op_element_flops[OP_KINDS] = {
+    [OP_RELU] = 1,
+    [OP_LEAKY_RELU] = 1,
+    [OP_DROPOUT] = 1,
+    [OP_SCALE] = 1,
+    [OP_POSITION] = 1,
+    [OP_MEAN] = 1,
+    [OP_MSE] = 3,
+    [OP_CROSS_ENTROPY] = 3,
+    [OP_ADAPTIVE_AVGPOOL] = 1,
+    [OP_BATCHNORM] = 7, /* two moments, centre, scale, shift */
+    [OP_LAYERNORM] = 8,
+    [OP_RMSNORM] = 8,
+    [OP_GROUPNORM] = 8,
+    [OP_INSTANCENORM] = 8,
+    /* about an exponential */
+    [OP_GELU] = 10,
+    [OP_GELU_TANH] = 10,
+    [OP_SILU] = 10,
+    [OP_ELU] = 10,
+    [OP_SIGMOID] = 10,
+    [OP_TANH] = 10,
+    [OP_SOFTPLUS] = 10,
+    [OP_MAE] = 10,
+    [OP_HUBER] = 10,
+    [OP_BCE] = 10,
+    [OP_KL] = 10,
+};
+
 /* Multiplications and additions of one forward. */
 static double op_count_flops(const op_config_t *config, const op_desc_t *out)
 {
-    double in_elems = (double)op_desc_elems(&config->in);
-    double out_elems = (double)op_desc_elems(out);
+    const double in_elems = (double)op_desc_elems(&config->in);
+    const double out_elems = (double)op_desc_elems(out);
 
     switch (config->kind) {
     case OP_LINEAR:
@@ -51,50 +82,14 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
     case OP_MAXPOOL2D:
     case OP_AVGPOOL:
         return out_elems * (double)op_window_taps(config);
-    case OP_BATCHNORM:
-        return 7.0 * in_elems; /* two moments, centre, scale, shift */
-    case OP_FLATTEN:
-    case OP_CONCAT:
-    case OP_RESHAPE:
-    case OP_PERMUTE:
-    case OP_SLICE:
-    case OP_UPSAMPLE:
-        return 0;
     case OP_ADD:
     case OP_MUL:
         return in_elems * config->others;
-    case OP_POSITION:
-    case OP_MEAN:
-    case OP_RELU:
-    case OP_ADAPTIVE_AVGPOOL:
-    case OP_LEAKY_RELU:
-    case OP_SCALE:
-    case OP_DROPOUT:
-        return in_elems;
-    case OP_GELU:
-    case OP_GELU_TANH:
-    case OP_SILU:
-    case OP_ELU:
-    case OP_SIGMOID:
-    case OP_TANH:
-    case OP_SOFTPLUS:
-    case OP_MAE:
-    case OP_HUBER:
-    case OP_BCE:
-    case OP_KL:
-        return 10.0 * in_elems; /* about an exponential */
-    case OP_CROSS_ENTROPY:
-    case OP_MSE:
-        return 3.0 * in_elems;
-    case OP_LAYERNORM:
-    case OP_RMSNORM:
-    case OP_GROUPNORM:
-    case OP_INSTANCENORM:
-        return 8.0 * in_elems;
     case OP_ATTENTION:
         return op_attention_flops(config);
+    default:
+        return in_elems * op_element_flops[config->kind];
     }
-    return 0;
 }
 
 static bool op_has_private_in(const op_config_t *config)
@@ -116,7 +111,7 @@ static err_code_t op_check_support(const op_backend_ops_t *backend,
         return err_set(err, ERR_UNAVAILABLE,
                        "the op backend \"%s\" has no %s; use another one",
                        backend->name, kind);
-    if (config->in.type == OP_FLOAT64 && !backend->float64)
+    if (op_number_type(config) == OP_FLOAT64 && !backend->float64)
         return err_set(err, ERR_UNAVAILABLE,
                        "%s: the op backend \"%s\" works in float32 only; "
                        "use the backend \"ref\" for float64",
@@ -144,6 +139,24 @@ err_code_t op_check_target(const op_t *op, const op_args_t *args, err_t *err)
                            " of the batch is %" PRId64
                            ", but the model has the classes 0 to %" PRId64,
                            n, target[n], classes - 1);
+    return ERR_OK;
+}
+
+err_code_t op_check_tokens(const op_t *op, const op_args_t *args, err_t *err)
+{
+    const op_config_t *config = &op->config;
+    const int64_t sample = op_desc_sample(&config->in);
+    const int64_t count = op_desc_elems(&config->in);
+    const int32_t *tokens = args->x;
+
+    for (int64_t i = 0; i < count; i++)
+        if (tokens[i] < 0 || tokens[i] >= config->embedding.rows)
+            return err_set(err, ERR_DATA,
+                           "embedding: position %" PRId64 " of sample %" PRId64
+                           " of the batch holds token %" PRId32
+                           ", but the model has the tokens 0 to %" PRId64,
+                           i % sample, i / sample, tokens[i],
+                           config->embedding.rows - 1);
     return ERR_OK;
 }
 
@@ -268,7 +281,7 @@ err_code_t op_add(const op_backend_ops_t *backend, void *to, const void *from,
                   err_t *err)
 {
     (void)stream;
-    if (type == OP_INT64)
+    if (type == OP_INT64 || type == OP_INT32)
         return err_set(err, ERR_UNAVAILABLE,
                        "the op backend \"%s\" cannot add tensors of this type",
                        backend->name);

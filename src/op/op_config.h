@@ -15,7 +15,7 @@
 #define OP_HEAD_MAX 256 /* features of a head of attention */
 #define OP_PARAMS_MAX 4
 
-typedef enum op_type { OP_FLOAT32, OP_FLOAT64, OP_INT64 } op_type_t;
+typedef enum op_type { OP_FLOAT32, OP_FLOAT64, OP_INT64, OP_INT32 } op_type_t;
 
 /* Shape and layout of a tensor. */
 typedef struct op_desc {
@@ -73,7 +73,9 @@ typedef enum op_kind {
      * [N,T,(heads + 2 kv_heads) D] is q, k, v side by side; or x is q
      * [N,T,heads D], the others k and v [N,S,kv_heads D] */
     OP_ATTENTION,
-    OP_POSITION, /* y = x + w, w of the shape of a sample */
+    OP_POSITION,  /* y = x + w, w of the shape of a sample */
+    OP_EMBEDDING, /* x int32 [N,...], w [rows,out]: y [N,...,out] are the rows
+                     that x names (op_embedding_t); x has no gradient */
     /* losses of x and a target of its shape and type; sums over all elements */
     OP_MAE,   /* |x - t| */
     OP_HUBER, /* squares / 2 up to |x - t| = alpha, straight beyond */
@@ -109,6 +111,12 @@ typedef struct op_heads {
     bool causal; /* token t reads tokens 0 .. t only; needs S = T */
 } op_heads_t;
 
+/* Of embedding. */
+typedef struct op_embedding {
+    int64_t rows;   /* tokens are 0 .. rows-1 */
+    op_type_t type; /* of w and y: OP_FLOAT32 or OP_FLOAT64 */
+} op_embedding_t;
+
 /* Of the ops of structure; dimension 0 is the batch, which stays as it is. */
 typedef struct op_view {
     int axis;                  /* concat, slice; mean: the first of them */
@@ -128,7 +136,7 @@ typedef struct op_config {
     bool bias;     /* linear, conv: with b */
     bool need_dx;  /* backward computes dx (false for the first layer) */
     int threads;   /* team size, >= 1 */
-    int64_t out;   /* linear: features out */
+    int64_t out;   /* linear, embedding: features out */
     bool last;     /* linear: of the last dimension, for each of the others */
     op_conv_t conv;
     op_pool_t pool;
@@ -138,6 +146,7 @@ typedef struct op_config {
     op_view_t view;
     op_norm_t norm;
     op_heads_t heads;
+    op_embedding_t embedding;
     op_desc_t in; /* the first input, as its producer describes it */
     int others;   /* add, mul, concat: inputs after the first, else 0 */
     op_desc_t other[OP_INPUTS_MAX - 1];

@@ -70,6 +70,9 @@ int64_t op_desc_elems(const op_desc_t *desc);
 int64_t op_desc_sample(const op_desc_t *desc);
 size_t op_type_bytes(op_type_t type);
 
+/* What the op computes in: the type of its outputs and parameters. */
+op_type_t op_number_type(const op_config_t *config);
+
 /* linear: features in, and vectors of them. */
 int64_t op_linear_features(const op_config_t *config);
 int64_t op_linear_rows(const op_config_t *config);
@@ -81,7 +84,8 @@ int64_t op_desc_space(const op_desc_t *desc);
 void op_desc_fill(op_desc_t *desc, op_type_t type, int ndim,
                   const int64_t *dims);
 
-/* Is config.in a tensor of numbers with [ndim_min] to [ndim_max] dimensions?
+/* Is config.in a tensor of numbers (embedding: int32) with [ndim_min] to
+ * [ndim_max] dimensions?
  * ERR_CONFIG, else; [expected] is the shape for the sentence. */
 err_code_t op_check_input(const op_config_t *config, int ndim_min, int ndim_max,
                           const char *expected, err_t *err);
@@ -120,6 +124,13 @@ op_attention_t op_attention_of(const op_config_t *config);
 double op_attention_flops(const op_config_t *config);
 err_code_t op_shape_attention(const op_config_t *config, op_desc_t *out,
                               err_t *err);
+
+err_code_t op_shape_embedding(const op_config_t *config, op_desc_t *out,
+                              err_t *err);
+
+/* Is every token of an embedding one of its rows? ERR_DATA names the first that
+ * is not, with sample and position. */
+err_code_t op_check_tokens(const op_t *op, const op_args_t *args, err_t *err);
 
 /* Is every target of a cross entropy a class? ERR_DATA names the first that is
  * not. */

@@ -46,6 +46,7 @@ static const char *const op_kind_names[OP_KINDS] = {
     [OP_ADAPTIVE_AVGPOOL] = "adaptive_avgpool",
     [OP_ATTENTION] = "attention",
     [OP_POSITION] = "position",
+    [OP_EMBEDDING] = "embedding",
     [OP_MAE] = "mae",
     [OP_HUBER] = "huber",
     [OP_BCE] = "bce",
@@ -108,7 +109,13 @@ int64_t op_linear_rows(const op_config_t *config)
 
 size_t op_type_bytes(op_type_t type)
 {
-    return type == OP_FLOAT32 ? sizeof(float) : sizeof(double);
+    return type == OP_FLOAT32 || type == OP_INT32 ? 4 : 8;
+}
+
+op_type_t op_number_type(const op_config_t *config)
+{
+    return config->kind == OP_EMBEDDING ? config->embedding.type
+                                        : config->in.type;
 }
 
 void op_desc_fill(op_desc_t *desc, op_type_t type, int ndim,
@@ -122,22 +129,41 @@ void op_desc_fill(op_desc_t *desc, op_type_t type, int ndim,
 
 /* ---- checks ------------------------------------------------------------- */
 
+static err_code_t check_type(const op_config_t *config, const char *text,
+                             err_t *err)
+{
+    const bool tokens = config->kind == OP_EMBEDDING;
+    const op_type_t type = config->in.type;
+
+    if (tokens ? type == OP_INT32 : type == OP_FLOAT32 || type == OP_FLOAT64)
+        return ERR_OK;
+    if (tokens)
+        return err_set(err, ERR_CONFIG,
+                       "embedding takes tokens, which are whole numbers, but "
+                       "its input %s holds real ones; let it read the model's "
+                       "input",
+                       text);
+    return err_set(err, ERR_CONFIG,
+                   "%s takes an input of float32 or float64, but its input %s "
+                   "holds integers",
+                   op_kind_name(config->kind), text);
+}
+
 err_code_t op_check_input(const op_config_t *config, int ndim_min, int ndim_max,
                           const char *expected, err_t *err)
 {
     const op_desc_t *in = &config->in;
     char text[OP_TEXT_MAX];
+    err_code_t code;
 
     if (in->ndim < 1 || in->ndim > OP_DIMS_MAX)
         return err_set(err, ERR_CONFIG,
                        "%s takes an input of 1 to %d dimensions, not %d",
                        op_kind_name(config->kind), OP_DIMS_MAX, in->ndim);
     op_desc_text(in, text);
-    if (in->type != OP_FLOAT32 && in->type != OP_FLOAT64)
-        return err_set(err, ERR_CONFIG,
-                       "%s takes an input of float32 or float64, "
-                       "but its input %s holds integers",
-                       op_kind_name(config->kind), text);
+    code = check_type(config, text, err);
+    if (code != ERR_OK)
+        return code;
     for (int i = 0; i < in->ndim; i++)
         if (in->dims[i] < 1)
             return err_set(err, ERR_CONFIG,
@@ -301,6 +327,8 @@ err_code_t op_shape(const op_config_t *config, op_desc_t *out, err_t *err)
         return op_shape_window(config, out, err);
     case OP_ATTENTION:
         return op_shape_attention(config, out, err);
+    case OP_EMBEDDING:
+        return op_shape_embedding(config, out, err);
     case OP_MAE:
     case OP_HUBER:
     case OP_BCE:
@@ -336,6 +364,9 @@ err_code_t op_params(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX],
         made = op_params_norm(config, out);
     } else if (config->kind == OP_POSITION) {
         op_desc_fill(&out[made++], in->type, in->ndim - 1, in->dims + 1);
+    } else if (config->kind == OP_EMBEDDING) {
+        op_desc_fill(&out[made++], config->embedding.type, 2,
+                     (int64_t[]){config->embedding.rows, config->out});
     }
     *count = made;
     return ERR_OK;

@@ -121,3 +121,27 @@ double op_attention_flops(const op_config_t *config)
         pairs = (pairs + (double)a.T) / 2;
     return 4.0 * (double)(a.N * a.H * a.D) * pairs;
 }
+
+err_code_t op_shape_embedding(const op_config_t *config, op_desc_t *out,
+                              err_t *err)
+{
+    const op_desc_t *in = &config->in;
+    const op_embedding_t *embedding = &config->embedding;
+    err_code_t code =
+        op_check_input(config, 1, OP_DIMS_MAX - 1, "[N, ...]", err);
+    op_desc_t shape = *in;
+    char text[OP_TEXT_MAX];
+
+    if (code != ERR_OK)
+        return code;
+    if (embedding->rows < 1 || embedding->rows > INT32_MAX || config->out < 1)
+        return err_set(err, ERR_CONFIG,
+                       "embedding on %s: vocabulary is %" PRId64
+                       " and out %" PRId64
+                       ", but both must be at least 1, and vocabulary less "
+                       "than 2^31",
+                       op_desc_text(in, text), embedding->rows, config->out);
+    shape.dims[shape.ndim++] = config->out;
+    op_desc_fill(out, embedding->type, shape.ndim, shape.dims);
+    return ERR_OK;
+}

@@ -39,6 +39,7 @@ static err_code_t shards_open(const train_split_t *split, train_data_t *data,
         .target = &config->data.target,
         .target_is_class = nn_graph_classes(split->graph) > 0,
         .classes = nn_graph_classes(split->graph),
+        .tokens = nn_graph_tokens(split->graph),
         .input_elems = input_elems(split->graph, &shape),
         .target_elems = nn_graph_target_elems(split->graph),
         .mpi = split->mpi};

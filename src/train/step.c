@@ -54,7 +54,8 @@ nn_batch_t train_batch_part(const train_state_t *run,
 
     for (int d = 0; d < ndim; d++)
         elems *= dims[d];
-    return (nn_batch_t){.input = whole->input + from * elems,
+    return (nn_batch_t){.input = (const char *)whole->input +
+                                 sizeof(float) * (size_t)(from * elems),
                         .target =
                             (const char *)whole->target + (size_t)from * width,
                         .sample_ids = whole->sample_ids + from,

@@ -410,6 +410,46 @@ Test(dataset_errors, label_out_of_range)
     free(path);
 }
 
+static double tokens(int64_t row, int64_t element)
+{
+    return row == 4 && element == 7 ? 12 : row == 5 ? 0.5 : (double)element;
+}
+
+Test(dataset_errors, token_out_of_range)
+{
+    const files_column_t columns[] = {
+        {"/spins", 1, {12}, H5T_IEEE_F32BE, tokens},
+        {"/phase", 0, {0}, H5T_STD_I8LE, zero}};
+    char *path = files_path(directory, "a.h5");
+    hdf5io_dataset_t *dataset;
+    int32_t input[2][OPEN_ELEMS];
+    int64_t target[2];
+    err_t err = ERR_INIT;
+
+    files_write(path, FILES_GZIP, 0, 30, columns, 2);
+    setup.config.tokens = 12;
+    dataset = open_dataset(&setup);
+    cr_assert_eq(hdf5io_dataset_read(dataset, (int64_t[]){29, 3}, 2, input,
+                                     target, &err),
+                 ERR_OK, "%s", err.text);
+    for (int i = 0; i < OPEN_ELEMS; i++)
+        cr_assert(input[0][i] == i && input[1][i] == i);
+    check_label(dataset, 4,
+                "row 4 of /spins holds token 12 at position 7: expected a "
+                "whole number from 0 to 11, as the model has 12 tokens");
+    check_label(dataset, 5, "token 0.5 at position 0");
+    hdf5io_dataset_close(dataset);
+    setup.input.shift = 1;
+    dataset = open_dataset(&setup);
+    check_label(dataset, 3,
+                "token 11 at position 11: expected a whole number "
+                "from -1 to 10");
+    hdf5io_dataset_close(dataset);
+    setup.input.scale = 2;
+    CHECK_OPEN(&setup, ERR_CONFIG, "data.input: scale 2 and shift 1: tokens");
+    free(path);
+}
+
 Test(dataset_errors, rows_are_counted_within_their_shard)
 {
     const files_column_t columns[] = {

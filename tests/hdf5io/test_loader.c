@@ -89,7 +89,7 @@ static void check_batch(const hdf5io_batch_t *batch, hdf5io_sampler_t *plan,
         cr_assert_eq(batch->sample_ids[i], (uint64_t)index[i]);
         cr_assert_eq((double)target[i], open_phase(index[i], 0));
         for (int64_t e = 0; e < OPEN_ELEMS; e++)
-            cr_assert_eq((double)batch->input[i * OPEN_ELEMS + e],
+            cr_assert_eq((double)((float *)batch->input)[i * OPEN_ELEMS + e],
                          open_spin(index[i], e));
     }
 }

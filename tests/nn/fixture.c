@@ -98,6 +98,21 @@ const char *const fixture_smooth =
     "    - linear: {out: 3}\n"
     "loss: cross_entropy\n";
 
+/* Tokens: an embedding whose weight the last layer shares. */
+const char *const fixture_tokens =
+    "model:\n"
+    "  input: [6]\n"
+    "  layers:\n"
+    "    - {name: words, embedding: {vocabulary: 11, out: 8}}\n"
+    "    - {name: more, embedding: {vocabulary: 13, out: 8}, from: input}\n"
+    "    - {add: , from: [words, more]}\n"
+    "    - position\n"
+    "    - linear: {out: 24, flatten: false}\n"
+    "    - attention: {heads: 2, causal: true}\n"
+    "    - slice: {axis: 1, start: 5, size: 1}\n"
+    "    - {linear: {out: 11, bias: false}, share: words}\n"
+    "loss: cross_entropy\n";
+
 err_code_t fixture_graph_try(const char *yaml, nn_graph_t **out, err_t *err)
 {
     tree_t *tree = NULL;
@@ -142,6 +157,7 @@ static void make_batch(fixture_t *f, int64_t from, int64_t batch)
     const int64_t elems = nn_sample_elems(in);
     const int64_t targets = nn_graph_target_elems(f->graph);
     const int64_t classes = nn_graph_classes(f->graph);
+    const int64_t tokens = nn_graph_tokens(f->graph);
     rng_t rng;
 
     f->input = zeros((size_t)(batch * elems) * sizeof(float));
@@ -151,7 +167,11 @@ static void make_batch(fixture_t *f, int64_t from, int64_t batch)
         f->ids[n] = (uint64_t)(from + n);
         rng_open(&rng, 2, RNG_ISING, f->ids[n], 0);
         for (int64_t i = 0; i < elems; i++)
-            f->input[n * elems + i] = (float)rng_normal(&rng);
+            if (tokens > 0)
+                ((int32_t *)f->input)[n * elems + i] =
+                    (int32_t)rng_below(&rng, (uint64_t)tokens);
+            else
+                ((float *)f->input)[n * elems + i] = (float)rng_normal(&rng);
         for (int64_t i = 0; i < targets; i++)
             if (classes > 0)
                 ((int64_t *)f->target)[n] =

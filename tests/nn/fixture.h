@@ -8,7 +8,8 @@
 
 /* Models that several tests use. */
 extern const char *const fixture_mlp,
-    *const fixture_cnn, *const fixture_graph_model, *const fixture_smooth;
+    *const fixture_cnn, *const fixture_graph_model, *const fixture_smooth,
+                                                        *const fixture_tokens;
 
 /* The graph of "model: ... loss: ..." called m.yaml in errors; a failed
  * fixture_graph fails the test. */
@@ -23,7 +24,7 @@ typedef struct fixture {
     nn_bind_t bind;
     float *params, *buffers;
     nn_batch_t batch;
-    float *input;
+    void *input;
     void *target;
     uint64_t *ids;
 } fixture_t;

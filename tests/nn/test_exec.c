@@ -95,6 +95,11 @@ Test(exec, ref_gradients_of_activations_and_norms_match_finite_differences)
     check_gradients(fixture_smooth, "ref");
 }
 
+Test(exec, ref_gradients_of_tied_embeddings_match_finite_differences)
+{
+    check_gradients(fixture_tokens, "ref");
+}
+
 Test(exec, ref_gradients_of_mse_match_finite_differences)
 {
     check_gradients(mse_model, "ref");
@@ -315,7 +320,7 @@ Test(exec, moments_of_each_layer_have_their_place)
     fixture_forward(&f);
     for (int n = 0; n < BATCH; n++)
         for (int i = 0; i < 6; i++) {
-            double x = (double)f.input[n * 6 + i];
+            double x = (double)((float *)f.input)[n * 6 + i];
 
             sums[i / 2] += x;
             sums[3 + i / 2] += x * x;
@@ -440,6 +445,7 @@ Test(exec, cpu_agrees_with_ref)
     compare_backends(fixture_cnn);
     compare_backends(fixture_graph_model);
     compare_backends(fixture_smooth);
+    compare_backends(fixture_tokens);
     compare_backends(plain_cnn);
     compare_backends(mse_model);
 }
@@ -460,4 +466,38 @@ Test(exec, ref_gradients_of_other_losses_match_finite_differences)
         check_gradients(text, "ref");
         compare_backends(text);
     }
+}
+
+/* Forward of a batch in which [token] stands at position 2 of sample 3. */
+static void check_token(const nn_graph_t *graph, const char *backend,
+                        int32_t token, const char *says)
+{
+    nn_result_t result;
+    err_t err = ERR_INIT;
+    fixture_t f;
+
+    fixture_open(&f, graph, backend, 0, BATCH, true);
+    ((int32_t *)f.input)[3 * 6 + 2] = token;
+    cr_expect_eq(nn_exec_forward(f.exec, &f.batch, &result, &err), ERR_DATA);
+    cr_expect_not_null(strstr(err.text, says), "%s: %s", backend, err.text);
+    fixture_close(&f);
+}
+
+Test(exec, a_token_outside_of_the_vocabulary_is_named)
+{
+    nn_graph_t *graph = fixture_graph(fixture_tokens);
+    const char *backends[] = {"ref", "cpu"};
+
+    cr_expect_eq(nn_graph_tokens(graph), 11); /* the smaller one */
+    for (int i = 0; i < 2; i++) {
+        if (!fixture_has_backend(backends[i]))
+            continue;
+        check_token(graph, backends[i], 11,
+                    "layer words: embedding: position 2 of sample 3 of the "
+                    "batch holds token 11, but the model has the tokens 0 to "
+                    "10");
+        check_token(graph, backends[i], -1, "holds token -1");
+        check_token(graph, backends[i], INT32_MIN, "holds token -2147483648");
+    }
+    nn_graph_close(graph);
 }

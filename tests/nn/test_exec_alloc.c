@@ -122,6 +122,7 @@ Test(exec_alloc, a_step_on_ref_allocates_nothing)
     cr_expect_eq(count_step("ref", fixture_cnn), 0);
     cr_expect_eq(count_step("ref", fixture_graph_model), 0);
     cr_expect_eq(count_step("ref", fixture_smooth), 0);
+    cr_expect_eq(count_step("ref", fixture_tokens), 0);
 }
 
 Test(exec_alloc, a_step_on_cpu_allocates_nothing)
@@ -134,4 +135,5 @@ Test(exec_alloc, a_step_on_cpu_allocates_nothing)
     cr_expect_eq(count_step("cpu", fixture_cnn), 0);
     cr_expect_eq(count_step("cpu", fixture_graph_model), 0);
     cr_expect_eq(count_step("cpu", fixture_smooth), 0);
+    cr_expect_eq(count_step("cpu", fixture_tokens), 0);
 }

@@ -190,6 +190,37 @@ static const wrong_t wrongs[] = {
          HEAD,
      "m.yaml:5:7: layer attention1 (attention) with input [12, 16]: ",
      {"multiple of kv_heads, which is 2"}},
+    {LAYER("relu\n    - embedding: {vocabulary: 5, out: 4}") HEAD,
+     "m.yaml:5:7: layer embedding1 (embedding) with input [3, 8, 8]: ",
+     {"let it read the model's input"}},
+    {LAYER("embedding: {vocabulary: 5}") HEAD,
+     "m.yaml:4:18: model.layers[0].embedding.out is missing",
+     {NULL}},
+    {LAYER("embedding: {vocabulary: 0, out: 4}") HEAD,
+     "m.yaml:4:31: model.layers[0].embedding.vocabulary",
+     {NULL}},
+    {LAYER(
+         "embedding: {vocabulary: 5, out: 4}\n    - {flatten: , from: input}\n"
+         "    - {add: , from: [embedding1, flatten1]}") HEAD,
+     "m.yaml:5:8: layer flatten1 (flatten) takes the input as real numbers, "
+     "but layer embedding1 (embedding) at m.yaml:4:7 takes it as tokens",
+     {NULL}},
+    {LAYER("flatten\n    - {embedding: {vocabulary: 5, out: 4}, from: input}\n"
+           "    - {add: , from: [embedding1, flatten1]}") HEAD,
+     "m.yaml:5:8: layer embedding1 (embedding) takes the input as tokens, but "
+     "layer flatten1 (flatten) at m.yaml:4:7 takes it as real numbers",
+     {NULL}},
+    {LAYER(
+         "embedding: {vocabulary: 5, out: 4}\n    - {linear: {out: 5, flatten: "
+         "false}, share: embedding1}") HEAD,
+     "m.yaml:5:8: layer linear1 has 2 parameters and cannot share the 1 of "
+     "layer embedding1",
+     {NULL}},
+    {LAYER("embedding: {vocabulary: 5, out: 4}\n    - {linear: {out: 5, bias: "
+           "false}, share: embedding1}") HEAD,
+     "m.yaml:5:8: layer linear1 needs a weight of shape [5, 768] and cannot "
+     "share that of layer embedding1, which is [5, 4]",
+     {NULL}},
     {LAYER("gelu: {approximate: erf}") HEAD,
      "m.yaml:4:27: model.layers[0].gelu.approximate",
      {"tanh"}},

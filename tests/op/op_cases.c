@@ -34,6 +34,9 @@
 #define ALPHA(k, a) .kind = (k), .alpha = (a)
 #define DROP(r) .kind = OP_DROPOUT, .rate = (r)
 
+#define EMBEDDING(n, o) \
+    .kind = OP_EMBEDDING, .embedding = {.rows = (n)}, .out = (o)
+
 /* One input after the first, or two. */
 #define AND1(...) .others = 1, .other = {DIMS(__VA_ARGS__)}
 #define AND2(...) .others = 2, .other = {DIMS(__VA_ARGS__), DIMS(__VA_ARGS__)}

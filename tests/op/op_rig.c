@@ -177,6 +177,10 @@ static void rig_fill_extras(op_rig_t *rig)
         ((float *)(uintptr_t)args->running_var)[c] =
             (float)(1.5 + values[c + elems]);
     }
+    /* Some tokens twice, some never. */
+    for (int64_t i = 0; i < elems && rig->config.kind == OP_EMBEDDING; i++)
+        ((int32_t *)rig->x)[i] =
+            (int32_t)((i * i * 7 + 3) % rig->config.embedding.rows);
     if (rig->config.kind == OP_CROSS_ENTROPY)
         for (int64_t n = 0; n < N; n++)
             ((int64_t *)(uintptr_t)args->target)[n] = (n * 7 + 3) % C;
@@ -202,6 +206,22 @@ static void rig_fill_extras(op_rig_t *rig)
     args->correct = &rig->correct;
 }
 
+op_config_t op_rig_config(const op_case_t *test, op_type_t type)
+{
+    op_config_t config = test->config;
+
+    config.in.type = config.kind == OP_EMBEDDING ? OP_INT32 : type;
+    config.embedding.type = type;
+    for (int k = 0; k < config.others; k++)
+        config.other[k].type = type;
+    config.threads = 1;
+    config.training = !test->evaluation;
+    config.bias = !test->no_bias;
+    config.need_dx = !test->no_dx && !test->evaluation;
+    config.epsilon = 1e-5;
+    return config;
+}
+
 void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
                  op_type_t type, int threads)
 {
@@ -213,20 +233,13 @@ void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
     cr_assert_eq(op_backend_get(backend, &rig->backend, &err), ERR_OK, "%s",
                  err.text);
     rig->name = test->name;
-    rig->config = test->config;
-    rig->config.in.type = type;
+    rig->config = op_rig_config(test, type);
     rig->config.threads = threads;
-    rig->config.training = !test->evaluation;
-    rig->config.bias = !test->no_bias;
-    rig->config.need_dx = !test->no_dx && !test->evaluation;
-    rig->config.epsilon = 1e-5;
     if (test->blocked && rig->backend->private_in)
         rig_borrow_layout(rig, &rig->config.in, &rig->donor);
-    for (int k = 0; k < rig->config.others; k++) {
-        rig->config.other[k].type = type;
+    for (int k = 0; k < rig->config.others; k++)
         if (test->others_blocked && rig->backend->private_in)
             rig_borrow_layout(rig, &rig->config.other[k], &rig->other_donor[k]);
-    }
     cr_assert_eq(op_open(rig->backend, NULL, &rig->config, &rig->op, &err),
                  ERR_OK, "%s: %s", test->name, err.text);
     cr_assert_eq(op_params(&rig->config, rig->params, &rig->param_count, &err),
@@ -309,7 +322,9 @@ static rig_view_t rig_view_other(const op_rig_t *rig, int k, bool gradient)
 
 static rig_view_t rig_view(const op_rig_t *rig, op_rig_tensor_t tensor)
 {
-    int64_t in = op_desc_elems(&rig->config.in);
+    int64_t in = rig->config.kind == OP_EMBEDDING
+                     ? 0 /* tokens are no numbers */
+                     : op_desc_elems(&rig->config.in);
     int64_t out = op_rig_is_loss(rig) ? 0 : op_desc_elems(op_out(rig->op));
     int i = tensor == RIG_B || tensor == RIG_DB;
     int64_t elems = i < rig->param_count ? op_desc_elems(&rig->params[i]) : 0;
@@ -351,7 +366,7 @@ int64_t op_rig_count(const op_rig_t *rig, op_rig_tensor_t tensor)
 void op_rig_get(op_rig_t *rig, op_rig_tensor_t tensor, double *values)
 {
     rig_view_t view = rig_view(rig, tensor);
-    op_type_t type = rig->config.in.type;
+    op_type_t type = op_number_type(&rig->config);
     void *plain = rig_block((size_t)view.count * sizeof(double));
     op_args_t args = {.x = view.data, .y = plain, .scratch = rig->way_scratch};
     err_t err = ERR_INIT;
@@ -371,7 +386,7 @@ void op_rig_get(op_rig_t *rig, op_rig_tensor_t tensor, double *values)
 void op_rig_set(op_rig_t *rig, op_rig_tensor_t tensor, const double *values)
 {
     rig_view_t view = rig_view(rig, tensor);
-    op_type_t type = rig->config.in.type;
+    op_type_t type = op_number_type(&rig->config);
     void *plain = rig_block((size_t)view.count * sizeof(double));
     op_args_t args = {
         .dy = plain, .dx = view.data, .scratch = rig->way_scratch};

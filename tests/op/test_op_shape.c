@@ -390,3 +390,38 @@ Test(op_shape, attention)
     apart.others = 1;
     expect_error(&apart, "one input", "got 2");
 }
+
+Test(op_shape, embedding)
+{
+    op_config_t config = {
+        .kind = OP_EMBEDDING,
+        .threads = 1,
+        .out = 6,
+        .embedding = {.rows = 50, .type = OP_FLOAT64},
+        .in = {.type = OP_INT32, .ndim = 2, .dims = {3, 7}},
+    };
+    op_desc_t out, params[OP_PARAMS_MAX];
+    char text[OP_TEXT_MAX];
+    int count;
+
+    cr_assert_eq(op_shape(&config, &out, NULL), ERR_OK);
+    cr_expect_str_eq(op_desc_text(&out, text), "[3, 7, 6]");
+    cr_expect_eq(out.type, OP_FLOAT64);
+    cr_expect_eq(out.bytes, 3 * 7 * 6 * sizeof(double));
+    cr_assert_eq(op_params(&config, params, &count, NULL), ERR_OK);
+    cr_expect_eq(count, 1);
+    cr_expect_str_eq(op_desc_text(&params[0], text), "[50, 6]");
+    config.embedding.rows = 0;
+    expect_error(&config, "vocabulary is 0", "[3, 7]");
+    config.embedding.rows = (int64_t)1 << 31;
+    expect_error(&config, "less than 2^31", "[3, 7]");
+    config.embedding.rows = 5;
+    config.in.type = OP_FLOAT32;
+    expect_error(&config, "whole numbers", "[3, 7]");
+    config.in.type = OP_INT32;
+    config.in =
+        (op_desc_t){.type = OP_INT32, .ndim = 6, .dims = {3, 7, 1, 1, 1, 1}};
+    expect_error(&config, "embedding takes", "[N, ...]");
+    config.kind = OP_RELU;
+    expect_error(&config, "relu takes", "holds integers");
+}

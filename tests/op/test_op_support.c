@@ -13,17 +13,9 @@
 static bool supports(const op_backend_ops_t *backend, const op_case_t *test,
                      op_type_t type, err_t *err)
 {
-    op_config_t config = test->config;
+    op_config_t config = op_rig_config(test, type);
     op_t *op;
 
-    config.in.type = type;
-    for (int k = 0; k < config.others; k++)
-        config.other[k].type = type;
-    config.threads = 1;
-    config.training = !test->evaluation;
-    config.need_dx = !test->no_dx && !test->evaluation;
-    config.bias = !test->no_bias;
-    config.epsilon = 1e-5;
     if (op_open(backend, NULL, &config, &op, err) != ERR_OK)
         return false;
     op_close(op);
