@@ -24,9 +24,9 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "build_id.h"
+#include "cmd/run_file.h"
 #include "cmd/train_args.h"
 #include "cmd/version.h"
-#include "conf/conf.h"
 #include "train/run.h"
 #include "train/vote.h"
 
@@ -43,27 +43,6 @@ typedef struct rank_job {
     err_t err;
     train_outcome_t outcome;
 } rank_job_t;
-
-/* ---- the run file ------------------------------------------------------- */
-
-static err_code_t config_load(const train_args_t *args, tree_t **tree,
-                              train_config_t *config, err_t *err)
-{
-    tree_t *root = NULL;
-    err_code_t rc;
-
-    rc = conf_read(args->run_file, &root, err);
-    for (int i = 0; rc == ERR_OK && i < args->set_count; i++)
-        rc = conf_set(root, args->sets[i], err);
-    if (rc == ERR_OK)
-        rc = train_config_read(root, config, err);
-    if (rc != ERR_OK) {
-        tree_free(root);
-        return rc;
-    }
-    *tree = root;
-    return ERR_OK;
-}
 
 static err_code_t boot_votes(void *context, const void *mine, size_t bytes,
                              void *all, err_t *err)
@@ -84,7 +63,8 @@ static void rank_run(rank_job_t *job)
     bool loaded;
 
     log_rank_set(votes.rank);
-    job->rc = config_load(job->args, &tree, &config, &job->err);
+    job->rc = run_file_read(job->args->run_file, job->args->sets,
+                            job->args->set_count, &tree, &config, &job->err);
     loaded = job->rc == ERR_OK;
     job->rc = train_vote(&votes, job->rc, &job->outcome.speaker, &job->err);
     if (job->rc == ERR_OK)
@@ -237,7 +217,8 @@ static err_code_t check_main(const train_args_t *args, err_t *err)
     tree_t *tree = NULL;
     err_code_t rc;
 
-    rc = config_load(args, &tree, &config, err);
+    rc = run_file_read(args->run_file, args->sets, args->set_count, &tree,
+                       &config, err);
     if (rc != ERR_OK)
         return rc;
     rc = train_check(&config, args->local > 0 ? args->local : 1, err);

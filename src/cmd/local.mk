@@ -12,6 +12,7 @@ libcmd_la_SOURCES += src/cmd/data_info.c src/cmd/data_info.h
 libcmd_la_SOURCES += src/cmd/data_ising.c src/cmd/data_ising.h
 libcmd_la_SOURCES += src/cmd/data_shard.c src/cmd/data_shard.h
 libcmd_la_SOURCES += src/cmd/make_ising.c src/cmd/make_ising.h
+libcmd_la_SOURCES += src/cmd/run_file.c src/cmd/run_file.h
 libcmd_la_SOURCES += src/cmd/train_args.c src/cmd/train_args.h
 libcmd_la_SOURCES += src/cmd/version.c src/cmd/version.h
 libcmd_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(HDF5_CFLAGS) $(MPI_CFLAGS)

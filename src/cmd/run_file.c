@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "cmd/run_file.h"
+
+#include "conf/conf.h"
+
+err_code_t run_file_read(const char *path, const char *const *sets, int count,
+                         tree_t **tree, train_config_t *config, err_t *err)
+{
+    tree_t *root = NULL;
+    err_code_t rc;
+
+    rc = conf_read(path, &root, err);
+    for (int i = 0; rc == ERR_OK && i < count; i++)
+        rc = conf_set(root, sets[i], err);
+    if (rc == ERR_OK)
+        rc = train_config_read(root, config, err);
+    if (rc != ERR_OK) {
+        tree_free(root);
+        return rc;
+    }
+    *tree = root;
+    return ERR_OK;
+}
