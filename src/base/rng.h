@@ -27,7 +27,13 @@ void rng_philox(const uint32_t key[2], const uint32_t counter[4],
 void rng_open(rng_t *rng, uint64_t seed, uint32_t purpose, uint64_t a,
               uint64_t b);
 
-enum { RNG_INIT = 1, RNG_SHUFFLE = 2, RNG_DROPOUT = 3, RNG_ISING = 4 };
+enum {
+    RNG_INIT = 1,
+    RNG_SHUFFLE = 2,
+    RNG_DROPOUT = 3,
+    RNG_ISING = 4,
+    RNG_BENCH = 5
+};
 
 uint32_t rng_u32(rng_t *rng);
 uint64_t rng_u64(rng_t *rng);

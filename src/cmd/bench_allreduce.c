@@ -58,6 +58,7 @@ bench_times_t bench_times(double *times, size_t count)
     qsort(times, count, sizeof *times, time_compare);
     found.min = times[0];
     found.median = (times[(count - 1) / 2] + times[count / 2]) / 2;
+    found.p95 = times[(count * 95 + 99) / 100 - 1];
     found.p99 = times[(count * 99 + 99) / 100 - 1];
     return found;
 }

@@ -16,6 +16,8 @@
 
 const char bench_args_help[] =
     "usage: cddp-bench allreduce [options]\n"
+    "       cddp-bench step [options] RUN.yaml     (see cddp-bench step "
+    "--help)\n"
     "       srun --mpi=pmix cddp-bench allreduce [options]\n"
     "\n"
     "Time the all-reduce (sum of 32-bit floats) between all ranks: those of\n"
@@ -157,11 +159,12 @@ err_code_t bench_args_parse(int argc, char **argv, bench_args_t *out,
     }
     if (!args.help && !args.version &&
         (argc - optind != 1 || strcmp(argv[optind], "allreduce") != 0))
-        return err_set(err, ERR_USAGE,
-                       "expected what to measure (allreduce), found %s%s; try "
-                       "cddp-bench --help",
-                       argc > optind ? argv[optind] : "nothing",
-                       argc - optind > 1 ? " and more" : "");
+        return err_set(
+            err, ERR_USAGE,
+            "expected what to measure (allreduce or step), found %s%s; try "
+            "cddp-bench --help",
+            argc > optind ? argv[optind] : "nothing",
+            argc - optind > 1 ? " and more" : "");
     *out = args;
     return ERR_OK;
 }

@@ -4,18 +4,24 @@
  * command line, one rank per task of a Slurm step or per thread. */
 #include "config.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/thread.h"
 #include "cmd/bench_allreduce.h"
 #include "cmd/bench_args.h"
+#include "cmd/bench_step.h"
 #include "cmd/version.h"
 
 #define BOOT_TIMEOUT 120.0
 
 typedef struct rank_job {
-    const bench_args_t *args;
+    const bench_args_t *allreduce;
+    const bench_step_args_t *step; /* NULL: allreduce */
     boot_t *boot;
     err_code_t rc;
     err_t err;
@@ -25,7 +31,9 @@ static void *rank_main(void *argument)
 {
     rank_job_t *job = argument;
 
-    job->rc = bench_allreduce(job->args, job->boot, &job->err);
+    job->rc = job->step != NULL
+                  ? bench_step(job->step, job->boot, &job->err)
+                  : bench_allreduce(job->allreduce, job->boot, &job->err);
     return NULL;
 }
 
@@ -56,9 +64,10 @@ static err_code_t ranks_run(rank_job_t *jobs, pthread_t *threads, int count,
     return rc;
 }
 
-static err_code_t local_run(const bench_args_t *args, err_t *err)
+/* [count] ranks as threads, each with a copy of [model]. */
+static err_code_t local_run(const rank_job_t *model, int ranks, err_t *err)
 {
-    size_t count = (size_t)args->local;
+    size_t count = (size_t)ranks;
     boot_config_t config = {.timeout = BOOT_TIMEOUT};
     void *jobs = NULL, *threads = NULL, *boots = NULL;
     err_code_t rc = mem_alloc(count * sizeof(rank_job_t), "ranks", &jobs, err);
@@ -68,12 +77,13 @@ static err_code_t local_run(const bench_args_t *args, err_t *err)
     if (rc == ERR_OK)
         rc = mem_alloc(count * sizeof(boot_t *), "ranks", &boots, err);
     if (rc == ERR_OK)
-        rc = boot_threads_open(args->local, &config, boots, err);
+        rc = boot_threads_open(ranks, &config, boots, err);
     if (rc == ERR_OK) {
-        for (size_t r = 0; r < count; r++)
-            ((rank_job_t *)jobs)[r] =
-                (rank_job_t){.args = args, .boot = ((boot_t **)boots)[r]};
-        rc = ranks_run(jobs, threads, args->local, err);
+        for (size_t r = 0; r < count; r++) {
+            ((rank_job_t *)jobs)[r] = *model;
+            ((rank_job_t *)jobs)[r].boot = ((boot_t **)boots)[r];
+        }
+        rc = ranks_run(jobs, threads, ranks, err);
     }
     mem_free(boots);
     mem_free(threads);
@@ -81,18 +91,34 @@ static err_code_t local_run(const bench_args_t *args, err_t *err)
     return rc;
 }
 
-static err_code_t step_run(const bench_args_t *args, err_t *err)
+/* One rank of a Slurm step, or alone. */
+static err_code_t task_run(rank_job_t *job, err_t *err)
 {
     boot_config_t config = {.timeout = BOOT_TIMEOUT};
-    boot_t *boot = NULL;
-    err_code_t rc = boot_open(&config, &boot, err);
+    err_code_t rc = boot_open(&config, &job->boot, err);
 
-    return rc == ERR_OK ? bench_allreduce(args, boot, err) : rc;
+    if (rc != ERR_OK)
+        return rc;
+    rank_main(job);
+    *err = job->err;
+    return job->rc;
 }
 
-int main(int argc, char **argv)
+static int finish(err_code_t rc, err_t *err)
+{
+    if (fflush(stdout) != 0 && rc == ERR_OK)
+        rc = err_set(err, ERR_IO, "cannot write to standard output");
+    if (rc != ERR_OK)
+        fprintf(stderr, "cddp-bench: %s\n", err->text);
+    return (int)rc;
+}
+
+/* ---- allreduce ----------------------------------------------------------- */
+
+static int allreduce_main(int argc, char **argv)
 {
     bench_args_t args = {.help = false};
+    rank_job_t job = {.allreduce = &args, .err = ERR_INIT};
     err_t err = ERR_INIT;
     err_code_t rc = bench_args_parse(argc, argv, &args, &err);
 
@@ -101,10 +127,58 @@ int main(int argc, char **argv)
     else if (rc == ERR_OK && args.version)
         cmd_version_print("cddp-bench");
     else if (rc == ERR_OK)
-        rc = args.local > 0 ? local_run(&args, &err) : step_run(&args, &err);
-    if (fflush(stdout) != 0 && rc == ERR_OK)
-        rc = err_set(&err, ERR_IO, "cannot write to standard output");
-    if (rc != ERR_OK)
-        fprintf(stderr, "cddp-bench: %s\n", err.text);
-    return (int)rc;
+        rc = args.local > 0 ? local_run(&job, args.local, &err)
+                            : task_run(&job, &err);
+    return finish(rc, &err);
+}
+
+/* ---- step ---------------------------------------------------------------- */
+
+/* A row of --scaling is a process of its own, so that its peak memory and its
+ * first step are its own, too. Returns the exit status. */
+static int row_fork(const rank_job_t *job, int ranks)
+{
+    err_t err = ERR_INIT;
+    int status = 0;
+    pid_t child;
+
+    fflush(stdout);
+    child = fork();
+    if (child == 0)
+        _exit(finish(local_run(job, ranks, &err), &err));
+    if (child < 0 || waitpid(child, &status, 0) < 0)
+        return finish(err_set(&err, ERR_IO, "cannot start a process: %s",
+                              strerror(errno)),
+                      &err);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int step_main(int argc, char **argv)
+{
+    bench_step_args_t args = {.help = false};
+    rank_job_t job = {.step = &args, .err = ERR_INIT};
+    err_t err = ERR_INIT;
+    err_code_t rc = bench_step_args_parse(argc, argv, &args, &err);
+    int status = 0;
+
+    if (rc == ERR_OK && args.help)
+        fputs(bench_step_args_help, stdout);
+    if (rc != ERR_OK || args.help)
+        return finish(rc, &err);
+    bench_step_header(&args);
+    if (args.scaling == BENCH_SCALING_NONE)
+        return finish(args.local > 0 ? local_run(&job, args.local, &err)
+                                     : task_run(&job, &err),
+                      &err);
+    for (int ranks = 1; status == 0 && ranks > 0;
+         ranks = bench_step_args_next(&args, ranks))
+        status = row_fork(&job, ranks);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "step") == 0)
+        return step_main(argc - 1, argv + 1);
+    return allreduce_main(argc, argv);
 }

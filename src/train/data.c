@@ -88,18 +88,19 @@ static void sizes_plan(const train_split_t *split, train_data_t *data)
     sizes_add(data, 2, hdf5io_sampler_share(data->sampler, last).count, parts);
 }
 
-static err_code_t sampler_open(const train_split_t *split, train_data_t *data,
-                               err_t *err)
+static err_code_t sampler_open(const train_split_t *split, int64_t samples,
+                               train_data_t *data, err_t *err)
 {
     const train_config_t *config = split->config;
     hdf5io_sampler_config_t order = {
-        .samples = hdf5io_dataset_samples(data->dataset),
+        .samples = samples,
         .batch = config->train.batch,
         .rank = split->rank,
         .size = split->size,
         .grain = config->train.reproducible ? config->train.microbatch : 0,
-        .shuffle = split->valid ? HDF5IO_SHUFFLE_NONE
-                                : (hdf5io_shuffle_t)config->data.shuffle,
+        .shuffle = split->valid || data->dataset == NULL
+                       ? HDF5IO_SHUFFLE_NONE
+                       : (hdf5io_shuffle_t)config->data.shuffle,
         .seed = (uint64_t)config->run.seed};
     err_code_t rc;
 
@@ -123,10 +124,26 @@ err_code_t train_data_open(const train_split_t *split, train_data_t *out,
     }
     rc = shards_open(split, &data, err);
     if (rc == ERR_OK)
-        rc = sampler_open(split, &data, err);
+        rc = sampler_open(split, hdf5io_dataset_samples(data.dataset), &data,
+                          err);
     if (rc == ERR_OK && split->valid)
         rc = hdf5io_attribute_read(hdf5io_dataset_shard(data.dataset, 0),
                                    "bound_accuracy", &data.bound, err);
+    if (rc != ERR_OK) {
+        train_data_close(&data);
+        return rc;
+    }
+    *out = data;
+    return ERR_OK;
+}
+
+err_code_t train_data_plan(const train_split_t *split, int64_t steps,
+                           train_data_t *out, err_t *err)
+{
+    train_data_t data = {.bound = NAN};
+    err_code_t rc =
+        sampler_open(split, steps * split->config->train.batch, &data, err);
+
     if (rc != ERR_OK) {
         train_data_close(&data);
         return rc;

@@ -36,6 +36,11 @@ typedef struct train_split {
 err_code_t train_data_open(const train_split_t *split, train_data_t *out,
                            err_t *err);
 
+/* Plan [steps] full steps without shards: for a caller that makes the samples.
+ */
+err_code_t train_data_plan(const train_split_t *split, int64_t steps,
+                           train_data_t *out, err_t *err);
+
 /* Start reading at ([epoch], [step]). */
 err_code_t train_data_start(const train_split_t *split, train_data_t *data,
                             int64_t epoch, int64_t step, err_t *err);

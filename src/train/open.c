@@ -288,6 +288,43 @@ err_code_t train_open(train_state_t *run, err_t *err)
     return rc;
 }
 
+/* ---- for a benchmark ----------------------------------------------------- */
+
+/* Steps of its epoch; those of a run are counted in advance. */
+static err_code_t bench_data_plan(train_state_t *run, int64_t steps, err_t *err)
+{
+    train_split_t split;
+    err_code_t rc;
+
+    rc = nn_graph_open(run->config->model, run->config->loss, &run->graph, err);
+    if (rc != ERR_OK)
+        return rc;
+    split = split_of(run, false);
+    return train_data_plan(&split, steps, &run->train, err);
+}
+
+err_code_t train_open_bench(train_state_t *run, int64_t steps, err_t *err)
+{
+    train_replica_plan_t plan;
+    err_code_t rc;
+
+    rc = meet(run, err);
+    if (rc == ERR_OK)
+        rc = voted(run, leave_boot, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = bench_data_plan(run, steps, err);
+    rc = train_vote(&run->votes, rc, &run->speaker, err);
+    if (rc == ERR_OK)
+        rc = voted(run, replica_make, err);
+    if (rc == ERR_OK)
+        rc = voted(run, replica_join, err);
+    if (rc != ERR_OK)
+        return rc;
+    plan = plan_of(run);
+    return train_replica_start(&plan, &run->replica, err);
+}
+
 void train_close(train_state_t *run)
 {
     obs_metrics_close(run->metrics);

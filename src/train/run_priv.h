@@ -53,6 +53,9 @@ void train_phase_set(train_state_t *run, const char *phase);
 
 /* step.c: one update. All ranks get the same outcome. */
 err_code_t train_step(train_state_t *run, err_t *err);
+/* The same with [batch] instead of what the loader reads. */
+err_code_t train_step_batch(train_state_t *run, const hdf5io_batch_t *batch,
+                            err_t *err);
 
 /* Where the time of a step goes, seconds; begin is a clock instant. */
 typedef struct train_times {
@@ -99,6 +102,9 @@ err_code_t train_restore(train_state_t *run, err_t *err);
 
 /* open.c: everything up to the first step, and its undoing. Collective. */
 err_code_t train_open(train_state_t *run, err_t *err);
+/* The same for a benchmark: [steps] steps an epoch of data that the caller
+ * makes, no run directory, no checkpoint. */
+err_code_t train_open_bench(train_state_t *run, int64_t steps, err_t *err);
 void train_close(train_state_t *run);
 
 #endif

@@ -135,16 +135,13 @@ static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
     return rc != ERR_OK && *own != ERR_OK ? *own : rc;
 }
 
-/* Read, compute, reduce. */
-static err_code_t step_compute(train_state_t *run, hdf5io_batch_t **batch,
+static err_code_t step_compute(train_state_t *run, const hdf5io_batch_t *batch,
                                train_times_t *times, err_code_t *own,
                                err_t *err)
 {
-    *own = hdf5io_loader_next(run->train.loader, batch, err);
-    times->data = clock_now() - times->begin;
     return run->replica.tree != NULL
-               ? train_leaves_step(run, *batch, times, own, err)
-               : buckets_step(run, *batch, times, own, err);
+               ? train_leaves_step(run, batch, times, own, err)
+               : buckets_step(run, batch, times, own, err);
 }
 
 /* ---- what the step ends with -------------------------------------------- */
@@ -259,16 +256,32 @@ static err_code_t step_end(train_state_t *run, const hdf5io_batch_t *batch,
     return ERR_OK;
 }
 
+/* Compute, reduce, update; [own] is what reading the batch answered. */
+static err_code_t step_run(train_state_t *run, const hdf5io_batch_t *batch,
+                           train_times_t *times, err_code_t own, err_t *err)
+{
+    err_code_t rc;
+
+    times->data = clock_now() - times->begin;
+    rc = step_compute(run, batch, times, &own, err);
+    return rc == ERR_OK ? step_end(run, batch, times, own, err) : rc;
+}
+
 err_code_t train_step(train_state_t *run, err_t *err)
 {
     train_times_t times = {.begin = clock_now()};
     hdf5io_batch_t *batch = NULL;
-    err_code_t own = ERR_OK;
-    err_code_t rc;
+    err_code_t own;
 
     train_phase_set(run, "forward and backward");
-    rc = step_compute(run, &batch, &times, &own, err);
-    if (rc == ERR_OK)
-        rc = step_end(run, batch, &times, own, err);
-    return rc;
+    own = hdf5io_loader_next(run->train.loader, &batch, err);
+    return step_run(run, batch, &times, own, err);
+}
+
+err_code_t train_step_batch(train_state_t *run, const hdf5io_batch_t *batch,
+                            err_t *err)
+{
+    train_times_t times = {.begin = clock_now()};
+
+    return step_run(run, batch, &times, ERR_OK, err);
 }

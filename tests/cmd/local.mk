@@ -25,4 +25,9 @@ tests_cmd_test_bench_args_SOURCES = tests/cmd/test_bench_args.c
 tests_cmd_test_bench_args_CFLAGS = $(TEST_CFLAGS)
 tests_cmd_test_bench_args_LDADD = libcmd.la $(TRAIN_LIBS) $(TEST_LIBS)
 dist_check_SCRIPTS += tests/cmd/cddp_bench.sh
+check_PROGRAMS += tests/cmd/test_bench_step_args
+tests_cmd_test_bench_step_args_SOURCES = tests/cmd/test_bench_step_args.c
+tests_cmd_test_bench_step_args_CFLAGS = $(TEST_CFLAGS)
+tests_cmd_test_bench_step_args_LDADD = libcmd.la $(TRAIN_LIBS) $(TEST_LIBS)
+dist_check_SCRIPTS += tests/cmd/cddp_bench_step.sh
 # End of tests/cmd

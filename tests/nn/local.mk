@@ -3,6 +3,11 @@ NN_TEST_CFLAGS = $(TEST_CFLAGS) -I$(srcdir)/tests
 NN_TEST_LIBS = libnn.la libop.la libdev.la libconf.la libbase.la $(TEST_LIBS)
 NN_TEST_FIXTURE = tests/nn/fixture.c tests/nn/fixture.h
 
+check_PROGRAMS += tests/nn/test_cost
+tests_nn_test_cost_SOURCES = tests/nn/test_cost.c $(NN_TEST_FIXTURE)
+tests_nn_test_cost_CFLAGS = $(NN_TEST_CFLAGS)
+tests_nn_test_cost_LDADD = $(NN_TEST_LIBS)
+
 check_PROGRAMS += tests/nn/test_exec tests/nn/test_exec_alloc \
 	tests/nn/test_graph tests/nn/test_graph_errors \
 	tests/nn/test_graph_init tests/nn/test_plan tests/nn/test_preset

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "cmd/bench_peak.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "op/op.h"
+
+#define SIDE 1024                  /* of the matrices: 4 MB each */
+#define VECTOR ((int64_t)16 << 20) /* elements: 64 MB, beyond any cache */
+#define SECONDS 0.4                /* for each of the two */
+
+/* An op with its memory, and the fastest of its forwards. */
+typedef struct peak {
+    op_t *op;
+    float *block;
+    op_args_t args;
+} peak_t;
+
+static err_code_t peak_open(peak_t *peak, const op_config_t *config,
+                            size_t elems, err_t *err)
+{
+    const op_backend_ops_t *backend;
+    err_code_t rc = op_backend_get("cpu", &backend, err);
+
+    if (rc == ERR_OK)
+        rc = op_open(backend, NULL, config, &peak->op, err);
+    if (rc == ERR_OK)
+        rc = mem_alloc(elems * sizeof(float) + op_scratch_bytes(peak->op),
+                       "a measurement", (void **)&peak->block, err);
+    if (rc == ERR_OK)
+        peak->args.scratch = peak->block + elems;
+    for (size_t i = 0; rc == ERR_OK && i < elems; i++)
+        peak->block[i] = 1.0f;
+    return rc;
+}
+
+static void peak_close(peak_t *peak)
+{
+    op_close(peak->op);
+    mem_free(peak->block);
+}
+
+static err_code_t peak_run(peak_t *peak, double *seconds, err_t *err)
+{
+    const double end = clock_now() + SECONDS;
+    double best = 1e30;
+    err_code_t rc = ERR_OK;
+
+    while (rc == ERR_OK && (best == 1e30 || clock_now() < end)) {
+        double begin = clock_now(), took;
+
+        rc = op_forward(peak->op, &peak->args, NULL, err);
+        took = clock_now() - begin;
+        best = took < best ? took : best;
+    }
+    if (rc == ERR_OK)
+        *seconds = best;
+    return rc;
+}
+
+static err_code_t flops_measure(int threads, double *flops_s, err_t *err)
+{
+    const size_t square = (size_t)SIDE * SIDE;
+    op_config_t config = {
+        .kind = OP_LINEAR,
+        .threads = threads,
+        .out = SIDE,
+        .in = {.type = OP_FLOAT32, .ndim = 2, .dims = {SIDE, SIDE}}};
+    peak_t peak = {.op = NULL};
+    double seconds = 0;
+    err_code_t rc = peak_open(&peak, &config, 3 * square, err);
+
+    if (rc == ERR_OK) {
+        peak.args.x = peak.block;
+        peak.args.params[0] = peak.block + square;
+        peak.args.y = peak.block + 2 * square;
+        rc = peak_run(&peak, &seconds, err);
+    }
+    if (rc == ERR_OK)
+        *flops_s = op_flops(peak.op) / seconds;
+    peak_close(&peak);
+    return rc;
+}
+
+static err_code_t bytes_measure(int threads, double *bytes_s, err_t *err)
+{
+    const op_desc_t vector = {
+        .type = OP_FLOAT32, .ndim = 2, .dims = {1, VECTOR}};
+    op_config_t config = {.kind = OP_ADD,
+                          .threads = threads,
+                          .in = vector,
+                          .others = 1,
+                          .other = {vector}};
+    peak_t peak = {.op = NULL};
+    double seconds = 0;
+    err_code_t rc = peak_open(&peak, &config, 3 * (size_t)VECTOR, err);
+
+    if (rc == ERR_OK) {
+        peak.args.x = peak.block;
+        peak.args.other[0] = peak.block + VECTOR;
+        peak.args.y = peak.block + 2 * VECTOR;
+        rc = peak_run(&peak, &seconds, err);
+    }
+    if (rc == ERR_OK)
+        *bytes_s = 3.0 * sizeof(float) * (double)VECTOR / seconds;
+    peak_close(&peak);
+    return rc;
+}
+
+err_code_t bench_peak_measure(int threads, bench_peak_t *out, err_t *err)
+{
+    bench_peak_t peak = {0};
+    err_code_t rc = flops_measure(threads, &peak.flops_s, err);
+
+    if (rc == ERR_OK)
+        rc = bytes_measure(threads, &peak.bytes_s, err);
+    if (rc == ERR_OK)
+        *out = peak;
+    return rc;
+}

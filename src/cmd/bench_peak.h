@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* What this machine can do at most, measured by the same team of threads in the
+ * same run: the limits that a training step is compared with. */
+#ifndef CDDP_CMD_BENCH_PEAK_H
+#define CDDP_CMD_BENCH_PEAK_H
+
+#include "base/err.h"
+
+typedef struct bench_peak {
+    double flops_s; /* of a product of large matrices */
+    double bytes_s; /* of a sum of large vectors: two read, one written */
+} bench_peak_t;
+
+/* Measure with [threads] threads; takes about a second and 200 MB. Local. */
+err_code_t bench_peak_measure(int threads, bench_peak_t *out, err_t *err);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The format (safetensors): 8 bytes with the length of a JSON map, little
+ * endian; the map, which gives each name its type, shape and range; the bytes
+ * of all tensors.
+ */
+#include "cmd/bench_record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+typedef struct tensor {
+    const char *name, *type;
+    int ndim;
+    int64_t dims[1 + OP_DIMS_MAX]; /* batch and sample */
+    const void *data;
+    size_t bytes;
+} tensor_t;
+
+static tensor_t tensor_of(const nn_param_t *param, const float *arena)
+{
+    tensor_t tensor = {.name = param->name,
+                       .type = "F32",
+                       .ndim = param->ndim,
+                       .data = arena + param->offset,
+                       .bytes = param->count * sizeof(float)};
+
+    memcpy(tensor.dims, param->dims, sizeof param->dims);
+    return tensor;
+}
+
+static tensor_t input_of(const train_bench_info_t *info)
+{
+    tensor_t tensor = {.name = "input", .type = "F32", .data = info->input};
+
+    tensor.ndim = 1 + nn_graph_input(info->graph, &tensor.dims[1]);
+    tensor.dims[0] = info->count;
+    tensor.bytes = sizeof(float);
+    for (int d = 0; d < tensor.ndim; d++)
+        tensor.bytes *= (size_t)tensor.dims[d];
+    return tensor;
+}
+
+static tensor_t target_of(const train_bench_info_t *info)
+{
+    const bool class = nn_graph_classes(info->graph) > 0;
+    const int64_t elems = nn_graph_target_elems(info->graph);
+
+    return (tensor_t){.name = "target",
+                      .type = class ? "I64" : "F32",
+                      .ndim = 2,
+                      .dims = {info->count, elems},
+                      .data = info->target,
+                      .bytes = (class ? sizeof(int64_t) : sizeof(float)) *
+                               (size_t)(info->count * elems)};
+}
+
+/* The map, padded with spaces so that the data begin at a multiple of 8. */
+static void header_make(const tensor_t *tensors, int count, str_buf_t *out)
+{
+    size_t at = 0;
+
+    for (int i = 0; i < count; i++) {
+        const tensor_t *tensor = &tensors[i];
+
+        str_buf_add(out, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[",
+                    i == 0 ? "{" : ",", tensor->name, tensor->type);
+        for (int d = 0; d < tensor->ndim; d++)
+            str_buf_add(out, "%s%lld", d == 0 ? "" : ",",
+                        (long long)tensor->dims[d]);
+        str_buf_add(out, "],\"data_offsets\":[%zu,%zu]}", at,
+                    at + tensor->bytes);
+        at += tensor->bytes;
+    }
+    str_buf_add(out, "}");
+    while (out->length % 8 != 0)
+        str_buf_add(out, " ");
+}
+
+static err_code_t file_write(const char *path, const tensor_t *tensors,
+                             int count, err_t *err)
+{
+    str_buf_t header = {0};
+    FILE *file = fopen(path, "wb");
+    uint64_t length;
+    bool good;
+
+    header_make(tensors, count, &header);
+    length = header.length;
+    good = file != NULL && fwrite(&length, sizeof length, 1, file) == 1 &&
+           fwrite(header.text, 1, header.length, file) == header.length;
+    for (int i = 0; good && i < count; i++)
+        good = fwrite(tensors[i].data, 1, tensors[i].bytes, file) ==
+               tensors[i].bytes;
+    if (file != NULL && fclose(file) != 0)
+        good = false;
+    str_buf_free(&header);
+    return good ? ERR_OK
+                : err_set(err, ERR_IO, "--record: cannot write %s: %s", path,
+                          strerror(errno));
+}
+
+err_code_t bench_record_write(const char *path, const train_bench_info_t *info,
+                              const float *params, const float *buffers,
+                              const double *losses, int loss_count, err_t *err)
+{
+    const nn_graph_t *graph = info->graph;
+    const int count = nn_graph_params(graph) + nn_graph_buffers(graph) + 3;
+    tensor_t *tensors = NULL;
+    int at = 0;
+    err_code_t rc = mem_alloc((size_t)count * sizeof *tensors, "a record",
+                              (void **)&tensors, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    for (int p = 0; p < nn_graph_params(graph); p++)
+        tensors[at++] = tensor_of(nn_graph_param(graph, p), params);
+    for (int b = 0; b < nn_graph_buffers(graph); b++)
+        tensors[at++] = tensor_of(nn_graph_buffer(graph, b), buffers);
+    tensors[at++] = input_of(info);
+    tensors[at++] = target_of(info);
+    tensors[at++] = (tensor_t){.name = "losses",
+                               .type = "F64",
+                               .ndim = 1,
+                               .dims = {loss_count},
+                               .data = losses,
+                               .bytes = sizeof(double) * (size_t)loss_count};
+    rc = file_write(path, tensors, at, err);
+    mem_free(tensors);
+    return rc;
+}

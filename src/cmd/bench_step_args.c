@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "cmd/bench_step_args.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+
+#define STEPS 30
+#define WARM_UP 5
+
+const char bench_step_args_help[] =
+    "usage: cddp-bench step [options] RUN.yaml\n"
+    "       srun --mpi=pmix cddp-bench step [options] RUN.yaml\n"
+    "\n"
+    "Time whole training steps of a run (forward, backward, reduction, "
+    "update)\n"
+    "on samples made up in memory. A time is that of the slowest rank.\n"
+    "bound_ms is the sum over all calls of max(FLOPs / peak, bytes / "
+    "bandwidth)\n"
+    "with both rates measured in the same run.\n"
+    "\n"
+    "      --steps N         steps that are timed [30]\n"
+    "      --warm-up N       steps before them [5]\n"
+    "      --set KEY=VALUE   change the run file, as cddp-train does\n"
+    "      --local N         N ranks as threads of this process, no launcher\n"
+    "      --scaling WHAT    a row for 1, 2, 4 ... of the N ranks; weak: the "
+    "run\n"
+    "                        file's batch for each rank, strong: for all "
+    "together\n"
+    "      --csv             comma-separated values with a header\n"
+    "      --record FILE     one rank: write initial parameters, samples and "
+    "the\n"
+    "                        losses of the first steps (safetensors)\n"
+    "      --paced           one rank: a round of steps for each line on "
+    "standard\n"
+    "                        input, and its seconds a step on standard output\n"
+    "  -h, --help            this text\n";
+
+enum {
+    OPT_STEPS = 256,
+    OPT_WARM_UP,
+    OPT_SET,
+    OPT_LOCAL,
+    OPT_SCALING,
+    OPT_CSV,
+    OPT_RECORD,
+    OPT_PACED
+};
+
+static const struct option long_options[] = {
+    {"steps", required_argument, NULL, OPT_STEPS},
+    {"warm-up", required_argument, NULL, OPT_WARM_UP},
+    {"set", required_argument, NULL, OPT_SET},
+    {"local", required_argument, NULL, OPT_LOCAL},
+    {"scaling", required_argument, NULL, OPT_SCALING},
+    {"csv", no_argument, NULL, OPT_CSV},
+    {"record", required_argument, NULL, OPT_RECORD},
+    {"paced", no_argument, NULL, OPT_PACED},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0}};
+
+static err_code_t number_take(const char *option, int least, int most,
+                              const char *text, int *out, err_t *err)
+{
+    int64_t number;
+
+    if (!str_to_int(text, &number) || number < least || number > most)
+        return err_set(err, ERR_USAGE,
+                       "%s: expected a number from %d to %d, found \"%s\"",
+                       option, least, most, text);
+    *out = (int)number;
+    return ERR_OK;
+}
+
+static err_code_t scaling_take(bench_step_args_t *args, const char *text,
+                               err_t *err)
+{
+    if (strcmp(text, "weak") == 0)
+        args->scaling = BENCH_SCALING_WEAK;
+    else if (strcmp(text, "strong") == 0)
+        args->scaling = BENCH_SCALING_STRONG;
+    else
+        return err_set(err, ERR_USAGE,
+                       "--scaling: expected weak or strong, found \"%s\"",
+                       text);
+    return ERR_OK;
+}
+
+static err_code_t set_take(bench_step_args_t *args, const char *text,
+                           err_t *err)
+{
+    if (args->set_count == BENCH_SETS_MAX)
+        return err_set(err, ERR_USAGE,
+                       "more than %d times --set: put them into the run file",
+                       BENCH_SETS_MAX);
+    args->sets[args->set_count++] = text;
+    return ERR_OK;
+}
+
+static err_code_t option_take(bench_step_args_t *args, int option, char **argv,
+                              err_t *err)
+{
+    switch (option) {
+    case OPT_STEPS:
+        return number_take("--steps", 1, 1000000, optarg, &args->steps, err);
+    case OPT_WARM_UP:
+        return number_take("--warm-up", 0, 1000000, optarg, &args->warm_up,
+                           err);
+    case OPT_SET:
+        return set_take(args, optarg, err);
+    case OPT_LOCAL:
+        return number_take("--local", 1, 1024, optarg, &args->local, err);
+    case OPT_SCALING:
+        return scaling_take(args, optarg, err);
+    case OPT_CSV:
+        args->csv = true;
+        return ERR_OK;
+    case OPT_RECORD:
+        args->record = optarg;
+        return ERR_OK;
+    case OPT_PACED:
+        args->paced = true;
+        return ERR_OK;
+    case 'h':
+        args->help = true;
+        return ERR_OK;
+    default:
+        return err_set(err, ERR_USAGE, "%s %s; try cddp-bench step --help",
+                       option == ':' ? "a value is missing behind option"
+                                     : "unknown option",
+                       argv[optind - 1]);
+    }
+}
+
+/* What the options say together. */
+static err_code_t args_check(const bench_step_args_t *args, err_t *err)
+{
+    if (args->scaling != BENCH_SCALING_NONE && args->local == 0)
+        return err_set(err, ERR_USAGE,
+                       "--scaling needs --local N; in a Slurm step, start one "
+                       "step for each number of tasks");
+    if ((args->paced || args->record != NULL) && args->local > 1)
+        return err_set(err, ERR_USAGE,
+                       "--paced and --record are for one rank, not for "
+                       "--local %d",
+                       args->local);
+    return ERR_OK;
+}
+
+err_code_t bench_step_args_parse(int argc, char **argv, bench_step_args_t *out,
+                                 err_t *err)
+{
+    bench_step_args_t args = {.steps = STEPS, .warm_up = WARM_UP};
+    int option;
+
+    opterr = 0;
+    optind = 0; /* tests parse more than once */
+    while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+        err_code_t rc = option_take(&args, option, argv, err);
+
+        if (rc != ERR_OK)
+            return rc;
+    }
+    if (!args.help && argc - optind != 1)
+        return err_set(err, ERR_USAGE,
+                       "expected one run file, found %s%s; try cddp-bench step "
+                       "--help",
+                       argc > optind ? argv[optind] : "nothing",
+                       argc - optind > 1 ? " and more" : "");
+    if (!args.help)
+        args.run_file = argv[optind];
+    *out = args;
+    return args_check(out, err);
+}
+
+int bench_step_args_next(const bench_step_args_t *args, int ranks)
+{
+    if (args->scaling == BENCH_SCALING_NONE || ranks >= args->local)
+        return 0;
+    return ranks > args->local / 2 ? args->local : ranks * 2;
+}

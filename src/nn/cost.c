@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * What a batch costs, counted over the plan. Backward of an op with weights is
+ * two products of the size of its forward (one, where nobody wants dx); that of
+ * other ops counts as their forward. Bytes are those of tensors that a call
+ * reads and writes, each once; a view moves none.
+ */
+#include "nn/nn_priv.h"
+
+/* Work of one call. */
+typedef struct call {
+    double flops, bytes;
+} call_t;
+
+static void call_add(call_t call, double flops_s, double bytes_s,
+                     nn_cost_t *cost)
+{
+    double compute = call.flops / flops_s, move = call.bytes / bytes_s;
+
+    cost->seconds += compute > move ? compute : move;
+    cost->compute_seconds += compute > move ? compute : 0;
+}
+
+static double input_bytes(const nn_exec_t *exec, int i)
+{
+    const nn_layer_t *layer = &exec->graph->layers[i];
+    double bytes = 0;
+
+    for (int k = 0; k < layer->inputs; k++)
+        bytes += layer->from[k] == NN_INPUT
+                     ? sizeof(float) * (double)exec->config.batch *
+                           (double)nn_sample_elems(&layer->config.in)
+                     : (double)op_out(exec->nodes[layer->from[k]].op)->bytes;
+    return bytes;
+}
+
+static call_t forward_call(const nn_exec_t *exec, int i)
+{
+    const nn_layer_t *layer = &exec->graph->layers[i];
+    const op_t *op = exec->nodes[i].op;
+
+    if (layer->kind->view)
+        return (call_t){0};
+    return (call_t){.flops = op_flops(op),
+                    .bytes = input_bytes(exec, i) + (double)op_out(op)->bytes +
+                             sizeof(float) * (double)layer->param_elems};
+}
+
+static call_t backward_call(const nn_exec_t *exec, int i)
+{
+    const nn_layer_t *layer = &exec->graph->layers[i];
+    const nn_node_t *node = &exec->nodes[i];
+    const double inputs = input_bytes(exec, i);
+    const double out = (double)op_out(node->op)->bytes;
+    const bool dx = node->grad[0] != NN_NONE;
+    call_t call;
+
+    if (layer->kind->view || !node->back)
+        return (call_t){0};
+    call.flops = op_flops(node->op) * (layer->param_count > 0 && dx ? 2 : 1);
+    call.bytes = out + 2 * sizeof(float) * (double)layer->param_elems;
+    call.bytes += op_reads_x(node->op) ? inputs : 0;
+    call.bytes += op_reads_y(node->op) ? out : 0;
+    call.bytes += dx ? inputs : 0;
+    return call;
+}
+
+nn_cost_t nn_exec_cost(const nn_exec_t *exec, double flops_s, double bytes_s)
+{
+    nn_cost_t cost = {0};
+
+    for (int i = 0; i < exec->count; i++) {
+        call_t forward = forward_call(exec, i);
+        call_t backward = backward_call(exec, i);
+
+        cost.forward_flops += forward.flops;
+        cost.backward_flops += backward.flops;
+        call_add(forward, flops_s, bytes_s, &cost);
+        call_add(backward, flops_s, bytes_s, &cost);
+    }
+    return cost;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/bench.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "train/run_priv.h"
+
+/* Steps that are planned for; schedules run over them. */
+#define BENCH_STEPS 100000
+
+struct train_bench {
+    train_env_t env;
+    slurm_job_t job;
+    train_state_t run;
+    hdf5io_batch_t batch;
+};
+
+static slurm_signal_t no_signal(void)
+{
+    return SLURM_SIGNAL_NONE;
+}
+
+/* ---- samples ------------------------------------------------------------- */
+
+static void target_fill(const nn_graph_t *graph, hdf5io_batch_t *batch,
+                        rng_t *rng)
+{
+    const int64_t classes = nn_graph_classes(graph);
+    const int64_t elems = batch->count * nn_graph_target_elems(graph);
+    int64_t *labels = batch->target;
+    float *values = batch->target;
+
+    for (int64_t i = 0; i < elems; i++)
+        if (classes > 0)
+            labels[i] = (int64_t)rng_below(rng, (uint64_t)classes);
+        else
+            values[i] = (float)rng_uniform(rng);
+}
+
+/* This rank's share of the global batch: sample [first] is the same whichever
+ * rank has it. */
+static err_code_t batch_make(const train_state_t *run, hdf5io_batch_t *batch,
+                             err_t *err)
+{
+    const hdf5io_share_t share = hdf5io_sampler_share(run->train.sampler, 0);
+    const size_t count = (size_t)share.count;
+    int64_t dims[OP_DIMS_MAX];
+    int ndim = nn_graph_input(run->graph, dims);
+    size_t elems = count;
+    rng_t rng;
+    err_code_t rc;
+
+    for (int d = 0; d < ndim; d++)
+        elems *= (size_t)dims[d];
+    batch->count = share.count;
+    batch->global = share.global;
+    rc = mem_alloc(elems * sizeof(float), "samples", (void **)&batch->input,
+                   err);
+    if (rc == ERR_OK)
+        rc = mem_alloc(count * sizeof(int64_t) *
+                           (size_t)nn_graph_target_elems(run->graph),
+                       "targets", &batch->target, err);
+    if (rc == ERR_OK)
+        rc = mem_alloc(count * sizeof(uint64_t), "sample numbers",
+                       (void **)&batch->sample_ids, err);
+    if (rc != ERR_OK)
+        return rc;
+    rng_open(&rng, (uint64_t)run->config->run.seed, RNG_BENCH,
+             (uint64_t)run->rank, 0);
+    for (size_t i = 0; i < elems; i++)
+        batch->input[i] = (float)rng_normal(&rng);
+    for (size_t i = 0; i < count; i++)
+        batch->sample_ids[i] = (uint64_t)share.first + i;
+    target_fill(run->graph, batch, &rng);
+    return ERR_OK;
+}
+
+/* ---- the run ------------------------------------------------------------- */
+
+err_code_t train_bench_open(const train_config_t *config, const char *backend,
+                            boot_t *boot, train_bench_t **out, err_t *err)
+{
+    train_bench_t *bench = NULL;
+    err_code_t rc =
+        mem_alloc(sizeof *bench, "a benchmark", (void **)&bench, err);
+
+    if (rc != ERR_OK) {
+        boot_close(boot);
+        return rc;
+    }
+    bench->env = (train_env_t){.job = &bench->job,
+                               .signal = no_signal,
+                               .started = clock_now(),
+                               .backend = backend};
+    bench->run = (train_state_t){
+        .config = config,
+        .env = &bench->env,
+        .boot = boot,
+        .rank = boot_rank(boot),
+        .size = boot_size(boot),
+        .eval_step = -1,
+        .progress = {.seed = (uint64_t)config->run.seed, .best = -1.0},
+        .phase = "start"};
+    log_rank_set(bench->run.rank);
+    rc = train_open_bench(&bench->run, BENCH_STEPS, err);
+    if (rc == ERR_OK)
+        rc = train_vote(&bench->run.votes,
+                        batch_make(&bench->run, &bench->batch, err),
+                        &bench->run.speaker, err);
+    if (rc != ERR_OK) {
+        train_bench_close(bench);
+        return rc;
+    }
+    *out = bench;
+    return ERR_OK;
+}
+
+void train_bench_close(train_bench_t *bench)
+{
+    if (bench == NULL)
+        return;
+    train_close(&bench->run);
+    mem_free(bench->batch.input);
+    mem_free(bench->batch.target);
+    mem_free(bench->batch.sample_ids);
+    mem_free(bench);
+}
+
+train_bench_info_t train_bench_info(const train_bench_t *bench)
+{
+    const train_state_t *run = &bench->run;
+    const size_t params = sizeof(float) * nn_graph_param_elems(run->graph);
+    const size_t slots = (size_t)optim_slots(run->replica.optim);
+
+    return (train_bench_info_t){
+        .rank = run->rank,
+        .size = run->size,
+        .threads = run->threads,
+        .count = bench->batch.count,
+        .global = bench->batch.global,
+        .group = run->group,
+        .graph = run->graph,
+        .params = run->replica.params,
+        .buffers = run->replica.buffers,
+        .input = bench->batch.input,
+        .target = bench->batch.target,
+        .state_bytes = (2 + slots) * params +
+                       sizeof(float) * nn_graph_buffer_elems(run->graph),
+        .activation_bytes = run->replica.activation_bytes,
+        .update_bytes = (3 + 2 * slots) * params};
+}
+
+nn_cost_t train_bench_cost(const train_bench_t *bench, double flops_s,
+                           double bytes_s)
+{
+    const train_state_t *run = &bench->run;
+    const train_replica_t *replica = &run->replica;
+    const int64_t size =
+        train_micro_size(bench->batch.count, run->config->train.accumulate);
+    const double parts =
+        size > 0 ? (double)bench->batch.count / (double)size : 0;
+    nn_cost_t cost = {0};
+
+    for (int i = 0; i < replica->exec_count; i++)
+        if (replica->execs[i].training && replica->execs[i].batch == size)
+            cost = nn_exec_cost(replica->execs[i].exec, flops_s, bytes_s);
+    cost.forward_flops *= parts;
+    cost.backward_flops *= parts;
+    cost.seconds *= parts;
+    cost.compute_seconds *= parts;
+    return cost;
+}
+
+err_code_t train_bench_step(train_bench_t *bench, double *loss, err_t *err)
+{
+    hdf5io_progress_t *progress = &bench->run.progress;
+    err_code_t rc;
+
+    progress->loss_sum = 0;
+    progress->loss_count = 0;
+    rc = train_step_batch(&bench->run, &bench->batch, err);
+    if (rc == ERR_OK)
+        *loss = progress->loss_sum / (double)progress->loss_count;
+    return rc;
+}

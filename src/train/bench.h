@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Whole training steps of a run on samples made up in memory: what cddp-bench
+ * times. All of a step is there (forward, backward, reduction, update) but the
+ * reading of data; nothing is written.
+ */
+#ifndef CDDP_TRAIN_BENCH_H
+#define CDDP_TRAIN_BENCH_H
+
+#include "boot/boot.h"
+#include "nn/nn.h"
+#include "train/config.h"
+
+typedef struct train_bench train_bench_t;
+
+/* A rank's part, and its views of the model and of the samples, which stay
+ * valid until close. */
+typedef struct train_bench_info {
+    int rank, size, threads;
+    int64_t count, global; /* samples of a step: mine; of all ranks */
+    comm_group_t *group;
+    const nn_graph_t *graph;
+    const float *params, *buffers;
+    const float *input; /* [count, input dims] */
+    const void *target; /* as nn_batch_t's */
+    size_t state_bytes; /* parameters, gradients, optimizer, statistics */
+    size_t activation_bytes;
+    size_t update_bytes; /* that the optimizer reads and writes */
+} train_bench_info_t;
+
+/* Open a run of [config] with [boot], which is closed here; [backend] is the
+ * group of "auto": "threads" or "ucx". The same samples in every step: numbers
+ * around 0, targets over all classes. Collective. */
+err_code_t train_bench_open(const train_config_t *config, const char *backend,
+                            boot_t *boot, train_bench_t **out, err_t *err);
+void train_bench_close(train_bench_t *bench); /* NULL allowed */
+
+train_bench_info_t train_bench_info(const train_bench_t *bench);
+
+/* The cost of this rank's share of a step without the update. */
+nn_cost_t train_bench_cost(const train_bench_t *bench, double flops_s,
+                           double bytes_s);
+
+/* One step; *loss is the mean over the global batch. Collective. */
+err_code_t train_bench_step(train_bench_t *bench, double *loss, err_t *err);
+
+#endif
