@@ -36,7 +36,9 @@ static tensor_t tensor_of(const nn_param_t *param, const float *arena)
 
 static tensor_t input_of(const train_bench_info_t *info)
 {
-    tensor_t tensor = {.name = "input", .type = "F32", .data = info->input};
+    const bool tokens = nn_graph_tokens(info->graph) > 0;
+    tensor_t tensor = {
+        .name = "input", .type = tokens ? "I32" : "F32", .data = info->input};
 
     tensor.ndim = 1 + nn_graph_input(info->graph, &tensor.dims[1]);
     tensor.dims[0] = info->count;

@@ -25,6 +25,21 @@ static slurm_signal_t no_signal(void)
 
 /* ---- samples ------------------------------------------------------------- */
 
+/* Numbers around 0, or tokens. */
+static void input_fill(const nn_graph_t *graph, void *input, size_t elems,
+                       rng_t *rng)
+{
+    const uint64_t tokens = (uint64_t)nn_graph_tokens(graph);
+    float *values = input;
+    int32_t *numbers = input;
+
+    for (size_t i = 0; i < elems; i++)
+        if (tokens > 0)
+            numbers[i] = (int32_t)rng_below(rng, tokens);
+        else
+            values[i] = (float)rng_normal(rng);
+}
+
 static void target_fill(const nn_graph_t *graph, hdf5io_batch_t *batch,
                         rng_t *rng)
 {
@@ -57,8 +72,7 @@ static err_code_t batch_make(const train_state_t *run, hdf5io_batch_t *batch,
         elems *= (size_t)dims[d];
     batch->count = share.count;
     batch->global = share.global;
-    rc = mem_alloc(elems * sizeof(float), "samples", (void **)&batch->input,
-                   err);
+    rc = mem_alloc(elems * sizeof(float), "samples", &batch->input, err);
     if (rc == ERR_OK)
         rc = mem_alloc(count * sizeof(int64_t) *
                            (size_t)nn_graph_target_elems(run->graph),
@@ -70,8 +84,7 @@ static err_code_t batch_make(const train_state_t *run, hdf5io_batch_t *batch,
         return rc;
     rng_open(&rng, (uint64_t)run->config->run.seed, RNG_BENCH,
              (uint64_t)run->rank, 0);
-    for (size_t i = 0; i < elems; i++)
-        batch->input[i] = (float)rng_normal(&rng);
+    input_fill(run->graph, batch->input, elems, &rng);
     for (size_t i = 0; i < count; i++)
         batch->sample_ids[i] = (uint64_t)share.first + i;
     target_fill(run->graph, batch, &rng);

@@ -22,7 +22,7 @@ typedef struct train_bench_info {
     comm_group_t *group;
     const nn_graph_t *graph;
     const float *params, *buffers;
-    const float *input; /* [count, input dims] */
+    const void *input;  /* [count, input dims], see nn_graph_tokens */
     const void *target; /* as nn_batch_t's */
     size_t state_bytes; /* parameters, gradients, optimizer, statistics */
     size_t activation_bytes;
