@@ -217,6 +217,62 @@ comm_state_t comm_allgather_start(comm_group_t *group, const void *mine,
     return group->ops->start(group, &request, work, err);
 }
 
+static err_code_t cuts_check(const comm_group_t *group, const size_t *cuts,
+                             err_t *err)
+{
+    if (cuts[0] != 0)
+        return err_set(err, ERR_CONFIG,
+                       "rank %d cuts a buffer from element %zu on: the first "
+                       "cut must be 0",
+                       group->rank, cuts[0]);
+    for (int rank = 0; rank < group->size; rank++)
+        if (cuts[rank + 1] < cuts[rank])
+            return err_set(err, ERR_CONFIG,
+                           "rank %d cuts a buffer so that the range of rank %d "
+                           "goes from element %zu back to %zu",
+                           group->rank, rank, cuts[rank], cuts[rank + 1]);
+    return ERR_OK;
+}
+
+static comm_state_t ranges_start(comm_group_t *group,
+                                 const comm_request_t *request,
+                                 comm_work_t **work, err_t *err)
+{
+    if (cuts_check(group, request->cuts, err) != ERR_OK)
+        return COMM_FAILED;
+    if (request->count == 0)
+        return start_nothing(work);
+    return group->ops->start(group, request, work, err);
+}
+
+comm_state_t comm_reduce_scatter_start(comm_group_t *group, void *data,
+                                       const size_t *cuts, comm_type_t type,
+                                       comm_op_t op, comm_work_t **work,
+                                       err_t *err)
+{
+    comm_request_t request = {.kind = COMM_REDUCE_SCATTER,
+                              .data = data,
+                              .count = cuts[group->size],
+                              .type = type,
+                              .op = op,
+                              .cuts = cuts};
+
+    return ranges_start(group, &request, work, err);
+}
+
+comm_state_t comm_allgather_ranges_start(comm_group_t *group, void *data,
+                                         const size_t *cuts, comm_type_t type,
+                                         comm_work_t **work, err_t *err)
+{
+    comm_request_t request = {.kind = COMM_GATHER_RANGES,
+                              .data = data,
+                              .count = cuts[group->size],
+                              .type = type,
+                              .cuts = cuts};
+
+    return ranges_start(group, &request, work, err);
+}
+
 comm_state_t comm_barrier_start(comm_group_t *group, comm_work_t **work,
                                 err_t *err)
 {
@@ -291,6 +347,30 @@ err_code_t comm_allgather(comm_group_t *group, const void *mine, size_t bytes,
 
     return finish(comm_allgather_start(group, mine, bytes, all, &work, &local),
                   &work, &local, err);
+}
+
+err_code_t comm_reduce_scatter(comm_group_t *group, void *data,
+                               const size_t *cuts, comm_type_t type,
+                               comm_op_t op, err_t *err)
+{
+    comm_work_t *work = NULL;
+    err_t local;
+
+    return finish(
+        comm_reduce_scatter_start(group, data, cuts, type, op, &work, &local),
+        &work, &local, err);
+}
+
+err_code_t comm_allgather_ranges(comm_group_t *group, void *data,
+                                 const size_t *cuts, comm_type_t type,
+                                 err_t *err)
+{
+    comm_work_t *work = NULL;
+    err_t local;
+
+    return finish(
+        comm_allgather_ranges_start(group, data, cuts, type, &work, &local),
+        &work, &local, err);
 }
 
 err_code_t comm_barrier(comm_group_t *group, err_t *err)

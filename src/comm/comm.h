@@ -133,6 +133,27 @@ comm_state_t comm_allgather_start(comm_group_t *group, const void *mine,
                                   size_t bytes, void *all, comm_work_t **work,
                                   err_t *err);
 
+/*
+ * The two halves of an all-reduce. The elements at [data] are cut into one
+ * range per rank: rank r owns elements cuts[r] .. cuts[r + 1] - 1, so [cuts]
+ * has size
+ * + 1 entries, the first 0, none below the one before; a range may be empty.
+ * All ranks pass equal cuts; the array must stay as it is until the work is
+ * done. The time is that of the longest range: cut evenly.
+ *
+ * Reduce-scatter leaves in this rank's range the reduced elements; all others
+ * at [data] are scratch. All-gather of ranges takes this rank's range and fills
+ * the others. See docs/COMM.md for when the two give the bits of
+ * comm_allreduce.
+ */
+comm_state_t comm_reduce_scatter_start(comm_group_t *group, void *data,
+                                       const size_t *cuts, comm_type_t type,
+                                       comm_op_t op, comm_work_t **work,
+                                       err_t *err);
+comm_state_t comm_allgather_ranges_start(comm_group_t *group, void *data,
+                                         const size_t *cuts, comm_type_t type,
+                                         comm_work_t **work, err_t *err);
+
 comm_state_t comm_barrier_start(comm_group_t *group, comm_work_t **work,
                                 err_t *err);
 
@@ -154,6 +175,12 @@ err_code_t comm_broadcast(comm_group_t *group, void *data, size_t bytes,
                           int root, err_t *err);
 err_code_t comm_allgather(comm_group_t *group, const void *mine, size_t bytes,
                           void *all, err_t *err);
+err_code_t comm_reduce_scatter(comm_group_t *group, void *data,
+                               const size_t *cuts, comm_type_t type,
+                               comm_op_t op, err_t *err);
+err_code_t comm_allgather_ranges(comm_group_t *group, void *data,
+                                 const size_t *cuts, comm_type_t type,
+                                 err_t *err);
 err_code_t comm_barrier(comm_group_t *group, err_t *err);
 
 /* ---- arena -------------------------------------------------------------- */

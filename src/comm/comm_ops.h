@@ -23,18 +23,21 @@ typedef enum comm_kind {
     COMM_TREE,
     COMM_BROADCAST,
     COMM_ALLGATHER,
+    COMM_REDUCE_SCATTER,
+    COMM_GATHER_RANGES,
     COMM_BARRIER
 } comm_kind_t;
 
 /* One collective as this rank asked for it. */
 typedef struct comm_request {
     comm_kind_t kind;
-    void *data;   /* allreduce, tree, broadcast; allgather: all */
-    size_t count; /* allreduce, tree: elements; else bytes (of one rank) */
+    void *data;   /* allgather: all */
+    size_t count; /* elements; broadcast, allgather: bytes (of one rank) */
     comm_type_t type;
     comm_op_t op;
-    int root;         /* broadcast */
-    const void *mine; /* allgather */
+    int root;           /* broadcast */
+    const void *mine;   /* allgather */
+    const size_t *cuts; /* reduce-scatter, ranges: [size + 1] */
     void *const *views;
     int64_t first, held, leaves; /* tree */
 } comm_request_t;

@@ -132,8 +132,12 @@ static void team_suspect(threads_group_t *group, uint64_t number, double since)
 /* ---- start --------------------------------------------------------------- */
 
 static const char *const kind_names[] = {
-    [COMM_ALLREDUCE] = "all-reduce", [COMM_TREE] = "tree all-reduce",
-    [COMM_BROADCAST] = "broadcast",  [COMM_ALLGATHER] = "all-gather",
+    [COMM_ALLREDUCE] = "all-reduce",
+    [COMM_TREE] = "tree all-reduce",
+    [COMM_BROADCAST] = "broadcast",
+    [COMM_ALLGATHER] = "all-gather",
+    [COMM_REDUCE_SCATTER] = "reduce-scatter",
+    [COMM_GATHER_RANGES] = "all-gather of ranges",
     [COMM_BARRIER] = "barrier",
 };
 
@@ -149,6 +153,10 @@ static bool requests_agree(const comm_request_t *requests, int size, int *odd)
         if (one->kind != requests->kind || one->count != requests->count ||
             one->type != requests->type || one->op != requests->op ||
             one->root != requests->root || one->leaves != requests->leaves)
+            return false;
+        if (one->cuts != NULL &&
+            memcmp(one->cuts, requests->cuts,
+                   ((size_t)size + 1) * sizeof *one->cuts) != 0)
             return false;
         if (one->held > 0 && one->first != next)
             return false;

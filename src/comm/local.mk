@@ -11,7 +11,7 @@ libcomm_la_SOURCES = \
 	src/comm/ucx_peer.h \
 	src/comm/ucx_mates.c src/comm/ucx_net.c src/comm/ucx_notes.c \
 	src/comm/ucx_ring.c src/comm/ucx_small.c src/comm/ucx_thread.c \
-	src/comm/ucx_tree.c src/comm/ucx_node.h src/comm/ucx_node.c \
+	src/comm/ucx_tree.c src/comm/ucx_direct.c src/comm/ucx_node.h src/comm/ucx_node.c \
 	src/comm/ucx_shm.c src/comm/node_sum.c
 # -fopenmp-simd: only the vectorising hint, no OpenMP runtime.
 libcomm_la_CFLAGS = $(AM_CFLAGS) $(UCX_CFLAGS) -fopenmp-simd

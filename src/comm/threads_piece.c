@@ -19,9 +19,9 @@ static size_t piece_elements(const comm_request_t *request)
     /* No more than fits the claim word, whatever the size. */
     while (request->count / bytes >> (THREADS_CLAIM_BITS - 4))
         bytes *= 2;
-    if (request->kind == COMM_ALLREDUCE || request->kind == COMM_TREE)
-        return bytes / comm_type_bytes(request->type);
-    return bytes;
+    if (request->kind == COMM_BROADCAST || request->kind == COMM_ALLGATHER)
+        return bytes;
+    return bytes / comm_type_bytes(request->type);
 }
 
 uint32_t threads_piece_count(const comm_request_t *request, int size)
@@ -36,8 +36,36 @@ uint32_t threads_piece_count(const comm_request_t *request, int size)
     return (uint32_t)((request->count + piece - 1) / piece);
 }
 
-static void piece_allreduce(const comm_request_t *requests, int size,
-                            size_t begin, size_t end)
+/* What [begin, end) has in common with the range that [cuts] give [rank]. */
+static size_t range_within(const size_t *cuts, int rank, size_t *begin,
+                           size_t end)
+{
+    size_t first = cuts[rank] > *begin ? cuts[rank] : *begin;
+    size_t last = cuts[rank + 1] < end ? cuts[rank + 1] : end;
+
+    *begin = first;
+    return first < last ? last - first : 0;
+}
+
+/* Elements [at, at + count) are reduced: to all, or to their owners. */
+static void block_store(const comm_request_t *requests, int size, size_t at,
+                        size_t count, const char *sum)
+{
+    size_t width = comm_type_bytes(requests->type);
+
+    for (int rank = 0; rank < size; rank++) {
+        size_t first = at, some = count;
+
+        if (requests->kind == COMM_REDUCE_SCATTER)
+            some = range_within(requests->cuts, rank, &first, at + count);
+        if (some > 0)
+            memcpy((char *)requests[rank].data + first * width,
+                   sum + (first - at) * width, some * width);
+    }
+}
+
+static void piece_reduce(const comm_request_t *requests, int size, size_t begin,
+                         size_t end)
 {
     comm_type_t type = requests->type;
     size_t width = comm_type_bytes(type);
@@ -51,9 +79,7 @@ static void piece_allreduce(const comm_request_t *requests, int size,
         for (int rank = 1; rank < size; rank++)
             comm_reduce(sum, sum, (char *)requests[rank].data + at * width,
                         count, type, requests->op);
-        for (int rank = 0; rank < size; rank++)
-            memcpy((char *)requests[rank].data + at * width, sum,
-                   count * width);
+        block_store(requests, size, at, count, sum);
     }
 }
 
@@ -107,6 +133,23 @@ static void piece_allgather(const comm_request_t *requests, int size,
     }
 }
 
+static void piece_ranges(const comm_request_t *requests, int size, size_t begin,
+                         size_t end)
+{
+    size_t width = comm_type_bytes(requests->type);
+
+    for (int owner = 0; owner < size; owner++) {
+        size_t first = begin;
+        size_t some = range_within(requests->cuts, owner, &first, end);
+
+        for (int rank = 0; rank < size && some > 0; rank++)
+            if (rank != owner)
+                memcpy((char *)requests[rank].data + first * width,
+                       (char *)requests[owner].data + first * width,
+                       some * width);
+    }
+}
+
 static void piece_run(const threads_slot_t *slot, int size, uint32_t piece)
 {
     const comm_request_t *requests = slot->requests;
@@ -117,7 +160,11 @@ static void piece_run(const threads_slot_t *slot, int size, uint32_t piece)
 
     switch (requests->kind) {
     case COMM_ALLREDUCE:
-        piece_allreduce(requests, size, begin, end);
+    case COMM_REDUCE_SCATTER:
+        piece_reduce(requests, size, begin, end);
+        break;
+    case COMM_GATHER_RANGES:
+        piece_ranges(requests, size, begin, end);
         break;
     case COMM_TREE:
         piece_tree(requests, size, begin, end);

@@ -25,6 +25,7 @@
 #define UCX_CHUNK_BYTES ((size_t)256 << 10)
 #define UCX_DOUBLING_BYTES ((size_t)32 << 10) /* all-reduce: doubling up to */
 #define UCX_BRUCK_BYTES ((size_t)4 << 10)     /* all-gather: Bruck up to */
+#define UCX_DIRECT_BYTES ((size_t)64 << 10)   /* ranges: direct up to, in all */
 
 typedef struct ucx_group ucx_group_t;
 typedef struct ucx_lane ucx_lane_t;
@@ -69,7 +70,8 @@ struct ucx_lane {
     /* State of the algorithm: */
     int state;
     int mask;
-    size_t at; /* begin of the current segment, elements or bytes */
+    size_t at;  /* begin of the current segment, elements or bytes */
+    size_t end; /* direct, ring of ranges: of the longest range */
     size_t slice;
     void *scratch;
     int64_t *ranges; /* tree: first, held of each rank */
@@ -86,17 +88,23 @@ void ucx_lane_send(ucx_lane_t *lane, int rank, const void *data, size_t bytes);
 void ucx_lane_recv(ucx_lane_t *lane, int rank, void *data, size_t bytes);
 void ucx_lane_cancel(ucx_lane_t *lane);
 
-/* ---- algorithms: ucx_small.c, ucx_ring.c, ucx_tree.c --------------------- */
+/* ---- algorithms: ucx_small.c, ucx_ring.c, ucx_direct.c, ucx_tree.c ------- */
 
 bool ucx_doubling(ucx_group_t *group, ucx_lane_t *lane);  /* all-reduce */
 bool ucx_barrier(ucx_group_t *group, ucx_lane_t *lane);   /* dissemination */
 bool ucx_broadcast(ucx_group_t *group, ucx_lane_t *lane); /* binomial */
 bool ucx_bruck(ucx_group_t *group, ucx_lane_t *lane);     /* all-gather */
 bool ucx_ring_reduce(ucx_group_t *group, ucx_lane_t *lane);
-bool ucx_ring_gather(ucx_group_t *group, ucx_lane_t *lane);
+bool ucx_ring_scatter(ucx_group_t *group, ucx_lane_t *lane);   /* ranges */
+bool ucx_ring_gather(ucx_group_t *group, ucx_lane_t *lane);    /* and ranges */
+bool ucx_direct_scatter(ucx_group_t *group, ucx_lane_t *lane); /* ranges */
+bool ucx_direct_gather(ucx_group_t *group, ucx_lane_t *lane);  /* ranges */
 bool ucx_tree(ucx_group_t *group, ucx_lane_t *lane);
 
 /* Bytes of scratch of each lane. */
 size_t ucx_scratch_bytes(int size);
+
+/* Elements of the longest range that [what] is cut into. */
+size_t ucx_longest_range(const ucx_group_t *group, const comm_request_t *what);
 
 #endif

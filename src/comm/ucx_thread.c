@@ -29,6 +29,20 @@ enum { EVENT_WAKE = -1, EVENT_WORKER = -2 };
 
 /* ---- works --------------------------------------------------------------- */
 
+/* A ring crosses each link between nodes once per node and not once per rank;
+ * within a node there is nothing to be saved, and two rounds are less. */
+static ucx_algorithm_t ranges_algorithm(const ucx_group_t *group,
+                                        const comm_request_t *what, int *lanes)
+{
+    size_t bytes = what->count * comm_type_bytes(what->type);
+    bool direct = bytes <= UCX_DIRECT_BYTES;
+
+    *lanes = direct ? 1 : UCX_LANES;
+    if (what->kind == COMM_GATHER_RANGES)
+        return direct ? ucx_direct_gather : ucx_ring_gather;
+    return direct || group->node.whole ? ucx_direct_scatter : ucx_ring_scatter;
+}
+
 static ucx_algorithm_t algorithm_of(const ucx_group_t *group,
                                     const comm_request_t *what, int *lanes)
 {
@@ -52,6 +66,9 @@ static ucx_algorithm_t algorithm_of(const ucx_group_t *group,
             return ucx_bruck;
         *lanes = what->count > UCX_CHUNK_BYTES ? UCX_LANES : 1;
         return ucx_ring_gather;
+    case COMM_REDUCE_SCATTER:
+    case COMM_GATHER_RANGES:
+        return ranges_algorithm(group, what, lanes);
     case COMM_BARRIER:
         break;
     }

@@ -213,6 +213,110 @@ static int run_allgather(comm_group_t *group, unsigned char *all)
     return 0;
 }
 
+/* ---- ranges -------------------------------------------------------------- */
+
+/* Cuts of [count] elements among [size] ranks: even, growing, all at one rank,
+ * or at random with empty ranges. */
+static void cuts_make(size_t *cuts, size_t count, int size, int way)
+{
+    size_t ranks = (size_t)size;
+
+    for (size_t r = 0; r <= ranks; r++)
+        cuts[r] = way == 0   ? count / ranks * r + count % ranks * r / ranks
+                  : way == 1 ? (size_t)((double)count * (double)(r * r) /
+                                        (double)(ranks * ranks))
+                  : way == 2 ? (r > ranks / 2 ? count : 0)
+                             : (size_t)(value((int)r, count) < 0 ? 0 : count);
+    for (size_t r = 1; way == 3 && r < ranks; r++) {
+        size_t mix = (size_t)fabs(value((int)r + 7, count)) % (count + 1);
+
+        cuts[r] = r % 3 == 0 || mix < cuts[r - 1] ? cuts[r - 1] : mix;
+    }
+    cuts[0] = 0;
+    cuts[ranks] = count;
+}
+
+static int check_range(const void *data, const size_t *cuts, int rank,
+                       const void *all, comm_type_t type)
+{
+    size_t width = comm_type_bytes(type), begin = cuts[rank] * width;
+
+    RANKS_CHECK(memcmp((const char *)data + begin, (const char *)all + begin,
+                       (cuts[rank + 1] - cuts[rank]) * width) == 0);
+    return 0;
+}
+
+/* Reduce-scatter, then all-gather of ranges: near the plain sum, the same bits
+ * on all ranks and however it is cut where the order of summing is that of the
+ * ranks, the range of each rank not touched by the second half. */
+static int run_ranges_once(comm_group_t *group, void *data, size_t count,
+                           comm_type_t type, comm_op_t op, int way)
+{
+    int rank = comm_group_rank(group), size = comm_group_size(group);
+    size_t bytes = count * comm_type_bytes(type);
+    size_t cuts[RANKS_MAX + 1];
+    void *kept = malloc(bytes + 1);
+    err_t err = ERR_INIT;
+    int failed;
+
+    cuts_make(cuts, count, size, way);
+    fill(data, count, type, rank);
+    RANKS_OK(comm_reduce_scatter(group, data, cuts, type, op, &err), err);
+    memcpy(kept, data, bytes);
+    for (size_t i = 0; i < bytes; i++)
+        if (i < cuts[rank] * comm_type_bytes(type) ||
+            i >= cuts[rank + 1] * comm_type_bytes(type))
+            ((unsigned char *)data)[i] = 0xee;
+    RANKS_OK(comm_allgather_ranges(group, data, cuts, type, &err), err);
+    failed = check_range(data, cuts, rank, kept, type) ||
+             check_values(data, count, type, op, size) ||
+             check_same(group, data, bytes);
+    free(kept);
+    return failed;
+}
+
+static int run_ranges(comm_group_t *group, void *data, bool large)
+{
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes - !large; s++)
+        for (int type = COMM_FLOAT32; type <= COMM_INT64; type++)
+            for (int way = 0; way < 4; way++) {
+                if (sizes[s] == MOST && (way == 2 || type == COMM_INT64))
+                    continue;
+                if (run_ranges_once(group, data, sizes[s], (comm_type_t)type,
+                                    (comm_op_t)((way + type) % 2), way))
+                    return 1;
+            }
+    return 0;
+}
+
+/* Summed in rank order: the bits of a serial loop, however it is cut. */
+static int run_rank_order(comm_group_t *group, size_t count)
+{
+    int rank = comm_group_rank(group), size = comm_group_size(group);
+    float *data = malloc(count * sizeof *data);
+    size_t cuts[RANKS_MAX + 1];
+    err_t err = ERR_INIT;
+    int wrong = 0;
+
+    for (int way = 0; way < 4; way++) {
+        cuts_make(cuts, count, size, way);
+        fill(data, count, COMM_FLOAT32, rank);
+        RANKS_OK(comm_reduce_scatter(group, data, cuts, COMM_FLOAT32, COMM_SUM,
+                                     &err),
+                 err);
+        for (size_t i = cuts[rank]; i < cuts[rank + 1]; i++) {
+            float sum = (float)value(0, i);
+
+            for (int r = 1; r < size; r++)
+                sum += (float)value(r, i);
+            wrong += memcmp(&sum, &data[i], sizeof sum) != 0;
+        }
+    }
+    free(data);
+    RANKS_CHECK(wrong == 0);
+    return 0;
+}
+
 /* ---- tree ---------------------------------------------------------------- */
 
 static float leaf(int64_t number, size_t i)
@@ -285,9 +389,11 @@ static int run_tree(comm_group_t *group, bool large)
     return large ? run_tree_once(group, 11, 60001) : 0;
 }
 
-int collectives_run(const comm_oob_t *oob, void *argument)
+int collectives_run(const comm_oob_t *given, void *argument)
 {
+    static const char *const hosts[] = {"node0", "node1", "node2"};
     const collectives_t *what = argument;
+    comm_oob_t spread = *given, *oob = &spread;
     comm_config_t config = {.backend = what->backend, .timeout = 20};
     size_t bytes = MOST * sizeof(double);
     comm_arena_t *arena = NULL;
@@ -298,6 +404,8 @@ int collectives_run(const comm_oob_t *oob, void *argument)
 
     if (bytes < 70001 * (size_t)oob->size)
         bytes = 70001 * (size_t)oob->size;
+    if (what->nodes > 0)
+        oob->host = hosts[oob->rank * what->nodes / oob->size];
     RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
     RANKS_CHECK(comm_group_rank(group) == oob->rank);
     RANKS_CHECK(comm_group_size(group) == oob->size);
@@ -308,7 +416,10 @@ int collectives_run(const comm_oob_t *oob, void *argument)
     data = what->plain ? calloc(1, bytes) : comm_arena_data(arena);
     failed = run_allreduce(group, data, what->large) || run_flights(group) ||
              run_poll(group) || run_broadcast(group, data) ||
-             run_allgather(group, data) || run_tree(group, what->large);
+             run_allgather(group, data) ||
+             run_ranges(group, data, what->large) ||
+             (what->rank_order && run_rank_order(group, 40007)) ||
+             run_tree(group, what->large);
     comm_arena_close(arena);
     if (what->plain)
         free(data);

@@ -8,8 +8,10 @@
 
 typedef struct collectives {
     const char *backend;
-    bool large; /* 1e6 + 7 elements, too */
-    bool plain; /* ordinary memory instead of an arena */
+    bool large;      /* 1e6 + 7 elements, too */
+    bool plain;      /* ordinary memory instead of an arena */
+    bool rank_order; /* reduce-scatter sums in rank order, whatever its size */
+    int nodes;       /* over which the ranks are spread in blocks; 0: one */
 } collectives_t;
 
 /* A ranks_main_t whose argument is a collectives_t. */

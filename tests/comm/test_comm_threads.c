@@ -20,10 +20,11 @@ Test(comm_threads, self, .timeout = 60)
 
 Test(comm_threads, collectives, .timeout = 120)
 {
-    static const int counts[] = {1, 2, 3, 4, 5, 8, 17};
+    static const int counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17};
 
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        collectives_t what = {.backend = "threads", .large = counts[i] == 3};
+        collectives_t what = {
+            .backend = "threads", .large = counts[i] == 3, .rank_order = true};
 
         cr_assert_eq(ranks_threads(counts[i], collectives_run, &what), 0,
                      "%d ranks", counts[i]);

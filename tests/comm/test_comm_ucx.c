@@ -19,10 +19,15 @@ static void transports(void)
 TestSuite(comm_ucx, .init = transports, .timeout = 120);
 
 static bool plain;
+static int nodes;
 
 static void collectives_on(int count, bool large, bool threads)
 {
-    collectives_t what = {.backend = "ucx", .large = large, .plain = plain};
+    collectives_t what = {.backend = "ucx",
+                          .large = large,
+                          .plain = plain,
+                          .rank_order = nodes == 0,
+                          .nodes = nodes};
     int results[RANKS_MAX];
 
     if (threads)
@@ -71,6 +76,18 @@ Test(comm_ucx, processes_over_tcp)
     setenv("UCX_TLS", "tcp,self", 1);
     plain = true;
     collectives_on(4, true, false);
+}
+
+Test(comm_ucx, several_nodes)
+{
+    nodes = 2;
+    collectives_on(2, true, true);
+    collectives_on(3, false, false);
+    collectives_on(5, true, false);
+    nodes = 3;
+    plain = true;
+    collectives_on(6, false, false);
+    collectives_on(9, false, false);
 }
 
 /* A control and a data group side by side, as every run has. */
