@@ -247,6 +247,9 @@ static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
                 config->heads.heads, config->heads.kv_heads,
                 config->heads.causal);
     str_buf_add(text, " rows %" PRId64, config->embedding.rows);
+    str_buf_add(text, " rotary %" PRId64 " %" PRId64 " %a %d",
+                config->rotary.parts, config->rotary.heads, config->rotary.base,
+                config->rotary.halves);
     str_buf_add(text, " owner %d from", layer->owner);
     for (int k = 0; k < layer->inputs; k++)
         str_buf_add(text, " %d", layer->from[k]);

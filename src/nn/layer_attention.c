@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The layers for sequences of tokens, [tokens, features]: attention, and the
- * learnt positions that tell tokens apart. */
+/* The layers for sequences of tokens, [tokens, features]: attention, and
+ * what tells tokens apart: learnt positions, and rotary ones. */
 #include "nn/registry.h"
 
 typedef struct attention_options {
@@ -70,4 +70,83 @@ const nn_kind_t nn_kind_position = {
         "of each token's position",
     .rows = no_rows,
     .params = {{"weight", NN_FILL_ZERO}},
+};
+
+/* ---- rotary -------------------------------------------------------------- */
+
+typedef struct rotary_options {
+    int64_t heads, kv_heads;
+    bool packed;
+    double base;
+    int pairs;
+} rotary_options_t;
+
+_Static_assert(sizeof(rotary_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
+
+static const char *const rotary_pairs[] = {"halves", "neighbours", NULL};
+
+static const opt_row_t rotary_rows[] = {
+    {.name = "heads",
+     .type = OPT_INT,
+     .offset = offsetof(rotary_options_t, heads),
+     .min = 1,
+     .max = 1 << 16,
+     .help = "Heads of queries, as in the attention that follows"},
+    {.name = "kv_heads",
+     .type = OPT_INT,
+     .offset = offsetof(rotary_options_t, kv_heads),
+     .fallback = "0",
+     .min = 0,
+     .max = 1 << 16,
+     .help = "Heads of keys and values; 0: as many"},
+    {.name = "packed",
+     .type = OPT_BOOL,
+     .offset = offsetof(rotary_options_t, packed),
+     .fallback = "true",
+     .help = "The input is queries, keys and values side by side, and the "
+             "values stay as they are; false: it is the heads of queries or "
+             "keys alone"},
+    {.name = "base",
+     .type = OPT_REAL,
+     .offset = offsetof(rotary_options_t, base),
+     .fallback = "10000",
+     .min = 1e-3,
+     .max = 1e12,
+     .help = "Pair i of the D features of a head turns by position x "
+             "base^(-2i/D)"},
+    {.name = "pairs",
+     .type = OPT_CHOICE,
+     .offset = offsetof(rotary_options_t, pairs),
+     .fallback = "halves",
+     .choices = rotary_pairs,
+     .help = "Which features are pair i: i and i + D/2 (as in Llama), or 2i "
+             "and 2i + 1 (as in the paper)"},
+    {.name = NULL},
+};
+
+static err_code_t rotary_configure(nn_layer_t *layer, const void *options,
+                                   const tree_t *tree, err_t *err)
+{
+    const rotary_options_t *rotary = options;
+    int64_t keys = rotary->kv_heads > 0 ? rotary->kv_heads : rotary->heads;
+
+    (void)tree;
+    (void)err;
+    layer->config.rotary = (op_rotary_t){
+        .parts = rotary->packed ? rotary->heads + 2 * keys : rotary->heads,
+        .heads = rotary->packed ? rotary->heads + keys : rotary->heads,
+        .base = rotary->base,
+        .halves = rotary->pairs == 0};
+    return ERR_OK;
+}
+
+const nn_kind_t nn_kind_rotary = {
+    .name = "rotary",
+    .op = OP_ROTARY,
+    .help = "Rotary positions (Su et al., 2021), ahead of an attention: pairs "
+            "of features of queries and keys are turned by an angle that grows "
+            "with the token's position, so that their products depend on "
+            "distances",
+    .rows = rotary_rows,
+    .configure = rotary_configure,
 };

@@ -44,6 +44,7 @@ static const double op_element_flops[OP_KINDS] = {
     [OP_SCALE] = 1,
     [OP_POSITION] = 1,
     [OP_MEAN] = 1,
+    [OP_ROTARY] = 3,
     [OP_MSE] = 3,
     [OP_CROSS_ENTROPY] = 3,
     [OP_ADAPTIVE_AVGPOOL] = 1,

@@ -76,6 +76,8 @@ typedef enum op_kind {
     OP_POSITION,  /* y = x + w, w of the shape of a sample */
     OP_EMBEDDING, /* x int32 [N,...], w [rows,out]: y [N,...,out] are the rows
                      that x names (op_embedding_t); x has no gradient */
+    OP_ROTARY, /* x [N,T,heads x D]: pairs of features turn with t (op_rotary_t)
+                */
     /* losses of x and a target of its shape and type; sums over all elements */
     OP_MAE,   /* |x - t| */
     OP_HUBER, /* squares / 2 up to |x - t| = alpha, straight beyond */
@@ -110,6 +112,14 @@ typedef struct op_heads {
     int64_t heads, kv_heads;
     bool causal; /* token t reads tokens 0 .. t only; needs S = T */
 } op_heads_t;
+
+/* Of rotary (Su et al., RoFormer, 2021). */
+typedef struct op_rotary {
+    int64_t parts; /* x's features are this many heads of D = 2n features */
+    int64_t heads; /* the first of them turn, the others stay */
+    double base;   /* pair i of token t turns by t * base^(-2i/D) */
+    bool halves;   /* pair i is features i and i + D/2; else 2i and 2i+1 */
+} op_rotary_t;
 
 /* Of embedding. */
 typedef struct op_embedding {
@@ -147,6 +157,7 @@ typedef struct op_config {
     op_norm_t norm;
     op_heads_t heads;
     op_embedding_t embedding;
+    op_rotary_t rotary;
     op_desc_t in; /* the first input, as its producer describes it */
     int others;   /* add, mul, concat: inputs after the first, else 0 */
     op_desc_t other[OP_INPUTS_MAX - 1];

@@ -125,6 +125,8 @@ double op_attention_flops(const op_config_t *config);
 err_code_t op_shape_attention(const op_config_t *config, op_desc_t *out,
                               err_t *err);
 
+err_code_t op_shape_rotary(const op_config_t *config, op_desc_t *out,
+                           err_t *err);
 err_code_t op_shape_embedding(const op_config_t *config, op_desc_t *out,
                               err_t *err);
 

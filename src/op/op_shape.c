@@ -47,6 +47,7 @@ static const char *const op_kind_names[OP_KINDS] = {
     [OP_ATTENTION] = "attention",
     [OP_POSITION] = "position",
     [OP_EMBEDDING] = "embedding",
+    [OP_ROTARY] = "rotary",
     [OP_MAE] = "mae",
     [OP_HUBER] = "huber",
     [OP_BCE] = "bce",
@@ -329,6 +330,8 @@ err_code_t op_shape(const op_config_t *config, op_desc_t *out, err_t *err)
         return op_shape_attention(config, out, err);
     case OP_EMBEDDING:
         return op_shape_embedding(config, out, err);
+    case OP_ROTARY:
+        return op_shape_rotary(config, out, err);
     case OP_MAE:
     case OP_HUBER:
     case OP_BCE:

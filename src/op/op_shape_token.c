@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Shapes of the ops on sequences of tokens. */
 #include <inttypes.h>
+#include <math.h>
 
 #include "op/op_ops.h"
 
@@ -143,5 +144,34 @@ err_code_t op_shape_embedding(const op_config_t *config, op_desc_t *out,
                        op_desc_text(in, text), embedding->rows, config->out);
     shape.dims[shape.ndim++] = config->out;
     op_desc_fill(out, embedding->type, shape.ndim, shape.dims);
+    return ERR_OK;
+}
+
+err_code_t op_shape_rotary(const op_config_t *config, op_desc_t *out,
+                           err_t *err)
+{
+    const op_desc_t *in = &config->in;
+    const op_rotary_t *rotary = &config->rotary;
+    err_code_t code =
+        op_check_input(config, 3, 3, "[N, tokens, features]", err);
+    char text[OP_TEXT_MAX];
+
+    if (code != ERR_OK)
+        return code;
+    op_desc_text(in, text);
+    if (rotary->heads < 1 || rotary->heads > rotary->parts ||
+        !(rotary->base > 0) || !isfinite(rotary->base))
+        return err_set(err, ERR_CONFIG,
+                       "rotary on %s: %" PRId64 " of %" PRId64
+                       " heads with base %g; at least one and at most all can "
+                       "turn, and the base must be positive",
+                       text, rotary->heads, rotary->parts, rotary->base);
+    if (in->dims[2] % (2 * rotary->parts) != 0)
+        return err_set(err, ERR_CONFIG,
+                       "rotary on %s: the %" PRId64
+                       " features must be a multiple of %" PRId64
+                       ", as each of the %" PRId64 " heads has pairs of them",
+                       text, in->dims[2], 2 * rotary->parts, rotary->parts);
+    op_desc_fill(out, in->type, 3, in->dims);
     return ERR_OK;
 }

@@ -108,6 +108,7 @@ const char *const fixture_tokens =
     "    - {add: , from: [words, more]}\n"
     "    - position\n"
     "    - linear: {out: 24, flatten: false}\n"
+    "    - rotary: {heads: 2}\n"
     "    - attention: {heads: 2, causal: true}\n"
     "    - slice: {axis: 1, start: 5, size: 1}\n"
     "    - {linear: {out: 11, bias: false}, share: words}\n"

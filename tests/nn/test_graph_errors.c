@@ -221,6 +221,12 @@ static const wrong_t wrongs[] = {
      "m.yaml:5:8: layer linear1 needs a weight of shape [5, 768] and cannot "
      "share that of layer embedding1, which is [5, 4]",
      {NULL}},
+    {LAYER("reshape: {shape: [12, 16]}\n    - rotary: {heads: 2}") HEAD,
+     "m.yaml:5:7: layer rotary1 (rotary) with input [12, 16]: ",
+     {"16 features must be a multiple of 12"}},
+    {LAYER("rotary: {heads: 2}") HEAD,
+     "m.yaml:4:7: layer rotary1 (rotary) with input [3, 8, 8]: ",
+     {"[N, tokens, features]"}},
     {LAYER("gelu: {approximate: erf}") HEAD,
      "m.yaml:4:27: model.layers[0].gelu.approximate",
      {"tanh"}},

@@ -37,6 +37,8 @@
 #define EMBEDDING(n, o) \
     .kind = OP_EMBEDDING, .embedding = {.rows = (n)}, .out = (o)
 
+#define ROTARY(p, h, v) .kind = OP_ROTARY, .rotary = {p, h, 100, v}
+
 /* One input after the first, or two. */
 #define AND1(...) .others = 1, .other = {DIMS(__VA_ARGS__)}
 #define AND2(...) .others = 2, .other = {DIMS(__VA_ARGS__), DIMS(__VA_ARGS__)}

@@ -425,3 +425,20 @@ Test(op_shape, embedding)
     config.kind = OP_RELU;
     expect_error(&config, "relu takes", "holds integers");
 }
+
+Test(op_shape, rotary)
+{
+    op_config_t config = of(OP_ROTARY, 3, 2, 5, 24);
+
+    config.rotary =
+        (op_rotary_t){.parts = 6, .heads = 4, .base = 10, .halves = true};
+    expect_shape(&config, "[2, 5, 24]");
+    config.rotary.parts = 8;
+    expect_error(&config, "24 features", "multiple of 16");
+    config.rotary.parts = 3;
+    expect_error(&config, "4 of 3 heads", "[2, 5, 24]");
+    config.rotary = (op_rotary_t){.parts = 6, .heads = 4};
+    expect_error(&config, "base 0", "[2, 5, 24]");
+    config.in.ndim = 2;
+    expect_error(&config, "rotary takes", "[N, tokens, features]");
+}

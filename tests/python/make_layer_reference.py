@@ -62,6 +62,58 @@ class Tied(nn.Module):
         return nn.functional.linear(x, self.words.weight)
 
 
+def turn(x, neighbours):
+    """Rotary positions of x [N, heads, T, D]."""
+    D, T = x.shape[-1], x.shape[-2]
+    angle = torch.outer(torch.arange(T, dtype=torch.float64),
+                        100.0 ** (-torch.arange(0, D, 2).double() / D))
+    c, s = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    if neighbours:
+        a, b = x[..., 0::2], x[..., 1::2]
+        return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)
+    a, b = x.chunk(2, -1)
+    return torch.cat((a * c - b * s, a * s + b * c), -1)
+
+
+class Attention(nn.Module):
+    """4 heads that share 2 of keys and values, with rotary positions."""
+
+    def __init__(self, neighbours):
+        super().__init__()
+        self.qkv = nn.Linear(5, 32)
+        self.neighbours = neighbours
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).split((16, 8, 8), -1)
+        q, k, v = (t.unflatten(-1, (-1, 4)).transpose(1, 2)
+                   for t in (q, k, v))
+        q, k = turn(q, self.neighbours), turn(k, self.neighbours)
+        k, v = k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)
+        y = nn.functional.scaled_dot_product_attention(
+            q, k, v, is_causal=self.neighbours)
+        return y.transpose(1, 2).flatten(-2)
+
+
+@case("attention, rotary", [7, 5], """
+- {name: qkv, linear: {out: 32, flatten: false}}
+- rotary: {heads: 4, kv_heads: 2, base: 100}
+- attention: {heads: 4, kv_heads: 2}
+""")
+class RotaryHalves(Attention):
+    def __init__(self):
+        super().__init__(False)
+
+
+@case("attention, rotary neighbours, causal", [7, 5], """
+- {name: qkv, linear: {out: 32, flatten: false}}
+- rotary: {heads: 4, kv_heads: 2, base: 100, pairs: neighbours}
+- attention: {heads: 4, kv_heads: 2, causal: true}
+""")
+class RotaryNeighbours(Attention):
+    def __init__(self):
+        super().__init__(True)
+
+
 def numbers(tensor):
     """Shortest texts that give the same float32, or all digits that count."""
     if not tensor.dtype.is_floating_point:

@@ -47,9 +47,14 @@ static err_code_t combine_open_port(op_t *op, int k, bool plain, err_t *err)
 
 err_code_t cpu_combine_open(op_t *op, bool plain, err_t *err)
 {
+    return cpu_combine_open_in(op, sizeof(cpu_combine_t), plain, err);
+}
+
+err_code_t cpu_combine_open_in(op_t *op, size_t bytes, bool plain, err_t *err)
+{
     cpu_combine_t *combine;
     err_code_t code =
-        mem_alloc(sizeof *combine, "an op of several inputs", &op->state, err);
+        mem_alloc(bytes, "an op on plain tensors", &op->state, err);
 
     if (code != ERR_OK)
         return code;

@@ -71,6 +71,7 @@ const op_backend_ops_t op_cpu_backend = {
             [OP_ATTENTION] = &cpu_attention_kernel,
             [OP_POSITION] = &cpu_position_kernel,
             [OP_EMBEDDING] = &cpu_embedding_kernel,
+            [OP_ROTARY] = &cpu_rotary_kernel,
             [OP_MAE] = &cpu_pointwise_kernel,
             [OP_HUBER] = &cpu_pointwise_kernel,
             [OP_BCE] = &cpu_pointwise_kernel,

@@ -48,6 +48,7 @@ const op_backend_ops_t op_ref_backend = {
             [OP_ATTENTION] = &ref_attention_kernel,
             [OP_POSITION] = &ref_position_kernel,
             [OP_EMBEDDING] = &ref_embedding_kernel,
+            [OP_ROTARY] = &ref_rotary_kernel,
             [OP_MAE] = &ref_pointwise_kernel,
             [OP_HUBER] = &ref_pointwise_kernel,
             [OP_BCE] = &ref_pointwise_kernel,

@@ -36,7 +36,7 @@ extern const op_kernel_t ref_activation_kernel;
 extern const op_kernel_t ref_norm_kernel;
 extern const op_kernel_t ref_adaptive_kernel;
 extern const op_kernel_t ref_attention_kernel, ref_position_kernel;
-extern const op_kernel_t ref_embedding_kernel;
+extern const op_kernel_t ref_embedding_kernel, ref_rotary_kernel;
 extern const op_kernel_t ref_pointwise_kernel;
 
 #endif
