@@ -32,7 +32,8 @@ enum {
     RNG_SHUFFLE = 2,
     RNG_DROPOUT = 3,
     RNG_ISING = 4,
-    RNG_BENCH = 5
+    RNG_BENCH = 5,
+    RNG_LOWRANK = 6
 };
 
 uint32_t rng_u32(rng_t *rng);

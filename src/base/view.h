@@ -12,6 +12,7 @@ typedef struct view {
     size_t offset;    /* elements */
     size_t count;
     int ndim;
+    size_t rows; /* the first dimension; 0: not known, or no dimension */
 } view_t;
 
 #endif

@@ -80,6 +80,10 @@ err_code_t ddp_open(const ddp_config_t *config, comm_group_t *group,
     if (rc != ERR_OK)
         goto close;
     rc = arena_open(ddp, err);
+    if (rc == ERR_OK)
+        rc = ddp_hooked_open(config, group, layout, ddp->buckets,
+                             ddp->bucket_count, ddp->grads, &ddp->stats,
+                             &ddp->hooked, err);
     if (rc != ERR_OK)
         goto close;
     *out = ddp;
@@ -95,6 +99,7 @@ void ddp_close(ddp_t *ddp)
 {
     if (ddp == NULL)
         return;
+    ddp_hooked_close(ddp->hooked);
     if (ddp->arena != NULL)
         comm_arena_close(ddp->arena);
     mem_free(ddp->hashes);
@@ -140,6 +145,9 @@ void ddp_step_begin(ddp_t *ddp)
         ddp->flights[b] = (ddp_flight_t){.missing = ddp->buckets[b].view_count};
     ddp->flights[ddp->bucket_count] = (ddp_flight_t){0};
     ddp->next = 0;
+    if (ddp->hooked != NULL)
+        ddp_hooked_begin(ddp->hooked, ddp->step);
+    ddp->step++;
 }
 
 /* Account a flight that is over at [now]. */
@@ -169,6 +177,14 @@ static err_code_t flight_start(ddp_t *ddp, int index, void *data, size_t count,
     return ERR_OK;
 }
 
+/* A hooked bucket's flight has no work of its own: the hook keeps its account.
+ */
+static err_code_t hook_start(ddp_t *ddp, int index, err_t *err)
+{
+    ddp->flights[index].done = true;
+    return ddp_hooked_start(ddp->hooked, index, err);
+}
+
 /* Start every bucket whose turn has come; behind the last one, the tail. */
 static err_code_t buckets_start(ddp_t *ddp, err_t *err)
 {
@@ -178,9 +194,11 @@ static err_code_t buckets_start(ddp_t *ddp, err_t *err)
            ddp->flights[ddp->next].missing == 0) {
         const ddp_bucket_t *bucket = &ddp->buckets[ddp->next];
 
-        rc = flight_start(ddp, ddp->next, ddp->grads + bucket->offset,
-                          bucket->count, COMM_FLOAT32,
-                          bucket->count * sizeof(float), err);
+        rc = ddp->hooked != NULL
+                 ? hook_start(ddp, ddp->next, err)
+                 : flight_start(ddp, ddp->next, ddp->grads + bucket->offset,
+                                bucket->count, COMM_FLOAT32,
+                                bucket->count * sizeof(float), err);
         ddp->next++;
     }
     if (rc == ERR_OK && ddp->next == ddp->bucket_count &&
@@ -196,6 +214,8 @@ static err_code_t buckets_start(ddp_t *ddp, err_t *err)
 /* Stamp the flights that have landed meanwhile. */
 static void flights_poll(ddp_t *ddp)
 {
+    if (ddp->hooked != NULL)
+        ddp_hooked_poll(ddp->hooked);
     for (int b = 0; b < ddp->next && b <= ddp->bucket_count; b++) {
         ddp_flight_t *flight = &ddp->flights[b];
 
@@ -234,6 +254,8 @@ err_code_t ddp_step_wait(ddp_t *ddp, err_t *err)
     double begin = clock_now();
     err_code_t rc = ERR_OK;
 
+    if (ddp->hooked != NULL)
+        rc = ddp_hooked_finish(ddp->hooked, ddp->next, err);
     for (int b = 0; b < ddp->next && b <= ddp->bucket_count; b++) {
         ddp_flight_t *flight = &ddp->flights[b];
         err_code_t one;
@@ -246,6 +268,16 @@ err_code_t ddp_step_wait(ddp_t *ddp, err_t *err)
     }
     ddp->stats.exposed_s += clock_now() - begin;
     return rc;
+}
+
+void ddp_step_set(ddp_t *ddp, int64_t step)
+{
+    ddp->step = step;
+}
+
+int ddp_hook_parts(ddp_t *ddp, ddp_hook_part_t *parts)
+{
+    return ddp->hooked == NULL ? 0 : ddp_hooked_parts(ddp->hooked, parts);
 }
 
 ddp_stats_t ddp_stats_take(ddp_t *ddp)

@@ -23,6 +23,7 @@
 #include "base/opt.h"
 #include "base/view.h"
 #include "comm/comm.h"
+#include "ddp/hook.h"
 
 typedef struct ddp ddp_t;
 
@@ -30,12 +31,29 @@ typedef struct ddp_config { /* the run file's `ddp` section */
     int backend;            /* choice: auto, self, threads, ucx */
     double bucket_cap_mb, first_bucket_mb, last_bucket_mb; /* MiB */
     opt_every_t check_every; /* OPT_STEPS or OPT_NEVER; for the caller */
+    const tree_t *hook;      /* as the run file's `ddp.hook`; NULL: none */
+    /* Hooks beside the built-in ones, which [hook] may name, too; ends with
+     * NULL; NULL: none. Outlives the reducer. */
+    const ddp_hook_ops_t *const *hooks;
 } ddp_config_t;
 
 extern const opt_row_t ddp_options[];
 
 /* The chosen backend's name ("auto"), for comm_config_t. */
 const char *ddp_backend_name(const ddp_config_t *config);
+
+/* ---- comm hooks: see hook.h ---------------------------------------------- */
+
+/* Does [config] ask for a hook? */
+bool ddp_hook_wanted(const ddp_config_t *config);
+
+/* Is what it asks for one, with options that it has? ERR_CONFIG with
+ * file:line:column. */
+err_code_t ddp_hook_check(const ddp_config_t *config, err_t *err);
+
+void ddp_hook_document(str_buf_t *out);
+
+/* ---- the reducer --------------------------------------------------------- */
 
 /* One parameter's view of the gradient arena. */
 typedef view_t ddp_view_t;
@@ -75,6 +93,14 @@ err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err);
  */
 err_code_t ddp_replica_check(ddp_t *ddp, const void *data, size_t bytes,
                              err_t *err);
+
+/* Tell the hook that [step] updates were made so far (after a resume; it counts
+ * from there on). */
+void ddp_step_set(ddp_t *ddp, int64_t step);
+
+/* The state of the hook that a checkpoint keeps, into [parts] (room for
+ * DDP_HOOK_PARTS); how many. */
+int ddp_hook_parts(ddp_t *ddp, ddp_hook_part_t *parts);
 
 /*
  * One step: begin; then grad_ready once per view in any order while the last

@@ -7,6 +7,7 @@
 #include "comm/comm.h"
 #include "ddp/bucket.h"
 #include "ddp/ddp.h"
+#include "ddp/hook_priv.h"
 
 /* One bucket in flight. */
 typedef struct ddp_flight {
@@ -32,6 +33,8 @@ struct ddp {
     int next;              /* first bucket not started */
     uint64_t *hashes;      /* [size], for ddp_replica_check */
     ddp_stats_t stats;
+    ddp_hooked_t *hooked; /* comm hook; NULL: none */
+    int64_t step;         /* updates before the next step */
 };
 
 /* ERR_CONFIG on every rank, naming one whose parameter table is not rank 0's.

@@ -4,6 +4,15 @@ libddp_la_SOURCES = \
 	src/ddp/bucket.c src/ddp/bucket.h \
 	src/ddp/check.c \
 	src/ddp/ddp.c src/ddp/ddp.h src/ddp/ddp_priv.h \
+	src/ddp/hook.c src/ddp/hook.h src/ddp/hook_priv.h \
+	src/ddp/hook_powersgd.c \
+	src/ddp/lowrank.c src/ddp/lowrank.h \
 	src/ddp/options.c \
-	src/ddp/tree.c src/ddp/tree.h
+	src/ddp/tree.c src/ddp/tree.h \
+	src/ddp/wire.c
+# Hooks compute in one order on any vector unit: no fused operations. A sanitizer
+# may keep a loop from being vectorised, which clang need not say.
+libddp_la_CFLAGS = $(AM_CFLAGS) -fopenmp-simd -fno-math-errno \
+	-ffp-contract=off -Wno-pass-failed
+libddp_la_LIBADD = -lm
 # End of src/ddp

@@ -188,10 +188,12 @@ static err_code_t views_list(train_replica_t *replica, err_t *err)
     for (int p = 0; rc == ERR_OK && p < replica->view_count; p++) {
         const nn_param_t *param = nn_graph_param(graph, p);
 
-        replica->views[p] = (view_t){.name = param->name,
-                                     .offset = param->offset,
-                                     .count = param->count,
-                                     .ndim = param->ndim};
+        replica->views[p] =
+            (view_t){.name = param->name,
+                     .offset = param->offset,
+                     .count = param->count,
+                     .ndim = param->ndim,
+                     .rows = param->ndim > 0 ? (size_t)param->dims[0] : 0};
     }
     return rc;
 }

@@ -17,4 +17,16 @@ tests_ddp_test_tree_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_ddp_test_tree_CFLAGS = $(TEST_CFLAGS)
 tests_ddp_test_tree_LDADD = libddp.la libranks.la libcomm.la libbase.la \
 	$(TEST_LIBS) -lm
+
+check_PROGRAMS += tests/ddp/test_hook
+tests_ddp_test_hook_SOURCES = tests/ddp/test_hook.c
+tests_ddp_test_hook_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_ddp_test_hook_CFLAGS = $(TEST_CFLAGS)
+tests_ddp_test_hook_LDADD = libddp.la libconf.la libranks.la libcomm.la \
+	libbase.la $(TEST_LIBS) -lm
+
+check_PROGRAMS += tests/ddp/test_lowrank
+tests_ddp_test_lowrank_SOURCES = tests/ddp/test_lowrank.c
+tests_ddp_test_lowrank_CFLAGS = $(TEST_CFLAGS)
+tests_ddp_test_lowrank_LDADD = libddp.la libbase.la $(TEST_LIBS) -lm
 # End of tests/ddp

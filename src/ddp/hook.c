@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Choosing a hook and walking the buckets through its turns. The table of hooks
+ * is the built-in rows and behind them the caller's; there is no registry that
+ * anybody could change behind anybody's back.
+ */
+#include "ddp/hook.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "ddp/ddp_priv.h"
+#include "ddp/hook_priv.h"
+
+#define HOOKS_MAX 16
+
+struct ddp_hooked {
+    const ddp_hook_ops_t *ops;
+    void *options; /* as read by ops->row.options */
+    void *state;
+    ddp_hook_plan_t plan;
+    ddp_hook_view_t *views;
+    ddp_hook_bucket_t *buckets;
+    ddp_wire_t *wires; /* [bucket_count] */
+    int bucket_count;
+};
+
+static const ddp_hook_ops_t *const builtin[] = {&ddp_hook_none,
+                                                &ddp_hook_powersgd};
+
+enum { BUILTIN = sizeof builtin / sizeof builtin[0] };
+
+static const opt_row_t no_options[] = {{.name = NULL}};
+
+/* There is a row for it, so that the run file can say it; it is never opened.
+ */
+const ddp_hook_ops_t ddp_hook_none = {
+    .row = {.name = "none",
+            .help = "Gradients travel as they are",
+            .options = no_options}};
+
+/* ---- choosing ------------------------------------------------------------ */
+
+/* All rows, built in and brought along. */
+static err_code_t hooks_list(const ddp_config_t *config,
+                             const ddp_hook_ops_t *hooks[HOOKS_MAX],
+                             const opt_pick_row_t *rows[HOOKS_MAX], int *count,
+                             err_t *err)
+{
+    int n = 0;
+
+    for (; n < BUILTIN; n++)
+        hooks[n] = builtin[n];
+    for (int i = 0; config->hooks != NULL && config->hooks[i] != NULL; i++) {
+        if (n == HOOKS_MAX)
+            return err_set(err, ERR_CONFIG, "more than %d comm hooks",
+                           HOOKS_MAX - BUILTIN);
+        hooks[n++] = config->hooks[i];
+    }
+    for (int i = 0; i < n; i++)
+        rows[i] = &hooks[i]->row;
+    *count = n;
+    return ERR_OK;
+}
+
+/* The hook of [config] and its options, to be freed by options_free. */
+static err_code_t hook_pick(const ddp_config_t *config,
+                            const ddp_hook_ops_t **out, void **options,
+                            err_t *err)
+{
+    const ddp_hook_ops_t *hooks[HOOKS_MAX];
+    const opt_pick_row_t *rows[HOOKS_MAX];
+    opt_pick_t pick = {0};
+    size_t bytes = 0;
+    void *room = NULL;
+    err_code_t rc;
+    int count = 0;
+
+    rc = hooks_list(config, hooks, rows, &count, err);
+    if (rc != ERR_OK)
+        return rc;
+    for (int i = 0; i < count; i++)
+        if (hooks[i]->option_bytes > bytes)
+            bytes = hooks[i]->option_bytes;
+    rc = mem_alloc(bytes, "options of a comm hook", &room, err);
+    if (rc == ERR_OK)
+        rc = opt_pick_read(config->hook, "ddp.hook", NULL, rows, count, room,
+                           &pick, err);
+    if (rc != ERR_OK) {
+        mem_free(room);
+        return rc;
+    }
+    *out = hooks[pick.index];
+    *options = room;
+    return ERR_OK;
+}
+
+static void options_free(const ddp_hook_ops_t *ops, void *options)
+{
+    if (options == NULL)
+        return;
+    opt_free(ops->row.options, options);
+    mem_free(options);
+}
+
+bool ddp_hook_wanted(const ddp_config_t *config)
+{
+    const char *word = NULL;
+
+    if (config->hook == NULL || tree_kind(config->hook) == TREE_NULL)
+        return false;
+    if (tree_kind(config->hook) == TREE_SCALAR)
+        word = tree_text(config->hook);
+    if (tree_kind(config->hook) == TREE_MAP && tree_count(config->hook) == 1)
+        word = tree_key(config->hook, 0);
+    return word == NULL || strcmp(word, ddp_hook_none.row.name) != 0;
+}
+
+err_code_t ddp_hook_check(const ddp_config_t *config, err_t *err)
+{
+    const ddp_hook_ops_t *ops = NULL;
+    void *options = NULL;
+    err_code_t rc = ERR_OK;
+
+    if (ddp_hook_wanted(config))
+        rc = hook_pick(config, &ops, &options, err);
+    options_free(ops, options);
+    return rc;
+}
+
+void ddp_hook_document(str_buf_t *out)
+{
+    const opt_pick_row_t *rows[BUILTIN];
+
+    for (int i = 0; i < BUILTIN; i++)
+        rows[i] = &builtin[i]->row;
+    str_buf_add(out, "## Comm hooks\n\n"
+                     "What travels instead of the plain gradients: "
+                     "`ddp.hook: NAME`, or `ddp.hook: {NAME: {OPTION: "
+                     "VALUE}}`. See docs/DDP-HOOKS.md.\n\n");
+    opt_pick_document(rows, BUILTIN, "ddp.hook", out);
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+static ddp_hook_view_t view_of(const ddp_view_t *view)
+{
+    size_t rows = view->ndim > 1 ? view->rows : 0;
+
+    return (ddp_hook_view_t){.offset = view->offset,
+                             .count = view->count,
+                             .rows = (int64_t)rows,
+                             .columns =
+                                 rows > 0 ? (int64_t)(view->count / rows) : 0};
+}
+
+static err_code_t tables_make(ddp_hooked_t *hooked, const ddp_layout_t *layout,
+                              const ddp_bucket_t *buckets, float *grads,
+                              err_t *err)
+{
+    size_t count = (size_t)hooked->bucket_count;
+    err_code_t rc;
+
+    rc = mem_alloc((size_t)layout->view_count * sizeof *hooked->views,
+                   "comm hook", (void **)&hooked->views, err);
+    if (rc == ERR_OK)
+        rc = mem_alloc(count * sizeof *hooked->buckets, "comm hook",
+                       (void **)&hooked->buckets, err);
+    if (rc == ERR_OK)
+        rc = mem_alloc(count * sizeof *hooked->wires, "comm hook",
+                       (void **)&hooked->wires, err);
+    if (rc != ERR_OK)
+        return rc;
+    for (int v = 0; v < layout->view_count; v++)
+        hooked->views[v] = view_of(&layout->views[v]);
+    for (int b = 0; b < hooked->bucket_count; b++)
+        hooked->buckets[b] =
+            (ddp_hook_bucket_t){.index = b,
+                                .grads = grads + buckets[b].offset,
+                                .offset = buckets[b].offset,
+                                .count = buckets[b].count,
+                                .views = hooked->views + buckets[b].first_view,
+                                .view_count = buckets[b].view_count};
+    return ERR_OK;
+}
+
+err_code_t ddp_hooked_open(const ddp_config_t *config, comm_group_t *group,
+                           const ddp_layout_t *layout,
+                           const ddp_bucket_t *buckets, int bucket_count,
+                           float *grads, ddp_stats_t *stats, ddp_hooked_t **out,
+                           err_t *err)
+{
+    ddp_hooked_t *hooked = NULL;
+    err_code_t rc;
+
+    *out = NULL;
+    if (!ddp_hook_wanted(config))
+        return ERR_OK;
+    rc = mem_alloc(sizeof *hooked, "comm hook", (void **)&hooked, err);
+    if (rc != ERR_OK)
+        return rc;
+    hooked->bucket_count = bucket_count;
+    rc = hook_pick(config, &hooked->ops, &hooked->options, err);
+    if (rc == ERR_OK)
+        rc = tables_make(hooked, layout, buckets, grads, err);
+    if (rc != ERR_OK)
+        goto close;
+    for (int b = 0; b < bucket_count; b++)
+        hooked->wires[b] = (ddp_wire_t){.group = group, .stats = stats};
+    hooked->plan = (ddp_hook_plan_t){.options = hooked->options,
+                                     .buckets = hooked->buckets,
+                                     .bucket_count = bucket_count,
+                                     .elems = layout->grad_elems,
+                                     .rank = comm_group_rank(group),
+                                     .size = comm_group_size(group)};
+    rc = hooked->ops->open(&hooked->plan, &hooked->state, err);
+    if (rc != ERR_OK)
+        goto close;
+    *out = hooked;
+    return ERR_OK;
+
+close:
+    ddp_hooked_close(hooked);
+    return rc;
+}
+
+void ddp_hooked_close(ddp_hooked_t *hooked)
+{
+    if (hooked == NULL)
+        return;
+    if (hooked->state != NULL)
+        hooked->ops->close(hooked->state);
+    options_free(hooked->ops, hooked->options);
+    mem_free(hooked->wires);
+    mem_free(hooked->buckets);
+    mem_free(hooked->views);
+    mem_free(hooked);
+}
+
+/* ---- a step -------------------------------------------------------------- */
+
+void ddp_hooked_begin(ddp_hooked_t *hooked, int64_t step)
+{
+    if (hooked->ops->begin != NULL)
+        hooked->ops->begin(hooked->state, step);
+}
+
+static err_code_t turn_take(ddp_hooked_t *hooked, int bucket, int turn,
+                            err_t *err)
+{
+    return hooked->ops->turn(hooked->state, &hooked->buckets[bucket], turn,
+                             &hooked->wires[bucket], err);
+}
+
+err_code_t ddp_hooked_start(ddp_hooked_t *hooked, int bucket, err_t *err)
+{
+    return turn_take(hooked, bucket, 0, err);
+}
+
+void ddp_hooked_poll(ddp_hooked_t *hooked)
+{
+    for (int b = 0; b < hooked->bucket_count; b++)
+        if (hooked->wires[b].flying)
+            ddp_wire_poll(&hooked->wires[b]);
+}
+
+/* Fewer buckets than all were started only if the step has failed already. */
+err_code_t ddp_hooked_finish(ddp_hooked_t *hooked, int started, err_t *err)
+{
+    bool whole = started >= hooked->bucket_count;
+    err_code_t rc = ERR_OK;
+
+    for (int turn = 1; whole && turn < hooked->ops->turns; turn++)
+        for (int b = 0; rc == ERR_OK && b < hooked->bucket_count; b++)
+            rc = turn_take(hooked, b, turn, err);
+    for (int b = 0; b < hooked->bucket_count; b++) {
+        err_code_t one;
+
+        one = ddp_wire_wait(&hooked->wires[b], rc == ERR_OK ? err : NULL);
+        if (rc == ERR_OK)
+            rc = one;
+    }
+    return rc;
+}
+
+int ddp_hooked_parts(ddp_hooked_t *hooked, ddp_hook_part_t *parts)
+{
+    return hooked->ops->parts == NULL
+               ? 0
+               : hooked->ops->parts(hooked->state, parts);
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * PowerSGD (Vogels, Karimireddy, Jaggi, "PowerSGD: Practical low-rank gradient
+ * compression for distributed optimization", NeurIPS 2019), with the semantics
+ * of PyTorch's hook: each gradient matrix M is approximated by P Q^T of a small
+ * rank; vectors and matrices that would gain little travel as they are; before
+ * start_step, everything does.
+ *
+ *   turn 0   M += residual; Q made orthonormal (from the last step, or random);
+ *            P = M Q, summed over ranks in one message with what is not
+ *            compressed
+ *   turn 1   P made orthonormal; Q = M^T P; residual = M - P Q^T; Q summed
+ *   turn 2   M = P Q^T, on all ranks from the same P and Q
+ *
+ * Both products are linear in M, so P Q^T of the sums is what one rank with the
+ * sum of all M would get, and the sum over ranks of (what is used + residuals)
+ * is the sum of gradients. PyTorch takes the residual against the mean of all
+ * ranks, this against the rank's own share: equal in their sum, but a share of
+ * its own does not wander off with the differences between ranks.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "ddp/hook_priv.h"
+#include "ddp/lowrank.h"
+
+typedef struct powersgd_options {
+    int64_t rank, start_step;
+    double min_compression;
+    bool error_feedback, warm_start;
+} powersgd_options_t;
+
+/* A matrix that is compressed. */
+typedef struct matrix {
+    lowrank_t shape;
+    size_t grad;     /* offset in the arena */
+    size_t p, q;     /* offsets in the message buffer and in the Q arena */
+    uint64_t number; /* keys its random numbers */
+} matrix_t;
+
+/* A bucket's message: its plain gradients, then the Ps; and its Qs. */
+typedef struct part {
+    int first, count; /* matrices */
+    size_t message, message_count;
+    size_t q, q_count;
+} part_t;
+
+typedef struct powersgd {
+    powersgd_options_t options;
+    const ddp_hook_plan_t *plan;
+    matrix_t *matrices;
+    part_t *parts; /* [bucket_count] */
+    float *messages, *q, *residual;
+    size_t q_count;
+    int64_t step;
+} powersgd_t;
+
+static const opt_row_t powersgd_rows[] = {
+    {.name = "rank",
+     .type = OPT_INT,
+     .offset = offsetof(powersgd_options_t, rank),
+     .fallback = "1",
+     .min = 1,
+     .max = 1024,
+     .help = "columns of P and Q: more approximate better and send more"},
+    {.name = "start_step",
+     .type = OPT_INT,
+     .offset = offsetof(powersgd_options_t, start_step),
+     .fallback = "1000",
+     .min = 0,
+     .max = 1e15,
+     .unit = "steps",
+     .help = "updates of the run before the first compressed one"},
+    {.name = "min_compression",
+     .type = OPT_REAL,
+     .offset = offsetof(powersgd_options_t, min_compression),
+     .fallback = "2",
+     .min = 1,
+     .max = 1e9,
+     .help = "a matrix is compressed if it becomes smaller by more than this"},
+    {.name = "error_feedback",
+     .type = OPT_BOOL,
+     .offset = offsetof(powersgd_options_t, error_feedback),
+     .fallback = "true",
+     .help = "add what was left out to the next step's gradients (a residual "
+             "of the gradients' size)"},
+    {.name = "warm_start",
+     .type = OPT_BOOL,
+     .offset = offsetof(powersgd_options_t, warm_start),
+     .fallback = "true",
+     .help = "begin with the last step's Q instead of random numbers"},
+    {.name = NULL}};
+
+/* ---- opening ------------------------------------------------------------- */
+
+static bool compressed(const powersgd_t *sgd, const ddp_hook_view_t *view)
+{
+    double sent = (double)(view->rows + view->columns) *
+                  (double)sgd->options.rank * sgd->options.min_compression;
+
+    return view->rows > 0 && sent < (double)view->count;
+}
+
+/* Enter [view] into the part if it is a matrix to be compressed. */
+static void view_enter(powersgd_t *sgd, part_t *part,
+                       const ddp_hook_view_t *view, uint64_t number)
+{
+    size_t rank = (size_t)sgd->options.rank;
+
+    if (!compressed(sgd, view))
+        return;
+    sgd->matrices[part->first + part->count] =
+        (matrix_t){.shape = {.rows = view->rows,
+                             .columns = view->columns,
+                             .rank = (int)sgd->options.rank},
+                   .grad = view->offset,
+                   .p = part->message + part->message_count,
+                   .q = part->q + part->q_count,
+                   .number = number};
+    part->message_count += rank * (size_t)view->rows;
+    part->q_count += rank * (size_t)view->columns;
+    part->count++;
+}
+
+/* Where everything lies; *messages is the length of all messages. */
+static void parts_plan(powersgd_t *sgd, size_t *messages)
+{
+    const ddp_hook_plan_t *plan = sgd->plan;
+    uint64_t number = 0;
+    int first = 0;
+
+    *messages = 0;
+    for (int b = 0; b < plan->bucket_count; b++) {
+        const ddp_hook_bucket_t *bucket = &plan->buckets[b];
+        part_t *part = &sgd->parts[b];
+
+        *part =
+            (part_t){.first = first, .message = *messages, .q = sgd->q_count};
+        for (int v = 0; v < bucket->view_count; v++)
+            if (!compressed(sgd, &bucket->views[v]))
+                part->message_count += bucket->views[v].count;
+        for (int v = 0; v < bucket->view_count; v++)
+            view_enter(sgd, part, &bucket->views[v], number++);
+        first += part->count;
+        *messages += part->message_count;
+        sgd->q_count += part->q_count;
+    }
+}
+
+static err_code_t floats_alloc(size_t count, float **out, err_t *err)
+{
+    return mem_alloc(count * sizeof **out, "PowerSGD", (void **)out, err);
+}
+
+static void powersgd_close(void *state)
+{
+    powersgd_t *sgd = state;
+
+    mem_free(sgd->residual);
+    mem_free(sgd->q);
+    mem_free(sgd->messages);
+    mem_free(sgd->parts);
+    mem_free(sgd->matrices);
+    mem_free(sgd);
+}
+
+static err_code_t powersgd_alloc(powersgd_t *sgd, err_t *err)
+{
+    const ddp_hook_plan_t *plan = sgd->plan;
+    size_t views = 0, messages = 0;
+    err_code_t rc;
+
+    for (int b = 0; b < plan->bucket_count; b++)
+        views += (size_t)plan->buckets[b].view_count;
+    rc = mem_alloc(views * sizeof *sgd->matrices, "PowerSGD",
+                   (void **)&sgd->matrices, err);
+    if (rc == ERR_OK)
+        rc = mem_alloc((size_t)plan->bucket_count * sizeof *sgd->parts,
+                       "PowerSGD", (void **)&sgd->parts, err);
+    if (rc != ERR_OK)
+        return rc;
+    parts_plan(sgd, &messages);
+    rc = floats_alloc(messages, &sgd->messages, err);
+    if (rc == ERR_OK)
+        rc = floats_alloc(sgd->q_count, &sgd->q, err);
+    if (rc == ERR_OK && sgd->options.error_feedback)
+        rc = floats_alloc(plan->elems, &sgd->residual, err);
+    return rc;
+}
+
+static err_code_t powersgd_open(const ddp_hook_plan_t *plan, void **state,
+                                err_t *err)
+{
+    powersgd_t *sgd = NULL;
+    err_code_t rc;
+
+    rc = mem_alloc(sizeof *sgd, "PowerSGD", (void **)&sgd, err);
+    if (rc != ERR_OK)
+        return rc;
+    sgd->options = *(const powersgd_options_t *)plan->options;
+    sgd->plan = plan;
+    rc = powersgd_alloc(sgd, err);
+    if (rc != ERR_OK) {
+        powersgd_close(sgd);
+        return rc;
+    }
+    *state = sgd;
+    return ERR_OK;
+}
+
+/* ---- a step -------------------------------------------------------------- */
+
+static void powersgd_begin(void *state, int64_t step)
+{
+    powersgd_t *sgd = state;
+
+    sgd->step = step;
+}
+
+/* Random numbers for vector [k] of Q; the same on all ranks. */
+static void q_draw(const powersgd_t *sgd, const matrix_t *matrix, int k)
+{
+    float *q = sgd->q + matrix->q + (int64_t)k * matrix->shape.columns;
+    rng_t rng;
+
+    rng_open(&rng, (uint64_t)sgd->step, RNG_LOWRANK, matrix->number,
+             (uint64_t)k);
+    for (int64_t i = 0; i < matrix->shape.columns; i++)
+        q[i] = (float)rng_normal(&rng);
+}
+
+/* An orthonormal Q. A vector that says nothing new (all are zeros at first) is
+ * drawn anew; one try each, as a random one is never in the span. */
+static void q_prepare(const powersgd_t *sgd, const matrix_t *matrix)
+{
+    float *q = sgd->q + matrix->q;
+    int rank = matrix->shape.rank;
+    int64_t count = matrix->shape.columns;
+
+    for (int k = 0; !sgd->options.warm_start && k < rank; k++)
+        q_draw(sgd, matrix, k);
+    for (int tries = 0; tries < rank; tries++) {
+        int k = lowrank_orthonormalize(q, rank, count);
+
+        if (k == rank)
+            return;
+        q_draw(sgd, matrix, k);
+    }
+    lowrank_orthonormalize(q, rank, count);
+}
+
+/* Copy the plain gradients of [bucket] into the front of its message, or the
+ * sums back. */
+static void plain_copy(const powersgd_t *sgd, const ddp_hook_bucket_t *bucket,
+                       bool back)
+{
+    float *at = sgd->messages + sgd->parts[bucket->index].message;
+
+    for (int v = 0; v < bucket->view_count; v++) {
+        const ddp_hook_view_t *view = &bucket->views[v];
+        float *grads = bucket->grads + (view->offset - bucket->offset);
+
+        if (compressed(sgd, view))
+            continue;
+        memcpy(back ? grads : at, back ? at : grads,
+               view->count * sizeof *grads);
+        at += view->count;
+    }
+}
+
+static float *grads_of(const ddp_hook_bucket_t *bucket, const matrix_t *matrix)
+{
+    return bucket->grads + (matrix->grad - bucket->offset);
+}
+
+static err_code_t turn_p(powersgd_t *sgd, const ddp_hook_bucket_t *bucket,
+                         ddp_wire_t *wire, err_t *err)
+{
+    const part_t *part = &sgd->parts[bucket->index];
+
+    plain_copy(sgd, bucket, false);
+    for (int i = part->first; i < part->first + part->count; i++) {
+        const matrix_t *matrix = &sgd->matrices[i];
+        float *m = grads_of(bucket, matrix);
+        size_t elems = (size_t)(matrix->shape.rows * matrix->shape.columns);
+
+        if (sgd->residual != NULL)
+            for (size_t e = 0; e < elems; e++)
+                m[e] += sgd->residual[matrix->grad + e];
+        q_prepare(sgd, matrix);
+        lowrank_right(&matrix->shape, m, sgd->q + matrix->q,
+                      sgd->messages + matrix->p);
+    }
+    return ddp_wire_sum(wire, sgd->messages + part->message,
+                        part->message_count, COMM_FLOAT32, err);
+}
+
+static err_code_t turn_q(powersgd_t *sgd, const ddp_hook_bucket_t *bucket,
+                         ddp_wire_t *wire, err_t *err)
+{
+    const part_t *part = &sgd->parts[bucket->index];
+    err_code_t rc = ddp_wire_wait(wire, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    plain_copy(sgd, bucket, true);
+    if (part->count == 0)
+        return ERR_OK;
+    for (int i = part->first; i < part->first + part->count; i++) {
+        const matrix_t *matrix = &sgd->matrices[i];
+        const lowrank_t *shape = &matrix->shape;
+        const float *m = grads_of(bucket, matrix);
+        float *p = sgd->messages + matrix->p;
+        float *q = sgd->q + matrix->q;
+
+        lowrank_orthonormalize(p, shape->rank, shape->rows);
+        lowrank_left(shape, m, p, q);
+        if (sgd->residual != NULL)
+            lowrank_rest(shape, m, p, q, sgd->residual + matrix->grad);
+    }
+    return ddp_wire_sum(wire, sgd->q + part->q, part->q_count, COMM_FLOAT32,
+                        err);
+}
+
+static err_code_t turn_m(powersgd_t *sgd, const ddp_hook_bucket_t *bucket,
+                         ddp_wire_t *wire, err_t *err)
+{
+    const part_t *part = &sgd->parts[bucket->index];
+    err_code_t rc = ddp_wire_wait(wire, err);
+
+    for (int i = part->first; rc == ERR_OK && i < part->first + part->count;
+         i++) {
+        const matrix_t *matrix = &sgd->matrices[i];
+
+        lowrank_expand(&matrix->shape, sgd->messages + matrix->p,
+                       sgd->q + matrix->q, grads_of(bucket, matrix));
+    }
+    return rc;
+}
+
+static err_code_t powersgd_turn(void *state, const ddp_hook_bucket_t *bucket,
+                                int turn, ddp_wire_t *wire, err_t *err)
+{
+    powersgd_t *sgd = state;
+
+    if (sgd->step < sgd->options.start_step)
+        return turn == 0 ? ddp_wire_sum(wire, bucket->grads, bucket->count,
+                                        COMM_FLOAT32, err)
+                         : ddp_wire_wait(wire, err);
+    if (turn == 0)
+        return turn_p(sgd, bucket, wire, err);
+    return turn == 1 ? turn_q(sgd, bucket, wire, err)
+                     : turn_m(sgd, bucket, wire, err);
+}
+
+static int powersgd_parts(void *state, ddp_hook_part_t *parts)
+{
+    powersgd_t *sgd = state;
+    int count = 0;
+
+    if (sgd->residual != NULL)
+        parts[count++] = (ddp_hook_part_t){.name = "residual",
+                                           .data = sgd->residual,
+                                           .count = sgd->plan->elems,
+                                           .own = true};
+    if (sgd->options.warm_start && sgd->q_count > 0)
+        parts[count++] = (ddp_hook_part_t){
+            .name = "powersgd_q", .data = sgd->q, .count = sgd->q_count};
+    return count;
+}
+
+const ddp_hook_ops_t ddp_hook_powersgd = {
+    .row = {.name = "powersgd",
+            .help = "Matrices travel as products of two thin ones (Vogels et "
+                    "al., 2019), with error feedback",
+            .options = powersgd_rows},
+    .option_bytes = sizeof(powersgd_options_t),
+    .turns = 3,
+    .open = powersgd_open,
+    .close = powersgd_close,
+    .begin = powersgd_begin,
+    .turn = powersgd_turn,
+    .parts = powersgd_parts};

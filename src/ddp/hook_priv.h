@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* What the reducer knows of its hook. */
+#ifndef CDDP_DDP_HOOK_PRIV_H
+#define CDDP_DDP_HOOK_PRIV_H
+
+#include "ddp/bucket.h"
+#include "ddp/ddp.h"
+#include "ddp/hook.h"
+
+extern const ddp_hook_ops_t ddp_hook_none, ddp_hook_powersgd;
+
+/* wire.c */
+struct ddp_wire {
+    comm_group_t *group;
+    ddp_stats_t *stats; /* of the reducer */
+    comm_work_t *works[DDP_WIRE_WORKS];
+    int count;
+    double started; /* clock, of the first work since the last was over */
+    bool flying;
+};
+
+/* Stamp the end of what has landed meanwhile. Never blocks. */
+void ddp_wire_poll(ddp_wire_t *wire);
+
+typedef struct ddp_hooked ddp_hooked_t;
+
+/* Open what [config] chooses; *out is NULL if that is none. [grads] is the
+ * arena, [stats] are counted into. */
+err_code_t ddp_hooked_open(const ddp_config_t *config, comm_group_t *group,
+                           const ddp_layout_t *layout,
+                           const ddp_bucket_t *buckets, int bucket_count,
+                           float *grads, ddp_stats_t *stats, ddp_hooked_t **out,
+                           err_t *err);
+void ddp_hooked_close(ddp_hooked_t *hooked); /* NULL allowed */
+
+void ddp_hooked_begin(ddp_hooked_t *hooked, int64_t step);
+
+/* Turn 0 of [bucket]. */
+err_code_t ddp_hooked_start(ddp_hooked_t *hooked, int bucket, err_t *err);
+void ddp_hooked_poll(ddp_hooked_t *hooked);
+
+/* All other turns, if [started] says that all buckets took turn 0; and wait for
+ * what is under way in any case. Returns the first error. */
+err_code_t ddp_hooked_finish(ddp_hooked_t *hooked, int started, err_t *err);
+
+int ddp_hooked_parts(ddp_hooked_t *hooked, ddp_hook_part_t *parts);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include <string.h>
+
+#include "base/clock.h"
+#include "ddp/hook_priv.h"
+
+int ddp_wire_rank(const ddp_wire_t *wire)
+{
+    return comm_group_rank(wire->group);
+}
+
+int ddp_wire_size(const ddp_wire_t *wire)
+{
+    return comm_group_size(wire->group);
+}
+
+static void wire_land(ddp_wire_t *wire)
+{
+    if (!wire->flying)
+        return;
+    wire->flying = false;
+    wire->stats->comm_s += clock_now() - wire->started;
+}
+
+static err_code_t wire_room(const ddp_wire_t *wire, err_t *err)
+{
+    if (wire->count < DDP_WIRE_WORKS)
+        return ERR_OK;
+    return err_set(err, ERR_CONFIG,
+                   "a comm hook started more than %d collectives of a bucket "
+                   "without waiting for them",
+                   DDP_WIRE_WORKS);
+}
+
+static void wire_depart(ddp_wire_t *wire, size_t bytes)
+{
+    if (!wire->flying)
+        wire->started = clock_now();
+    wire->flying = true;
+    wire->stats->bytes += (int64_t)bytes;
+}
+
+static err_code_t wire_started(ddp_wire_t *wire, comm_state_t state,
+                               const err_t *err)
+{
+    if (state == COMM_FAILED)
+        return err != NULL ? err->code : ERR_PEER;
+    wire->count++;
+    return ERR_OK;
+}
+
+static size_t type_bytes(comm_type_t type)
+{
+    return type == COMM_FLOAT32 ? sizeof(float) : sizeof(double);
+}
+
+err_code_t ddp_wire_sum(ddp_wire_t *wire, void *data, size_t count,
+                        comm_type_t type, err_t *err)
+{
+    comm_work_t **work = &wire->works[wire->count];
+    err_code_t rc = wire_room(wire, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    *work = NULL;
+    wire_depart(wire, count * type_bytes(type));
+    return wire_started(wire,
+                        comm_allreduce_start(wire->group, data, count, type,
+                                             COMM_SUM, work, err),
+                        err);
+}
+
+err_code_t ddp_wire_gather(ddp_wire_t *wire, const void *mine, size_t bytes,
+                           void *all, err_t *err)
+{
+    comm_work_t **work = &wire->works[wire->count];
+    err_code_t rc = wire_room(wire, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    *work = NULL;
+    wire_depart(wire, bytes);
+    return wire_started(
+        wire, comm_allgather_start(wire->group, mine, bytes, all, work, err),
+        err);
+}
+
+void ddp_wire_poll(ddp_wire_t *wire)
+{
+    for (int i = 0; i < wire->count; i++)
+        if (wire->works[i] != NULL &&
+            comm_work_poll(wire->works[i]) == COMM_PENDING)
+            return;
+    wire_land(wire);
+}
+
+/* Every work is waited for even after a failure, so that no handle is left. */
+err_code_t ddp_wire_wait(ddp_wire_t *wire, err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    for (int i = 0; i < wire->count; i++) {
+        err_code_t one;
+
+        one = comm_work_wait(wire->works[i], rc == ERR_OK ? err : NULL);
+        if (rc == ERR_OK)
+            rc = one;
+    }
+    wire->count = 0;
+    wire_land(wire);
+    return rc;
+}
