@@ -11,54 +11,6 @@
 
 #include "op/op_ops.h"
 
-static const char *const op_kind_names[OP_KINDS] = {
-    [OP_LINEAR] = "linear",
-    [OP_CONV2D] = "conv",
-    [OP_RELU] = "relu",
-    [OP_MAXPOOL2D] = "maxpool",
-    [OP_BATCHNORM] = "batchnorm",
-    [OP_DROPOUT] = "dropout",
-    [OP_FLATTEN] = "flatten",
-    [OP_CROSS_ENTROPY] = "cross_entropy",
-    [OP_MSE] = "mse",
-    [OP_ADD] = "add",
-    [OP_MUL] = "mul",
-    [OP_CONCAT] = "concat",
-    [OP_RESHAPE] = "reshape",
-    [OP_PERMUTE] = "permute",
-    [OP_SLICE] = "slice",
-    [OP_MEAN] = "mean",
-    [OP_UPSAMPLE] = "upsample",
-    [OP_LEAKY_RELU] = "leaky_relu",
-    [OP_GELU] = "gelu",
-    [OP_GELU_TANH] = "gelu_tanh",
-    [OP_SILU] = "silu",
-    [OP_ELU] = "elu",
-    [OP_SIGMOID] = "sigmoid",
-    [OP_TANH] = "tanh",
-    [OP_SOFTPLUS] = "softplus",
-    [OP_SCALE] = "scale",
-    [OP_LAYERNORM] = "layernorm",
-    [OP_RMSNORM] = "rmsnorm",
-    [OP_GROUPNORM] = "groupnorm",
-    [OP_INSTANCENORM] = "instancenorm",
-    [OP_AVGPOOL] = "avgpool",
-    [OP_ADAPTIVE_AVGPOOL] = "adaptive_avgpool",
-    [OP_ATTENTION] = "attention",
-    [OP_POSITION] = "position",
-    [OP_EMBEDDING] = "embedding",
-    [OP_ROTARY] = "rotary",
-    [OP_MAE] = "mae",
-    [OP_HUBER] = "huber",
-    [OP_BCE] = "bce",
-    [OP_KL] = "kl",
-};
-
-const char *op_kind_name(op_kind_t kind)
-{
-    return op_kind_names[kind];
-}
-
 char *op_desc_text(const op_desc_t *desc, char out[OP_TEXT_MAX])
 {
     int length = snprintf(out, OP_TEXT_MAX, "[");
@@ -279,98 +231,118 @@ static err_code_t op_shape_loss(const op_config_t *config, op_desc_t *out,
     return ERR_OK;
 }
 
+/* ---- parameters; the functions return their number ----------------------- */
+
+static int op_params_linear(const op_config_t *config,
+                            op_desc_t out[OP_PARAMS_MAX])
+{
+    op_desc_fill(&out[0], config->in.type, 2,
+                 (int64_t[]){config->out, op_linear_features(config)});
+    if (config->bias)
+        op_desc_fill(&out[1], config->in.type, 1, &config->out);
+    return config->bias ? 2 : 1;
+}
+
+static int op_params_batchnorm(const op_config_t *config,
+                               op_desc_t out[OP_PARAMS_MAX])
+{
+    op_desc_fill(&out[0], config->in.type, 1, &config->in.dims[1]);
+    op_desc_fill(&out[1], config->in.type, 1, &config->in.dims[1]);
+    return 2;
+}
+
+static int op_params_position(const op_config_t *config,
+                              op_desc_t out[OP_PARAMS_MAX])
+{
+    op_desc_fill(&out[0], config->in.type, config->in.ndim - 1,
+                 config->in.dims + 1);
+    return 1;
+}
+
+static int op_params_embedding(const op_config_t *config,
+                               op_desc_t out[OP_PARAMS_MAX])
+{
+    op_desc_fill(&out[0], config->embedding.type, 2,
+                 (int64_t[]){config->embedding.rows, config->out});
+    return 1;
+}
+
+/* ---- the table ----------------------------------------------------------- */
+
+typedef struct op_rule {
+    const char *name;
+    err_code_t (*shape)(const op_config_t *config, op_desc_t *out, err_t *err);
+    int (*params)(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX]);
+} op_rule_t;
+
+/* clang-format off */
+static const op_rule_t op_rules[OP_KINDS] = {
+    [OP_LINEAR] = {"linear", op_shape_linear, op_params_linear},
+    [OP_CONV2D] = {"conv", op_shape_window, op_params_conv},
+    [OP_RELU] = {"relu", op_shape_same},
+    [OP_MAXPOOL2D] = {"maxpool", op_shape_window},
+    [OP_BATCHNORM] = {"batchnorm", op_shape_same, op_params_batchnorm},
+    [OP_DROPOUT] = {"dropout", op_shape_same},
+    [OP_FLATTEN] = {"flatten", op_shape_flatten},
+    [OP_CROSS_ENTROPY] = {"cross_entropy", op_shape_loss},
+    [OP_MSE] = {"mse", op_shape_loss},
+    [OP_ADD] = {"add", op_shape_combine},
+    [OP_MUL] = {"mul", op_shape_combine},
+    [OP_CONCAT] = {"concat", op_shape_combine},
+    [OP_RESHAPE] = {"reshape", op_shape_view},
+    [OP_PERMUTE] = {"permute", op_shape_view},
+    [OP_SLICE] = {"slice", op_shape_view},
+    [OP_MEAN] = {"mean", op_shape_view},
+    [OP_UPSAMPLE] = {"upsample", op_shape_view},
+    [OP_LEAKY_RELU] = {"leaky_relu", op_shape_activation},
+    [OP_GELU] = {"gelu", op_shape_activation},
+    [OP_GELU_TANH] = {"gelu_tanh", op_shape_activation},
+    [OP_SILU] = {"silu", op_shape_activation},
+    [OP_ELU] = {"elu", op_shape_activation},
+    [OP_SIGMOID] = {"sigmoid", op_shape_activation},
+    [OP_TANH] = {"tanh", op_shape_activation},
+    [OP_SOFTPLUS] = {"softplus", op_shape_activation},
+    [OP_SCALE] = {"scale", op_shape_activation},
+    [OP_LAYERNORM] = {"layernorm", op_shape_norm, op_params_norm},
+    [OP_RMSNORM] = {"rmsnorm", op_shape_norm, op_params_norm},
+    [OP_GROUPNORM] = {"groupnorm", op_shape_norm, op_params_norm},
+    [OP_INSTANCENORM] = {"instancenorm", op_shape_norm, op_params_norm},
+    [OP_AVGPOOL] = {"avgpool", op_shape_window},
+    [OP_ADAPTIVE_AVGPOOL] = {"adaptive_avgpool", op_shape_window},
+    [OP_ATTENTION] = {"attention", op_shape_attention},
+    [OP_POSITION] = {"position", op_shape_view, op_params_position},
+    [OP_EMBEDDING] = {"embedding", op_shape_embedding, op_params_embedding},
+    [OP_ROTARY] = {"rotary", op_shape_rotary},
+    [OP_MAE] = {"mae", op_shape_loss},
+    [OP_HUBER] = {"huber", op_shape_loss},
+    [OP_BCE] = {"bce", op_shape_loss},
+    [OP_KL] = {"kl", op_shape_loss},
+};
+/* clang-format on */
+
+const char *op_kind_name(op_kind_t kind)
+{
+    return op_rules[kind].name;
+}
+
 err_code_t op_shape(const op_config_t *config, op_desc_t *out, err_t *err)
 {
-    switch (config->kind) {
-    case OP_LINEAR:
-        return op_shape_linear(config, out, err);
-    case OP_CONV2D:
-    case OP_MAXPOOL2D:
-        return op_shape_window(config, out, err);
-    case OP_RELU:
-    case OP_BATCHNORM:
-    case OP_DROPOUT:
-        return op_shape_same(config, out, err);
-    case OP_FLATTEN:
-        return op_shape_flatten(config, out, err);
-    case OP_CROSS_ENTROPY:
-    case OP_MSE:
-        return op_shape_loss(config, out, err);
-    case OP_ADD:
-    case OP_MUL:
-    case OP_CONCAT:
-        return op_shape_combine(config, out, err);
-    case OP_RESHAPE:
-    case OP_PERMUTE:
-    case OP_SLICE:
-    case OP_MEAN:
-    case OP_UPSAMPLE:
-    case OP_POSITION:
-        return op_shape_view(config, out, err);
-    case OP_LEAKY_RELU:
-    case OP_GELU:
-    case OP_GELU_TANH:
-    case OP_SILU:
-    case OP_ELU:
-    case OP_SIGMOID:
-    case OP_TANH:
-    case OP_SOFTPLUS:
-    case OP_SCALE:
-        return op_shape_activation(config, out, err);
-    case OP_LAYERNORM:
-    case OP_RMSNORM:
-    case OP_GROUPNORM:
-    case OP_INSTANCENORM:
-        return op_shape_norm(config, out, err);
-    case OP_AVGPOOL:
-        return op_shape_window(config, out, err);
-    case OP_ADAPTIVE_AVGPOOL:
-        return op_shape_window(config, out, err);
-    case OP_ATTENTION:
-        return op_shape_attention(config, out, err);
-    case OP_EMBEDDING:
-        return op_shape_embedding(config, out, err);
-    case OP_ROTARY:
-        return op_shape_rotary(config, out, err);
-    case OP_MAE:
-    case OP_HUBER:
-    case OP_BCE:
-    case OP_KL:
-        return op_shape_loss(config, out, err);
-    }
-    return err_set(err, ERR_CONFIG, "there is no op of kind %d",
-                   (int)config->kind);
+    if ((unsigned)config->kind >= OP_KINDS)
+        return err_set(err, ERR_CONFIG, "there is no op of kind %d",
+                       (int)config->kind);
+    return op_rules[config->kind].shape(config, out, err);
 }
 
 err_code_t op_params(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX],
                      int *count, err_t *err)
 {
-    const op_desc_t *in = &config->in;
     op_desc_t shape;
     err_code_t code = op_shape(config, &shape, err);
-    int made = 0;
 
     if (code != ERR_OK)
         return code;
-    if (config->kind == OP_LINEAR) {
-        op_desc_fill(&out[made++], in->type, 2,
-                     (int64_t[]){config->out, op_linear_features(config)});
-        if (config->bias)
-            op_desc_fill(&out[made++], in->type, 1, &config->out);
-    } else if (config->kind == OP_CONV2D) {
-        made = op_params_conv(config, out);
-    } else if (config->kind == OP_BATCHNORM) {
-        op_desc_fill(&out[made++], in->type, 1, &in->dims[1]);
-        op_desc_fill(&out[made++], in->type, 1, &in->dims[1]);
-    } else if (config->kind >= OP_LAYERNORM &&
-               config->kind <= OP_INSTANCENORM) {
-        made = op_params_norm(config, out);
-    } else if (config->kind == OP_POSITION) {
-        op_desc_fill(&out[made++], in->type, in->ndim - 1, in->dims + 1);
-    } else if (config->kind == OP_EMBEDDING) {
-        op_desc_fill(&out[made++], config->embedding.type, 2,
-                     (int64_t[]){config->embedding.rows, config->out});
-    }
-    *count = made;
+    *count = 0;
+    if (op_rules[config->kind].params != NULL)
+        *count = op_rules[config->kind].params(config, out);
     return ERR_OK;
 }
