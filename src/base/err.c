@@ -62,6 +62,24 @@ err_code_t err_prefix(err_t *err, const char *format, ...)
     return err->code;
 }
 
+err_code_t err_suffix(err_t *err, const char *format, ...)
+{
+    size_t length;
+    va_list args;
+
+    if (err == NULL)
+        return ERR_OK;
+    length = strlen(err->text);
+    if (length + 2 < sizeof err->text) {
+        memcpy(err->text + length, "; ", 3);
+        va_start(args, format);
+        vsnprintf(err->text + length + 2, sizeof err->text - length - 2, format,
+                  args);
+        va_end(args);
+    }
+    return err->code;
+}
+
 const char *err_code_text(err_code_t code)
 {
     switch (code) {

@@ -211,7 +211,7 @@ static const char *ucx_allreduce_name(const comm_group_t *base,
 /* Tell the comm thread to leave, and wait for it: false if it hangs. */
 static bool thread_stop(ucx_group_t *group)
 {
-    double end = clock_now() + group->base.timeout + 5;
+    double end = clock_now() + 2 * group->base.timeout + 5;
     bool ended;
 
     atomic_store(&group->leaving, true);

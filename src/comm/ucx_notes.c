@@ -32,16 +32,58 @@ void ucx_group_fail(ucx_group_t *group, const err_t *fault)
     pthread_mutex_unlock(&group->lock);
 }
 
+static const char *kind_name(comm_kind_t kind)
+{
+    switch (kind) {
+    case COMM_ALLREDUCE:
+    case COMM_TREE:
+        return "all-reduce";
+    case COMM_BROADCAST:
+        return "broadcast";
+    case COMM_ALLGATHER:
+        return "all-gather";
+    case COMM_BARRIER:
+        return "barrier";
+    default:
+        return "collective";
+    }
+}
+
+/* What this rank has been waiting for, of the collectives that are under way;
+ * an empty text if nothing. */
+static void waited_for(ucx_group_t *group, char *text, size_t bytes)
+{
+    const char *phase = atomic_load(&group->phase);
+    uint64_t oldest = ucx_group_finished(group);
+    const ucx_work_t *work = NULL;
+
+    text[0] = '\0';
+    if (oldest >= atomic_load(&group->submitted))
+        return;
+    for (int i = 0; i < UCX_ACTIVE; i++)
+        if (group->active[i].work != NULL &&
+            group->active[i].work->number == oldest)
+            work = group->active[i].work;
+    snprintf(
+        text, bytes, "; rank %d waits in %s, step %" PRId64 ", for %s %" PRIu64,
+        group->base.rank, phase == NULL ? "start" : phase,
+        atomic_load(&group->step),
+        work == NULL ? "collective" : kind_name(work->request.kind), oldest);
+}
+
 void ucx_group_blame(ucx_group_t *group, int culprit, const char *reason)
 {
     const char *host = group->base.hellos[culprit].host;
     const liveness_beat_t *last = &group->liveness.peers[culprit].last;
     err_t fault = ERR_INIT;
+    char waiting[128];
 
+    waited_for(group, waiting, sizeof waiting);
     err_set_peer(&fault, culprit, host,
-                 "rank %d on %s %s (it last reported step %" PRId64 ", %s)",
+                 "rank %d on %s %s (it last reported step %" PRId64 ", %s%s)",
                  culprit, host, reason, last->step,
-                 last->phase[0] != '\0' ? last->phase : "no phase yet");
+                 last->phase[0] != '\0' ? last->phase : "no phase yet",
+                 waiting);
     ucx_group_fail(group, &fault);
 }
 

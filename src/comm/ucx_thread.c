@@ -211,7 +211,8 @@ static void fault_step(ucx_group_t *group, double now)
 
 static void leave_begin(ucx_group_t *group, double now, double *until)
 {
-    double patience = group->base.timeout < 5 ? group->base.timeout : 5;
+    /* Long enough to find out that a peer which does not say good-bye stalls. */
+    double patience = 1.25 * group->base.timeout + 1;
     double since;
     bool pending =
         group->active_count > 0 || ucx_node_oldest(group, &since) != UINT64_MAX;
@@ -225,7 +226,7 @@ static void leave_begin(ucx_group_t *group, double now, double *until)
         ucx_group_fail(group, &fault);
     }
     if (atomic_load(&group->failed))
-        patience = patience < 4 ? patience / 4 : 1;
+        patience = group->base.timeout < 4 ? group->base.timeout / 4 : 1;
     *until = now + patience;
 }
 

@@ -263,8 +263,12 @@ err_code_t ddp_step_wait(ddp_t *ddp, err_t *err)
         one = comm_work_wait(flight->work, rc == ERR_OK ? err : NULL);
         flight->work = NULL;
         flight_end(ddp, flight, clock_now());
-        if (rc == ERR_OK)
-            rc = one;
+        if (rc != ERR_OK || one == ERR_OK)
+            continue;
+        rc = one;
+        if (one == ERR_PEER && b < ddp->bucket_count)
+            err_suffix(err, "that was gradient bucket %d of %d", b + 1,
+                       ddp->bucket_count);
     }
     ddp->stats.exposed_s += clock_now() - begin;
     return rc;

@@ -213,10 +213,10 @@ static bool lowest_survivor(const train_state_t *run, err_code_t rc,
     return run->rank == (culprit == 0 ? 1 : 0);
 }
 
-/* Both files are records of what happened already: that they cannot be written
- * is told, and changes no status. */
-static void records_write(const train_state_t *run, err_code_t rc,
-                          const err_t *err)
+/* A record of what happened already: that it cannot be written is told, and
+ * changes no status. */
+static void record_write(const train_state_t *run, err_code_t rc,
+                         const err_t *err)
 {
     err_t trouble = ERR_INIT;
     slurm_exit_t record = {.job = run->env->job,
@@ -227,6 +227,17 @@ static void records_write(const train_state_t *run, err_code_t rc,
                            .phase = run->phase,
                            .step = run->progress.step,
                            .text = rc == ERR_OK ? "" : err->text};
+
+    if (run->owns_dir && lowest_survivor(run, rc, err) &&
+        slurm_exit_write(run->config->run.dir, &record, &trouble) != ERR_OK)
+        log_warn("train", "%s", trouble.text);
+}
+
+/* A start that was refused keeps the results of an earlier life. */
+static void summary_write(const train_state_t *run, err_code_t rc,
+                          const err_t *err)
+{
+    err_t trouble = ERR_INIT;
     obs_summary_t summary = {
         .status = rc,
         .step = run->progress.step,
@@ -241,14 +252,18 @@ static void records_write(const train_state_t *run, err_code_t rc,
         .data_share = run->step_s > 0.0 ? run->data_s / run->step_s : 0.0,
         .world_size = run->size};
 
-    if (!run->owns_dir || !lowest_survivor(run, rc, err))
-        return;
-    if (slurm_exit_write(run->config->run.dir, &record, &trouble) != ERR_OK)
-        log_warn("train", "%s", trouble.text);
-    /* A start that was refused keeps the results of an earlier life. */
-    if (run->opened &&
+    if (run->opened && lowest_survivor(run, rc, err) &&
         obs_summary_write(run->config->run.dir, &summary, &trouble) != ERR_OK)
         log_warn("train", "%s", trouble.text);
+}
+
+/* A run is done when its results are published and every rank has seen it:
+ * whoever is lost until then is a fault like any other. */
+static err_code_t part(train_state_t *run, err_t *err)
+{
+    summary_write(run, ERR_OK, err);
+    train_phase_set(run, "shutdown");
+    return comm_barrier(run->group, err);
 }
 
 err_code_t train_run(const train_config_t *config, const train_env_t *env,
@@ -274,9 +289,13 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
         rc = loop(&run, err);
     if (rc == ERR_OK)
         rc = finish(&run, err);
+    if (rc == ERR_OK)
+        rc = part(&run, err);
     if (rc == ERR_PEER)
         run.speaker = lowest_survivor(&run, rc, err);
-    records_write(&run, rc, err);
+    record_write(&run, rc, err);
+    if (rc != ERR_OK)
+        summary_write(&run, rc, err);
     outcome_fill(&run, out);
     train_close(&run);
     return rc;

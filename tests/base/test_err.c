@@ -23,6 +23,21 @@ Test(err, prefix_puts_the_object_in_front)
     cr_assert_str_eq(err.text, "a.h5: no space left");
 }
 
+Test(err, suffix_says_what_it_was_for)
+{
+    err_t err = ERR_INIT;
+    char big[2 * ERR_TEXT_MAX];
+
+    err_set_peer(&err, 3, "n1", "rank 3 died");
+    cr_assert_eq(err_suffix(&err, "bucket %d", 2), ERR_PEER);
+    cr_assert_str_eq(err.text, "rank 3 died; bucket 2");
+    memset(big, 'x', sizeof big - 1);
+    big[sizeof big - 1] = '\0';
+    err_suffix(&err, "%s", big);
+    err_suffix(&err, "%s", big);
+    cr_assert_eq(strlen(err.text), ERR_TEXT_MAX - 1);
+}
+
 Test(err, peer_names_rank_and_host)
 {
     err_t err = ERR_INIT;
@@ -68,4 +83,5 @@ Test(err, a_caller_may_drop_the_sentence)
     cr_assert_eq(err_set(NULL, ERR_DATA, "x"), ERR_DATA);
     cr_assert_eq(err_set_peer(NULL, 1, "n", "x"), ERR_PEER);
     cr_assert_eq(err_prefix(NULL, "x"), ERR_OK);
+    cr_assert_eq(err_suffix(NULL, "x"), ERR_OK);
 }

@@ -83,6 +83,7 @@ kills()
     submit_plan "stale:78 record:76 0"
     ended_with COMPLETED 0:0
     expect_lines job.out 'srun says 137, taken as 76' 2
+    expect_lines job.out 'no rank left a record; srun names task 0 on n[12]' 1
 }
 
 enough()

@@ -57,12 +57,21 @@ EXTRA_DIST += tests/slurm/reproducible.t
 EXTRA_DIST += tests/slurm/trainlib.sh tests/slurm/train.t \
 	tests/slurm/signal.t tests/slurm/kill.t tests/slurm/bad_input.t \
 	tests/slurm/runs/plain.yaml tests/slurm/runs/full.yaml
-check-slurm: all $(SLURM_PROBES)
+SLURM_TESTS += fault.t
+EXTRA_DIST += tests/slurm/fault.t
+# Preloaded into one rank; a module is what libtool calls it.
+EXTRA_LTLIBRARIES = tests/slurm/fault_point.la
+CLEANFILES += tests/slurm/fault_point.la
+tests_slurm_fault_point_la_SOURCES = tests/slurm/fault_point.c
+tests_slurm_fault_point_la_LDFLAGS = -module -avoid-version -shared \
+	-rpath /nowhere
+tests_slurm_fault_point_la_LIBADD = -ldl
+check-slurm: all $(SLURM_PROBES) tests/slurm/fault_point.la
 	SOURCE=$(abs_top_srcdir) BUILD=$(abs_top_builddir) \
 	    bash $(srcdir)/tests/slurm/run-slurm-tests $(SLURM_TESTS)
 
 # The long forms, by hand: docs/benchmarks/long-tests.md has the last record.
-check-long: all $(SLURM_PROBES)
+check-long: all $(SLURM_PROBES) tests/slurm/fault_point.la
 	SOURCE=$(abs_top_srcdir) BUILD=$(abs_top_builddir) \
 	CDDP_KILLS=60 CDDP_LIVES=40 RUN_LIMIT=600 FILE_LIMIT=7200 \
 	    bash $(srcdir)/tests/slurm/run-slurm-tests kill.t soak.t
