@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* view: one parameter's place in an arena, as the reducer and the optimizer
- * see it: they know no layers. */
+ * see it (they know no layers), and runs of its elements. */
 #ifndef CDDP_BASE_VIEW_H
 #define CDDP_BASE_VIEW_H
 
@@ -14,5 +14,10 @@ typedef struct view {
     int ndim;
     size_t rows; /* the first dimension; 0: not known, or no dimension */
 } view_t;
+
+/* Elements [first, first + count) of an arena. */
+typedef struct view_range {
+    size_t first, count;
+} view_range_t;
 
 #endif

@@ -101,50 +101,42 @@ CPU_CLONES static void lamb_move(float *restrict p,
         p[i] -= rate * direction[i];
 }
 
-static size_t block_elems(const optim_update_t *update, size_t from)
-{
-    size_t left = update->elems - from;
-
-    return left < OPTIM_BLOCK ? left : OPTIM_BLOCK;
-}
-
-/* Take in the gradients; the tensor's norm over its direction's, 1 where a norm
- * says nothing. */
-static double lamb_ratio(const optim_update_t *u, lamb_scalars_t s)
+/* Take in the gradients; squares of the weights and of the direction. */
+static void lamb_measure(const optim_update_t *u, double squares[2])
 {
     const lamb_options_t *lamb = u->options;
-    optim_sum_t weights = {0}, directions = {0};
+    const lamb_scalars_t s = lamb_prepare(u);
     float direction[OPTIM_BLOCK];
-    double weight, length;
 
-    for (size_t i = 0; i < u->elems; i += OPTIM_BLOCK) {
-        const size_t elems = block_elems(u, i);
+    lamb_moments(u->grads, u->slots[0], u->slots[1], u->elems, s);
+    if (u->vector && !lamb->adapt_vectors)
+        return;
+    lamb_direction(u->params, u->slots[0], u->slots[1], direction, u->elems, s);
+    squares[0] = optim_block_squares(u->params, u->elems);
+    squares[1] = optim_block_squares(direction, u->elems);
+}
 
-        lamb_moments(u->grads + i, u->slots[0] + i, u->slots[1] + i, elems, s);
-        if (u->vector && !lamb->adapt_vectors)
-            continue;
-        lamb_direction(u->params + i, u->slots[0] + i, u->slots[1] + i,
-                       direction, elems, s);
-        optim_sum_add(&weights, optim_block_squares(u->params + i, elems));
-        optim_sum_add(&directions, optim_block_squares(direction, elems));
-    }
-    weight = sqrt(optim_sum_total(&weights));
-    length = sqrt(optim_sum_total(&directions));
-    return weight > 0 && length > 0 ? weight / length : 1;
+/* The tensor's norm over its direction's, 1 where a norm says nothing. */
+static double lamb_ratio(const optim_update_t *u, const double squares[2])
+{
+    (void)u;
+    return squares[0] > 0 && squares[1] > 0
+               ? sqrt(squares[0]) / sqrt(squares[1])
+               : 1;
 }
 
 static void lamb_update(const optim_update_t *u)
 {
     const lamb_scalars_t s = lamb_prepare(u);
-    const float rate = (float)(u->lr * lamb_ratio(u, s));
     float direction[OPTIM_BLOCK];
 
     for (size_t i = 0; i < u->elems; i += OPTIM_BLOCK) {
-        const size_t elems = block_elems(u, i);
+        const size_t left = u->elems - i;
+        const size_t elems = left < OPTIM_BLOCK ? left : OPTIM_BLOCK;
 
         lamb_direction(u->params + i, u->slots[0] + i, u->slots[1] + i,
                        direction, elems, s);
-        lamb_move(u->params + i, direction, elems, rate);
+        lamb_move(u->params + i, direction, elems, (float)u->lr);
     }
 }
 
@@ -154,7 +146,8 @@ const optim_kind_t optim_kind_lamb = {
             .options = lamb_rows},
     .slots = {"exp_avg", "exp_avg_sq"},
     .lr = offsetof(lamb_options_t, lr),
-    .per_tensor = true,
     .slots_used = lamb_slots,
+    .measure = lamb_measure,
+    .ratio = lamb_ratio,
     .update = lamb_update,
 };

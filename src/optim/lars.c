@@ -6,6 +6,8 @@
  * momentum whose rate is, for each tensor, proportional to the tensor's norm
  * over its gradient's. The rate is inside the momentum, as in the paper.
  */
+#include <math.h>
+
 #include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
 
@@ -52,16 +54,20 @@ CPU_CLONES static void lars_loop(float *restrict p, const float *restrict grads,
     }
 }
 
-/* The tensor's own factor; 1 where a norm says nothing. */
-static double lars_ratio(const optim_update_t *update)
+static void lars_measure(const optim_update_t *u, double squares[2])
 {
-    const lars_options_t *lars = update->options;
-    double weight, grad;
+    squares[0] = optim_block_squares(u->params, u->elems);
+    squares[1] = optim_block_squares(u->grads, u->elems);
+}
 
-    if (update->vector && !lars->adapt_vectors)
+/* The tensor's own factor; 1 where a norm says nothing. */
+static double lars_ratio(const optim_update_t *u, const double squares[2])
+{
+    const lars_options_t *lars = u->options;
+    const double weight = sqrt(squares[0]), grad = sqrt(squares[1]);
+
+    if (u->vector && !lars->adapt_vectors)
         return 1;
-    weight = optim_norm(update->params, update->elems, 1);
-    grad = optim_norm(update->grads, update->elems, 1);
     if (!(weight > 0) || !(grad > 0))
         return 1;
     return lars->trust * weight / (grad + lars->weight_decay * weight);
@@ -72,7 +78,7 @@ static void lars_update(const optim_update_t *update)
     const lars_options_t *lars = update->options;
 
     lars_loop(update->params, update->grads, update->slots[0], update->elems,
-              (float)lars->momentum, (float)(update->lr * lars_ratio(update)),
+              (float)lars->momentum, (float)update->lr,
               (float)lars->weight_decay);
 }
 
@@ -83,7 +89,8 @@ const optim_kind_t optim_kind_lars = {
             .options = lars_rows},
     .slots = {"momentum"},
     .lr = offsetof(lars_options_t, lr),
-    .per_tensor = true,
     .slots_used = lars_slots,
+    .measure = lars_measure,
+    .ratio = lars_ratio,
     .update = lars_update,
 };

@@ -64,6 +64,7 @@ typedef struct pass {
     float *out;
     size_t elems, chunk;
     float factor, most;
+    double *blocks; /* wanted one by one */
     double nodes[CHUNKS_MAX];
 } pass_t;
 
@@ -110,6 +111,40 @@ double optim_norm(const float *grads, size_t elems, int threads)
     return sqrt(optim_sum_total(&sum));
 }
 
+static void blocks_body(void *context, int64_t first, int64_t last)
+{
+    const pass_t *pass = context;
+    const size_t to = least((size_t)last * pass->chunk, pass->elems);
+
+    for (size_t i = (size_t)first * pass->chunk; i < to; i += OPTIM_BLOCK)
+        pass->blocks[i / OPTIM_BLOCK] =
+            optim_block_squares(pass->in + i, least(to - i, OPTIM_BLOCK));
+}
+
+size_t optim_norm_blocks(size_t elems)
+{
+    return (elems + OPTIM_BLOCK - 1) / OPTIM_BLOCK;
+}
+
+void optim_norm_part(const float *grads, view_range_t range, double *blocks,
+                     int threads)
+{
+    pass_t pass = {.in = grads + range.first,
+                   .elems = range.count,
+                   .blocks = blocks + range.first / OPTIM_BLOCK};
+
+    cpu_team_run(threads, pass_cut(&pass), 1, blocks_body, &pass);
+}
+
+double optim_norm_whole(const double *blocks, size_t count)
+{
+    optim_sum_t sum = {0};
+
+    for (size_t i = 0; i < count; i++)
+        optim_sum_add(&sum, blocks[i]);
+    return sqrt(optim_sum_total(&sum));
+}
+
 CPU_CLONES static void scale(float *grads, size_t elems, float factor)
 {
 #pragma omp simd
@@ -141,15 +176,22 @@ static void change_body(void *context, int64_t first, int64_t last)
         scale(pass->out + from, elems, pass->factor);
 }
 
-double optim_clip(float *grads, size_t elems, double limit, int threads)
+void optim_clip_by(float *grads, size_t elems, double norm, double limit,
+                   int threads)
 {
-    const double norm = optim_norm(grads, elems, threads);
     pass_t pass = {.out = grads,
                    .elems = elems,
                    .factor = (float)(limit / (norm + CLIP_EPS))};
 
     if (limit > 0 && !(pass.factor >= 1))
         cpu_team_run(threads, pass_cut(&pass), 1, change_body, &pass);
+}
+
+double optim_clip(float *grads, size_t elems, double limit, int threads)
+{
+    const double norm = optim_norm(grads, elems, threads);
+
+    optim_clip_by(grads, elems, norm, limit, threads);
     return norm;
 }
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * An optimizer: its row, its options, its state, and the stretches of the arena
- * that one set of options holds for. Neighbours in the arena with the same set
- * are one stretch, gaps included, so that a model without groups is one flat
- * pass; only an optimizer that needs norms of tensors sees them one by one.
+ * An optimizer: its row, its options and its state. pass.c cuts the arena and
+ * makes the updates.
  */
 #include "optim/optim.h"
 
@@ -12,51 +10,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "op/cpu/team.h"
-#include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
 
-/* The pass goes in pieces, which the threads share; one stays in the cache
- * until the moving average has taken it in. */
-#define PIECE ((size_t)16384)
 /* Fewer elements are not worth a team. */
 #define TEAM_ELEMS ((size_t)262144)
-
-typedef struct stretch {
-    size_t offset, elems;
-    const optim_set_t *set;
-    bool vector;
-    int64_t first, pieces; /* numbers of its pieces; frozen: none */
-} stretch_t;
-
-/* One pass, shared by the threads. */
-typedef struct pass {
-    const optim_t *optim;
-    float *params;
-    const float *grads;
-    double lr;
-    int64_t step;
-} pass_t;
-
-struct optim {
-    const optim_kind_t *kind;
-    size_t elems;
-    size_t frozen;
-    double lr;
-    float *state[OPTIM_SLOTS_MAX]; /* as the kind's; NULL: unused */
-    float *average;                /* NULL: none */
-    float fresh;                   /* 1 - decay of the average */
-    const char *slot_names[OPTIM_SLOTS_MAX + 1]; /* those that exist */
-    float *slots[OPTIM_SLOTS_MAX + 1];
-    int slot_count;
-    optim_set_t *sets;
-    int set_count;
-    stretch_t *stretches;
-    int stretch_count;
-    int64_t pieces; /* of all stretches */
-    int threads;
-    _Alignas(max_align_t) unsigned char options[OPTIM_OPTIONS_MAX];
-};
 
 const opt_row_t optim_ema_options[] = {
     {.name = "decay",
@@ -118,56 +75,6 @@ static err_code_t kind_read(optim_t *optim, const tree_t *tree,
     return code;
 }
 
-/* Cut the arena; set_of[view] is an index into the sets. */
-static err_code_t stretches_cut(optim_t *optim, const optim_layout_t *layout,
-                                const int *set_of, err_t *err)
-{
-    void *block;
-    err_code_t code;
-
-    code =
-        mem_alloc(((size_t)layout->view_count + 1) * sizeof *optim->stretches,
-                  "parameter groups", &block, err);
-    if (code != ERR_OK)
-        return code;
-    optim->stretches = block;
-    for (int i = 0; i < layout->view_count; i++) {
-        const optim_view_t *view = &layout->views[i];
-        const optim_set_t *set = &optim->sets[set_of[i]];
-        stretch_t *next = &optim->stretches[optim->stretch_count];
-
-        assert(view->offset + view->count <= layout->elems);
-        if (set->freeze)
-            optim->frozen += view->count;
-        if (i > 0 && next[-1].set == set && !optim->kind->per_tensor) {
-            assert(view->offset >= next[-1].offset + next[-1].elems);
-            next[-1].elems = view->offset + view->count - next[-1].offset;
-            continue;
-        }
-        *next = (stretch_t){.offset = view->offset,
-                            .elems = view->count,
-                            .set = set,
-                            .vector = view->ndim <= 1};
-        optim->stretch_count++;
-    }
-    return ERR_OK;
-}
-
-static void pieces_count(optim_t *optim)
-{
-    for (int i = 0; i < optim->stretch_count; i++) {
-        stretch_t *stretch = &optim->stretches[i];
-
-        stretch->first = optim->pieces;
-        if (!stretch->set->freeze)
-            stretch->pieces =
-                optim->kind->per_tensor
-                    ? 1
-                    : (int64_t)((stretch->elems + PIECE - 1) / PIECE);
-        optim->pieces += stretch->pieces;
-    }
-}
-
 static err_code_t groups_open(optim_t *optim, const opt_pick_t *choice,
                               const tree_t *groups,
                               const optim_layout_t *layout, err_t *err)
@@ -184,9 +91,7 @@ static err_code_t groups_open(optim_t *optim, const opt_pick_t *choice,
         code = optim_groups_read(&base, groups, layout, &optim->sets,
                                  &optim->set_count, set_of, err);
     if (code == ERR_OK)
-        code = stretches_cut(optim, layout, set_of, err);
-    if (code == ERR_OK)
-        pieces_count(optim);
+        code = optim_runs_cut(optim, layout, set_of, err);
     mem_free(set_of);
     return code;
 }
@@ -197,8 +102,8 @@ static err_code_t slot_open(optim_t *optim, const char *name, float **out,
     void *block;
     err_code_t code;
 
-    code = mem_alloc(optim->elems * sizeof(float), "the optimizer's state",
-                     &block, err);
+    code = mem_alloc(optim->state_elems * sizeof(float),
+                     "the optimizer's state", &block, err);
     if (code != ERR_OK)
         return code;
     optim->slot_names[optim->slot_count] = name;
@@ -256,7 +161,9 @@ void optim_close(optim_t *optim)
         return;
     for (int i = 0; i < optim->slot_count; i++)
         mem_free(optim->slots[i]);
-    mem_free(optim->stretches);
+    mem_free(optim->sums);
+    mem_free(optim->runs);
+    mem_free(optim->parts);
     if (optim->kind != NULL) {
         optim_sets_free(optim->kind, optim->sets, optim->set_count);
         opt_free(optim->kind->row.options, optim->options);
@@ -273,8 +180,12 @@ void optim_team(optim_t *optim, int threads)
 
 void optim_start(optim_t *optim, const float *params)
 {
-    if (optim->average != NULL)
-        memcpy(optim->average, params, optim->elems * sizeof *params);
+    for (int i = 0; optim->average != NULL && i < optim->part_count; i++) {
+        const optim_part_t *part = &optim->parts[i];
+
+        memcpy(optim->average + part->state, params + part->range.first,
+               part->range.count * sizeof *params);
+    }
 }
 
 const char *optim_name(const optim_t *optim)
@@ -297,83 +208,19 @@ size_t optim_frozen(const optim_t *optim)
     return optim->frozen;
 }
 
+size_t optim_state_bytes(const optim_t *optim)
+{
+    return (size_t)optim->slot_count * optim->state_elems * sizeof(float);
+}
+
 void optim_mask(const optim_t *optim, float *grads)
 {
-    for (int i = 0; i < optim->stretch_count; i++) {
-        const stretch_t *stretch = &optim->stretches[i];
+    for (int i = 0; i < optim->run_count; i++) {
+        const optim_run_t *run = &optim->runs[i];
 
-        if (stretch->set->freeze)
-            memset(grads + stretch->offset, 0, stretch->elems * sizeof *grads);
+        if (run->set->freeze)
+            memset(grads + run->offset, 0, run->elems * sizeof *grads);
     }
-}
-
-/* As torch.optim.swa_utils: the first update's result begins the average. */
-CPU_CLONES static void average_update(float *restrict average,
-                                      const float *restrict params,
-                                      size_t elems, float fresh, bool first)
-{
-    if (first) {
-        memcpy(average, params, elems * sizeof *average);
-        return;
-    }
-#pragma omp simd
-    for (size_t i = 0; i < elems; i++)
-        average[i] += fresh * (params[i] - average[i]);
-}
-
-/* Update [elems] elements from [offset] of the arena. */
-static void piece_step(const pass_t *pass, const stretch_t *stretch,
-                       size_t offset, size_t elems)
-{
-    const optim_t *optim = pass->optim;
-    optim_update_t update = {.options = stretch->set->options,
-                             .elems = elems,
-                             .params = pass->params + offset,
-                             .grads = pass->grads + offset,
-                             .lr = pass->lr * stretch->set->lr_ratio,
-                             .step = pass->step,
-                             .vector = stretch->vector};
-
-    for (int i = 0; i < OPTIM_SLOTS_MAX; i++)
-        if (optim->state[i] != NULL)
-            update.slots[i] = optim->state[i] + offset;
-    optim->kind->update(&update);
-    if (optim->average != NULL)
-        average_update(optim->average + offset, update.params, elems,
-                       optim->fresh, pass->step == 1);
-}
-
-/* Pieces [first, last), for one thread. */
-static void pass_body(void *context, int64_t first, int64_t last)
-{
-    const pass_t *pass = context;
-    const bool whole = pass->optim->kind->per_tensor;
-    const stretch_t *stretch = pass->optim->stretches;
-
-    for (int64_t piece = first; piece < last; piece++) {
-        size_t from, left;
-
-        while (piece >= stretch->first + stretch->pieces)
-            stretch++;
-        from = whole ? 0 : (size_t)(piece - stretch->first) * PIECE;
-        left = stretch->elems - from;
-        piece_step(pass, stretch, stretch->offset + from,
-                   whole || left < PIECE ? left : PIECE);
-    }
-}
-
-/* Every piece is computed alone, so the bits do not hang on the threads. */
-void optim_step(optim_t *optim, float *params, const float *grads, double lr,
-                int64_t step)
-{
-    pass_t pass = {.optim = optim,
-                   .params = params,
-                   .grads = grads,
-                   .lr = lr,
-                   .step = step};
-
-    assert(step >= 1);
-    cpu_team_run(optim->threads, optim->pieces, 1, pass_body, &pass);
 }
 
 int optim_slots(const optim_t *optim)
@@ -388,12 +235,36 @@ const char *optim_slot_name(const optim_t *optim, int slot)
 
 float *optim_slot_data(optim_t *optim, int slot)
 {
+    assert(optim->whole);
     return optim->slots[slot];
+}
+
+float *optim_slot_at(optim_t *optim, int slot, size_t elem)
+{
+    for (int i = 0; i < optim->part_count; i++) {
+        const optim_part_t *part = &optim->parts[i];
+
+        if (elem >= part->range.first &&
+            elem - part->range.first < part->range.count)
+            return optim->slots[slot] + part->state +
+                   (elem - part->range.first);
+    }
+    return NULL;
 }
 
 const float *optim_average(const optim_t *optim)
 {
-    return optim->average;
+    return optim->whole ? optim->average : NULL;
+}
+
+void optim_average_store(const optim_t *optim, float *params)
+{
+    for (int i = 0; optim->average != NULL && i < optim->part_count; i++) {
+        const optim_part_t *part = &optim->parts[i];
+
+        memcpy(params + part->range.first, optim->average + part->state,
+               part->range.count * sizeof *params);
+    }
 }
 
 void optim_document(str_buf_t *out)

@@ -30,7 +30,14 @@ typedef struct optim_layout {
     const optim_view_t *views; /* in arena order, not overlapping */
     int view_count;
     size_t elems; /* of the arena; gaps hold zeros and keep them */
+    /* The elements that this rank updates and keeps the state of: ascending,
+     * apart; each begins at a multiple of OPTIM_UNIT and ends at one or at the
+     * arena's end. NULL: all. */
+    const view_range_t *ranges;
+    int range_count;
 } optim_layout_t;
+
+#define OPTIM_UNIT 4096 /* elements that ranges are made of */
 
 /* The run file's `ema` section. */
 typedef struct optim_ema {
@@ -69,7 +76,11 @@ void optim_team(optim_t *optim, int threads);
 /* Elements of frozen parameters. */
 size_t optim_frozen(const optim_t *optim);
 
-/* Zero the gradients of frozen parameters, so that no norm sees them. */
+/* Bytes of state and average that this rank keeps. */
+size_t optim_state_bytes(const optim_t *optim);
+
+/* Zero the gradients of frozen parameters (in this rank's ranges), so that no
+ * norm sees them. */
 void optim_mask(const optim_t *optim, float *grads);
 
 /* One update of params[0 .. elems) by grads with learning rate [lr], of which a
@@ -78,18 +89,52 @@ void optim_mask(const optim_t *optim, float *grads);
 void optim_step(optim_t *optim, float *params, const float *grads, double lr,
                 int64_t step);
 
-/* State slots ("momentum"; "exp_avg", "exp_avg_sq"; "ema"): arenas laid out
- * like the parameters, for checkpoints. */
+/*
+ * The same update in parts, for an optimizer with ranges: prepare; then the
+ * vector of optim_sums, to which each rank has given the entries of its ranges
+ * (the others are 0), is to be summed over the ranks that share the arena (its
+ * length is the same on all; 0: this optimizer needs none); then apply for each
+ * range, in any order. Norms of tensors are sums over fixed blocks, so that the
+ * bits do not hang on the ranges.
+ */
+void optim_prepare(optim_t *optim, float *params, const float *grads,
+                   int64_t step);
+double *optim_sums(optim_t *optim, size_t *count);
+void optim_apply(optim_t *optim, int range, float *params, const float *grads,
+                 double lr, int64_t step);
+
+/* State slots ("momentum"; "exp_avg", "exp_avg_sq"; "ema"), for checkpoints:
+ * arenas laid out like the parameters, of which this rank holds its ranges. */
 int optim_slots(const optim_t *optim);
 const char *optim_slot_name(const optim_t *optim, int slot);
+/* All of it, if it is whole: without ranges. */
 float *optim_slot_data(optim_t *optim, int slot);
+/* Where element [elem] of the arena is, and those up to the end of its range;
+ * NULL: in no range. */
+float *optim_slot_at(optim_t *optim, int slot, size_t elem);
 
-/* The moving average of the parameters; NULL: none is kept. */
+/* The moving average of the parameters; NULL: none is kept (or not whole). */
 const float *optim_average(const optim_t *optim);
+
+/* Store this rank's ranges of the average, if there is one, into the arena
+ * [params]. */
+void optim_average_store(const optim_t *optim, float *params);
 
 /* sqrt(sum of squares) of [elems] gradients in float64, in fixed blocks. Here
  * and below up to [threads] threads share the work; the bits are the same. */
 double optim_norm(const float *grads, size_t elems, int threads);
+
+/* The same in parts: the number of blocks of an arena; the square sums of those
+ * of [range] (as in optim_layout_t) of the arena [grads] into their places of
+ * [blocks]; and the norm that all of them make. */
+size_t optim_norm_blocks(size_t elems);
+void optim_norm_part(const float *grads, view_range_t range, double *blocks,
+                     int threads);
+double optim_norm_whole(const double *blocks, size_t count);
+
+/* Scale [elems] gradients as optim_clip does where the norm is [norm]. */
+void optim_clip_by(float *grads, size_t elems, double norm, double limit,
+                   int threads);
 
 /* Scale gradients so that their norm is at most [limit] (0: no limit); returns
  * the norm before. As torch.nn.utils.clip_grad_norm_. */

@@ -39,11 +39,16 @@ typedef struct optim_update {
 typedef struct optim_kind {
     opt_pick_row_t row;
     const char *slots[OPTIM_SLOTS_MAX]; /* names */
-    size_t lr;       /* offset of the double in the options */
-    bool per_tensor; /* an update must see a tensor whole, and no other */
+    size_t lr; /* offset of the double in the options */
     /* Do the options fit together? (optional) */
     err_code_t (*check)(const void *options, err_t *err);
     unsigned (*slots_used)(const void *options); /* bit i: slots[i] */
+    /* (optional) For a rate that hangs on the tensor: before the update, take
+     * in the gradients of at most OPTIM_BLOCK elements of a tensor and leave
+     * two square sums; of those, summed over the tensor, [ratio] makes the
+     * factor of its rate. */
+    void (*measure)(const optim_update_t *update, double squares[2]);
+    double (*ratio)(const optim_update_t *update, const double squares[2]);
     void (*update)(const optim_update_t *update);
 } optim_kind_t;
 
@@ -106,6 +111,57 @@ err_code_t optim_groups_read(const optim_base_t *base, const tree_t *groups,
 void optim_sets_free(const optim_kind_t *kind, optim_set_t *sets, int count);
 void optim_groups_document(str_buf_t *out);
 
+/* ---- the optimizer ------------------------------------------------------- */
+
+/* What one set of options holds for, within one range of this rank. */
+typedef struct optim_run {
+    size_t offset, elems;
+    size_t state; /* where the slots have its first element */
+    const optim_set_t *set;
+    bool vector;
+    size_t tensor;          /* where its tensor begins, if it is one's */
+    size_t sums, sum_count; /* blocks of that tensor, in [sums] */
+    double ratio;           /* of its rate, in this update */
+    int64_t first, pieces;  /* numbers of its pieces; frozen: none */
+} optim_run_t;
+
+typedef struct optim_part {
+    view_range_t range;
+    size_t state;          /* where the slots have its first element */
+    int run, runs;         /* its runs: [run, run + runs) */
+    int64_t piece, pieces; /* and their pieces */
+} optim_part_t;
+
+struct optim {
+    const optim_kind_t *kind;
+    size_t elems;       /* of the arena */
+    size_t state_elems; /* of a slot */
+    size_t frozen;
+    double lr;
+    float *state[OPTIM_SLOTS_MAX]; /* as the kind's; NULL: unused */
+    float *average;                /* NULL: none */
+    float fresh;                   /* 1 - decay of the average */
+    const char *slot_names[OPTIM_SLOTS_MAX + 1]; /* those that exist */
+    float *slots[OPTIM_SLOTS_MAX + 1];
+    int slot_count;
+    optim_set_t *sets;
+    int set_count;
+    bool whole; /* no ranges were given */
+    optim_part_t *parts;
+    int part_count;
+    optim_run_t *runs;
+    int run_count;
+    double *sums; /* [sum_count] pairs, of kinds that measure */
+    size_t sum_count;
+    int threads;
+    _Alignas(max_align_t) unsigned char options[OPTIM_OPTIONS_MAX];
+};
+
+/* Cut the arena into runs for the ranges; set_of[view] is an index into the
+ * sets, which are there. pass.c */
+err_code_t optim_runs_cut(optim_t *optim, const optim_layout_t *layout,
+                          const int *set_of, err_t *err);
+
 /* ---- sums ---------------------------------------------------------------- */
 
 /* A sum along a binary tree over the numbers of blocks: its bits depend on the
@@ -116,7 +172,7 @@ typedef struct optim_sum {
     size_t blocks;
 } optim_sum_t;
 
-#define OPTIM_BLOCK 4096 /* elements of a block */
+#define OPTIM_BLOCK OPTIM_UNIT /* elements of a block */
 
 void optim_sum_add(optim_sum_t *sum, double block);
 double optim_sum_total(const optim_sum_t *sum);

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * One pass over the arena. It is cut into runs: neighbours in the arena with
+ * one set of options are one run, gaps included, so that a model without groups
+ * is one flat pass; only an optimizer that needs norms of tensors sees them one
+ * by one; and a run ends where this rank's range does. Runs go in pieces, which
+ * the threads share. Pieces and blocks lie at multiples of their size in the
+ * arena, so that neither threads nor ranges change a bit.
+ */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "op/cpu/team.h"
+#include "op/cpu/vector.h"
+#include "optim/optim_priv.h"
+
+/* One stays in the cache until the moving average has taken it in; whole
+ * blocks. */
+#define PIECE ((size_t)4 * OPTIM_BLOCK)
+
+/* ---- cutting ------------------------------------------------------------- */
+
+/* Items of [unit] elements that [from, to), not empty, touches. */
+static size_t touched(size_t from, size_t to, size_t unit)
+{
+    return (to - 1) / unit - from / unit + 1;
+}
+
+static err_code_t parts_take(optim_t *optim, const optim_layout_t *layout,
+                             err_t *err)
+{
+    const view_range_t all = {.count = layout->elems};
+    const bool whole = layout->ranges == NULL;
+    const int count = whole ? 1 : layout->range_count;
+    err_code_t code;
+
+    code = mem_alloc(((size_t)count + 1) * sizeof *optim->parts,
+                     "parameter ranges", (void **)&optim->parts, err);
+    if (code != ERR_OK)
+        return code;
+    optim->whole = whole;
+    optim->part_count = count;
+    for (int i = 0; i < count; i++) {
+        const view_range_t range = whole ? all : layout->ranges[i];
+
+        assert(range.first % OPTIM_UNIT == 0);
+        assert((range.first + range.count) % OPTIM_UNIT == 0 ||
+               range.first + range.count == layout->elems);
+        optim->parts[i] =
+            (optim_part_t){.range = range, .state = optim->state_elems};
+        optim->state_elems += range.count;
+    }
+    return ERR_OK;
+}
+
+/* A stretch of the arena, as if this rank held all of it. */
+typedef struct stretch {
+    size_t from, to;
+    const optim_set_t *set;
+    bool vector;
+    size_t sums, sum_count;
+} stretch_t;
+
+/* Add what [part] has of [stretch]. */
+static void run_add(optim_t *optim, optim_part_t *part,
+                    const stretch_t *stretch)
+{
+    const size_t begin = part->range.first, end = begin + part->range.count;
+    const size_t from = stretch->from > begin ? stretch->from : begin;
+    const size_t to = stretch->to < end ? stretch->to : end;
+    optim_run_t *run = &optim->runs[optim->run_count];
+
+    if (from >= to)
+        return;
+    *run = (optim_run_t){.offset = from,
+                         .elems = to - from,
+                         .state = part->state + (from - begin),
+                         .set = stretch->set,
+                         .vector = stretch->vector,
+                         .tensor = stretch->from,
+                         .sums = stretch->sums,
+                         .sum_count = stretch->sum_count,
+                         .ratio = 1};
+    if (part->runs == 0)
+        part->run = optim->run_count;
+    run->first = part->pieces;
+    if (!run->set->freeze)
+        run->pieces = (int64_t)touched(from, to, PIECE);
+    part->pieces += run->pieces;
+    part->runs++;
+    optim->run_count++;
+}
+
+/* Views from [first] on that go in one stretch; returns the next view. */
+static int stretch_make(optim_t *optim, const optim_layout_t *layout,
+                        const int *set_of, int first, stretch_t *out)
+{
+    const optim_view_t *view = &layout->views[first];
+    const bool alone = optim->kind->measure != NULL;
+    int next = first + 1;
+
+    *out = (stretch_t){.from = view->offset,
+                       .to = view->offset + view->count,
+                       .set = &optim->sets[set_of[first]],
+                       .vector = view->ndim <= 1};
+    if (alone && view->count > 0) {
+        out->sums = optim->sum_count;
+        out->sum_count = touched(out->from, out->to, OPTIM_BLOCK);
+        optim->sum_count += out->sum_count;
+    }
+    for (; !alone && next < layout->view_count && set_of[next] == set_of[first];
+         next++) {
+        view = &layout->views[next];
+        assert(view->offset >= out->to);
+        out->to = view->offset + view->count;
+    }
+    assert(out->to <= layout->elems);
+    return next;
+}
+
+/* Stretches and ranges both ascend: walk them together. */
+static void runs_cut(optim_t *optim, const optim_layout_t *layout,
+                     const int *set_of)
+{
+    int part = 0;
+
+    for (int next = 0; next < layout->view_count;) {
+        stretch_t stretch;
+
+        next = stretch_make(optim, layout, set_of, next, &stretch);
+        for (; part < optim->part_count; part++) {
+            const view_range_t range = optim->parts[part].range;
+
+            run_add(optim, &optim->parts[part], &stretch);
+            if (range.first + range.count > stretch.to)
+                break;
+        }
+    }
+}
+
+err_code_t optim_runs_cut(optim_t *optim, const optim_layout_t *layout,
+                          const int *set_of, err_t *err)
+{
+    err_code_t code;
+
+    code = parts_take(optim, layout, err);
+    if (code == ERR_OK)
+        code =
+            mem_alloc(((size_t)layout->view_count + (size_t)optim->part_count) *
+                          sizeof *optim->runs,
+                      "parameter groups", (void **)&optim->runs, err);
+    if (code != ERR_OK)
+        return code;
+    runs_cut(optim, layout, set_of);
+    for (int v = 0; v < layout->view_count; v++)
+        if (optim->sets[set_of[v]].freeze)
+            optim->frozen += layout->views[v].count;
+    if (optim->sum_count == 0)
+        return ERR_OK;
+    return mem_alloc(2 * optim->sum_count * sizeof *optim->sums,
+                     "norms of tensors", (void **)&optim->sums, err);
+}
+
+/* ---- updating ------------------------------------------------------------ */
+
+/* One pass over a part, shared by the threads. */
+typedef struct pass {
+    const optim_t *optim;
+    const optim_part_t *part;
+    float *params;
+    const float *grads;
+    double lr;
+    int64_t step;
+} pass_t;
+
+/* As torch.optim.swa_utils: the first update's result begins the average. */
+CPU_CLONES static void average_update(float *restrict average,
+                                      const float *restrict params,
+                                      size_t elems, float fresh, bool first)
+{
+    if (first) {
+        memcpy(average, params, elems * sizeof *average);
+        return;
+    }
+#pragma omp simd
+    for (size_t i = 0; i < elems; i++)
+        average[i] += fresh * (params[i] - average[i]);
+}
+
+/* Elements [offset, offset + elems) of [run], as a kind sees them. */
+static optim_update_t update_of(const pass_t *pass, const optim_run_t *run,
+                                size_t offset, size_t elems)
+{
+    const optim_t *optim = pass->optim;
+    const size_t state = run->state + (offset - run->offset);
+    optim_update_t update = {.options = run->set->options,
+                             .elems = elems,
+                             .params = pass->params + offset,
+                             .grads = pass->grads + offset,
+                             .lr = pass->lr * run->set->lr_ratio * run->ratio,
+                             .step = pass->step,
+                             .vector = run->vector};
+
+    for (int i = 0; i < OPTIM_SLOTS_MAX; i++)
+        if (optim->state[i] != NULL)
+            update.slots[i] = optim->state[i] + state;
+    return update;
+}
+
+/* Piece number [piece] of [run]: elements [*from, *to) of the arena. */
+static void piece_find(const optim_run_t *run, int64_t piece, size_t *from,
+                       size_t *to)
+{
+    const size_t end = run->offset + run->elems;
+    const size_t at =
+        (run->offset / PIECE + (size_t)(piece - run->first)) * PIECE;
+
+    *from = at > run->offset ? at : run->offset;
+    *to = at + PIECE < end ? at + PIECE : end;
+}
+
+static void piece_update(const pass_t *pass, const optim_run_t *run,
+                         size_t from, size_t to)
+{
+    const optim_t *optim = pass->optim;
+    const optim_update_t update = update_of(pass, run, from, to - from);
+
+    optim->kind->update(&update);
+    if (optim->average != NULL)
+        average_update(optim->average + run->state + (from - run->offset),
+                       update.params, update.elems, optim->fresh,
+                       pass->step == 1);
+}
+
+static void piece_measure(const pass_t *pass, const optim_run_t *run,
+                          size_t from, size_t to)
+{
+    while (from < to) {
+        const size_t block = from / OPTIM_BLOCK;
+        const size_t end = (block + 1) * OPTIM_BLOCK;
+        const size_t stop = end < to ? end : to;
+        const optim_update_t update = update_of(pass, run, from, stop - from);
+        const size_t place = run->sums + block - run->tensor / OPTIM_BLOCK;
+
+        pass->optim->kind->measure(&update, pass->optim->sums + 2 * place);
+        from = stop;
+    }
+}
+
+typedef void piece_t(const pass_t *pass, const optim_run_t *run, size_t from,
+                     size_t to);
+
+/* Pieces [first, last), for one thread. */
+static void pieces_run(const pass_t *pass, int64_t first, int64_t last,
+                       piece_t *body)
+{
+    const optim_run_t *run = pass->optim->runs + pass->part->run;
+
+    for (int64_t piece = first; piece < last; piece++) {
+        size_t from, to;
+
+        while (piece >= run->first + run->pieces)
+            run++;
+        piece_find(run, piece, &from, &to);
+        body(pass, run, from, to);
+    }
+}
+
+static void update_body(void *context, int64_t first, int64_t last)
+{
+    pieces_run(context, first, last, piece_update);
+}
+
+static void measure_body(void *context, int64_t first, int64_t last)
+{
+    pieces_run(context, first, last, piece_measure);
+}
+
+/* ---- the rates of tensors ------------------------------------------------ */
+
+static double run_ratio(const optim_t *optim, const optim_run_t *run)
+{
+    const optim_update_t update = {.options = run->set->options,
+                                   .vector = run->vector};
+    const double *pairs = optim->sums + 2 * run->sums;
+    optim_sum_t sums[2] = {{.blocks = 0}, {.blocks = 0}};
+    double squares[2];
+
+    for (size_t i = 0; i < run->sum_count; i++) {
+        optim_sum_add(&sums[0], pairs[2 * i]);
+        optim_sum_add(&sums[1], pairs[2 * i + 1]);
+    }
+    squares[0] = optim_sum_total(&sums[0]);
+    squares[1] = optim_sum_total(&sums[1]);
+    return optim->kind->ratio(&update, squares);
+}
+
+static void ratios_take(optim_t *optim, const optim_part_t *part)
+{
+    for (int i = part->run; i < part->run + part->runs; i++)
+        if (!optim->runs[i].set->freeze)
+            optim->runs[i].ratio = run_ratio(optim, &optim->runs[i]);
+}
+
+/* ---- the calls ----------------------------------------------------------- */
+
+void optim_prepare(optim_t *optim, float *params, const float *grads,
+                   int64_t step)
+{
+    pass_t pass = {
+        .optim = optim, .params = params, .grads = grads, .step = step};
+
+    if (optim->sum_count == 0)
+        return;
+    memset(optim->sums, 0, 2 * optim->sum_count * sizeof *optim->sums);
+    for (int i = 0; i < optim->part_count; i++) {
+        pass.part = &optim->parts[i];
+        cpu_team_run(optim->threads, pass.part->pieces, 1, measure_body, &pass);
+    }
+}
+
+double *optim_sums(optim_t *optim, size_t *count)
+{
+    *count = 2 * optim->sum_count;
+    return optim->sums;
+}
+
+/* Every piece is computed alone, so the bits do not hang on the threads. */
+void optim_apply(optim_t *optim, int range, float *params, const float *grads,
+                 double lr, int64_t step)
+{
+    const optim_part_t *part = &optim->parts[range];
+    pass_t pass = {.optim = optim,
+                   .part = part,
+                   .params = params,
+                   .grads = grads,
+                   .lr = lr,
+                   .step = step};
+
+    assert(step >= 1);
+    if (optim->sum_count > 0)
+        ratios_take(optim, part);
+    cpu_team_run(optim->threads, part->pieces, 1, update_body, &pass);
+}
+
+void optim_step(optim_t *optim, float *params, const float *grads, double lr,
+                int64_t step)
+{
+    optim_prepare(optim, params, grads, step);
+    for (int i = 0; i < optim->part_count; i++)
+        optim_apply(optim, i, params, grads, lr, step);
+}
