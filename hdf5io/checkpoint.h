@@ -11,8 +11,10 @@
  * damaged later, which reading detects by the hashes.
  *
  * A tensor is a named float32 or float64 array; each writer holds the element
- * ranges of the flat tensors that fall to it (ranks split the total bytes
- * evenly, in order), so that rank 0 writes no more than its share.
+ * ranges of the flat tensors that fall to it (ranks split what all of them hold
+ * evenly, in order, and each writes what it alone holds), so that rank 0 writes
+ * no more than its share. Readers need not be as many, nor hold the same parts:
+ * each reads where its ranges meet those that were written.
  *
  * Thread rule: one thread per call; the votes go through the callback.
  */
@@ -26,13 +28,23 @@
 #include "base/err.h"
 #include "hdf5io/h5mpi.h"
 
-/* One tensor of the state, whole on every rank. */
+/* Elements of a flat tensor that one rank alone holds. */
+typedef struct hdf5io_part {
+    int rank;
+    int64_t first, count; /* count > 0 */
+    float *data;          /* on that rank, where they are; else not used */
+} hdf5io_part_t;
+
+/* One tensor of the state. It is whole on every rank, or lies in parts, which
+ * every rank knows, in order, and which cover it once. */
 typedef struct hdf5io_tensor {
     const char
         *name; /* "model/conv1.weight", "optimizer/exp_avg/conv1.weight" */
     int ndim;
     int64_t dims[6];
-    float *data;
+    float *data;                /* whole */
+    const hdf5io_part_t *parts; /* NULL: whole */
+    int part_count;
 } hdf5io_tensor_t;
 
 /* How ranks agree. [exchange] is an all-gather as in boot.h. */

@@ -50,31 +50,62 @@ err_code_t hdf5io_checkpoint_check(const hdf5io_io_t *io, const char *directory,
     return code;
 }
 
-err_code_t hdf5io_checkpoint_fetch(const hdf5io_io_t *io, const char *directory,
-                                   const hdf5io_manifest_t *manifest,
-                                   int tensor, float *data, err_t *err)
+/* Read elements [first, last) of [piece]'s tensor; the piece has them. */
+static err_code_t piece_read(const hdf5io_io_t *io, const char *directory,
+                             const hdf5io_manifest_t *manifest,
+                             const hdf5io_manifest_piece_t *piece,
+                             int64_t first, int64_t last, float *data,
+                             err_t *err)
+{
+    char *path =
+        str_printf("%s/%s", directory, manifest->files[piece->file].name);
+    int64_t skip = (first - piece->first) * (int64_t)sizeof(float);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    err_code_t code;
+
+    if (fd < 0) {
+        code =
+            err_set(err, ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+    } else {
+        code = hdf5io_io_read(io, fd, path, data,
+                              (size_t)(last - first) * sizeof(float),
+                              piece->offset + skip, err);
+        close(fd);
+    }
+    free(path);
+    return code;
+}
+
+err_code_t hdf5io_checkpoint_fetch_run(const hdf5io_io_t *io,
+                                       const char *directory,
+                                       const hdf5io_manifest_t *manifest,
+                                       int tensor, int64_t first, int64_t count,
+                                       float *data, err_t *err)
 {
     const hdf5io_manifest_tensor_t *t = &manifest->tensors[tensor];
+    const int64_t last = first + count;
     err_code_t code = ERR_OK;
 
     for (int i = t->piece; i < t->piece + t->pieces && code == ERR_OK; i++) {
         const hdf5io_manifest_piece_t *piece = &manifest->pieces[i];
-        char *path =
-            str_printf("%s/%s", directory, manifest->files[piece->file].name);
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        int64_t from = piece->first > first ? piece->first : first;
+        int64_t to = piece->first + piece->count;
 
-        if (fd < 0) {
-            code = err_set(err, ERR_IO, "%s: cannot open: %s", path,
-                           strerror(errno));
-        } else {
-            code = hdf5io_io_read(io, fd, path, data + piece->first,
-                                  (size_t)piece->count * sizeof(float),
-                                  piece->offset, err);
-            close(fd);
-        }
-        free(path);
+        to = to < last ? to : last;
+        if (from < to)
+            code = piece_read(io, directory, manifest, piece, from, to,
+                              data + (from - first), err);
     }
     return code;
+}
+
+err_code_t hdf5io_checkpoint_fetch(const hdf5io_io_t *io, const char *directory,
+                                   const hdf5io_manifest_t *manifest,
+                                   int tensor, float *data, err_t *err)
+{
+    return hdf5io_checkpoint_fetch_run(io, directory, manifest, tensor, 0,
+                                       manifest->tensors[tensor].elems, data,
+                                       err);
 }
 
 err_code_t hdf5io_checkpoint_verify(const char *path,

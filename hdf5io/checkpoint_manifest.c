@@ -77,9 +77,8 @@ static char *versions_text(const char *more)
 }
 
 static err_code_t tensors_copy(const hdf5io_tensor_t *tensors, int count,
-                               hdf5io_manifest_t *m, int64_t *elems, err_t *err)
+                               hdf5io_manifest_t *m, err_t *err)
 {
-    *elems = 0;
     for (int i = 0; i < count; i++) {
         hdf5io_manifest_tensor_t *t = &m->tensors[i];
 
@@ -96,58 +95,141 @@ static err_code_t tensors_copy(const hdf5io_tensor_t *tensors, int count,
             t->dims[d] = tensors[i].dims[d];
             t->elems *= t->dims[d];
         }
-        *elems += t->elems;
     }
     return ERR_OK;
 }
 
-/* Files in the order of the ranks that have something to write. */
-static void files_plan(hdf5io_manifest_t *m, bool shared, int64_t elems)
+char *hdf5io_manifest_piece_name(const hdf5io_manifest_t *manifest, int piece)
 {
-    int64_t first, last;
+    const hdf5io_manifest_piece_t *p = &manifest->pieces[piece];
+    const hdf5io_manifest_tensor_t *tensor = &manifest->tensors[p->tensor];
 
-    if (shared && elems > 0)
-        m->files[m->file_count++].name = str_dup(MANIFEST_SHARED);
-    for (int r = 0; !shared && r < m->world_size; r++) {
-        hdf5io_manifest_share(elems, r, m->world_size, &first, &last);
-        if (last > first)
-            m->files[m->file_count++].name = str_printf("shard-%d.h5", r);
-    }
-    m->files[m->file_count++].name = str_dup(MANIFEST_VIEW);
+    for (int i = tensor->piece; i < piece; i++)
+        if (manifest->pieces[i].file == p->file)
+            return str_printf("%s@%lld", tensor->name, (long long)p->first);
+    return str_dup(tensor->name);
 }
 
-/* Walk tensors and shares together; every overlap is a piece. */
-static void pieces_plan(hdf5io_manifest_t *m, bool shared, int64_t elems)
+int64_t hdf5io_manifest_common(const hdf5io_manifest_t *manifest,
+                               const hdf5io_tensor_t *tensors)
 {
-    int64_t start = 0, first = 0, last = elems;
-    int rank = 0, file = 0;
+    int64_t elems = 0;
 
-    if (!shared)
-        hdf5io_manifest_share(elems, 0, m->world_size, &first, &last);
-    for (int i = 0; i < m->tensor_count; i++) {
-        hdf5io_manifest_tensor_t *t = &m->tensors[i];
-        int64_t at = 0;
+    for (int i = 0; i < manifest->tensor_count; i++)
+        if (tensors[i].parts == NULL)
+            elems += manifest->tensors[i].elems;
+    return elems;
+}
 
-        t->piece = m->piece_count;
-        while (at < t->elems) {
-            int64_t room = last - (start + at);
+/* ---- the plan ------------------------------------------------------------ */
 
-            if (room <= 0) {
-                file += last > first;
-                rank++;
-                hdf5io_manifest_share(elems, rank, m->world_size, &first,
-                                      &last);
-                continue;
-            }
-            if (room > t->elems - at)
-                room = t->elems - at;
-            m->pieces[m->piece_count++] = (hdf5io_manifest_piece_t){
-                .tensor = i, .file = file, .first = at, .count = room};
-            at += room;
-        }
-        t->pieces = m->piece_count - t->piece;
-        start += t->elems;
+/* What planning walks through. */
+typedef struct plan {
+    hdf5io_manifest_t *m;
+    const hdf5io_tensor_t *tensors;
+    int *file_of;        /* [world_size], -1: none */
+    int64_t elems;       /* that are whole on every rank */
+    int64_t at;          /* of these: where the walk is */
+    int rank;            /* whose share that is, */
+    int64_t first, last; /* and the share */
+} plan_t;
+
+static void plan_rank(plan_t *plan, int rank)
+{
+    plan->rank = rank;
+    hdf5io_manifest_share(plan->elems, rank, plan->m->world_size, &plan->first,
+                          &plan->last);
+}
+
+/* Files in the order of the ranks that have something to write. */
+static void files_plan(plan_t *plan)
+{
+    hdf5io_manifest_t *m = plan->m;
+
+    for (int r = 0; r < m->world_size; r++) {
+        plan_rank(plan, r);
+        plan->file_of[r] = plan->last > plan->first ? 0 : -1;
     }
+    for (int i = 0; i < m->tensor_count; i++)
+        for (int p = 0; p < plan->tensors[i].part_count; p++)
+            plan->file_of[plan->tensors[i].parts[p].rank] = 0;
+    for (int r = 0; r < m->world_size; r++) {
+        if (plan->file_of[r] < 0)
+            continue;
+        plan->file_of[r] = m->file_count;
+        m->files[m->file_count++].name = str_printf("shard-%d.h5", r);
+    }
+    plan_rank(plan, 0);
+}
+
+static void piece_add(hdf5io_manifest_t *m, int tensor, int file, int64_t first,
+                      int64_t count)
+{
+    m->pieces[m->piece_count++] = (hdf5io_manifest_piece_t){
+        .tensor = tensor, .file = file, .first = first, .count = count};
+}
+
+/* A tensor that all have: every overlap with a share is a piece. */
+static void common_plan(plan_t *plan, int tensor)
+{
+    const int64_t elems = plan->m->tensors[tensor].elems;
+
+    for (int64_t at = 0; at < elems;) {
+        int64_t room = plan->last - plan->at;
+
+        if (room <= 0) {
+            plan_rank(plan, plan->rank + 1);
+            continue;
+        }
+        if (room > elems - at)
+            room = elems - at;
+        piece_add(plan->m, tensor, plan->file_of[plan->rank], at, room);
+        at += room;
+        plan->at += room;
+    }
+}
+
+static void tensor_plan(plan_t *plan, bool shared, int number)
+{
+    const hdf5io_tensor_t *tensor = &plan->tensors[number];
+    hdf5io_manifest_t *m = plan->m;
+    hdf5io_manifest_tensor_t *t = &m->tensors[number];
+
+    t->piece = m->piece_count;
+    if (shared && t->elems > 0)
+        piece_add(m, number, 0, 0, t->elems);
+    else if (!shared && tensor->parts == NULL)
+        common_plan(plan, number);
+    for (int p = 0; !shared && p < tensor->part_count; p++)
+        piece_add(m, number, plan->file_of[tensor->parts[p].rank],
+                  tensor->parts[p].first, tensor->parts[p].count);
+    t->pieces = m->piece_count - t->piece;
+}
+
+static void plan_make(plan_t *plan, bool shared)
+{
+    hdf5io_manifest_t *m = plan->m;
+    int64_t all = 0;
+
+    plan->elems = hdf5io_manifest_common(m, plan->tensors);
+    for (int i = 0; i < m->tensor_count; i++)
+        all += m->tensors[i].elems;
+    if (shared && all > 0)
+        m->files[m->file_count++].name = str_dup(MANIFEST_SHARED);
+    else if (!shared)
+        files_plan(plan);
+    m->files[m->file_count++].name = str_dup(MANIFEST_VIEW);
+    for (int i = 0; i < m->tensor_count; i++)
+        tensor_plan(plan, shared, i);
+}
+
+static size_t parts_count(const hdf5io_tensor_t *tensors, int count)
+{
+    size_t parts = 0;
+
+    for (int i = 0; i < count; i++)
+        parts += (size_t)tensors[i].part_count;
+    return parts;
 }
 
 err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
@@ -157,7 +239,7 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
 {
     char now[64];
     size_t size = (size_t)config->votes->size, n = (size_t)count;
-    int64_t elems;
+    int *file_of = calloc(size, sizeof *file_of);
     err_code_t code;
     hdf5io_manifest_t m = {
         .progress = *progress,
@@ -169,23 +251,26 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
 
     m.tensors = calloc(n + 1, sizeof *m.tensors);
     m.files = calloc(size + 1, sizeof *m.files);
-    m.pieces = calloc(n + size, sizeof *m.pieces);
-    if (m.tensors == NULL || m.files == NULL || m.pieces == NULL) {
+    m.pieces = calloc(n + size + parts_count(tensors, count), sizeof *m.pieces);
+    if (m.tensors == NULL || m.files == NULL || m.pieces == NULL ||
+        file_of == NULL) {
         code = err_set(err, ERR_MEMORY, "no memory for the checkpoint's plan");
         goto fail;
     }
-    code = tensors_copy(tensors, count, &m, &elems, err);
+    code = tensors_copy(tensors, count, &m, err);
     if (code != ERR_OK)
         goto fail;
     m.config_text =
         str_dup(config->config_text == NULL ? "" : config->config_text);
     m.versions = versions_text(config->versions);
     m.created = str_dup(clock_format(clock_wall(), now, sizeof now));
-    files_plan(&m, config->mpi != NULL, elems);
-    pieces_plan(&m, config->mpi != NULL, elems);
+    plan_make(&(plan_t){.m = &m, .tensors = tensors, .file_of = file_of},
+              config->mpi != NULL);
     *out = m;
-    return ERR_OK;
+    goto out;
 fail:
     hdf5io_manifest_free(&m);
+out:
+    free(file_of);
     return code;
 }

@@ -65,10 +65,11 @@ typedef struct hdf5io_manifest {
 } hdf5io_manifest_t;
 
 /*
- * Plan the files of [tensors]: the flat tensors, one after the other, are cut
- * into votes->size equal runs of elements; run r goes to shard-r.h5 (a rank
- * without elements has no file). With config->mpi: one piece a tensor, all in
- * shared.h5. The view is the last file. Sizes, hashes and offsets are 0 yet.
+ * Plan the files of [tensors]: those that are whole on all ranks, flat and one
+ * after the other, are cut into votes->size equal runs of elements; run r goes
+ * to shard-r.h5, as do the parts that rank r holds (a rank without elements has
+ * no file). With config->mpi: one piece a tensor, all in shared.h5. The view is
+ * the last file. Sizes, hashes and offsets are 0 yet.
  */
 err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
                                  const hdf5io_progress_t *progress,
@@ -77,6 +78,14 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
 
 /* The file that [rank] writes as a shard, -1: none. */
 int hdf5io_manifest_file_of(const hdf5io_manifest_t *manifest, int rank);
+
+/* The dataset of piece number [piece] in its shard: the tensor's name, and for
+ * all but the first of several in one file "NAME@FIRST"; free() it. */
+char *hdf5io_manifest_piece_name(const hdf5io_manifest_t *manifest, int piece);
+
+/* Elements of [tensors] that are whole on every rank. */
+int64_t hdf5io_manifest_common(const hdf5io_manifest_t *manifest,
+                               const hdf5io_tensor_t *tensors);
 
 /* The elements [*first, *last) of the concatenated tensors that [rank] of
  * [size] writes. */

@@ -210,6 +210,23 @@ static err_code_t model_compare(const hdf5io_manifest_t *m, const char *path,
     return ERR_OK;
 }
 
+/* All of [tensor], or the parts that this rank holds. */
+static void tensor_read(const reader_t *r, const char *path,
+                        const hdf5io_tensor_t *tensor, int number, err_t *err)
+{
+    if (tensor->parts == NULL)
+        hdf5io_checkpoint_fetch(&r->io, path, &r->manifest, number,
+                                tensor->data, err);
+    for (int p = 0; p < tensor->part_count && err->code == ERR_OK; p++) {
+        const hdf5io_part_t *part = &tensor->parts[p];
+
+        if (part->rank == r->votes->rank)
+            hdf5io_checkpoint_fetch_run(&r->io, path, &r->manifest, number,
+                                        part->first, part->count, part->data,
+                                        err);
+    }
+}
+
 static err_code_t tensors_read(const reader_t *r, const char *path,
                                const hdf5io_tensor_t *tensors, int count,
                                err_t *err)
@@ -217,9 +234,8 @@ static err_code_t tensors_read(const reader_t *r, const char *path,
     err_t mine = ERR_INIT;
 
     for (int i = 0; i < count && mine.code == ERR_OK; i++)
-        hdf5io_checkpoint_fetch(&r->io, path, &r->manifest,
-                                tensor_find(&r->manifest, tensors[i].name, i),
-                                tensors[i].data, &mine);
+        tensor_read(r, path, &tensors[i],
+                    tensor_find(&r->manifest, tensors[i].name, i), &mine);
     return hdf5io_vote(r->votes, &mine, NULL, NULL, NULL, err);
 }
 

@@ -20,4 +20,11 @@ err_code_t hdf5io_checkpoint_fetch(const hdf5io_io_t *io, const char *directory,
                                    const hdf5io_manifest_t *manifest,
                                    int tensor, float *data, err_t *err);
 
+/* Read elements [first, first + count) of it into [data], in the same way. */
+err_code_t hdf5io_checkpoint_fetch_run(const hdf5io_io_t *io,
+                                       const char *directory,
+                                       const hdf5io_manifest_t *manifest,
+                                       int tensor, int64_t first, int64_t count,
+                                       float *data, err_t *err);
+
 #endif

@@ -103,11 +103,15 @@ static err_code_t shard_layout(hdf5io_manifest_t *m, int number,
         file = H5Fcreate(path, H5F_ACC_EXCL, H5P_DEFAULT, access);
     if (file < 0)
         code = h5_err_set(err, ERR_IO, "%s: cannot create", path);
-    for (int i = 0; i < m->piece_count && code == ERR_OK; i++)
-        if (m->pieces[i].file == number)
-            code = piece_create(file, layout, path,
-                                m->tensors[m->pieces[i].tensor].name,
-                                &m->pieces[i], err);
+    for (int i = 0; i < m->piece_count && code == ERR_OK; i++) {
+        char *name;
+
+        if (m->pieces[i].file != number)
+            continue;
+        name = hdf5io_manifest_piece_name(m, i);
+        code = piece_create(file, layout, path, name, &m->pieces[i], err);
+        free(name);
+    }
     if (file >= 0 && H5Fclose(file) < 0 && code == ERR_OK)
         code = h5_err_set(err, ERR_IO, "%s: cannot close", path);
     if (layout >= 0)
@@ -117,14 +121,27 @@ static err_code_t shard_layout(hdf5io_manifest_t *m, int number,
     return code;
 }
 
+/* Where this rank has the elements of its [piece]. */
+static const float *piece_data(const hdf5io_files_t *files,
+                               const hdf5io_manifest_piece_t *piece)
+{
+    const hdf5io_tensor_t *tensor = &files->tensors[piece->tensor];
+
+    if (tensor->parts == NULL)
+        return tensor->data + piece->first;
+    for (int p = 0; p < tensor->part_count; p++)
+        if (tensor->parts[p].first == piece->first)
+            return tensor->parts[p].data;
+    return NULL;
+}
+
 /* Write one piece; *dirty counts bytes that are not synced yet. */
 static err_code_t piece_fill(const hdf5io_files_t *files, int fd,
                              const char *path,
                              const hdf5io_manifest_piece_t *piece,
                              size_t *dirty, err_t *err)
 {
-    const char *data =
-        (const char *)(files->tensors[piece->tensor].data + piece->first);
+    const char *data = (const char *)piece_data(files, piece);
     size_t bytes = (size_t)piece->count * sizeof(float), done = 0;
     err_code_t code = ERR_OK;
 

@@ -35,8 +35,8 @@ static herr_t run_select(hid_t space, const hdf5io_manifest_tensor_t *tensor,
     return status;
 }
 
-/* Write [first, last) of the tensor. The memory side is one run, as selections
- * are walked in the order of the flat tensor. */
+/* Write [first, last) of the tensor, which lie at [data]. The memory side is
+ * one run, as selections are walked in the order of the flat tensor. */
 static err_code_t run_write(hid_t dataset, hid_t space,
                             const hdf5io_manifest_tensor_t *tensor,
                             const float *data, int64_t first, int64_t last,
@@ -50,8 +50,8 @@ static err_code_t run_write(hid_t dataset, hid_t space,
         return ERR_OK;
     memory = H5Screate_simple(1, &elems, NULL);
     if (run_select(space, tensor, first, last) < 0 ||
-        H5Dwrite(dataset, H5T_NATIVE_FLOAT, memory, space, H5P_DEFAULT,
-                 data + first) < 0)
+        H5Dwrite(dataset, H5T_NATIVE_FLOAT, memory, space, H5P_DEFAULT, data) <
+            0)
         code = h5_err_set(err, ERR_IO, "%s: cannot write %s", MANIFEST_SHARED,
                           tensor->name);
     if (memory >= 0)
@@ -59,8 +59,8 @@ static err_code_t run_write(hid_t dataset, hid_t space,
     return code;
 }
 
-/* The part of tensor number [i] that is mine; [start] is its first element
- * among all. */
+/* What of tensor number [i], which all ranks have, is mine to write; [start] is
+ * its first element among [elems] of such tensors. */
 static void run_mine(const hdf5io_files_t *files, int64_t elems, int64_t start,
                      int i, int64_t *first, int64_t *last)
 {
@@ -72,6 +72,40 @@ static void run_mine(const hdf5io_files_t *files, int64_t elems, int64_t start,
     *last = *last > start ? *last - start : 0;
     *first = *first < size ? *first : size;
     *last = *last < size ? *last : size;
+}
+
+/* The parts that this rank holds. */
+static err_code_t parts_write(hdf5io_files_t *files, hid_t dataset, hid_t space,
+                              int i, err_t *err)
+{
+    const hdf5io_tensor_t *tensor = &files->tensors[i];
+    err_code_t code = ERR_OK;
+
+    for (int p = 0; code == ERR_OK && p < tensor->part_count; p++) {
+        const hdf5io_part_t *part = &tensor->parts[p];
+
+        if (part->rank != files->rank)
+            continue;
+        code =
+            run_write(dataset, space, &files->manifest->tensors[i], part->data,
+                      part->first, part->first + part->count, err);
+        if (code == ERR_OK)
+            files->bytes += part->count * (int64_t)sizeof(float);
+    }
+    return code;
+}
+
+/* Elements [first, last) of a tensor that all have. */
+static err_code_t share_write(hdf5io_files_t *files, hid_t dataset, hid_t space,
+                              int i, int64_t first, int64_t last, err_t *err)
+{
+    err_code_t code;
+
+    code = run_write(dataset, space, &files->manifest->tensors[i],
+                     files->tensors[i].data + first, first, last, err);
+    if (code == ERR_OK)
+        files->bytes += (last - first) * (int64_t)sizeof(float);
+    return code;
 }
 
 /* Create (collective), write and locate one tensor. */
@@ -89,9 +123,10 @@ static err_code_t tensor_write(hdf5io_files_t *files, hid_t file, hid_t layout,
     if (dataset < 0)
         code = h5_err_set(err, ERR_IO, "%s: cannot create dataset %s",
                           MANIFEST_SHARED, t->name);
+    else if (files->tensors[i].parts != NULL)
+        code = parts_write(files, dataset, space, i, err);
     else
-        code = run_write(dataset, space, t, files->tensors[i].data, first, last,
-                         err);
+        code = share_write(files, dataset, space, i, first, last, err);
     if (code == ERR_OK && t->elems > 0)
         code = hdf5io_files_locate(dataset, MANIFEST_SHARED, t->name,
                                    &m->pieces[t->piece].offset, err);
@@ -99,8 +134,6 @@ static err_code_t tensor_write(hdf5io_files_t *files, hid_t file, hid_t layout,
         H5Dclose(dataset);
     if (space >= 0)
         H5Sclose(space);
-    if (code == ERR_OK)
-        files->bytes += (last - first) * (int64_t)sizeof(float);
     return code;
 }
 
@@ -108,11 +141,10 @@ static err_code_t tensors_write(hdf5io_files_t *files, hid_t file, hid_t layout,
                                 err_t *err)
 {
     hdf5io_manifest_t *m = files->manifest;
-    int64_t elems = 0, start = 0, first, last;
+    int64_t elems = hdf5io_manifest_common(m, files->tensors);
+    int64_t start = 0, first, last;
     err_code_t result = ERR_OK;
 
-    for (int i = 0; i < m->tensor_count; i++)
-        elems += m->tensors[i].elems;
     for (int i = 0; i < m->tensor_count; i++) {
         err_code_t code;
         err_t why = ERR_INIT;
@@ -121,7 +153,8 @@ static err_code_t tensors_write(hdf5io_files_t *files, hid_t file, hid_t layout,
         code = tensor_write(files, file, layout, i, first, last, &why);
         if (code != ERR_OK && result == ERR_OK)
             result = err_set(err, code, "%s", why.text);
-        start += m->tensors[i].elems;
+        if (files->tensors[i].parts == NULL)
+            start += m->tensors[i].elems;
     }
     return result;
 }

@@ -38,24 +38,26 @@ static herr_t box_map(hid_t list, int ndim, const hsize_t *extent,
     return status;
 }
 
-static herr_t piece_map(hid_t list, const hdf5io_manifest_t *m,
-                        const hdf5io_manifest_piece_t *piece)
+static herr_t piece_map(hid_t list, const hdf5io_manifest_t *m, int number)
 {
+    const hdf5io_manifest_piece_t *piece = &m->pieces[number];
     const hdf5io_manifest_tensor_t *tensor = &m->tensors[piece->tensor];
     hsize_t extent[MANIFEST_DIMS_MAX];
     int ndim = hdf5io_box_extent(tensor, extent);
     int64_t at = piece->first, last = piece->first + piece->count;
+    char *name = hdf5io_manifest_piece_name(m, number);
     herr_t status = 0;
 
     while (at < last && status >= 0) {
         hdf5io_box_t box;
 
         hdf5io_box_next(tensor, at, last, &box);
-        status = box_map(list, ndim, extent, &box, m->files[piece->file].name,
-                         tensor->name, (hsize_t)piece->count,
-                         (hsize_t)(at - piece->first));
+        status =
+            box_map(list, ndim, extent, &box, m->files[piece->file].name, name,
+                    (hsize_t)piece->count, (hsize_t)(at - piece->first));
         at += box.elems;
     }
+    free(name);
     return status;
 }
 
@@ -92,7 +94,7 @@ static hid_t tensor_map(const hdf5io_manifest_t *m, int number)
         if (strcmp(m->files[piece->file].name, MANIFEST_SHARED) == 0)
             status = whole_map(list, m, piece);
         else
-            status = piece_map(list, m, piece);
+            status = piece_map(list, m, tensor->piece + i);
     }
     if (status < 0) {
         H5Pclose(list);

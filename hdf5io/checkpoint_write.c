@@ -152,8 +152,11 @@ static int most_pieces(const hdf5io_manifest_t *m)
 {
     int most = 0;
 
-    for (int i = 0, n = 0; i < m->piece_count; i++) {
-        n = i > 0 && m->pieces[i].file == m->pieces[i - 1].file ? n + 1 : 1;
+    for (int file = 0; file < m->file_count; file++) {
+        int n = 0;
+
+        for (int i = 0; i < m->piece_count; i++)
+            n += m->pieces[i].file == file;
         most = n > most ? n : most;
     }
     return most;

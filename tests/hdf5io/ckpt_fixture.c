@@ -97,14 +97,14 @@ void ckpt_io_init(ckpt_io_t *io)
 }
 
 static const hdf5io_tensor_t shapes[CKPT_TENSORS] = {
-    {"model/conv1.weight", 4, {5, 2, 3, 3}, NULL},
-    {"model/conv1.bias", 1, {5}, NULL},
-    {"model/scale", 0, {0}, NULL},
-    {"model/none", 2, {0, 3}, NULL},
-    {"model/deep", 6, {2, 3, 2, 2, 3, 2}, NULL},
-    {"model/fc.weight", 2, {7, 45}, NULL},
-    {"optimizer/exp_avg/conv1.weight", 4, {5, 2, 3, 3}, NULL},
-    {"optimizer/exp_avg/fc.weight", 2, {7, 45}, NULL},
+    {"model/conv1.weight", 4, {5, 2, 3, 3}, NULL, NULL, 0},
+    {"model/conv1.bias", 1, {5}, NULL, NULL, 0},
+    {"model/scale", 0, {0}, NULL, NULL, 0},
+    {"model/none", 2, {0, 3}, NULL, NULL, 0},
+    {"model/deep", 6, {2, 3, 2, 2, 3, 2}, NULL, NULL, 0},
+    {"model/fc.weight", 2, {7, 45}, NULL, NULL, 0},
+    {"optimizer/exp_avg/conv1.weight", 4, {5, 2, 3, 3}, NULL, NULL, 0},
+    {"optimizer/exp_avg/fc.weight", 2, {7, 45}, NULL, NULL, 0},
 };
 
 static int64_t elems_of(const hdf5io_tensor_t *tensor)

@@ -64,6 +64,10 @@ check_PROGRAMS += tests/hdf5io/test_checkpoint_manifest
 tests_hdf5io_test_checkpoint_manifest_SOURCES = tests/hdf5io/test_checkpoint_manifest.c $(CKPT_FIXTURE)
 tests_hdf5io_test_checkpoint_manifest_CFLAGS = $(CKPT_TEST_CFLAGS)
 tests_hdf5io_test_checkpoint_manifest_LDADD = $(CKPT_TEST_LIBS)
+check_PROGRAMS += tests/hdf5io/test_checkpoint_parts
+tests_hdf5io_test_checkpoint_parts_SOURCES = tests/hdf5io/test_checkpoint_parts.c $(CKPT_FIXTURE)
+tests_hdf5io_test_checkpoint_parts_CFLAGS = $(CKPT_TEST_CFLAGS)
+tests_hdf5io_test_checkpoint_parts_LDADD = $(CKPT_TEST_LIBS)
 EXTRA_DIST += tests/hdf5io/h5py_read.py
 # End of checkpoint
 # End of tests/hdf5io

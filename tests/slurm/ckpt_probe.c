@@ -24,11 +24,11 @@
 
 /* Sizes that no number of ranks divides; one tensor smaller than a row each. */
 static const hdf5io_tensor_t shapes[TENSORS] = {
-    {"model/conv.weight", 4, {67, 13, 3, 3}, NULL},
-    {"model/conv.bias", 1, {67}, NULL},
-    {"model/fc.weight", 2, {1001, 517}, NULL},
-    {"model/scale", 0, {0}, NULL},
-    {"optimizer/exp_avg/fc.weight", 2, {1001, 517}, NULL},
+    {"model/conv.weight", 4, {67, 13, 3, 3}, NULL, NULL, 0},
+    {"model/conv.bias", 1, {67}, NULL, NULL, 0},
+    {"model/fc.weight", 2, {1001, 517}, NULL, NULL, 0},
+    {"model/scale", 0, {0}, NULL, NULL, 0},
+    {"optimizer/exp_avg/fc.weight", 2, {1001, 517}, NULL, NULL, 0},
 };
 
 static size_t elems_of(const hdf5io_tensor_t *tensor)
