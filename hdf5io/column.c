@@ -224,6 +224,29 @@ fail:
     return code;
 }
 
+err_code_t hdf5io_column_cut(hdf5io_column_t *column, int64_t length,
+                             int64_t skip, err_t *err)
+{
+    char shape[256];
+
+    if (column->ndim > 0)
+        return err_set(err, ERR_DATA,
+                       "%s: %s has rows of shape %s: with data.sequence it is "
+                       "one stream of numbers, with one dimension",
+                       column->file, column->path,
+                       hdf5io_column_shape(column, shape, sizeof shape));
+    if (column->located)
+        column->offset += (uint64_t)skip * column->row_bytes;
+    column->rows = column->rows > 0 ? (column->rows - 1) / length : 0;
+    column->ndim = 1;
+    column->dims[0] = (hsize_t)length;
+    column->elems = length;
+    column->row_bytes *= (size_t)length;
+    column->stream = length;
+    column->skip = skip;
+    return ERR_OK;
+}
+
 void hdf5io_column_close(hdf5io_column_t *column)
 {
     if (column->memory >= 0)

@@ -37,6 +37,8 @@ typedef struct hdf5io_column {
     uint64_t offset; /* located: in the file */
     hid_t dataset;   /* not located: open; else H5I_INVALID_HID */
     hid_t memory;    /* the type that H5Dread delivers */
+    int64_t stream;  /* not 0: a row is so many numbers of a 1-D dataset, */
+    int64_t skip;    /* the first of which begins here */
 } hdf5io_column_t;
 
 /* What a column has to know of its surroundings. */
@@ -54,6 +56,13 @@ err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
                               const column_how_t *how, hdf5io_column_t *out,
                               err_t *err);
 void hdf5io_column_close(hdf5io_column_t *column); /* lock held */
+
+/* Take the 1-D column as a stream: row k is its numbers [k length + skip, (k +
+ * 1) length + skip), and there are as many rows as the stream has whole ones
+ * with skip 1, so that a row and the next number are always there. ERR_DATA: it
+ * has other dimensions. */
+err_code_t hdf5io_column_cut(hdf5io_column_t *column, int64_t length,
+                             int64_t skip, err_t *err);
 
 /* Read the rows of [runs] (ascending, disjoint), one after the other, into
  * [out]. A located column reads from [fd]. [transfer] is H5P_DEFAULT or a

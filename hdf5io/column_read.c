@@ -44,6 +44,19 @@ static err_code_t column_read_located(const hdf5io_column_t *column, int fd,
     return ERR_OK;
 }
 
+/* The extent of [rows] rows as HDF5 sees them; returns its dimensions. */
+static int column_extent(const hdf5io_column_t *column, int64_t rows,
+                         hsize_t extent[H5S_MAX_RANK])
+{
+    if (column->stream > 0) {
+        extent[0] = (hsize_t)(rows * column->stream);
+        return 1;
+    }
+    extent[0] = (hsize_t)rows;
+    memcpy(extent + 1, column->dims, (size_t)column->ndim * sizeof extent[0]);
+    return column->ndim + 1;
+}
+
 /* Select the rows of all runs in [space]. */
 static herr_t column_select(const hdf5io_column_t *column,
                             const column_run_t *runs, int64_t count,
@@ -54,10 +67,12 @@ static herr_t column_select(const hdf5io_column_t *column,
 
     if (count == 0)
         return H5Sselect_none(space);
-    memcpy(extent + 1, column->dims, (size_t)column->ndim * sizeof extent[0]);
     for (int64_t i = 0; i < count && status >= 0; i++) {
         start[0] = (hsize_t)runs[i].row;
-        extent[0] = (hsize_t)runs[i].count;
+        if (column->stream > 0)
+            start[0] =
+                start[0] * (hsize_t)column->stream + (hsize_t)column->skip;
+        column_extent(column, runs[i].count, extent);
         status =
             H5Sselect_hyperslab(space, i == 0 ? H5S_SELECT_SET : H5S_SELECT_OR,
                                 start, NULL, extent, NULL);
@@ -70,14 +85,12 @@ static hid_t column_memory_space(const hdf5io_column_t *column,
                                  const column_run_t *runs, int64_t count)
 {
     hsize_t extent[H5S_MAX_RANK] = {0};
+    int64_t rows = count == 0 ? 1 : 0;
     hid_t space;
 
     for (int64_t i = 0; i < count; i++)
-        extent[0] += (hsize_t)runs[i].count;
-    if (count == 0)
-        extent[0] = 1;
-    memcpy(extent + 1, column->dims, (size_t)column->ndim * sizeof extent[0]);
-    space = H5Screate_simple(column->ndim + 1, extent, NULL);
+        rows += runs[i].count;
+    space = H5Screate_simple(column_extent(column, rows, extent), extent, NULL);
     if (space >= 0 && count == 0)
         H5Sselect_none(space);
     return space;

@@ -58,8 +58,10 @@ const opt_row_t hdf5io_target_options[] = {
     {.name = "path",
      .type = OPT_TEXT,
      .offset = offsetof(hdf5io_field_t, path),
+     .fallback = "",
      .help = "the HDF5 dataset that holds the targets, samples along "
-             "dimension 0; the loss chooses their type"},
+             "dimension 0; the loss chooses their type; with data.sequence "
+             "there is none"},
     DATASET_SCALE_ROWS,
     {.name = NULL}};
 
@@ -99,7 +101,7 @@ static err_code_t dataset_fits(const hdf5io_dataset_config_t *config,
                                const hdf5io_shard_t *shard, err_t *err)
 {
     const hdf5io_column_t *input = &shard->input, *target = &shard->target;
-    int64_t wanted = config->target_is_class ? 1 : config->target_elems;
+    int64_t wanted = config->target_elems;
     char shape[256];
 
     if (input->elems != config->input_elems)
@@ -115,9 +117,10 @@ static err_code_t dataset_fits(const hdf5io_dataset_config_t *config,
     if (config->target_is_class)
         return err_set(err, ERR_DATA,
                        "%s: targets of %s are %s (%" PRId64
-                       " values), but the loss takes one class number a "
-                       "sample",
-                       target->file, target->path, shape, target->elems);
+                       " values), but the loss takes %" PRId64
+                       " class number%s a sample",
+                       target->file, target->path, shape, target->elems, wanted,
+                       wanted == 1 ? "" : "s");
     return err_set(err, ERR_DATA,
                    "%s: targets of %s are %s (%" PRId64
                    " values), but the model gives %" PRId64 " values",
@@ -205,6 +208,7 @@ static err_code_t dataset_shards_open(hdf5io_dataset_t *dataset,
     hdf5io_shard_config_t how = {.input = dataset->input_path,
                                  .target = dataset->target_path,
                                  .collective = config->mpi != NULL,
+                                 .sequence = config->sequence,
                                  .cache_bytes =
                                      DATASET_CACHE_BYTES / (size_t)count};
     err_code_t code = ERR_OK;
@@ -249,11 +253,14 @@ static err_code_t dataset_configure(hdf5io_dataset_t *dataset,
                                     const hdf5io_dataset_config_t *config,
                                     err_t *err)
 {
-    const hdf5io_field_t *target = config->target;
+    const hdf5io_field_t *target =
+        config->sequence > 0 ? config->input : config->target;
     err_code_t code = ERR_OK;
 
     if (config->target_is_class)
-        code = dataset_check_whole(target, "target", "class numbers", err);
+        code = dataset_check_whole(target,
+                                   config->sequence > 0 ? "input" : "target",
+                                   "class numbers", err);
     if (code == ERR_OK && config->tokens > 0)
         code = dataset_check_whole(config->input, "input", "tokens", err);
     if (code != ERR_OK)
@@ -266,6 +273,8 @@ static err_code_t dataset_configure(hdf5io_dataset_t *dataset,
     dataset->target_shift = (float)target->shift;
     dataset->target_is_class = config->target_is_class;
     dataset->classes = config->classes;
+    dataset->ignore = config->ignore;
+    dataset->ignored = config->ignored;
     if (config->target_is_class)
         dataset->class_shift = (int64_t)target->shift;
     dataset->tokens = config->tokens;

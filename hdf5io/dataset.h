@@ -7,6 +7,10 @@
  * allocated datasets are read by pread outside the HDF5 lock, others through
  * HDF5.
  *
+ * Or, with config.sequence T, one stream of numbers (tokens) a file, a dataset
+ * of one dimension: sample k of a file is its numbers [k T, k T + T), and the
+ * target of each number is the one after it.
+ *
  * Thread rule: hdf5io_dataset_read may be called by several threads at a time.
  */
 #ifndef CDDP_HDF5IO_DATASET_H
@@ -37,8 +41,12 @@ extern const opt_row_t hdf5io_target_options[];
 typedef struct hdf5io_dataset_config {
     const opt_texts_t *shards; /* globs, files or both */
     const hdf5io_field_t *input, *target;
+    int64_t sequence;     /* T; 0: samples along dimension 0. The target is the
+                             input's, then, scale and shift too. */
     bool target_is_class; /* read targets as int64 in [0, classes) */
     int64_t classes;
+    bool ignore;         /* a class number may be [ignored], too, which is */
+    int64_t ignored;     /* passed on as stored */
     int64_t tokens;      /* > 0: read inputs as int32 in [0, tokens) */
     int64_t input_elems; /* expected elements per sample (model.input) */
     int64_t target_elems;
@@ -67,9 +75,9 @@ uint64_t hdf5io_dataset_hash(const hdf5io_dataset_t *dataset);
 
 /*
  * Read [count] samples by global index (any order, duplicates allowed) into
- * input [count, input_elems] (float, or int32 tokens) and target (int64 [count]
- * or float [count, target_elems]); converted, scaled. ERR_DATA: label or token
- * out of range (names file, row, value). With mpi: collective, count may be 0.
+ * input [count, input_elems] (float, or int32 tokens) and target (int64 or
+ * float [count, target_elems]); converted, scaled. ERR_DATA: label or token out
+ * of range (names file, row, value). With mpi: collective, count may be 0.
  */
 err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
                                int64_t count, void *input, void *target,

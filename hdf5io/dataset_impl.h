@@ -21,6 +21,8 @@ struct hdf5io_dataset {
     float target_scale, target_shift;
     bool target_is_class;
     int64_t classes, class_shift;
+    bool ignore;
+    int64_t ignored;
     int64_t tokens, token_shift;
     int64_t input_elems, target_elems;
     h5mpi_t *mpi;

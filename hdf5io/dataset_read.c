@@ -210,30 +210,50 @@ static read_block_t read_block_cut(const read_call_t *call,
     return block;
 }
 
-/* One class number, checked. */
-static err_code_t read_class(const read_call_t *call, int64_t index,
-                             const void *stored, int64_t *out, err_t *err)
+/* Is [value], as stored, a class, or ignored? Then pass it on. */
+static bool read_class(const hdf5io_dataset_t *dataset, int64_t value,
+                       int64_t *out)
+{
+    int64_t class;
+
+    if (dataset->ignore && value == dataset->ignored) {
+        *out = value;
+        return true;
+    }
+    if (__builtin_add_overflow(value, dataset->class_shift, &class) ||
+        class < 0 || class >= dataset->classes)
+        return false;
+    *out = class;
+    return true;
+}
+
+/* The class numbers of one row, checked. */
+static err_code_t read_classes(const read_call_t *call, int64_t index,
+                               const void *stored, int64_t *out, err_t *err)
 {
     const hdf5io_dataset_t *dataset = call->dataset;
     const hdf5io_column_t *column = &call->shard->target;
-    int64_t value;
+    const char *next = stored;
     char text[64];
+    int64_t i = 0, value;
 
-    if (hdf5io_convert_ints(column->type, stored, 1, &value) == 1 &&
-        !__builtin_add_overflow(value, dataset->class_shift, &value) &&
-        value >= 0 && value < dataset->classes) {
-        *out = value;
-        return ERR_OK;
+    for (; i < column->elems; i++) {
+        if (hdf5io_convert_ints(column->type, next, 1, &value) != 1 ||
+            !read_class(dataset, value, &out[i]))
+            break;
+        next += hdf5io_convert_bytes(column->type);
     }
-    return err_set(
-        err, ERR_DATA,
-        "%s: row %" PRId64 " of %s holds label %s: expected a "
-        "whole number from %" PRId64 " to %" PRId64
-        ", as the model has %" PRId64 " classes",
-        column->file, index - call->shard->first, column->path,
-        hdf5io_convert_format(column->type, stored, text, sizeof text),
-        -dataset->class_shift, dataset->classes - 1 - dataset->class_shift,
-        dataset->classes);
+    if (i == column->elems)
+        return ERR_OK;
+    return err_set(err, ERR_DATA,
+                   "%s: row %" PRId64 " of %s holds label %s: expected a "
+                   "whole number from %" PRId64 " to %" PRId64
+                   ", as the model has %" PRId64 " classes",
+                   column->file, index - call->shard->first, column->path,
+                   hdf5io_convert_format(column->type, next, text, sizeof text),
+                   -dataset->class_shift,
+                   dataset->classes - 1 - dataset->class_shift,
+                   dataset->classes);
 }
 
 /* One row of tokens, checked. */
@@ -291,8 +311,9 @@ static err_code_t read_place(const read_call_t *call,
                               (float *)call->target +
                                   entry->slot * column->elems);
     else
-        return read_class(call, entry->index, stored,
-                          (int64_t *)call->target + entry->slot, err);
+        return read_classes(
+            call, entry->index, stored,
+            (int64_t *)call->target + entry->slot * column->elems, err);
     return ERR_OK;
 }
 

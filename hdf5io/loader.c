@@ -135,9 +135,8 @@ static size_t loader_layout(hdf5io_loader_t *loader, char *block)
     const hdf5io_loader_config_t *config = &loader->config;
     size_t samples = (size_t)hdf5io_sampler_share_max(config->sampler);
     size_t input = (size_t)config->input_elems * sizeof(float);
-    size_t target = config->target_is_class
-                        ? sizeof(int64_t)
-                        : (size_t)config->target_elems * sizeof(float);
+    size_t target = (size_t)config->target_elems *
+                    (config->target_is_class ? sizeof(int64_t) : sizeof(float));
     size_t at = 0;
 
     loader->index = loader_cut(block, &at, samples * sizeof *loader->index);

@@ -35,7 +35,7 @@ typedef struct hdf5io_batch {
     int64_t count;        /* my samples, may be 0 */
     int64_t global;       /* samples of the step over all ranks */
     void *input;          /* float or int32 [count, input_elems] */
-    void *target;         /* int64 [count] or float [count, target_elems] */
+    void *target;         /* int64 or float [count, target_elems] */
     uint64_t *sample_ids; /* [count] global sample numbers */
 } hdf5io_batch_t;
 

@@ -139,6 +139,12 @@ static err_code_t shard_open_h5(const hdf5io_shard_config_t *config,
                               &shard->target, err);
     if (code != ERR_OK)
         return code;
+    if (config->sequence > 0)
+        code = hdf5io_column_cut(&shard->input, config->sequence, 0, err);
+    if (config->sequence > 0 && code == ERR_OK)
+        code = hdf5io_column_cut(&shard->target, config->sequence, 1, err);
+    if (code != ERR_OK)
+        return code;
     if (shard->input.rows != shard->target.rows)
         return err_set(err, ERR_DATA,
                        "%s: %s has %" PRId64 " samples, %s has %" PRId64

@@ -28,6 +28,7 @@ typedef struct hdf5io_shard_config {
     hid_t access;               /* file-access list */
     bool collective;            /* access is MPI-IO: all ranks open together */
     size_t cache_bytes;         /* of decoded chunks, for each column */
+    int64_t sequence;           /* not 0: both are one stream, see dataset.h */
 } hdf5io_shard_config_t;
 
 /* Open the file [path] and both columns: ERR_DATA (not HDF5, truncated, a

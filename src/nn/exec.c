@@ -244,9 +244,11 @@ err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
         code = dev_copy(stream, &got, sums, sizeof got, DEV_DEV_TO_HOST, err);
     if (code == ERR_OK)
         code = dev_stream_wait(stream, err);
-    if (code == ERR_OK)
-        *result = got;
-    return code;
+    if (code != ERR_OK)
+        return code;
+    got.weight = nn_graph_weigh(exec->graph, batch->target, exec->config.batch);
+    *result = got;
+    return ERR_OK;
 }
 
 /* Is this layer's backward the first to write its parameters' gradients? */

@@ -141,8 +141,10 @@ void nn_graph_close(nn_graph_t *graph)
     table_free(&graph->params);
     table_free(&graph->buffers);
     if (graph->layers != NULL)
-        for (int i = 0; i <= graph->layer_count; i++)
+        for (int i = 0; i <= graph->layer_count; i++) {
             free(graph->layers[i].name);
+            mem_free(graph->layers[i].class_weights);
+        }
     mem_free(graph->layers);
     mem_free(graph);
 }
@@ -167,24 +169,6 @@ nn_layer_info_t nn_graph_layer(const nn_graph_t *graph, int index)
     return info;
 }
 
-/* The loss stands behind the layers. */
-static const nn_layer_t *graph_loss(const nn_graph_t *graph)
-{
-    return &graph->layers[graph->layer_count];
-}
-
-const char *nn_graph_loss(const nn_graph_t *graph)
-{
-    return graph_loss(graph)->kind->name;
-}
-
-int64_t nn_graph_classes(const nn_graph_t *graph)
-{
-    const nn_layer_t *loss = graph_loss(graph);
-
-    return loss->kind->classifier ? loss->config.in.dims[1] : 0;
-}
-
 int nn_graph_input(const nn_graph_t *graph, int64_t dims[OP_DIMS_MAX])
 {
     for (int i = 0; i < graph->input_ndim; i++)
@@ -195,18 +179,6 @@ int nn_graph_input(const nn_graph_t *graph, int64_t dims[OP_DIMS_MAX])
 int64_t nn_graph_tokens(const nn_graph_t *graph)
 {
     return graph->tokens;
-}
-
-int64_t nn_graph_target_elems(const nn_graph_t *graph)
-{
-    const nn_layer_t *loss = graph_loss(graph);
-
-    return loss->kind->classifier ? 1 : nn_sample_elems(&loss->config.in);
-}
-
-double nn_graph_denominator(const nn_graph_t *graph, int64_t samples)
-{
-    return (double)samples * (double)nn_graph_target_elems(graph);
 }
 
 static void describe_desc(const op_desc_t *desc, str_buf_t *text)
@@ -250,6 +222,12 @@ static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
     str_buf_add(text, " rotary %" PRId64 " %" PRId64 " %a %d",
                 config->rotary.parts, config->rotary.heads, config->rotary.base,
                 config->rotary.halves);
+    str_buf_add(text, " loss %d %a %d %" PRId64 " %a", config->loss.axis,
+                config->loss.smoothing, config->loss.ignore,
+                config->loss.ignored, config->loss.positive);
+    for (int64_t k = 0;
+         layer->class_weights != NULL && k < op_classes_of(config).classes; k++)
+        str_buf_add(text, " %a", (double)layer->class_weights[k]);
     str_buf_add(text, " owner %d from", layer->owner);
     for (int k = 0; k < layer->inputs; k++)
         str_buf_add(text, " %d", layer->from[k]);

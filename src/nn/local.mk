@@ -8,6 +8,7 @@ libnn_la_SOURCES = \
 	src/nn/graph_build.c \
 	src/nn/graph_from.c \
 	src/nn/graph_item.c \
+	src/nn/graph_loss.c \
 	src/nn/graph_tables.c \
 	src/nn/init.c \
 	src/nn/init.h \
@@ -23,6 +24,7 @@ libnn_la_SOURCES = \
 	src/nn/layer_sample_norm.c \
 	src/nn/layer_view.c \
 	src/nn/loss.c \
+	src/nn/loss_classes.c \
 	src/nn/nn.h \
 	src/nn/nn_build.h \
 	src/nn/nn_priv.h \

@@ -1,38 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The losses. An op gives the sum over samples; what it is divided by is
- * nn_graph_denominator, as only train knows the samples of all ranks. */
+ * nn_graph_weigh, as only train knows the samples of all ranks. cross_entropy
+ * has a file of its own. */
 #include "nn/registry.h"
 
 static const opt_row_t no_rows[] = {{.name = NULL}};
-
-static err_code_t cross_entropy_configure(nn_layer_t *layer,
-                                          const void *options,
-                                          const tree_t *tree, err_t *err)
-{
-    char shape[NN_SHAPE_TEXT];
-
-    (void)options;
-    (void)tree;
-    if (layer->config.in.ndim == 2)
-        return ERR_OK;
-    nn_shape_format(&layer->config.in, shape);
-    return err_set(err, ERR_CONFIG,
-                   "%s: loss cross_entropy needs an output [classes], but the "
-                   "last layer gives %s; end the model with {linear: {out: "
-                   "CLASSES}}",
-                   layer->place, shape);
-}
-
-const nn_kind_t nn_kind_cross_entropy = {
-    .name = "cross_entropy",
-    .op = OP_CROSS_ENTROPY,
-    .help = "Classification: softmax and negative log-likelihood of the target "
-            "class, an integer per sample; mean over samples",
-    .rows = no_rows,
-    .classifier = true,
-    .configure = cross_entropy_configure,
-};
 
 const nn_kind_t nn_kind_mse = {
     .name = "mse",
@@ -87,13 +60,42 @@ const nn_kind_t nn_kind_huber = {
     .configure = huber_configure,
 };
 
+typedef struct bce_options {
+    double pos_weight;
+} bce_options_t;
+
+_Static_assert(sizeof(bce_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
+
+static const opt_row_t bce_rows[] = {
+    {.name = "pos_weight",
+     .type = OPT_REAL,
+     .offset = offsetof(bce_options_t, pos_weight),
+     .fallback = "1",
+     .min = 1e-30,
+     .max = 1e30,
+     .help = "How many times the part of the yes counts, for where it is rare"},
+    {.name = NULL},
+};
+
+static err_code_t bce_configure(nn_layer_t *layer, const void *options,
+                                const tree_t *tree, err_t *err)
+{
+    const bce_options_t *bce = options;
+
+    (void)tree;
+    (void)err;
+    layer->config.loss.positive = bce->pos_weight;
+    return ERR_OK;
+}
+
 const nn_kind_t nn_kind_bce = {
     .name = "bce",
     .op = OP_BCE,
     .help = "Yes or no: binary cross entropy of the output's sigmoid and the "
             "target, 0 to 1, which has the output's shape; mean over samples "
             "and elements",
-    .rows = no_rows,
+    .rows = bce_rows,
+    .configure = bce_configure,
 };
 
 const nn_kind_t nn_kind_kl = {

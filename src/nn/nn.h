@@ -76,8 +76,31 @@ int nn_graph_input(const nn_graph_t *graph, int64_t dims[OP_DIMS_MAX]);
  * embeddings read. Either takes 4 bytes an element. */
 int64_t nn_graph_tokens(const nn_graph_t *graph);
 
-/* Elements of one target sample (cross_entropy: 1 integer; mse: as output). */
+/* Of a classifier: the dimension of its output [N, ...] with the classes; is
+ * there a number that a target may be, to count for nothing, and which? */
+int nn_graph_class_axis(const nn_graph_t *graph);
+bool nn_graph_ignored(const nn_graph_t *graph, int64_t *out);
+
+/* Elements of one target sample (cross_entropy: an integer for each position,
+ * which is 1 for an output [classes]; mse: as output). */
 int64_t nn_graph_target_elems(const nn_graph_t *graph);
+
+/* What the loss's sum over a batch is divided by, and how many elements of its
+ * target count (those that are not ignored). */
+typedef struct nn_weight {
+    double denominator;
+    int64_t counted;
+} nn_weight_t;
+
+/* Does the denominator depend on the targets (class weights, ignored ones), or
+ * on the number of samples alone? */
+bool nn_graph_weighs(const nn_graph_t *graph);
+
+/* The weight of [samples] targets: of any graph, but then of graphs that do not
+ * weigh by nn_graph_denominator, too (samples; mse: elements). Pure. */
+nn_weight_t nn_graph_weigh(const nn_graph_t *graph, const void *target,
+                           int64_t samples);
+double nn_graph_denominator(const nn_graph_t *graph, int64_t samples);
 
 /* Parameters in arena order (index 0 lies first, its gradient is finished
  * first), and the arena's length in elements (each tensor starts at a multiple
@@ -136,14 +159,16 @@ typedef struct nn_bind {
 
 typedef struct nn_batch {
     const void *input;          /* [batch, input dims], see nn_graph_tokens */
-    const void *target;         /* int64 [batch] or float [batch, dims] */
+    const void *target;         /* int64 [batch, positions] or float [batch,
+                                   dims] */
     const uint64_t *sample_ids; /* [batch] */
     uint64_t seed, epoch;
 } nn_batch_t;
 
 typedef struct nn_result {
-    double loss_sum; /* sum over samples of the undivided loss */
-    int64_t correct; /* classifier: right answers; else 0 */
+    double loss_sum;    /* sum over samples of the undivided loss */
+    int64_t correct;    /* classifier: right answers; else 0 */
+    nn_weight_t weight; /* of this batch's targets */
 } nn_result_t;
 
 err_code_t nn_exec_open(const nn_graph_t *graph, const nn_exec_config_t *config,
@@ -175,8 +200,5 @@ err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
 /* The output of the layer before the loss after a forward, plain [batch, dims];
  * for tests and prediction. */
 err_code_t nn_exec_output(nn_exec_t *exec, float *out, err_t *err);
-
-/* The loss's denominator for [batch] (samples; mse: elements). */
-double nn_graph_denominator(const nn_graph_t *graph, int64_t samples);
 
 #endif

@@ -74,6 +74,7 @@ struct nn_layer {
     op_desc_t out;      /* for a batch of one, plain */
     double momentum;    /* of running statistics */
     nn_init_t init;
+    float *class_weights; /* cross_entropy: [classes], owned; NULL: all 1 */
     int param_count;
     int params[OP_PARAMS_MAX]; /* op's parameter k is params[k] of the arena */
     size_t param_elems;        /* without gaps */

@@ -3,7 +3,7 @@
 noinst_LTLIBRARIES += libop.la
 libop_la_SOURCES = \
 	src/op/op.c src/op/op.h src/op/op_config.h src/op/op_ops.h src/op/op_shape.c \
-	src/op/op_shape_view.c \
+	src/op/op_shape_view.c src/op/op_classes.c \
 	src/op/op_shape_token.c \
 	src/op/op_shape_window.c \
 	src/op/op_shape_norm.c \
@@ -31,6 +31,7 @@ libop_la_SOURCES = \
 	src/op/cpu/linear.c src/op/cpu/conv.c src/op/cpu/relu.c src/op/cpu/pool.c \
 	src/op/cpu/batchnorm.c src/op/cpu/dropout.c src/op/cpu/flatten.c \
 	src/op/cpu/cross_entropy.c src/op/cpu/mse.c \
+	src/op/cpu/softmax.h src/op/cpu/softmax_dense.c \
 	src/op/cpu/combine.c src/op/cpu/combine.h \
 	src/op/cpu/add.c src/op/cpu/mul.c src/op/cpu/concat.c \
 	src/op/cpu/permute.c src/op/cpu/mean.c src/op/cpu/upsample.c \

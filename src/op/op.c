@@ -128,21 +128,6 @@ static err_code_t op_check_support(const op_backend_ops_t *backend,
     return ERR_OK;
 }
 
-err_code_t op_check_target(const op_t *op, const op_args_t *args, err_t *err)
-{
-    int64_t classes = op->config.in.dims[1];
-    const int64_t *target = args->target;
-
-    for (int64_t n = 0; n < op->config.in.dims[0]; n++)
-        if (target[n] < 0 || target[n] >= classes)
-            return err_set(err, ERR_DATA,
-                           "cross_entropy: the target of sample %" PRId64
-                           " of the batch is %" PRId64
-                           ", but the model has the classes 0 to %" PRId64,
-                           n, target[n], classes - 1);
-    return ERR_OK;
-}
-
 err_code_t op_check_tokens(const op_t *op, const op_args_t *args, err_t *err)
 {
     const op_config_t *config = &op->config;

@@ -30,9 +30,9 @@ typedef struct op_backend_ops op_backend_ops_t;
 /* Pointers of one call. Which are used depends on the kind; unused are NULL. */
 typedef struct op_args {
     const void *x;
-    const void *target;                /* losses: int64 [N] or float like x */
-    void *y;                           /* forward out; backward in (const);
-                                          losses: unused (see loss_sum) */
+    const void *target; /* losses: int64 [N,...] or float like x */
+    void *y;            /* forward out; backward in (const);
+                           losses: unused (see loss_sum) */
     const void *params[OP_PARAMS_MAX]; /* w, b  or  gamma, beta */
     void *dparams[OP_PARAMS_MAX];      /* overwritten by backward */
     const void *dy;
@@ -65,6 +65,15 @@ err_code_t op_shape(const op_config_t *config, op_desc_t *out, err_t *err);
  * linear, conv: w, then b if config.bias. batchnorm: gamma, beta. */
 err_code_t op_params(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX],
                      int *count, err_t *err);
+
+/* cross_entropy: x is [rows / inner, classes, inner], where each row is a
+ * position with a target of its own: class k of row r lies at
+ * (r / inner * classes + k) * inner + r % inner. */
+typedef struct op_classes {
+    int64_t rows, classes, inner;
+} op_classes_t;
+
+op_classes_t op_classes_of(const op_config_t *config);
 
 /* Make the op: kernels are prepared here. ERR_UNAVAILABLE if the backend does
  * not support it. op_close frees (NULL allowed). */

@@ -38,7 +38,9 @@ typedef enum op_kind {
     OP_BATCHNORM, /* x [N,C,...], gamma [C], beta [C]; states mean, var [C] */
     OP_DROPOUT,   /* any shape; scaled by 1/(1-p) in training */
     OP_FLATTEN,   /* x [N,...] -> [N, product] */
-    OP_CROSS_ENTROPY, /* logits [N,K], target int64 [N] -> sum of losses */
+    OP_CROSS_ENTROPY, /* logits [N,...] with the classes along dimension
+                         loss.axis, target int64 of x's shape without it ->
+                         sum of losses (op_loss_t) */
     OP_MSE,           /* x [N,...], target float [N,...] -> sum of squares */
     /* structure: several inputs, and other views of the same numbers */
     OP_ADD,      /* sum of inputs of one shape */
@@ -81,7 +83,8 @@ typedef enum op_kind {
     /* losses of x and a target of its shape and type; sums over all elements */
     OP_MAE,   /* |x - t| */
     OP_HUBER, /* squares / 2 up to |x - t| = alpha, straight beyond */
-    OP_BCE,   /* cross entropy of sigmoid(x) and the probability t */
+    OP_BCE,   /* cross entropy of sigmoid(x) and the probability t, whose part
+                 of t is taken loss.positive times */
     OP_KL     /* t (log t - x): x log-probabilities, t probabilities */
 } op_kind_t;
 #define OP_KINDS (OP_KL + 1)
@@ -127,6 +130,19 @@ typedef struct op_embedding {
     op_type_t type; /* of w and y: OP_FLOAT32 or OP_FLOAT64 */
 } op_embedding_t;
 
+/* Of cross_entropy: with p = softmax(x), the loss of a position with target t
+ * is
+ *   -(1 - smoothing) w[t] log p[t] - smoothing / K sum_k w[k] log p[k]
+ * and 0, with no gradient, where t is the ignored number. */
+typedef struct op_loss {
+    int axis; /* dimension of the classes; 0 stands for 1 */
+    double smoothing;
+    bool ignore; /* is there a number that is ignored? */
+    int64_t ignored;
+    const float *weights; /* w [K], outlives the op; NULL: all 1 */
+    double positive;      /* bce: weight of t; 0 stands for 1 */
+} op_loss_t;
+
 /* Of the ops of structure; dimension 0 is the batch, which stays as it is. */
 typedef struct op_view {
     int axis;                  /* concat, slice; mean: the first of them */
@@ -158,6 +174,7 @@ typedef struct op_config {
     op_heads_t heads;
     op_embedding_t embedding;
     op_rotary_t rotary;
+    op_loss_t loss;
     op_desc_t in; /* the first input, as its producer describes it */
     int others;   /* add, mul, concat: inputs after the first, else 0 */
     op_desc_t other[OP_INPUTS_MAX - 1];

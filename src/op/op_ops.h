@@ -134,8 +134,22 @@ err_code_t op_shape_embedding(const op_config_t *config, op_desc_t *out,
  * is not, with sample and position. */
 err_code_t op_check_tokens(const op_t *op, const op_args_t *args, err_t *err);
 
-/* Is every target of a cross entropy a class? ERR_DATA names the first that is
- * not. */
+/* What cross_entropy computes from its options: see op_loss_t. The gradient of
+ * a row is share p[k] - spread w[k] - (k == t) hit w[t], with share = hit w[t]
+ * + spread sum w. */
+typedef struct op_smooth {
+    double hit;    /* 1 - smoothing */
+    double spread; /* smoothing / K */
+    double sum;    /* of all weights */
+} op_smooth_t;
+
+op_smooth_t op_smooth_of(const op_config_t *config);
+
+/* The constant of a loss of elements: alpha; bce: loss.positive. */
+double op_alpha(const op_config_t *config);
+
+/* Is every target of a cross entropy a class, or ignored? ERR_DATA names the
+ * first that is not. */
 err_code_t op_check_target(const op_t *op, const op_args_t *args, err_t *err);
 
 #endif

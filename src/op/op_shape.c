@@ -217,11 +217,23 @@ static err_code_t op_shape_loss(const op_config_t *config, op_desc_t *out,
 {
     bool classes = config->kind == OP_CROSS_ENTROPY;
     err_code_t code =
-        op_check_input(config, classes ? 2 : 1, classes ? 2 : OP_DIMS_MAX,
-                       "[N, classes]", err);
+        op_check_input(config, classes ? 2 : 1, OP_DIMS_MAX,
+                       classes ? "[N, classes, ...]" : "[N, ...]", err);
 
     if (code != ERR_OK)
         return code;
+    if (classes &&
+        (config->loss.axis < 0 || config->loss.axis >= config->in.ndim))
+        return err_set(err, ERR_CONFIG,
+                       "cross_entropy: its input has %d dimensions, but the "
+                       "classes lie along number %d",
+                       config->in.ndim, config->loss.axis);
+    if (classes &&
+        !(config->loss.smoothing >= 0 && config->loss.smoothing <= 1))
+        return err_set(err, ERR_CONFIG,
+                       "cross_entropy: the smoothing is %g, but must be from 0 "
+                       "to 1",
+                       config->loss.smoothing);
     if (config->kind == OP_HUBER && !(config->alpha > 0))
         return err_set(err, ERR_CONFIG,
                        "huber: the difference at which it becomes straight is "

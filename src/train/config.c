@@ -41,6 +41,11 @@ static const opt_row_t data_options[] = {
            .help = "what the model sees"),
     CONFIG(data.target, "target", OPT_SECTION, "",
            .rows = hdf5io_target_options, .help = "what it should answer"),
+    CONFIG(data.sequence, "sequence", OPT_INT, "0", .min = 0, .max = 1 << 30,
+           .unit = "numbers",
+           .help = "length of a sample that is cut from data.input.path, one "
+                   "stream of numbers a file; the target of each is the next; "
+                   "0: samples along dimension 0"),
     CONFIG(data.shuffle, "shuffle", OPT_CHOICE, "chunk", .choices = shuffles,
            .help = "order of the training samples in an epoch"),
     CONFIG(data.prefetch, "prefetch", OPT_INT, "4", .min = 0, .max = 1024,
@@ -148,10 +153,12 @@ const opt_row_t train_options[] = {
 static err_code_t refuse(const tree_t *tree, const char *section,
                          const char *key, const char *why, err_t *err)
 {
+    const tree_t *node = tree_get(tree_get(tree, section), key);
     char at[512];
 
-    tree_place_format(tree_place(tree_get(tree_get(tree, section), key)), at,
-                      sizeof at);
+    if (node == NULL)
+        node = tree_get(tree, section);
+    tree_place_format(tree_place(node), at, sizeof at);
     return err_set(err, ERR_CONFIG, "%s: %s.%s %s", at, section, key, why);
 }
 
@@ -162,6 +169,16 @@ static err_code_t config_check(const tree_t *tree, const train_config_t *config,
     opt_unit_t eval = config->train.eval_every.unit;
     opt_unit_t check = config->ddp.check_every.unit;
 
+    if (config->data.sequence == 0 && config->data.target.path[0] == '\0')
+        return refuse(tree, "data", "target",
+                      "has no path: name the HDF5 dataset that holds the "
+                      "targets, or set data.sequence",
+                      err);
+    if (config->data.sequence > 0 && config->data.target.path[0] != '\0')
+        return refuse(tree, "data", "target",
+                      "and data.sequence are both set; the target of a "
+                      "sequence is its next number, so take data.target out",
+                      err);
     if (config->train.clip_norm != 0 && config->train.clip_value != 0)
         return refuse(tree, "train", "clip_value",
                       "and train.clip_norm are both set; clip in one way and "

@@ -27,7 +27,8 @@ typedef struct train_config {
     struct {
         opt_texts_t train, valid;
         hdf5io_field_t input, target;
-        int shuffle; /* hdf5io_shuffle_t */
+        int64_t sequence; /* 0: samples along dimension 0 */
+        int shuffle;      /* hdf5io_shuffle_t */
         int64_t prefetch;
         int io; /* train_io_t */
     } data;

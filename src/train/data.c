@@ -37,6 +37,7 @@ static err_code_t shards_open(const train_split_t *split, train_data_t *data,
         .shards = split->valid ? &config->data.valid : &config->data.train,
         .input = &config->data.input,
         .target = &config->data.target,
+        .sequence = config->data.sequence,
         .target_is_class = nn_graph_classes(split->graph) > 0,
         .classes = nn_graph_classes(split->graph),
         .tokens = nn_graph_tokens(split->graph),
@@ -45,6 +46,7 @@ static err_code_t shards_open(const train_split_t *split, train_data_t *data,
         .mpi = split->mpi};
     err_code_t rc;
 
+    shards.ignore = nn_graph_ignored(split->graph, &shards.ignored);
     shards.input_shape = shape.text;
     rc = hdf5io_dataset_open(&shards, &data->dataset, err);
     if (rc != ERR_OK)

@@ -11,6 +11,14 @@
 #include "base/clock.h"
 #include "train/run_priv.h"
 
+void train_eval_add(const nn_result_t *result, double *sums)
+{
+    sums[EVAL_LOSS] = result->loss_sum;
+    sums[EVAL_DENOMINATOR] = result->weight.denominator;
+    sums[EVAL_CORRECT] = (double)result->correct;
+    sums[EVAL_COUNTED] = (double)result->weight.counted;
+}
+
 /* My part of one step, into sums. */
 static err_code_t eval_share(train_state_t *run, const hdf5io_batch_t *batch,
                              double *sums, err_t *err)
@@ -19,7 +27,6 @@ static err_code_t eval_share(train_state_t *run, const hdf5io_batch_t *batch,
     nn_batch_t whole;
     err_code_t rc;
 
-    sums[EVAL_COUNT] = (double)batch->count;
     if (batch->count == 0)
         return ERR_OK;
     whole = train_batch_part(run, batch, 0);
@@ -27,8 +34,7 @@ static err_code_t eval_share(train_state_t *run, const hdf5io_batch_t *batch,
                          &whole, &result, err);
     if (rc != ERR_OK)
         return rc;
-    sums[EVAL_LOSS] = result.loss_sum;
-    sums[EVAL_CORRECT] = (double)result.correct;
+    train_eval_add(&result, sums);
     return ERR_OK;
 }
 
@@ -76,10 +82,9 @@ err_code_t train_evaluate(train_state_t *run, train_eval_t *out, err_t *err)
             total[i] += sums[i];
         eval.stopped = total[EVAL_STOP] > 0.0;
     }
-    eval.loss = total[EVAL_LOSS] /
-                nn_graph_denominator(run->graph, (int64_t)total[EVAL_COUNT]);
+    eval.loss = total[EVAL_LOSS] / total[EVAL_DENOMINATOR];
     if (nn_graph_classes(run->graph) > 0)
-        eval.accuracy = total[EVAL_CORRECT] / total[EVAL_COUNT];
+        eval.accuracy = total[EVAL_CORRECT] / total[EVAL_COUNTED];
     *out = eval;
     return ERR_OK;
 }

@@ -65,7 +65,7 @@ static err_code_t leaves_compute(train_state_t *run,
     const train_config_t *config = run->config;
     train_leaves_t mine = train_leaves_of(&run->train, config->train.microbatch,
                                           config->train.batch, batch->step);
-    double scale = 1.0 / nn_graph_denominator(run->graph, batch->global);
+    double scale = train_weigh_scale(run);
     err_code_t rc = ERR_OK;
 
     ddp_tree_begin(run->replica.tree, mine.first, mine.held, mine.leaves);
@@ -83,6 +83,10 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
     double begin;
     err_code_t rc;
 
+    rc = train_weigh_leaves(run, *own == ERR_OK ? batch : NULL,
+                            *own == ERR_OK ? err : NULL);
+    if (rc != ERR_OK)
+        return *own != ERR_OK ? *own : rc;
     if (*own == ERR_OK)
         *own = leaves_compute(run, batch, times, err);
     train_flags_fill(run, flags);
@@ -103,7 +107,7 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
 
 /* ---- evaluation --------------------------------------------------------- */
 
-/* The sums that are folded: EVAL_LOSS, EVAL_CORRECT, EVAL_COUNT. */
+/* The sums that are folded. */
 #define LEAF_SUMS EVAL_STOP
 
 static err_code_t leaf_eval(train_state_t *run, const hdf5io_batch_t *batch,
@@ -118,9 +122,7 @@ static err_code_t leaf_eval(train_state_t *run, const hdf5io_batch_t *batch,
                          &result, err);
     if (rc != ERR_OK)
         return rc;
-    sums[EVAL_LOSS] = result.loss_sum;
-    sums[EVAL_CORRECT] = (double)result.correct;
-    sums[EVAL_COUNT] = (double)count;
+    train_eval_add(&result, sums);
     return ERR_OK;
 }
 

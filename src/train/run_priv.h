@@ -18,6 +18,18 @@ typedef struct train_eval {
     bool stopped;          /* asked to stop before it was through */
 } train_eval_t;
 
+/* What the loss of a step is divided by; see weigh.c below. */
+enum {
+    WEIGH_DENOMINATOR,
+    WEIGH_COUNTED, /* elements of targets that count */
+    WEIGH_SUMS
+};
+
+typedef struct train_weigh {
+    double sums[WEIGH_SUMS]; /* of all ranks, once finished */
+    comm_work_t *work;
+} train_weigh_t;
+
 typedef struct train_state {
     const train_config_t *config;
     const train_env_t *env;
@@ -34,6 +46,7 @@ typedef struct train_state {
     train_data_t train, valid;
     train_replica_t replica;
     obs_metrics_t *metrics; /* rank 0 */
+    train_weigh_t weigh;    /* of the step under way */
     hdf5io_progress_t progress;
     int64_t first_step;     /* of this life */
     double last_checkpoint; /* clock */
@@ -50,6 +63,22 @@ typedef struct train_state {
 
 /* Say where this rank is, to peers and for the record. */
 void train_phase_set(train_state_t *run, const char *phase);
+
+/*
+ * weigh.c: what a step's loss is divided by, in run->weigh. Where the targets
+ * decide, the sums of all ranks are added while forward runs; else they are
+ * known beforehand. begin and finish are collective, in this order, whatever
+ * happens to a rank in between; finish may be called again and then does
+ * nothing. [batch] NULL: this rank has an error and adds nothing.
+ */
+err_code_t train_weigh_begin(train_state_t *run, const hdf5io_batch_t *batch,
+                             err_t *err);
+err_code_t train_weigh_finish(train_state_t *run, err_t *err);
+/* Reproducible mode: both, along the tree of leaves. */
+err_code_t train_weigh_leaves(train_state_t *run, const hdf5io_batch_t *batch,
+                              err_t *err);
+/* What gradients are multiplied by: 0 if nothing counts on any rank. */
+double train_weigh_scale(const train_state_t *run);
 
 /* step.c: one update. All ranks get the same outcome. */
 err_code_t train_step(train_state_t *run, err_t *err);
@@ -76,10 +105,21 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
                              train_times_t *times, err_code_t *own, err_t *err);
 
 /* eval.c: sums of one evaluation step. */
-enum { EVAL_LOSS, EVAL_CORRECT, EVAL_COUNT, EVAL_STOP, EVAL_FAILED, EVAL_SUMS };
+enum {
+    EVAL_LOSS,
+    EVAL_DENOMINATOR,
+    EVAL_CORRECT,
+    EVAL_COUNTED, /* elements of targets that count */
+    EVAL_STOP,
+    EVAL_FAILED,
+    EVAL_SUMS
+};
+
+/* eval.c: what one forward found, into the sums ahead of EVAL_STOP. */
+void train_eval_add(const nn_result_t *result, double *sums);
 
 /* leaves.c: an evaluation step in reproducible mode: this rank's leaves folded
- * (EVAL_LOSS, EVAL_CORRECT, EVAL_COUNT), then summed over ranks into [sums].
+ * (what is ahead of EVAL_STOP), then summed over ranks into [sums].
  * compute is local, so that its errors are known before anybody reduces. */
 typedef struct train_leaf_sums {
     comm_fold_t fold;

@@ -48,9 +48,8 @@ nn_batch_t train_batch_part(const train_state_t *run,
     int ndim = nn_graph_input(run->graph, dims);
     int64_t elems = 1;
     bool class = nn_graph_classes(run->graph) > 0;
-    size_t width =
-        class ? sizeof(int64_t)
-              : sizeof(float) * (size_t)nn_graph_target_elems(run->graph);
+    size_t width = (size_t)nn_graph_target_elems(run->graph) *
+                   (class ? sizeof(int64_t) : sizeof(float));
 
     for (int d = 0; d < ndim; d++)
         elems *= dims[d];
@@ -64,7 +63,7 @@ nn_batch_t train_batch_part(const train_state_t *run,
 }
 
 static err_code_t micro_step(train_state_t *run, const nn_batch_t *batch,
-                             int64_t count, double scale, bool accumulate,
+                             int64_t count, bool accumulate,
                              train_times_t *times, err_t *err)
 {
     train_replica_t *replica = &run->replica;
@@ -84,7 +83,10 @@ static err_code_t micro_step(train_state_t *run, const nn_batch_t *batch,
         return rc;
     tail[TRAIN_REPLICA_LOSS] += result.loss_sum;
     tail[TRAIN_REPLICA_CORRECT] += (double)result.correct;
-    rc = nn_exec_backward(exec, batch, scale, accumulate, err);
+    rc = train_weigh_finish(run, err);
+    if (rc == ERR_OK)
+        rc = nn_exec_backward(exec, batch, train_weigh_scale(run), accumulate,
+                              err);
     times->backward += clock_now() - middle;
     return rc;
 }
@@ -95,7 +97,6 @@ static err_code_t share_run(train_state_t *run, const hdf5io_batch_t *batch,
 {
     int64_t size =
         train_micro_size(batch->count, run->config->train.accumulate);
-    double scale = 1.0 / nn_graph_denominator(run->graph, batch->global);
     err_code_t rc = ERR_OK;
 
     for (int64_t from = 0; rc == ERR_OK && from < batch->count; from += size) {
@@ -103,8 +104,8 @@ static err_code_t share_run(train_state_t *run, const hdf5io_batch_t *batch,
         nn_batch_t part = train_batch_part(run, batch, from);
 
         run->replica.last_micro = left <= size;
-        rc = micro_step(run, &part, left < size ? left : size, scale, from > 0,
-                        times, err);
+        rc = micro_step(run, &part, left < size ? left : size, from > 0, times,
+                        err);
     }
     return rc;
 }
@@ -120,8 +121,15 @@ static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
 
     ddp_step_begin(ddp);
     tail_begin(run);
+    rc = train_weigh_begin(run, *own == ERR_OK ? batch : NULL,
+                           *own == ERR_OK ? err : NULL);
+    if (*own == ERR_OK)
+        *own = rc;
     if (*own == ERR_OK && batch->count > 0)
         *own = share_run(run, batch, times, err);
+    rc = train_weigh_finish(run, *own == ERR_OK ? err : NULL);
+    if (*own == ERR_OK)
+        *own = rc;
     if (*own == ERR_PEER) {
         ddp_step_wait(ddp, NULL); /* what is in flight fails at once */
         return *own;
@@ -161,24 +169,31 @@ static err_code_t number_check(const train_state_t *run, const char *what,
                    (long long)run->progress.step + 1);
 }
 
+/* Where targets have weights, an epoch's loss is the mean of its steps' losses,
+ * by what counts in them. */
 static void progress_advance(train_state_t *run, const hdf5io_batch_t *batch)
 {
     const double *tail = ddp_tail(run->replica.ddp);
+    const double counted = run->weigh.sums[WEIGH_COUNTED];
+    const double denominator = run->weigh.sums[WEIGH_DENOMINATOR];
     hdf5io_progress_t *progress = &run->progress;
 
     progress->step++;
     progress->epoch_step++;
     progress->samples += batch->global;
-    progress->loss_sum += tail[TRAIN_REPLICA_LOSS];
-    progress->loss_count +=
-        (int64_t)nn_graph_denominator(run->graph, batch->global);
+    if (denominator == counted)
+        progress->loss_sum += tail[TRAIN_REPLICA_LOSS];
+    else if (denominator > 0)
+        progress->loss_sum += tail[TRAIN_REPLICA_LOSS] / denominator * counted;
+    progress->loss_count += (int64_t)counted;
     progress->correct += (int64_t)tail[TRAIN_REPLICA_CORRECT];
     run->checkpoint_due = tail[TRAIN_REPLICA_DUE] > 0.0;
     run->stop =
         tail[TRAIN_REPLICA_REQUEST] > 0.0 || tail[TRAIN_REPLICA_TERM] > 0.0;
 }
 
-/* Clip, fold the running statistics, update. */
+/* Clip, fold the running statistics, update; no update where no target counts.
+ */
 static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
                          double *lr, double *norm, err_t *err)
 {
@@ -199,7 +214,8 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
     nn_graph_fold_moments(run->graph,
                           ddp_tail(replica->ddp) + TRAIN_REPLICA_TAIL,
                           batch->global, replica->buffers);
-    optim_step(replica->optim, replica->params, grads, *lr, step + 1);
+    if (run->weigh.sums[WEIGH_DENOMINATOR] > 0)
+        optim_step(replica->optim, replica->params, grads, *lr, step + 1);
     return ERR_OK;
 }
 
@@ -237,14 +253,14 @@ static err_code_t step_end(train_state_t *run, const hdf5io_batch_t *batch,
 {
     const double *tail = ddp_tail(run->replica.ddp);
     double loss, lr, norm;
-    err_code_t rc;
+    err_code_t rc = ERR_OK;
 
     if (tail[TRAIN_REPLICA_FAILED] > 0.0)
         return train_vote(&run->votes, own, &run->speaker, err);
     run->speaker = run->rank == 0;
-    loss = tail[TRAIN_REPLICA_LOSS] /
-           nn_graph_denominator(run->graph, batch->global);
-    rc = number_check(run, "the loss", loss, err);
+    loss = tail[TRAIN_REPLICA_LOSS] / run->weigh.sums[WEIGH_DENOMINATOR];
+    if (run->weigh.sums[WEIGH_DENOMINATOR] > 0)
+        rc = number_check(run, "the loss", loss, err);
     if (rc != ERR_OK)
         return rc;
     train_phase_set(run, "update");

@@ -313,7 +313,7 @@ Test(dataset_errors, targets_of_another_size)
     open_write(directory, "a.h5", FILES_CONTIGUOUS, 0, 4);
     setup.target.path = (char *)"/temperature";
     CHECK_OPEN(&setup, ERR_DATA, "targets of /temperature are [2] (2 values)",
-               "one class number");
+               "1 class number a sample");
     setup.config.target_is_class = false;
     setup.config.target_elems = 3;
     CHECK_OPEN(&setup, ERR_DATA, "but the model gives 3 values");

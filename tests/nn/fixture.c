@@ -175,7 +175,7 @@ static void make_batch(fixture_t *f, int64_t from, int64_t batch)
                 ((float *)f->input)[n * elems + i] = (float)rng_normal(&rng);
         for (int64_t i = 0; i < targets; i++)
             if (classes > 0)
-                ((int64_t *)f->target)[n] =
+                ((int64_t *)f->target)[n * targets + i] =
                     (int64_t)rng_below(&rng, (uint64_t)classes);
             else
                 ((float *)f->target)[n * targets + i] = (float)rng_normal(&rng);

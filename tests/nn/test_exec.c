@@ -105,6 +105,62 @@ Test(exec, ref_gradients_of_mse_match_finite_differences)
     check_gradients(mse_model, "ref");
 }
 
+static const char *const tokens_model =
+    "model:\n"
+    "  input: [4, 5]\n"
+    "  layers:\n"
+    "    - linear: {out: 7, flatten: false}\n"
+    "    - tanh\n"
+    "    - linear: {out: 3, flatten: false}\n"
+    "loss: {cross_entropy: {label_smoothing: 0.1, weight: [1, 2, 0.5], "
+    "ignore_index: 0}}\n";
+
+static const char *const pixels_model =
+    "model:\n"
+    "  input: [2, 5, 4]\n"
+    "  layers:\n"
+    "    - conv: {out: 3, kernel: 3, pad: 1}\n"
+    "loss: cross_entropy\n";
+
+Test(exec, ref_gradients_of_a_class_for_each_position_match_differences)
+{
+    check_gradients(tokens_model, "ref");
+    check_gradients(pixels_model, "ref");
+}
+
+Test(exec, what_counts_is_weighed)
+{
+    nn_graph_t *graph = fixture_graph(tokens_model);
+    nn_graph_t *pixels = fixture_graph(pixels_model);
+    const int64_t labels[] = {0, 1, 2, 0, 2, 2, 1, 0};
+    nn_weight_t weight = nn_graph_weigh(graph, labels, 2);
+    nn_result_t result = {0};
+    int64_t ignored = 5;
+    fixture_t f;
+
+    cr_expect(nn_graph_weighs(graph));
+    cr_expect_eq(weight.counted, 5);
+    cr_expect_eq(weight.denominator, 2 * 2 + 3 * 0.5);
+    cr_expect_eq(nn_graph_class_axis(graph), 2);
+    cr_expect(nn_graph_ignored(graph, &ignored));
+    cr_expect_eq(ignored, 0);
+    fixture_open(&f, graph, "cpu", 0, 2, false);
+    f.batch.target = labels;
+    cr_assert_eq(nn_exec_forward(f.exec, &f.batch, &result, NULL), ERR_OK);
+    cr_expect_eq(result.weight.counted, 5);
+    cr_expect_eq(result.weight.denominator, weight.denominator);
+    cr_expect_leq(result.correct, 5);
+    fixture_close(&f);
+    cr_expect_not(nn_graph_weighs(pixels));
+    cr_expect_eq(nn_graph_target_elems(pixels), 20);
+    cr_expect_eq(nn_graph_classes(pixels), 3);
+    cr_expect_eq(nn_graph_class_axis(pixels), 1);
+    cr_expect_eq(nn_graph_weigh(pixels, NULL, 3).counted, 60);
+    cr_expect_eq(nn_graph_denominator(pixels, 3), 60);
+    nn_graph_close(graph);
+    nn_graph_close(pixels);
+}
+
 Test(exec, gradients_are_scaled)
 {
     nn_graph_t *graph = fixture_graph(fixture_mlp);

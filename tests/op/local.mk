@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 OP_RIG = tests/op/op_cases.c tests/op/op_cases.h \
 	tests/op/rows_activation.inc \
-	tests/op/rows_pointwise.inc \
+	tests/op/rows_pointwise.inc tests/op/rows_loss.inc \
 	tests/op/rows_token.inc \
 	tests/op/rows_window.inc \
 	tests/op/rows_norm.inc \

@@ -48,6 +48,11 @@
 #define MEAN(a, b) .kind = OP_MEAN, .view = {.axis = (a), .axis_last = (b)}
 #define VIEW(k, n, ...) .kind = (k), .view = DIMS(n, __VA_ARGS__)
 
+/* Of up to 19 classes. */
+static const float weights[] = {0.5f, 2.0f,  0.25f, 1.0f, 3.0f, 0.75f, 1.5f,
+                                0.1f, 1.25f, 0.0f,  2.5f, 0.6f, 1.1f,  0.9f,
+                                4.0f, 0.3f,  1.7f,  0.8f, 2.2f};
+
 const op_case_t op_cases[] = {
     {"linear 4x6->3", {LINEAR(3), IN2(4, 6)}, .tolerance = 1e-5},
     {"linear batch 1", {LINEAR(10), IN2(1, 17)}, .tolerance = 1e-5},
@@ -295,6 +300,8 @@ const op_case_t op_cases[] = {
      {PLAIN(OP_CROSS_ENTROPY), IN2(7, 10)},
      .evaluation = true,
      .tolerance = 2e-6},
+
+#include "rows_loss.inc"
 
     {"mse vector", {PLAIN(OP_MSE), IN2(5, 3)}, .tolerance = 1e-6},
     {"mse one dimension", {PLAIN(OP_MSE), .in = DIMS(1, 6)}, .tolerance = 1e-6},

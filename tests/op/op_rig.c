@@ -156,10 +156,22 @@ static void rig_allocate(op_rig_t *rig)
     if (rig->config.kind == OP_DROPOUT)
         args->sample_ids = rig_block((size_t)N * sizeof(uint64_t));
     if (rig->config.kind == OP_CROSS_ENTROPY)
-        args->target = rig_block((size_t)N * sizeof(int64_t));
+        args->target = rig_block((size_t)op_classes_of(&rig->config).rows *
+                                 sizeof(int64_t));
     if (op_rig_is_loss(rig) && rig->config.kind != OP_CROSS_ENTROPY)
         args->target = rig_block((size_t)op_desc_elems(&rig->config.in) *
                                  op_type_bytes(rig->config.in.type));
+}
+
+static void rig_fill_classes(op_rig_t *rig)
+{
+    const op_loss_t *loss = &rig->config.loss;
+    op_classes_t at = op_classes_of(&rig->config);
+    int64_t *target = (void *)(uintptr_t)rig->args.target;
+
+    for (int64_t r = 0; r < at.rows; r++)
+        target[r] = loss->ignore && r % 4 == 1 ? loss->ignored
+                                               : (r * 7 + 3) % at.classes;
 }
 
 static void rig_fill_extras(op_rig_t *rig)
@@ -182,8 +194,7 @@ static void rig_fill_extras(op_rig_t *rig)
         ((int32_t *)rig->x)[i] =
             (int32_t)((i * i * 7 + 3) % rig->config.embedding.rows);
     if (rig->config.kind == OP_CROSS_ENTROPY)
-        for (int64_t n = 0; n < N; n++)
-            ((int64_t *)(uintptr_t)args->target)[n] = (n * 7 + 3) % C;
+        rig_fill_classes(rig);
     for (int64_t i = 0; i < elems && op_rig_is_loss(rig) &&
                         rig->config.kind != OP_CROSS_ENTROPY;
          i++) {

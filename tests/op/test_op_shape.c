@@ -150,7 +150,12 @@ Test(op_shape, others)
     config.kind = OP_MSE;
     expect_shape(&config, "[1]");
     config.kind = OP_CROSS_ENTROPY;
-    expect_error(&config, "[N, classes]", "[3, 2, 7]");
+    expect_shape(&config, "[1]");
+    config.loss.axis = 3;
+    expect_error(&config, "has 3 dimensions", "number 3");
+    config.loss.axis = 2;
+    config.loss.smoothing = 1.5;
+    expect_error(&config, "smoothing is 1.5", "from 0 to 1");
     config.kind = OP_BATCHNORM;
     expect_shape(&config, "[3, 2, 7]");
     cr_assert_eq(op_params(&config, params, &count, NULL), ERR_OK);

@@ -136,6 +136,32 @@ Test(config, two_ways_of_clipping_are_refused)
     tree_free(tree);
 }
 
+static void expect_no_target(const char *data, const char *says)
+{
+    char text[1024];
+    train_config_t config;
+    tree_t *tree = NULL;
+    err_t err = ERR_INIT;
+
+    snprintf(text, sizeof text,
+             "data:\n  train: a\n  input: {path: /x}\n%s"
+             "model: {}\nloss: mse\noptimizer: sgd\n",
+             data);
+    cr_assert_eq(read_text(text, &tree, &config, &err), ERR_CONFIG);
+    cr_assert_not_null(strstr(err.text, says), "%s", err.text);
+    tree_free(tree);
+}
+
+Test(config, a_target_or_a_sequence)
+{
+    expect_no_target("", "run.yaml:2:3: data.target has no path");
+    expect_no_target("  target: {shift: 1}\n",
+                     "run.yaml:4:11: data.target has");
+    expect_no_target(
+        "  target: {path: /y}\n  sequence: 4\n",
+        "run.yaml:4:11: data.target and data.sequence are both set");
+}
+
 Test(config, the_rate_scales_with_the_batch)
 {
     static const struct {

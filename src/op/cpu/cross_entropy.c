@@ -3,28 +3,18 @@
 /*
  * cross_entropy: a pass over the logits for the maximum, one for the sum of
  * exponentials, and in the backward one for the gradient. The workspace keeps
- * maximum and 1/sum of each row, float [N,2]. Sums run over CPU_LANES partial
- * sums, which the compiler keeps in a vector.
+ * maximum and 1/sum of each row, float [rows,2]. Sums run over CPU_LANES
+ * partial sums, which the compiler keeps in a vector. This file has the form
+ * with classes side by side; softmax_dense.c has the other.
  */
 #include "op/cpu/cpu.h"
 #include "op/cpu/loss.h"
-#include "op/cpu/math.h"
+#include "op/cpu/softmax.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
 
 /* Logits that are worth a thread. */
 #define CPU_LOSS_GRAIN 4096
-
-typedef struct cpu_softmax_work {
-    const float *x;
-    const int64_t *target;
-    int64_t K;
-    float *kept;    /* [N,2], NULL in evaluation */
-    double *losses; /* [N] */
-    uint8_t *hits;  /* [N] */
-    float *dx;
-    float scale;
-} cpu_softmax_work_t;
 
 CPU_CLONES
 static float cpu_softmax_top(const float *x, int64_t K)
@@ -66,6 +56,23 @@ static float cpu_softmax_sum(const float *x, int64_t K, float top)
     return sum;
 }
 
+/* sum_k w[k] x[k]; w NULL: all 1 */
+CPU_CLONES
+static double cpu_softmax_mix(const float *x, const float *w, int64_t K)
+{
+    double lanes[CPU_LANES] = {0}, sum = 0;
+    int64_t k = 0;
+
+    for (; k + CPU_LANES <= K; k += CPU_LANES)
+        for (int j = 0; j < CPU_LANES; j++)
+            lanes[j] += (double)x[k + j] * (w == NULL ? 1.0 : (double)w[k + j]);
+    for (; k < K; k++)
+        sum += (double)x[k] * (w == NULL ? 1.0 : (double)w[k]);
+    for (int j = 0; j < CPU_LANES; j++)
+        sum += lanes[j];
+    return sum;
+}
+
 /* Is [target] the first of the largest logits? */
 static bool cpu_softmax_hit(const float *x, int64_t target, float top)
 {
@@ -80,15 +87,26 @@ static bool cpu_softmax_hit(const float *x, int64_t target, float top)
 static void cpu_softmax_forward(void *context, int64_t first, int64_t last)
 {
     const cpu_softmax_work_t *work = context;
+    const int64_t K = work->at.classes;
 
     for (int64_t n = first; n < last; n++) {
-        const float *x = work->x + n * work->K;
-        float top = cpu_softmax_top(x, work->K);
-        float sum = cpu_softmax_sum(x, work->K, top);
+        const float *x = work->x + n * K;
+        int64_t target = work->target[n];
+        float top, sum;
+        double mix = 0;
 
+        work->losses[n] = 0;
+        work->hits[n] = 0;
+        if (cpu_softmax_ignored(work, target))
+            continue;
+        top = cpu_softmax_top(x, K);
+        sum = cpu_softmax_sum(x, K, top);
+        if (work->smooth.spread > 0)
+            mix = cpu_softmax_mix(x, work->loss->weights, K);
         work->losses[n] =
-            log((double)sum) + (double)top - (double)x[work->target[n]];
-        work->hits[n] = cpu_softmax_hit(x, work->target[n], top);
+            cpu_softmax_loss(work, target, log((double)sum) + (double)top,
+                             (double)x[target], mix);
+        work->hits[n] = cpu_softmax_hit(x, target, top);
         if (work->kept != NULL) {
             work->kept[2 * n] = top;
             work->kept[2 * n + 1] = 1 / sum;
@@ -96,61 +114,104 @@ static void cpu_softmax_forward(void *context, int64_t first, int64_t last)
     }
 }
 
+/* dx[k] = exp(x[k] - top) factor */
 CPU_CLONES
+static void cpu_softmax_slope(const float *x, float *dx, int64_t K, float top,
+                              float factor)
+{
+    for (int64_t k = 0; k < K; k++)
+        dx[k] = cpu_math_exp(x[k] - top) * factor;
+}
+
 static void cpu_softmax_backward(void *context, int64_t first, int64_t last)
 {
     const cpu_softmax_work_t *work = context;
+    const int64_t K = work->at.classes;
+    const float even = work->scale * (float)work->smooth.spread;
 
     for (int64_t n = first; n < last; n++) {
-        const float *x = work->x + n * work->K;
-        float *dx = work->dx + n * work->K;
-        float top = work->kept[2 * n];
-        float factor = work->kept[2 * n + 1] * work->scale;
+        float *dx = work->dx + n * K;
+        int64_t target = work->target[n];
+        float hit;
 
-        for (int64_t k = 0; k < work->K; k++)
-            dx[k] = cpu_math_exp(x[k] - top) * factor;
-        dx[work->target[n]] -= work->scale;
+        if (cpu_softmax_ignored(work, target)) {
+            memset(dx, 0, (size_t)K * sizeof *dx);
+            continue;
+        }
+        hit = work->scale * (float)work->smooth.hit *
+              cpu_softmax_weight(work, target);
+        cpu_softmax_slope(work->x + n * K, dx, K, work->kept[2 * n],
+                          work->kept[2 * n + 1] *
+                              (hit + even * (float)work->smooth.sum));
+        for (int64_t k = 0; even != 0 && k < K; k++)
+            dx[k] -= even * cpu_softmax_weight(work, k);
+        dx[target] -= hit;
     }
 }
 
-/* Rows that are worth a thread. */
-static int64_t cpu_softmax_grain(int64_t K)
+/* Rows, or blocks of positions: how many, and those that are worth a thread. */
+static int64_t cpu_softmax_items(const op_classes_t *at)
 {
-    return K >= CPU_LOSS_GRAIN ? 1 : CPU_LOSS_GRAIN / K;
+    return at->inner == 1 ? at->rows : cpu_softmax_blocks(at);
+}
+
+static int64_t cpu_softmax_grain(const op_classes_t *at)
+{
+    int64_t logits =
+        at->inner == 1 ? at->classes : at->classes * CPU_SOFTMAX_BLOCK;
+
+    return logits >= CPU_LOSS_GRAIN ? 1 : CPU_LOSS_GRAIN / logits;
 }
 
 static err_code_t cpu_cross_entropy_open(op_t *op, err_t *err)
 {
+    op_classes_t at = op_classes_of(&op->config);
+
     if (op->config.training)
-        op->workspace_bytes = 2 * (size_t)op->config.in.dims[0] * sizeof(float);
-    return cpu_loss_open(op, err);
+        op->workspace_bytes = 2 * (size_t)at.rows * sizeof(float);
+    return cpu_loss_open_items(op, cpu_softmax_items(&at), err);
+}
+
+/* What forward and backward share; brings x in. */
+static err_code_t cpu_softmax_begin(op_t *op, const op_args_t *args,
+                                    cpu_softmax_work_t *work, err_t *err)
+{
+    cpu_loss_t *loss = op->state;
+    const void *x;
+    err_code_t code =
+        cpu_port_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
+
+    *work = (cpu_softmax_work_t){.x = x,
+                                 .target = args->target,
+                                 .at = op_classes_of(&op->config),
+                                 .smooth = op_smooth_of(&op->config),
+                                 .loss = &op->config.loss,
+                                 .kept = op->config.training ? args->workspace
+                                                             : NULL,
+                                 .losses = cpu_loss_items(op, args),
+                                 .scale = (float)args->scale};
+    work->hits = (uint8_t *)(work->losses + loss->items);
+    return code;
 }
 
 static err_code_t cpu_cross_entropy_forward(op_t *op, const op_args_t *args,
                                             err_t *err)
 {
-    cpu_loss_t *loss = op->state;
-    int64_t N = op->config.in.dims[0], correct = 0;
-    cpu_softmax_work_t work = {
-        .target = args->target,
-        .K = op->config.in.dims[1],
-        .kept = op->config.training ? args->workspace : NULL,
-        .losses = cpu_loss_samples(op, args),
-    };
-    const void *x;
+    const cpu_loss_t *loss = op->state;
+    cpu_softmax_work_t work;
+    int64_t correct = 0;
     err_code_t code = op_check_target(op, args, err);
 
     if (code == ERR_OK)
-        code =
-            cpu_port_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
+        code = cpu_softmax_begin(op, args, &work, err);
     if (code != ERR_OK)
         return code;
-    work.x = x;
-    work.hits = (uint8_t *)(work.losses + N);
-    cpu_team_run(op->config.threads, N, cpu_softmax_grain(work.K),
-                 cpu_softmax_forward, &work);
-    for (int64_t n = 0; n < N; n++)
-        correct += work.hits[n];
+    cpu_team_run(op->config.threads, loss->items, cpu_softmax_grain(&work.at),
+                 work.at.inner == 1 ? cpu_softmax_forward
+                                    : cpu_softmax_blocks_forward,
+                 &work);
+    for (int64_t i = 0; i < loss->items; i++)
+        correct += work.hits[i];
     *args->loss_sum = cpu_loss_sum(op, args);
     *args->correct = correct;
     return ERR_OK;
@@ -160,24 +221,19 @@ static err_code_t cpu_cross_entropy_backward(op_t *op, const op_args_t *args,
                                              err_t *err)
 {
     cpu_loss_t *loss = op->state;
-    cpu_softmax_work_t work = {
-        .target = args->target,
-        .K = op->config.in.dims[1],
-        .kept = args->workspace,
-        .dx = cpu_port_place(&loss->plain.dx, args, args->dx),
-        .scale = (float)args->scale,
-    };
-    const void *x;
+    cpu_softmax_work_t work;
     err_code_t code;
 
     if (!op->config.need_dx)
         return ERR_OK;
-    code = cpu_port_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
+    code = cpu_softmax_begin(op, args, &work, err);
     if (code != ERR_OK)
         return code;
-    work.x = x;
-    cpu_team_run(op->config.threads, op->config.in.dims[0],
-                 cpu_softmax_grain(work.K), cpu_softmax_backward, &work);
+    work.dx = cpu_port_place(&loss->plain.dx, args, args->dx);
+    cpu_team_run(op->config.threads, loss->items, cpu_softmax_grain(&work.at),
+                 work.at.inner == 1 ? cpu_softmax_backward
+                                    : cpu_softmax_blocks_backward,
+                 &work);
     return cpu_port_flush(&loss->plain.dx, &loss->room, args, args->dx, err);
 }
 

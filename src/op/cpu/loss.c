@@ -4,10 +4,10 @@
 
 #include "base/mem.h"
 
-err_code_t cpu_loss_open(op_t *op, err_t *err)
+err_code_t cpu_loss_open_items(op_t *op, int64_t items, err_t *err)
 {
-    /* a loss and, for cross_entropy, a hit of each sample */
-    size_t bytes = (size_t)op->config.in.dims[0] * (sizeof(double) + 1);
+    /* a loss and, for cross_entropy, hits */
+    size_t bytes = (size_t)items * (sizeof(double) + 1);
     cpu_loss_t *loss;
     err_code_t code = mem_alloc(sizeof *loss, "a loss op", &op->state, err);
 
@@ -19,9 +19,15 @@ err_code_t cpu_loss_open(op_t *op, err_t *err)
         code = cpu_plain_open(&loss->plain, &loss->room, op, err);
     if (code != ERR_OK)
         return code;
-    loss->samples_at = cpu_room_take(&loss->room, bytes);
+    loss->items = items;
+    loss->items_at = cpu_room_take(&loss->room, bytes);
     cpu_room_finish(&loss->room, op);
     return ERR_OK;
+}
+
+err_code_t cpu_loss_open(op_t *op, err_t *err)
+{
+    return cpu_loss_open_items(op, op->config.in.dims[0], err);
 }
 
 void cpu_loss_close(op_t *op)
@@ -35,19 +41,20 @@ void cpu_loss_close(op_t *op)
     mem_free(loss);
 }
 
-double *cpu_loss_samples(const op_t *op, const op_args_t *args)
+double *cpu_loss_items(const op_t *op, const op_args_t *args)
 {
     const cpu_loss_t *loss = op->state;
 
-    return (double *)((char *)args->scratch + loss->samples_at);
+    return (double *)((char *)args->scratch + loss->items_at);
 }
 
 double cpu_loss_sum(const op_t *op, const op_args_t *args)
 {
-    const double *samples = cpu_loss_samples(op, args);
+    const cpu_loss_t *loss = op->state;
+    const double *items = cpu_loss_items(op, args);
     double sum = 0;
 
-    for (int64_t n = 0; n < op->config.in.dims[0]; n++)
-        sum += samples[n];
+    for (int64_t i = 0; i < loss->items; i++)
+        sum += items[i];
     return sum;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * What the losses share: the state (plain x and dx, a double of scratch for
- * each sample), and the sum of the samples' losses, which are added one after
- * the other, so that the number of threads does not show in the result.
+ * What the losses share: the state (plain x and dx, a double and a byte of
+ * scratch for each item, which is a sample unless the op cuts finer), and the
+ * sum of the items' losses, which are added one after the other, so that the
+ * number of threads does not show in the result.
  */
 #ifndef CDDP_OP_CPU_LOSS_H
 #define CDDP_OP_CPU_LOSS_H
@@ -13,14 +14,16 @@
 typedef struct cpu_loss {
     cpu_room_t room;
     cpu_plain_t plain;
-    size_t samples_at; /* offset in scratch of the samples' losses */
+    int64_t items;
+    size_t items_at; /* offset in scratch of the items' losses */
 } cpu_loss_t;
 
-err_code_t cpu_loss_open(op_t *op, err_t *err);
+err_code_t cpu_loss_open(op_t *op, err_t *err); /* an item is a sample */
+err_code_t cpu_loss_open_items(op_t *op, int64_t items, err_t *err);
 void cpu_loss_close(op_t *op);
 
-/* Where the samples' losses are kept in a call; their sum. */
-double *cpu_loss_samples(const op_t *op, const op_args_t *args);
+/* Where the items' losses are kept in a call, before their bytes; their sum. */
+double *cpu_loss_items(const op_t *op, const op_args_t *args);
 double cpu_loss_sum(const op_t *op, const op_args_t *args);
 
 #endif

@@ -56,7 +56,7 @@ static err_code_t cpu_mse_forward(op_t *op, const op_args_t *args, err_t *err)
     cpu_mse_work_t work = {
         .target = args->target,
         .elems = op_desc_sample(&op->config.in),
-        .losses = cpu_loss_samples(op, args),
+        .losses = cpu_loss_items(op, args),
     };
     const void *x;
     err_code_t code =

@@ -43,11 +43,12 @@ CPU_INLINE float huber_value(float d, float a)
     return fabsf(d) <= a ? 0.5f * d * d : far;
 }
 
-CPU_INLINE float bce_value(float x, float t)
+CPU_INLINE float bce_value(float x, float t, float a)
 {
-    float above = x <= 0 ? 0 : x;
+    float below = x >= 0 ? 0 : -x;
 
-    return above + cpu_math_log1p(cpu_math_exp(-fabsf(x))) - t * x;
+    return (1 - t) * x + (1 + (a - 1) * t) *
+                             (below + cpu_math_log1p(cpu_math_exp(-fabsf(x))));
 }
 
 CPU_TERMS_LOOP(mae_value, fabsf(x - t))
@@ -55,8 +56,9 @@ CPU_TERMS_LOOP(mae_slope, cpu_sign(x - t))
 CPU_TERMS_LOOP(huber_values, huber_value(x - t, alpha))
 CPU_TERMS_LOOP(huber_slope,
                fabsf(x - t) <= alpha ? x - t : alpha * cpu_sign(x - t))
-CPU_TERMS_LOOP(bce_values, bce_value(x, t))
-CPU_TERMS_LOOP(bce_slope, cpu_math_sigmoid(x) - t)
+CPU_TERMS_LOOP(bce_values, bce_value(x, t, alpha))
+CPU_TERMS_LOOP(bce_slope,
+               (1 + (alpha - 1) * t) * cpu_math_sigmoid(x) - alpha * t)
 CPU_TERMS_LOOP(kl_value, t > 0 ? t * (logf(t) - x) : 0 * x)
 CPU_TERMS_LOOP(kl_slope, t > 0 ? -t : 0)
 
@@ -125,7 +127,7 @@ static err_code_t pointwise_run(op_t *op, const op_args_t *args,
     work->x = x;
     work->target = args->target;
     work->elems = op_desc_sample(&op->config.in);
-    work->alpha = (float)op->config.alpha;
+    work->alpha = (float)op_alpha(&op->config);
     cpu_team_run(op->config.threads, op->config.in.dims[0],
                  1 + CPU_POINTWISE_GRAIN / work->elems, body, work);
     return ERR_OK;
@@ -135,7 +137,7 @@ static err_code_t cpu_pointwise_forward(op_t *op, const op_args_t *args,
                                         err_t *err)
 {
     cpu_pointwise_work_t work = {.terms = kinds[op->config.kind].value,
-                                 .losses = cpu_loss_samples(op, args)};
+                                 .losses = cpu_loss_items(op, args)};
     err_code_t code =
         pointwise_run(op, args, &work, pointwise_body_forward, err);
 

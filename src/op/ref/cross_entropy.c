@@ -1,46 +1,85 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * cross_entropy of softmax, x [N,K], target t [N]:
- *   loss = sum_n (log sum_k exp x[n,k]) - x[n,t]
- *   dx[n,k] = scale * (exp x[n,k] / sum_j exp x[n,j] - (k == t))
- * The largest logit is subtracted before exp. correct counts the rows whose
- * first largest logit is the target.
+ * cross_entropy of softmax, with class weights and label smoothing; op_config.h
+ * has the formula, op_ops.h where the classes of row r lie. The largest logit
+ * is subtracted before exp. correct counts the rows, not ignored, whose first
+ * largest logit is the target.
  */
 #include <math.h>
 
 #include "op/ref/ref.h"
 
-/* First index of the largest logit of row [n]. */
-static int64_t ref_cross_entropy_argmax(const op_t *op, const void *x,
-                                        int64_t n)
-{
-    int64_t K = op->config.in.dims[1], best = 0;
-    op_type_t type = op->config.in.type;
+/* One row of x. */
+typedef struct ref_row {
+    const op_t *op;
+    const void *x;
+    op_classes_t at;
+    int64_t row;
+} ref_row_t;
 
-    for (int64_t k = 1; k < K; k++)
-        if (ref_get(type, x, n * K + k) > ref_get(type, x, n * K + best))
+static int64_t ref_row_place(const ref_row_t *row, int64_t k)
+{
+    const op_classes_t *at = &row->at;
+
+    return (row->row / at->inner * at->classes + k) * at->inner +
+           row->row % at->inner;
+}
+
+static double ref_row_get(const ref_row_t *row, int64_t k)
+{
+    return ref_get(row->op->config.in.type, row->x, ref_row_place(row, k));
+}
+
+static double ref_row_weight(const ref_row_t *row, int64_t k)
+{
+    const float *weights = row->op->config.loss.weights;
+
+    return weights == NULL ? 1 : (double)weights[k];
+}
+
+/* First index of the largest logit. */
+static int64_t ref_row_argmax(const ref_row_t *row)
+{
+    int64_t best = 0;
+
+    for (int64_t k = 1; k < row->at.classes; k++)
+        if (ref_row_get(row, k) > ref_row_get(row, best))
             best = k;
     return best;
 }
 
-/* sum_k exp(x[n,k] - top) */
-static double ref_cross_entropy_sum(const op_t *op, const void *x, int64_t n,
-                                    double top)
+/* log sum_k exp(x[k]) */
+static double ref_row_log_sum(const ref_row_t *row, int64_t best)
 {
-    int64_t K = op->config.in.dims[1];
-    double sum = 0;
+    double top = ref_row_get(row, best), sum = 0;
 
-    for (int64_t k = 0; k < K; k++)
-        sum += exp(ref_get(op->config.in.type, x, n * K + k) - top);
-    return sum;
+    for (int64_t k = 0; k < row->at.classes; k++)
+        sum += exp(ref_row_get(row, k) - top);
+    return log(sum) + top;
+}
+
+static double ref_row_loss(const ref_row_t *row, int64_t target, double log_sum)
+{
+    op_smooth_t smooth = op_smooth_of(&row->op->config);
+    double loss = smooth.hit * ref_row_weight(row, target) *
+                  (log_sum - ref_row_get(row, target));
+
+    for (int64_t k = 0; smooth.spread > 0 && k < row->at.classes; k++)
+        loss += smooth.spread * ref_row_weight(row, k) *
+                (log_sum - ref_row_get(row, k));
+    return loss;
+}
+
+static bool ref_row_ignored(const op_t *op, int64_t target)
+{
+    return op->config.loss.ignore && target == op->config.loss.ignored;
 }
 
 static err_code_t ref_cross_entropy_forward(op_t *op, const op_args_t *args,
                                             err_t *err)
 {
-    op_type_t type = op->config.in.type;
-    int64_t N = op->config.in.dims[0], K = op->config.in.dims[1];
+    ref_row_t row = {.op = op, .x = args->x, .at = op_classes_of(&op->config)};
     const int64_t *target = args->target;
     err_code_t code = op_check_target(op, args, err);
     double loss = 0;
@@ -48,39 +87,49 @@ static err_code_t ref_cross_entropy_forward(op_t *op, const op_args_t *args,
 
     if (code != ERR_OK)
         return code;
-    for (int64_t n = 0; n < N; n++) {
-        int64_t best = ref_cross_entropy_argmax(op, args->x, n);
-        double top = ref_get(type, args->x, n * K + best);
+    for (row.row = 0; row.row < row.at.rows; row.row++) {
+        int64_t t = target[row.row], best;
 
-        loss += log(ref_cross_entropy_sum(op, args->x, n, top)) + top -
-                ref_get(type, args->x, n * K + target[n]);
-        correct += best == target[n];
+        if (ref_row_ignored(op, t))
+            continue;
+        best = ref_row_argmax(&row);
+        loss += ref_row_loss(&row, t, ref_row_log_sum(&row, best));
+        correct += best == t;
     }
     *args->loss_sum = loss;
     *args->correct = correct;
     return ERR_OK;
 }
 
+static void ref_row_backward(const ref_row_t *row, const op_args_t *args,
+                             int64_t target)
+{
+    const op_config_t *config = &row->op->config;
+    op_smooth_t smooth = op_smooth_of(config);
+    bool ignored = ref_row_ignored(row->op, target);
+    double hit = ignored ? 0 : smooth.hit * ref_row_weight(row, target);
+    double share = hit + smooth.spread * smooth.sum;
+    double log_sum = ref_row_log_sum(row, ref_row_argmax(row));
+
+    for (int64_t k = 0; k < row->at.classes; k++) {
+        double p = exp(ref_row_get(row, k) - log_sum);
+        double slope = share * p - smooth.spread * ref_row_weight(row, k) -
+                       (k == target ? hit : 0);
+
+        ref_put(config->in.type, args->dx, ref_row_place(row, k),
+                ignored ? 0 : args->scale * slope);
+    }
+}
+
 static err_code_t ref_cross_entropy_backward(op_t *op, const op_args_t *args,
                                              err_t *err)
 {
-    op_type_t type = op->config.in.type;
-    int64_t N = op->config.in.dims[0], K = op->config.in.dims[1];
+    ref_row_t row = {.op = op, .x = args->x, .at = op_classes_of(&op->config)};
     const int64_t *target = args->target;
 
     (void)err;
-    for (int64_t n = 0; op->config.need_dx && n < N; n++) {
-        int64_t best = ref_cross_entropy_argmax(op, args->x, n);
-        double top = ref_get(type, args->x, n * K + best);
-        double sum = ref_cross_entropy_sum(op, args->x, n, top);
-
-        for (int64_t k = 0; k < K; k++) {
-            double p = exp(ref_get(type, args->x, n * K + k) - top) / sum;
-
-            ref_put(type, args->dx, n * K + k,
-                    args->scale * (p - (k == target[n])));
-        }
-    }
+    for (row.row = 0; op->config.need_dx && row.row < row.at.rows; row.row++)
+        ref_row_backward(&row, args, target[row.row]);
     return ERR_OK;
 }
 

@@ -4,7 +4,8 @@
  * Losses that are a sum over elements f(x, t); dx = scale * df/dx, with d = x-t
  *   mae    |d|                               sign of d (0 at 0)
  *   huber  |d| <= a ? d^2 / 2 : a (|d| - a/2)   |d| <= a ? d : a sign of d
- *   bce    log(1 + exp(x)) - t x             1 / (1 + exp(-x)) - t
+ *   bce    (1 - t) x + c log(1 + exp(-x))    c / (1 + exp(-x)) - w t
+ *          with c = 1 + (w - 1) t, w the weight of t
  *   kl     t > 0 ? t (log t - x) : 0         -t
  */
 #include <math.h>
@@ -26,7 +27,8 @@ static double ref_pointwise_value(op_kind_t kind, double x, double t, double a)
     case OP_HUBER:
         return fabs(d) <= a ? d * d / 2 : a * (fabs(d) - a / 2);
     case OP_BCE: /* without overflow */
-        return (x > 0 ? x : 0 * x) + log1p(exp(-fabs(x))) - t * x;
+        return (1 - t) * x + (1 + (a - 1) * t) *
+                                 (log1p(exp(-fabs(x))) + (x < 0 ? -x : 0 * x));
     default:
         return t > 0 ? t * (log(t) - x) : 0 * x;
     }
@@ -42,7 +44,7 @@ static double ref_pointwise_slope(op_kind_t kind, double x, double t, double a)
     case OP_HUBER:
         return fabs(d) <= a ? d : a * ref_sign(d);
     case OP_BCE:
-        return 1 / (1 + exp(-x)) - t;
+        return (1 + (a - 1) * t) / (1 + exp(-x)) - a * t;
     default:
         return t > 0 ? -t : 0;
     }
@@ -59,7 +61,7 @@ static err_code_t ref_pointwise_forward(op_t *op, const op_args_t *args,
     for (int64_t i = 0; i < count; i++)
         loss += ref_pointwise_value(op->config.kind, ref_get(type, args->x, i),
                                     ref_get(type, args->target, i),
-                                    op->config.alpha);
+                                    op_alpha(&op->config));
     *args->loss_sum = loss;
     return ERR_OK;
 }
@@ -76,7 +78,7 @@ static err_code_t ref_pointwise_backward(op_t *op, const op_args_t *args,
                 args->scale * ref_pointwise_slope(
                                   op->config.kind, ref_get(type, args->x, i),
                                   ref_get(type, args->target, i),
-                                  op->config.alpha));
+                                  op_alpha(&op->config)));
     return ERR_OK;
 }
 

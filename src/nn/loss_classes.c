@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* cross_entropy: one class for each sample, or for each position of it. */
+#include "base/mem.h"
+#include "nn/registry.h"
+
+typedef enum class_axis { AXIS_AUTO, AXIS_FIRST, AXIS_LAST } class_axis_t;
+
+typedef struct classes_options {
+    int axis; /* class_axis_t */
+    double smoothing;
+    const tree_t *weight, *ignore;
+} classes_options_t;
+
+_Static_assert(sizeof(classes_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
+
+static const char *const axes[] = {"auto", "first", "last", NULL};
+
+static const opt_row_t classes_rows[] = {
+    {.name = "classes",
+     .type = OPT_CHOICE,
+     .offset = offsetof(classes_options_t, axis),
+     .fallback = "auto",
+     .choices = axes,
+     .help = "Dimension of the output that holds the classes; auto: the last "
+             "of [positions, classes], else the first ([classes], [classes, "
+             "height, width]); the others are the target's shape"},
+    {.name = "label_smoothing",
+     .type = OPT_REAL,
+     .offset = offsetof(classes_options_t, smoothing),
+     .fallback = "0",
+     .min = 0,
+     .max = 1,
+     .help = "Part of each target that is spread evenly over all classes"},
+    {.name = "weight",
+     .type = OPT_TREE,
+     .offset = offsetof(classes_options_t, weight),
+     .fallback = "",
+     .help = "List of one weight for each class; the mean is over the weights "
+             "of the targets"},
+    {.name = "ignore_index",
+     .type = OPT_TREE,
+     .offset = offsetof(classes_options_t, ignore),
+     .fallback = "",
+     .help = "Targets of this number count for nothing, and it need not be a "
+             "class (255 or -100 are usual)"},
+    {.name = NULL},
+};
+
+static int axis_find(class_axis_t axis, int ndim)
+{
+    if (axis == AXIS_AUTO)
+        return ndim == 3 ? 2 : 1;
+    return axis == AXIS_FIRST ? 1 : ndim - 1;
+}
+
+static err_code_t weights_read(nn_layer_t *layer, const tree_t *list,
+                               err_t *err)
+{
+    const int64_t classes = op_classes_of(&layer->config).classes;
+    double sum = 0;
+    void *block;
+    err_code_t code;
+
+    if (tree_kind(list) != TREE_LIST || (int64_t)tree_count(list) != classes)
+        return nn_fail_at(tree_place(list), err,
+                          "loss cross_entropy: weight is a list of one number "
+                          "for each of the %lld classes of the output, but "
+                          "has %zu",
+                          (long long)classes, tree_count(list));
+    code = mem_alloc((size_t)classes * sizeof(float), "class weights", &block,
+                     err);
+    if (code != ERR_OK)
+        return code;
+    layer->class_weights = block;
+    for (int64_t k = 0; k < classes; k++) {
+        const tree_t *item = tree_at(list, (size_t)k);
+        double value;
+
+        if (tree_text(item) == NULL || !str_to_real(tree_text(item), &value) ||
+            !(value >= 0 && value <= 1e30))
+            return nn_fail_at(tree_place(item), err,
+                              "loss cross_entropy: the weight of class %lld is "
+                              "no number from 0 to 1e30",
+                              (long long)k);
+        layer->class_weights[k] = (float)value;
+        sum += value;
+    }
+    layer->config.loss.weights = layer->class_weights;
+    if (sum > 0)
+        return ERR_OK;
+    return nn_fail_at(tree_place(list), err,
+                      "loss cross_entropy: all weights are 0");
+}
+
+static err_code_t ignore_read(op_loss_t *loss, const tree_t *node, err_t *err)
+{
+    if (tree_text(node) == NULL || !str_to_int(tree_text(node), &loss->ignored))
+        return nn_fail_at(tree_place(node), err,
+                          "loss cross_entropy: ignore_index is no integer");
+    loss->ignore = true;
+    return ERR_OK;
+}
+
+static err_code_t classes_configure(nn_layer_t *layer, const void *options,
+                                    const tree_t *tree, err_t *err)
+{
+    const classes_options_t *classes = options;
+    op_loss_t *loss = &layer->config.loss;
+    err_code_t code = ERR_OK;
+
+    (void)tree;
+    loss->axis = axis_find((class_axis_t)classes->axis, layer->config.in.ndim);
+    loss->smoothing = classes->smoothing;
+    if (classes->weight != NULL)
+        code = weights_read(layer, classes->weight, err);
+    if (code == ERR_OK && classes->ignore != NULL)
+        code = ignore_read(loss, classes->ignore, err);
+    return code;
+}
+
+const nn_kind_t nn_kind_cross_entropy = {
+    .name = "cross_entropy",
+    .op = OP_CROSS_ENTROPY,
+    .help = "Classification: softmax and negative log-likelihood of the target "
+            "class, an integer for each sample, or for each position of it "
+            "(token, pixel); mean over all",
+    .rows = classes_rows,
+    .classifier = true,
+    .configure = classes_configure,
+};

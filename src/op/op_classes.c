@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The losses: where the classes of a position lie, and what the options come
+ * down to. Pure functions, shared by all backends. */
+#include <inttypes.h>
+
+#include "op/op_ops.h"
+
+op_classes_t op_classes_of(const op_config_t *config)
+{
+    const op_desc_t *in = &config->in;
+    int axis = config->loss.axis == 0 ? 1 : config->loss.axis;
+    op_classes_t at = {.classes = in->dims[axis], .inner = 1};
+
+    for (int i = axis + 1; i < in->ndim; i++)
+        at.inner *= in->dims[i];
+    at.rows = op_desc_elems(in) / at.classes;
+    return at;
+}
+
+op_smooth_t op_smooth_of(const op_config_t *config)
+{
+    const op_loss_t *loss = &config->loss;
+    int64_t classes = op_classes_of(config).classes;
+    op_smooth_t smooth = {.hit = 1 - loss->smoothing,
+                          .spread = loss->smoothing / (double)classes,
+                          .sum = (double)classes};
+
+    if (loss->weights == NULL)
+        return smooth;
+    smooth.sum = 0;
+    for (int64_t k = 0; k < classes; k++)
+        smooth.sum += (double)loss->weights[k];
+    return smooth;
+}
+
+double op_alpha(const op_config_t *config)
+{
+    if (config->kind != OP_BCE)
+        return config->alpha;
+    return config->loss.positive == 0 ? 1 : config->loss.positive;
+}
+
+err_code_t op_check_target(const op_t *op, const op_args_t *args, err_t *err)
+{
+    op_classes_t at = op_classes_of(&op->config);
+    const op_loss_t *loss = &op->config.loss;
+    const int64_t *target = args->target;
+
+    for (int64_t r = 0; r < at.rows; r++)
+        if ((target[r] < 0 || target[r] >= at.classes) &&
+            !(loss->ignore && target[r] == loss->ignored))
+            return err_set(err, ERR_DATA,
+                           "cross_entropy: the target of sample %" PRId64
+                           " of the batch is %" PRId64
+                           ", but the model has the classes 0 to %" PRId64,
+                           r / (at.rows / op->config.in.dims[0]), target[r],
+                           at.classes - 1);
+    return ERR_OK;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Losses whose denominator hangs on the targets: the mean is over all ranks, so
+ * their number changes nothing, even where one of them has nothing that counts;
+ * and runs over streams of numbers.
+ */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "train/harness.h"
+
+/* In batches of 24, in the order of the file; the last has 5. */
+#define SAMPLES 101
+#define IGNORED 7
+
+static const char weighted[] =
+    "loss={cross_entropy: {weight: [1, 3], ignore_index: 7, "
+    "label_smoothing: 0.1}}";
+
+static void weigh_open(harness_t *harness, const char *loss)
+{
+    harness_open(harness, SAMPLES);
+    harness->settings[0] = "data.shuffle=none";
+    harness->settings[1] = "model.layers=[{linear: {out: 2}}]";
+    harness->settings[2] = loss;
+    /* All of what rank 0 of 2 to 5 ranks has in the first step, and more. */
+    for (int i = 0; i < 14; i++)
+        harness_label_set(harness, i, IGNORED);
+    for (int i = 30; i < SAMPLES; i += 7)
+        harness_label_set(harness, i, IGNORED);
+}
+
+static void run_ok(const harness_t *harness, int ranks, train_outcome_t *out)
+{
+    err_t err = ERR_INIT;
+    err_code_t rc = harness_run(harness, ranks, out, &err);
+
+    cr_assert_eq(rc, ERR_OK, "%d ranks: %s", ranks, err.text);
+}
+
+/* The values of [key] of all steps in metrics.jsonl; null is NaN. */
+static int step_values(const harness_t *harness, const char *key,
+                       double values[64])
+{
+    char path[300], wanted[64];
+    char *text, *at;
+    size_t bytes;
+    int count = 0;
+    err_t err = ERR_INIT;
+
+    snprintf(path, sizeof path, "%s/run/metrics.jsonl", harness->dir);
+    snprintf(wanted, sizeof wanted, "\"%s\": ", key);
+    cr_assert_eq(file_read(path, &text, &bytes, &err), ERR_OK, "%s", err.text);
+    for (at = strtok(text, "\n"); at != NULL; at = strtok(NULL, "\n")) {
+        const char *found = strstr(at, wanted);
+
+        if (strstr(at, "\"event\"") != NULL || found == NULL || count == 64)
+            continue;
+        found += strlen(wanted);
+        values[count++] =
+            strncmp(found, "null", 4) == 0 ? (double)NAN : strtod(found, NULL);
+    }
+    free(text);
+    return count;
+}
+
+Test(weigh, the_mean_is_over_all_ranks)
+{
+    double first[64] = {0};
+    train_outcome_t one, out;
+
+    for (int n = 1; n <= 5; n++) {
+        double losses[64] = {0};
+        harness_t harness;
+
+        weigh_open(&harness, weighted);
+        harness.settings[3] = n == 4 ? "train.accumulate=2" : NULL;
+        run_ok(&harness, n, &out);
+        cr_assert_eq(step_values(&harness, "loss", losses), 15);
+        if (n == 1) {
+            one = out;
+            memcpy(first, losses, sizeof first);
+        }
+        for (int i = 0; i < 15; i++)
+            cr_assert_float_eq(losses[i], first[i], 1e-5,
+                               "%d ranks, step %d: %g, alone %g", n, i + 1,
+                               losses[i], first[i]);
+        cr_assert_float_eq(out.loss, one.loss, 1e-5);
+        harness_close(&harness);
+    }
+}
+
+Test(weigh, plain_and_weighted_runs_differ)
+{
+    train_outcome_t one, two;
+    harness_t harness;
+
+    weigh_open(&harness, weighted);
+    run_ok(&harness, 1, &one);
+    harness.settings[2] = "loss={cross_entropy: {ignore_index: 7}}";
+    harness.resume = TRAIN_RESUME_FRESH;
+    run_ok(&harness, 1, &two);
+    cr_expect_gt(fabs(one.loss - two.loss), 1e-3);
+    harness_close(&harness);
+}
+
+Test(weigh, reproducible_runs_have_the_same_bits)
+{
+    train_outcome_t one, out;
+
+    for (int n = 1; n <= 5; n++) {
+        harness_t harness;
+
+        weigh_open(&harness, weighted);
+        harness.settings[3] = "train.reproducible=true";
+        harness.settings[4] = "train.microbatch=5";
+        run_ok(&harness, n, &out);
+        if (n == 1)
+            one = out;
+        cr_assert_eq(memcmp(&out.loss, &one.loss, sizeof out.loss), 0,
+                     "%d ranks: %.17g, alone %.17g", n, out.loss, one.loss);
+        harness_close(&harness);
+    }
+}
+
+/* Nothing counts in any step: the weights stay, whatever the optimizer would
+ * do with a gradient of zeros. */
+Test(weigh, steps_without_a_target_change_nothing)
+{
+    for (int mode = 0; mode < 2; mode++) {
+        double losses[64] = {0};
+        train_outcome_t one, two;
+        harness_t harness;
+
+        weigh_open(&harness, weighted);
+        for (int i = 0; i < SAMPLES; i++)
+            harness_label_set(&harness, i, IGNORED);
+        harness.settings[3] = "optimizer={adamw: {lr: 0.1, weight_decay: 0.9}}";
+        harness.settings[4] =
+            mode == 1 ? "train.reproducible=true" : "train.accumulate=1";
+        run_ok(&harness, 3, &one);
+        cr_assert_eq(step_values(&harness, "loss", losses), 15);
+        for (int i = 0; i < 15; i++)
+            cr_assert(isnan(losses[i]));
+        harness.settings[3] = "optimizer={sgd: {lr: 1.0e-30}}";
+        harness.settings[5] = "train.epochs=1";
+        harness.resume = TRAIN_RESUME_FRESH;
+        run_ok(&harness, 3, &two);
+        cr_assert_eq(one.loss, two.loss, "%.17g, untrained %.17g", one.loss,
+                     two.loss);
+        harness_close(&harness);
+    }
+}
+
+/* ---- streams --------------------------------------------------------------
+ */
+
+/* The labels as one stream of 101 numbers: 9 samples of 11. */
+static void stream_open(harness_t *harness)
+{
+    harness_open(harness, SAMPLES);
+    harness->settings[0] = "data.target=";
+    harness->settings[1] = "data.input.path=/y";
+    harness->settings[2] = "data.sequence=11";
+    harness->settings[3] = "model.input=[11]";
+    harness->settings[4] =
+        "model.layers=[{reshape: {shape: [11, 1]}}, {linear: "
+        "{out: 2, flatten: false}}]";
+    harness->settings[5] = "train.batch=4";
+}
+
+static atomic_int looks_left;
+
+static slurm_signal_t signal_after_looks(void)
+{
+    return atomic_fetch_sub(&looks_left, 1) <= 1 ? SLURM_SIGNAL_CHECKPOINT
+                                                 : SLURM_SIGNAL_NONE;
+}
+
+Test(weigh, streams_are_shuffled_dealt_and_resumed)
+{
+    train_outcome_t one, out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+
+    stream_open(&harness);
+    run_ok(&harness, 1, &one);
+    cr_assert_eq(one.step, 9, "9 samples are 3 steps an epoch");
+    cr_assert_gt(one.accuracy, 0.2);
+    cr_assert_leq(one.accuracy, 1);
+    harness.resume = TRAIN_RESUME_FRESH;
+    run_ok(&harness, 3, &out);
+    cr_assert_float_eq(out.loss, one.loss, 1e-5);
+    atomic_store(&looks_left, 5);
+    harness.signal = signal_after_looks;
+    cr_assert_eq(harness_run(&harness, 1, &out, &err), ERR_REQUEUE);
+    harness.signal = NULL;
+    harness.resume = TRAIN_RESUME_AUTO;
+    run_ok(&harness, 1, &out);
+    cr_assert_eq(out.loss, one.loss);
+    harness_close(&harness);
+}
