@@ -76,28 +76,25 @@ int nn_graph_input(const nn_graph_t *graph, int64_t dims[OP_DIMS_MAX]);
  * embeddings read. Either takes 4 bytes an element. */
 int64_t nn_graph_tokens(const nn_graph_t *graph);
 
-/* Of a classifier: the dimension of its output [N, ...] with the classes; is
- * there a number that a target may be, to count for nothing, and which? */
+/* Of a classifier: the dimension of its output [N, ...] with the classes; which
+ * target, if any, counts for nothing. */
 int nn_graph_class_axis(const nn_graph_t *graph);
 bool nn_graph_ignored(const nn_graph_t *graph, int64_t *out);
 
-/* Elements of one target sample (cross_entropy: an integer for each position,
- * which is 1 for an output [classes]; mse: as output). */
+/* Elements of one target sample (classes: one a position; mse: as output). */
 int64_t nn_graph_target_elems(const nn_graph_t *graph);
 
-/* What the loss's sum over a batch is divided by, and how many elements of its
- * target count (those that are not ignored). */
+/* What a sum of losses is divided by; elements of targets not ignored. */
 typedef struct nn_weight {
     double denominator;
     int64_t counted;
 } nn_weight_t;
 
-/* Does the denominator depend on the targets (class weights, ignored ones), or
- * on the number of samples alone? */
+/* Does the denominator depend on the targets (class weights, ignored ones)? */
 bool nn_graph_weighs(const nn_graph_t *graph);
 
-/* The weight of [samples] targets: of any graph, but then of graphs that do not
- * weigh by nn_graph_denominator, too (samples; mse: elements). Pure. */
+/* The weight of [samples] targets; for a graph that does not weigh, that is
+ * nn_graph_denominator (samples; mse: elements), whatever they are. Pure. */
 nn_weight_t nn_graph_weigh(const nn_graph_t *graph, const void *target,
                            int64_t samples);
 double nn_graph_denominator(const nn_graph_t *graph, int64_t samples);
@@ -158,9 +155,8 @@ typedef struct nn_bind {
 } nn_bind_t;
 
 typedef struct nn_batch {
-    const void *input;          /* [batch, input dims], see nn_graph_tokens */
-    const void *target;         /* int64 [batch, positions] or float [batch,
-                                   dims] */
+    const void *input;  /* [batch, input dims], see nn_graph_tokens */
+    const void *target; /* int64 [batch, positions] or float [batch, dims] */
     const uint64_t *sample_ids; /* [batch] */
     uint64_t seed, epoch;
 } nn_batch_t;
