@@ -50,6 +50,7 @@ static void config_print(void)
     opt_document(train_options, "", &text);
     nn_graph_document(&text);
     optim_document(&text);
+    ddp_hook_document(&text);
     fputs(text.text, stdout);
     str_buf_free(&text);
 }

@@ -44,6 +44,12 @@ const opt_row_t ddp_options[] = {
      .fallback = "never",
      .help = "compare the ranks' parameters every so many steps ('100 steps') "
              "and stop when one has drifted"},
+    {.name = "hook",
+     .type = OPT_TREE,
+     .offset = offsetof(ddp_config_t, hook),
+     .fallback = "",
+     .help = "comm hook: what travels instead of the plain gradients; absent: "
+             "none (see the tables of comm hooks)"},
     {.name = NULL}};
 
 const char *ddp_backend_name(const ddp_config_t *config)

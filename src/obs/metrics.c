@@ -34,6 +34,7 @@
     X(backward_s, 6)        \
     X(comm_s, 6)            \
     X(comm_exposed_s, 6)    \
+    X(comm_bytes, 0)        \
     X(samples_per_s, 6)     \
     X(grad_norm, 0)
 

@@ -21,6 +21,7 @@ typedef struct obs_step {
     int64_t samples; /* of the epoch, consumed by all ranks */
     double loss, lr;
     double step_s, data_s, forward_s, backward_s, comm_s, comm_exposed_s;
+    double comm_bytes; /* that rank 0 gave to reductions */
     double samples_per_s, grad_norm;
 } obs_step_t;
 

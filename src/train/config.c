@@ -193,6 +193,11 @@ static err_code_t config_check(const tree_t *tree, const train_config_t *config,
         return refuse(tree, "ddp", "check_every",
                       "is no number of steps; expected '100 steps' or never",
                       err);
+    if (config->train.reproducible && ddp_hook_wanted(&config->ddp))
+        return refuse(tree, "ddp", "hook",
+                      "and train.reproducible are both set; what a hook sends "
+                      "hangs on the number of ranks, so choose one of the two",
+                      err);
     return ERR_OK;
 }
 

@@ -7,6 +7,7 @@ libtrain_la_SOURCES = \
 	src/train/data.c src/train/data.h \
 	src/train/eval.c \
 	src/train/hello.c src/train/hello.h \
+	src/train/kept.c src/train/kept.h \
 	src/train/leaves.c \
 	src/train/open.c \
 	src/train/replica.c src/train/replica.h \

@@ -277,7 +277,9 @@ err_code_t train_replica_open(const train_replica_plan_t *plan,
     err_code_t rc;
 
     replica->graph = plan->graph;
-    rc = arenas_open(replica, err);
+    rc = ddp_hook_check(&plan->config->ddp, err);
+    if (rc == ERR_OK)
+        rc = arenas_open(replica, err);
     if (rc == ERR_OK)
         rc = views_list(replica, err);
     if (rc == ERR_OK)
@@ -295,7 +297,14 @@ err_code_t train_replica_open(const train_replica_plan_t *plan,
 err_code_t train_replica_join(const train_replica_plan_t *plan,
                               train_replica_t *replica, err_t *err)
 {
-    return reducer_open(replica, plan, err);
+    err_code_t rc = reducer_open(replica, plan, err);
+
+    if (rc == ERR_OK)
+        rc =
+            train_kept_open(replica->ddp, replica->tensors,
+                            replica->tensor_count, comm_group_rank(plan->group),
+                            comm_group_size(plan->group), &replica->kept, err);
+    return rc;
 }
 
 err_code_t train_replica_start(const train_replica_plan_t *plan,
@@ -310,6 +319,7 @@ err_code_t train_replica_start(const train_replica_plan_t *plan,
 
 void train_replica_close(train_replica_t *replica)
 {
+    train_kept_close(&replica->kept);
     for (int i = 0; i < replica->tensor_count; i++)
         free(replica->tensor_names[i]);
     mem_free(replica->tensor_names);

@@ -15,6 +15,7 @@
 #include "nn/nn.h"
 #include "optim/optim.h"
 #include "train/config.h"
+#include "train/kept.h"
 
 /* float64 sums that travel with each step's last bucket, in front of the
  * batch-norm moments: what all ranks must know at the step's end. */
@@ -57,7 +58,8 @@ typedef struct train_replica {
     int tensor_count;
     view_t *views; /* [view_count]: the parameters */
     int view_count;
-    bool last_micro; /* the backward under way is the step's last one */
+    train_kept_t kept; /* those tensors, and the comm hook's */
+    bool last_micro;   /* the backward under way is the step's last one */
 } train_replica_t;
 
 typedef struct train_replica_plan {

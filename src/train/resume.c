@@ -81,8 +81,8 @@ err_code_t train_checkpoint(train_state_t *run, err_t *err)
     train_phase_set(run, "checkpoint");
     config_fill(run, &config);
     rc = hdf5io_checkpoint_write(&config.checkpoint, &run->progress,
-                                 run->replica.tensors,
-                                 run->replica.tensor_count, &info, err);
+                                 run->replica.kept.tensors,
+                                 run->replica.kept.count, &info, err);
     config_free(&config);
     run->speaker = run->rank == 0 || rc == ERR_PEER;
     if (rc != ERR_OK)
@@ -252,6 +252,9 @@ static err_code_t state_read(train_state_t *run, bool *found,
     if (rc == ERR_OK && !*found && path != NULL)
         rc = hdf5io_checkpoint_read(&config.checkpoint, path, replica->tensors,
                                     replica->tensor_count, found, info, err);
+    if (rc == ERR_OK && *found)
+        rc = train_kept_restore(&replica->kept, replica->ddp,
+                                &config.checkpoint, info, err);
     config_free(&config);
     return rc;
 }
@@ -273,6 +276,7 @@ err_code_t train_restore(train_state_t *run, err_t *err)
     if (rc != ERR_OK || !found)
         return rc;
     run->progress = info.progress;
+    ddp_step_set(run->replica.ddp, info.progress.step);
     greet(run, &info);
     run->progress.seed = (uint64_t)run->config->run.seed;
     return place_in_epoch(run, err);

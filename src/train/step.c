@@ -236,6 +236,7 @@ static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
                       .backward_s = times->backward,
                       .comm_s = comm.comm_s + times->tree,
                       .comm_exposed_s = comm.exposed_s + times->tree,
+                      .comm_bytes = (double)comm.bytes,
                       .samples_per_s = (double)batch->global / took,
                       .grad_norm = norm};
 

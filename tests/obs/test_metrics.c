@@ -103,6 +103,7 @@ Test(metrics, a_step_row_has_the_documented_keys_in_order)
                                    .backward_s = 0.2,
                                    .comm_s = 1e-7,
                                    .comm_exposed_s = 2e-8,
+                                   .comm_bytes = 123456789,
                                    .samples_per_s = 768.123456,
                                    .grad_norm = NAN};
     obs_metrics_t *metrics = open_after(0);
@@ -117,7 +118,8 @@ Test(metrics, a_step_row_has_the_documented_keys_in_order)
                      "\"loss\": 0.1, \"lr\": 0.001, \"step_s\": 0.333333, "
                      "\"data_s\": 0, \"forward_s\": 0.125, "
                      "\"backward_s\": 0.2, \"comm_s\": 1e-07, "
-                     "\"comm_exposed_s\": 2e-08, \"samples_per_s\": 768.123, "
+                     "\"comm_exposed_s\": 2e-08, \"comm_bytes\": 123456789, "
+                     "\"samples_per_s\": 768.123, "
                      "\"grad_norm\": null}\n");
     free(text);
 }
@@ -166,7 +168,7 @@ Test(metrics, every_row_fits_its_line)
     const double long_one = -1.2345678901234567e-300;
     obs_step_t row = {INT64_MIN, INT64_MIN, INT64_MIN, long_one, long_one,
                       long_one,  long_one,  long_one,  long_one, long_one,
-                      long_one,  long_one,  long_one};
+                      long_one,  long_one,  long_one,  long_one};
     obs_metrics_t *metrics = open_after(0);
     err_t err = ERR_INIT;
     json_t *object;
@@ -177,7 +179,7 @@ Test(metrics, every_row_fits_its_line)
     cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK);
     object = json_loads(text, 0, NULL);
     cr_assert_not_null(object);
-    cr_assert_eq(json_object_size(object), 13);
+    cr_assert_eq(json_object_size(object), 14);
     json_decref(object);
     free(text);
 }

@@ -164,6 +164,7 @@ static void rank_prepare(rank_t *rank, const harness_t *harness,
                      "%s", err.text);
     cr_assert_eq(train_config_read(rank->tree, &rank->config, &err), ERR_OK,
                  "%s", err.text);
+    rank->config.ddp.hooks = harness->hooks;
     rank->err = (err_t)ERR_INIT;
     rank->env = (train_env_t){
         .job = job,

@@ -18,8 +18,9 @@ typedef struct harness {
     const char *settings[16]; /* --set assignments, NULL-terminated */
     train_resume_t resume;
     const char *resume_path;
-    int restarts;                   /* of the job */
-    slurm_signal_t (*signal)(void); /* NULL: none */
+    int restarts;                       /* of the job */
+    slurm_signal_t (*signal)(void);     /* NULL: none */
+    const ddp_hook_ops_t *const *hooks; /* beside the built-in ones */
 } harness_t;
 
 /* Make a directory with train.h5 of [samples] and valid.h5 of 64 samples. */

@@ -44,6 +44,8 @@ Test(config, what_would_never_happen_is_refused)
     refused("ddp: {check_every: 1 epoch}",
             "run.yaml:5:20: ddp.check_every is no number of steps");
     refused("ddp: {check_every: 5 s}", "ddp.check_every is no number");
+    refused("train: {reproducible: true}\nddp: {hook: powersgd}",
+            "ddp.hook and train.reproducible are both set");
     refused("train: {clip_norm: 1.0, clip_value: 1.0}",
             "run.yaml:5:37: train.clip_value and train.clip_norm");
 }

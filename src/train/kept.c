@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/kept.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+/* A tensor of one row for all, or of one row each rank. */
+static void tensor_enter(train_kept_t *kept, const ddp_hook_part_t *part,
+                         int rank, int size, hdf5io_part_t *rows)
+{
+    hdf5io_tensor_t *tensor = &kept->hook[kept->hook_count];
+    int64_t count = (int64_t)part->count;
+
+    kept->names[kept->hook_count++] = str_printf("hook/%s", part->name);
+    *tensor = (hdf5io_tensor_t){.name = kept->names[kept->hook_count - 1],
+                                .ndim = part->own ? 2 : 1,
+                                .dims = {count},
+                                .data = part->data};
+    if (!part->own)
+        return;
+    for (int r = 0; r < size; r++)
+        rows[r] = (hdf5io_part_t){.rank = r,
+                                  .first = r * count,
+                                  .count = count,
+                                  .data = r == rank ? part->data : NULL};
+    tensor->dims[0] = size;
+    tensor->dims[1] = count;
+    tensor->data = NULL;
+    tensor->parts = rows;
+    tensor->part_count = size;
+}
+
+err_code_t train_kept_open(ddp_t *ddp, const hdf5io_tensor_t *tensors,
+                           int count, int rank, int size, train_kept_t *kept,
+                           err_t *err)
+{
+    ddp_hook_part_t parts[DDP_HOOK_PARTS];
+    int part_count = ddp_hook_parts(ddp, parts);
+    err_code_t rc;
+
+    rc = mem_alloc((size_t)(count + part_count) * sizeof *kept->tensors,
+                   "checkpoint table", (void **)&kept->tensors, err);
+    if (rc == ERR_OK)
+        rc = mem_alloc((size_t)part_count * (size_t)size * sizeof *kept->rows,
+                       "checkpoint table", (void **)&kept->rows, err);
+    if (rc != ERR_OK)
+        return rc;
+    if (count > 0)
+        memcpy(kept->tensors, tensors, (size_t)count * sizeof *tensors);
+    kept->hook = kept->tensors + count;
+    for (int p = 0; p < part_count; p++)
+        tensor_enter(kept, &parts[p], rank, size,
+                     kept->rows + (size_t)p * (size_t)size);
+    kept->count = count + part_count;
+    return ERR_OK;
+}
+
+void train_kept_close(train_kept_t *kept)
+{
+    for (int i = 0; i < kept->hook_count; i++)
+        free(kept->names[i]);
+    mem_free(kept->rows);
+    mem_free(kept->tensors);
+    *kept = (train_kept_t){0};
+}
+
+/* ---- coming back -------------------------------------------------------- */
+
+static void forget(const ddp_hook_part_t *parts, int count)
+{
+    for (int p = 0; p < count; p++)
+        memset(parts[p].data, 0, parts[p].count * sizeof *parts[p].data);
+}
+
+err_code_t train_kept_restore(const train_kept_t *kept, ddp_t *ddp,
+                              const hdf5io_checkpoint_config_t *config,
+                              const hdf5io_checkpoint_info_t *info, err_t *err)
+{
+    ddp_hook_part_t parts[DDP_HOOK_PARTS];
+    int count = ddp_hook_parts(ddp, parts);
+    bool same = info->world_size == config->votes->size;
+    hdf5io_checkpoint_info_t again;
+    err_t why = ERR_INIT;
+    bool found = false;
+    err_code_t rc = ERR_CONFIG;
+
+    if (count == 0)
+        return ERR_OK;
+    /* ERR_CONFIG: it is not there, or of another shape. */
+    if (same)
+        rc = hdf5io_checkpoint_read(config, info->path, kept->hook,
+                                    kept->hook_count, &found, &again, &why);
+    if (rc == ERR_OK)
+        return ERR_OK;
+    if (rc != ERR_CONFIG) {
+        *err = why;
+        return rc;
+    }
+    forget(parts, count);
+    if (config->votes->rank == 0 && same)
+        log_warn("train",
+                 "%s was made without this comm hook: ddp.hook begins with "
+                 "nothing kept back",
+                 info->path);
+    else if (config->votes->rank == 0)
+        log_warn("train",
+                 "%s was written by %d ranks and this run has %d: what "
+                 "ddp.hook kept back on each rank is dropped",
+                 info->path, info->world_size, config->votes->size);
+    return ERR_OK;
+}
