@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/half_x86.h"
 
 static inline uint32_t bits_of(float value)
 {
@@ -27,11 +27,10 @@ static inline float float_of(uint32_t bits)
     return value;
 }
 
-BASE_CLONES void half_widen_bf16(float *restrict to,
-                                 const uint16_t *restrict from, size_t count)
+void half_widen_bf16(float *to, const uint16_t *from, size_t count)
 {
-    _Pragma("omp simd") for (size_t i = 0; i < count; i++) to[i] =
-        float_of((uint32_t)from[i] << 16);
+    for (size_t i = half_x86_widen_bf16(to, from, count); i < count; i++)
+        to[i] = float_of((uint32_t)from[i] << 16);
 }
 
 /* Half of what is cut off is added, less a bit if the result would be even. */
@@ -43,18 +42,17 @@ static inline uint16_t bf16_of(uint32_t bits)
     return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
 }
 
-BASE_CLONES void half_round_bf16(uint16_t *restrict to,
-                                 const float *restrict from, size_t count)
+void half_round_bf16(uint16_t *to, const float *from, size_t count)
 {
-    _Pragma("omp simd") for (size_t i = 0; i < count; i++) to[i] =
-        bf16_of(bits_of(from[i]));
+    for (size_t i = half_x86_round_bf16(to, from, count); i < count; i++)
+        to[i] = bf16_of(bits_of(from[i]));
 }
 
-#define FP16_BIAS ((127u - 15u) << 23)     /* between the exponents' biases */
-#define FP16_LEAST (113u << 23)            /* least normal fp16, as a float */
-#define FP16_BEYOND ((127u + 16u) << 23)   /* first float without a fp16 */
-#define FP16_SUBNORMAL ((127u - 1u) << 23) /* its last bit is fp16's last one \
-                                            */
+#define FP16_BIAS ((127u - 15u) << 23)   /* between the exponents' biases */
+#define FP16_LEAST (113u << 23)          /* least normal fp16, as a float */
+#define FP16_BEYOND ((127u + 16u) << 23) /* first float without a fp16 */
+/* The last bit of this float has the weight of the last one of a subnormal. */
+#define FP16_SUBNORMAL ((127u - 1u) << 23)
 
 static inline float float_of_fp16(uint16_t half)
 {
@@ -64,18 +62,16 @@ static inline float float_of_fp16(uint16_t half)
     uint32_t special = magnitude | 0x7f800000u;
     uint32_t subnormal =
         bits_of(float_of(magnitude | FP16_LEAST) - float_of(FP16_LEAST));
-    uint32_t bits = magnitude >= 0x1fu << 23 ? special
-                    : magnitude < 1u << 23   ? subnormal
-                                             : normal;
+    uint32_t bits = magnitude < 1u << 23 ? subnormal : normal;
 
+    bits = magnitude >= 0x1fu << 23 ? special : bits;
     return float_of(sign | bits);
 }
 
-BASE_CLONES void half_widen_fp16(float *restrict to,
-                                 const uint16_t *restrict from, size_t count)
+void half_widen_fp16(float *to, const uint16_t *from, size_t count)
 {
-    _Pragma("omp simd") for (size_t i = 0; i < count; i++) to[i] =
-        float_of_fp16(from[i]);
+    for (size_t i = half_x86_widen_fp16(to, from, count); i < count; i++)
+        to[i] = float_of_fp16(from[i]);
 }
 
 static inline uint16_t fp16_of(uint32_t all)
@@ -83,20 +79,17 @@ static inline uint16_t fp16_of(uint32_t all)
     uint32_t sign = all >> 16 & 0x8000u, bits = all & 0x7fffffffu;
     uint32_t normal = (bits - FP16_BIAS + 0xfffu + (bits >> 13 & 1u)) >> 13;
     uint32_t special = bits > 0x7f800000u ? 0x7e00u : 0x7c00u;
-    /* Adding a float whose last bit is the last bit of a subnormal fp16 makes
-     * the addition round. */
+    /* The addition rounds. */
     uint32_t subnormal =
         bits_of(float_of(bits) + float_of(FP16_SUBNORMAL)) - FP16_SUBNORMAL;
-    uint32_t half = bits >= FP16_BEYOND ? special
-                    : bits < FP16_LEAST ? subnormal
-                                        : normal;
+    uint32_t half = bits < FP16_LEAST ? subnormal : normal;
 
+    half = bits >= FP16_BEYOND ? special : half;
     return (uint16_t)(sign | half);
 }
 
-BASE_CLONES void half_round_fp16(uint16_t *restrict to,
-                                 const float *restrict from, size_t count)
+void half_round_fp16(uint16_t *to, const float *from, size_t count)
 {
-    _Pragma("omp simd") for (size_t i = 0; i < count; i++) to[i] =
-        fp16_of(bits_of(from[i]));
+    for (size_t i = half_x86_round_fp16(to, from, count); i < count; i++)
+        to[i] = fp16_of(bits_of(from[i]));
 }

@@ -4,8 +4,9 @@
  * half: floats of 16 bits as they lie in memory. bf16 is the upper half of a
  * float; fp16 is binary16 of IEEE 754. Widening is exact. Narrowing rounds to
  * nearest, ties to even, as IEEE 754 does: what is too large becomes infinity,
- * and a NaN stays one. Subnormal numbers are kept whatever the mode of the
- * floating-point unit. The same bits on every CPU.
+ * and a NaN stays one (of what payload depends on the CPU). Subnormal numbers
+ * are kept whatever the mode of the floating-point unit. All else is the same
+ * on every CPU.
  */
 #ifndef CDDP_BASE_HALF_H
 #define CDDP_BASE_HALF_H

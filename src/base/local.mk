@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # No fused multiply-add behind our back: rng_normal gives the same bits anywhere.
-# -fopenmp-simd: only the vectorising hint, no OpenMP runtime.
 noinst_LTLIBRARIES += libbase.la
 libbase_la_SOURCES = \
 	src/base/clock.c src/base/clock.h src/base/clones.h \
 	src/base/err.c src/base/err.h \
 	src/base/file.c src/base/file.h \
 	src/base/half.c src/base/half.h \
+	src/base/half_x86.c src/base/half_x86.h \
 	src/base/hash.c src/base/hash.h \
 	src/base/log.c src/base/log.h \
 	src/base/mem.c src/base/mem.h \
@@ -20,7 +20,6 @@ libbase_la_SOURCES = \
 	src/base/thread.c src/base/thread.h \
 	src/base/tree.c src/base/tree_print.c src/base/tree.h \
 	src/base/view.h
-libbase_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off -fopenmp-simd \
-	$(XXHASH_CFLAGS)
+libbase_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(XXHASH_CFLAGS)
 libbase_la_LIBADD = $(XXHASH_LIBS)
 # End of src/base

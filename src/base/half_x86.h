@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The conversions of half.h with the vector units of x86, as far as this CPU
+ * has them: each returns how many elements from the first on it has done, a
+ * whole number of vectors; zero on other CPUs. (internal to half.c)
+ */
+#ifndef CDDP_BASE_HALF_X86_H
+#define CDDP_BASE_HALF_X86_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+size_t half_x86_widen_bf16(float *to, const uint16_t *from, size_t count);
+size_t half_x86_widen_fp16(float *to, const uint16_t *from, size_t count);
+size_t half_x86_round_bf16(uint16_t *to, const float *from, size_t count);
+size_t half_x86_round_fp16(uint16_t *to, const float *from, size_t count);
+
+#endif
