@@ -29,8 +29,18 @@ typedef struct comm_group comm_group_t;
 typedef struct comm_work comm_work_t;
 typedef struct comm_arena comm_arena_t;
 
-typedef enum comm_type { COMM_FLOAT32, COMM_FLOAT64, COMM_INT64 } comm_type_t;
-typedef enum comm_op { COMM_SUM, COMM_MAX } comm_op_t;
+/* Sums of the 16-bit floats (base/half.h) are formed in 32-bit floats and
+ * rounded once, except where docs/COMM.md says otherwise. */
+typedef enum comm_type {
+    COMM_FLOAT32,
+    COMM_FLOAT64,
+    COMM_INT64,
+    COMM_INT32,
+    COMM_BFLOAT16,
+    COMM_FLOAT16
+} comm_type_t;
+/* NaN wins a maximum and a minimum; integer sums wrap. */
+typedef enum comm_op { COMM_SUM, COMM_MAX, COMM_MIN } comm_op_t;
 
 /* Out-of-band all-gather used while opening: see boot_exchange. comm never
  * knows who provides it. */

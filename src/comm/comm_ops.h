@@ -105,12 +105,33 @@ const comm_ops_t *comm_registry_find(const char *name, int size, err_t *err);
 
 /* ---- arithmetic (reduce.c, comm_tree.c) ---------------------------------- */
 
+#define COMM_TYPES (COMM_FLOAT16 + 1)
+#define COMM_OPS (COMM_MIN + 1)
+
 size_t comm_type_bytes(comm_type_t type);
+const char *comm_type_name(comm_type_t type); /* "float32" */
+/* Is it a type whose sums are formed in a wider one? */
+bool comm_type_rounds(comm_type_t type);
 
 /* into = a op b, element by element. [into] may be [a] or [b]. The operands
  * keep their order and NaN wins a maximum, so that the same inputs give the
  * same bits wherever they are computed. */
 void comm_reduce(void *into, const void *a, const void *b, size_t count,
                  comm_type_t type, comm_op_t op);
+
+/* The same for many parts, rounding once in the end: begin with the first, add
+ * the others in order, end. Up to COMM_BLOCK_ELEMENTS at a time, which stay in
+ * the first-level cache. */
+#define COMM_BLOCK_ELEMENTS 1024
+typedef struct comm_block {
+    _Alignas(64) unsigned char elements[COMM_BLOCK_ELEMENTS * sizeof(double)];
+} comm_block_t;
+
+void comm_block_begin(comm_block_t *block, const void *part, size_t count,
+                      comm_type_t type);
+void comm_block_add(comm_block_t *block, const void *part, size_t count,
+                    comm_type_t type, comm_op_t op);
+void comm_block_end(const comm_block_t *block, void *into, size_t count,
+                    comm_type_t type);
 
 #endif

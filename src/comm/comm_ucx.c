@@ -203,6 +203,8 @@ static const char *ucx_allreduce_name(const comm_group_t *base,
 
     if (ucx_node_takes((const ucx_group_t *)base, COMM_ALLREDUCE, data, bytes))
         return "node";
+    if (comm_type_rounds(type))
+        return "direct";
     return bytes <= UCX_DOUBLING_BYTES ? "doubling" : "ring";
 }
 

@@ -7,11 +7,7 @@
  * additions in it, so all give the same bits. Everything else goes through a
  * block that stays in the first-level cache.
  */
-#include <string.h>
-
 #include "comm/ucx_node.h"
-
-#define BLOCK_BYTES 4096
 
 #define CLONES
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && \
@@ -31,12 +27,21 @@ CLONES static void pair_float32(float *a, float *b, size_t count)
     }
 }
 
+/* [some] elements from offset [at] on, at most a block, in rank order. */
+static void block_sum(char *const *parts, int size, size_t at, size_t some,
+                      comm_type_t type, comm_op_t op, comm_block_t *sum)
+{
+    comm_block_begin(sum, parts[0] + at, some, type);
+    for (int rank = 1; rank < size; rank++)
+        comm_block_add(sum, parts[rank] + at, some, type, op);
+}
+
 void node_sum(char *const *parts, int size, size_t count, comm_type_t type,
               comm_op_t op)
 {
+    const size_t step = COMM_BLOCK_ELEMENTS;
     size_t width = comm_type_bytes(type);
-    size_t step = BLOCK_BYTES / width;
-    _Alignas(64) char sum[BLOCK_BYTES];
+    comm_block_t sum;
 
     if (size == 2 && type == COMM_FLOAT32 && op == COMM_SUM) {
         pair_float32((float *)(void *)parts[0], (float *)(void *)parts[1],
@@ -46,11 +51,8 @@ void node_sum(char *const *parts, int size, size_t count, comm_type_t type,
     for (size_t at = 0; at < count; at += step) {
         size_t some = count - at < step ? count - at : step;
 
-        comm_reduce(sum, parts[0] + at * width, parts[1] + at * width, some,
-                    type, op);
-        for (int rank = 2; rank < size; rank++)
-            comm_reduce(sum, sum, parts[rank] + at * width, some, type, op);
+        block_sum(parts, size, at * width, some, type, op, &sum);
         for (int rank = 0; rank < size; rank++)
-            memcpy(parts[rank] + at * width, sum, some * width);
+            comm_block_end(&sum, parts[rank] + at * width, some, type);
     }
 }

@@ -9,9 +9,6 @@
  * poll, which does one, does not block. */
 #define PIECE_BYTES 65536
 
-/* Elements are summed in blocks that stay in the first-level cache. */
-#define BLOCK_BYTES 4096
-
 static size_t piece_elements(const comm_request_t *request)
 {
     size_t bytes = PIECE_BYTES;
@@ -49,10 +46,13 @@ static size_t range_within(const size_t *cuts, int rank, size_t *begin,
 
 /* Elements [at, at + count) are reduced: to all, or to their owners. */
 static void block_store(const comm_request_t *requests, int size, size_t at,
-                        size_t count, const char *sum)
+                        size_t count, const comm_block_t *block)
 {
-    size_t width = comm_type_bytes(requests->type);
+    comm_type_t type = requests->type;
+    size_t width = comm_type_bytes(type);
+    _Alignas(64) char sum[COMM_BLOCK_ELEMENTS * sizeof(double)];
 
+    comm_block_end(block, sum, count, type);
     for (int rank = 0; rank < size; rank++) {
         size_t first = at, some = count;
 
@@ -67,19 +67,20 @@ static void block_store(const comm_request_t *requests, int size, size_t at,
 static void piece_reduce(const comm_request_t *requests, int size, size_t begin,
                          size_t end)
 {
+    const size_t step = COMM_BLOCK_ELEMENTS;
     comm_type_t type = requests->type;
     size_t width = comm_type_bytes(type);
-    size_t step = BLOCK_BYTES / width;
-    _Alignas(64) char sum[BLOCK_BYTES];
+    comm_block_t block;
 
     for (size_t at = begin; at < end; at += step) {
         size_t count = end - at < step ? end - at : step;
 
-        memcpy(sum, (char *)requests[0].data + at * width, count * width);
+        comm_block_begin(&block, (char *)requests[0].data + at * width, count,
+                         type);
         for (int rank = 1; rank < size; rank++)
-            comm_reduce(sum, sum, (char *)requests[rank].data + at * width,
-                        count, type, requests->op);
-        block_store(requests, size, at, count, sum);
+            comm_block_add(&block, (char *)requests[rank].data + at * width,
+                           count, type, requests->op);
+        block_store(requests, size, at, count, &block);
     }
 }
 

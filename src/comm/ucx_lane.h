@@ -73,6 +73,7 @@ struct ucx_lane {
     size_t at;  /* begin of the current segment, elements or bytes */
     size_t end; /* direct, ring of ranges: of the longest range */
     size_t slice;
+    size_t stride; /* direct: from a lane's step to its next but lanes */
     void *scratch;
     int64_t *ranges; /* tree: first, held of each rank */
     int64_t range[2];
@@ -95,8 +96,9 @@ bool ucx_barrier(ucx_group_t *group, ucx_lane_t *lane);   /* dissemination */
 bool ucx_broadcast(ucx_group_t *group, ucx_lane_t *lane); /* binomial */
 bool ucx_bruck(ucx_group_t *group, ucx_lane_t *lane);     /* all-gather */
 bool ucx_ring_reduce(ucx_group_t *group, ucx_lane_t *lane);
-bool ucx_ring_scatter(ucx_group_t *group, ucx_lane_t *lane);   /* ranges */
-bool ucx_ring_gather(ucx_group_t *group, ucx_lane_t *lane);    /* and ranges */
+bool ucx_ring_scatter(ucx_group_t *group, ucx_lane_t *lane); /* ranges */
+bool ucx_ring_gather(ucx_group_t *group, ucx_lane_t *lane);  /* and ranges */
+bool ucx_direct_reduce(ucx_group_t *group, ucx_lane_t *lane);
 bool ucx_direct_scatter(ucx_group_t *group, ucx_lane_t *lane); /* ranges */
 bool ucx_direct_gather(ucx_group_t *group, ucx_lane_t *lane);  /* ranges */
 bool ucx_tree(ucx_group_t *group, ucx_lane_t *lane);

@@ -47,11 +47,16 @@ static ucx_algorithm_t algorithm_of(const ucx_group_t *group,
                                     const comm_request_t *what, int *lanes)
 {
     size_t ranks = (size_t)group->base.size;
+    size_t bytes = what->count * comm_type_bytes(what->type);
 
     *lanes = 1;
     switch (what->kind) {
     case COMM_ALLREDUCE:
-        if (what->count * comm_type_bytes(what->type) <= UCX_DOUBLING_BYTES)
+        if (comm_type_rounds(what->type)) {
+            *lanes = bytes > UCX_DIRECT_BYTES ? UCX_LANES : 1;
+            return ucx_direct_reduce;
+        }
+        if (bytes <= UCX_DOUBLING_BYTES)
             return ucx_doubling;
         *lanes = UCX_LANES;
         return ucx_ring_reduce;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/half.h"
 #include "base/hash.h"
 #include "comm/comm_ops.h"
 #include "lib/ranks.h"
@@ -26,55 +27,122 @@ static double value(int rank, size_t i)
     return ((double)(mix & 0xfffff) - 524288.0) / (double)(1 + (mix >> 61));
 }
 
-static void fill(void *data, size_t count, comm_type_t type, int rank)
+/* What [type] makes of it; 16-bit floats: rounded, and small enough for them.
+ */
+static double typed_value(int rank, size_t i, comm_type_t type)
 {
-    for (size_t i = 0; i < count; i++)
-        switch (type) {
-        case COMM_FLOAT32:
-            ((float *)data)[i] = (float)value(rank, i);
-            break;
-        case COMM_FLOAT64:
-            ((double *)data)[i] = value(rank, i);
-            break;
-        case COMM_INT64:
-            ((int64_t *)data)[i] = (int64_t)value(rank, i);
-            break;
-        }
+    float one = (float)value(rank, i);
+    uint16_t half;
+
+    switch (type) {
+    case COMM_FLOAT32:
+        return (double)one;
+    case COMM_FLOAT64:
+        break;
+    case COMM_INT64:
+    case COMM_INT32:
+        return (double)(int64_t)value(rank, i);
+    case COMM_BFLOAT16:
+        half_round_bf16(&half, &one, 1);
+        half_widen_bf16(&one, &half, 1);
+        return (double)one;
+    case COMM_FLOAT16:
+        one /= 1024;
+        half_round_fp16(&half, &one, 1);
+        half_widen_fp16(&one, &half, 1);
+        return (double)one;
+    }
+    return value(rank, i);
+}
+
+static void element_set(void *data, size_t i, comm_type_t type, double to)
+{
+    float one = (float)to;
+
+    switch (type) {
+    case COMM_FLOAT32:
+        ((float *)data)[i] = one;
+        break;
+    case COMM_FLOAT64:
+        ((double *)data)[i] = to;
+        break;
+    case COMM_INT64:
+        ((int64_t *)data)[i] = (int64_t)to;
+        break;
+    case COMM_INT32:
+        ((int32_t *)data)[i] = (int32_t)to;
+        break;
+    case COMM_BFLOAT16:
+        half_round_bf16((uint16_t *)data + i, &one, 1);
+        break;
+    case COMM_FLOAT16:
+        half_round_fp16((uint16_t *)data + i, &one, 1);
+        break;
+    }
 }
 
 static double element(const void *data, size_t i, comm_type_t type)
 {
-    return type == COMM_FLOAT32   ? (double)((const float *)data)[i]
-           : type == COMM_FLOAT64 ? ((const double *)data)[i]
-                                  : (double)((const int64_t *)data)[i];
+    float one = 0;
+
+    switch (type) {
+    case COMM_FLOAT32:
+        return (double)((const float *)data)[i];
+    case COMM_FLOAT64:
+        return ((const double *)data)[i];
+    case COMM_INT64:
+        return (double)((const int64_t *)data)[i];
+    case COMM_INT32:
+        return (double)((const int32_t *)data)[i];
+    case COMM_BFLOAT16:
+        half_widen_bf16(&one, (const uint16_t *)data + i, 1);
+        break;
+    case COMM_FLOAT16:
+        half_widen_fp16(&one, (const uint16_t *)data + i, 1);
+        break;
+    }
+    return (double)one;
 }
 
-/* Near the plain sum; a maximum and integers are exact. */
+static void fill(void *data, size_t count, comm_type_t type, int rank)
+{
+    for (size_t i = 0; i < count; i++)
+        element_set(data, i, type, typed_value(rank, i, type));
+}
+
+/* How far a sum of numbers whose magnitudes are [span] in all may be off. */
+static double room_of(comm_type_t type, double span)
+{
+    static const double rooms[COMM_TYPES] = {
+        [COMM_FLOAT32] = 1e-6,
+        [COMM_FLOAT64] = 1e-14,
+        [COMM_BFLOAT16] = 0x1.02p-8,
+        [COMM_FLOAT16] = 0x1.02p-11,
+    };
+
+    return rooms[type] * span;
+}
+
+/* Near the plain sum; maxima, minima and integers are exact. */
 static int check_values(const void *data, size_t count, comm_type_t type,
                         comm_op_t op, int size)
 {
     for (size_t i = 0; i < count; i += 1 + count / 501) {
-        double sum = 0, span = 0, max = -INFINITY;
-        double room, found = element(data, i, type);
+        double sum = 0, span = 0, max = -INFINITY, min = INFINITY;
+        double found = element(data, i, type);
 
         for (int rank = 0; rank < size; rank++) {
-            double one = value(rank, i);
+            double one = typed_value(rank, i, type);
 
-            if (type == COMM_FLOAT32)
-                one = (double)(float)one;
-            if (type == COMM_INT64)
-                one = (double)(int64_t)one;
             sum += one;
             span += fabs(one);
             max = fmax(max, one);
+            min = fmin(min, one);
         }
-        room = type == COMM_INT64     ? 0
-               : type == COMM_FLOAT32 ? 1e-6 * span
-                                      : 1e-14 * span;
-        if (op == COMM_MAX)
-            RANKS_CHECK(found == max);
+        if (op == COMM_SUM)
+            RANKS_CHECK(fabs(found - sum) <= room_of(type, span));
         else
-            RANKS_CHECK(fabs(found - sum) <= room);
+            RANKS_CHECK(found == (op == COMM_MAX ? max : min));
     }
     return 0;
 }
@@ -97,11 +165,15 @@ static int run_allreduce(comm_group_t *group, void *data, bool large)
     err_t err = ERR_INIT;
 
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes - !large; s++)
-        for (int type = COMM_FLOAT32; type <= COMM_INT64; type++)
-            for (int op = COMM_SUM; op <= COMM_MAX; op++) {
+        for (int type = 0; type < COMM_TYPES; type++)
+            for (int op = 0; op < COMM_OPS; op++) {
                 size_t count = sizes[s];
 
-                if (count == MOST && (op == COMM_MAX || type == COMM_INT64))
+                /* The large ones take time: a few of them. */
+                if (count > 5000 && type != COMM_FLOAT32 &&
+                    (s + (size_t)type) % COMM_OPS != (size_t)op)
+                    continue;
+                if (count == MOST && op != COMM_SUM)
                     continue;
                 fill(data, count, (comm_type_t)type, rank);
                 RANKS_OK(comm_allreduce(group, data, count, (comm_type_t)type,
@@ -278,42 +350,69 @@ static int run_ranges_once(comm_group_t *group, void *data, size_t count,
 static int run_ranges(comm_group_t *group, void *data, bool large)
 {
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes - !large; s++)
-        for (int type = COMM_FLOAT32; type <= COMM_INT64; type++)
+        for (int type = 0; type < COMM_TYPES; type++)
             for (int way = 0; way < 4; way++) {
-                if (sizes[s] == MOST && (way == 2 || type == COMM_INT64))
+                if (sizes[s] > 5000 && way % 3 != type % 3)
                     continue;
                 if (run_ranges_once(group, data, sizes[s], (comm_type_t)type,
-                                    (comm_op_t)((way + type) % 2), way))
+                                    (comm_op_t)((way + type) % COMM_OPS), way))
                     return 1;
             }
     return 0;
 }
 
+/* The sum in rank order, rounded once in the end. */
+static void serial_sum(void *into, size_t i, comm_type_t type, int size)
+{
+    double sum = typed_value(0, i, type);
+
+    for (int rank = 1; rank < size; rank++) {
+        sum += typed_value(rank, i, type);
+        if (type != COMM_FLOAT64)
+            sum = (double)(float)sum; /* integers are small enough */
+    }
+    element_set(into, 0, type, sum);
+}
+
+static int check_serial(const void *data, size_t begin, size_t end,
+                        comm_type_t type, int size)
+{
+    size_t width = comm_type_bytes(type);
+    int64_t sum;
+
+    for (size_t i = begin; i < end; i++) {
+        serial_sum(&sum, i, type, size);
+        RANKS_CHECK(memcmp(&sum, (const char *)data + i * width, width) == 0);
+    }
+    return 0;
+}
+
 /* Summed in rank order: the bits of a serial loop, however it is cut. */
-static int run_rank_order(comm_group_t *group, size_t count)
+static int run_rank_order(comm_group_t *group, size_t count, comm_type_t type)
 {
     int rank = comm_group_rank(group), size = comm_group_size(group);
-    float *data = malloc(count * sizeof *data);
+    void *data = malloc(count * comm_type_bytes(type));
     size_t cuts[RANKS_MAX + 1];
     err_t err = ERR_INIT;
-    int wrong = 0;
+    int failed = 0;
 
-    for (int way = 0; way < 4; way++) {
+    for (int way = 0; way < 4 && !failed; way++) {
         cuts_make(cuts, count, size, way);
-        fill(data, count, COMM_FLOAT32, rank);
-        RANKS_OK(comm_reduce_scatter(group, data, cuts, COMM_FLOAT32, COMM_SUM,
-                                     &err),
+        fill(data, count, type, rank);
+        RANKS_OK(comm_reduce_scatter(group, data, cuts, type, COMM_SUM, &err),
                  err);
-        for (size_t i = cuts[rank]; i < cuts[rank + 1]; i++) {
-            float sum = (float)value(0, i);
-
-            for (int r = 1; r < size; r++)
-                sum += (float)value(r, i);
-            wrong += memcmp(&sum, &data[i], sizeof sum) != 0;
-        }
+        failed = check_serial(data, cuts[rank], cuts[rank + 1], type, size);
     }
     free(data);
-    RANKS_CHECK(wrong == 0);
+    return failed;
+}
+
+static int run_rank_orders(comm_group_t *group)
+{
+    for (int type = 0; type < COMM_TYPES; type++)
+        if (run_rank_order(group, type == COMM_FLOAT32 ? 40007 : 3001,
+                           (comm_type_t)type))
+            return 1;
     return 0;
 }
 
@@ -418,7 +517,7 @@ int collectives_run(const comm_oob_t *given, void *argument)
              run_poll(group) || run_broadcast(group, data) ||
              run_allgather(group, data) ||
              run_ranges(group, data, what->large) ||
-             (what->rank_order && run_rank_order(group, 40007)) ||
+             (what->rank_order && run_rank_orders(group)) ||
              run_tree(group, what->large);
     comm_arena_close(arena);
     if (what->plain)
