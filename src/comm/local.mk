@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 noinst_LTLIBRARIES += libcomm.la
 libcomm_la_SOURCES = \
-	src/comm/comm.c src/comm/comm.h src/comm/comm_fold.h src/comm/comm_ops.h \
+	src/comm/comm.c src/comm/comm.h src/comm/comm_collective.h \
+	src/comm/comm_fold.h src/comm/comm_ops.h \
 	src/comm/registry.c src/comm/reduce.c src/comm/comm_tree.c \
 	src/comm/comm_self.c \
 	src/comm/comm_threads.c src/comm/threads_team.h \
