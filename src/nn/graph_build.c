@@ -33,9 +33,13 @@ static double layer_product(const op_config_t *config)
             config->conv.kernel[i] > 0 ? (double)config->conv.kernel[i] : 1;
         product *= 1 + 2 * (double)config->conv.pad[i];
         product *= 1 + 2 * (double)config->pool.pad[i];
+        product *=
+            1 + (double)config->pad.before[i] + (double)config->pad.after[i];
     }
-    for (int i = 0; i < config->view.ndim && config->kind == OP_UPSAMPLE; i++)
-        product *= (double)config->view.dims[i];
+    for (int i = 0; i < config->view.ndim && i < OP_DIMS_MAX; i++)
+        if (config->kind == OP_UPSAMPLE || config->kind == OP_UPSAMPLE_LINEAR ||
+            config->kind == OP_ADAPTIVE_AVGPOOL)
+            product *= (double)config->view.dims[i];
     return product;
 }
 

@@ -1,37 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* maxpool: the largest of each window of [channels, ...]. */
+/* The pools: the largest or the mean of each window of [channels, ...], or
+ * means of windows that follow from the output's size. */
 #include "nn/registry.h"
 
 #define SIZE_LIMIT (1 << 20)
 
 typedef struct pool_options {
     opt_ints_t kernel, stride, pad;
+    bool count_pad;
 } pool_options_t;
 
 _Static_assert(sizeof(pool_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
 
+#define POOL_ROW(key, field, value, least, text)                        \
+    {                                                                   \
+        .name = (key), .type = OPT_INTS,                                \
+        .offset = offsetof(pool_options_t, field), .fallback = (value), \
+        .min = (least), .max = SIZE_LIMIT, .help = (text)               \
+    }
+#define KERNEL_ROW                      \
+    POOL_ROW("kernel", kernel, NULL, 1, \
+             "Size of the window, one number or one for each dimension")
+#define STRIDE_ROW                     \
+    POOL_ROW("stride", stride, "0", 0, \
+             "Step between windows; 0 is the size of the window")
+
 static const opt_row_t pool_rows[] = {
-    {.name = "kernel",
-     .type = OPT_INTS,
-     .offset = offsetof(pool_options_t, kernel),
-     .min = 1,
-     .max = SIZE_LIMIT,
-     .help = "Size of the window, one number or one for each dimension"},
-    {.name = "stride",
-     .type = OPT_INTS,
-     .offset = offsetof(pool_options_t, stride),
-     .fallback = "0",
-     .min = 0,
-     .max = SIZE_LIMIT,
-     .help = "Step between windows; 0 is the size of the window"},
-    {.name = "pad",
-     .type = OPT_INTS,
-     .offset = offsetof(pool_options_t, pad),
-     .fallback = "0",
-     .min = 0,
-     .max = SIZE_LIMIT,
-     .help = "Padding on both sides, at most half the window; it never wins"},
+    KERNEL_ROW,
+    STRIDE_ROW,
+    POOL_ROW("pad", pad, "0", 0,
+             "Padding on both sides, at most half the window; it never wins"),
+    {.name = NULL},
+};
+
+static const opt_row_t avgpool_rows[] = {
+    KERNEL_ROW,
+    STRIDE_ROW,
+    POOL_ROW("pad", pad, "0", 0,
+             "Zeros on both sides, at most half the window"),
+    {.name = "count_pad",
+     .type = OPT_BOOL,
+     .offset = offsetof(pool_options_t, count_pad),
+     .fallback = "true",
+     .help = "Padding counts as zeros; false: a mean is over what lies inside "
+             "of the input"},
     {.name = NULL},
 };
 
@@ -53,6 +66,7 @@ static err_code_t pool_configure(nn_layer_t *layer, const void *options,
                         err);
     if (code != ERR_OK)
         return code;
+    config->inside = layer->kind->op == OP_AVGPOOL && !pool->count_pad;
     for (int i = 0; i < OP_SPACE_MAX; i++) {
         if (config->stride[i] == 0)
             config->stride[i] = config->kernel[i];
@@ -61,9 +75,8 @@ static err_code_t pool_configure(nn_layer_t *layer, const void *options,
             continue;
         tree_place_format(tree_place(tree_get(tree, "pad")), at, sizeof at);
         return err_set(err, ERR_CONFIG,
-                       "%s: maxpool's pad %lld is more than half its kernel "
-                       "%lld",
-                       at, (long long)config->pad[i],
+                       "%s: %s's pad %lld is more than half its kernel %lld",
+                       at, layer->kind->name, (long long)config->pad[i],
                        (long long)config->kernel[i]);
     }
     return ERR_OK;
@@ -76,4 +89,53 @@ const nn_kind_t nn_kind_maxpool = {
             "to 3 dimensions of space",
     .rows = pool_rows,
     .configure = pool_configure,
+};
+
+const nn_kind_t nn_kind_avgpool = {
+    .name = "avgpool",
+    .op = OP_AVGPOOL,
+    .help = "The mean of each window of [channels, ...], which has 1 to 3 "
+            "dimensions of space",
+    .rows = avgpool_rows,
+    .configure = pool_configure,
+};
+
+/* ---- adaptive ------------------------------------------------------------ */
+
+typedef struct adaptive_options {
+    opt_ints_t size;
+} adaptive_options_t;
+
+_Static_assert(sizeof(adaptive_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
+
+static const opt_row_t adaptive_rows[] = {
+    {.name = "size",
+     .type = OPT_INTS,
+     .offset = offsetof(adaptive_options_t, size),
+     .fallback = "1",
+     .min = 1,
+     .max = SIZE_LIMIT,
+     .help = "Size of the output, one number or one for each dimension"},
+    {.name = NULL},
+};
+
+static err_code_t adaptive_configure(nn_layer_t *layer, const void *options,
+                                     const tree_t *tree, err_t *err)
+{
+    const adaptive_options_t *adaptive = options;
+    op_view_t *view = &layer->config.view;
+
+    view->ndim = layer->config.in.ndim - 2;
+    return nn_space(&adaptive->size, &layer->config.in, tree, "size",
+                    view->dims, err);
+}
+
+const nn_kind_t nn_kind_adaptive_avgpool = {
+    .name = "adaptive_avgpool",
+    .op = OP_ADAPTIVE_AVGPOOL,
+    .help = "Means of windows that cover [channels, ...] evenly, as many as "
+            "the size says; size 1 is global average pooling (mean does the "
+            "same and drops the dimensions)",
+    .rows = adaptive_rows,
+    .configure = adaptive_configure,
 };

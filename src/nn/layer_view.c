@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The layers that give the numbers of one input another shape, order or extent:
- * reshape, permute, slice, mean, upsample. Dimensions of a sample are counted
+ * reshape, permute, slice, split, mean, max. Dimensions of a sample are counted
  * from 1 (the channels of an image are 1, its height 2, its width 3), as
  * PyTorch counts them, whose 0 is the batch.
  */
@@ -13,7 +13,7 @@
 #define SIZE_LIMIT (1 << 24)
 
 typedef struct view_options {
-    opt_ints_t dims; /* shape, order, axes, factor */
+    opt_ints_t dims; /* shape, order, axes */
     int64_t axis, start, size;
 } view_options_t;
 
@@ -167,22 +167,87 @@ const nn_kind_t nn_kind_slice = {
     .configure = slice_configure,
 };
 
-/* ---- mean ---------------------------------------------------------------- */
+/* ---- split --------------------------------------------------------------- */
 
-static const opt_row_t mean_rows[] = {
+typedef struct split_options {
+    int64_t axis, parts, part;
+} split_options_t;
+
+_Static_assert(sizeof(split_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
+
+static const opt_row_t split_rows[] = {
+    {.name = "parts",
+     .type = OPT_INT,
+     .offset = offsetof(split_options_t, parts),
+     .min = 1,
+     .max = SIZE_LIMIT,
+     .help = "Equal parts that the dimension is cut into"},
+    {.name = "part",
+     .type = OPT_INT,
+     .offset = offsetof(split_options_t, part),
+     .min = 1,
+     .max = SIZE_LIMIT,
+     .help = "The one that is kept, from 1"},
+    {.name = "axis",
+     .type = OPT_INT,
+     .offset = offsetof(split_options_t, axis),
+     .fallback = "1",
+     .min = 1,
+     .max = OP_DIMS_MAX - 1,
+     .help = "Dimension that is cut, from 1: the channels"},
+    {.name = NULL},
+};
+
+static err_code_t split_configure(nn_layer_t *layer, const void *options,
+                                  const tree_t *tree, err_t *err)
+{
+    const split_options_t *split = options;
+    const op_desc_t *in = &layer->config.in;
+    op_view_t *view = &layer->config.view;
+    char shape[NN_SHAPE_TEXT];
+    int64_t size;
+
+    if (split->part > split->parts)
+        return fail_key(tree, "part", "there are fewer parts than this", err);
+    size = split->axis < in->ndim ? in->dims[split->axis] : split->parts;
+    if (size % split->parts != 0)
+        return nn_fail_at(tree_place(tree_get(tree, "parts")), err,
+                          "layer %s (split) with input %s: dimension %d has "
+                          "%lld elements, which do not make %lld equal parts",
+                          layer->name, nn_shape_format(in, shape),
+                          (int)split->axis, (long long)size,
+                          (long long)split->parts);
+    view->axis = (int)split->axis; /* op_shape refuses one that is not there */
+    view->size = size / split->parts;
+    view->start = (split->part - 1) * view->size;
+    return ERR_OK;
+}
+
+const nn_kind_t nn_kind_split = {
+    .name = "split",
+    .op = OP_SLICE,
+    .help = "One of several equal parts of a tensor along one dimension; a "
+            "layer for each part that is used",
+    .rows = split_rows,
+    .configure = split_configure,
+};
+
+/* ---- mean, max ----------------------------------------------------------- */
+
+static const opt_row_t reduce_rows[] = {
     {.name = "axes",
      .type = OPT_INTS,
      .offset = offsetof(view_options_t, dims),
      .fallback = "0",
      .min = 0,
      .max = OP_DIMS_MAX - 1,
-     .help = "Neighbouring dimensions, from 1, that are averaged away; 0: all "
-             "after the channels"},
+     .help = "Neighbouring dimensions, from 1, that vanish; 0: all after the "
+             "channels"},
     {.name = NULL},
 };
 
-static err_code_t mean_configure(nn_layer_t *layer, const void *options,
-                                 const tree_t *tree, err_t *err)
+static err_code_t reduce_configure(nn_layer_t *layer, const void *options,
+                                   const tree_t *tree, err_t *err)
 {
     const opt_ints_t *axes = &((const view_options_t *)options)->dims;
     op_view_t *view = &layer->config.view;
@@ -209,44 +274,15 @@ const nn_kind_t nn_kind_mean = {
     .op = OP_MEAN,
     .help = "Mean over dimensions, which vanish; by default over all after the "
             "channels (global average pooling)",
-    .rows = mean_rows,
-    .configure = mean_configure,
+    .rows = reduce_rows,
+    .configure = reduce_configure,
 };
 
-/* ---- upsample ------------------------------------------------------------ */
-
-static const opt_row_t upsample_rows[] = {
-    {.name = "factor",
-     .type = OPT_INTS,
-     .offset = offsetof(view_options_t, dims),
-     .fallback = "2",
-     .min = 1,
-     .max = 1024,
-     .help = "How often each element is repeated, one number or one for each "
-             "dimension after the channels"},
-    {.name = NULL},
-};
-
-static err_code_t upsample_configure(nn_layer_t *layer, const void *options,
-                                     const tree_t *tree, err_t *err)
-{
-    const view_options_t *upsample = options;
-    op_view_t *view = &layer->config.view;
-    err_code_t code = view_dims(layer, &upsample->dims, tree, "factor", err);
-
-    if (code != ERR_OK || view->ndim > 1)
-        return code;
-    view->ndim = layer->config.in.ndim - 2;
-    for (int i = 1; i < view->ndim; i++)
-        view->dims[i] = view->dims[0];
-    return ERR_OK;
-}
-
-const nn_kind_t nn_kind_upsample = {
-    .name = "upsample",
-    .op = OP_UPSAMPLE,
-    .help = "Every element is repeated along each dimension after the channels "
-            "(nearest neighbour)",
-    .rows = upsample_rows,
-    .configure = upsample_configure,
+const nn_kind_t nn_kind_max = {
+    .name = "max",
+    .op = OP_MAX,
+    .help = "Largest number over dimensions, which vanish; by default over all "
+            "after the channels (global max pooling)",
+    .rows = reduce_rows,
+    .configure = reduce_configure,
 };

@@ -44,6 +44,7 @@ static const double op_element_flops[OP_KINDS] = {
     [OP_SCALE] = 1,
     [OP_POSITION] = 1,
     [OP_MEAN] = 1,
+    [OP_MAX] = 1,
     [OP_ROTARY] = 3,
     [OP_MSE] = 3,
     [OP_CROSS_ENTROPY] = 3,
@@ -83,6 +84,8 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
     case OP_MAXPOOL2D:
     case OP_AVGPOOL:
         return out_elems * (double)op_window_taps(config);
+    case OP_UPSAMPLE_LINEAR:
+        return 4.0 * out_elems;
     case OP_ADD:
     case OP_MUL:
         return in_elems * config->others;

@@ -51,6 +51,9 @@ typedef enum op_kind {
     OP_SLICE,    /* elements start .. start+size-1 of dimension axis */
     OP_MEAN,     /* over the dimensions axis .. axis_last */
     OP_UPSAMPLE, /* x [N,C,...]: every element dims[i] times along space i */
+    OP_UPSAMPLE_LINEAR, /* the same extent, linear between the elements */
+    OP_MAX,             /* as mean: the largest */
+    OP_PAD,             /* x [N,C,...]: elements around its space (op_pad_t) */
     /* activations, element by element, any shape */
     OP_LEAKY_RELU, /* x > 0 ? x : alpha x */
     OP_GELU,       /* x times the normal distribution function of x */
@@ -102,6 +105,13 @@ typedef struct op_pool {
                     padding counts as zeros */
 } op_pool_t;
 
+/* Of pad: elements put before and after each dimension of space. */
+typedef struct op_pad {
+    int64_t before[OP_SPACE_MAX], after[OP_SPACE_MAX];
+    bool reflect; /* x mirrored at its edge elements; else value */
+    double value;
+} op_pad_t;
+
 /* Of the norms of a sample. */
 typedef struct op_norm {
     bool affine;    /* with gamma */
@@ -145,8 +155,8 @@ typedef struct op_loss {
 
 /* Of the ops of structure; dimension 0 is the batch, which stays as it is. */
 typedef struct op_view {
-    int axis;                  /* concat, slice; mean: the first of them */
-    int axis_last;             /* mean */
+    int axis;                  /* concat, slice; mean, max: the first of them */
+    int axis_last;             /* mean, max */
     int64_t start, size;       /* slice */
     int ndim;                  /* numbers in dims */
     int64_t dims[OP_DIMS_MAX]; /* reshape: the sample's new shape; permute: y's
@@ -166,6 +176,7 @@ typedef struct op_config {
     bool last;     /* linear: of the last dimension, for each of the others */
     op_conv_t conv;
     op_pool_t pool;
+    op_pad_t pad;
     double epsilon; /* norms */
     double rate;    /* dropout */
     double alpha;   /* leaky_relu, elu: >= 0; softplus, huber: > 0; scale */

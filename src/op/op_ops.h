@@ -94,6 +94,27 @@ err_code_t op_check_input(const op_config_t *config, int ndim_min, int ndim_max,
 err_code_t op_shape_combine(const op_config_t *config, op_desc_t *out,
                             err_t *err);
 err_code_t op_shape_view(const op_config_t *config, op_desc_t *out, err_t *err);
+err_code_t op_shape_pad(const op_config_t *config, op_desc_t *out, err_t *err);
+
+/* mean, max: x is [outer, count, inner], y [outer, inner]. */
+typedef struct op_reduce {
+    int64_t outer, count, inner;
+} op_reduce_t;
+
+op_reduce_t op_reduce_of(const op_config_t *config);
+
+/* upsample_linear: element [at] of a dimension of y lies between two elements
+ * of x's [size], at (at + 1/2) / factor - 1/2, but not outside of x. */
+typedef struct op_tap {
+    int64_t first, second;
+    double weight; /* of the second; the first has the rest */
+} op_tap_t;
+
+op_tap_t op_upsample_tap(int64_t at, int64_t factor, int64_t size);
+
+/* pad: which element of x along dimension [i] of space is element [at] of y?
+ * -1: none. */
+int64_t op_pad_source(const op_config_t *config, int i, int64_t at);
 
 /* Convolutions and pools (op_shape_window.c), and the taps of their window. */
 err_code_t op_shape_window(const op_config_t *config, op_desc_t *out,

@@ -140,8 +140,25 @@ static err_code_t shape_slice(const op_config_t *config, op_desc_t *out,
     return ERR_OK;
 }
 
-static err_code_t shape_mean(const op_config_t *config, op_desc_t *out,
-                             err_t *err)
+op_reduce_t op_reduce_of(const op_config_t *config)
+{
+    const op_desc_t *in = &config->in;
+    op_reduce_t reduce = {1, 1, 1};
+
+    for (int i = 0; i < in->ndim; i++) {
+        if (i < config->view.axis)
+            reduce.outer *= in->dims[i];
+        else if (i <= config->view.axis_last)
+            reduce.count *= in->dims[i];
+        else
+            reduce.inner *= in->dims[i];
+    }
+    return reduce;
+}
+
+/* mean, max */
+static err_code_t shape_reduce(const op_config_t *config, op_desc_t *out,
+                               err_t *err)
 {
     const op_desc_t *in = &config->in;
     const op_view_t *view = &config->view;
@@ -152,18 +169,18 @@ static err_code_t shape_mean(const op_config_t *config, op_desc_t *out,
     if (view->axis < 1 || view->axis_last < view->axis ||
         view->axis_last >= in->ndim)
         return err_set(err, ERR_CONFIG,
-                       "mean on %s: the dimensions %d to %d are not among 1 "
+                       "%s on %s: the dimensions %d to %d are not among 1 "
                        "to %d",
-                       op_desc_text(in, text), view->axis, view->axis_last,
-                       in->ndim - 1);
+                       op_kind_name(config->kind), op_desc_text(in, text),
+                       view->axis, view->axis_last, in->ndim - 1);
     for (int i = 0; i < in->ndim; i++)
         if (i < view->axis || i > view->axis_last)
             dims[ndim++] = in->dims[i];
     if (ndim < 2)
         return err_set(err, ERR_CONFIG,
-                       "mean on %s over all dimensions of a sample leaves "
+                       "%s on %s over all dimensions of a sample leaves "
                        "nothing to go on with",
-                       op_desc_text(in, text));
+                       op_kind_name(config->kind), op_desc_text(in, text));
     op_desc_fill(out, in->type, ndim, dims);
     return ERR_OK;
 }
@@ -176,20 +193,77 @@ static err_code_t shape_upsample(const op_config_t *config, op_desc_t *out,
     op_desc_t shape = *in;
     char text[OP_TEXT_MAX];
 
-    if (in->ndim < 3 || view->ndim != in->ndim - 2)
+    if (in->ndim < 3 || view->ndim != in->ndim - 2 ||
+        (config->kind == OP_UPSAMPLE_LINEAR && view->ndim > OP_SPACE_MAX))
         return err_set(err, ERR_CONFIG,
-                       "upsample on %s takes one factor for each dimension "
-                       "after the channels, but has %d",
-                       op_desc_text(in, text), view->ndim);
+                       "%s on %s takes one factor for each dimension after "
+                       "the channels, but has %d",
+                       op_kind_name(config->kind), op_desc_text(in, text),
+                       view->ndim);
     for (int i = 0; i < view->ndim; i++) {
         if (view->dims[i] < 1)
             return err_set(err, ERR_CONFIG,
-                           "upsample on %s: the factor %" PRId64
-                           " is not at least 1",
-                           op_desc_text(in, text), view->dims[i]);
+                           "%s on %s: the factor %" PRId64 " is not at least 1",
+                           op_kind_name(config->kind), op_desc_text(in, text),
+                           view->dims[i]);
         shape.dims[i + 2] *= view->dims[i];
     }
     op_desc_fill(out, in->type, in->ndim, shape.dims);
+    return ERR_OK;
+}
+
+op_tap_t op_upsample_tap(int64_t at, int64_t factor, int64_t size)
+{
+    double place = ((double)at + 0.5) / (double)factor - 0.5;
+    op_tap_t tap = {0};
+
+    if (place > 0)
+        tap.first = (int64_t)place;
+    tap.second = tap.first + 1 < size ? tap.first + 1 : tap.first;
+    tap.weight = place > 0 ? place - (double)tap.first : 0;
+    return tap;
+}
+
+int64_t op_pad_source(const op_config_t *config, int i, int64_t at)
+{
+    const int64_t size = config->in.dims[2 + i];
+    int64_t source = at - config->pad.before[i];
+
+    if (source >= 0 && source < size)
+        return source;
+    if (!config->pad.reflect)
+        return -1;
+    return source < 0 ? -source : 2 * (size - 1) - source;
+}
+
+err_code_t op_shape_pad(const op_config_t *config, op_desc_t *out, err_t *err)
+{
+    const op_pad_t *pad = &config->pad;
+    op_desc_t shape = config->in;
+    err_code_t code = op_check_input(config, 3, 2 + OP_SPACE_MAX,
+                                     "[N, channels, 1 to 3 dimensions]", err);
+    char text[OP_TEXT_MAX];
+
+    if (code != ERR_OK)
+        return code;
+    for (int i = 0; i < shape.ndim - 2; i++) {
+        const int64_t most =
+            pad->before[i] > pad->after[i] ? pad->before[i] : pad->after[i];
+
+        if (pad->before[i] < 0 || pad->after[i] < 0)
+            return err_set(err, ERR_CONFIG,
+                           "pad on %s: it can only add elements",
+                           op_desc_text(&config->in, text));
+        if (pad->reflect && most >= shape.dims[2 + i])
+            return err_set(err, ERR_CONFIG,
+                           "pad on %s: %" PRId64
+                           " elements cannot be mirrored in a dimension of "
+                           "%" PRId64 ", which gives at most one less",
+                           op_desc_text(&config->in, text), most,
+                           shape.dims[2 + i]);
+        shape.dims[2 + i] += pad->before[i] + pad->after[i];
+    }
+    op_desc_fill(out, shape.type, shape.ndim, shape.dims);
     return ERR_OK;
 }
 
@@ -209,7 +283,7 @@ err_code_t op_shape_view(const op_config_t *config, op_desc_t *out, err_t *err)
         return shape_permute(config, out, err);
     if (config->kind == OP_SLICE)
         return shape_slice(config, out, err);
-    if (config->kind == OP_MEAN)
-        return shape_mean(config, out, err);
+    if (config->kind == OP_MEAN || config->kind == OP_MAX)
+        return shape_reduce(config, out, err);
     return shape_upsample(config, out, err);
 }

@@ -46,6 +46,7 @@
 #define SLICE(a, from, n) \
     .kind = OP_SLICE, .view = {.axis = (a), .start = (from), .size = (n)}
 #define MEAN(a, b) .kind = OP_MEAN, .view = {.axis = (a), .axis_last = (b)}
+#define MAX(a, b) .kind = OP_MAX, .view = {.axis = (a), .axis_last = (b)}
 #define VIEW(k, n, ...) .kind = (k), .view = DIMS(n, __VA_ARGS__)
 
 /* Of up to 19 classes. */
@@ -472,6 +473,29 @@ const op_case_t op_cases[] = {
      .large = true,
      .tolerance = 1e-5},
 
+    {"max of images", {MAX(2, 3), IN4(2, 3, 4, 5)}, .tolerance = 0},
+    {"max of blocked images",
+     {MAX(2, 3), IN4(2, 19, 5, 7)},
+     .blocked = true,
+     .tolerance = 0},
+    {"max over a sequence", {MAX(1, 1), IN3(3, 9, 5)}, .tolerance = 0},
+    {"max over channels", {MAX(1, 1), IN4(2, 7, 3, 37)}, .tolerance = 0},
+    {"max over the last dimension", {MAX(2, 2), IN3(3, 4, 37)}, .tolerance = 0},
+    {"max of one", {MAX(2, 3), IN4(1, 3, 1, 1)}, .tolerance = 0},
+    {"max no dx", {MAX(2, 3), IN4(2, 3, 4, 5)}, .no_dx = true, .tolerance = 0},
+    {"max evaluation",
+     {MAX(2, 3), IN4(2, 3, 4, 5)},
+     .evaluation = true,
+     .tolerance = 0},
+    {"max over channels, evaluation",
+     {MAX(1, 1), IN4(2, 7, 3, 37)},
+     .evaluation = true,
+     .tolerance = 0},
+    {"max large",
+     {MAX(2, 3), IN4(8, 64, 16, 17)},
+     .large = true,
+     .tolerance = 0},
+
     {"upsample sequence",
      {VIEW(OP_UPSAMPLE, 1, 3), IN3(2, 3, 5)},
      .tolerance = 1e-6},
@@ -500,6 +524,7 @@ const op_case_t op_cases[] = {
 #include "rows_activation.inc"
 #include "rows_norm.inc"
 #include "rows_pointwise.inc"
+#include "rows_resize.inc"
 #include "rows_token.inc"
 #include "rows_window.inc"
 };

@@ -447,3 +447,47 @@ Test(op_shape, rotary)
     config.in.ndim = 2;
     expect_error(&config, "rotary takes", "[N, tokens, features]");
 }
+
+Test(op_shape, resize)
+{
+    op_config_t pad = {
+        .kind = OP_PAD,
+        .threads = 1,
+        .in = {.type = OP_FLOAT32, .ndim = 4, .dims = {2, 3, 4, 5}},
+    };
+    op_config_t most = pad, linear = pad;
+
+    most.kind = OP_MAX;
+    linear.kind = OP_UPSAMPLE_LINEAR;
+    pad.pad = (op_pad_t){.before = {1, 2}, .after = {0, 4}, .reflect = true};
+    expect_shape(&pad, "[2, 3, 5, 11]");
+    pad.pad.after[1] = 5;
+    expect_error(&pad, "5 elements cannot be mirrored", "[2, 3, 4, 5]");
+    pad.pad.after[1] = -1;
+    expect_error(&pad, "only add", "[2, 3, 4, 5]");
+    pad.in.ndim = 2;
+    expect_error(&pad, "pad takes", "[2, 3]");
+    most.view = (op_view_t){.axis = 2, .axis_last = 3};
+    expect_shape(&most, "[2, 3]");
+    most.view.axis_last = 4;
+    expect_error(&most, "max on", "1 to 3");
+    linear.view = (op_view_t){.ndim = 2, .dims = {3, 1}};
+    expect_shape(&linear, "[2, 3, 12, 5]");
+    linear.view.dims[1] = 0;
+    expect_error(&linear, "upsample_linear on", "factor 0");
+    linear.view.ndim = 1;
+    expect_error(&linear, "one factor", "has 1");
+}
+
+Test(op_shape, taps_of_upsample)
+{
+    op_tap_t tap = op_upsample_tap(0, 2, 3);
+
+    cr_expect(tap.first == 0 && tap.weight == 0);
+    tap = op_upsample_tap(1, 2, 3);
+    cr_expect(tap.first == 0 && tap.second == 1 && tap.weight == 0.25);
+    tap = op_upsample_tap(4, 2, 3);
+    cr_expect(tap.first == 1 && tap.second == 2 && tap.weight == 0.75);
+    tap = op_upsample_tap(5, 2, 3);
+    cr_expect(tap.first == 2 && tap.second == 2);
+}

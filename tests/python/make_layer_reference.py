@@ -114,6 +114,57 @@ class RotaryNeighbours(Attention):
         super().__init__(True)
 
 
+class Through(nn.Module):
+    """A position, then a function without parameters."""
+
+    def __init__(self, shape, function):
+        super().__init__()
+        self.at = Position(*shape)
+        self.function = function
+
+    def forward(self, x):
+        return self.function(self.at(x))
+
+
+def through(name, shape, layer, function):
+    """A case of one layer without parameters."""
+    CASES.append((name, shape, f"- {{name: at, position: }}\n- {layer}", 0,
+                  lambda: Through(shape, function)))
+
+
+F = nn.functional
+through("avgpool", [2, 7, 8], "avgpool: {kernel: 3, stride: 2, pad: 1}",
+        lambda x: F.avg_pool2d(x, 3, 2, 1))
+through("avgpool, pad not counted", [2, 3, 5, 4],
+        "avgpool: {kernel: [2, 3, 2], stride: 1, pad: [0, 1, 1], "
+        "count_pad: false}",
+        lambda x: F.avg_pool3d(x, (2, 3, 2), 1, (0, 1, 1), False, False))
+through("adaptive_avgpool", [2, 7, 5], "adaptive_avgpool: {size: [3, 2]}",
+        lambda x: F.adaptive_avg_pool2d(x, (3, 2)))
+through("adaptive_avgpool to one", [3, 11], "adaptive_avgpool",
+        lambda x: F.adaptive_avg_pool1d(x, 1))
+through("global max pooling", [3, 5, 4], "max",
+        lambda x: F.adaptive_max_pool2d(x, 1).flatten(1))
+through("max over tokens", [6, 4], "max: {axes: 1}",
+        lambda x: x.max(1).values)
+through("pad", [2, 3, 4], "pad: {before: [1, 2], after: [0, 3], value: 0.5}",
+        lambda x: F.pad(x, (2, 3, 1, 0), value=0.5))
+through("pad, reflect", [2, 3, 4],
+        "pad: {before: 2, after: [1, 3], mode: reflect}",
+        lambda x: F.pad(x, (2, 3, 2, 1), mode="reflect"))
+through("split", [6, 5], "split: {parts: 3, part: 2}",
+        lambda x: x.chunk(3, 1)[1])
+through("upsample, nearest", [2, 3, 4], "upsample: {factor: [2, 3]}",
+        lambda x: F.interpolate(x, scale_factor=(2, 3)))
+for space, mode in (([5], "linear"), ([3, 4], "bilinear"),
+                    ([2, 3, 2], "trilinear")):
+    factor = (3, 2, 4)[:len(space)]
+    through(f"upsample, {mode}", [2, *space],
+            f"upsample: {{factor: {list(factor)}, mode: linear}}",
+            lambda x, factor=factor, mode=mode:
+            F.interpolate(x, scale_factor=factor, mode=mode))
+
+
 def numbers(tensor):
     """Shortest texts that give the same float32, or all digits that count."""
     if not tensor.dtype.is_floating_point:

@@ -88,20 +88,10 @@ static void cpu_mean_body_backward(void *context, int64_t first, int64_t last)
 static void cpu_mean_run(const op_t *op, cpu_team_body_t *body,
                          const float *from, float *to)
 {
-    const op_desc_t *in = &op->config.in;
-    const op_view_t *view = &op->config.view;
-    cpu_mean_work_t work = {1, 1, from, to};
-    int64_t outer = 1;
+    op_reduce_t mean = op_reduce_of(&op->config);
+    cpu_mean_work_t work = {mean.count, mean.inner, from, to};
 
-    for (int i = 0; i < in->ndim; i++) {
-        if (i < view->axis)
-            outer *= in->dims[i];
-        else if (i <= view->axis_last)
-            work.count *= in->dims[i];
-        else
-            work.inner *= in->dims[i];
-    }
-    cpu_team_run(op->config.threads, outer,
+    cpu_team_run(op->config.threads, mean.outer,
                  1 + CPU_COMBINE_GRAIN / (work.count * work.inner), body,
                  &work);
 }

@@ -4,27 +4,6 @@
  * inner]; dx = dy / count. */
 #include "op/ref/ref.h"
 
-typedef struct ref_mean {
-    int64_t outer, count, inner;
-} ref_mean_t;
-
-static ref_mean_t ref_mean_of(const op_t *op)
-{
-    const op_desc_t *in = &op->config.in;
-    const op_view_t *view = &op->config.view;
-    ref_mean_t mean = {1, 1, 1};
-
-    for (int i = 0; i < in->ndim; i++) {
-        if (i < view->axis)
-            mean.outer *= in->dims[i];
-        else if (i <= view->axis_last)
-            mean.count *= in->dims[i];
-        else
-            mean.inner *= in->dims[i];
-    }
-    return mean;
-}
-
 static err_code_t ref_mean_open(op_t *op, err_t *err)
 {
     (void)err;
@@ -35,7 +14,7 @@ static err_code_t ref_mean_open(op_t *op, err_t *err)
 static err_code_t ref_mean_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     op_type_t type = op->config.in.type;
-    ref_mean_t mean = ref_mean_of(op);
+    op_reduce_t mean = op_reduce_of(&op->config);
 
     (void)err;
     for (int64_t o = 0; o < mean.outer; o++)
@@ -54,7 +33,7 @@ static err_code_t ref_mean_forward(op_t *op, const op_args_t *args, err_t *err)
 static err_code_t ref_mean_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     op_type_t type = op->config.in.type;
-    ref_mean_t mean = ref_mean_of(op);
+    op_reduce_t mean = op_reduce_of(&op->config);
 
     (void)err;
     if (!op->config.need_dx)
