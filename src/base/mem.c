@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/str.h"
 
@@ -27,6 +28,14 @@ err_code_t mem_alloc(size_t bytes, const char *what, void **out, err_t *err)
     memset(block, 0, bytes == 0 ? 1 : bytes);
     *out = block;
     return ERR_OK;
+}
+
+double mem_peak(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage); /* cannot fail with these arguments */
+    return 1024.0 * (double)usage.ru_maxrss;
 }
 
 void mem_free(void *block)

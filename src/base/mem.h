@@ -19,6 +19,10 @@ size_t mem_round(size_t bytes);
  * caller frees with mem_free. */
 err_code_t mem_alloc(size_t bytes, const char *what, void **out, err_t *err);
 
+/* The most memory that this process has had resident so far, in bytes; shared
+ * pages count whole. */
+double mem_peak(void);
+
 /* Free a block of mem_alloc; NULL is allowed. */
 void mem_free(void *block);
 

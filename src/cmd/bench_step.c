@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -102,21 +101,12 @@ static void row_print(const bench_t *bench, const row_t *row)
     fflush(stdout);
 }
 
-/* Peak memory of this process, in bytes. */
-static double rss_peak(void)
-{
-    struct rusage usage;
-
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)usage.ru_maxrss * 1024;
-}
-
 /* With --local all ranks are one process. */
 static double rss_share(const bench_t *bench)
 {
     double ranks = bench->args->local > 0 ? bench->info.size : 1;
 
-    return rss_peak() / ranks;
+    return mem_peak() / ranks;
 }
 
 /* What all ranks together need, reach and hold. */

@@ -35,6 +35,7 @@ static json_t *summary_build(const obs_summary_t *summary)
     SUMMARY_SET("main_to_step_s", summary_real(summary->main_to_step_s));
     SUMMARY_SET("first_step_at", summary_real(summary->first_step_at));
     SUMMARY_SET("data_share", summary_real(summary->data_share));
+    SUMMARY_SET("peak_rss_mb", summary_real(summary->peak_rss_mb));
     SUMMARY_SET("world_size", json_integer(summary->world_size));
 #undef SUMMARY_SET
     if (bad == 0)

@@ -21,6 +21,7 @@ typedef struct obs_summary {
     double main_to_step_s; /* from main() to the end of the first step */
     double first_step_at;  /* wall clock (since 1970) of that end; 0: none */
     double data_share;     /* part of the step time spent waiting for data */
+    double peak_rss_mb;    /* 10^6 bytes, of the process that has had most */
     int world_size;
 } obs_summary_t;
 

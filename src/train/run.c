@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "obs/progress.h"
 #include "obs/summary.h"
 #include "train/run_priv.h"
@@ -250,6 +251,8 @@ static void summary_write(const train_state_t *run, err_code_t rc,
         .main_to_step_s = run->main_to_step_s,
         .first_step_at = run->first_step_at,
         .data_share = run->step_s > 0.0 ? run->data_s / run->step_s : 0.0,
+        .peak_rss_mb =
+            1e-6 * (run->peak_rss > 0.0 ? run->peak_rss : mem_peak()),
         .world_size = run->size};
 
     if (run->opened && lowest_survivor(run, rc, err) &&
@@ -261,8 +264,15 @@ static void summary_write(const train_state_t *run, err_code_t rc,
  * whoever is lost until then is a fault like any other. */
 static err_code_t part(train_state_t *run, err_t *err)
 {
-    summary_write(run, ERR_OK, err);
+    err_code_t rc;
+
     train_phase_set(run, "shutdown");
+    run->peak_rss = mem_peak();
+    rc = comm_allreduce(run->group, &run->peak_rss, 1, COMM_FLOAT64, COMM_MAX,
+                        err);
+    if (rc != ERR_OK)
+        return rc;
+    summary_write(run, ERR_OK, err);
     return comm_barrier(run->group, err);
 }
 

@@ -56,6 +56,7 @@ typedef struct train_state {
     double main_to_step_s;  /* since main() */
     double first_step_at;   /* wall clock */
     double data_s, step_s;  /* sums over the steps of this life */
+    double peak_rss;        /* bytes, of the rank with most; 0: not yet known */
     train_eval_t eval;
     int64_t eval_step; /* step of eval, -1: none */
     const char *phase;

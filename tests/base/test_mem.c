@@ -51,3 +51,17 @@ Test(mem, refusal_says_how_much_for_what)
                      "no memory left: 8.0 EiB for activations refused");
     cr_assert_null(block);
 }
+
+Test(mem, the_peak_counts_what_was_touched)
+{
+    const size_t bytes = (size_t)64 << 20;
+    double before = mem_peak();
+    err_t err = ERR_INIT;
+    void *block = NULL;
+
+    cr_assert_gt(before, 0);
+    cr_assert_eq(mem_alloc(bytes, "a test", &block, &err), ERR_OK);
+    cr_assert_geq(mem_peak(), (double)bytes);
+    mem_free(block);
+    cr_assert_geq(mem_peak(), (double)bytes);
+}

@@ -22,6 +22,7 @@ static const obs_summary_t some = {.status = ERR_REQUEUE,
                                    .main_to_step_s = 0.125,
                                    .first_step_at = 1.5e9,
                                    .data_share = INFINITY,
+                                   .peak_rss_mb = 33.5,
                                    .world_size = 4};
 
 Test(summary, holds_every_number_and_null_for_none)
@@ -41,7 +42,7 @@ Test(summary, holds_every_number_and_null_for_none)
     cr_assert_not_null(object);
 #define INTEGER(key) json_integer_value(json_object_get(object, key))
 #define REAL(key) json_real_value(json_object_get(object, key))
-    cr_assert_eq(json_object_size(object), 13);
+    cr_assert_eq(json_object_size(object), 14);
     cr_assert_eq(INTEGER("status"), 75);
     cr_assert_str_eq(json_string_value(json_object_get(object, "status_text")),
                      "checkpointed, requeue me");
@@ -54,6 +55,7 @@ Test(summary, holds_every_number_and_null_for_none)
     cr_assert_eq(REAL("first_step_s"), 0.25);
     cr_assert_eq(REAL("main_to_step_s"), 0.125);
     cr_assert_eq(REAL("first_step_at"), 1.5e9);
+    cr_assert_eq(REAL("peak_rss_mb"), 33.5);
     cr_assert(json_is_null(json_object_get(object, "bound")));
     cr_assert(json_is_null(json_object_get(object, "data_share")));
     json_decref(object);

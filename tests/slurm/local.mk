@@ -59,6 +59,8 @@ EXTRA_DIST += tests/slurm/trainlib.sh tests/slurm/train.t \
 	tests/slurm/runs/plain.yaml tests/slurm/runs/full.yaml
 SLURM_TESTS += fault.t
 EXTRA_DIST += tests/slurm/fault.t
+SLURM_TESTS += scale.t
+EXTRA_DIST += tests/slurm/scale.t
 # Preloaded into one rank; a module is what libtool calls it.
 EXTRA_LTLIBRARIES = tests/slurm/fault_point.la
 CLEANFILES += tests/slurm/fault_point.la

@@ -100,7 +100,7 @@ static err_code_t probe_read(probe_t *probe, err_t *err)
         hash_state_add(state, batch->sample_ids,
                        (size_t)batch->count * sizeof *batch->sample_ids);
         hash_state_add(state, batch->input,
-                       (size_t)batch->count * ELEMS * sizeof *batch->input);
+                       (size_t)batch->count * ELEMS * sizeof(float));
         hash_state_add(state, batch->target,
                        (size_t)batch->count * sizeof(int64_t));
         samples += batch->count;
