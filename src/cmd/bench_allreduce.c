@@ -20,7 +20,6 @@
 #include "comm/comm.h"
 
 #define TIMEOUT 60.0
-#define ROUNDS_MAX 2000
 #define ROUNDS_MIN 15
 #define ROUNDS_BYTES ((size_t)512 << 20) /* per size, about */
 #define WARM_UP 3
@@ -31,7 +30,7 @@ typedef struct bench {
     comm_arena_t *arena;
     void *plain;
     float *data;
-    double *times; /* [ROUNDS_MAX] */
+    double *times; /* [BENCH_ROUNDS_MAX] */
     int rank, size;
 } bench_t;
 
@@ -89,13 +88,15 @@ static void row_print(const bench_row_t *row, bool csv)
 
 /* ---- one size ------------------------------------------------------------ */
 
-static size_t rounds_of(size_t bytes)
+static size_t rounds_of(const bench_t *bench, size_t bytes)
 {
     size_t rounds = ROUNDS_BYTES / bytes;
 
-    return rounds > ROUNDS_MAX   ? ROUNDS_MAX
-           : rounds < ROUNDS_MIN ? ROUNDS_MIN
-                                 : rounds;
+    if (bench->args->rounds > 0)
+        return (size_t)bench->args->rounds;
+    return rounds > BENCH_ROUNDS_MAX ? BENCH_ROUNDS_MAX
+           : rounds < ROUNDS_MIN     ? ROUNDS_MIN
+                                     : rounds;
 }
 
 /* Whole numbers, so that any order of summing gives the same. */
@@ -162,7 +163,7 @@ static err_code_t calls_time(bench_t *bench, size_t count,
                              err_code_t (*call)(bench_t *, size_t, err_t *),
                              bench_times_t *out, err_t *err)
 {
-    size_t rounds = rounds_of(count * sizeof(float));
+    size_t rounds = rounds_of(bench, count * sizeof(float));
     err_code_t rc = ERR_OK;
 
     for (size_t i = 0; rc == ERR_OK && i < WARM_UP + rounds; i++) {
@@ -223,7 +224,8 @@ static err_code_t bench_open(bench_t *bench, boot_t *boot, err_t *err)
 
     if (config.backend == NULL)
         config.backend = bench->args->local > 0 ? "threads" : "auto";
-    rc = mem_alloc(ROUNDS_MAX * sizeof *bench->times, "times", &times, err);
+    rc = mem_alloc(BENCH_ROUNDS_MAX * sizeof *bench->times, "times", &times,
+                   err);
     bench->times = times;
     if (rc == ERR_OK)
         rc = comm_group_open(&config, &oob, &bench->group, err);

@@ -37,6 +37,7 @@ const char bench_args_help[] =
     "that\n"
     "                        gradients lie in\n"
     "      --local N         N ranks as threads of this process, no launcher\n"
+    "      --rounds N        calls timed for each size [15 to 2000, by size]\n"
     "      --backend NAME    auto, self, threads or ucx [threads with "
     "--local,\n"
     "                        else auto]\n"
@@ -49,6 +50,7 @@ enum {
     OPT_PLAIN,
     OPT_LOCAL,
     OPT_BACKEND,
+    OPT_ROUNDS,
     OPT_VERSION
 };
 
@@ -58,6 +60,7 @@ static const struct option long_options[] = {
     {"plain", no_argument, NULL, OPT_PLAIN},
     {"local", required_argument, NULL, OPT_LOCAL},
     {"backend", required_argument, NULL, OPT_BACKEND},
+    {"rounds", required_argument, NULL, OPT_ROUNDS},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0}};
@@ -99,16 +102,17 @@ static err_code_t sizes_take(bench_args_t *args, const char *text, err_t *err)
                    text);
 }
 
-static err_code_t local_take(bench_args_t *args, const char *text, err_t *err)
+/* A number from 1 to [most] for [option]. */
+static err_code_t count_take(const char *option, const char *what, int most,
+                             const char *text, int *out, err_t *err)
 {
-    int64_t ranks;
+    int64_t count;
 
-    if (!str_to_int(text, &ranks) || ranks < 1 || ranks > 1024)
+    if (!str_to_int(text, &count) || count < 1 || count > most)
         return err_set(err, ERR_USAGE,
-                       "--local: expected a number of ranks from 1 to 1024, "
-                       "found \"%s\"",
-                       text);
-    args->local = (int)ranks;
+                       "%s: expected a number of %s from 1 to %d, found \"%s\"",
+                       option, what, most, text);
+    *out = (int)count;
     return ERR_OK;
 }
 
@@ -125,7 +129,10 @@ static err_code_t option_take(bench_args_t *args, int option, char **argv,
         args->plain = true;
         return ERR_OK;
     case OPT_LOCAL:
-        return local_take(args, optarg, err);
+        return count_take("--local", "ranks", 1024, optarg, &args->local, err);
+    case OPT_ROUNDS:
+        return count_take("--rounds", "calls", BENCH_ROUNDS_MAX, optarg,
+                          &args->rounds, err);
     case OPT_BACKEND:
         args->backend = optarg;
         return ERR_OK;

@@ -9,10 +9,13 @@
 
 #include "base/err.h"
 
+#define BENCH_ROUNDS_MAX 2000
+
 typedef struct bench_args {
     bool help, version, csv;
     bool plain; /* --plain: ordinary memory instead of the arena */
     int local;  /* ranks of --local N, 0: not given */
+    int rounds; /* calls timed for each size, 0: by size */
     size_t smallest, largest; /* bytes, multiples of 4 */
     const char *backend;      /* of --backend, NULL: not given */
 } bench_args_t;

@@ -19,7 +19,7 @@ check() {
 
 trap 'rm -f bench.$$' EXIT
 check 1 3 --sizes 4:64
-check 3 4 --sizes 4:256 --local 3
+check 3 4 --sizes 4:256 --local 3 --rounds 5
 check 2 2 --sizes 64K:256K --local 2 --backend ucx
 check 2 2 --sizes 4K:16K --local 2 --backend ucx --plain
 if ./cddp-bench allreduce --sizes 3 2>bench.$$; then exit 1; fi
