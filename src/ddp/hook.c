@@ -26,8 +26,8 @@ struct ddp_hooked {
     int bucket_count;
 };
 
-static const ddp_hook_ops_t *const builtin[] = {&ddp_hook_none,
-                                                &ddp_hook_powersgd};
+static const ddp_hook_ops_t *const builtin[] = {
+    &ddp_hook_none, &ddp_hook_fp16, &ddp_hook_bf16, &ddp_hook_powersgd};
 
 enum { BUILTIN = sizeof builtin / sizeof builtin[0] };
 

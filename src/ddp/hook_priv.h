@@ -8,7 +8,8 @@
 #include "ddp/ddp.h"
 #include "ddp/hook.h"
 
-extern const ddp_hook_ops_t ddp_hook_none, ddp_hook_powersgd;
+extern const ddp_hook_ops_t ddp_hook_none, ddp_hook_fp16, ddp_hook_bf16,
+    ddp_hook_powersgd;
 
 /* wire.c */
 struct ddp_wire {

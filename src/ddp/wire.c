@@ -52,7 +52,18 @@ static err_code_t wire_started(ddp_wire_t *wire, comm_state_t state,
 
 static size_t type_bytes(comm_type_t type)
 {
-    return type == COMM_FLOAT32 ? sizeof(float) : sizeof(double);
+    switch (type) {
+    case COMM_BFLOAT16:
+    case COMM_FLOAT16:
+        return sizeof(uint16_t);
+    case COMM_FLOAT32:
+    case COMM_INT32:
+        return sizeof(float);
+    case COMM_FLOAT64:
+    case COMM_INT64:
+        break;
+    }
+    return sizeof(double);
 }
 
 err_code_t ddp_wire_sum(ddp_wire_t *wire, void *data, size_t count,

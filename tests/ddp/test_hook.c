@@ -40,12 +40,14 @@ static const view_t views[VIEWS] = {
 };
 #define ELEMS (2656 + 32 * 54)
 
-typedef enum kind { RANDOM, THIN, NOTHING } kind_t;
+typedef enum kind { RANDOM, THIN, EVEN } kind_t;
 
 typedef struct plan {
     const char *hook; /* YAML; NULL: no hook key */
     const ddp_hook_ops_t *const *hooks;
     kind_t kind;
+    float even; /* EVEN: every gradient */
+    int until;  /* EVEN: steps with it, then zeros; 0: all */
     int steps;
     int skipper;                /* rank that has no samples in odd steps */
     float sent[RANKS][ELEMS];   /* last step's result */
@@ -89,7 +91,8 @@ static void fill(const plan_t *plan, int rank, int step, float *grads)
                 grads[views[v].offset + r * columns + c] =
                     plan->kind == THIN     ? u * (float)rng_normal(&thin)
                     : plan->kind == RANDOM ? (float)rng_normal(&mine)
-                                           : 0.0f;
+                    : plan->until == 0 || step < plan->until ? plan->even
+                                                             : 0.0f;
         }
     }
 }
@@ -221,8 +224,9 @@ static double worst(const plan_t *plan, int ranks, int from, int to)
     return most;
 }
 
-/* What was used and what is still owed are all that was given. */
-static void nothing_is_lost(const plan_t *plan, int ranks)
+/* What was used and what is still owed are all that was given, but for [part]
+ * of it. */
+static void nothing_is_lost(const plan_t *plan, int ranks, double part)
 {
     double lost[ELEMS], given[ELEMS] = {0};
 
@@ -233,7 +237,7 @@ static void nothing_is_lost(const plan_t *plan, int ranks)
             given[i] += plan->given[r][i];
         }
     }
-    cr_assert_lt(norm(lost), 1e-5 * norm(given), "%g of %g", norm(lost),
+    cr_assert_lt(norm(lost), part * norm(given), "%g of %g", norm(lost),
                  norm(given));
 }
 
@@ -267,7 +271,7 @@ Test(hook, powersgd_loses_nothing_over_time)
             plan_make("hook: {powersgd: {rank: 2, start_step: 3}}", 9);
 
         run(plan, ranks);
-        nothing_is_lost(plan, ranks);
+        nothing_is_lost(plan, ranks, 1e-5);
         cr_assert_gt(norm(plan->rests[0]), 1.0);
         free(plan);
     }
@@ -319,7 +323,7 @@ Test(hook, powersgd_bears_gradients_of_zero_and_ranks_without_samples)
 {
     plan_t *plan = plan_make("hook: {powersgd: {rank: 3, start_step: 0}}", 4);
 
-    plan->kind = NOTHING;
+    plan->kind = EVEN;
     run(plan, 2);
     cr_assert_eq(norm(plan->used), 0.0);
     plan->kind = RANDOM;
@@ -327,7 +331,7 @@ Test(hook, powersgd_bears_gradients_of_zero_and_ranks_without_samples)
     memset(plan->given, 0, sizeof plan->given);
     memset(plan->used, 0, sizeof plan->used);
     run(plan, 2);
-    nothing_is_lost(plan, 2);
+    nothing_is_lost(plan, 2, 1e-5);
     free(plan);
 }
 
@@ -352,6 +356,106 @@ Test(hook, powersgd_without_memory_keeps_none)
     run(plan, 3);
     cr_assert_eq(norm(plan->rests[1]), 0.0);
     free(plan);
+}
+
+/* ---- fp16, bf16 ---------------------------------------------------------- */
+
+static const char *const halves[] = {"hook: fp16", "hook: bf16"};
+
+/* Rounding of the sums is all that is lost. */
+Test(hook, halves_are_near_in_each_step_and_nearer_over_time)
+{
+    const double step[] = {1.0 / 1024, 1.0 / 128}; /* of the largest sums */
+
+    for (int h = 0; h < 2; h++)
+        for (int ranks = 1; ranks <= RANKS; ranks++) {
+            plan_t *plan = plan_make(halves[h], 20);
+
+            run(plan, ranks);
+            cr_assert_lt(worst(plan, ranks, 0, ELEMS), 16 * step[h], "%s: %g",
+                         halves[h], worst(plan, ranks, 0, ELEMS));
+            cr_assert_gt(worst(plan, ranks, 0, ELEMS), 0.0);
+            nothing_is_lost(plan, ranks, step[h] / 2);
+            cr_assert_gt(norm(plan->rests[0]), 0.0);
+            free(plan);
+        }
+}
+
+Test(hook, halves_send_half)
+{
+    plan_t *plain = plan_make(NULL, 4);
+
+    run(plain, 2);
+    for (int h = 0; h < 2; h++) {
+        plan_t *plan = plan_make(halves[h], 4);
+
+        run(plan, 2);
+        cr_assert_lt(plan->bytes, plain->bytes / 2 + 1000);
+        free(plan);
+    }
+    free(plain);
+}
+
+static double owed(const plan_t *plan, int ranks, int i)
+{
+    double sum = 0;
+
+    for (int r = 0; r < ranks; r++)
+        sum += plan->rests[r][i];
+    return sum;
+}
+
+/* 1e-9 is below half of fp16's smallest number. */
+Test(hook, what_is_too_small_for_fp16_arrives_in_time)
+{
+    plan_t *plan = plan_make("hook: fp16", 400);
+    const double given = 3 * 400 * 1e-9;
+
+    plan->kind = EVEN;
+    plan->even = 1e-9f;
+    run(plan, 3);
+    for (int i = 48; i < 2608; i++) {
+        cr_assert_gt(plan->used[i], 0.8 * given);
+        cr_assert_float_eq(plan->used[i] + owed(plan, 3, i), given,
+                           1e-3 * given);
+    }
+    plan->hook = "hook: {fp16: {error_feedback: false}}";
+    memset(plan->used, 0, sizeof plan->used);
+    run(plan, 3);
+    cr_assert_eq(plan->used[48], 0.0);
+    free(plan);
+}
+
+/* 3e5 in all, five times what fp16 can hold. */
+Test(hook, what_is_too_large_for_fp16_follows)
+{
+    plan_t *plan = plan_make("hook: fp16", 8);
+
+    plan->kind = EVEN;
+    plan->even = 1e5f;
+    plan->until = 1;
+    run(plan, 3);
+    for (int i = 48; i < 2608; i++) {
+        cr_assert_float_eq(plan->used[i] + owed(plan, 3, i), 3e5, 100);
+        cr_assert_float_eq(plan->used[i], 3e5, 100);
+    }
+    free(plan);
+}
+
+Test(hook, halves_pass_on_what_is_no_number)
+{
+    for (int h = 0; h < 2; h++) {
+        plan_t *plan = plan_make(halves[h], 1);
+
+        plan->kind = EVEN;
+        plan->even = INFINITY;
+        run(plan, 2);
+        cr_assert(isinf(plan->sent[1][48]));
+        plan->even = NAN;
+        run(plan, 2);
+        cr_assert(isnan(plan->sent[1][48]));
+        free(plan);
+    }
 }
 
 /* ---- a hook of one's own ------------------------------------------------- */
@@ -559,10 +663,14 @@ static double descent_left(const char *hook, double rate, int steps, int ranks)
 
 /* About 65 at the start. Memory is what brings all of it down: without, only
  * what the first columns hold is seen. */
-Test(hook, powersgd_descends_to_the_common_minimum)
+Test(hook, ranks_descend_to_the_common_minimum)
 {
     double with = descent_left("hook: {powersgd: {rank: 2, start_step: 0}}",
                                0.05, 600, 3);
 
     cr_assert_lt(with, 0.5, "%g", with);
+    for (int h = 0; h < 2; h++) {
+        with = descent_left(halves[h], 0.5, 40, 3);
+        cr_assert_lt(with, 0.5, "%s: %g", halves[h], with);
+    }
 }

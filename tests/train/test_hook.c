@@ -18,6 +18,8 @@
 #define SAMPLES 101
 
 static const char *const hooks[] = {
+    "ddp.hook=fp16",
+    "ddp.hook={bf16: {error_feedback: true}}",
     "ddp.hook={powersgd: {start_step: 2}}",
     "ddp.hook={powersgd: {rank: 3, start_step: 0}}",
 };
@@ -137,7 +139,7 @@ Test(hook, another_number_of_ranks_drops_what_was_kept_back, .timeout = 60)
     train_outcome_t out;
     harness_t harness;
 
-    hook_open(&harness, hooks[1]);
+    hook_open(&harness, hooks[HOOKS - 1]);
     log_divert(&harness);
     run_interrupted(&harness, 20, (int[]){4, 2}, &out);
     cr_assert(log_has(&harness, "was written by 4 ranks and this run has 2"));
@@ -157,7 +159,7 @@ Test(hook, another_hook_begins_with_nothing, .timeout = 60)
     atomic_store(&looks_left, 12);
     cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_REQUEUE);
     harness.signal = NULL;
-    harness.settings[0] = hooks[1];
+    harness.settings[0] = hooks[HOOKS - 1];
     run_ok(&harness, 2, &out);
     cr_assert(log_has(&harness, "was made without this comm hook"));
     /* And back: what is there is left alone. */

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * fp16 and bf16: gradients travel as floats of 16 bits, which comm adds up in
+ * 32 bits and rounds once. What rounding takes from a rank's gradients is its
+ * residual, added in the next step (error feedback; Seide et al., "1-bit
+ * stochastic gradient descent", Interspeech 2014, for the idea); so gradients
+ * too small for fp16 arrive in time, and what could make a sum too large for it
+ * is sent in several steps. Infinity and NaN go through as they are,
+ * so that a run that diverges is seen to. The rounding of the sum itself is not
+ * kept: it is relative to the sum and favours no side.
+ */
+#include <math.h>
+
+#include "base/half.h"
+#include "base/mem.h"
+#include "ddp/hook_priv.h"
+
+/* Elements at a time: what stays in the first cache. */
+#define BLOCK ((size_t)1024)
+
+typedef struct half_options {
+    bool error_feedback;
+} half_options_t;
+
+/* How one format does it. */
+typedef struct half_format {
+    comm_type_t type;
+    float largest; /* that a finite sum may become, before it is rounded */
+    void (*round)(uint16_t *to, const float *from, size_t count);
+    void (*widen)(float *to, const uint16_t *from, size_t count);
+} half_format_t;
+
+static const half_format_t fp16 = {.type = COMM_FLOAT16,
+                                   .largest = 65504.0f * (1 - 0x1p-10f),
+                                   .round = half_round_fp16,
+                                   .widen = half_widen_fp16};
+static const half_format_t bf16 = {.type = COMM_BFLOAT16,
+                                   .largest = 0x1.fep127f * (1 - 0x1p-7f),
+                                   .round = half_round_bf16,
+                                   .widen = half_widen_bf16};
+
+typedef struct half {
+    const half_format_t *format;
+    size_t elems;
+    float largest;   /* that this rank may give */
+    uint16_t *sent;  /* [elems] */
+    float *residual; /* [elems]; NULL: no error feedback */
+} half_t;
+
+static const opt_row_t half_rows[] = {
+    {.name = "error_feedback",
+     .type = OPT_BOOL,
+     .offset = offsetof(half_options_t, error_feedback),
+     .fallback = "true",
+     .help = "add what rounding took to the next step's gradients (a residual "
+             "of the gradients' size)"},
+    {.name = NULL}};
+
+static void half_close(void *state)
+{
+    half_t *half = state;
+
+    mem_free(half->residual);
+    mem_free(half->sent);
+    mem_free(half);
+}
+
+static err_code_t half_open(const half_format_t *format,
+                            const ddp_hook_plan_t *plan, void **state,
+                            err_t *err)
+{
+    const half_options_t *options = plan->options;
+    half_t *half = NULL;
+    err_code_t rc;
+
+    rc = mem_alloc(sizeof *half, "comm hook", (void **)&half, err);
+    if (rc != ERR_OK)
+        return rc;
+    half->format = format;
+    half->elems = plan->elems;
+    half->largest = format->largest / (float)plan->size;
+    rc = mem_alloc(plan->elems * sizeof *half->sent, "comm hook",
+                   (void **)&half->sent, err);
+    if (rc == ERR_OK && options->error_feedback)
+        rc = mem_alloc(plan->elems * sizeof *half->residual,
+                       "residual of the comm hook", (void **)&half->residual,
+                       err);
+    if (rc != ERR_OK) {
+        half_close(half);
+        return rc;
+    }
+    *state = half;
+    return ERR_OK;
+}
+
+static err_code_t fp16_open(const ddp_hook_plan_t *plan, void **state,
+                            err_t *err)
+{
+    return half_open(&fp16, plan, state, err);
+}
+
+static err_code_t bf16_open(const ddp_hook_plan_t *plan, void **state,
+                            err_t *err)
+{
+    return half_open(&bf16, plan, state, err);
+}
+
+/* What is finite stays so. */
+static float bounded(float x, float largest)
+{
+    if (x > largest && x < INFINITY)
+        return largest;
+    return x < -largest && x > -INFINITY ? -largest : x;
+}
+
+/* Round [count] <= BLOCK gradients; keep what that takes. */
+static void block_round(const half_t *half, const float *grads, size_t at,
+                        size_t count)
+{
+    float *residual = half->residual != NULL ? half->residual + at : NULL;
+    float owed[BLOCK], finite[BLOCK], wide[BLOCK];
+
+    for (size_t i = 0; i < count; i++)
+        owed[i] = residual != NULL ? grads[i] + residual[i] : grads[i];
+    for (size_t i = 0; i < count; i++)
+        finite[i] = bounded(owed[i], half->largest);
+    half->format->round(half->sent + at, finite, count);
+    if (residual == NULL)
+        return;
+    half->format->widen(wide, half->sent + at, count);
+    for (size_t i = 0; i < count; i++)
+        residual[i] = owed[i] - wide[i];
+}
+
+static err_code_t half_turn(void *state, const ddp_hook_bucket_t *bucket,
+                            int turn, ddp_wire_t *wire, err_t *err)
+{
+    const half_t *half = state;
+    uint16_t *sent = half->sent + bucket->offset;
+    err_code_t rc;
+
+    if (turn == 0) {
+        for (size_t at = 0; at < bucket->count; at += BLOCK) {
+            size_t left = bucket->count - at;
+
+            block_round(half, bucket->grads + at, bucket->offset + at,
+                        left < BLOCK ? left : BLOCK);
+        }
+        return ddp_wire_sum(wire, sent, bucket->count, half->format->type, err);
+    }
+    rc = ddp_wire_wait(wire, err);
+    if (rc == ERR_OK)
+        half->format->widen(bucket->grads, sent, bucket->count);
+    return rc;
+}
+
+static int half_parts(void *state, ddp_hook_part_t *parts)
+{
+    half_t *half = state;
+
+    if (half->residual == NULL)
+        return 0;
+    parts[0] = (ddp_hook_part_t){.name = "residual",
+                                 .data = half->residual,
+                                 .count = half->elems,
+                                 .own = true};
+    return 1;
+}
+
+const ddp_hook_ops_t ddp_hook_fp16 = {
+    .row = {.name = "fp16",
+            .help = "Gradients travel as fp16, with error feedback",
+            .options = half_rows},
+    .option_bytes = sizeof(half_options_t),
+    .turns = 2,
+    .open = fp16_open,
+    .close = half_close,
+    .turn = half_turn,
+    .parts = half_parts};
+
+const ddp_hook_ops_t ddp_hook_bf16 = {
+    .row = {.name = "bf16",
+            .help = "Gradients travel as bf16, with error feedback",
+            .options = half_rows},
+    .option_bytes = sizeof(half_options_t),
+    .turns = 2,
+    .open = bf16_open,
+    .close = half_close,
+    .turn = half_turn,
+    .parts = half_parts};
