@@ -30,6 +30,15 @@ err_code_t boot_solo_open(boot_t **out, err_t *err);
 err_code_t boot_threads_open(int count, const boot_config_t *config,
                              boot_t **out, err_t *err);
 
+/* What a rank of boot_threads_run does; it closes [boot]. */
+typedef void (*boot_main_t)(boot_t *boot, int rank, void *context);
+
+/* Run [main] in [count] ranks, threads of this process of which the caller is
+ * rank 0; returns when all have returned. When a thread cannot be started, the
+ * ranks that run already give up by themselves, as others never come. */
+err_code_t boot_threads_run(int count, const boot_config_t *config,
+                            boot_main_t main, void *context, err_t *err);
+
 /* Join the PMIx job that srun started. ERR_UNAVAILABLE if cddp was built
  * without PMIx; ERR_CONFIG with the mending line when the step was started
  * without --mpi=pmix (PMIx unreachable but SLURM_STEP_NUM_TASKS > 1). */

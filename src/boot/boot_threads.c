@@ -237,3 +237,71 @@ fail:
     team_free(team);
     return code;
 }
+
+/* ---- running the ranks --------------------------------------------------- */
+
+typedef struct runner {
+    boot_main_t main;
+    void *context;
+    boot_t *boot;
+    int rank;
+    pthread_t thread;
+} runner_t;
+
+static void *runner_main(void *argument)
+{
+    const runner_t *runner = argument;
+
+    runner->main(runner->boot, runner->rank, runner->context);
+    return NULL;
+}
+
+/* Start ranks 1 .. count-1; boots that nobody got are closed. */
+static err_code_t runners_start(runner_t *runners, int count, int *started,
+                                err_t *err)
+{
+    err_code_t code = ERR_OK;
+    int next = 1;
+
+    while (next < count && code == ERR_OK) {
+        code = thread_start("cddp-rank", runner_main, &runners[next],
+                            &runners[next].thread, err);
+        if (code == ERR_OK)
+            next++;
+    }
+    *started = next;
+    if (code == ERR_OK)
+        return ERR_OK;
+    boot_close(runners[0].boot);
+    for (int r = next; r < count; r++)
+        boot_close(runners[r].boot);
+    return code;
+}
+
+err_code_t boot_threads_run(int count, const boot_config_t *config,
+                            boot_main_t main, void *context, err_t *err)
+{
+    runner_t *runners = calloc((size_t)count, sizeof *runners);
+    boot_t **boots = calloc((size_t)count, sizeof *boots);
+    int started = 1;
+    err_code_t code;
+
+    if (runners == NULL || boots == NULL)
+        code = err_set(err, ERR_MEMORY, "out of memory for %d ranks", count);
+    else
+        code = boot_threads_open(count, config, boots, err);
+    if (code != ERR_OK)
+        goto free;
+    for (int r = 0; r < count; r++)
+        runners[r] = (runner_t){
+            .main = main, .context = context, .boot = boots[r], .rank = r};
+    code = runners_start(runners, count, &started, err);
+    if (code == ERR_OK)
+        runner_main(&runners[0]);
+    for (int r = 1; r < started; r++)
+        pthread_join(runners[r].thread, NULL);
+free:
+    free(boots);
+    free(runners);
+    return code;
+}

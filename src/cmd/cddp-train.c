@@ -22,7 +22,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "base/thread.h"
 #include "build_id.h"
 #include "cmd/run_file.h"
 #include "cmd/train_args.h"
@@ -77,51 +76,29 @@ static void rank_run(rank_job_t *job)
     tree_free(tree);
 }
 
-static void *rank_main(void *argument)
+static void rank_main(boot_t *boot, int rank, void *jobs)
 {
-    rank_run(argument);
-    return NULL;
+    rank_job_t *job = (rank_job_t *)jobs + rank;
+
+    job->boot = boot;
+    rank_run(job);
 }
 
 /* --local N: ranks are threads; the answer is that of the rank that speaks. */
-static err_code_t local_run(rank_job_t *model, rank_job_t *answer, err_t *err)
+static err_code_t local_run(const rank_job_t *model, rank_job_t *answer,
+                            err_t *err)
 {
     int count = model->args->local;
     boot_config_t config = {.timeout = BOOT_TIMEOUT};
     rank_job_t *jobs = NULL;
-    pthread_t *threads = NULL;
-    boot_t **boots = NULL;
     err_code_t rc;
 
     rc = mem_alloc((size_t)count * sizeof *jobs, "ranks", (void **)&jobs, err);
-    if (rc == ERR_OK)
-        rc = mem_alloc((size_t)count * sizeof *threads, "ranks",
-                       (void **)&threads, err);
-    if (rc == ERR_OK)
-        rc = mem_alloc((size_t)count * sizeof *boots, "ranks", (void **)&boots,
-                       err);
-    if (rc == ERR_OK)
-        rc = boot_threads_open(count, &config, boots, err);
     if (rc != ERR_OK)
-        goto free;
-    for (int r = 0; r < count; r++) {
+        return rc;
+    for (int r = 0; r < count; r++)
         jobs[r] = *model;
-        jobs[r].boot = boots[r];
-    }
-    for (int r = 1; r < count; r++) {
-        /* Ranks that run already cannot be called back: they give up by
-         * themselves when the missing one does not come. */
-        rc = thread_start("cddp-rank", rank_main, &jobs[r], &threads[r], err);
-        if (rc != ERR_OK) {
-            count = r;
-            boot_close(boots[0]);
-            break;
-        }
-    }
-    if (rc == ERR_OK)
-        rank_run(&jobs[0]);
-    for (int r = 1; r < count; r++)
-        pthread_join(threads[r], NULL);
+    rc = boot_threads_run(count, &config, rank_main, jobs, err);
     if (rc == ERR_OK) {
         *answer = jobs[0];
         for (int r = 1; r < count; r++)
@@ -129,9 +106,6 @@ static err_code_t local_run(rank_job_t *model, rank_job_t *answer, err_t *err)
                 (jobs[r].outcome.speaker || answer->rc == ERR_OK))
                 *answer = jobs[r];
     }
-free:
-    mem_free(boots);
-    mem_free(threads);
     mem_free(jobs);
     return rc;
 }

@@ -206,3 +206,37 @@ Test(boot_threads, lengths_must_agree, .timeout = 30)
     for (int i = 0; i < 2; i++)
         cr_assert_eq(ranks[i].code, ERR_CONFIG, "%s", ranks[i].err.text);
 }
+
+typedef struct runners {
+    int ranks[4]; /* how often each ran */
+    int met[4];   /* the sum that each saw */
+    bool mine[4]; /* in the caller's thread? */
+    pthread_t caller;
+} runners_t;
+
+static void run_main(boot_t *boot, int rank, void *context)
+{
+    runners_t *runners = context;
+    int all[4] = {0}, one = rank + 1;
+
+    runners->ranks[boot_rank(boot)]++;
+    runners->mine[rank] = pthread_equal(pthread_self(), runners->caller) != 0;
+    if (boot_exchange(boot, &one, sizeof one, all, NULL) == ERR_OK)
+        runners->met[rank] = all[0] + all[1] + all[2] + all[3];
+    boot_close(boot);
+}
+
+Test(boot_threads, run_gives_each_rank_a_thread_and_waits, .timeout = 30)
+{
+    const boot_config_t config = {.timeout = 20};
+    runners_t runners = {.caller = pthread_self()};
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(boot_threads_run(4, &config, run_main, &runners, &err), ERR_OK,
+                 "%s", err.text);
+    for (int r = 0; r < 4; r++) {
+        cr_assert_eq(runners.ranks[r], 1);
+        cr_assert_eq(runners.met[r], 10);
+        cr_assert_eq(runners.mine[r], r == 0);
+    }
+}
