@@ -17,6 +17,7 @@ include tests/optim/local.mk
 include tests/ddp/local.mk
 include tests/obs/local.mk
 include tests/train/local.mk
+include tests/api/local.mk
 include tests/cmd/local.mk
 include tests/hdf5io/local.mk
 include tests/slurm/local.mk

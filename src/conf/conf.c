@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
+/* A file is read whole and made a tree by yaml.c, as is the value of a --set.
+ */
 #include "conf/conf.h"
 
 #include <stdlib.h>

@@ -4,5 +4,5 @@ libconf_la_SOURCES = \
 	src/conf/conf.c src/conf/conf.h \
 	src/conf/yaml.c src/conf/yaml.h
 libconf_la_CFLAGS = $(AM_CFLAGS) $(YAML_CFLAGS)
-libconf_la_LIBADD = libbase.la $(YAML_LIBS)
+libconf_la_LIBADD = $(YAML_LIBS)
 # End of src/conf

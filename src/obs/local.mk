@@ -5,5 +5,5 @@ libobs_la_SOURCES = \
 	src/obs/progress.c src/obs/progress.h \
 	src/obs/summary.c src/obs/summary.h
 libobs_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-libobs_la_LIBADD = libbase.la $(JANSSON_LIBS)
+libobs_la_LIBADD = $(JANSSON_LIBS)
 # End of src/obs

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
+/* summary.json: one object, written beside its place and renamed. */
 #include "obs/summary.h"
 
 #include <jansson.h>

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A training loop of one's own: fit y = w x + b by gradient descent, the
+ * samples dealt to ranks, the gradients summed by cddp.
+ *
+ *   cc own-loop.c $(pkg-config --cflags --libs cddp) -o own-loop
+ *   ./own-loop 2                             two ranks, threads of one process
+ *   srun --mpi=pmix -n 2 ./own-loop          two processes under Slurm
+ */
+#include <cddp/cddp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SAMPLES = 1024, STEPS = 300 };
+
+/* Gradients of this rank's samples, divided by the number of all; returns its
+ * part of the mean squared error. */
+static double gradients(int rank, int size, const float *params, float *grads)
+{
+    double loss = 0;
+
+    for (int i = rank; i < SAMPLES; i += size) {
+        float x = (float)i / SAMPLES, y = 3 * x - 1;
+        float d = params[0] * x + params[1] - y;
+
+        grads[0] += 2 * d * x / SAMPLES;
+        grads[1] += 2 * d / SAMPLES;
+        loss += (double)d * d / SAMPLES;
+    }
+    return loss;
+}
+
+static cddp_code_t train(cddp_group_t *group, void *context,
+                         cddp_error_t *error)
+{
+    const cddp_view_t views[] = {{"w", 0, 1}, {"b", 1, 1}};
+    const cddp_ddp_config_t config = {
+        .views = views, .view_count = 2, .elems = 2, .sums = 1};
+    const int rank = cddp_group_rank(group), size = cddp_group_size(group);
+    float params[2] = {0, 0};
+    cddp_ddp_t *ddp = NULL;
+    cddp_code_t code = cddp_ddp_open(group, &config, &ddp, error);
+
+    (void)context;
+    for (int step = 1; code == CDDP_OK && step <= STEPS; step++) {
+        float *grads = cddp_ddp_grads(ddp);
+        double *loss = cddp_ddp_sums(ddp);
+
+        cddp_group_report(group, step, "step");
+        cddp_ddp_begin(ddp);
+        grads[0] = grads[1] = 0;
+        *loss = gradients(rank, size, params, grads);
+        for (int view = 0; code == CDDP_OK && view < 2; view++)
+            code = cddp_ddp_ready(ddp, view, error);
+        if (code == CDDP_OK)
+            code = cddp_ddp_wait(ddp, error);
+        for (int p = 0; code == CDDP_OK && p < 2; p++)
+            params[p] -= 0.7f * grads[p];
+        if (code == CDDP_OK && rank == 0 && step == STEPS)
+            printf("%d ranks: w %.3f b %.3f loss %.2e\n", size, params[0],
+                   params[1], *loss);
+    }
+    if (code == CDDP_OK)
+        code = cddp_ddp_check(ddp, params, sizeof params, error);
+    cddp_ddp_close(ddp);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    const cddp_run_config_t config = {.local = argc > 1 ? atoi(argv[1]) : 0};
+    cddp_error_t error;
+    cddp_code_t code = CDDP_UNAVAILABLE;
+
+    if (!cddp_version_check())
+        fprintf(stderr, "built for cddp %s, but this is %s\n", CDDP_VERSION,
+                cddp_version());
+    else if ((code = cddp_run(&config, train, NULL, &error)) != CDDP_OK)
+        fprintf(stderr, "own-loop: %s\n", error.text);
+    return code;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* libcddp, all of it. `pkg-config --cflags --libs cddp`. */
+#ifndef CDDP_CDDP_H
+#define CDDP_CDDP_H
+
+#include <cddp/checkpoint.h>
+#include <cddp/data.h>
+#include <cddp/ddp.h>
+#include <cddp/error.h>
+#include <cddp/group.h>
+#include <cddp/model.h>
+#include <cddp/version.h>
+
+#endif

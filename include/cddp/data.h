@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Samples from HDF5 files: ordinary datasets with the samples along dimension
+ * 0, in one or many files. Each step's samples are dealt to the ranks of a
+ * group, and a thread reads ahead.
+ *
+ * Thread rule: one thread per rank.
+ */
+#ifndef CDDP_DATA_H
+#define CDDP_DATA_H
+
+#include <stdint.h>
+
+#include <cddp/group.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cddp_data cddp_data_t;
+
+/* Zeroed, optional fields mean their defaults. */
+typedef struct cddp_data_config {
+    const char *const *files; /* names or globs, ended by NULL */
+    const char *input;        /* dataset of the inputs, "/spins" */
+    const char *target;       /* dataset of the targets; unused of a sequence */
+    int64_t input_elems;      /* of one sample */
+    int64_t target_elems;     /* of one sample; 0: 1 */
+    int64_t classes; /* > 0: targets are class numbers below this, read as
+                        int64; 0: numbers, read as float */
+    int64_t tokens;  /* > 0: inputs are numbers below this, read as int32; 0:
+                        numbers, read as float */
+    int64_t
+        sequence; /* T > 0: the files hold streams of tokens that are cut into
+                     samples of T; the target is the token behind each */
+    double scale; /* input = stored * scale + shift; 0 means 1 */
+    double shift;
+    int64_t batch;       /* samples of a step, over all ranks */
+    const char *shuffle; /* "none" (also NULL), "chunk", "full" */
+    uint64_t seed;
+    int64_t epochs;
+    int64_t epoch, step; /* the first batch to deliver, to go on from there */
+    int prefetch;        /* batches read ahead; 0: none */
+} cddp_data_config_t;
+
+typedef struct cddp_batch {
+    int64_t epoch, step; /* step of the epoch, from 0 */
+    int64_t count;       /* this rank's samples, may be 0 */
+    int64_t global;      /* samples of the step over all ranks */
+    void *input;         /* float or int32_t [count, input_elems] */
+    void *target;        /* int64_t or float [count, target_elems] */
+    uint64_t *ids;       /* [count] numbers of the samples in the data set */
+} cddp_batch_t;
+
+/* Open and check all files. Local: the ranks of [group] are dealt samples by
+ * arithmetic alone. Close it before the group. */
+cddp_code_t cddp_data_open(cddp_group_t *group,
+                           const cddp_data_config_t *config, cddp_data_t **out,
+                           cddp_error_t *error);
+void cddp_data_close(cddp_data_t *data); /* NULL allowed */
+
+int64_t cddp_data_samples(const cddp_data_t *data);
+int64_t cddp_data_steps(const cddp_data_t *data); /* of an epoch */
+
+/* The next batch, valid until the next call; NULL in *out after the last.
+ * Blocks until it is read. */
+cddp_code_t cddp_data_next(cddp_data_t *data, const cddp_batch_t **out,
+                           cddp_error_t *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Distributed data parallel training for a loop of one's own: each rank
+ * computes the gradients of its samples into one arena, and the reducer sums
+ * them over ranks in buckets while the rest of backward goes on.
+ *
+ * One step: cddp_ddp_begin; cddp_ddp_ready once for each parameter, in any
+ * order, as soon as its gradient is final; cddp_ddp_wait, after which the arena
+ * holds the sums over ranks, the same bits everywhere. A rank that has no
+ * samples, or that gave up on the way, calls cddp_ddp_skip ahead of the wait:
+ * what was not ready counts as zero. Divide by the global number of samples, so
+ * that the sum is the gradient of the global mean.
+ *
+ * Thread rule: one thread per rank; every rank makes the same calls in the same
+ * order.
+ */
+#ifndef CDDP_DDP_H
+#define CDDP_DDP_H
+
+#include <stddef.h>
+
+#include <cddp/group.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cddp_ddp cddp_ddp_t;
+
+/* One parameter's place in the arena, in float32 elements. */
+typedef struct cddp_view {
+    const char *name;
+    size_t offset, count;
+} cddp_view_t;
+
+typedef struct cddp_ddp_config {
+    const cddp_view_t *views; /* by rising offset, not overlapping; best in the
+                                 order in which backward finishes them */
+    int view_count;
+    size_t elems; /* of the arena */
+    size_t sums;  /* float64 numbers that are summed along with the gradients:
+                     loss, right answers; 0: none */
+    const char *options; /* the run file's `ddp` section as YAML, such as
+                            "{bucket_cap_mb: 4}"; NULL: defaults */
+} cddp_ddp_config_t;
+
+/* Open over [group]; collective. CDDP_CONFIG names ranks whose views differ.
+ * Nothing of [config] is kept. Close it before the group. */
+cddp_code_t cddp_ddp_open(cddp_group_t *group, const cddp_ddp_config_t *config,
+                          cddp_ddp_t **out, cddp_error_t *error);
+void cddp_ddp_close(cddp_ddp_t *ddp); /* NULL allowed */
+
+float *cddp_ddp_grads(cddp_ddp_t *ddp); /* [elems], zeroed at first */
+double *cddp_ddp_sums(cddp_ddp_t *ddp); /* [sums] */
+
+/* Copy rank 0's [bytes] at [data] (initial parameters) to all. Collective. */
+cddp_code_t cddp_ddp_broadcast(cddp_ddp_t *ddp, void *data, size_t bytes,
+                               cddp_error_t *error);
+
+/* Do all ranks hold the same [bytes] at [data]? CDDP_DIVERGED names the rank
+ * that differs from most. Collective. */
+cddp_code_t cddp_ddp_check(cddp_ddp_t *ddp, const void *data, size_t bytes,
+                           cddp_error_t *error);
+
+void cddp_ddp_begin(cddp_ddp_t *ddp);
+cddp_code_t cddp_ddp_ready(cddp_ddp_t *ddp, int view, cddp_error_t *error);
+cddp_code_t cddp_ddp_skip(cddp_ddp_t *ddp, cddp_error_t *error);
+cddp_code_t cddp_ddp_wait(cddp_ddp_t *ddp, cddp_error_t *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

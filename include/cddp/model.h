@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A model as a graph of layers, from the same text as in a run file; see
+ * docs/CONFIG.md for the layers. Parameters are one arena of float32 in the
+ * order in which backward finishes their gradients, so that an arena of
+ * gradients of the same layout suits cddp_ddp_open. Buffers are running
+ * statistics. Moments are a step's sums (float64) of batch norm: they are
+ * summed over ranks with the gradients, then folded into the buffers.
+ *
+ * An exec is the model planned for one number of samples; several of them share
+ * parameters. Forward and backward allocate nothing.
+ *
+ * Thread rule: a model is constant once open; one thread per exec.
+ */
+#ifndef CDDP_MODEL_H
+#define CDDP_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cddp/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cddp_model cddp_model_t;
+typedef struct cddp_exec cddp_exec_t;
+
+/* One tensor of the arena of parameters or buffers. */
+typedef struct cddp_param {
+    const char *name; /* "conv1.weight"; lives as long as the model */
+    size_t offset, count;
+    int ndim;
+    int64_t dims[6];
+} cddp_param_t;
+
+/* Build from the keys `model` and `loss` of the YAML [text], which errors call
+ * [name]: CDDP_CONFIG with name:line:column. Other keys are left alone, so the
+ * text may be that of a whole run file. */
+cddp_code_t cddp_model_open(const char *name, const char *text,
+                            cddp_model_t **out, cddp_error_t *error);
+void cddp_model_close(cddp_model_t *model); /* NULL allowed; its execs first */
+
+int cddp_model_params(const cddp_model_t *model);
+cddp_param_t cddp_model_param(const cddp_model_t *model, int index);
+size_t cddp_model_param_elems(const cddp_model_t *model);
+int cddp_model_buffers(const cddp_model_t *model);
+cddp_param_t cddp_model_buffer(const cddp_model_t *model, int index);
+size_t cddp_model_buffer_elems(const cddp_model_t *model);
+size_t cddp_model_moments(const cddp_model_t *model); /* doubles */
+
+/* A number that two models of the same structure share. */
+uint64_t cddp_model_hash(const cddp_model_t *model);
+
+/* Initial values of all parameters and buffers, a function of [seed] alone. */
+void cddp_model_init(const cddp_model_t *model, uint64_t seed, float *params,
+                     float *buffers);
+
+/* What the summed loss of [samples] samples is divided by for their mean. It
+ * hangs on the [target] where the loss has class weights or ignores some: then
+ * sum it over ranks; else it is proportional to [samples], and [target] may be
+ * NULL. */
+double cddp_model_weigh(const cddp_model_t *model, const void *target,
+                        int64_t samples);
+
+/* Fold a step's moments, summed over all ranks, of [samples] samples in all,
+ * into the buffers. */
+void cddp_model_fold(const cddp_model_t *model, const double *moments,
+                     int64_t samples, float *buffers);
+
+typedef struct cddp_exec_config {
+    int64_t samples; /* of every forward of this exec */
+    int training;    /* 0: evaluation, no backward */
+    int threads;     /* 0: the cores that this process may use */
+    const float *params;
+    float *grads;         /* laid out as params; training only */
+    const float *buffers; /* NULL if there are none, as moments */
+    double *moments;      /* added to by a training forward */
+    /* (optional) Parameter [index]'s gradient is final in this backward; called
+     * with 0, 1, 2, ... An error ends the backward. */
+    cddp_code_t (*ready)(void *context, int index, cddp_error_t *error);
+    void *context;
+} cddp_exec_config_t;
+
+typedef struct cddp_samples {
+    const void *input;   /* float, or int32_t tokens, [samples, input] */
+    const void *target;  /* int64_t classes or float, [samples, target] */
+    const uint64_t *ids; /* [samples], key of random numbers (dropout) */
+    uint64_t seed, epoch;
+} cddp_samples_t;
+
+cddp_code_t cddp_exec_open(const cddp_model_t *model,
+                           const cddp_exec_config_t *config, cddp_exec_t **out,
+                           cddp_error_t *error);
+void cddp_exec_close(cddp_exec_t *exec); /* NULL allowed */
+
+/* Sum of the losses of all samples; classifiers: and right answers. */
+cddp_code_t cddp_exec_forward(cddp_exec_t *exec, const cddp_samples_t *samples,
+                              double *loss_sum, int64_t *correct,
+                              cddp_error_t *error);
+
+/* Gradients of [scale] * loss_sum, written over grads, or added to them. */
+cddp_code_t cddp_exec_backward(cddp_exec_t *exec, const cddp_samples_t *samples,
+                               double scale, int add, cddp_error_t *error);
+
+/* What the model gave in the last forward, [samples, output], into [out]. */
+cddp_code_t cddp_exec_output(cddp_exec_t *exec, float *out,
+                             cddp_error_t *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

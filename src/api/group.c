@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "cddp/group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "boot/boot.h"
+
+/* Seconds that ranks may take to find each other; Slurm itself can need a while
+ * to start thousands of tasks. */
+#define BOOT_TIMEOUT 120.0
+#define GROUP_TIMEOUT 60.0
+#define LOCAL_MAX 4096
+
+/* ---- running ------------------------------------------------------------- */
+
+/* What one rank needs and answers. */
+typedef struct api_rank {
+    const cddp_run_config_t *config;
+    cddp_rank_t body;
+    void *context;
+    cddp_code_t code;
+    cddp_error_t error;
+} api_rank_t;
+
+static err_code_t oob_exchange(void *context, const void *mine, size_t bytes,
+                               void *all, err_t *err)
+{
+    return boot_exchange(context, mine, bytes, all, err);
+}
+
+/* PMIx is left before the work begins, as its loss would kill the step. */
+static err_code_t group_open(const cddp_run_config_t *config, boot_t *boot,
+                             comm_group_t **out, err_t *err)
+{
+    comm_oob_t oob = {.context = boot,
+                      .rank = boot_rank(boot),
+                      .size = boot_size(boot),
+                      .exchange = oob_exchange};
+    comm_config_t comm = {.backend = config->backend,
+                          .timeout = config->timeout > 0 ? config->timeout
+                                                         : GROUP_TIMEOUT};
+    err_code_t code;
+
+    if (comm.backend == NULL || strcmp(comm.backend, "auto") == 0)
+        comm.backend = oob.size == 1       ? "self"
+                       : config->local > 0 ? "threads"
+                                           : "ucx";
+    log_rank_set(oob.rank);
+    code = comm_group_open(&comm, &oob, out, err);
+    boot_close(boot);
+    return code;
+}
+
+static void rank_run(api_rank_t *rank, boot_t *boot)
+{
+    comm_group_t *group = NULL;
+    err_t err = ERR_INIT;
+    err_code_t code = group_open(rank->config, boot, &group, &err);
+
+    if (code == ERR_OK)
+        rank->code =
+            rank->body((cddp_group_t *)group, rank->context, &rank->error);
+    else
+        rank->code = api_answer(code, &err, &rank->error);
+    if (rank->code != CDDP_OK && rank->error.text[0] == '\0')
+        cddp_error_set(&rank->error, rank->code, "rank %d: %s",
+                       group == NULL ? 0 : comm_group_rank(group),
+                       cddp_code_text(rank->code));
+    comm_group_close(group);
+}
+
+static void local_main(boot_t *boot, int rank, void *ranks)
+{
+    rank_run((api_rank_t *)ranks + rank, boot);
+}
+
+/* The rank whose error is told: one that failed by itself, before those that
+ * only heard of it. */
+static const api_rank_t *rank_choose(const api_rank_t *ranks, int count)
+{
+    const api_rank_t *chosen = &ranks[0];
+
+    for (int r = 1; r < count; r++)
+        if (ranks[r].code != CDDP_OK &&
+            (chosen->code == CDDP_OK ||
+             (chosen->code == CDDP_PEER && ranks[r].code != CDDP_PEER)))
+            chosen = &ranks[r];
+    return chosen;
+}
+
+static cddp_code_t tell(const api_rank_t *rank, cddp_error_t *error)
+{
+    if (rank->code != CDDP_OK && error != NULL)
+        *error = rank->error;
+    return rank->code;
+}
+
+static cddp_code_t run_local(const api_rank_t *model, cddp_error_t *error)
+{
+    const boot_config_t boot = {.timeout = BOOT_TIMEOUT};
+    const int count = model->config->local;
+    api_rank_t *ranks = calloc((size_t)count, sizeof *ranks);
+    cddp_code_t answer;
+    err_t err = ERR_INIT;
+    err_code_t code;
+
+    if (ranks == NULL)
+        return cddp_error_set(error, CDDP_MEMORY, "out of memory for %d ranks",
+                              count);
+    for (int r = 0; r < count; r++)
+        ranks[r] = *model;
+    code = boot_threads_run(count, &boot, local_main, ranks, &err);
+    answer = code == ERR_OK ? tell(rank_choose(ranks, count), error)
+                            : api_answer(code, &err, error);
+    free(ranks);
+    return answer;
+}
+
+static cddp_code_t run_step(api_rank_t *rank, cddp_error_t *error)
+{
+    const boot_config_t config = {.timeout = BOOT_TIMEOUT};
+    boot_t *boot = NULL;
+    err_t err = ERR_INIT;
+    err_code_t code = boot_open(&config, &boot, &err);
+
+    if (code != ERR_OK)
+        return api_answer(code, &err, error);
+    rank_run(rank, boot);
+    return tell(rank, error);
+}
+
+cddp_code_t cddp_run(const cddp_run_config_t *config, cddp_rank_t rank,
+                     void *context, cddp_error_t *error)
+{
+    const cddp_run_config_t defaults = {0};
+    api_rank_t model = {.config = config != NULL ? config : &defaults,
+                        .body = rank,
+                        .context = context,
+                        .error = {.culprit = -1}};
+
+    if (model.config->local < 0 || model.config->local > LOCAL_MAX)
+        return cddp_error_set(error, CDDP_CONFIG,
+                              "local is %d, but 0 to %d ranks are possible",
+                              model.config->local, LOCAL_MAX);
+    return model.config->local > 0 ? run_local(&model, error)
+                                   : run_step(&model, error);
+}
+
+/* ---- the group ----------------------------------------------------------- */
+
+int cddp_group_rank(const cddp_group_t *group)
+{
+    return comm_group_rank(api_group_const(group));
+}
+
+int cddp_group_size(const cddp_group_t *group)
+{
+    return comm_group_size(api_group_const(group));
+}
+
+const char *cddp_group_backend(const cddp_group_t *group)
+{
+    return comm_group_backend(api_group_const(group));
+}
+
+const char *cddp_group_host(const cddp_group_t *group, int rank)
+{
+    return comm_group_host(api_group_const(group), rank);
+}
+
+void cddp_group_report(cddp_group_t *group, int64_t step, const char *phase)
+{
+    comm_group_report(api_group(group), step, phase);
+}
+
+cddp_code_t cddp_group_check(cddp_group_t *group, cddp_error_t *error)
+{
+    err_t err = ERR_INIT;
+
+    return api_answer(comm_group_check(api_group(group), &err), &err, error);
+}
+
+/* ---- collectives --------------------------------------------------------- */
+
+static const comm_type_t types[] = {[CDDP_FLOAT32] = COMM_FLOAT32,
+                                    [CDDP_FLOAT64] = COMM_FLOAT64,
+                                    [CDDP_INT64] = COMM_INT64};
+static const comm_op_t ops[] = {[CDDP_SUM] = COMM_SUM, [CDDP_MAX] = COMM_MAX};
+
+cddp_code_t cddp_allreduce(cddp_group_t *group, void *data, size_t count,
+                           cddp_type_t type, cddp_op_t op, cddp_error_t *error)
+{
+    err_t err = ERR_INIT;
+
+    return api_answer(comm_allreduce(api_group(group), data, count, types[type],
+                                     ops[op], &err),
+                      &err, error);
+}
+
+cddp_code_t cddp_broadcast(cddp_group_t *group, void *data, size_t bytes,
+                           int root, cddp_error_t *error)
+{
+    err_t err = ERR_INIT;
+
+    return api_answer(comm_broadcast(api_group(group), data, bytes, root, &err),
+                      &err, error);
+}
+
+cddp_code_t cddp_allgather(cddp_group_t *group, const void *mine, size_t bytes,
+                           void *all, cddp_error_t *error)
+{
+    err_t err = ERR_INIT;
+
+    return api_answer(comm_allgather(api_group(group), mine, bytes, all, &err),
+                      &err, error);
+}
+
+cddp_code_t cddp_barrier(cddp_group_t *group, cddp_error_t *error)
+{
+    err_t err = ERR_INIT;
+
+    return api_answer(comm_barrier(api_group(group), &err), &err, error);
+}
+
+static cddp_state_t state_of(comm_state_t state, const err_t *err,
+                             cddp_error_t *error)
+{
+    if (state == COMM_DONE)
+        return CDDP_DONE;
+    if (state == COMM_PENDING)
+        return CDDP_PENDING;
+    if (err != NULL)
+        api_answer(err->code, err, error);
+    return CDDP_FAILED;
+}
+
+cddp_state_t cddp_allreduce_start(cddp_group_t *group, void *data, size_t count,
+                                  cddp_type_t type, cddp_op_t op,
+                                  cddp_work_t **work, cddp_error_t *error)
+{
+    comm_work_t *inner = NULL;
+    err_t err = ERR_INIT;
+    comm_state_t state = comm_allreduce_start(
+        api_group(group), data, count, types[type], ops[op], &inner, &err);
+
+    if (state != COMM_FAILED)
+        *work = (cddp_work_t *)inner;
+    return state_of(state, &err, error);
+}
+
+cddp_state_t cddp_work_poll(cddp_work_t *work)
+{
+    return work == NULL
+               ? CDDP_DONE
+               : state_of(comm_work_poll((comm_work_t *)work), NULL, NULL);
+}
+
+cddp_code_t cddp_work_wait(cddp_work_t *work, cddp_error_t *error)
+{
+    err_t err = ERR_INIT;
+
+    return api_answer(comm_work_wait((comm_work_t *)work, &err), &err, error);
+}

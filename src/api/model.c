@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "cddp/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/mem.h"
+#include "base/thread.h"
+#include "conf/conf.h"
+#include "nn/nn.h"
+
+_Static_assert(OP_DIMS_MAX <= 6, "dims of cddp_param_t");
+
+struct cddp_exec {
+    nn_exec_t *exec;
+    dev_device_t *dev;
+    nn_bind_t bind;
+    cddp_code_t (*ready)(void *context, int index, cddp_error_t *error);
+    void *context;
+};
+
+static const nn_graph_t *graph_of(const cddp_model_t *model)
+{
+    return (const nn_graph_t *)model;
+}
+
+/* ---- model --------------------------------------------------------------- */
+
+cddp_code_t cddp_model_open(const char *name, const char *text,
+                            cddp_model_t **out, cddp_error_t *error)
+{
+    nn_graph_t *graph = NULL;
+    tree_t *tree = NULL;
+    err_t err = ERR_INIT;
+    err_code_t code = conf_parse(name, text, &tree, &err);
+
+    if (code == ERR_OK)
+        code = nn_graph_open(tree_get(tree, "model"), tree_get(tree, "loss"),
+                             &graph, &err);
+    tree_free(tree);
+    if (code == ERR_OK)
+        *out = (cddp_model_t *)graph;
+    return api_answer(code, &err, error);
+}
+
+void cddp_model_close(cddp_model_t *model)
+{
+    nn_graph_close((nn_graph_t *)model);
+}
+
+static cddp_param_t param_of(const nn_param_t *from)
+{
+    cddp_param_t param = {.name = from->name,
+                          .offset = from->offset,
+                          .count = from->count,
+                          .ndim = from->ndim};
+
+    memcpy(param.dims, from->dims, sizeof from->dims);
+    return param;
+}
+
+int cddp_model_params(const cddp_model_t *model)
+{
+    return nn_graph_params(graph_of(model));
+}
+
+cddp_param_t cddp_model_param(const cddp_model_t *model, int index)
+{
+    return param_of(nn_graph_param(graph_of(model), index));
+}
+
+size_t cddp_model_param_elems(const cddp_model_t *model)
+{
+    return nn_graph_param_elems(graph_of(model));
+}
+
+int cddp_model_buffers(const cddp_model_t *model)
+{
+    return nn_graph_buffers(graph_of(model));
+}
+
+cddp_param_t cddp_model_buffer(const cddp_model_t *model, int index)
+{
+    return param_of(nn_graph_buffer(graph_of(model), index));
+}
+
+size_t cddp_model_buffer_elems(const cddp_model_t *model)
+{
+    return nn_graph_buffer_elems(graph_of(model));
+}
+
+size_t cddp_model_moments(const cddp_model_t *model)
+{
+    return nn_graph_moment_elems(graph_of(model));
+}
+
+uint64_t cddp_model_hash(const cddp_model_t *model)
+{
+    return nn_graph_hash(graph_of(model));
+}
+
+void cddp_model_init(const cddp_model_t *model, uint64_t seed, float *params,
+                     float *buffers)
+{
+    nn_graph_init(graph_of(model), seed, params, buffers);
+}
+
+double cddp_model_weigh(const cddp_model_t *model, const void *target,
+                        int64_t samples)
+{
+    return nn_graph_weigh(graph_of(model), target, samples).denominator;
+}
+
+void cddp_model_fold(const cddp_model_t *model, const double *moments,
+                     int64_t samples, float *buffers)
+{
+    nn_graph_fold_moments(graph_of(model), moments, samples, buffers);
+}
+
+/* ---- exec ---------------------------------------------------------------- */
+
+static err_code_t exec_ready(void *context, int index, err_t *err)
+{
+    const cddp_exec_t *exec = context;
+    cddp_error_t error = {.culprit = -1};
+    cddp_code_t code = exec->ready(exec->context, index, &error);
+
+    return api_question(code, &error, err);
+}
+
+static void exec_bind(cddp_exec_t *exec, const cddp_exec_config_t *config)
+{
+    exec->ready = config->ready;
+    exec->context = config->context;
+    exec->bind.params = config->params;
+    exec->bind.grads = config->grads;
+    exec->bind.buffers = config->buffers;
+    exec->bind.moments = config->moments;
+    exec->bind.grad_ready = config->ready == NULL ? NULL : exec_ready;
+    exec->bind.context = exec;
+    nn_exec_bind(exec->exec, &exec->bind);
+}
+
+static err_code_t exec_open(const nn_graph_t *graph,
+                            const cddp_exec_config_t *config, cddp_exec_t *exec,
+                            err_t *err)
+{
+    nn_exec_config_t inner = {.op_backend = "cpu",
+                              .batch = config->samples,
+                              .training = config->training != 0,
+                              .threads = config->threads > 0 ? config->threads
+                                                             : thread_cores()};
+    err_code_t code;
+
+    if (config->samples < 1 || config->params == NULL ||
+        (config->training != 0 && config->grads == NULL))
+        return err_set(err, ERR_CONFIG,
+                       "an exec needs samples, params and, for training, "
+                       "grads");
+    code = dev_open("cpu", 0, &exec->dev, err);
+    inner.dev = exec->dev;
+    if (code == ERR_OK)
+        code = dev_stream_open(exec->dev, &exec->bind.stream, err);
+    if (code == ERR_OK)
+        code = nn_exec_open(graph, &inner, &exec->exec, err);
+    if (code == ERR_OK)
+        code = dev_alloc(exec->dev, nn_exec_activation_bytes(exec->exec),
+                         "activations", &exec->bind.activations, err);
+    if (code == ERR_OK)
+        exec_bind(exec, config);
+    return code;
+}
+
+cddp_code_t cddp_exec_open(const cddp_model_t *model,
+                           const cddp_exec_config_t *config, cddp_exec_t **out,
+                           cddp_error_t *error)
+{
+    cddp_exec_t *exec = calloc(1, sizeof *exec);
+    err_t err = ERR_INIT;
+    err_code_t code;
+
+    if (exec == NULL)
+        return cddp_error_set(error, CDDP_MEMORY, "out of memory");
+    code = exec_open(graph_of(model), config, exec, &err);
+    if (code == ERR_OK)
+        *out = exec;
+    else
+        cddp_exec_close(exec);
+    return api_answer(code, &err, error);
+}
+
+void cddp_exec_close(cddp_exec_t *exec)
+{
+    if (exec == NULL)
+        return;
+    nn_exec_close(exec->exec);
+    if (exec->dev != NULL)
+        dev_free(exec->dev, exec->bind.activations);
+    if (exec->bind.stream != NULL)
+        dev_stream_close(exec->bind.stream);
+    dev_close(exec->dev);
+    free(exec);
+}
+
+static nn_batch_t batch_of(const cddp_samples_t *samples)
+{
+    return (nn_batch_t){.input = samples->input,
+                        .target = samples->target,
+                        .sample_ids = samples->ids,
+                        .seed = samples->seed,
+                        .epoch = samples->epoch};
+}
+
+cddp_code_t cddp_exec_forward(cddp_exec_t *exec, const cddp_samples_t *samples,
+                              double *loss_sum, int64_t *correct,
+                              cddp_error_t *error)
+{
+    const nn_batch_t batch = batch_of(samples);
+    nn_result_t result;
+    err_t err = ERR_INIT;
+    err_code_t code = nn_exec_forward(exec->exec, &batch, &result, &err);
+
+    if (code == ERR_OK) {
+        *loss_sum = result.loss_sum;
+        if (correct != NULL)
+            *correct = result.correct;
+    }
+    return api_answer(code, &err, error);
+}
+
+cddp_code_t cddp_exec_backward(cddp_exec_t *exec, const cddp_samples_t *samples,
+                               double scale, int add, cddp_error_t *error)
+{
+    const nn_batch_t batch = batch_of(samples);
+    err_t err = ERR_INIT;
+
+    return api_answer(
+        nn_exec_backward(exec->exec, &batch, scale, add != 0, &err), &err,
+        error);
+}
+
+cddp_code_t cddp_exec_output(cddp_exec_t *exec, float *out, cddp_error_t *error)
+{
+    err_t err = ERR_INIT;
+
+    return api_answer(nn_exec_output(exec->exec, out, &err), &err, error);
+}

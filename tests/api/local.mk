@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# libcddp as it is installed; the scripts compile with the compiler of the build.
+AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; MAKE='$(MAKE)'; export MAKE;
+dist_check_SCRIPTS += tests/api/own_loop.sh
+EXTRA_DIST += tests/api/install.sh
+
+check_PROGRAMS += tests/api/test_api
+tests_api_test_api_SOURCES = tests/api/test_api.c
+tests_api_test_api_CFLAGS = $(TEST_CFLAGS) -I$(srcdir)/tests $(HDF5_CFLAGS) \
+	$(MPI_CFLAGS)
+tests_api_test_api_LDADD = libapi.la libcmd.la $(TRAIN_LIBS) $(HDF5_LIBS) $(MPI_LIBS) \
+	$(TEST_LIBS)
+# End of tests/api

@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+# The example of an own training loop, compiled against the installed library
+# through pkg-config: any number of ranks finds the line. Then what the library
+# exports, and its headers in C++.
+# shellcheck source=SCRIPTDIR/install.sh
+. "${srcdir:-.}/tests/api/install.sh"
+
+compile "$source/examples/c/own-loop.c" "$scratch/own-loop" ||
+    fail "own-loop.c does not compile"
+for ranks in 1 2 3; do
+    out=$("$scratch/own-loop" $ranks 2>&1) || fail "$ranks ranks: $out"
+    [[ $out == "$ranks ranks: w 3.000 b -1.000 loss "*e-* ]] ||
+        fail "$ranks ranks: $out"
+done
+out=$("$scratch/own-loop" -1 2>&1)
+[[ $? == 78 && $out == "own-loop: local is -1, but"* ]] || fail "-1: $out"
+
+# The interface is what begins with cddp_.
+names=$(nm -D --defined-only "$libdir/libcddp.so" | awk '{print $3}')
+if stray=$(grep -v '^cddp_' <<<"$names"); then
+    fail "exported: $stray"
+fi
+for header in "$source"/include/cddp/*.h; do
+    for name in $(grep -oE '\bcddp_[a-z_]+\(' "$header" | tr -d '(' | sort -u); do
+        grep -qx "$name" <<<"$names" || [[ $name == cddp_version_check ]] ||
+            fail "$header declares $name, which is not in the library"
+    done
+    # Each header stands alone, also in C++.
+    # shellcheck disable=SC2046
+    echo "#include <cddp/${header##*/}>" | $CC -std=c11 -pedantic -Wall -Werror \
+        -fsyntax-only -x c $(pkg-config --cflags cddp) - ||
+        fail "$header does not stand alone"
+    command -v c++ >/dev/null || continue
+    # shellcheck disable=SC2046
+    echo "#include <cddp/${header##*/}>" | c++ -std=c++11 -pedantic -Wall \
+        -Werror -fsyntax-only -x c++ $(pkg-config --cflags cddp) - ||
+        fail "$header is no C++"
+done
+exit $failed
