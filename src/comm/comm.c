@@ -25,6 +25,7 @@ static void hello_fill(comm_hello_t *hello, const comm_oob_t *oob,
     else if (gethostname(hello->host, sizeof hello->host - 1) != 0)
         strcpy(hello->host, "unknown");
     hello->pid = getpid();
+    hello->name = oob->name != NULL ? *oob->name : oob->rank;
 }
 
 static err_code_t hello_compare(const comm_hello_t *hellos, int size,
@@ -109,6 +110,19 @@ int comm_group_size(const comm_group_t *group)
     return group->size;
 }
 
+int comm_rank_name(const comm_group_t *group, int rank)
+{
+    return (int)group->hellos[rank].name;
+}
+
+int comm_rank_find(const comm_group_t *group, int name)
+{
+    for (int rank = 0; rank < group->size; rank++)
+        if (group->hellos[rank].name == name)
+            return rank;
+    return -1;
+}
+
 const char *comm_group_backend(const comm_group_t *group)
 {
     return group->ops->name;
@@ -128,6 +142,21 @@ void comm_group_report(comm_group_t *group, int64_t step, const char *phase)
 err_code_t comm_group_check(comm_group_t *group, err_t *err)
 {
     return group->ops->check(group, err);
+}
+
+const char *comm_kind_name(comm_kind_t kind)
+{
+    static const char *const names[] = {
+        [COMM_ALLREDUCE] = "all-reduce",
+        [COMM_TREE] = "all-reduce along a tree",
+        [COMM_BROADCAST] = "broadcast",
+        [COMM_ALLGATHER] = "all-gather",
+        [COMM_REDUCE_SCATTER] = "reduce-scatter",
+        [COMM_GATHER_RANGES] = "all-gather of ranges",
+        [COMM_BARRIER] = "barrier",
+    };
+
+    return names[kind];
 }
 
 /* ---- collectives --------------------------------------------------------- */

@@ -36,6 +36,8 @@ typedef struct comm_oob {
      * different names are never taken for node-mates; those of one name only
      * if they prove it. */
     const char *host;
+    /* (optional) What faults call this rank; default: its number. */
+    const int *name;
 } comm_oob_t;
 
 typedef struct comm_config {

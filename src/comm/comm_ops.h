@@ -28,6 +28,8 @@ typedef enum comm_kind {
     COMM_BARRIER
 } comm_kind_t;
 
+const char *comm_kind_name(comm_kind_t kind); /* "all-reduce" */
+
 /* One collective as this rank asked for it. */
 typedef struct comm_request {
     comm_kind_t kind;
@@ -49,6 +51,7 @@ typedef struct comm_hello {
     char backend[16];
     char host[ERR_HOST_MAX];
     int64_t pid;
+    int64_t name; /* what faults call this rank; differs between ranks */
 } comm_hello_t;
 
 struct comm_group {
@@ -102,6 +105,10 @@ extern const comm_ops_t comm_ucx_ops;
 /* The backend called [name] for [size] ranks ("auto" chooses), or NULL with
  * ERR_CONFIG naming those that were built in. */
 const comm_ops_t *comm_registry_find(const char *name, int size, err_t *err);
+
+/* What faults (sentences and err_t.culprit) call [rank], and back; -1: none. */
+int comm_rank_name(const comm_group_t *group, int rank);
+int comm_rank_find(const comm_group_t *group, int name);
 
 /* ---- arithmetic (reduce.c, comm_tree.c) ---------------------------------- */
 

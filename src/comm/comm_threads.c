@@ -92,11 +92,12 @@ static void fault_describe(threads_group_t *group, int culprit, uint64_t number,
 {
     threads_member_t *member = &group->team->members[culprit];
     const char *phase = atomic_load(&member->phase);
+    int name = comm_rank_name(&group->base, culprit);
 
-    err_set_peer(fault, culprit, group->base.hellos[culprit].host,
+    err_set_peer(fault, name, group->base.hellos[culprit].host,
                  "rank %d on %s %s, collective %" PRIu64
                  " waits for it (it last reported step %" PRId64 ", %s)",
-                 culprit, group->base.hellos[culprit].host, what, number,
+                 name, group->base.hellos[culprit].host, what, number,
                  (int64_t)atomic_load(&member->step),
                  phase != NULL ? phase : "no phase yet");
 }
@@ -130,16 +131,6 @@ static void team_suspect(threads_group_t *group, uint64_t number, double since)
 }
 
 /* ---- start --------------------------------------------------------------- */
-
-static const char *const kind_names[] = {
-    [COMM_ALLREDUCE] = "all-reduce",
-    [COMM_TREE] = "tree all-reduce",
-    [COMM_BROADCAST] = "broadcast",
-    [COMM_ALLGATHER] = "all-gather",
-    [COMM_REDUCE_SCATTER] = "reduce-scatter",
-    [COMM_GATHER_RANGES] = "all-gather of ranges",
-    [COMM_BARRIER] = "barrier",
-};
 
 /* Do all ranks ask for the same thing? */
 static bool requests_agree(const comm_request_t *requests, int size, int *odd)
@@ -177,11 +168,12 @@ static void slot_open(threads_group_t *group, threads_slot_t *slot)
     slot->arrived = 0;
     if (!requests_agree(requests, team->size, &odd)) {
         err_set(&fault, ERR_CONFIG,
-                "collective %" PRIu64 ": rank %d starts %s of %zu, rank 0 %s "
+                "collective %" PRIu64 ": rank %d starts %s of %zu, rank %d %s "
                 "of %zu: all ranks must start the same collectives in the "
                 "same order",
-                number, odd, kind_names[requests[odd].kind],
-                requests[odd].count, kind_names[requests->kind],
+                number, comm_rank_name(&group->base, odd),
+                comm_kind_name(requests[odd].kind), requests[odd].count,
+                comm_rank_name(&group->base, 0), comm_kind_name(requests->kind),
                 requests->count);
         team_fail(team, &fault);
         return;
@@ -361,9 +353,11 @@ static void threads_close(comm_group_t *base)
     pthread_mutex_lock(&team->lock);
     atomic_store(&group_member(group)->left, true);
     if (pending && !atomic_load(&team->failed)) {
-        err_set_peer(&fault, base->rank, base->hellos[base->rank].host,
+        int name = comm_rank_name(base, base->rank);
+
+        err_set_peer(&fault, name, base->hellos[base->rank].host,
                      "rank %d on %s left the group with collectives pending",
-                     base->rank, base->hellos[base->rank].host);
+                     name, base->hellos[base->rank].host);
         team_fail(team, &fault);
     }
     pthread_cond_broadcast(&team->changed);

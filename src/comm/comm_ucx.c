@@ -118,6 +118,7 @@ static void thread_check(ucx_group_t *group, double *ticked, double *stuck,
                          double elapsed)
 {
     double now = atomic_load(&group->ticked);
+    int name = comm_rank_name(&group->base, group->base.rank);
     err_t fault = ERR_INIT;
 
     if (now > *ticked || elapsed > group->base.timeout / 2)
@@ -127,10 +128,9 @@ static void thread_check(ucx_group_t *group, double *ticked, double *stuck,
     *ticked = now;
     if (*stuck < 2 * group->base.timeout)
         return;
-    err_set_peer(&fault, group->base.rank,
-                 group->base.hellos[group->base.rank].host,
-                 "the comm thread of rank %d on %s hangs inside UCX",
-                 group->base.rank, group->base.hellos[group->base.rank].host);
+    err_set_peer(&fault, name, group->base.hellos[group->base.rank].host,
+                 "the comm thread of rank %d on %s hangs inside UCX", name,
+                 group->base.hellos[group->base.rank].host);
     ucx_group_fail(group, &fault);
     atomic_store(&group->hung, true);
 }

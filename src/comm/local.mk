@@ -4,7 +4,7 @@ libcomm_la_SOURCES = \
 	src/comm/comm.c src/comm/comm.h src/comm/comm_collective.h \
 	src/comm/comm_fold.h src/comm/comm_ops.h \
 	src/comm/registry.c src/comm/reduce.c src/comm/comm_tree.c \
-	src/comm/comm_self.c \
+	src/comm/comm_self.c src/comm/comm_split.c src/comm/comm_split.h \
 	src/comm/comm_threads.c src/comm/threads_team.h \
 	src/comm/threads_team.c src/comm/threads_piece.c \
 	src/comm/comm_liveness.c src/comm/comm_liveness.h \

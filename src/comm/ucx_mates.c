@@ -126,7 +126,7 @@ err_code_t ucx_mates_find(ucx_group_t *group, const comm_oob_t *oob,
  * out: it gets a moment. One that gives no sign of life gets none. */
 void ucx_mates_end(ucx_group_t *group)
 {
-    int culprit = group->fault.culprit;
+    int culprit = comm_rank_find(&group->base, group->fault.culprit);
     double patience = 0.75 * group->base.timeout;
     struct pollfd process = {.events = POLLIN};
 
@@ -142,6 +142,7 @@ void ucx_mates_end(ucx_group_t *group)
     if (poll(&process, 1, (int)(patience * 1000)) != 0)
         return; /* it has ended */
     if (syscall(SYS_pidfd_send_signal, process.fd, SIGKILL, NULL, 0) == 0)
-        log_warn("comm", "rank %d, process %lld, stalled: killed it", culprit,
+        log_warn("comm", "rank %d, process %lld, stalled: killed it",
+                 group->fault.culprit,
                  (long long)group->base.hellos[culprit].pid);
 }

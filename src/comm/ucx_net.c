@@ -177,8 +177,10 @@ ucp_ep_h ucx_net_endpoint(ucx_group_t *group, int rank)
     if (status == UCS_OK)
         return peer->endpoint;
     peer->endpoint = NULL;
-    err_set_peer(&fault, rank, group->base.hellos[rank].host,
-                 "UCX cannot reach rank %d on %s: %s", rank,
+    err_set_peer(&fault, comm_rank_name(&group->base, rank),
+                 group->base.hellos[rank].host,
+                 "UCX cannot reach rank %d on %s: %s",
+                 comm_rank_name(&group->base, rank),
                  group->base.hellos[rank].host, ucs_status_string(status));
     ucx_group_fail(group, &fault);
     return NULL;
@@ -253,7 +255,9 @@ static void lane_check(ucx_lane_t *lane, int peer, size_t bytes,
             "collective %" PRIu64 ": rank %d and rank %d exchange messages of "
             "different sizes: all must start the same collectives in the same "
             "order",
-            lane->number, lane->group->base.rank, peer);
+            lane->number,
+            comm_rank_name(&lane->group->base, lane->group->base.rank),
+            comm_rank_name(&lane->group->base, peer));
     ucx_group_fail(lane->group, &fault);
 }
 

@@ -32,23 +32,6 @@ void ucx_group_fail(ucx_group_t *group, const err_t *fault)
     pthread_mutex_unlock(&group->lock);
 }
 
-static const char *kind_name(comm_kind_t kind)
-{
-    switch (kind) {
-    case COMM_ALLREDUCE:
-    case COMM_TREE:
-        return "all-reduce";
-    case COMM_BROADCAST:
-        return "broadcast";
-    case COMM_ALLGATHER:
-        return "all-gather";
-    case COMM_BARRIER:
-        return "barrier";
-    default:
-        return "collective";
-    }
-}
-
 /* What this rank has been waiting for, of the collectives that are under way;
  * an empty text if nothing. */
 static void waited_for(ucx_group_t *group, char *text, size_t bytes)
@@ -64,24 +47,26 @@ static void waited_for(ucx_group_t *group, char *text, size_t bytes)
         if (group->active[i].work != NULL &&
             group->active[i].work->number == oldest)
             work = group->active[i].work;
-    snprintf(
-        text, bytes, "; rank %d waits in %s, step %" PRId64 ", for %s %" PRIu64,
-        group->base.rank, phase == NULL ? "start" : phase,
-        atomic_load(&group->step),
-        work == NULL ? "collective" : kind_name(work->request.kind), oldest);
+    snprintf(text, bytes,
+             "; rank %d waits in %s, step %" PRId64 ", for %s %" PRIu64,
+             comm_rank_name(&group->base, group->base.rank),
+             phase == NULL ? "start" : phase, atomic_load(&group->step),
+             work == NULL ? "collective" : comm_kind_name(work->request.kind),
+             oldest);
 }
 
 void ucx_group_blame(ucx_group_t *group, int culprit, const char *reason)
 {
     const char *host = group->base.hellos[culprit].host;
     const liveness_beat_t *last = &group->liveness.peers[culprit].last;
+    int name = comm_rank_name(&group->base, culprit);
     err_t fault = ERR_INIT;
     char waiting[128];
 
     waited_for(group, waiting, sizeof waiting);
-    err_set_peer(&fault, culprit, host,
+    err_set_peer(&fault, name, host,
                  "rank %d on %s %s (it last reported step %" PRId64 ", %s%s)",
-                 culprit, host, reason, last->step,
+                 name, host, reason, last->step,
                  last->phase[0] != '\0' ? last->phase : "no phase yet",
                  waiting);
     ucx_group_fail(group, &fault);
@@ -223,14 +208,15 @@ void ucx_notes_want(ucx_group_t *group, ucx_note_kind_t kind)
 
 static void heard_fault(ucx_group_t *group, const ucx_note_t *note)
 {
+    int culprit = comm_rank_find(&group->base, note->culprit);
     err_t fault = ERR_INIT;
 
     err_set(&fault, (err_code_t)note->code, "%.*s", UCX_NOTE_TEXT - 1,
             note->text);
-    if (note->culprit >= 0 && note->culprit < group->base.size) {
+    if (culprit >= 0) {
         fault.culprit = note->culprit;
         snprintf(fault.host, sizeof fault.host, "%s",
-                 group->base.hellos[note->culprit].host);
+                 group->base.hellos[culprit].host);
     }
     ucx_group_fail(group, &fault);
 }
@@ -352,10 +338,12 @@ bool ucx_notes_sending(const ucx_group_t *group)
 
 bool ucx_notes_idle(const ucx_group_t *group)
 {
+    int culprit = comm_rank_find(&group->base, group->fault.culprit);
+
     for (int rank = 0; rank < group->base.size; rank++) {
         const liveness_peer_t *state = &group->liveness.peers[rank];
 
-        if (state->lost > 0 || state->left || rank == group->fault.culprit)
+        if (state->lost > 0 || state->left || rank == culprit)
             continue;
         if (group->peers[rank].sending || group->peers[rank].wanted != 0)
             return false;

@@ -216,18 +216,18 @@ static void fault_step(ucx_group_t *group, double now)
 
 static void leave_begin(ucx_group_t *group, double now, double *until)
 {
-    /* Long enough to find out that a peer which does not say good-bye stalls. */
+    /* Long enough to find that a peer which does not say good-bye stalls. */
     double patience = 1.25 * group->base.timeout + 1;
+    int name = comm_rank_name(&group->base, group->base.rank);
     double since;
     bool pending =
         group->active_count > 0 || ucx_node_oldest(group, &since) != UINT64_MAX;
     err_t fault = ERR_INIT;
 
     if (pending && !atomic_load(&group->failed)) {
-        err_set_peer(
-            &fault, group->base.rank, group->base.hellos[group->base.rank].host,
-            "rank %d on %s left the group with collectives pending",
-            group->base.rank, group->base.hellos[group->base.rank].host);
+        err_set_peer(&fault, name, group->base.hellos[group->base.rank].host,
+                     "rank %d on %s left the group with collectives pending",
+                     name, group->base.hellos[group->base.rank].host);
         ucx_group_fail(group, &fault);
     }
     if (atomic_load(&group->failed))

@@ -17,6 +17,14 @@ check_PROGRAMS += tests/comm/test_comm_tree
 tests_comm_test_comm_tree_SOURCES = tests/comm/test_comm_tree.c
 tests_comm_test_comm_tree_CFLAGS = $(TEST_CFLAGS)
 tests_comm_test_comm_tree_LDADD = libcomm.la libbase.la $(TEST_LIBS)
+
+check_PROGRAMS += tests/comm/test_comm_split
+tests_comm_test_comm_split_SOURCES = tests/comm/test_comm_split.c
+tests_comm_test_comm_split_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_comm_test_comm_split_CFLAGS = $(TEST_CFLAGS)
+tests_comm_test_comm_split_LDADD = libranks.la libcomm.la libbase.la \
+	$(TEST_LIBS)
+
 check_PROGRAMS += tests/comm/test_comm_ucx
 tests_comm_test_comm_ucx_SOURCES = tests/comm/test_comm_ucx.c \
 	tests/comm/collectives.c tests/comm/collectives.h

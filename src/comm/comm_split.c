@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The exchange of a sub-group goes over the parent. All its ranks take part in
+ * all rounds, as a collective wants it, though each sub-group has a number of
+ * exchanges of its own and sizes of its own: a round begins with what everybody
+ * wants to exchange, and rounds go on until nobody wants anything. Then all
+ * have told how their opening went, so that the members of a group agree.
+ */
+#include "comm/comm_split.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "comm/comm_ops.h"
+
+typedef struct split_head {
+    int64_t bytes; /* to be exchanged; 0: no more, WELL or FAILED */
+    int64_t well;
+    uint64_t list; /* hash of the list of members */
+} split_head_t;
+
+typedef struct split {
+    comm_group_t *parent;
+    const int *ranks;
+    int count;
+    split_head_t mine;
+    split_head_t *heads; /* [size of the parent] */
+} split_t;
+
+int comm_split_ranks(const comm_group_t *group, comm_split_t how, int *ranks)
+{
+    const comm_hello_t *hellos = group->hellos;
+    int count = 0, place = 0;
+
+    for (int rank = 0; rank < group->rank; rank++)
+        place += strcmp(hellos[rank].host, hellos[group->rank].host) == 0;
+    for (int rank = 0; rank < group->size; rank++) {
+        bool mate = strcmp(hellos[rank].host, hellos[group->rank].host) == 0;
+        int before = 0;
+
+        for (int i = 0; how == COMM_SPLIT_ACROSS && i < rank; i++)
+            before += strcmp(hellos[i].host, hellos[rank].host) == 0;
+        if (how == COMM_SPLIT_NODE ? mate : before == place)
+            ranks[count++] = rank;
+    }
+    return count;
+}
+
+static err_code_t list_check(const split_t *split, err_t *err)
+{
+    const comm_group_t *parent = split->parent;
+    int own = 0;
+
+    for (int i = 0; i < split->count; i++) {
+        int rank = split->ranks[i];
+
+        if (rank < 0 || rank >= parent->size)
+            return err_set(err, ERR_CONFIG,
+                           "rank %d asks for a sub-group with rank %d, but "
+                           "there are %d ranks",
+                           parent->rank, rank, parent->size);
+        for (int j = 0; j < i; j++)
+            if (split->ranks[j] == rank)
+                return err_set(err, ERR_CONFIG,
+                               "rank %d asks for a sub-group that has rank %d "
+                               "twice",
+                               parent->rank, rank);
+        own += rank == parent->rank;
+    }
+    if (own == 0 && split->count > 0)
+        return err_set(err, ERR_CONFIG,
+                       "rank %d asks for a sub-group that it is not in",
+                       parent->rank);
+    return ERR_OK;
+}
+
+/* ---- rounds -------------------------------------------------------------- */
+
+/* One round of all ranks of the parent. *all: what they gave, [*longest] bytes
+ * each, to be freed; NULL when nobody wanted anything. */
+static err_code_t split_round(split_t *split, const void *mine, size_t bytes,
+                              size_t *longest, void **all, err_t *err)
+{
+    comm_group_t *parent = split->parent;
+    size_t size = (size_t)parent->size, most = 0;
+    void *padded = NULL;
+    err_code_t code;
+
+    *all = NULL;
+    split->mine.bytes = (int64_t)bytes;
+    code = comm_allgather(parent, &split->mine, sizeof split->mine,
+                          split->heads, err);
+    for (size_t i = 0; code == ERR_OK && i < size; i++)
+        if ((size_t)split->heads[i].bytes > most)
+            most = (size_t)split->heads[i].bytes;
+    *longest = most;
+    if (code != ERR_OK || most == 0)
+        return code;
+    code = mem_alloc(most * (size + 1), "sub-group exchange", &padded, err);
+    if (code != ERR_OK)
+        return code;
+    if (bytes > 0)
+        memcpy((char *)padded + most * size, mine, bytes);
+    code =
+        comm_allgather(parent, (char *)padded + most * size, most, padded, err);
+    if (code == ERR_OK)
+        *all = padded;
+    else
+        mem_free(padded);
+    return code;
+}
+
+/* The exchange of comm_oob_t, among the members. */
+static err_code_t split_exchange(void *context, const void *mine, size_t bytes,
+                                 void *all, err_t *err)
+{
+    split_t *split = context;
+    size_t longest;
+    void *given = NULL;
+    err_code_t code = split_round(split, mine, bytes, &longest, &given, err);
+
+    for (int i = 0; code == ERR_OK && i < split->count; i++) {
+        int rank = split->ranks[i];
+
+        if (split->heads[rank].bytes != (int64_t)bytes)
+            code = err_set(err, ERR_UNAVAILABLE,
+                           "rank %d gave up opening a sub-group with rank %d",
+                           comm_rank_name(split->parent, rank),
+                           comm_rank_name(split->parent, split->parent->rank));
+        else
+            memcpy((char *)all + (size_t)i * bytes,
+                   (char *)given + (size_t)rank * longest, bytes);
+    }
+    mem_free(given);
+    return code;
+}
+
+/* Take part until all are done; *odd: the first member that failed, or -1. */
+static err_code_t split_finish(split_t *split, bool well, int *odd, err_t *err)
+{
+    void *given = NULL;
+    size_t longest = 1;
+    err_code_t code = ERR_OK;
+
+    split->mine.well = well;
+    while (code == ERR_OK && longest > 0) {
+        code = split_round(split, NULL, 0, &longest, &given, err);
+        mem_free(given);
+    }
+    *odd = -1;
+    for (int i = split->count - 1; code == ERR_OK && i >= 0; i--)
+        if (!split->heads[split->ranks[i]].well)
+            *odd = split->ranks[i];
+    return code;
+}
+
+/* ---- open ---------------------------------------------------------------- */
+
+/* Do all members have the same list? Every rank of the parent tells its. */
+static err_code_t lists_compare(split_t *split, bool well, err_t *err)
+{
+    comm_group_t *parent = split->parent;
+    err_code_t code;
+
+    split->mine.list =
+        hash_bytes(split->ranks, (size_t)split->count * sizeof(int));
+    split->mine.well = well;
+    code = comm_allgather(parent, &split->mine, sizeof split->mine,
+                          split->heads, err);
+    for (int i = 0; code == ERR_OK && well && i < split->count; i++) {
+        const split_head_t *head = &split->heads[split->ranks[i]];
+
+        if (!head->well || head->list != split->mine.list)
+            code = err_set(err, ERR_CONFIG,
+                           "rank %d and rank %d are to be in one sub-group, "
+                           "but have different lists of its members",
+                           comm_rank_name(parent, parent->rank),
+                           comm_rank_name(parent, split->ranks[i]));
+    }
+    return code;
+}
+
+static err_code_t members_open(split_t *split, comm_group_t **group, err_t *err)
+{
+    comm_group_t *parent = split->parent;
+    int name = comm_rank_name(parent, parent->rank);
+    comm_config_t config = {.backend =
+                                split->count == 1 ? "self" : parent->ops->name,
+                            .timeout = parent->timeout};
+    comm_oob_t oob = {.context = split,
+                      .size = split->count,
+                      .exchange = split_exchange,
+                      .host = comm_group_host(parent, parent->rank),
+                      .name = &name};
+
+    while (split->ranks[oob.rank] != parent->rank)
+        oob.rank++;
+    return comm_group_open(&config, &oob, group, err);
+}
+
+/* [code] is how far it went here; the others are told and heard. */
+static err_code_t split_agree(split_t *split, err_code_t code, err_t *reason,
+                              err_t *err)
+{
+    err_code_t told;
+    int odd;
+
+    told =
+        split_finish(split, code == ERR_OK, &odd, code == ERR_OK ? err : NULL);
+    if (code != ERR_OK) {
+        if (err != NULL)
+            *err = *reason;
+        return code;
+    }
+    if (told == ERR_OK && odd >= 0)
+        told = err_set(err, ERR_UNAVAILABLE,
+                       "rank %d could not open a sub-group that rank %d is in",
+                       comm_rank_name(split->parent, odd),
+                       comm_rank_name(split->parent, split->parent->rank));
+    return told;
+}
+
+err_code_t comm_split_open(comm_group_t *parent, const int *ranks, int count,
+                           comm_group_t **out, err_t *err)
+{
+    split_t split = {.parent = parent, .ranks = ranks, .count = count};
+    comm_group_t *group = NULL;
+    err_t reason = ERR_INIT;
+    void *heads = NULL;
+    err_code_t code, compared;
+
+    code = mem_alloc((size_t)parent->size * sizeof *split.heads,
+                     "sub-group heads", &heads, err);
+    if (code != ERR_OK)
+        return code;
+    split.heads = heads;
+    code = list_check(&split, &reason);
+    compared =
+        lists_compare(&split, code == ERR_OK, code == ERR_OK ? &reason : NULL);
+    if (code == ERR_OK)
+        code = compared;
+    if (code == ERR_OK && count > 0)
+        code = members_open(&split, &group, &reason);
+    code = split_agree(&split, code, &reason, err);
+    if (code == ERR_OK)
+        *out = group;
+    else
+        comm_group_close(group);
+    mem_free(heads);
+    return code;
+}
