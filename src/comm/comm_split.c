@@ -138,7 +138,8 @@ static err_code_t split_exchange(void *context, const void *mine, size_t bytes,
     return code;
 }
 
-/* Take part until all are done; *odd: the first member that failed, or -1. */
+/* Take part until all are done. *odd: if all is [well] here, the first member
+ * that failed, else -1; a wrong list is not looked at. */
 static err_code_t split_finish(split_t *split, bool well, int *odd, err_t *err)
 {
     void *given = NULL;
@@ -151,7 +152,7 @@ static err_code_t split_finish(split_t *split, bool well, int *odd, err_t *err)
         mem_free(given);
     }
     *odd = -1;
-    for (int i = split->count - 1; code == ERR_OK && i >= 0; i--)
+    for (int i = split->count - 1; code == ERR_OK && well && i >= 0; i--)
         if (!split->heads[split->ranks[i]].well)
             *odd = split->ranks[i];
     return code;
