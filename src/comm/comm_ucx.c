@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "comm/ucx_group.h"
+#include "comm/ucx_span.h"
 
 /* Looks at a work before blocking, where there is a core for it. */
 #define SPINS 4000
@@ -44,6 +45,7 @@ static void work_fill(ucx_group_t *group, ucx_work_t *work,
     work->base.group = &group->base;
     work->number = group->started;
     work->busy = true;
+    work->queued = true;
     work->request = *request;
     work->started = clock_now();
     if (request->kind == COMM_TREE) {
@@ -60,8 +62,8 @@ static void work_fill(ucx_group_t *group, ucx_work_t *work,
 /* The choice between node stage and UCX; see also algorithm_of. */
 static bool node_takes(const ucx_group_t *group, const comm_request_t *request)
 {
-    return ucx_node_takes(group, request->kind, request->data,
-                          request->count * comm_type_bytes(request->type));
+    return ucx_node_takes(group, request->kind, request->data, request->count,
+                          request->type);
 }
 
 static comm_state_t ucx_start(comm_group_t *base, const comm_request_t *request,
@@ -85,16 +87,16 @@ static comm_state_t ucx_start(comm_group_t *base, const comm_request_t *request,
     }
     work_fill(group, work, request);
     atomic_fetch_add(&group->progress, 1);
-    if (node_takes(group, request)) {
-        ucx_node_start(group, work);
-        atomic_store(&group->submitted, ++group->started);
-    } else {
+    if (node_takes(group, request))
+        work->queued = ucx_node_start(group, work);
+    if (work->queued) {
         queued = atomic_load(&group->queued);
         group->queue[queued % COMM_WORKS_MAX] = work;
         atomic_store(&group->queued, queued + 1);
-        atomic_store(&group->submitted, ++group->started);
-        ucx_thread_wake(group);
     }
+    atomic_store(&group->submitted, ++group->started);
+    if (work->queued)
+        ucx_thread_wake(group);
     *out = &work->base;
     return COMM_PENDING;
 }
@@ -105,7 +107,7 @@ static comm_state_t ucx_poll(comm_work_t *base)
     ucx_group_t *group = (ucx_group_t *)base->group;
     comm_state_t state = (comm_state_t)atomic_load(&work->state);
 
-    if (atomic_load(&work->node) != 0)
+    if (atomic_load(&work->node) != 0 && (!work->queued || state == COMM_DONE))
         state = ucx_node_poll(group, work);
     if (state == COMM_PENDING)
         atomic_store(&group->polled, clock_now());
@@ -160,16 +162,16 @@ static err_code_t ucx_wait(comm_work_t *base, err_t *err)
 {
     ucx_work_t *work = (ucx_work_t *)base;
     ucx_group_t *group = (ucx_group_t *)base->group;
-
-    bool done;
+    bool done = true;
 
     atomic_fetch_add(&group->waiting, 1);
-    if (atomic_load(&work->node) != 0) {
-        done = ucx_node_wait(group, work);
-        atomic_store(&work->node, 0);
-    } else {
+    if (work->queued) {
         wait_block(group, work);
         done = atomic_load(&work->state) == COMM_DONE;
+    }
+    if (atomic_load(&work->node) != 0) {
+        done = done && ucx_node_wait(group, work);
+        atomic_store(&work->node, 0);
     }
     atomic_fetch_add(&group->progress, 1);
     atomic_fetch_sub(&group->waiting, 1);
@@ -199,10 +201,14 @@ static const char *ucx_allreduce_name(const comm_group_t *base,
                                       const void *data, size_t count,
                                       comm_type_t type)
 {
+    const ucx_group_t *group = (const ucx_group_t *)base;
     size_t bytes = count * comm_type_bytes(type);
 
-    if (ucx_node_takes((const ucx_group_t *)base, COMM_ALLREDUCE, data, bytes))
-        return "node";
+    if (ucx_node_takes(group, COMM_ALLREDUCE, data, count, type))
+        return group->place.nodes == 1
+                   ? "node"
+                   : ucx_span_name(
+                         ucx_span_plan(&group->place, count, type).kind);
     if (comm_type_rounds(type))
         return "direct";
     return bytes <= UCX_DOUBLING_BYTES ? "doubling" : "ring";
@@ -264,6 +270,7 @@ static void ucx_close(comm_group_t *base)
             mem_free(group->active[i].lanes[j].ranges);
         }
     ucx_node_close(group);
+    ucx_place_close(&group->place);
     liveness_close(&group->liveness);
     mem_free(group->peers);
     pthread_mutex_destroy(&group->node.lock);
@@ -316,6 +323,7 @@ static err_code_t group_new(const comm_config_t *config, const comm_oob_t *oob,
     for (size_t i = 0; i < size; i++)
         group->peers[i] = (ucx_peer_t){.group = group, .pidfd = -1};
     group->wakefd = group->epollfd = -1;
+    group->node.bell = -1;
     group->left_rank = -1;
     group->fault = (err_t)ERR_INIT;
     atomic_store(&group->polled, -1e9);
@@ -345,7 +353,7 @@ static err_code_t ucx_open(const comm_config_t *config, const comm_oob_t *oob,
         code = ucx_thread_start(group, err);
     if (code == ERR_OK) /* connections are made now, not in the first step */
         code = comm_barrier(&group->base, err);
-    if (code == ERR_OK && group->node.whole)
+    if (code == ERR_OK)
         code = ucx_node_open(group, err);
     if (code == ERR_OK)
         *out = &group->base;

@@ -56,3 +56,20 @@ void node_sum(char *const *parts, int size, size_t count, comm_type_t type,
             comm_block_end(&sum, parts[rank] + at * width, some, type);
     }
 }
+
+void node_sum_into(char *const *parts, int size, size_t count, comm_type_t type,
+                   comm_op_t op, char *into)
+{
+    const size_t step = COMM_BLOCK_ELEMENTS;
+    size_t width = comm_type_bytes(type);
+    comm_block_t sum;
+
+    if (size == 1 && into == parts[0])
+        return;
+    for (size_t at = 0; at < count; at += step) {
+        size_t some = count - at < step ? count - at : step;
+
+        block_sum(parts, size, at * width, some, type, op, &sum);
+        comm_block_end(&sum, into + at * width, some, type);
+    }
+}

@@ -8,7 +8,7 @@
  * the owner fills the slot of the next number, queues it and raises
  * `submitted`; the comm thread carries out up to UCX_ACTIVE works at a time, in
  * order of number, and stores each one's state. Works of the node stage
- * (ucx_node.h) are not queued: owners carry them out among themselves. Fields
+ * (ucx_node.h) within one node are not queued: owners carry them out. Fields
  * below are marked [o], [c] or [a]tomic.
  *
  * A work is cut into lanes (ucx_lane.h), which go their way side by side: one
@@ -26,6 +26,7 @@
 #include "comm/ucx_lane.h"
 #include "comm/ucx_node.h"
 #include "comm/ucx_peer.h"
+#include "comm/ucx_place.h"
 
 #define UCX_ACTIVE 4 /* works carried out at a time */
 
@@ -33,6 +34,7 @@ struct ucx_work {
     comm_work_t base;
     uint64_t number;
     bool busy;              /* [o] given out, not yet waited for */
+    bool queued;            /* [o] the comm thread has a part in it */
     atomic_int state;       /* comm_state_t */
     comm_request_t request; /* [o] before submitted, then [c] */
     void *views[COMM_VIEWS_MAX];
@@ -55,6 +57,7 @@ struct ucx_group {
     size_t address_bytes;
     char *addresses; /* of all ranks, padded */
     ucx_peer_t *peers;
+    ucx_place_t place;
     bool spin; /* more cores than ranks that share them */
 
     /* Owner and comm thread. */
@@ -124,5 +127,7 @@ void ucx_group_blame(ucx_group_t *group, int culprit, const char *reason);
 
 err_code_t ucx_thread_start(ucx_group_t *group, err_t *err);
 void ucx_thread_wake(ucx_group_t *group);
+/* From now on the comm thread wakes when its bell rings. Owner. */
+err_code_t ucx_thread_watch_bell(ucx_group_t *group, err_t *err);
 
 #endif

@@ -55,6 +55,15 @@ bool ucx_request_early(ucx_request_t *request);
 bool ucx_request_posted(ucx_request_t *request);
 void ucx_request_free(ucx_request_t *request);
 
+/* State of an all-reduce over several nodes (ucx_span.c). */
+typedef struct ucx_span {
+    char *data;   /* the segment that is being reduced, */
+    size_t count; /* its elements, and */
+    size_t end;   /* where the lane's slice ends, elements */
+    int phase;    /* of the stage between nodes (ucx_span_net.c), and */
+    int mask;     /* its round */
+} ucx_span_t;
+
 struct ucx_lane {
     ucx_group_t *group;
     struct ucx_work *work;
@@ -65,6 +74,7 @@ struct ucx_lane {
     int lanes;   /* how many the work has */
     bool alive;  /* not yet done */
     bool broken; /* a message failed: it waits for the fault to be told */
+    bool idle;   /* it waits for ranks of this node: look again later */
     unsigned pending;
     ucx_request_t *posted; /* list of the pending ones */
     /* State of the algorithm: */
@@ -78,6 +88,7 @@ struct ucx_lane {
     int64_t *ranges; /* tree: first, held of each rank */
     int64_t range[2];
     comm_request_t inner; /* tree: the all-gather of ranges */
+    ucx_span_t span;
 };
 
 enum { UCX_TAG_DATA = 1, UCX_TAG_NOTE = 2 };
@@ -102,6 +113,12 @@ bool ucx_direct_reduce(ucx_group_t *group, ucx_lane_t *lane);
 bool ucx_direct_scatter(ucx_group_t *group, ucx_lane_t *lane); /* ranges */
 bool ucx_direct_gather(ucx_group_t *group, ucx_lane_t *lane);  /* ranges */
 bool ucx_tree(ucx_group_t *group, ucx_lane_t *lane);
+
+/* All-reduce over several nodes: see ucx_span.c, ucx_span_net.c. */
+bool ucx_span(ucx_group_t *group, ucx_lane_t *lane);
+/* Its stage between nodes, for the segment in lane->span. */
+void ucx_span_net_begin(ucx_lane_t *lane);
+bool ucx_span_net(ucx_group_t *group, ucx_lane_t *lane);
 
 /* Bytes of scratch of each lane. */
 size_t ucx_scratch_bytes(int size);

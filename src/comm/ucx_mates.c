@@ -112,12 +112,13 @@ err_code_t ucx_mates_find(ucx_group_t *group, const comm_oob_t *oob,
         if (strcmp(hellos[rank].host, hellos[oob->rank].host) == 0)
             mine[rank] = mate_verify(&cards[rank], &group->peers[rank].pidfd);
     code = oob->exchange(oob->context, mine, size, all, err);
-    for (size_t rank = 0; code == ERR_OK && rank < size; rank++)
+    for (int rank = 0; code == ERR_OK && rank < oob->size; rank++)
         group->peers[rank].mate =
-            mine[rank] && all[rank * size + (size_t)oob->rank];
+            ucx_place_mates(all, oob->size, oob->rank, rank);
+    if (code == ERR_OK)
+        code = ucx_place_open(all, oob->size, oob->rank, &group->place, err);
     if (code == ERR_OK)
         mates_spin(group, cards);
-    group->node.whole = code == ERR_OK && memchr(all, 0, size * size) == NULL;
     mem_free(memory);
     return code;
 }

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "comm/ucx_group.h"
+#include "comm/ucx_span.h"
 
 /* A piece is large enough that claiming it costs nothing, small enough that all
  * ranks end at about the same time. */
@@ -37,23 +38,76 @@ static node_slot_t *node_slot(const ucx_group_t *group, uint64_t number)
 
 /* ---- open and close ------------------------------------------------------ */
 
+static err_code_t tables_open(ucx_group_t *group, err_t *err)
+{
+    ucx_node_t *node = &group->node;
+    size_t count = (size_t)group->place.count;
+    void *parts = NULL, *bells = NULL;
+    err_code_t code =
+        mem_alloc(2 * count * sizeof *node->parts, "comm parts", &parts, err);
+
+    if (code == ERR_OK)
+        code =
+            mem_alloc(count * sizeof *node->bells, "comm bells", &bells, err);
+    node->parts = parts;
+    node->span_parts = node->parts == NULL ? NULL : node->parts + count;
+    node->bells = bells;
+    for (size_t i = 0; bells != NULL && i < count; i++)
+        node->bells[i] = -1;
+    node->stride = sizeof(node_slot_t) + count * sizeof(node_post_t);
+    node->bytes = sizeof(node_board_t) + COMM_WORKS_MAX * node->stride +
+                  count * sizeof(node_seat_t);
+    return code;
+}
+
+/* Comm threads of a node must be able to wake each other. */
+static err_code_t bells_open(ucx_group_t *group, err_t *err)
+{
+    void *votes = NULL;
+    bool well = ucx_bell_hang(group);
+    err_code_t code =
+        mem_alloc((size_t)group->base.size, "comm votes", &votes, err);
+
+    if (code == ERR_OK)
+        code = comm_barrier(&group->base, err);
+    if (code == ERR_OK)
+        code = ucx_shm_agree(group, well && ucx_bell_reach(group), votes, err);
+    if (code == ERR_OK)
+        code = ucx_thread_watch_bell(group, err);
+    mem_free(votes);
+    return code;
+}
+
+static err_code_t board_open(ucx_group_t *group, err_t *err)
+{
+    void *board = NULL;
+    err_code_t code;
+
+    if (!group->place.whole)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "some ranks see the memory of others of their node and "
+                       "some do not");
+    code = ucx_shm_share(group, group->node.bytes, false, &board, err);
+    group->node.board = board;
+    if (code == ERR_OK && group->place.nodes > 1)
+        code = bells_open(group, err);
+    return code;
+}
+
 err_code_t ucx_node_open(ucx_group_t *group, err_t *err)
 {
     ucx_node_t *node = &group->node;
-    size_t size = (size_t)group->base.size;
     err_t reason = ERR_INIT;
-    void *board = NULL, *parts = NULL;
     err_code_t code;
 
-    code = mem_alloc(size * sizeof *node->parts, "comm parts", &parts, err);
+    if (group->place.nodes == group->base.size)
+        return ERR_OK; /* everybody is alone */
+    code = tables_open(group, err);
     if (code != ERR_OK)
         return code;
-    node->parts = parts;
-    node->stride = sizeof(node_slot_t) + size * sizeof(node_post_t);
-    node->bytes = sizeof(node_board_t) + COMM_WORKS_MAX * node->stride;
-    code = ucx_shm_share(group, node->bytes, false, &board, &reason);
+    code = board_open(group, &reason);
     if (code == ERR_OK) {
-        node->board = board;
+        atomic_store(&node->open, true);
         return ERR_OK;
     }
     if (atomic_load(&group->failed)) {
@@ -73,8 +127,10 @@ void ucx_node_close(ucx_group_t *group)
 {
     void *board = group->node.board;
 
+    ucx_bell_close(group);
     ucx_shm_unmap(&board, 1, group->node.bytes);
     group->node.board = NULL;
+    mem_free(group->node.bells);
     mem_free(group->node.parts);
 }
 
@@ -86,7 +142,7 @@ static const ucx_arena_t *arena_find(const ucx_group_t *group, const void *data,
     const ucx_node_t *node = &group->node;
     uintptr_t at = (uintptr_t)data;
 
-    if (node->board == NULL)
+    if (!atomic_load(&node->open))
         return NULL;
     for (uint32_t i = 0; i < node->opened; i++) {
         const ucx_arena_t *arena = node->arenas[i];
@@ -98,12 +154,15 @@ static const ucx_arena_t *arena_find(const ucx_group_t *group, const void *data,
     return NULL;
 }
 
+/* A sum that is rounded once cannot be made in two stages. */
 bool ucx_node_takes(const ucx_group_t *group, comm_kind_t kind,
-                    const void *data, size_t bytes)
+                    const void *data, size_t count, comm_type_t type)
 {
     if (kind == COMM_BARRIER)
-        return group->node.board != NULL;
-    return kind == COMM_ALLREDUCE && arena_find(group, data, bytes) != NULL;
+        return atomic_load(&group->node.open) && group->place.nodes == 1;
+    return kind == COMM_ALLREDUCE &&
+           (group->place.nodes == 1 || !comm_type_rounds(type)) &&
+           arena_find(group, data, count * comm_type_bytes(type)) != NULL;
 }
 
 /* Wake those that sleep, after something they may wait for has been stored. */
@@ -129,23 +188,53 @@ static size_t piece_bytes(size_t bytes, int size)
     return piece;
 }
 
-/* All have come. */
+/* Do all posts of the node ask for the same? */
+static bool slot_agrees(const ucx_group_t *group, const node_slot_t *slot)
+{
+    const node_post_t *first = &slot->posts[0];
+
+    for (int i = 1; i < group->place.count; i++) {
+        const node_post_t *post = &slot->posts[i];
+
+        if (post->count != first->count || post->type != first->type ||
+            post->op != first->op)
+            return false;
+    }
+    return true;
+}
+
+/* The slices are the comm threads' business: nothing to claim. */
+static void slot_open_span(ucx_group_t *group, node_slot_t *slot,
+                           uint64_t number)
+{
+    const node_post_t *first = &slot->posts[0];
+    ucx_span_plan_t plan =
+        ucx_span_plan(&group->place, first->count, (comm_type_t)first->type);
+
+    slot->pieces = (uint32_t)(plan.slices * plan.lanes);
+    atomic_store(&slot->done, 0);
+    atomic_store(&slot->claim, (number + 1) << CLAIM_BITS);
+    for (int i = 0; i < plan.slices; i++)
+        if (i != group->place.local)
+            ucx_bell_ring(group, i);
+}
+
+/* All of the node have come. */
 static void slot_open(ucx_group_t *group, node_slot_t *slot, uint64_t number)
 {
     const node_post_t *first = &slot->posts[0];
     size_t bytes = first->count * comm_type_bytes((comm_type_t)first->type);
-    size_t piece = piece_bytes(bytes, group->base.size);
+    size_t piece = piece_bytes(bytes, group->place.count);
 
     atomic_store(&slot->arrived, 0);
-    for (int rank = 1; rank < group->base.size; rank++) {
-        const node_post_t *post = &slot->posts[rank];
-
-        if (post->count != first->count || post->type != first->type ||
-            post->op != first->op) {
-            atomic_store(&slot->odd, number + 1);
-            board_ring(group->node.board);
-            return;
-        }
+    if (!slot_agrees(group, slot)) {
+        atomic_store(&slot->odd, number + 1);
+        board_ring(group->node.board);
+        return;
+    }
+    if (group->place.nodes > 1) {
+        slot_open_span(group, slot, number);
+        return;
     }
     if (bytes == 0) /* a barrier */
         atomic_store(&slot->completed, number + 1);
@@ -155,12 +244,21 @@ static void slot_open(ucx_group_t *group, node_slot_t *slot, uint64_t number)
     board_ring(group->node.board);
 }
 
-void ucx_node_start(ucx_group_t *group, ucx_work_t *work)
+/* Does this rank own a slice of [request]? */
+static bool owns_slice(const ucx_group_t *group, const comm_request_t *request)
+{
+    return group->place.nodes > 1 &&
+           group->place.local <
+               ucx_span_plan(&group->place, request->count, request->type)
+                   .slices;
+}
+
+bool ucx_node_start(ucx_group_t *group, ucx_work_t *work)
 {
     const comm_request_t *request = &work->request;
     uint64_t number = work->number;
     node_slot_t *slot = node_slot(group, number);
-    node_post_t *post = &slot->posts[group->base.rank];
+    node_post_t *post = &slot->posts[group->place.local];
     const ucx_arena_t *arena;
 
     post->count = request->count; /* of a barrier: 0 */
@@ -175,8 +273,9 @@ void ucx_node_start(ucx_group_t *group, ucx_work_t *work)
     }
     atomic_store(&work->node_since, work->started);
     atomic_store(&work->node, number + 1);
-    if (atomic_fetch_add(&slot->arrived, 1) + 1 == (unsigned)group->base.size)
+    if (atomic_fetch_add(&slot->arrived, 1) + 1 == (unsigned)group->place.count)
         slot_open(group, slot, number);
+    return owns_slice(group, request);
 }
 
 /* ---- pieces -------------------------------------------------------------- */
@@ -193,41 +292,57 @@ static bool piece_claim(node_slot_t *slot, uint64_t number, uint32_t *piece)
     return true;
 }
 
-/* Under node.lock. */
-static void piece_run(ucx_group_t *group, const node_slot_t *slot,
-                      uint32_t piece)
+void ucx_node_parts(ucx_group_t *group, uint64_t number, char **parts)
 {
+    const node_slot_t *slot = node_slot(group, number);
+
+    for (int i = 0; i < group->place.count; i++) {
+        const node_post_t *post = &slot->posts[i];
+
+        parts[i] =
+            (char *)group->node.arenas[post->arena]->maps[i] + post->offset;
+    }
+}
+
+/* Under node.lock. */
+static void piece_run(ucx_group_t *group, uint64_t number, uint32_t piece)
+{
+    const node_slot_t *slot = node_slot(group, number);
     const node_post_t *first = &slot->posts[0];
     comm_type_t type = (comm_type_t)first->type;
     size_t width = comm_type_bytes(type), bytes = first->count * width;
-    size_t step = piece_bytes(bytes, group->base.size);
+    size_t step = piece_bytes(bytes, group->place.count);
     size_t begin = piece * step;
     size_t end = bytes - begin < step ? bytes : begin + step;
+    char **parts = group->node.parts;
 
-    for (int rank = 0; rank < group->base.size; rank++) {
-        const node_post_t *post = &slot->posts[rank];
-
-        group->node.parts[rank] =
-            (char *)group->node.arenas[post->arena]->maps[rank] + post->offset +
-            begin;
-    }
-    node_sum(group->node.parts, group->base.size, (end - begin) / width, type,
+    ucx_node_parts(group, number, parts);
+    for (int i = 0; i < group->place.count; i++)
+        parts[i] += begin;
+    node_sum(parts, group->place.count, (end - begin) / width, type,
              (comm_op_t)first->op);
+}
+
+void ucx_node_add(ucx_group_t *group, uint64_t number)
+{
+    node_slot_t *slot = node_slot(group, number);
+    uint32_t pieces = slot->pieces; /* may be another's after the last one */
+
+    if (atomic_fetch_add(&slot->done, 1) + 1 == pieces) {
+        atomic_store(&slot->completed, number + 1);
+        board_ring(group->node.board);
+    }
 }
 
 static bool piece_do(ucx_group_t *group, uint64_t number)
 {
     node_slot_t *slot = node_slot(group, number);
-    uint32_t piece, pieces;
+    uint32_t piece;
 
     if (!piece_claim(slot, number, &piece))
         return false;
-    pieces = slot->pieces;
-    piece_run(group, slot, piece);
-    if (atomic_fetch_add(&slot->done, 1) + 1 == pieces) {
-        atomic_store(&slot->completed, number + 1);
-        board_ring(group->node.board);
-    }
+    piece_run(group, number, piece);
+    ucx_node_add(group, number);
     return true;
 }
 
@@ -252,6 +367,14 @@ static void odd_check(ucx_group_t *group, uint64_t number)
             "order",
             number);
     ucx_group_fail(group, &fault);
+}
+
+bool ucx_node_opened(ucx_group_t *group, uint64_t number)
+{
+    const node_slot_t *slot = node_slot(group, number);
+
+    odd_check(group, number);
+    return atomic_load(&slot->claim) >> CLAIM_BITS == number + 1;
 }
 
 comm_state_t ucx_node_poll(ucx_group_t *group, ucx_work_t *work)
@@ -333,7 +456,7 @@ uint64_t ucx_node_oldest(ucx_group_t *group, double *since)
 {
     uint64_t oldest = UINT64_MAX;
 
-    if (group->node.board == NULL)
+    if (!atomic_load(&group->node.open))
         return oldest;
     for (int i = 0; i < COMM_WORKS_MAX; i++) {
         ucx_work_t *work = &group->works[i];

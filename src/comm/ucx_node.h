@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The node stage of a ucx group: all-reduce through memory that all ranks map,
- * for groups whose ranks are all on one node. The arenas of all ranks (memfds,
- * ucx_shm.c) and a board lie in such memory.
+ * The node stage of a ucx group: all-reduce through memory that all ranks of a
+ * node map. The arenas of all ranks (memfds, ucx_shm.c) and a board lie in such
+ * memory; every node of the group has a board.
  *
  * Collective number n uses slot n % COMM_WORKS_MAX of the board. A rank that
- * starts it posts where its buffer is; the last to come opens the slot, whose
- * pieces are then claimed one by one by whoever waits or polls: nobody depends
- * on a rank that computes something else meanwhile. A piece is read from all
- * ranks' buffers, summed in rank order and stored to all of them: the same bits
- * everywhere, whoever claims it. The comm thread has no part in it; it goes on
- * finding faults, which end the waits.
+ * starts it posts where its buffer is; the last of the node to come opens the
+ * slot. What then happens depends on whether there are other nodes.
+ *
+ * One node: the pieces of the slot are claimed one by one by whoever waits or
+ * polls: nobody depends on a rank that computes something else meanwhile. A
+ * piece is read from all ranks' buffers, summed in rank order and stored to all
+ * of them: the same bits everywhere, whoever claims it. The comm thread has no
+ * part in it; it goes on finding faults, which end the waits.
+ *
+ * Several nodes (ucx_span.c): the buffer is cut into slices, each owned by one
+ * rank of every node. The comm thread of the owner sums its slice over the
+ * node, reduces it with the owners on the other nodes, and stores the result to
+ * all ranks of the node. It may sleep when the slot is opened: a bell
+ * (ucx_bell.c) wakes it.
  *
  * A slot is used again by number n + COMM_WORKS_MAX, which a rank can start
  * only after its wait for n has returned, so all have come by then; claims
@@ -44,10 +52,16 @@ typedef struct node_slot {
     atomic_uint_fast64_t odd; /* number + 1 if the posts of it disagree */
     /* (number + 1) << 24 | pieces left to claim */
     _Alignas(MEM_ALIGN) atomic_uint_fast64_t claim;
-    _Alignas(MEM_ALIGN) atomic_uint done; /* pieces */
+    /* pieces; of several nodes: lanes of all slices */
+    _Alignas(MEM_ALIGN) atomic_uint done;
     atomic_uint_fast64_t completed; /* number + 1 of the last completed one */
-    node_post_t posts[];            /* [size] */
+    node_post_t posts[];            /* [count of the node] */
 } node_slot_t;
+
+typedef struct node_seat { /* of one rank's comm thread */
+    _Alignas(MEM_ALIGN) atomic_bool asleep;
+    int64_t pid, fd; /* the end of its bell to write to */
+} node_seat_t;
 
 typedef struct node_board {
     _Alignas(MEM_ALIGN) atomic_uint sleepers;
@@ -60,16 +74,19 @@ typedef struct ucx_arena {
     size_t bytes;
     uint32_t number;
     bool shared;  /* else plain */
-    void *maps[]; /* [size]: every rank's arena, as mapped here */
+    void *maps[]; /* [count of the node]: the arenas, as mapped here */
 } ucx_arena_t;
 
 typedef struct ucx_node {
-    _Atomic(node_board_t *) board; /* NULL: no node stage */
-    size_t bytes, stride;          /* of the board; from slot to slot */
-    bool whole;                    /* all ranks of the group are on this node */
-    bool spin;                     /* a core for every rank that shares ours */
-    pthread_mutex_t lock;          /* parts, among the threads of this rank */
-    char **parts;               /* [size]: where a piece lies in each arena */
+    node_board_t *board;
+    atomic_bool open;           /* there is a node stage */
+    size_t bytes, stride;       /* of the board; from slot to slot */
+    bool spin;                  /* a core for every rank that shares ours */
+    pthread_mutex_t lock;       /* parts, among the threads of this rank */
+    char **parts;               /* [count]: where a piece lies in each arena */
+    char **span_parts;          /* the same of the comm thread */
+    int bell;                   /* to read from; -1: none */
+    int *bells;                 /* [count], to write to */
     atomic_uint_fast64_t moves; /* waits that ended well */
     uint32_t opened;            /* arenas so far */
     ucx_arena_t *arenas[UCX_NODE_ARENAS];
@@ -77,16 +94,33 @@ typedef struct ucx_node {
 
 /* ---- ucx_shm.c ----------------------------------------------------------- */
 
-/* Map memory of all ranks (of rank 0 only, unless [all]) of [bytes] zeroed
- * bytes into maps[size] (maps[0]). Collective; the same answer everywhere. */
+/* Map memory of the ranks of this node (of its first only, unless [all]) of
+ * [bytes] zeroed bytes into maps[count] (maps[0]). Collective over the group;
+ * the same answer everywhere. */
 err_code_t ucx_shm_share(ucx_group_t *group, size_t bytes, bool all,
                          void **maps, err_t *err);
 void ucx_shm_unmap(void **maps, int count, size_t bytes);
+/* Whether all ranks of the group are [well]; the first that is not is named.
+ * votes[size] is scratch. */
+err_code_t ucx_shm_agree(ucx_group_t *group, bool well, char *votes,
+                         err_t *err);
 
 /* The arena of comm.h. */
 err_code_t ucx_arena_open(comm_group_t *group, size_t bytes, comm_arena_t **out,
                           err_t *err);
 void ucx_arena_close(comm_arena_t *arena);
+
+/* ---- ucx_bell.c: wake a comm thread of this node ------------------------- */
+
+/* Make this rank's bell; false: it cannot be made. */
+bool ucx_bell_hang(ucx_group_t *group);
+/* Open those of the others, who have made them; false: one is out of reach. */
+bool ucx_bell_reach(ucx_group_t *group);
+void ucx_bell_close(ucx_group_t *group);
+/* Wake the comm thread of rank [local] of this node if it sleeps. */
+void ucx_bell_ring(ucx_group_t *group, int local);
+/* The comm thread is about to sleep, or has woken. */
+void ucx_bell_asleep(ucx_group_t *group, bool asleep);
 
 /* ---- ucx_node.c ---------------------------------------------------------- */
 
@@ -94,14 +128,22 @@ void ucx_arena_close(comm_arena_t *arena);
 err_code_t ucx_node_open(ucx_group_t *group, err_t *err);
 void ucx_node_close(ucx_group_t *group);
 
-/* Does the node stage carry out such a collective? Barriers and all-reduces
- * whose data lies in an arena, in a group on one node. */
+/* Does the node stage carry out such a collective? All-reduces whose data lies
+ * in an arena (over several nodes: not of 16-bit floats) and, in a group on one
+ * node, barriers. */
 bool ucx_node_takes(const ucx_group_t *group, comm_kind_t kind,
-                    const void *data, size_t bytes);
+                    const void *data, size_t count, comm_type_t type);
 
-/* Post [work] (whose request the node stage takes). */
-void ucx_node_start(ucx_group_t *group, ucx_work_t *work);
+/* Post [work] (whose request the node stage takes). True: the comm thread has a
+ * part in it, so that it must be queued for it. */
+bool ucx_node_start(ucx_group_t *group, ucx_work_t *work);
 bool ucx_node_done(const ucx_group_t *group, uint64_t number);
+/* Have all ranks of the node come? Fails the group if they disagree. */
+bool ucx_node_opened(ucx_group_t *group, uint64_t number);
+/* So much of number is done: a lane of a slice. */
+void ucx_node_add(ucx_group_t *group, uint64_t number);
+/* Where the buffers of all ranks of this node for [number] begin. */
+void ucx_node_parts(ucx_group_t *group, uint64_t number, char **parts);
 /* Compute a piece if there is one; then how it stands. */
 comm_state_t ucx_node_poll(ucx_group_t *group, ucx_work_t *work);
 /* Until the work is done (true) or the group has failed. */
@@ -117,5 +159,8 @@ uint64_t ucx_node_oldest(ucx_group_t *group, double *since);
  * to all of them. */
 void node_sum(char *const *parts, int size, size_t count, comm_type_t type,
               comm_op_t op);
+/* The same; the result goes to [into], which may be one of them. */
+void node_sum_into(char *const *parts, int size, size_t count, comm_type_t type,
+                   comm_op_t op, char *into);
 
 #endif

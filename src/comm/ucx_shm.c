@@ -110,9 +110,7 @@ void ucx_shm_unmap(void **maps, int count, size_t bytes)
     }
 }
 
-/* Whether all are well; the first rank that is not is named. */
-static err_code_t all_agree(ucx_group_t *group, bool well, char *votes,
-                            err_t *err)
+err_code_t ucx_shm_agree(ucx_group_t *group, bool well, char *votes, err_t *err)
 {
     char mine = (char)well;
     err_code_t code = comm_allgather(&group->base, &mine, 1, votes, err);
@@ -122,32 +120,53 @@ static err_code_t all_agree(ucx_group_t *group, bool well, char *votes,
             code = err_set(err, ERR_UNAVAILABLE,
                            "rank %d on %s cannot map memory of the other ranks "
                            "on its node (it opens /proc/PID/fd)",
-                           rank, group->base.hellos[rank].host);
+                           comm_rank_name(&group->base, rank),
+                           group->base.hellos[rank].host);
     return code;
 }
 
-static err_code_t tickets_map(ucx_group_t *group, const shm_ticket_t *tickets,
-                              size_t bytes, int count, void **maps, bool *well,
-                              err_t *err)
+/* Has every rank that was to make memory made it? */
+static err_code_t tickets_check(const ucx_group_t *group,
+                                const shm_ticket_t *tickets, size_t bytes,
+                                bool all, err_t *err)
 {
-    *well = true;
-    for (int rank = 0; rank < count; rank++) {
-        if (tickets[rank].fd < 0)
-            return err_set(err, ERR_MEMORY,
-                           "rank %d on %s cannot get %zu bytes of memory that "
-                           "the ranks of its node share",
-                           rank, group->base.hellos[rank].host, bytes);
-        if (maps[rank] == NULL)
-            *well &= segment_find(&tickets[rank], bytes, &maps[rank]);
-    }
+    const ucx_place_t *place = &group->place;
+
+    for (int node = 0; node < place->nodes; node++)
+        for (int i = 0; i < (all ? ucx_place_count(place, node) : 1); i++) {
+            int rank = ucx_place_rank(place, node, i);
+
+            if (tickets[rank].fd < 0)
+                return err_set(
+                    err, ERR_MEMORY,
+                    "rank %d on %s cannot get %zu bytes of memory that "
+                    "the ranks of its node share",
+                    comm_rank_name(&group->base, rank),
+                    group->base.hellos[rank].host, bytes);
+        }
     return ERR_OK;
+}
+
+static bool tickets_map(const ucx_group_t *group, const shm_ticket_t *tickets,
+                        size_t bytes, int count, void **maps)
+{
+    const ucx_place_t *place = &group->place;
+    bool well = true;
+
+    for (int i = 0; i < count; i++) {
+        int rank = ucx_place_rank(place, place->here, i);
+
+        if (maps[i] == NULL)
+            well &= segment_find(&tickets[rank], bytes, &maps[i]);
+    }
+    return well;
 }
 
 err_code_t ucx_shm_share(ucx_group_t *group, size_t bytes, bool all,
                          void **maps, err_t *err)
 {
     size_t size = (size_t)group->base.size;
-    int count = all ? group->base.size : 1;
+    int local = group->place.local, count = all ? group->place.count : 1;
     shm_ticket_t mine = {.pid = getpid(), .fd = -1};
     void *tickets = NULL;
     err_t reason = ERR_INIT;
@@ -158,13 +177,15 @@ err_code_t ucx_shm_share(ucx_group_t *group, size_t bytes, bool all,
 
     if (code != ERR_OK)
         return code;
-    if (group->base.rank < count)
-        made = segment_new(bytes, &mine, &maps[group->base.rank], &reason);
+    if (local < count)
+        made = segment_new(bytes, &mine, &maps[local], &reason);
     code = comm_allgather(&group->base, &mine, sizeof mine, tickets, err);
     if (code == ERR_OK)
-        code = tickets_map(group, tickets, bytes, count, maps, &well, err);
+        code = tickets_check(group, tickets, bytes, all, err);
+    if (code == ERR_OK)
+        well = tickets_map(group, tickets, bytes, count, maps);
     if (code == ERR_OK) /* the tickets are spent: they hold the votes */
-        code = all_agree(group, well, tickets, err);
+        code = ucx_shm_agree(group, well, tickets, err);
     if (made != ERR_OK) {
         code = made;
         if (err != NULL)
@@ -185,7 +206,7 @@ err_code_t ucx_arena_open(comm_group_t *base, size_t bytes, comm_arena_t **out,
 {
     ucx_group_t *group = (ucx_group_t *)base;
     ucx_node_t *node = &group->node;
-    size_t maps = (size_t)base->size * sizeof(void *);
+    size_t maps = (size_t)group->place.count * sizeof(void *);
     ucx_arena_t *arena;
     void *memory = NULL;
     err_code_t code;
@@ -196,10 +217,10 @@ err_code_t ucx_arena_open(comm_group_t *base, size_t bytes, comm_arena_t **out,
     arena = memory;
     arena->base.group = base;
     arena->bytes = bytes;
-    arena->shared = node->board != NULL && node->opened < UCX_NODE_ARENAS;
+    arena->shared = atomic_load(&node->open) && node->opened < UCX_NODE_ARENAS;
     if (arena->shared) {
         code = ucx_shm_share(group, bytes, true, arena->maps, err);
-        arena->base.data = arena->maps[base->rank];
+        arena->base.data = arena->maps[group->place.local];
     } else {
         code = mem_alloc(bytes, "comm arena", &arena->base.data, err);
     }
@@ -222,7 +243,7 @@ void ucx_arena_close(comm_arena_t *base)
 
     if (arena->shared) {
         group->node.arenas[arena->number] = NULL;
-        ucx_shm_unmap(arena->maps, base->group->size, arena->bytes);
+        ucx_shm_unmap(arena->maps, group->place.count, arena->bytes);
     } else {
         mem_free(base->data);
     }

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "comm/ucx_group.h"
+#include "comm/ucx_span.h"
 
 #define SPIN_SECONDS 50e-6 /* about the price of going to sleep and waking */
 #define YIELDS 2
@@ -25,7 +26,7 @@
 #define QUIET_SECONDS 0.5
 
 /* epoll data: a rank (its pidfd), or */
-enum { EVENT_WAKE = -1, EVENT_WORKER = -2 };
+enum { EVENT_WAKE = -1, EVENT_WORKER = -2, EVENT_BELL = -3 };
 
 /* ---- works --------------------------------------------------------------- */
 
@@ -40,16 +41,22 @@ static ucx_algorithm_t ranges_algorithm(const ucx_group_t *group,
     *lanes = direct ? 1 : UCX_LANES;
     if (what->kind == COMM_GATHER_RANGES)
         return direct ? ucx_direct_gather : ucx_ring_gather;
-    return direct || group->node.whole ? ucx_direct_scatter : ucx_ring_scatter;
+    return direct || group->place.nodes == 1 ? ucx_direct_scatter
+                                             : ucx_ring_scatter;
 }
 
 static ucx_algorithm_t algorithm_of(const ucx_group_t *group,
-                                    const comm_request_t *what, int *lanes)
+                                    const ucx_work_t *work, int *lanes)
 {
+    const comm_request_t *what = &work->request;
     size_t ranks = (size_t)group->base.size;
     size_t bytes = what->count * comm_type_bytes(what->type);
 
     *lanes = 1;
+    if (atomic_load(&work->node) != 0) {
+        *lanes = ucx_span_plan(&group->place, what->count, what->type).lanes;
+        return ucx_span;
+    }
     switch (what->kind) {
     case COMM_ALLREDUCE:
         if (comm_type_rounds(what->type)) {
@@ -84,7 +91,7 @@ static void work_begin(ucx_group_t *group, ucx_active_t *active,
                        ucx_work_t *work)
 {
     int lanes;
-    ucx_algorithm_t algorithm = algorithm_of(group, &work->request, &lanes);
+    ucx_algorithm_t algorithm = algorithm_of(group, work, &lanes);
 
     active->work = work;
     for (int i = 0; i < lanes; i++) {
@@ -97,7 +104,7 @@ static void work_begin(ucx_group_t *group, ucx_active_t *active,
         lane->index = i;
         lane->lanes = lanes;
         lane->alive = true;
-        lane->broken = false;
+        lane->broken = lane->idle = false;
         lane->state = 0;
         lane->mask = 0;
         lane->at = (size_t)i * UCX_CHUNK_BYTES;
@@ -141,10 +148,11 @@ static bool lane_advance(ucx_group_t *group, ucx_lane_t *lane)
 {
     bool moved = false;
 
-    while (lane->alive && lane->pending == 0 && !lane->broken &&
+    lane->idle = false;
+    while (lane->alive && lane->pending == 0 && !lane->broken && !lane->idle &&
            !atomic_load(&group->failed)) {
         lane->alive = lane->algorithm(group, lane);
-        moved = true;
+        moved |= !lane->idle;
     }
     return moved;
 }
@@ -258,9 +266,12 @@ static bool leave_step(ucx_group_t *group, double now, double *until)
 static void event_take(ucx_group_t *group, int which)
 {
     eventfd_t count;
+    char rings[64];
 
     if (which == EVENT_WAKE) {
         (void)!eventfd_read(group->wakefd, &count);
+    } else if (which == EVENT_BELL) {
+        (void)!read(group->node.bell, rings, sizeof rings);
     } else if (which >= 0) { /* the process of this rank has ended */
         epoll_ctl(group->epollfd, EPOLL_CTL_DEL, group->peers[which].pidfd,
                   NULL);
@@ -275,6 +286,20 @@ static bool owner_calls(ucx_group_t *group, bool leaving)
            atomic_load(&group->leaving) != leaving;
 }
 
+/* Have the ranks of this node come for whom a lane waits? */
+static bool mates_came(ucx_group_t *group)
+{
+    for (int i = 0; i < UCX_ACTIVE; i++)
+        for (int j = 0; j < UCX_LANES; j++) {
+            const ucx_lane_t *lane = &group->active[i].lanes[j];
+
+            if (group->active[i].work != NULL && lane->alive && lane->idle &&
+                ucx_node_opened(group, lane->number))
+                return true;
+        }
+    return false;
+}
+
 /* Sleep until [instant] or an event. */
 static void thread_sleep(ucx_group_t *group, double instant, bool leaving)
 {
@@ -283,7 +308,8 @@ static void thread_sleep(ucx_group_t *group, double instant, bool leaving)
     int count;
 
     atomic_store(&group->asleep, true);
-    if (!owner_calls(group, leaving) &&
+    ucx_bell_asleep(group, true);
+    if (!owner_calls(group, leaving) && !mates_came(group) &&
         (group->frozen || ucp_worker_arm(group->worker) == UCS_OK)) {
         left = instant - clock_now();
         count = epoll_wait(group->epollfd, events, 8,
@@ -291,6 +317,7 @@ static void thread_sleep(ucx_group_t *group, double instant, bool leaving)
         for (int i = 0; i < count; i++)
             event_take(group, events[i].data.fd);
     }
+    ucx_bell_asleep(group, false);
     atomic_store(&group->asleep, false);
 }
 
@@ -385,6 +412,11 @@ static err_code_t event_add(ucx_group_t *group, int fd, int which, err_t *err)
                        "cannot watch descriptor %d for the comm thread: %s", fd,
                        strerror(errno));
     return ERR_OK;
+}
+
+err_code_t ucx_thread_watch_bell(ucx_group_t *group, err_t *err)
+{
+    return event_add(group, group->node.bell, EVENT_BELL, err);
 }
 
 err_code_t ucx_thread_start(ucx_group_t *group, err_t *err)

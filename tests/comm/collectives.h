@@ -11,7 +11,8 @@ typedef struct collectives {
     bool large;      /* 1e6 + 7 elements, too */
     bool plain;      /* ordinary memory instead of an arena */
     bool rank_order; /* reduce-scatter sums in rank order, whatever its size */
-    int nodes;       /* over which the ranks are spread in blocks; 0: one */
+    /* A letter per rank: those of one letter are on one node. NULL: as it is */
+    const char *nodes;
 } collectives_t;
 
 /* A ranks_main_t whose argument is a collectives_t. */

@@ -33,6 +33,13 @@ tests_comm_test_comm_ucx_CFLAGS = $(TEST_CFLAGS)
 tests_comm_test_comm_ucx_LDADD = libranks.la libcomm.la libbase.la \
 	$(TEST_LIBS)
 
+check_PROGRAMS += tests/comm/test_comm_span
+tests_comm_test_comm_span_SOURCES = tests/comm/test_comm_span.c
+tests_comm_test_comm_span_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_comm_test_comm_span_CFLAGS = $(TEST_CFLAGS) $(UCX_CFLAGS)
+tests_comm_test_comm_span_LDADD = libranks.la libcomm.la libbase.la \
+	$(TEST_LIBS)
+
 check_PROGRAMS += tests/comm/test_comm_faults
 tests_comm_test_comm_faults_SOURCES = tests/comm/test_comm_faults.c
 tests_comm_test_comm_faults_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests

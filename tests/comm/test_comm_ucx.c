@@ -19,15 +19,11 @@ static void transports(void)
 TestSuite(comm_ucx, .init = transports, .timeout = 120);
 
 static bool plain;
-static int nodes;
 
 static void collectives_on(int count, bool large, bool threads)
 {
-    collectives_t what = {.backend = "ucx",
-                          .large = large,
-                          .plain = plain,
-                          .rank_order = nodes == 0,
-                          .nodes = nodes};
+    collectives_t what = {
+        .backend = "ucx", .large = large, .plain = plain, .rank_order = true};
     int results[RANKS_MAX];
 
     if (threads)
@@ -78,16 +74,57 @@ Test(comm_ucx, processes_over_tcp)
     collectives_on(4, true, false);
 }
 
-Test(comm_ucx, several_nodes)
+/* ---- several nodes ------------------------------------------------------- */
+
+static void collectives_over(const char *nodes, bool large, bool threads)
 {
-    nodes = 2;
-    collectives_on(2, true, true);
-    collectives_on(3, false, false);
-    collectives_on(5, true, false);
-    nodes = 3;
+    collectives_t what = {
+        .backend = "ucx", .large = large, .plain = plain, .nodes = nodes};
+    int results[RANKS_MAX], count = (int)strlen(nodes);
+
+    if (threads)
+        cr_assert_eq(ranks_threads(count, collectives_run, &what), 0, "%s",
+                     nodes);
+    else
+        cr_assert_eq(ranks_forks(count, 60, collectives_run, &what, results), 0,
+                     "%s", nodes);
+}
+
+Test(comm_ucx, two_nodes)
+{
+    collectives_over("aabb", true, false);
+    collectives_over("abab", false, true);
+}
+
+Test(comm_ucx, two_nodes_and_ordinary_memory)
+{
     plain = true;
-    collectives_on(6, false, false);
-    collectives_on(9, false, false);
+    collectives_over("aaabb", true, false);
+    collectives_over("aaabbbccc", false, false);
+}
+
+Test(comm_ucx, one_rank_on_each_node)
+{
+    collectives_over("ab", true, true);
+    collectives_over("abc", false, false);
+}
+
+Test(comm_ucx, nodes_of_different_sizes)
+{
+    collectives_over("aaab", true, false);
+    collectives_over("abbcaab", false, false);
+}
+
+Test(comm_ucx, three_nodes)
+{
+    collectives_over("aabbcc", true, false);
+    collectives_over("abcabc", false, true);
+}
+
+Test(comm_ucx, many_nodes)
+{
+    collectives_over("aabbccddee", false, false);
+    collectives_over("aaabbbcccdddeeeff", false, false);
 }
 
 /* A control and a data group side by side, as every run has. */

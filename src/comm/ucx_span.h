@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * An all-reduce of an arena over several nodes: how it is cut. Pure; the same
+ * on all ranks.
+ */
+#ifndef CDDP_COMM_UCX_SPAN_H
+#define CDDP_COMM_UCX_SPAN_H
+
+#include "comm/comm_ops.h"
+#include "comm/ucx_place.h"
+
+typedef enum ucx_span_kind {
+    SPAN_DOUBLING, /* recursive doubling: all of a segment log2(nodes) times */
+    SPAN_HALVING,  /* Rabenseifner: halves, then doubles */
+    SPAN_RING
+} ucx_span_kind_t;
+
+typedef struct ucx_span_plan {
+    ucx_span_kind_t kind; /* between the nodes */
+    int slices;           /* slice s belongs to rank s of every node */
+    int lanes;            /* of each slice */
+    size_t slice;         /* elements of a slice */
+    size_t segment;       /* elements that a lane reduces at a time */
+} ucx_span_plan_t;
+
+ucx_span_plan_t ucx_span_plan(const ucx_place_t *place, size_t count,
+                              comm_type_t type);
+/* A static name for people. */
+const char *ucx_span_name(ucx_span_kind_t kind);
+
+#endif

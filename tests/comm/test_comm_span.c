@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* All-reduces over several nodes: who shares a node, how a buffer is cut, and
+ * sums of random shapes on random layouts against a serial reference. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "comm/comm.h"
+#include "comm/ucx_lane.h"
+#include "comm/ucx_place.h"
+#include "comm/ucx_span.h"
+#include "lib/ranks.h"
+
+/* Transports that exist on every machine. */
+static void transports(void)
+{
+    setenv("UCX_TLS", "self,sysv,posix,cma,tcp", 0);
+    setenv("UCX_NET_DEVICES", "lo", 0);
+}
+
+TestSuite(comm_span, .init = transports, .timeout = 120);
+
+/* ---- places -------------------------------------------------------------- */
+
+/* Ranks of one letter see each other. */
+static void sees_fill(const char *nodes, char *sees)
+{
+    size_t size = strlen(nodes);
+
+    for (size_t a = 0; a < size; a++)
+        for (size_t b = 0; b < size; b++)
+            sees[a * size + b] = nodes[a] == nodes[b];
+}
+
+Test(comm_span, nodes_are_numbered_by_their_lowest_ranks)
+{
+    static const char nodes[] = "bacab";
+    static const int order[] = {0, 4, 1, 3, 2}, here[] = {0, 1, 2, 1, 0};
+    char sees[25];
+    ucx_place_t place;
+    err_t err = ERR_INIT;
+
+    sees_fill(nodes, sees);
+    for (int rank = 0; rank < 5; rank++) {
+        cr_assert_eq(ucx_place_open(sees, 5, rank, &place, &err), ERR_OK);
+        cr_assert_eq(place.nodes, 3);
+        cr_assert_eq(place.least, 1);
+        cr_assert_eq(place.here, here[rank]);
+        cr_assert_eq(place.count, rank == 2 ? 1 : 2);
+        cr_assert_eq(ucx_place_rank(&place, place.here, place.local), rank);
+        cr_assert(place.whole);
+        for (int i = 0; i < 5; i++)
+            cr_assert_eq(place.order[i], order[i]);
+        ucx_place_close(&place);
+    }
+}
+
+/* Rank 0 sees 1 and 1 sees 2, but 0 and 2 do not see each other. */
+Test(comm_span, half_blind_nodes_are_noticed)
+{
+    char sees[] = {1, 1, 0, 1, 1, 1, 1, 1, 1};
+    ucx_place_t place;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(ucx_place_open(sees, 3, 0, &place, &err), ERR_OK);
+    cr_assert(!place.whole);
+    ucx_place_close(&place);
+}
+
+/* ---- plans --------------------------------------------------------------- */
+
+static void plan_check(const ucx_place_t *place, size_t count, comm_type_t type)
+{
+    ucx_span_plan_t plan = ucx_span_plan(place, count, type);
+    size_t width = type == COMM_FLOAT32 ? 4 : 8, message = plan.segment * width;
+
+    cr_assert(plan.slices >= 1 && plan.slices <= place->least);
+    cr_assert(plan.lanes >= 1 && plan.lanes <= UCX_LANES);
+    cr_assert(plan.slice * (size_t)plan.slices >= count);
+    if (plan.kind == SPAN_RING)
+        message = message / (size_t)place->nodes + width;
+    cr_assert(message <= ucx_scratch_bytes(2));
+}
+
+Test(comm_span, plans_cover_the_buffer_and_fit_the_scratch)
+{
+    for (int nodes = 2; nodes < 40; nodes += nodes < 9 ? 1 : 7)
+        for (int least = 1; least < 130; least = least * 3 + 1) {
+            ucx_place_t place = {.nodes = nodes, .least = least};
+
+            for (size_t count = 1; count < (size_t)1 << 33;
+                 count = count * 3 + 2)
+                for (int type = COMM_FLOAT32; type <= COMM_FLOAT64; type++)
+                    plan_check(&place, count, (comm_type_t)type);
+        }
+}
+
+/* ---- sums ---------------------------------------------------------------- */
+
+#define ROUNDS 40
+#define MOST ((size_t)1 << 20) /* bytes */
+
+typedef struct span_case {
+    const char *nodes;
+    unsigned seed;
+} span_case_t;
+
+typedef struct span_round {
+    comm_type_t type;
+    comm_op_t op;
+    size_t count, skip; /* elements; where the buffer begins */
+    unsigned salt;
+} span_round_t;
+
+/* The same on all ranks. Sizes from 1 to MOST, small ones as often as large. */
+static span_round_t round_draw(unsigned *seed)
+{
+    size_t most = (size_t)1 << rand_r(seed) % 18;
+    span_round_t round = {.type =
+                              rand_r(seed) % 2 ? COMM_FLOAT64 : COMM_FLOAT32,
+                          .op = rand_r(seed) % 3 ? COMM_SUM : COMM_MAX,
+                          .skip = (size_t)rand_r(seed) % 33};
+
+    round.count = 1 + (size_t)rand_r(seed) % most;
+    round.salt = (unsigned)rand_r(seed);
+    return round;
+}
+
+/* Whole numbers: the reference need not know in which order they are added. */
+static double value(const span_round_t *round, int rank, size_t i)
+{
+    uint64_t mix = (i + round->salt) * UINT64_C(0x9e3779b97f4a7c15) +
+                   (uint64_t)rank * UINT64_C(0xbf58476d1ce4e5b9);
+
+    return (double)((mix >> 40) % 4001) - 2000;
+}
+
+static void round_fill(const span_round_t *round, int rank, void *data)
+{
+    for (size_t i = 0; i < round->count; i++)
+        if (round->type == COMM_FLOAT32)
+            ((float *)data)[i] = (float)value(round, rank, i);
+        else
+            ((double *)data)[i] = value(round, rank, i);
+}
+
+static int round_check(const span_round_t *round, int size, const void *data)
+{
+    for (size_t i = 0; i < round->count; i++) {
+        double expected = value(round, 0, i);
+        double found = round->type == COMM_FLOAT32
+                           ? (double)((const float *)data)[i]
+                           : ((const double *)data)[i];
+
+        for (int rank = 1; rank < size; rank++) {
+            double one = value(round, rank, i);
+
+            if (round->op == COMM_SUM)
+                expected += one;
+            else
+                expected = one > expected ? one : expected;
+        }
+        RANKS_CHECK(found == expected);
+    }
+    return 0;
+}
+
+/* Two buffers in flight, ranks coming at different times. */
+static int rounds_run(comm_group_t *group, unsigned seed, char *memory)
+{
+    int rank = comm_group_rank(group), size = comm_group_size(group);
+    unsigned mine = seed + (unsigned)rank;
+    err_t err = ERR_INIT;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        span_round_t rounds[2];
+        comm_work_t *works[2];
+        void *data[2];
+
+        for (int j = 0; j < 2; j++) {
+            rounds[j] = round_draw(&seed);
+            data[j] = memory + (size_t)j * 2 * MOST + rounds[j].skip * 8;
+            round_fill(&rounds[j], rank, data[j]);
+            RANKS_CHECK(
+                strncmp(comm_allreduce_name(group, data[j], rounds[j].count,
+                                            rounds[j].type),
+                        "node+", 5) == 0);
+            if (rand_r(&mine) % 8 == 0)
+                usleep((useconds_t)(rand_r(&mine) % 2000));
+            RANKS_CHECK(comm_allreduce_start(group, data[j], rounds[j].count,
+                                             rounds[j].type, rounds[j].op,
+                                             &works[j], &err) != COMM_FAILED);
+        }
+        while (i % 5 == 0 && comm_work_poll(works[1]) == COMM_PENDING)
+            usleep(50);
+        for (int j = 0; j < 2; j++)
+            RANKS_OK(comm_work_wait(works[j], &err), err);
+        if (round_check(&rounds[0], size, data[0]) ||
+            round_check(&rounds[1], size, data[1]))
+            return 1;
+    }
+    return 0;
+}
+
+static int run_span(const comm_oob_t *oob, void *argument)
+{
+    const span_case_t *what = argument;
+    comm_config_t config = {.backend = "ucx", .timeout = 20};
+    char host[2] = {what->nodes[oob->rank]};
+    comm_oob_t apart = *oob;
+    comm_arena_t *arena;
+    comm_group_t *group;
+    err_t err = ERR_INIT;
+    int failed;
+
+    apart.host = host;
+    RANKS_OK(comm_group_open(&config, &apart, &group, &err), err);
+    RANKS_OK(comm_arena_open(group, 4 * MOST, &arena, &err), err);
+    failed = rounds_run(group, what->seed, comm_arena_data(arena));
+    comm_arena_close(arena);
+    comm_group_close(group);
+    return failed;
+}
+
+/* At least one node has two ranks, and there are two nodes. */
+static void layout_draw(int size, unsigned *seed, char *nodes)
+{
+    int count = 2 + rand_r(seed) % (size < 6 ? size - 1 : 5);
+
+    for (int rank = 0; rank < size; rank++)
+        nodes[rank] = (char)('a' + rand_r(seed) % count);
+    nodes[0] = nodes[1] = 'a';
+    nodes[size - 1] = 'b';
+    nodes[size] = '\0';
+}
+
+Test(comm_span, any_layout_gives_the_serial_result)
+{
+    static const int sizes[] = {3, 4, 5, 6, 7, 9, 12, 17};
+    int results[RANKS_MAX];
+    unsigned seed = 7;
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char nodes[18];
+        span_case_t what = {.nodes = nodes};
+
+        layout_draw(sizes[i], &seed, nodes);
+        what.seed = seed;
+        cr_assert_eq(ranks_forks(sizes[i], 60, run_span, &what, results), 0,
+                     "nodes %s", nodes);
+    }
+}
+
+Test(comm_span, threads)
+{
+    span_case_t even = {.nodes = "aabb", .seed = 3};
+    span_case_t odd = {.nodes = "abcaa", .seed = 4};
+
+    cr_assert_eq(ranks_threads(4, run_span, &even), 0);
+    cr_assert_eq(ranks_threads(5, run_span, &odd), 0);
+}
+
+/* ---- different requests -------------------------------------------------- */
+
+static int run_mismatch(const comm_oob_t *oob, void *argument)
+{
+    comm_config_t config = {.backend = "ucx", .timeout = 20};
+    comm_oob_t apart = *oob;
+    comm_arena_t *arena = NULL;
+    comm_group_t *group;
+    err_t err = ERR_INIT;
+    err_code_t code;
+
+    (void)argument;
+    apart.host = oob->rank < 2 ? "left" : "right";
+    RANKS_OK(comm_group_open(&config, &apart, &group, &err), err);
+    code = comm_arena_open(group, 4096, &arena, &err);
+    if (code == ERR_OK) /* else the others have gone ahead */
+        code = comm_allreduce(group, comm_arena_data(arena),
+                              oob->rank == 1 ? 11 : 10, COMM_FLOAT32, COMM_SUM,
+                              &err);
+    RANKS_CHECK(code == ERR_CONFIG);
+    RANKS_CHECK(strstr(err.text, "different sizes") != NULL);
+    comm_arena_close(arena);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(comm_span, different_arguments_are_told)
+{
+    int results[4];
+
+    cr_assert_eq(ranks_forks(4, 60, run_mismatch, NULL, results), 0);
+}
