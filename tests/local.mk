@@ -3,7 +3,7 @@
 TEST_LIBS = $(CRITERION_LIBS)
 TEST_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 
-EXTRA_DIST += tests/bench/startup
+EXTRA_DIST += tests/bench/startup tests/bench/overlap
 EXTRA_DIST += tests/bench/allreduce-peers tests/bench/mpi_allreduce.c
 
 include tests/base/local.mk
