@@ -220,8 +220,9 @@ static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
                 config->heads.causal);
     str_buf_add(text, " rows %" PRId64, config->embedding.rows);
     for (int i = 0; i < OP_SPACE_MAX; i++)
-        str_buf_add(text, " pad %" PRId64 " %" PRId64, config->pad.before[i],
-                    config->pad.after[i]);
+        str_buf_add(text, " pad %" PRId64 " %" PRId64 " %" PRId64,
+                    config->pad.before[i], config->pad.after[i],
+                    config->conv.out_pad[i]);
     str_buf_add(text, " %d %a inside %d", config->pad.reflect,
                 config->pad.value, config->pool.inside);
     str_buf_add(text, " rotary %" PRId64 " %" PRId64 " %a %d",

@@ -32,6 +32,9 @@ static double layer_product(const op_config_t *config)
         product *=
             config->conv.kernel[i] > 0 ? (double)config->conv.kernel[i] : 1;
         product *= 1 + 2 * (double)config->conv.pad[i];
+        if (config->kind == OP_CONV_TRANSPOSE)
+            product *= (double)config->conv.stride[i] *
+                       (double)config->conv.dilation[i];
         product *= 1 + 2 * (double)config->pool.pad[i];
         product *=
             1 + (double)config->pad.before[i] + (double)config->pad.after[i];

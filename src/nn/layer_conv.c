@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* conv: convolution over the 1 to 3 dimensions of space of [channels, ...].
- * Spatial options are one number, or one for each of them. */
+/* conv and conv_transpose over the 1 to 3 dimensions of space of [channels,
+ * ...]. Spatial options are one number, or one for each of them. */
 #include "nn/registry.h"
 
 #define SIZE_LIMIT                                            \
@@ -10,59 +10,80 @@
 
 typedef struct conv_options {
     int64_t out, groups;
-    opt_ints_t kernel, stride, pad, dilation;
+    opt_ints_t kernel, stride, pad, dilation, out_pad;
     bool bias;
 } conv_options_t;
 
 _Static_assert(sizeof(conv_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
 
+#define OUT_ROW                                                            \
+    {                                                                      \
+        .name = "out", .type = OPT_INT,                                    \
+        .offset = offsetof(conv_options_t, out), .min = 1, .max = 1 << 28, \
+        .help = "Channels of the output"                                   \
+    }
+#define KERNEL_ROW                                                         \
+    {                                                                      \
+        .name = "kernel", .type = OPT_INTS,                                \
+        .offset = offsetof(conv_options_t, kernel), .min = 1,              \
+        .max = SIZE_LIMIT,                                                 \
+        .help = "Size of the kernel, one number or one for each dimension" \
+    }
+#define STRIDE_ROW                                                             \
+    {                                                                          \
+        .name = "stride", .type = OPT_INTS,                                    \
+        .offset = offsetof(conv_options_t, stride), .fallback = "1", .min = 1, \
+        .max = SIZE_LIMIT, .help = "Step between outputs"                      \
+    }
+#define PAD_ROW                                                             \
+    {                                                                       \
+        .name = "pad", .type = OPT_INTS,                                    \
+        .offset = offsetof(conv_options_t, pad), .fallback = "0", .min = 0, \
+        .max = SIZE_LIMIT, .help = "Zeros added on both sides"              \
+    }
+#define DILATION_ROW                                                   \
+    {                                                                  \
+        .name = "dilation", .type = OPT_INTS,                          \
+        .offset = offsetof(conv_options_t, dilation), .fallback = "1", \
+        .min = 1, .max = SIZE_LIMIT,                                   \
+        .help = "Distance between the points that the kernel reads"    \
+    }
+#define GROUPS_ROW                                                             \
+    {                                                                          \
+        .name = "groups", .type = OPT_INT,                                     \
+        .offset = offsetof(conv_options_t, groups), .fallback = "1", .min = 1, \
+        .max = 1 << 28,                                                        \
+        .help = "Groups of channels that are convolved apart; divides the "    \
+                "channels of input and output"                                 \
+    }
+#define BIAS_ROW                                                      \
+    {                                                                 \
+        .name = "bias", .type = OPT_BOOL,                             \
+        .offset = offsetof(conv_options_t, bias), .fallback = "true", \
+        .help = "Add a learnt number to each channel"                 \
+    }
+
 static const opt_row_t conv_rows[] = {
-    {.name = "out",
-     .type = OPT_INT,
-     .offset = offsetof(conv_options_t, out),
-     .min = 1,
-     .max = 1 << 28,
-     .help = "Channels of the output"},
-    {.name = "kernel",
+    OUT_ROW,      KERNEL_ROW, STRIDE_ROW, PAD_ROW,
+    DILATION_ROW, GROUPS_ROW, BIAS_ROW,   {.name = NULL},
+};
+
+static const opt_row_t transpose_rows[] = {
+    OUT_ROW,
+    KERNEL_ROW,
+    STRIDE_ROW,
+    PAD_ROW,
+    DILATION_ROW,
+    GROUPS_ROW,
+    BIAS_ROW,
+    {.name = "out_pad",
      .type = OPT_INTS,
-     .offset = offsetof(conv_options_t, kernel),
-     .min = 1,
-     .max = SIZE_LIMIT,
-     .help = "Size of the kernel, one number or one for each dimension"},
-    {.name = "stride",
-     .type = OPT_INTS,
-     .offset = offsetof(conv_options_t, stride),
-     .fallback = "1",
-     .min = 1,
-     .max = SIZE_LIMIT,
-     .help = "Step between outputs"},
-    {.name = "pad",
-     .type = OPT_INTS,
-     .offset = offsetof(conv_options_t, pad),
+     .offset = offsetof(conv_options_t, out_pad),
      .fallback = "0",
      .min = 0,
      .max = SIZE_LIMIT,
-     .help = "Zeros added on both sides"},
-    {.name = "dilation",
-     .type = OPT_INTS,
-     .offset = offsetof(conv_options_t, dilation),
-     .fallback = "1",
-     .min = 1,
-     .max = SIZE_LIMIT,
-     .help = "Distance between the points that the kernel reads"},
-    {.name = "groups",
-     .type = OPT_INT,
-     .offset = offsetof(conv_options_t, groups),
-     .fallback = "1",
-     .min = 1,
-     .max = 1 << 28,
-     .help = "Groups of channels that are convolved apart; divides the "
-             "channels of input and output"},
-    {.name = "bias",
-     .type = OPT_BOOL,
-     .offset = offsetof(conv_options_t, bias),
-     .fallback = "true",
-     .help = "Add a learnt number to each channel"},
+     .help = "Elements added behind the output, less than the stride: of the "
+             "sizes that a convolution would bring to the input's, which one"},
     {.name = NULL},
 };
 
@@ -98,4 +119,27 @@ const nn_kind_t nn_kind_conv = {
     .rows = conv_rows,
     .params = {{"weight", NN_FILL_FAN_IN}, {"bias", NN_FILL_FAN_IN}},
     .configure = conv_configure,
+};
+
+static err_code_t transpose_configure(nn_layer_t *layer, const void *options,
+                                      const tree_t *tree, err_t *err)
+{
+    const conv_options_t *conv = options;
+    err_code_t code = conv_configure(layer, options, tree, err);
+
+    if (code == ERR_OK)
+        code = nn_space(&conv->out_pad, &layer->config.in, tree, "out_pad",
+                        layer->config.conv.out_pad, err);
+    return code;
+}
+
+const nn_kind_t nn_kind_conv_transpose = {
+    .name = "conv_transpose",
+    .op = OP_CONV_TRANSPOSE,
+    .help = "Transposed convolution (deconvolution) over [channels, ...] with "
+            "1 to 3 dimensions of space: the way back from the output's shape "
+            "of a conv to its input's",
+    .rows = transpose_rows,
+    .params = {{"weight", NN_FILL_FAN_IN}, {"bias", NN_FILL_FAN_IN}},
+    .configure = transpose_configure,
 };

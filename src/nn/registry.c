@@ -18,6 +18,7 @@
 static const nn_kind_t *const layer_kinds[] = {
     &nn_kind_linear,
     &nn_kind_conv,
+    &nn_kind_conv_transpose,
     &nn_kind_relu,
     &nn_kind_leaky_relu,
     &nn_kind_gelu,

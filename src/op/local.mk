@@ -17,6 +17,7 @@ libop_la_SOURCES = \
 	src/op/ref/activation.c \
 	src/op/ref/pointwise.c \
 	src/op/ref/attention.c src/op/ref/position.c \
+	src/op/ref/conv_transpose.c \
 	src/op/ref/embedding.c src/op/ref/rotary.c \
 	src/op/ref/upsample_linear.c src/op/ref/max.c src/op/ref/pad.c \
 	src/op/ref/window.h src/op/ref/adaptive.c \

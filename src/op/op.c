@@ -81,6 +81,10 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
         return 2.0 * out_elems *
                (double)(config->in.dims[1] / config->conv.groups *
                         op_window_taps(config));
+    case OP_CONV_TRANSPOSE:
+        return 2.0 * in_elems *
+               (double)(config->conv.out / config->conv.groups *
+                        op_window_taps(config));
     case OP_MAXPOOL2D:
     case OP_AVGPOOL:
         return out_elems * (double)op_window_taps(config);

@@ -29,12 +29,14 @@ typedef struct op_desc {
 } op_desc_t;
 
 typedef enum op_kind {
-    OP_LINEAR,    /* x [N,F] (further dims flattened, or if last: [...,F]), w
-                     [O,F], b [O] */
-    OP_CONV2D,    /* x [N,C,...], w [O,C/groups,...], b [O]; 1 to 3
-                     dimensions of space */
-    OP_RELU,      /* any shape */
-    OP_MAXPOOL2D, /* x [N,C,...] */
+    OP_LINEAR, /* x [N,F] (further dims flattened, or if last: [...,F]), w
+                  [O,F], b [O] */
+    OP_CONV2D, /* x [N,C,...], w [O,C/groups,...], b [O]; 1 to 3
+                  dimensions of space */
+    OP_CONV_TRANSPOSE, /* x [N,C,...], w [C,out/groups,...], b [out]: the
+                          gradient of x of a conv, as a forward */
+    OP_RELU,           /* any shape */
+    OP_MAXPOOL2D,      /* x [N,C,...] */
     OP_BATCHNORM, /* x [N,C,...], gamma [C], beta [C]; states mean, var [C] */
     OP_DROPOUT,   /* any shape; scaled by 1/(1-p) in training */
     OP_FLATTEN,   /* x [N,...] -> [N, product] */
@@ -97,6 +99,8 @@ typedef struct op_conv {
     int64_t kernel[OP_SPACE_MAX], stride[OP_SPACE_MAX], pad[OP_SPACE_MAX],
         dilation[OP_SPACE_MAX]; /* of each dimension of space, in x's order */
     int64_t groups;
+    int64_t out_pad[OP_SPACE_MAX]; /* conv_transpose: < stride; y is larger by
+                                      this, behind the last */
 } op_conv_t;
 
 typedef struct op_pool {

@@ -119,6 +119,8 @@ int64_t op_pad_source(const op_config_t *config, int i, int64_t at);
 /* Convolutions and pools (op_shape_window.c), and the taps of their window. */
 err_code_t op_shape_window(const op_config_t *config, op_desc_t *out,
                            err_t *err);
+int op_params_conv_transpose(const op_config_t *config,
+                             op_desc_t out[OP_PARAMS_MAX]);
 int op_params_conv(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX]);
 int64_t op_window_taps(const op_config_t *config);
 

@@ -291,6 +291,8 @@ typedef struct op_rule {
 static const op_rule_t op_rules[OP_KINDS] = {
     [OP_LINEAR] = {"linear", op_shape_linear, op_params_linear},
     [OP_CONV2D] = {"conv", op_shape_window, op_params_conv},
+    [OP_CONV_TRANSPOSE] = {"conv_transpose", op_shape_window,
+                           op_params_conv_transpose},
     [OP_RELU] = {"relu", op_shape_same, NULL},
     [OP_MAXPOOL2D] = {"maxpool", op_shape_window, NULL},
     [OP_BATCHNORM] = {"batchnorm", op_shape_same, op_params_batchnorm},

@@ -16,7 +16,7 @@ static window_t window_of(const op_config_t *config)
     const op_conv_t *conv = &config->conv;
     const op_pool_t *pool = &config->pool;
 
-    if (config->kind == OP_CONV2D)
+    if (config->kind == OP_CONV2D || config->kind == OP_CONV_TRANSPOSE)
         return (window_t){conv->kernel, conv->stride, conv->pad,
                           conv->dilation};
     return (window_t){pool->kernel, pool->stride, pool->pad, ones};
@@ -80,6 +80,38 @@ static err_code_t window_count(const op_config_t *config,
                    window_text(window.pad, space, pad));
 }
 
+/* conv_transpose: how far the windows reach, into out[2..]. */
+static err_code_t window_reach(const op_config_t *config,
+                               int64_t out[OP_DIMS_MAX], err_t *err)
+{
+    const op_conv_t *conv = &config->conv;
+    char text[OP_TEXT_MAX];
+
+    op_desc_text(&config->in, text);
+    for (int i = 0; i < config->in.ndim - 2; i++) {
+        if (conv->kernel[i] < 1 || conv->stride[i] < 1 ||
+            conv->dilation[i] < 1 || conv->pad[i] < 0)
+            return err_set(err, ERR_CONFIG,
+                           "conv_transpose on %s: kernel, stride and dilation "
+                           "must be at least 1 and pad at least 0",
+                           text);
+        if (conv->out_pad[i] < 0 || conv->out_pad[i] >= conv->stride[i])
+            return err_set(err, ERR_CONFIG,
+                           "conv_transpose on %s: out_pad %" PRId64
+                           " must be less than the stride %" PRId64,
+                           text, conv->out_pad[i], conv->stride[i]);
+        out[2 + i] =
+            (config->in.dims[2 + i] - 1) * conv->stride[i] - 2 * conv->pad[i] +
+            conv->dilation[i] * (conv->kernel[i] - 1) + conv->out_pad[i] + 1;
+        if (out[2 + i] < 1)
+            return err_set(err, ERR_CONFIG,
+                           "conv_transpose on %s: the pad %" PRId64
+                           " leaves nothing of dimension %d",
+                           text, conv->pad[i], i + 2);
+    }
+    return ERR_OK;
+}
+
 static err_code_t window_check_conv(const op_config_t *config, err_t *err)
 {
     const op_conv_t *conv = &config->conv;
@@ -89,10 +121,10 @@ static err_code_t window_check_conv(const op_config_t *config, err_t *err)
         config->in.dims[1] % conv->groups == 0 && conv->out % conv->groups == 0)
         return ERR_OK;
     return err_set(err, ERR_CONFIG,
-                   "conv on %s: the %" PRId64 " channels in and %" PRId64
+                   "%s on %s: the %" PRId64 " channels in and %" PRId64
                    " out must both be multiples of groups, which is %" PRId64,
-                   op_desc_text(&config->in, text), config->in.dims[1],
-                   conv->out, conv->groups);
+                   op_kind_name(config->kind), op_desc_text(&config->in, text),
+                   config->in.dims[1], conv->out, conv->groups);
 }
 
 static err_code_t window_check_pool(const op_config_t *config, err_t *err)
@@ -143,20 +175,38 @@ err_code_t op_shape_window(const op_config_t *config, op_desc_t *out,
     int64_t dims[OP_DIMS_MAX] = {in->dims[0], in->dims[1]};
     err_code_t code = op_check_input(config, 3, 2 + OP_SPACE_MAX,
                                      "[N, channels, 1 to 3 dimensions]", err);
+    const bool conv =
+        config->kind == OP_CONV2D || config->kind == OP_CONV_TRANSPOSE;
 
-    if (code == ERR_OK && config->kind == OP_CONV2D) {
+    if (code == ERR_OK && conv) {
         code = window_check_conv(config, err);
         dims[1] = config->conv.out;
     }
     if (code == ERR_OK && config->kind == OP_ADAPTIVE_AVGPOOL)
         code = window_adapt(config, dims, err);
+    else if (code == ERR_OK && config->kind == OP_CONV_TRANSPOSE)
+        code = window_reach(config, dims, err);
     else if (code == ERR_OK)
         code = window_count(config, dims, err);
-    if (code == ERR_OK && config->kind != OP_CONV2D)
+    if (code == ERR_OK && !conv)
         code = window_check_pool(config, err);
     if (code == ERR_OK)
         op_desc_fill(out, in->type, in->ndim, dims);
     return code;
+}
+
+int op_params_conv_transpose(const op_config_t *config,
+                             op_desc_t out[OP_PARAMS_MAX])
+{
+    const op_conv_t *conv = &config->conv;
+    const op_desc_t *in = &config->in;
+    int count = op_params_conv(config, out);
+    int64_t dims[OP_DIMS_MAX] = {in->dims[1], conv->out / conv->groups};
+
+    for (int i = 2; i < in->ndim; i++)
+        dims[i] = conv->kernel[i - 2];
+    op_desc_fill(&out[0], in->type, in->ndim, dims);
+    return count;
 }
 
 int op_params_conv(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX])

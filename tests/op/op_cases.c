@@ -526,6 +526,7 @@ const op_case_t op_cases[] = {
 #include "rows_pointwise.inc"
 #include "rows_resize.inc"
 #include "rows_token.inc"
+#include "rows_transpose.inc"
 #include "rows_window.inc"
 };
 

@@ -491,3 +491,26 @@ Test(op_shape, taps_of_upsample)
     tap = op_upsample_tap(5, 2, 3);
     cr_expect(tap.first == 2 && tap.second == 2);
 }
+
+Test(op_shape, conv_transpose)
+{
+    op_config_t config = conv_config();
+    op_desc_t params[OP_PARAMS_MAX];
+    char text[OP_TEXT_MAX];
+    int count;
+
+    config.kind = OP_CONV_TRANSPOSE;
+    config.conv.out_pad[0] = 1;
+    expect_shape(&config, "[7, 8, 18, 28]");
+    cr_assert_eq(op_params(&config, params, &count, NULL), ERR_OK);
+    cr_expect_eq(count, 2);
+    cr_expect_str_eq(op_desc_text(&params[0], text), "[4, 4, 3, 5]");
+    cr_expect_str_eq(op_desc_text(&params[1], text), "[8]");
+    config.conv.out_pad[0] = 2;
+    expect_error(&config, "out_pad 2", "stride 2");
+    config.conv.out_pad[0] = 0;
+    config.conv.pad[0] = 10;
+    expect_error(&config, "pad 10", "leaves nothing of dimension 2");
+    config.conv.groups = 3;
+    expect_error(&config, "conv_transpose on", "multiples of groups");
+}

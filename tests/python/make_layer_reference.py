@@ -165,6 +165,31 @@ for space, mode in (([5], "linear"), ([3, 4], "bilinear"),
             F.interpolate(x, scale_factor=factor, mode=mode))
 
 
+def plain(name, shape, layers, make):
+    """A case of torch's own module, which cddp's only layer is called at."""
+    class Plain(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.at = make()
+
+        def forward(self, x):
+            return self.at(x)
+    CASES.append((name, shape, f"- {{name: at, {layers}}}", 0, Plain))
+
+
+plain("conv_transpose", [4, 5, 4],
+      "conv_transpose: {out: 6, kernel: [3, 2], stride: 2, pad: [1, 0], "
+      "out_pad: [1, 0], groups: 2}",
+      lambda: nn.ConvTranspose2d(4, 6, (3, 2), 2, (1, 0), (1, 0), 2))
+plain("conv_transpose, dilated sequence", [3, 7],
+      "conv_transpose: {out: 2, kernel: 3, stride: 2, pad: 1, dilation: 2, "
+      "bias: false}",
+      lambda: nn.ConvTranspose1d(3, 2, 3, 2, 1, bias=False, dilation=2))
+plain("conv_transpose, volume", [2, 2, 3, 2],
+      "conv_transpose: {out: 3, kernel: 2, stride: 2}",
+      lambda: nn.ConvTranspose3d(2, 3, 2, 2))
+
+
 def numbers(tensor):
     """Shortest texts that give the same float32, or all digits that count."""
     if not tensor.dtype.is_floating_point:

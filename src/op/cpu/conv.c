@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * conv on oneDNN: three primitives (forward, gradient of x, gradient of w and
- * b), which choose the layouts, and a port for each of their big arguments. y
- * goes out as oneDNN chose; w and dw are plain outside and are reordered in
- * scratch.
+ * conv and conv_transpose on oneDNN: three primitives (forward, gradient of x,
+ * gradient of w and b), which choose the layouts, and a port for each of their
+ * big arguments. y goes out as oneDNN chose; w and dw are plain outside and are
+ * reordered in scratch.
  */
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
@@ -19,6 +19,28 @@ typedef struct cpu_conv {
     cpu_port_t weights_x, weights_dy, weights_dw;
 } cpu_conv_t;
 
+/* The primitives of a kind. */
+typedef struct cpu_conv_prims {
+    err_code_t (*forward)(cpu_prim_t *prim, cpu_engine_t *engine,
+                          const cpu_conv_spec_t *spec, err_t *err);
+    err_code_t (*data)(cpu_prim_t *prim, cpu_engine_t *engine,
+                       const cpu_conv_spec_t *spec, const cpu_prim_t *forward,
+                       err_t *err);
+    err_code_t (*weights)(cpu_prim_t *prim, cpu_engine_t *engine,
+                          const cpu_conv_spec_t *spec,
+                          const cpu_prim_t *forward, err_t *err);
+} cpu_conv_prims_t;
+
+static const cpu_conv_prims_t *cpu_conv_prims(const cpu_conv_spec_t *spec)
+{
+    static const cpu_conv_prims_t conv = {
+        cpu_prim_conv_forward, cpu_prim_conv_data, cpu_prim_conv_weights};
+    static const cpu_conv_prims_t transpose = {
+        cpu_prim_deconv_forward, cpu_prim_deconv_data, cpu_prim_deconv_weights};
+
+    return spec->config->kind == OP_CONV_TRANSPOSE ? &transpose : &conv;
+}
+
 /* ---- opening ------------------------------------------------------------ */
 
 static err_code_t cpu_conv_open_forward(cpu_conv_t *conv,
@@ -27,7 +49,7 @@ static err_code_t cpu_conv_open_forward(cpu_conv_t *conv,
     cpu_room_t *room = &conv->room;
     cpu_md_t x, w;
     err_code_t code =
-        cpu_prim_conv_forward(&conv->forward, &room->engine, spec, err);
+        cpu_conv_prims(spec)->forward(&conv->forward, &room->engine, spec, err);
 
     if (code != ERR_OK)
         return code;
@@ -45,8 +67,8 @@ static err_code_t cpu_conv_open_data(cpu_conv_t *conv,
 {
     cpu_room_t *room = &conv->room;
     cpu_md_t dy, w, dx;
-    err_code_t code = cpu_prim_conv_data(&conv->data, &room->engine, spec,
-                                         &conv->forward, err);
+    err_code_t code = cpu_conv_prims(spec)->data(&conv->data, &room->engine,
+                                                 spec, &conv->forward, err);
 
     if (code != ERR_OK)
         return code;
@@ -66,8 +88,8 @@ static err_code_t cpu_conv_open_weights(cpu_conv_t *conv,
 {
     cpu_room_t *room = &conv->room;
     cpu_md_t x, dy, dw;
-    err_code_t code = cpu_prim_conv_weights(&conv->weights, &room->engine, spec,
-                                            &conv->forward, err);
+    err_code_t code = cpu_conv_prims(spec)->weights(
+        &conv->weights, &room->engine, spec, &conv->forward, err);
 
     if (code != ERR_OK)
         return code;
@@ -120,6 +142,31 @@ static int cpu_conv_weight_dims(const op_config_t *config,
     return ndim;
 }
 
+/* w as it lies outside, in oneDNN's order of [ndim] dimensions [dims]; that of
+ * conv_transpose has the channels of x first. */
+static err_code_t cpu_conv_weight_outside(op_t *op, int ndim,
+                                          const int64_t *dims, err_t *err)
+{
+    cpu_conv_t *conv = op->state;
+    const int o = ndim - op->config.in.ndim; /* groups come first */
+    int64_t stored[OP_DIMS_MAX];
+    int order[OP_DIMS_MAX];
+    cpu_md_t plain;
+    err_code_t code;
+
+    if (op->config.kind == OP_CONV2D)
+        return cpu_md_plain(&conv->w, &conv->room.engine, ndim, dims, err);
+    for (int i = 0; i < ndim; i++) {
+        order[i] = i == o ? o + 1 : i == o + 1 ? o : i;
+        stored[i] = dims[order[i]];
+    }
+    code = cpu_md_plain(&plain, &conv->room.engine, ndim, stored, err);
+    if (code == ERR_OK)
+        code = cpu_md_permute(&plain, &conv->room.engine, ndim, order, &conv->w,
+                              err);
+    return code;
+}
+
 static err_code_t cpu_conv_open(op_t *op, err_t *err)
 {
     cpu_conv_spec_t spec = {.config = &op->config};
@@ -135,7 +182,7 @@ static err_code_t cpu_conv_open(op_t *op, err_t *err)
     if (code == ERR_OK)
         code = cpu_md_of(&conv->x, &conv->room.engine, &op->config.in, err);
     if (code == ERR_OK)
-        code = cpu_md_plain(&conv->w, &conv->room.engine, ndim, dims, err);
+        code = cpu_conv_weight_outside(op, ndim, dims, err);
     if (code == ERR_OK)
         code = cpu_md_any(&spec.x, &conv->room.engine, op->config.in.ndim,
                           op->config.in.dims, err);

@@ -38,6 +38,7 @@ const op_backend_ops_t op_cpu_backend = {
         {
             [OP_LINEAR] = &cpu_linear_kernel,
             [OP_CONV2D] = &cpu_conv_kernel,
+            [OP_CONV_TRANSPOSE] = &cpu_conv_kernel,
             [OP_RELU] = &cpu_relu_kernel,
             [OP_MAXPOOL2D] = &cpu_pool_kernel,
             [OP_BATCHNORM] = &cpu_batchnorm_kernel,

@@ -96,6 +96,16 @@ err_code_t cpu_prim_conv_weights(cpu_prim_t *prim, cpu_engine_t *engine,
                                  const cpu_conv_spec_t *spec,
                                  const cpu_prim_t *forward, err_t *err);
 
+/* The same for a transposed convolution; w is [out, in, ...] here, too. */
+err_code_t cpu_prim_deconv_forward(cpu_prim_t *prim, cpu_engine_t *engine,
+                                   const cpu_conv_spec_t *spec, err_t *err);
+err_code_t cpu_prim_deconv_data(cpu_prim_t *prim, cpu_engine_t *engine,
+                                const cpu_conv_spec_t *spec,
+                                const cpu_prim_t *forward, err_t *err);
+err_code_t cpu_prim_deconv_weights(cpu_prim_t *prim, cpu_engine_t *engine,
+                                   const cpu_conv_spec_t *spec,
+                                   const cpu_prim_t *forward, err_t *err);
+
 /* C [M,N] = A [M,K] B [K,N] + bias [N]; a turned matrix is stored by columns.
  */
 typedef struct cpu_matmul_spec {

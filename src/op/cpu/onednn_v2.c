@@ -173,4 +173,53 @@ err_code_t cpu_prim_norm_backward(cpu_prim_t *prim, cpu_engine_t *engine,
                          forward, args, err);
 }
 
+/* The window of a conv from y to x: what out_pad adds to y lies behind it. */
+err_code_t cpu_prim_deconv_forward(cpu_prim_t *prim, cpu_engine_t *engine,
+                                   const cpu_conv_spec_t *spec, err_t *err)
+{
+    cpu_window_t window = cpu_window_of_conv(&spec->config->conv);
+    bool bias = spec->config->bias;
+    dnnl_deconvolution_desc_t op;
+    dnnl_status_t status = dnnl_dilated_deconvolution_forward_desc_init(
+        &op, cpu_forward_kind(spec->config), dnnl_deconvolution_direct,
+        &spec->x.desc, &spec->w.desc, bias ? &spec->b.desc : NULL,
+        &spec->y.desc, window.stride, window.dilation, window.pad, window.pad);
+
+    return cpu_prim_make(prim, engine, "conv_transpose forward", status, &op,
+                         NULL, bias ? cpu_args_forward_bias : cpu_args_forward,
+                         err);
+}
+
+err_code_t cpu_prim_deconv_data(cpu_prim_t *prim, cpu_engine_t *engine,
+                                const cpu_conv_spec_t *spec,
+                                const cpu_prim_t *forward, err_t *err)
+{
+    cpu_window_t window = cpu_window_of_conv(&spec->config->conv);
+    dnnl_deconvolution_desc_t op;
+    dnnl_status_t status = dnnl_dilated_deconvolution_backward_data_desc_init(
+        &op, dnnl_deconvolution_direct, &spec->x.desc, &spec->w.desc,
+        &spec->y.desc, window.stride, window.dilation, window.pad, window.pad);
+
+    return cpu_prim_make(prim, engine, "conv_transpose backward (data)", status,
+                         &op, forward, cpu_args_data, err);
+}
+
+err_code_t cpu_prim_deconv_weights(cpu_prim_t *prim, cpu_engine_t *engine,
+                                   const cpu_conv_spec_t *spec,
+                                   const cpu_prim_t *forward, err_t *err)
+{
+    cpu_window_t window = cpu_window_of_conv(&spec->config->conv);
+    bool bias = spec->config->bias;
+    dnnl_deconvolution_desc_t op;
+    dnnl_status_t status =
+        dnnl_dilated_deconvolution_backward_weights_desc_init(
+            &op, dnnl_deconvolution_direct, &spec->x.desc, &spec->w.desc,
+            bias ? &spec->b.desc : NULL, &spec->y.desc, window.stride,
+            window.dilation, window.pad, window.pad);
+
+    return cpu_prim_make(prim, engine, "conv_transpose backward (weights)",
+                         status, &op, forward,
+                         bias ? cpu_args_weights_bias : cpu_args_weights, err);
+}
+
 #endif

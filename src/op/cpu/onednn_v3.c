@@ -178,4 +178,55 @@ err_code_t cpu_prim_norm_backward(cpu_prim_t *prim, cpu_engine_t *engine,
                            err);
 }
 
+/* The window of a conv from y to x: what out_pad adds to y lies behind it. */
+err_code_t cpu_prim_deconv_forward(cpu_prim_t *prim, cpu_engine_t *engine,
+                                   const cpu_conv_spec_t *spec, err_t *err)
+{
+    cpu_window_t window = cpu_window_of_conv(&spec->config->conv);
+    bool bias = spec->config->bias;
+    dnnl_status_t status = dnnl_deconvolution_forward_primitive_desc_create(
+        &prim->desc, engine->engine, cpu_forward_kind(spec->config),
+        dnnl_deconvolution_direct, spec->x.desc, spec->w.desc,
+        bias ? spec->b.desc : NULL, spec->y.desc, window.stride,
+        window.dilation, window.pad, window.pad, engine->attr);
+
+    return cpu_prim_finish(prim, engine, "conv_transpose forward", status,
+                           bias ? cpu_args_forward_bias : cpu_args_forward,
+                           err);
+}
+
+err_code_t cpu_prim_deconv_data(cpu_prim_t *prim, cpu_engine_t *engine,
+                                const cpu_conv_spec_t *spec,
+                                const cpu_prim_t *forward, err_t *err)
+{
+    cpu_window_t window = cpu_window_of_conv(&spec->config->conv);
+    dnnl_status_t status =
+        dnnl_deconvolution_backward_data_primitive_desc_create(
+            &prim->desc, engine->engine, dnnl_deconvolution_direct,
+            spec->x.desc, spec->w.desc, spec->y.desc, window.stride,
+            window.dilation, window.pad, window.pad, forward->desc,
+            engine->attr);
+
+    return cpu_prim_finish(prim, engine, "conv_transpose backward (data)",
+                           status, cpu_args_data, err);
+}
+
+err_code_t cpu_prim_deconv_weights(cpu_prim_t *prim, cpu_engine_t *engine,
+                                   const cpu_conv_spec_t *spec,
+                                   const cpu_prim_t *forward, err_t *err)
+{
+    cpu_window_t window = cpu_window_of_conv(&spec->config->conv);
+    bool bias = spec->config->bias;
+    dnnl_status_t status =
+        dnnl_deconvolution_backward_weights_primitive_desc_create(
+            &prim->desc, engine->engine, dnnl_deconvolution_direct,
+            spec->x.desc, spec->w.desc, bias ? spec->b.desc : NULL,
+            spec->y.desc, window.stride, window.dilation, window.pad,
+            window.pad, forward->desc, engine->attr);
+
+    return cpu_prim_finish(
+        prim, engine, "conv_transpose backward (weights)", status,
+        bias ? cpu_args_weights_bias : cpu_args_weights, err);
+}
+
 #endif

@@ -15,6 +15,7 @@ const op_backend_ops_t op_ref_backend = {
         {
             [OP_LINEAR] = &ref_linear_kernel,
             [OP_CONV2D] = &ref_conv_kernel,
+            [OP_CONV_TRANSPOSE] = &ref_conv_transpose_kernel,
             [OP_RELU] = &ref_relu_kernel,
             [OP_MAXPOOL2D] = &ref_pool_kernel,
             [OP_BATCHNORM] = &ref_batchnorm_kernel,
