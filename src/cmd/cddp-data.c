@@ -5,20 +5,17 @@
 
 #include <getopt.h>
 #include <hdf5.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/str.h"
-#include "base/thread.h"
 #include "cmd/data_info.h"
-#include "cmd/make_ising.h"
+#include "cmd/data_make.h"
 
 static const char help_text[] =
     "usage: cddp-data make ising -o DIR [options]\n"
+    "       cddp-data make bytes -o DIR [options] [PATH...]\n"
     "       cddp-data info FILE...\n"
     "       cddp-data verify FILE...\n"
     "\n"
@@ -35,6 +32,20 @@ static const char help_text[] =
     "      --threads T     simulate on T threads [the cores]\n"
     "      --force         replace shards that are in DIR\n"
     "\n"
+    "make bytes   take text files, and those in folders, as streams of tokens, "
+    "one a\n"
+    "             byte (0 behind each text), for data.sequence; write "
+    "DIR/train-NN.h5\n"
+    "             and DIR/valid-00.h5 with /tokens. The same texts give the "
+    "same files.\n"
+    "             PATH...             [/usr/share/common-licenses "
+    "/usr/share/doc]\n"
+    "  -o, --output DIR    where to write (made if absent)\n"
+    "      --valid P           per cent of the texts, for validation [10]\n"
+    "      --bytes N           of text at most, chosen by a hash [33554432]\n"
+    "      --shards K          training files [1]\n"
+    "      --force             replace shards that are in DIR\n"
+    "\n"
     "info         name the datasets of each file, their types and shapes\n"
     "verify       read every byte of each file; print its XXH3 hash\n"
     "\n"
@@ -48,134 +59,6 @@ static const char help_text[] =
 static err_code_t usage(err_t *err, const char *sentence)
 {
     return err_set(err, ERR_USAGE, "%s; try cddp-data --help", sentence);
-}
-
-/* Parse option [name]'s [text] as an integer of [min, max]. */
-static err_code_t number(const char *name, const char *text, int64_t min,
-                         int64_t max, int64_t *out, err_t *err)
-{
-    int64_t value;
-
-    if (!str_to_int(text, &value) || value < min || value > max)
-        return err_set(err, ERR_USAGE,
-                       "--%s: expected an integer from %" PRId64 " to %" PRId64
-                       ", found \"%s\"",
-                       name, min, max, text);
-    *out = value;
-    return ERR_OK;
-}
-
-typedef struct make_options {
-    const char *directory;
-    int64_t seed, train, valid, shards, threads;
-    bool force;
-} make_options_t;
-
-static err_code_t make_parse(int argc, char **argv, make_options_t *out,
-                             err_t *err)
-{
-    enum { SEED = 256, TRAIN, VALID, SHARDS, THREADS, FORCE };
-    static const struct option options[] = {
-        {"output", required_argument, NULL, 'o'},
-        {"seed", required_argument, NULL, SEED},
-        {"train", required_argument, NULL, TRAIN},
-        {"valid", required_argument, NULL, VALID},
-        {"shards", required_argument, NULL, SHARDS},
-        {"threads", required_argument, NULL, THREADS},
-        {"force", no_argument, NULL, FORCE},
-        {NULL, 0, NULL, 0},
-    };
-    const int64_t most = INT64_C(1) << 40;
-    err_code_t code = ERR_OK;
-    int letter;
-
-    while (code == ERR_OK &&
-           (letter = getopt_long(argc, argv, "o:", options, NULL)) != -1) {
-        if (letter == 'o')
-            out->directory = optarg;
-        else if (letter == SEED)
-            code = number("seed", optarg, 0, INT64_MAX, &out->seed, err);
-        else if (letter == TRAIN)
-            code = number("train", optarg, 1, most, &out->train, err);
-        else if (letter == VALID)
-            code = number("valid", optarg, 1, most, &out->valid, err);
-        else if (letter == SHARDS)
-            code = number("shards", optarg, 1, 1000, &out->shards, err);
-        else if (letter == THREADS)
-            code = number("threads", optarg, 1, 1024, &out->threads, err);
-        else if (letter == FORCE)
-            out->force = true;
-        else
-            code = usage(err, "make: unknown option, or its value is missing");
-    }
-    return code;
-}
-
-static err_code_t make_check(const make_options_t *options, err_t *err)
-{
-    if (options->directory == NULL)
-        return usage(err, "make ising: -o DIR is missing");
-    if (options->shards > options->train ||
-        (options->shards > 1 && options->shards / 2 > options->valid))
-        return err_set(err, ERR_USAGE,
-                       "--shards: %" PRId64
-                       " shards would leave some without a sample",
-                       options->shards);
-    return ERR_OK;
-}
-
-static void make_print(const make_options_t *options,
-                       const cmd_ising_report_t *report, double seconds)
-{
-    char train[32], valid[32], bytes[32];
-
-    str_count((uint64_t)options->train, train, sizeof train);
-    str_count((uint64_t)options->valid, valid, sizeof valid);
-    str_bytes((uint64_t)report->bytes, bytes, sizeof bytes);
-    printf("%s: %s training samples in %d shards, %s validation samples in "
-           "%d (%s, %.1f s)\n",
-           options->directory, train, report->train_shards, valid,
-           report->valid_shards, bytes, seconds);
-    printf("best energy threshold on valid: accuracy %.2f %% "
-           "(no classifier can do better on average)\n",
-           100.0 * report->energy_bound);
-    printf("best |magnetisation| threshold on valid: accuracy %.2f %%\n",
-           100.0 * report->magnet_bound);
-}
-
-/* argv[0] is "make". */
-static err_code_t make_run(int argc, char **argv, err_t *err)
-{
-    make_options_t options = {.seed = 1,
-                              .train = 20000,
-                              .valid = 6000,
-                              .shards = 4,
-                              .threads = thread_cores()};
-    cmd_ising_report_t report;
-    cmd_ising_config_t config;
-    double start = clock_now();
-    err_code_t code = make_parse(argc, argv, &options, err);
-
-    if (code != ERR_OK)
-        return code;
-    if (argc - optind != 1 || strcmp(argv[optind], "ising") != 0)
-        return usage(err, "make: name one data set to make; there is: ising");
-    code = make_check(&options, err);
-    if (code != ERR_OK)
-        return code;
-    config = (cmd_ising_config_t){
-        .directory = options.directory,
-        .seed = (uint64_t)options.seed,
-        .train = options.train,
-        .valid = options.valid,
-        .shards = (int)options.shards,
-        .threads = (int)options.threads,
-        .force = options.force,
-    };
-    code = cmd_make_ising(&config, &report, err);
-    if (code == ERR_OK)
-        make_print(&options, &report, clock_now() - start);
-    return code;
 }
 
 /* argv[0] is "info" or "verify"; no options, files only. */
@@ -253,7 +136,7 @@ static err_code_t command_run(int argc, char **argv, err_t *err)
         const char *name;
         err_code_t (*run)(int argc, char **argv, err_t *err);
     } commands[] = {
-        {"make", make_run}, {"info", info_run}, {"verify", verify_run}};
+        {"make", cmd_data_make}, {"info", info_run}, {"verify", verify_run}};
     static const char *const names[] = {"make", "info", "verify", NULL};
     const char *name = argc > 1 ? argv[1] : NULL;
     const char *near;

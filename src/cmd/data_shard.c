@@ -8,6 +8,7 @@
 #include "cmd/data_shard.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,12 +21,20 @@
 
 static hid_t stored_type(cmd_shard_type_t type)
 {
-    return type == CMD_SHARD_INT8 ? H5T_STD_I8LE : H5T_IEEE_F32LE;
+    const hid_t types[] = {[CMD_SHARD_INT8] = H5T_STD_I8LE,
+                           [CMD_SHARD_UINT8] = H5T_STD_U8LE,
+                           [CMD_SHARD_FLOAT32] = H5T_IEEE_F32LE};
+
+    return types[type];
 }
 
 static hid_t memory_type(cmd_shard_type_t type)
 {
-    return type == CMD_SHARD_INT8 ? H5T_NATIVE_SCHAR : H5T_NATIVE_FLOAT;
+    const hid_t types[] = {[CMD_SHARD_INT8] = H5T_NATIVE_SCHAR,
+                           [CMD_SHARD_UINT8] = H5T_NATIVE_UCHAR,
+                           [CMD_SHARD_FLOAT32] = H5T_NATIVE_FLOAT};
+
+    return types[type];
 }
 
 /* Creation list of our datasets; < 0 on failure. */
@@ -111,14 +120,16 @@ static err_code_t text_write(hid_t file, const char *name, const char *text,
 static err_code_t content_write(hid_t file, const cmd_shard_t *shard,
                                 err_t *err)
 {
-    err_code_t code;
+    err_code_t code = ERR_OK;
 
     for (int i = 0; i < shard->field_count; i++) {
         code = field_write(file, shard->rows, &shard->fields[i], err);
         if (code != ERR_OK)
             return code;
     }
-    code = attribute_write(file, "seed", H5T_NATIVE_UINT64, &shard->seed, err);
+    if (shard->seeded)
+        code =
+            attribute_write(file, "seed", H5T_NATIVE_UINT64, &shard->seed, err);
     if (code != ERR_OK || isnan(shard->bound))
         return code;
     code = attribute_write(file, "bound_accuracy", H5T_NATIVE_DOUBLE,
@@ -174,5 +185,32 @@ out:
     if (code != ERR_OK)
         unlink(temporary);
     free(temporary);
+    return code;
+}
+
+err_code_t cmd_shards_clear(const char *directory, const char *name, bool force,
+                            err_t *err)
+{
+    char *pattern = str_printf("%s/%s-*.h5", directory, name);
+    err_code_t code = ERR_OK;
+    glob_t found;
+    int status = glob(pattern, 0, NULL, &found);
+
+    if (status == GLOB_NOMATCH)
+        goto out;
+    if (status != 0) {
+        code = err_set(err, ERR_IO, "%s: cannot be listed", pattern);
+        goto out;
+    }
+    if (!force)
+        code = err_set(err, ERR_USAGE,
+                       "%s is there already: choose another directory, or add "
+                       "--force to replace the shards",
+                       found.gl_pathv[0]);
+    for (size_t i = 0; i < found.gl_pathc && code == ERR_OK; i++)
+        code = file_remove_tree(found.gl_pathv[i], err);
+    globfree(&found);
+out:
+    free(pattern);
     return code;
 }

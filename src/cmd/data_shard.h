@@ -5,6 +5,7 @@
 #ifndef CDDP_CMD_DATA_SHARD_H
 #define CDDP_CMD_DATA_SHARD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -13,6 +14,7 @@ enum { CMD_SHARD_DIMS_MAX = 4 };
 
 typedef enum cmd_shard_type {
     CMD_SHARD_INT8,
+    CMD_SHARD_UINT8,
     CMD_SHARD_FLOAT32
 } cmd_shard_type_t;
 
@@ -28,7 +30,8 @@ typedef struct cmd_shard {
     int64_t rows;
     const cmd_shard_field_t *fields;
     int field_count;
-    uint64_t seed;        /* root attribute "seed" */
+    bool seeded; /* with root attribute "seed" */
+    uint64_t seed;
     double bound;         /* root attribute "bound_accuracy"; NAN: none */
     const char *bound_by; /* root attribute "bound_name"; with bound */
 } cmd_shard_t;
@@ -37,5 +40,10 @@ typedef struct cmd_shard {
  * there whole or not at all. ERR_IO names the file. */
 err_code_t cmd_shard_write(const char *path, const cmd_shard_t *shard,
                            err_t *err);
+
+/* Old shards DIRECTORY/NAME-*.h5 would be taken for part of a new data set:
+ * remove them, or, without [force], ERR_USAGE if there are any. */
+err_code_t cmd_shards_clear(const char *directory, const char *name, bool force,
+                            err_t *err);
 
 #endif

@@ -7,7 +7,6 @@
  */
 #include "cmd/make_ising.h"
 
-#include <glob.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -144,6 +143,7 @@ static err_code_t shard_write(const split_t *split, const char *directory,
         .rows = end - first,
         .fields = fields,
         .field_count = (int)(sizeof fields / sizeof fields[0]),
+        .seeded = true,
         .seed = split->seed,
         .bound = bound,
         .bound_by = "best energy threshold",
@@ -169,34 +169,6 @@ static err_code_t split_write(const split_t *split, const char *directory,
             return code;
     }
     return ERR_OK;
-}
-
-/* Old shards of [name] would be taken for part of the new data. */
-static err_code_t old_shards_clear(const cmd_ising_config_t *config,
-                                   const char *name, err_t *err)
-{
-    char *pattern = str_printf("%s/%s-*.h5", config->directory, name);
-    err_code_t code = ERR_OK;
-    glob_t found;
-    int status = glob(pattern, 0, NULL, &found);
-
-    if (status == GLOB_NOMATCH)
-        goto out;
-    if (status != 0) {
-        code = err_set(err, ERR_IO, "%s: cannot be listed", pattern);
-        goto out;
-    }
-    if (!config->force)
-        code = err_set(err, ERR_USAGE,
-                       "%s is there already: choose another directory, or add "
-                       "--force to replace the shards",
-                       found.gl_pathv[0]);
-    for (size_t i = 0; i < found.gl_pathc && code == ERR_OK; i++)
-        code = file_remove_tree(found.gl_pathv[i], err);
-    globfree(&found);
-out:
-    free(pattern);
-    return code;
 }
 
 static err_code_t split_make(split_t *split, const cmd_ising_config_t *config,
@@ -240,9 +212,9 @@ err_code_t cmd_make_ising(const cmd_ising_config_t *config,
     err_code_t code = file_make_dirs(config->directory, err);
 
     if (code == ERR_OK)
-        code = old_shards_clear(config, "train", err);
+        code = cmd_shards_clear(config->directory, "train", config->force, err);
     if (code == ERR_OK)
-        code = old_shards_clear(config, "valid", err);
+        code = cmd_shards_clear(config->directory, "valid", config->force, err);
     if (code == ERR_OK)
         code = split_make(&train, config, &result, err);
     if (code == ERR_OK)

@@ -33,6 +33,7 @@ libnn_la_SOURCES = \
 	src/nn/preset.c \
 	src/nn/preset.h \
 	src/nn/preset_cosmoflow.c \
+	src/nn/preset_gpt2.c \
 	src/nn/preset_resnet.c \
 	src/nn/preset_simple.c \
 	src/nn/preset_unet.c \

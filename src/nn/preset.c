@@ -13,7 +13,7 @@
 static const nn_preset_t *const presets[] = {
     &nn_preset_mlp,      &nn_preset_lenet,     &nn_preset_resnet18,
     &nn_preset_resnet34, &nn_preset_resnet50,  &nn_preset_unet2d,
-    &nn_preset_vit,      &nn_preset_cosmoflow,
+    &nn_preset_vit,      &nn_preset_cosmoflow, &nn_preset_gpt2,
 };
 #define PRESETS ((int)(sizeof presets / sizeof presets[0]))
 
@@ -78,6 +78,23 @@ static void recipe_append(nn_recipe_t *recipe, const char *kind,
     if (recipe->init != NULL)
         tree_put(map, "init", recipe->place, init_tree(recipe));
     tree_add(recipe->list, map);
+    recipe->last = map;
+}
+
+void nn_recipe_normal(nn_recipe_t *recipe, double std)
+{
+    tree_t *init = tree_new(TREE_MAP, NULL, recipe->place);
+    char text[RECIPE_TEXT];
+
+    snprintf(text, sizeof text, "std %.17g", std);
+    tree_put(init, "normal", recipe->place, options_tree(recipe, text));
+    tree_put(recipe->last, "init", recipe->place, init);
+}
+
+void nn_recipe_share(nn_recipe_t *recipe, const char *owner)
+{
+    tree_put(recipe->last, "share", recipe->place,
+             tree_new(TREE_SCALAR, owner, recipe->place));
 }
 
 void nn_recipe_plain(nn_recipe_t *recipe, const char *kind, const char *name,

@@ -14,6 +14,7 @@
 /* A list of layers that is being written. */
 typedef struct nn_recipe {
     tree_t *list;
+    tree_t *last;       /* the layer that was added last */
     tree_place_t place; /* of the preset, for errors */
     int ndim;           /* of model.input */
     int64_t input[OP_DIMS_MAX];
@@ -31,7 +32,7 @@ typedef struct nn_preset {
 
 extern const nn_preset_t nn_preset_mlp, nn_preset_lenet, nn_preset_resnet18,
     nn_preset_resnet34, nn_preset_resnet50, nn_preset_unet2d, nn_preset_vit,
-    nn_preset_cosmoflow;
+    nn_preset_cosmoflow, nn_preset_gpt2;
 
 /* Add a layer of [kind], with the options that [format] makes: keys and values
  * in turn, separated by blanks; lists with commas ("out 8 kernel 3,3"). [name]
@@ -42,6 +43,11 @@ void nn_recipe_add(nn_recipe_t *recipe, const char *kind, const char *name,
 /* The same without options. */
 void nn_recipe_plain(nn_recipe_t *recipe, const char *kind, const char *name,
                      const char *from);
+
+/* The layer added last begins with weights normally distributed by [std], and
+ * biases of zero; uses the parameters of the layer [owner]. */
+void nn_recipe_normal(nn_recipe_t *recipe, double std);
+void nn_recipe_share(nn_recipe_t *recipe, const char *owner);
 
 /* ERR_CONFIG unless model.input has [ndim] dimensions, such as [shape]. */
 err_code_t nn_recipe_check_input(const nn_recipe_t *recipe, const char *preset,

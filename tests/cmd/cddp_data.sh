@@ -28,8 +28,16 @@ expect 64 'a command is missing'
 expect 64 'did you mean verify?' verfy
 expect 64 'unknown command xyzzy' xyzzy
 expect 64 'o DIR is missing' make ising
-expect 64 'there is: ising' make -o "$scratch/a"
-expect 64 'there is: ising' make potts -o "$scratch/a"
+expect 64 'there are: ising, bytes' make -o "$scratch/a"
+expect 64 'there are: ising, bytes' make potts -o "$scratch/a"
+expect 64 'there is no option --seed' make bytes -o "$scratch/b" --seed 1
+expect 64 'valid is a part in per cent' make bytes -o "$scratch/b" --valid 100
+expect 64 'make bytes: -o DIR is missing' make bytes
+expect 0 'for training, .* for validation, of [0-9]* texts' \
+    make bytes -o "$scratch/b" --valid 30 "${srcdir:-.}/examples" \
+    "${srcdir:-.}/docs/man"
+expect 0 '/tokens  *uint8' info "$scratch/b/valid-00.h5"
+expect 0 '^ok .*train-00.h5: 1 datasets' verify "$scratch/b/train-00.h5"
 expect 64 'unknown option' make ising -o "$scratch/a" --sede 1
 expect 64 '--train: expected an integer from 1' make ising -o x --train 0
 expect 64 '--seed: .*found "1x"' make ising -o x --seed 1x

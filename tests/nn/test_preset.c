@@ -55,6 +55,11 @@ Test(preset, sizes_are_those_of_the_originals)
      * norm after the last block). */
     expect_parameters("preset: vit, input: [3, 224, 224], classes: 1000",
                       "cross_entropy", 5717416 - 2 * 192);
+    /* GPT-2 as published, and with a head of its own. */
+    expect_parameters("preset: gpt2, input: [1024]", "cross_entropy",
+                      124439808);
+    expect_parameters("preset: gpt2, input: [1024], tied: false",
+                      "cross_entropy", 124439808 + 50257 * 768);
     expect_parameters("preset: mlp, input: [1, 28, 28], classes: 10",
                       "cross_entropy", 669706);
     /* MLPerf HPC: five kernels of 2^3 from 4 to 512 channels, then 64 * 512
@@ -145,6 +150,47 @@ Test(preset, cosmoflow_takes_volumes_of_any_edge)
     expect_cosmoflow("input: [2, 8, 8, 9], depth: 3", "[16, 1, 1, 2]");
 }
 
+/* Standard deviation of the weights of [name]. */
+static double spread(const nn_graph_t *graph, const float *params,
+                     const char *name)
+{
+    for (int i = 0; i < nn_graph_params(graph); i++) {
+        const nn_param_t *param = nn_graph_param(graph, i);
+        double sum = 0;
+
+        if (strcmp(param->name, name) != 0)
+            continue;
+        for (size_t k = 0; k < param->count; k++)
+            sum += pow((double)params[param->offset + k], 2);
+        return sqrt(sum / (double)param->count);
+    }
+    cr_assert_fail("there is no %s", name);
+    return NAN;
+}
+
+Test(preset, gpt2_begins_as_published)
+{
+    nn_graph_t *graph =
+        preset_graph("preset: gpt2, input: [64], vocabulary: 100, width: 64, "
+                     "depth: 8, heads: 4, dropout: 0.1",
+                     "cross_entropy");
+    float *params = calloc(nn_graph_param_elems(graph), sizeof *params);
+
+    expect_shape_of(graph, "b3_attention_in", "[64, 192]");
+    expect_shape_of(graph, "b8_mlp_in", "[64, 256]");
+    expect_shape_of(graph, "head", "[64, 100]");
+    cr_expect_eq(nn_graph_tokens(graph), 100);
+    nn_graph_init(graph, 1, params, NULL);
+    cr_expect_float_eq(spread(graph, params, "tokens.weight"), 0.02, 1e-3);
+    cr_expect_float_eq(spread(graph, params, "b3_mlp_in.weight"), 0.02, 1e-3);
+    cr_expect_float_eq(spread(graph, params, "b3_mlp_out.weight"), 0.005, 3e-4);
+    cr_expect_float_eq(spread(graph, params, "b8_attention_out.weight"), 0.005,
+                       3e-4);
+    cr_expect_eq(spread(graph, params, "b1_mlp_in.bias"), 0);
+    free(params);
+    nn_graph_close(graph);
+}
+
 static void expect_error(const char *yaml, const char *begins, const char *says)
 {
     nn_graph_t *graph = NULL;
@@ -183,6 +229,13 @@ Test(preset, every_sentence_has_its_place)
     expect_error("model: {preset: lenet, input: [3, 5, 5], classes: 2}" LOSS,
                  "m.yaml:1:17: layer conv2 (conv) with input [6, 2, 2]",
                  "does not fit");
+    expect_error("model: {preset: gpt2, input: [3, 8]}" LOSS,
+                 "m.yaml:1:17: preset gpt2 takes samples of shape [tokens], "
+                 "but model.input is [3, 8]",
+                 "");
+    expect_error("model: {preset: gpt2, input: [8], heads: 5}" LOSS,
+                 "m.yaml:1:17: preset gpt2: its width 768 is no multiple",
+                 "5 heads");
     expect_error("model: {preset: vit, input: [3, 16, 24], classes: 2}" LOSS,
                  "m.yaml:1:17: preset vit cuts images into patches of 16 x 16",
                  "multiples of 16, but one is 24");
@@ -203,9 +256,9 @@ Test(preset, every_sentence_has_its_place)
 Test(preset, documentation_names_all)
 {
     static const nn_preset_t *const all[] = {
-        &nn_preset_mlp,      &nn_preset_lenet,    &nn_preset_resnet18,
-        &nn_preset_resnet34, &nn_preset_resnet50, &nn_preset_unet2d,
-        &nn_preset_vit,      &nn_preset_cosmoflow};
+        &nn_preset_mlp,      &nn_preset_lenet,     &nn_preset_resnet18,
+        &nn_preset_resnet34, &nn_preset_resnet50,  &nn_preset_unet2d,
+        &nn_preset_vit,      &nn_preset_cosmoflow, &nn_preset_gpt2};
     str_buf_t text = {0};
 
     nn_graph_document(&text);
@@ -259,6 +312,9 @@ Test(preset, cpu_agrees_with_ref)
     compare_backends("preset: unet2d, input: [2, 16, 8], out: 2, width: 4, "
                      "depth: 2",
                      "mse");
+    compare_backends("preset: gpt2, input: [9], vocabulary: 11, width: 12, "
+                     "depth: 2, heads: 3, dropout: 0.1",
+                     "cross_entropy");
     compare_backends("preset: cosmoflow, input: [2, 8, 9, 12], width: 3, "
                      "depth: 3, hidden: [9, 7]",
                      "mse");
