@@ -145,9 +145,15 @@ void ddp_step_begin(ddp_t *ddp)
         ddp->flights[b] = (ddp_flight_t){.missing = ddp->buckets[b].view_count};
     ddp->flights[ddp->bucket_count] = (ddp_flight_t){0};
     ddp->next = 0;
+    ddp->local = false;
     if (ddp->hooked != NULL)
         ddp_hooked_begin(ddp->hooked, ddp->step);
     ddp->step++;
+}
+
+void ddp_step_local(ddp_t *ddp)
+{
+    ddp->local = true;
 }
 
 /* Account a flight that is over at [now]. */
@@ -231,8 +237,18 @@ err_code_t ddp_grad_ready(ddp_t *ddp, int view, err_t *err)
         return ERR_OK;
     ddp->ready[view] = true;
     ddp->flights[ddp->bucket_of_view[view]].missing--;
+    if (ddp->local)
+        return ERR_OK;
     flights_poll(ddp);
     return buckets_start(ddp, err);
+}
+
+/* No bucket starts: each counts as one that is over. */
+static void buckets_stay(ddp_t *ddp)
+{
+    for (int b = 0; b < ddp->bucket_count; b++)
+        ddp->flights[b].done = true;
+    ddp->next = ddp->bucket_count;
 }
 
 err_code_t ddp_step_skip(ddp_t *ddp, err_t *err)
@@ -240,9 +256,13 @@ err_code_t ddp_step_skip(ddp_t *ddp, err_t *err)
     for (int b = ddp->next; b < ddp->bucket_count; b++) {
         const ddp_bucket_t *bucket = &ddp->buckets[b];
 
-        memset(ddp->grads + bucket->offset, 0, bucket->count * sizeof(float));
+        if (!ddp->local || ddp->flights[b].missing > 0)
+            memset(ddp->grads + bucket->offset, 0,
+                   bucket->count * sizeof(float));
         ddp->flights[b].missing = 0;
     }
+    if (ddp->local)
+        buckets_stay(ddp);
     memset(ddp->ready, true, (size_t)ddp->view_count * sizeof *ddp->ready);
     return buckets_start(ddp, err);
 }
@@ -254,7 +274,7 @@ err_code_t ddp_step_wait(ddp_t *ddp, err_t *err)
     double begin = clock_now();
     err_code_t rc = ERR_OK;
 
-    if (ddp->hooked != NULL)
+    if (ddp->hooked != NULL && !ddp->local)
         rc = ddp_hooked_finish(ddp->hooked, ddp->next, err);
     for (int b = 0; b < ddp->next && b <= ddp->bucket_count; b++) {
         ddp_flight_t *flight = &ddp->flights[b];

@@ -27,11 +27,18 @@
 
 typedef struct ddp ddp_t;
 
+/* Local SGD, which is the caller's part: see ddp_step_local. */
+typedef struct ddp_local_sgd {
+    int64_t period; /* updates from average to average; 0: none */
+    int64_t start;  /* updates before the first local one */
+} ddp_local_sgd_t;
+
 typedef struct ddp_config { /* the run file's `ddp` section */
     int backend;            /* choice: auto, self, threads, ucx */
     double bucket_cap_mb, first_bucket_mb, last_bucket_mb; /* MiB */
     opt_every_t check_every; /* OPT_STEPS or OPT_NEVER; for the caller */
-    const tree_t *hook;      /* as the run file's `ddp.hook`; NULL: none */
+    ddp_local_sgd_t local_sgd;
+    const tree_t *hook; /* as the run file's `ddp.hook`; NULL: none */
     /* Hooks beside the built-in ones, which [hook] may name, too; ends with
      * NULL; NULL: none. Outlives the reducer. */
     const ddp_hook_ops_t *const *hooks;
@@ -113,6 +120,11 @@ void ddp_step_begin(ddp_t *ddp);
 err_code_t ddp_grad_ready(ddp_t *ddp, int view, err_t *err);
 err_code_t ddp_step_skip(ddp_t *ddp, err_t *err);
 err_code_t ddp_step_wait(ddp_t *ddp, err_t *err);
+
+/* Behind ddp_step_begin: the gradients of this step stay on this rank; the tail
+ * alone is reduced, from ddp_step_skip on, which all ranks call. Gradients that
+ * were not reported ready are zeros after it. */
+void ddp_step_local(ddp_t *ddp);
 
 ddp_stats_t ddp_stats_take(ddp_t *ddp);
 

@@ -35,6 +35,7 @@ struct ddp {
     ddp_stats_t stats;
     ddp_hooked_t *hooked; /* comm hook; NULL: none */
     int64_t step;         /* updates before the next step */
+    bool local;           /* this step's gradients stay here */
 };
 
 /* ERR_CONFIG on every rank, naming one whose parameter table is not rank 0's.

@@ -7,6 +7,29 @@
 static const char *const ddp_backends[] = {"auto", "self", "threads", "ucx",
                                            NULL};
 
+#define LOCAL(field) offsetof(ddp_config_t, local_sgd.field)
+
+/* A section's offsets count from the whole struct. */
+static const opt_row_t local_rows[] = {
+    {.name = "period",
+     .type = OPT_INT,
+     .offset = LOCAL(period),
+     .fallback = "0",
+     .min = 0,
+     .max = 1e15,
+     .unit = "steps",
+     .help = "average parameters and optimizer state every so many steps; 0: "
+             "no local SGD"},
+    {.name = "start",
+     .type = OPT_INT,
+     .offset = LOCAL(start),
+     .fallback = "0",
+     .min = 0,
+     .max = 1e15,
+     .unit = "steps",
+     .help = "updates of the run before the first local one"},
+    {.name = NULL}};
+
 const opt_row_t ddp_options[] = {
     {.name = "backend",
      .type = OPT_CHOICE,
@@ -44,6 +67,11 @@ const opt_row_t ddp_options[] = {
      .fallback = "never",
      .help = "compare the ranks' parameters every so many steps ('100 steps') "
              "and stop when one has drifted"},
+    {.name = "local_sgd",
+     .type = OPT_SECTION,
+     .fallback = "",
+     .rows = local_rows,
+     .help = "ranks update with their own gradients and average now and then"},
     {.name = "hook",
      .type = OPT_TREE,
      .offset = offsetof(ddp_config_t, hook),

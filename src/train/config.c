@@ -162,6 +162,25 @@ static err_code_t refuse(const tree_t *tree, const char *section,
     return err_set(err, ERR_CONFIG, "%s: %s.%s %s", at, section, key, why);
 }
 
+/* Local SGD: ranks differ between its averages. */
+static err_code_t local_check(const tree_t *tree, const train_config_t *config,
+                              err_t *err)
+{
+    if (config->ddp.local_sgd.period == 0)
+        return ERR_OK;
+    if (config->train.reproducible)
+        return refuse(tree, "ddp", "local_sgd",
+                      "and train.reproducible are both set; what ranks do "
+                      "alone hangs on their number, so choose one of the two",
+                      err);
+    if (ddp_hook_wanted(&config->ddp))
+        return refuse(tree, "ddp", "local_sgd",
+                      "and ddp.hook are both set; between averages no gradient "
+                      "travels that a hook could see, so choose one of the two",
+                      err);
+    return ERR_OK;
+}
+
 /* What one row alone cannot say. */
 static err_code_t config_check(const tree_t *tree, const train_config_t *config,
                                err_t *err)
@@ -198,7 +217,7 @@ static err_code_t config_check(const tree_t *tree, const train_config_t *config,
                       "and train.reproducible are both set; what a hook sends "
                       "hangs on the number of ranks, so choose one of the two",
                       err);
-    return ERR_OK;
+    return local_check(tree, config, err);
 }
 
 err_code_t train_config_read(const tree_t *tree, train_config_t *config,

@@ -9,6 +9,7 @@ libtrain_la_SOURCES = \
 	src/train/hello.c src/train/hello.h \
 	src/train/kept.c src/train/kept.h \
 	src/train/leaves.c \
+	src/train/local_sgd.c \
 	src/train/open.c \
 	src/train/replica.c src/train/replica.h \
 	src/train/resume.c \

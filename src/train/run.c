@@ -84,26 +84,6 @@ static void epoch_advance(hdf5io_progress_t *progress)
     progress->correct = 0;
 }
 
-/* After the last step of an epoch: evaluate, say so, save if it is time. */
-static err_code_t epoch_end(train_state_t *run, err_t *err)
-{
-    const train_config_t *config = run->config;
-    int64_t done = run->progress.epoch + 1;
-    bool last = done == config->train.epochs;
-    err_code_t rc = ERR_OK;
-
-    if ((last || every_hit(&config->train.eval_every, OPT_EPOCHS, done)) &&
-        run->eval_step != run->progress.step)
-        rc = evaluate(run, err);
-    if (rc != ERR_OK || run->stop)
-        return rc;
-    epoch_print(run);
-    epoch_advance(&run->progress);
-    if (last || every_hit(&config->checkpoint.every, OPT_EPOCHS, done))
-        rc = train_checkpoint(run, err);
-    return rc;
-}
-
 /* ddp.check_every: before a checkpoint could keep what has drifted. */
 static err_code_t replica_verify(train_state_t *run, err_t *err)
 {
@@ -114,11 +94,31 @@ static err_code_t replica_verify(train_state_t *run, err_t *err)
     return ddp_replica_check(run->replica.ddp, run->replica.params, bytes, err);
 }
 
+/* What is due, in this order, once ranks are equal: check before a checkpoint
+ * keeps what has drifted. A run that is to stop only saves, when it leaves. */
+static err_code_t due_do(train_state_t *run, err_t *err)
+{
+    train_due_t due = run->due;
+    err_code_t rc = ERR_OK;
+
+    if (!due.check && !due.evaluate && !due.save)
+        return ERR_OK;
+    if (train_local_apart(run))
+        return ERR_OK;
+    run->due = (train_due_t){0};
+    if (due.check)
+        rc = replica_verify(run, err);
+    if (rc == ERR_OK && due.evaluate && !run->stop)
+        rc = evaluate(run, err);
+    if (rc == ERR_OK && due.save && !run->stop)
+        rc = train_checkpoint(run, err);
+    return rc;
+}
+
 static err_code_t step_end(train_state_t *run, err_t *err)
 {
     const train_config_t *config = run->config;
     int64_t step = run->progress.step;
-    err_code_t rc = ERR_OK;
 
     if (step == run->first_step + 1) {
         run->first_step_s = clock_since_start();
@@ -129,16 +129,32 @@ static err_code_t step_end(train_state_t *run, err_t *err)
                      "first step done %.2f s after the process was started",
                      run->first_step_s);
     }
-    if (every_hit(&config->ddp.check_every, OPT_STEPS, step))
-        rc = replica_verify(run, err);
-    if (rc == ERR_OK && !run->stop &&
-        every_hit(&config->train.eval_every, OPT_STEPS, step))
-        rc = evaluate(run, err);
-    if (rc == ERR_OK && !run->stop &&
-        (run->checkpoint_due ||
-         every_hit(&config->checkpoint.every, OPT_STEPS, step)))
-        rc = train_checkpoint(run, err);
-    return rc;
+    run->due.check |= every_hit(&config->ddp.check_every, OPT_STEPS, step);
+    run->due.evaluate |= every_hit(&config->train.eval_every, OPT_STEPS, step);
+    run->due.save |= run->checkpoint_due ||
+                     every_hit(&config->checkpoint.every, OPT_STEPS, step);
+    return due_do(run, err);
+}
+
+/* After the last step of an epoch: evaluate, say so, save if it is time. */
+static err_code_t epoch_end(train_state_t *run, err_t *err)
+{
+    const train_config_t *config = run->config;
+    int64_t done = run->progress.epoch + 1;
+    bool last = done == config->train.epochs;
+    err_code_t rc = ERR_OK;
+
+    if ((last || every_hit(&config->train.eval_every, OPT_EPOCHS, done)) &&
+        run->eval_step != run->progress.step)
+        run->due.evaluate = true;
+    rc = due_do(run, err);
+    if (rc != ERR_OK || run->stop)
+        return rc;
+    epoch_print(run);
+    epoch_advance(&run->progress);
+    if (last || every_hit(&config->checkpoint.every, OPT_EPOCHS, done))
+        run->due.save = true;
+    return due_do(run, err);
 }
 
 /* Leave so that the next life goes on here. */

@@ -27,8 +27,22 @@ enum {
 
 typedef struct train_weigh {
     double sums[WEIGH_SUMS]; /* of all ranks, once finished */
+    double own;              /* this rank's denominator */
     comm_work_t *work;
 } train_weigh_t;
+
+/* Local SGD; see local_sgd.c below. */
+typedef struct train_local {
+    bool step;    /* the step under way is on this rank's own gradients */
+    bool apart;   /* ranks differ since the last average */
+    bool told;    /* that something waits for it */
+    double bytes; /* averaged in this step */
+} train_local_t;
+
+/* What step boundaries have to do; with local SGD it may wait. */
+typedef struct train_due {
+    bool check, evaluate, save;
+} train_due_t;
 
 typedef struct train_state {
     const train_config_t *config;
@@ -47,6 +61,8 @@ typedef struct train_state {
     train_replica_t replica;
     obs_metrics_t *metrics; /* rank 0 */
     train_weigh_t weigh;    /* of the step under way */
+    train_local_t local;
+    train_due_t due;
     hdf5io_progress_t progress;
     int64_t first_step;     /* of this life */
     double last_checkpoint; /* clock */
@@ -78,11 +94,15 @@ err_code_t train_weigh_finish(train_state_t *run, err_t *err);
 /* Reproducible mode: both, along the tree of leaves. */
 err_code_t train_weigh_leaves(train_state_t *run, const hdf5io_batch_t *batch,
                               err_t *err);
-/* What gradients are multiplied by: 0 if nothing counts on any rank. */
+/* What gradients are multiplied by: 0 if nothing counts (on any rank; in a
+ * local step, on this one), and then there is nothing to update with. */
 double train_weigh_scale(const train_state_t *run);
 
 /* step.c: one update. All ranks get the same outcome. */
 err_code_t train_step(train_state_t *run, err_t *err);
+/* ERR_DIVERGED if [value], called [what] in the sentence, is no number. */
+err_code_t train_number_check(const train_state_t *run, const char *what,
+                              double value, err_t *err);
 /* The same with [batch] instead of what the loader reads. */
 err_code_t train_step_batch(train_state_t *run, const hdf5io_batch_t *batch,
                             err_t *err);
@@ -90,8 +110,22 @@ err_code_t train_step_batch(train_state_t *run, const hdf5io_batch_t *batch,
 /* Where the time of a step goes, seconds; begin is a clock instant. */
 typedef struct train_times {
     double begin, data, forward, backward;
-    double tree; /* reproducible mode: reducing, all of it exposed */
+    double tree; /* reducing apart from buckets, all of it exposed */
 } train_times_t;
+
+/*
+ * local_sgd.c: whether the step that comes is on own gradients; begin says so
+ * to the reducer, behind ddp_step_begin. check finds a gradient that is no
+ * number while others can still be told, as they will not see it. end averages
+ * if it is time, when the step's progress is known; collective. apart: ranks
+ * differ, so that what is due has to wait; says so once.
+ */
+bool train_local_due(const train_state_t *run);
+void train_local_begin(train_state_t *run);
+err_code_t train_local_check(train_state_t *run, err_t *err);
+err_code_t train_local_end(train_state_t *run, train_times_t *times,
+                           err_t *err);
+bool train_local_apart(train_state_t *run);
 
 /* What signals and clocks ask for, into a tail or a vector of its own. */
 void train_flags_fill(train_state_t *run, double *flags);

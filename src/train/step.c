@@ -120,6 +120,7 @@ static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
     err_code_t rc;
 
     ddp_step_begin(ddp);
+    train_local_begin(run);
     tail_begin(run);
     rc = train_weigh_begin(run, *own == ERR_OK ? batch : NULL,
                            *own == ERR_OK ? err : NULL);
@@ -127,6 +128,8 @@ static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
         *own = rc;
     if (*own == ERR_OK && batch->count > 0)
         *own = share_run(run, batch, times, err);
+    if (*own == ERR_OK && batch->count > 0)
+        *own = train_local_check(run, err);
     rc = train_weigh_finish(run, *own == ERR_OK ? err : NULL);
     if (*own == ERR_OK)
         *own = rc;
@@ -156,8 +159,8 @@ static err_code_t step_compute(train_state_t *run, const hdf5io_batch_t *batch,
 
 /* A loss or gradient that is not a number ends the run before the update spoils
  * the weights. Both are the same bits on every rank, so all ranks agree. */
-static err_code_t number_check(const train_state_t *run, const char *what,
-                               double value, err_t *err)
+err_code_t train_number_check(const train_state_t *run, const char *what,
+                              double value, err_t *err)
 {
     if (isfinite(value))
         return ERR_OK;
@@ -207,14 +210,14 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
     *norm =
         optim_clip(grads, elems, run->config->train.clip_norm, run->threads);
     optim_clip_value(grads, elems, run->config->train.clip_value, run->threads);
-    rc = number_check(run, "the gradient's norm", *norm, err);
+    rc = train_number_check(run, "the gradient's norm", *norm, err);
     if (rc != ERR_OK)
         return rc;
     *lr = optim_schedule_lr(replica->schedule, optim_lr(replica->optim), step);
     nn_graph_fold_moments(run->graph,
                           ddp_tail(replica->ddp) + TRAIN_REPLICA_TAIL,
                           batch->global, replica->buffers);
-    if (run->weigh.sums[WEIGH_DENOMINATOR] > 0)
+    if (train_weigh_scale(run) > 0)
         optim_step(replica->optim, replica->params, grads, *lr, step + 1);
     return ERR_OK;
 }
@@ -236,7 +239,7 @@ static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
                       .backward_s = times->backward,
                       .comm_s = comm.comm_s + times->tree,
                       .comm_exposed_s = comm.exposed_s + times->tree,
-                      .comm_bytes = (double)comm.bytes,
+                      .comm_bytes = (double)comm.bytes + run->local.bytes,
                       .samples_per_s = (double)batch->global / took,
                       .grad_norm = norm};
 
@@ -249,8 +252,7 @@ static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
 
 /* All ranks are alive and know the same; [own] is this rank's own error. */
 static err_code_t step_end(train_state_t *run, const hdf5io_batch_t *batch,
-                           const train_times_t *times, err_code_t own,
-                           err_t *err)
+                           train_times_t *times, err_code_t own, err_t *err)
 {
     const double *tail = ddp_tail(run->replica.ddp);
     double loss, lr, norm;
@@ -261,7 +263,7 @@ static err_code_t step_end(train_state_t *run, const hdf5io_batch_t *batch,
     run->speaker = run->rank == 0;
     loss = tail[TRAIN_REPLICA_LOSS] / run->weigh.sums[WEIGH_DENOMINATOR];
     if (run->weigh.sums[WEIGH_DENOMINATOR] > 0)
-        rc = number_check(run, "the loss", loss, err);
+        rc = train_number_check(run, "the loss", loss, err);
     if (rc != ERR_OK)
         return rc;
     train_phase_set(run, "update");
@@ -269,8 +271,10 @@ static err_code_t step_end(train_state_t *run, const hdf5io_batch_t *batch,
     if (rc != ERR_OK)
         return rc;
     progress_advance(run, batch);
-    step_log(run, batch, times, loss, lr, norm);
-    return ERR_OK;
+    rc = train_local_end(run, times, err);
+    if (rc == ERR_OK)
+        step_log(run, batch, times, loss, lr, norm);
+    return rc;
 }
 
 /* Compute, reduce, update; [own] is what reading the batch answered. */

@@ -23,6 +23,8 @@ static bool weigh_plain(train_state_t *run, const hdf5io_batch_t *batch)
     run->weigh.sums[WEIGH_DENOMINATOR] =
         nn_graph_denominator(run->graph, global);
     run->weigh.sums[WEIGH_COUNTED] = run->weigh.sums[WEIGH_DENOMINATOR];
+    run->weigh.own =
+        nn_graph_denominator(run->graph, batch == NULL ? 0 : batch->count);
     return true;
 }
 
@@ -48,6 +50,7 @@ err_code_t train_weigh_begin(train_state_t *run, const hdf5io_batch_t *batch,
         return ERR_OK;
     if (batch != NULL && batch->count > 0)
         weigh_add(run, batch, 0, batch->count, weigh->sums);
+    weigh->own = weigh->sums[WEIGH_DENOMINATOR];
     state = comm_allreduce_start(run->group, weigh->sums, WEIGH_SUMS,
                                  COMM_FLOAT64, COMM_SUM, &weigh->work, err);
     return state == COMM_FAILED ? ERR_PEER : ERR_OK;
@@ -96,7 +99,8 @@ err_code_t train_weigh_leaves(train_state_t *run, const hdf5io_batch_t *batch,
 
 double train_weigh_scale(const train_state_t *run)
 {
-    double denominator = run->weigh.sums[WEIGH_DENOMINATOR];
+    double denominator =
+        run->local.step ? run->weigh.own : run->weigh.sums[WEIGH_DENOMINATOR];
 
     return denominator > 0 ? 1.0 / denominator : 0.0;
 }

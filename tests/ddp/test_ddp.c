@@ -245,3 +245,49 @@ Test(ddp, the_rank_whose_weights_drifted_is_named)
         cr_assert_eq(ranks_threads(4, drift_main, &plan), 0);
     }
 }
+
+/* ---- local steps --------------------------------------------------------- */
+
+/* In odd steps gradients stay where they are, and the tail is summed. */
+static int local_main(const comm_oob_t *oob, void *argument)
+{
+    ddp_config_t config = {
+        .first_bucket_mb = 0.2, .bucket_cap_mb = 0.3, .last_bucket_mb = 0.2};
+    ddp_view_t views[VIEWS];
+    ddp_layout_t layout = layout_make(views, -1);
+    comm_group_t *group = NULL;
+    ddp_t *ddp = NULL;
+    err_t err = ERR_INIT;
+
+    (void)argument;
+    RANKS_OK(group_make(oob, &group, &err), err);
+    RANKS_OK(ddp_open(&config, group, &layout, &ddp, &err), err);
+    for (int step = 0; step < 4; step++) {
+        bool idle = oob->rank == 1;
+
+        ddp_step_begin(ddp);
+        if (step % 2 == 1)
+            ddp_step_local(ddp);
+        fill(ddp, oob->rank, step);
+        for (int v = 0; !idle && v < VIEWS; v++)
+            RANKS_OK(ddp_grad_ready(ddp, v, &err), err);
+        RANKS_OK(ddp_step_skip(ddp, &err), err);
+        RANKS_OK(ddp_step_wait(ddp, &err), err);
+        for (size_t i = 0; i < SIZE - 3; i += 997)
+            RANKS_CHECK(step % 2 == 0 ||
+                        ddp_grads(ddp)[3 * SIZE + i] ==
+                            (idle ? 0.0f : value(oob->rank, step, i)));
+        RANKS_CHECK(ddp_tail(ddp)[1] ==
+                    oob->size * (oob->size - 1) / 2.0 + oob->size * 10.0);
+        RANKS_CHECK((ddp_stats_take(ddp).bytes > TAIL * 8) == (step % 2 == 0));
+    }
+    ddp_close(ddp);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(ddp, gradients_of_local_steps_stay)
+{
+    for (int n = 1; n <= 4; n++)
+        cr_assert_eq(ranks_threads(n, local_main, NULL), 0);
+}

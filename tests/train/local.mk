@@ -44,6 +44,12 @@ tests_train_test_hook_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_train_test_hook_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 tests_train_test_hook_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
 
+check_PROGRAMS += tests/train/test_local_sgd
+tests_train_test_local_sgd_SOURCES = tests/train/test_local_sgd.c
+tests_train_test_local_sgd_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_train_test_local_sgd_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_train_test_local_sgd_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS) -lm
+
 check_PROGRAMS += tests/train/test_step_alloc
 tests_train_test_step_alloc_SOURCES = tests/train/test_step_alloc.c
 tests_train_test_step_alloc_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
