@@ -80,8 +80,8 @@ err_code_t err_set_peer(err_t *err, int culprit, const char *host,
 err_code_t err_prefix(err_t *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Put "; more" behind it; for a caller that knows what it was in aid of. Returns
- * err->code. */
+/* Put "; more" behind it; for a caller that knows what it was in aid of.
+ * Returns err->code. */
 err_code_t err_suffix(err_t *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
