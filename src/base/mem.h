@@ -20,7 +20,7 @@ size_t mem_round(size_t bytes);
 err_code_t mem_alloc(size_t bytes, const char *what, void **out, err_t *err);
 
 /* The most memory that this process has had resident so far, in bytes; shared
- * pages count whole. */
+ * pages count whole. 0 where the kernel does not say. */
 double mem_peak(void);
 
 /* Free a block of mem_alloc; NULL is allowed. */
