@@ -59,11 +59,13 @@ static err_code_t peak_run(peak_t *peak, double *seconds, err_t *err)
     return rc;
 }
 
-static err_code_t flops_measure(int threads, double *flops_s, err_t *err)
+static err_code_t flops_measure(int threads, bool bf16, double *flops_s,
+                                err_t *err)
 {
     const size_t square = (size_t)SIDE * SIDE;
     op_config_t config = {
         .kind = OP_LINEAR,
+        .bf16 = bf16,
         .threads = threads,
         .out = SIDE,
         .in = {.type = OP_FLOAT32, .ndim = 2, .dims = {SIDE, SIDE}}};
@@ -108,10 +110,11 @@ static err_code_t bytes_measure(int threads, double *bytes_s, err_t *err)
     return rc;
 }
 
-err_code_t bench_peak_measure(int threads, bench_peak_t *out, err_t *err)
+err_code_t bench_peak_measure(int threads, bool bf16, bench_peak_t *out,
+                              err_t *err)
 {
     bench_peak_t peak = {0};
-    err_code_t rc = flops_measure(threads, &peak.flops_s, err);
+    err_code_t rc = flops_measure(threads, bf16, &peak.flops_s, err);
 
     if (rc == ERR_OK)
         rc = bytes_measure(threads, &peak.bytes_s, err);

@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -81,9 +80,10 @@ static void row_print(const bench_t *bench, const row_t *row)
     if (bench->args->csv)
         printf("%s,%s,%lld,%d,%d,%d,%.4f,%.4f,%.4f,%.2f,%.2f,%.2f,%.2f,%.4f,"
                "%s,%.1f,%.1f,%.1f,%.4f\n",
-               bench->config->run.name, "fp32", (long long)bench->info.global,
-               bench->info.size, bench->info.threads, bench->args->steps,
-               row->times.min * 1e3, median * 1e3, row->times.p95 * 1e3,
+               bench->config->run.name, bench->info.bf16 ? "bf16" : "fp32",
+               (long long)bench->info.global, bench->info.size,
+               bench->info.threads, bench->args->steps, row->times.min * 1e3,
+               median * 1e3, row->times.p95 * 1e3,
                (double)bench->info.global / median, flops / median * 1e-9,
                row->peak.flops_s * 1e-9, row->peak.bytes_s * 1e-9,
                row->cost.seconds * 1e3, limit, row->rss * 1e-6,
@@ -91,13 +91,13 @@ static void row_print(const bench_t *bench, const row_t *row)
     else
         printf("%-12s %5s %6lld %5d %7d %9.3f %9.3f %9.3f %10.1f %8.1f %8.1f "
                "%8.1f %9.3f %-8s %7.1f %7.3f\n",
-               bench->config->run.name, "fp32", (long long)bench->info.global,
-               bench->info.size, bench->info.threads, row->times.min * 1e3,
-               median * 1e3, row->times.p95 * 1e3,
-               (double)bench->info.global / median, flops / median * 1e-9,
-               row->peak.flops_s * 1e-9, row->peak.bytes_s * 1e-9,
-               row->cost.seconds * 1e3, limit, row->rss * 1e-6,
-               bench->first_step);
+               bench->config->run.name, bench->info.bf16 ? "bf16" : "fp32",
+               (long long)bench->info.global, bench->info.size,
+               bench->info.threads, row->times.min * 1e3, median * 1e3,
+               row->times.p95 * 1e3, (double)bench->info.global / median,
+               flops / median * 1e-9, row->peak.flops_s * 1e-9,
+               row->peak.bytes_s * 1e-9, row->cost.seconds * 1e3, limit,
+               row->rss * 1e-6, bench->first_step);
     fflush(stdout);
 }
 
@@ -119,7 +119,8 @@ static err_code_t row_make(bench_t *bench, row_t *row, err_t *err)
     sums[4] = rss_share(bench);
     rc = comm_barrier(group, err);
     if (rc == ERR_OK)
-        rc = bench_peak_measure(bench->info.threads, &row->peak, err);
+        rc = bench_peak_measure(bench->info.threads, bench->info.bf16,
+                                &row->peak, err);
     if (rc != ERR_OK)
         return rc;
     row->cost =

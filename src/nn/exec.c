@@ -45,6 +45,7 @@ static err_code_t node_open(nn_exec_t *exec, int i, err_t *err)
         back = back || runs_back(exec, layer->from[k]);
     exec->nodes[i].back = back && exec->config.training;
     config.training = exec->config.training;
+    config.bf16 = exec->config.bf16;
     config.need_dx = runs_back(exec, layer->from[0]);
     config.threads = exec->config.threads;
     code = op_open(exec->backend, exec->config.dev, &config, &exec->nodes[i].op,

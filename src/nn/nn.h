@@ -137,6 +137,7 @@ typedef struct nn_exec_config {
     const char *op_backend; /* "cpu" or "ref" */
     int64_t batch;          /* samples of every run of this exec */
     bool training;
+    bool bf16; /* layers multiply bfloat16 where they can, see op_config_t */
     int threads;
 } nn_exec_config_t;
 
@@ -175,10 +176,9 @@ size_t nn_exec_activation_bytes(const nn_exec_t *exec);
 double nn_exec_flops(const nn_exec_t *exec); /* forward of one batch */
 void nn_exec_bind(nn_exec_t *exec, const nn_bind_t *bind);
 
-/* What a batch costs. [seconds] is the roofline sum over all calls of ops, of
- * max(FLOPs / flops_s, bytes / bytes_s) with the given rates per second
- * (Williams et al., "Roofline", 2009): tensors that stay in a cache may beat
- * it. */
+/* What a batch costs. [seconds] is the sum over all calls of ops of max(FLOPs /
+ * flops_s, bytes / bytes_s) (Williams et al., "Roofline", 2009); what stays in
+ * a cache may beat it. */
 typedef struct nn_cost {
     double forward_flops, backward_flops; /* backward 0 in evaluation */
     double seconds, compute_seconds;      /* those of calls that FLOPs bound */

@@ -30,7 +30,8 @@ libop_la_SOURCES = \
 	src/op/cpu/team.c src/op/cpu/team.h \
 	src/op/cpu/loss.c src/op/cpu/loss.h \
 	src/op/cpu/vector.h \
-	src/op/cpu/linear.c src/op/cpu/conv.c src/op/cpu/relu.c src/op/cpu/pool.c \
+	src/op/cpu/linear.c src/op/cpu/linear.h src/op/cpu/linear_bf16.c \
+	src/op/cpu/conv.c src/op/cpu/relu.c src/op/cpu/pool.c \
 	src/op/cpu/batchnorm.c src/op/cpu/dropout.c src/op/cpu/flatten.c \
 	src/op/cpu/cross_entropy.c src/op/cpu/mse.c \
 	src/op/cpu/softmax.h src/op/cpu/softmax_dense.c \

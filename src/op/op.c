@@ -68,6 +68,11 @@ static const double op_element_flops[OP_KINDS] = {
     [OP_KL] = 10,
 };
 
+bool op_backend_bf16(const op_backend_ops_t *backend)
+{
+    return backend->bf16 == NULL || backend->bf16();
+}
+
 /* Multiplications and additions of one forward. */
 static double op_count_flops(const op_config_t *config, const op_desc_t *out)
 {
@@ -123,6 +128,11 @@ static err_code_t op_check_support(const op_backend_ops_t *backend,
         return err_set(err, ERR_UNAVAILABLE,
                        "%s: the op backend \"%s\" works in float32 only; "
                        "use the backend \"ref\" for float64",
+                       kind, backend->name);
+    if (config->bf16 && !op_backend_bf16(backend))
+        return err_set(err, ERR_UNAVAILABLE,
+                       "%s: this CPU cannot multiply bfloat16 in the op "
+                       "backend \"%s\" (it lacks AVX512_BF16 or AMX)",
                        kind, backend->name);
     if (op_has_private_in(config) && !backend->private_in)
         return err_set(err, ERR_UNAVAILABLE,

@@ -23,7 +23,9 @@ typedef struct op_kernel {
 
 struct op_backend_ops {
     const char *name;
-    bool float64;    /* does it take float64? (float32: always) */
+    bool float64; /* does it take float64? (float32: always) */
+    /* (optional) Can this machine multiply bfloat16? default: it can */
+    bool (*bf16)(void);
     bool private_in; /* does it take inputs in its private layouts? */
     const op_kernel_t *kernels[OP_KINDS]; /* NULL: not supported */
     /* (optional) Called in the thread that runs the op, before open, forward

@@ -152,6 +152,7 @@ train_bench_info_t train_bench_info(const train_bench_t *bench)
         .rank = run->rank,
         .size = run->size,
         .threads = run->threads,
+        .bf16 = run->bf16,
         .count = bench->batch.count,
         .global = bench->batch.global,
         .group = run->group,

@@ -18,6 +18,7 @@ typedef struct train_bench train_bench_t;
  * valid until close. */
 typedef struct train_bench_info {
     int rank, size, threads;
+    bool bf16;             /* what train.precision came to */
     int64_t count, global; /* samples of a step: mine; of all ranks */
     comm_group_t *group;
     const nn_graph_t *graph;

@@ -25,8 +25,10 @@ static err_code_t check_open(check_t *check, err_t *err)
 {
     train_split_t split = {.config = check->config, .size = check->ranks};
     train_replica_plan_t plan = {.config = check->config, .threads = 1};
-    err_code_t rc;
+    err_code_t rc = train_bf16_choose(check->config, &plan.bf16, err);
 
+    if (rc != ERR_OK)
+        return rc;
     rc = nn_graph_open(check->config->model, check->config->loss, &check->graph,
                        err);
     if (rc != ERR_OK)

@@ -20,6 +20,7 @@
  * struct describes the run file. */
 static const char *const shuffles[] = {"none", "chunk", "full", NULL};
 static const char *const ios[] = {"independent", "mpi", NULL};
+static const char *const precisions[] = {"fp32", "bf16", "auto", NULL};
 static const char *const scales[] = {"none", "linear", "sqrt", NULL};
 
 static const opt_row_t run_options[] = {
@@ -66,6 +67,11 @@ static const opt_row_t loop_options[] = {
            .unit = "micro-batches",
            .help = "parts that a rank cuts its share of a batch into, to save "
                    "memory; one reduction"),
+    CONFIG(train.precision, "precision", OPT_CHOICE, "fp32",
+           .choices = precisions,
+           .help = "fp32; bf16: linear and conv multiply numbers rounded to "
+                   "bfloat16 (sums, parameters, gradients and checkpoints stay "
+                   "float32); auto: bf16 where every rank's CPU can"),
     CONFIG(train.threads, "threads", OPT_INT, "0", .min = 0, .max = 4096,
            .help = "compute threads of a rank; 0: the cores it may use, shared "
                    "fairly with the other ranks on the same cores"),

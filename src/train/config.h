@@ -18,6 +18,12 @@ typedef enum train_scale {
     TRAIN_SCALE_SQRT
 } train_scale_t;
 
+typedef enum train_precision {
+    TRAIN_FP32,
+    TRAIN_BF16,
+    TRAIN_PRECISION_AUTO
+} train_precision_t;
+
 typedef struct train_config {
     struct {
         char *name;
@@ -37,7 +43,8 @@ typedef struct train_config {
     struct {
         int64_t epochs, batch, accumulate, threads, log_every;
         double clip_norm, clip_value;
-        int scale_lr; /* train_scale_t */
+        int precision; /* train_precision_t */
+        int scale_lr;  /* train_scale_t */
         int64_t base_batch;
         opt_every_t eval_every;
         bool reproducible;

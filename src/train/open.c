@@ -174,6 +174,7 @@ static train_replica_plan_t plan_of(train_state_t *run)
         .graph = run->graph,
         .group = run->group,
         .threads = run->threads,
+        .bf16 = run->bf16,
         .span = {.steps = run->config->train.epochs * run->train.steps,
                  .epoch_steps = run->train.steps},
         .train_sizes = run->train.sizes,
@@ -196,13 +197,34 @@ static err_code_t voted(train_state_t *run,
     return train_vote(&run->votes, rc, &run->speaker, err);
 }
 
+/* bf16 only where all ranks can: replicas must compute alike. Collective. */
+static err_code_t precision_choose(train_state_t *run, err_t *err)
+{
+    double lacking = 0;
+    err_code_t rc = train_bf16_choose(run->config, &run->bf16, err);
+
+    if (run->config->train.precision != TRAIN_PRECISION_AUTO)
+        return rc;
+    lacking = run->bf16 ? 0 : 1;
+    rc = comm_allreduce(run->group, &lacking, 1, COMM_FLOAT64, COMM_MAX, err);
+    run->bf16 = lacking == 0;
+    if (rc == ERR_OK && run->rank == 0)
+        log_info("train", "train.precision auto: %s",
+                 run->bf16 ? "bf16"
+                           : "fp32, as a CPU cannot multiply bfloat16");
+    return rc;
+}
+
 static err_code_t replica_make(train_state_t *run, err_t *err)
 {
-    train_replica_plan_t plan = plan_of(run);
-
+    train_replica_plan_t plan;
     err_code_t rc;
 
     train_phase_set(run, "planning");
+    rc = precision_choose(run, err);
+    if (rc != ERR_OK)
+        return rc;
+    plan = plan_of(run);
     rc = train_replica_open(&plan, &run->replica, err);
     if (rc == ERR_OK && run->rank == 0 &&
         run->config->train.scale_lr != TRAIN_SCALE_NONE)

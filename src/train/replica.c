@@ -80,14 +80,35 @@ nn_exec_t *train_replica_exec(train_replica_t *replica, int64_t batch,
     return exec_find(replica, batch, training)->exec;
 }
 
-static err_code_t exec_add(train_replica_t *replica, int64_t batch,
-                           bool training, int threads, err_t *err)
+err_code_t train_bf16_choose(const train_config_t *config, bool *bf16,
+                             err_t *err)
+{
+    const op_backend_ops_t *backend;
+    err_code_t rc = op_backend_get("cpu", &backend, err);
+    bool can;
+
+    if (rc != ERR_OK)
+        return rc;
+    can = op_backend_bf16(backend);
+    if (config->train.precision == TRAIN_BF16 && !can)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "train.precision is bf16, but this CPU cannot multiply "
+                       "bfloat16 (it lacks AVX512_BF16 and AMX): use auto or "
+                       "fp32, or nodes that can");
+    *bf16 = config->train.precision != TRAIN_FP32 && can;
+    return ERR_OK;
+}
+
+static err_code_t exec_add(train_replica_t *replica,
+                           const train_replica_plan_t *plan, int64_t batch,
+                           bool training, err_t *err)
 {
     nn_exec_config_t config = {.dev = replica->dev,
                                .op_backend = "cpu",
                                .batch = batch,
                                .training = training,
-                               .threads = threads};
+                               .bf16 = plan->bf16,
+                               .threads = plan->threads};
     train_replica_exec_t *slot = &replica->execs[replica->exec_count];
     size_t bytes;
     err_code_t rc;
@@ -112,9 +133,9 @@ static err_code_t execs_open(train_replica_t *replica,
     err_code_t rc = ERR_OK;
 
     for (int i = 0; rc == ERR_OK && i < plan->train_count; i++)
-        rc = exec_add(replica, plan->train_sizes[i], true, plan->threads, err);
+        rc = exec_add(replica, plan, plan->train_sizes[i], true, err);
     for (int i = 0; rc == ERR_OK && i < plan->eval_count; i++)
-        rc = exec_add(replica, plan->eval_sizes[i], false, plan->threads, err);
+        rc = exec_add(replica, plan, plan->eval_sizes[i], false, err);
     if (rc == ERR_OK)
         rc = dev_alloc(replica->dev, replica->activation_bytes, "activations",
                        &replica->activations, err);

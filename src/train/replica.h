@@ -67,6 +67,7 @@ typedef struct train_replica_plan {
     nn_graph_t *graph;
     comm_group_t *group;
     int threads;
+    bool bf16;                  /* what train.precision came to */
     optim_span_t span;          /* of the run, for the schedule */
     const int64_t *train_sizes; /* micro-batch sizes that will occur; 0s and */
     int train_count;            /* repetitions are allowed */
@@ -74,6 +75,11 @@ typedef struct train_replica_plan {
     int eval_count;
     int partials; /* partial arenas of the reproducible mode; 0: default mode */
 } train_replica_plan_t;
+
+/* What train.precision comes to on this machine; ERR_UNAVAILABLE: bf16 is asked
+ * for, but this CPU cannot. Local. */
+err_code_t train_bf16_choose(const train_config_t *config, bool *bf16,
+                             err_t *err);
 
 /* Build what needs nobody else: arenas, optimizer, execs. Local, so that its
  * errors can be voted on before anybody waits. [replica] is zeroed before; on

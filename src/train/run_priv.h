@@ -51,6 +51,7 @@ typedef struct train_state {
     comm_group_t *group; /* control and data group: one and the same on CPUs */
     train_votes_t votes;
     int rank, size, threads;
+    bool bf16;              /* what train.precision came to */
     bool speaker;           /* result of the last vote */
     bool owns_dir;          /* this run holds the run directory's lock */
     bool opened;            /* train_open is through: there are results */

@@ -200,3 +200,32 @@ Test(op_check, nan_passes)
         op_rig_close(&rig);
     }
 }
+
+/* Products of rounded numbers: linear and conv of the table, as ref rounds. On
+ * a machine that cannot, the backend must say so. */
+Test(op_check, bf16)
+{
+    const op_backend_ops_t *cpu = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(op_backend_get("cpu", &cpu, &err), ERR_OK, "%s", err.text);
+    for (int i = 0; i < op_case_count; i++) {
+        op_case_t test = op_cases[i];
+        op_config_t config;
+        op_t *op = NULL;
+
+        if (test.config.kind != OP_LINEAR && test.config.kind != OP_CONV2D)
+            continue;
+        test.config.bf16 = true;
+        test.tolerance = 1e-5; /* both round in the same way */
+        config = op_rig_config(&test, OP_FLOAT32);
+        if (op_backend_bf16(cpu)) {
+            check_case(&test, 1 + i % 2);
+            continue;
+        }
+        cr_assert_eq(op_open(cpu, NULL, &config, &op, &err), ERR_UNAVAILABLE);
+        cr_assert(strstr(err.text, "bfloat16") != NULL, "%s", err.text);
+    }
+    if (!op_backend_bf16(cpu))
+        cr_skip_test("this CPU cannot multiply bfloat16");
+}

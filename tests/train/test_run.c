@@ -199,6 +199,37 @@ Test(run, groups_change_the_run)
     harness_close(&harness);
 }
 
+/* bf16 learns on any number of ranks, or says what is missing; auto is bf16 or
+ * fp32 to the bit. */
+Test(run, products_in_bf16)
+{
+    train_outcome_t wide, narrow, chosen;
+    harness_t harness;
+    err_t err = ERR_INIT;
+    err_code_t rc;
+
+    harness_open(&harness, SAMPLES);
+    run_ok(&harness, 2, &wide);
+    harness.resume = TRAIN_RESUME_FRESH;
+    harness.settings[0] = "train.precision=auto";
+    run_ok(&harness, 2, &chosen);
+    harness.settings[0] = "train.precision=bf16";
+    rc = harness_run(&harness, 2, &narrow, &err);
+    if (rc == ERR_UNAVAILABLE) {
+        cr_expect_not_null(strstr(err.text, "train.precision is bf16"), "%s",
+                           err.text);
+        cr_expect_eq(chosen.loss, wide.loss);
+    } else {
+        cr_assert_eq(rc, ERR_OK, "%s", err.text);
+        cr_expect_eq(chosen.loss, narrow.loss);
+        cr_expect_neq(narrow.loss, wide.loss);
+        cr_expect_float_eq(narrow.loss, wide.loss, 0.1 * wide.loss + 0.02);
+        run_ok(&harness, 3, &chosen);
+        cr_expect_float_eq(chosen.loss, narrow.loss, 0.1 * narrow.loss + 0.02);
+    }
+    harness_close(&harness);
+}
+
 Test(run, resumes_on_another_number_of_ranks)
 {
     train_outcome_t straight, stopped;

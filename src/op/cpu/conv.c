@@ -4,7 +4,9 @@
  * conv and conv_transpose on oneDNN: three primitives (forward, gradient of x,
  * gradient of w and b), which choose the layouts, and a port for each of their
  * big arguments. y goes out as oneDNN chose; w and dw are plain outside and are
- * reordered in scratch.
+ * reordered in scratch. With bf16 (conv) the factors of each product are
+ * bfloat16 inside (the ports round), its result is float32; the rounded x is
+ * kept from forward to backward instead of x, where both read it in one layout.
  */
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
@@ -13,6 +15,7 @@
 typedef struct cpu_conv {
     cpu_room_t room;
     cpu_md_t x, w, y; /* as they lie outside */
+    bool keeps_x;     /* rounded, in the workspace */
     cpu_prim_t forward, data, weights;
     cpu_port_t forward_x, forward_w;
     cpu_port_t data_dy, data_w, data_dx;
@@ -31,99 +34,17 @@ typedef struct cpu_conv_prims {
                           const cpu_prim_t *forward, err_t *err);
 } cpu_conv_prims_t;
 
-static const cpu_conv_prims_t *cpu_conv_prims(const cpu_conv_spec_t *spec)
+static const cpu_conv_prims_t *cpu_conv_prims(const op_t *op)
 {
     static const cpu_conv_prims_t conv = {
         cpu_prim_conv_forward, cpu_prim_conv_data, cpu_prim_conv_weights};
     static const cpu_conv_prims_t transpose = {
         cpu_prim_deconv_forward, cpu_prim_deconv_data, cpu_prim_deconv_weights};
 
-    return spec->config->kind == OP_CONV_TRANSPOSE ? &transpose : &conv;
+    return op->config.kind == OP_CONV_TRANSPOSE ? &transpose : &conv;
 }
 
 /* ---- opening ------------------------------------------------------------ */
-
-static err_code_t cpu_conv_open_forward(cpu_conv_t *conv,
-                                        const cpu_conv_spec_t *spec, err_t *err)
-{
-    cpu_room_t *room = &conv->room;
-    cpu_md_t x, w;
-    err_code_t code =
-        cpu_conv_prims(spec)->forward(&conv->forward, &room->engine, spec, err);
-
-    if (code != ERR_OK)
-        return code;
-    x = cpu_prim_md(&conv->forward, DNNL_ARG_SRC);
-    w = cpu_prim_md(&conv->forward, DNNL_ARG_WEIGHTS);
-    conv->y = cpu_prim_md(&conv->forward, DNNL_ARG_DST);
-    code = cpu_port_open_in(&conv->forward_x, room, &conv->x, &x, err);
-    if (code == ERR_OK)
-        code = cpu_port_open_in(&conv->forward_w, room, &conv->w, &w, err);
-    return code;
-}
-
-static err_code_t cpu_conv_open_data(cpu_conv_t *conv,
-                                     const cpu_conv_spec_t *spec, err_t *err)
-{
-    cpu_room_t *room = &conv->room;
-    cpu_md_t dy, w, dx;
-    err_code_t code = cpu_conv_prims(spec)->data(&conv->data, &room->engine,
-                                                 spec, &conv->forward, err);
-
-    if (code != ERR_OK)
-        return code;
-    dy = cpu_prim_md(&conv->data, DNNL_ARG_DIFF_DST);
-    w = cpu_prim_md(&conv->data, DNNL_ARG_WEIGHTS);
-    dx = cpu_prim_md(&conv->data, DNNL_ARG_DIFF_SRC);
-    code = cpu_port_open_in(&conv->data_dy, room, &conv->y, &dy, err);
-    if (code == ERR_OK)
-        code = cpu_port_open_in(&conv->data_w, room, &conv->w, &w, err);
-    if (code == ERR_OK)
-        code = cpu_port_open_out(&conv->data_dx, room, &dx, &conv->x, err);
-    return code;
-}
-
-static err_code_t cpu_conv_open_weights(cpu_conv_t *conv,
-                                        const cpu_conv_spec_t *spec, err_t *err)
-{
-    cpu_room_t *room = &conv->room;
-    cpu_md_t x, dy, dw;
-    err_code_t code = cpu_conv_prims(spec)->weights(
-        &conv->weights, &room->engine, spec, &conv->forward, err);
-
-    if (code != ERR_OK)
-        return code;
-    x = cpu_prim_md(&conv->weights, DNNL_ARG_SRC);
-    dy = cpu_prim_md(&conv->weights, DNNL_ARG_DIFF_DST);
-    dw = cpu_prim_md(&conv->weights, DNNL_ARG_DIFF_WEIGHTS);
-    code = cpu_port_open_in(&conv->weights_x, room, &conv->x, &x, err);
-    if (code == ERR_OK)
-        code = cpu_port_open_in(&conv->weights_dy, room, &conv->y, &dy, err);
-    if (code == ERR_OK)
-        code = cpu_port_open_out(&conv->weights_dw, room, &dw, &conv->w, err);
-    return code;
-}
-
-/* Everything, by [spec], where x, w and y are free. */
-static err_code_t cpu_conv_open_all(op_t *op, const cpu_conv_spec_t *spec,
-                                    err_t *err)
-{
-    cpu_conv_t *conv = op->state;
-    err_code_t code = cpu_conv_open_forward(conv, spec, err);
-
-    if (code == ERR_OK && op->config.training) {
-        cpu_room_restart(&conv->room);
-        code = cpu_conv_open_weights(conv, spec, err);
-        cpu_room_restart(&conv->room); /* they run one after the other */
-        if (code == ERR_OK && op->config.need_dx)
-            code = cpu_conv_open_data(conv, spec, err);
-    }
-    if (code == ERR_OK)
-        code = cpu_md_publish(&conv->y, &conv->room.engine, &op->out, err);
-    if (code == ERR_OK)
-        cpu_room_finish(&conv->room, op);
-    return code;
-}
 
 /* Dimensions of w as oneDNN wants them: with groups, they come first. */
 static int cpu_conv_weight_dims(const op_config_t *config,
@@ -167,9 +88,136 @@ static err_code_t cpu_conv_weight_outside(op_t *op, int ndim,
     return code;
 }
 
+/* Which tensors are factors of a product. */
+enum { CPU_CONV_X = 1, CPU_CONV_W = 2, CPU_CONV_Y = 4 };
+
+/* What is asked of a primitive whose factors are [factors]: all layouts free.
+ */
+static err_code_t cpu_conv_spec(const op_t *op, unsigned factors,
+                                cpu_conv_spec_t *spec, err_t *err)
+{
+    cpu_conv_t *conv = op->state;
+    cpu_engine_t *engine = &conv->room.engine;
+    const op_config_t *config = &op->config;
+    const unsigned narrow =
+        config->bf16 && config->kind == OP_CONV2D ? factors : 0;
+    int64_t w[OP_DIMS_MAX];
+    const int ndim = cpu_conv_weight_dims(config, w);
+    err_code_t code;
+
+    spec->config = config;
+    code = cpu_md_any(&spec->x, engine, config->in.ndim, config->in.dims,
+                      (narrow & CPU_CONV_X) != 0, err);
+    if (code == ERR_OK)
+        code = cpu_md_any(&spec->w, engine, ndim, w, (narrow & CPU_CONV_W) != 0,
+                          err);
+    if (code == ERR_OK)
+        code = cpu_md_plain(&spec->b, engine, 1, &config->conv.out, err);
+    if (code == ERR_OK)
+        code = cpu_md_any(&spec->y, engine, op->out.ndim, op->out.dims,
+                          (narrow & CPU_CONV_Y) != 0, err);
+    return code;
+}
+
+static err_code_t cpu_conv_open_forward(op_t *op, err_t *err)
+{
+    cpu_conv_t *conv = op->state;
+    cpu_room_t *room = &conv->room;
+    cpu_conv_spec_t spec;
+    cpu_md_t x, w;
+    err_code_t code = cpu_conv_spec(op, CPU_CONV_X | CPU_CONV_W, &spec, err);
+
+    if (code == ERR_OK)
+        code = cpu_conv_prims(op)->forward(&conv->forward, &room->engine, &spec,
+                                           err);
+    if (code != ERR_OK)
+        return code;
+    x = cpu_prim_md(&conv->forward, DNNL_ARG_SRC);
+    w = cpu_prim_md(&conv->forward, DNNL_ARG_WEIGHTS);
+    conv->y = cpu_prim_md(&conv->forward, DNNL_ARG_DST);
+    code = cpu_port_open_in(&conv->forward_x, room, &conv->x, &x, err);
+    if (code == ERR_OK)
+        code = cpu_port_open_in(&conv->forward_w, room, &conv->w, &w, err);
+    return code;
+}
+
+static err_code_t cpu_conv_open_data(op_t *op, err_t *err)
+{
+    cpu_conv_t *conv = op->state;
+    cpu_room_t *room = &conv->room;
+    cpu_conv_spec_t spec;
+    cpu_md_t dy, w, dx;
+    err_code_t code = cpu_conv_spec(op, CPU_CONV_Y | CPU_CONV_W, &spec, err);
+
+    if (code == ERR_OK)
+        code = cpu_conv_prims(op)->data(&conv->data, &room->engine, &spec,
+                                        &conv->forward, err);
+    if (code != ERR_OK)
+        return code;
+    dy = cpu_prim_md(&conv->data, DNNL_ARG_DIFF_DST);
+    w = cpu_prim_md(&conv->data, DNNL_ARG_WEIGHTS);
+    dx = cpu_prim_md(&conv->data, DNNL_ARG_DIFF_SRC);
+    code = cpu_port_open_in(&conv->data_dy, room, &conv->y, &dy, err);
+    if (code == ERR_OK)
+        code = cpu_port_open_in(&conv->data_w, room, &conv->w, &w, err);
+    if (code == ERR_OK)
+        code = cpu_port_open_out(&conv->data_dx, room, &dx, &conv->x, err);
+    return code;
+}
+
+static err_code_t cpu_conv_open_weights(op_t *op, err_t *err)
+{
+    cpu_conv_t *conv = op->state;
+    cpu_room_t *room = &conv->room;
+    cpu_conv_spec_t spec;
+    cpu_md_t x, dy, dw, forward_x;
+    err_code_t code = cpu_conv_spec(op, CPU_CONV_X | CPU_CONV_Y, &spec, err);
+
+    if (code == ERR_OK)
+        code = cpu_conv_prims(op)->weights(&conv->weights, &room->engine, &spec,
+                                           &conv->forward, err);
+    if (code != ERR_OK)
+        return code;
+    x = cpu_prim_md(&conv->weights, DNNL_ARG_SRC);
+    dy = cpu_prim_md(&conv->weights, DNNL_ARG_DIFF_DST);
+    dw = cpu_prim_md(&conv->weights, DNNL_ARG_DIFF_WEIGHTS);
+    forward_x = cpu_prim_md(&conv->forward, DNNL_ARG_SRC);
+    conv->keeps_x = op->config.bf16 && op->config.kind == OP_CONV2D &&
+                    cpu_md_equal(&x, &forward_x);
+    if (conv->keeps_x) {
+        op->workspace_bytes = cpu_md_bytes(&x);
+        op->reads_x = false;
+    } else {
+        code = cpu_port_open_in(&conv->weights_x, room, &conv->x, &x, err);
+    }
+    if (code == ERR_OK)
+        code = cpu_port_open_in(&conv->weights_dy, room, &conv->y, &dy, err);
+    if (code == ERR_OK)
+        code = cpu_port_open_out(&conv->weights_dw, room, &dw, &conv->w, err);
+    return code;
+}
+
+static err_code_t cpu_conv_open_all(op_t *op, err_t *err)
+{
+    cpu_conv_t *conv = op->state;
+    err_code_t code = cpu_conv_open_forward(op, err);
+
+    if (code == ERR_OK && op->config.training) {
+        cpu_room_restart(&conv->room);
+        code = cpu_conv_open_weights(op, err);
+        cpu_room_restart(&conv->room); /* they run one after the other */
+        if (code == ERR_OK && op->config.need_dx)
+            code = cpu_conv_open_data(op, err);
+    }
+    if (code == ERR_OK)
+        code = cpu_md_publish(&conv->y, &conv->room.engine, &op->out, err);
+    if (code == ERR_OK)
+        cpu_room_finish(&conv->room, op);
+    return code;
+}
+
 static err_code_t cpu_conv_open(op_t *op, err_t *err)
 {
-    cpu_conv_spec_t spec = {.config = &op->config};
     int64_t dims[OP_DIMS_MAX];
     int ndim = cpu_conv_weight_dims(&op->config, dims);
     cpu_conv_t *conv;
@@ -184,18 +232,7 @@ static err_code_t cpu_conv_open(op_t *op, err_t *err)
     if (code == ERR_OK)
         code = cpu_conv_weight_outside(op, ndim, dims, err);
     if (code == ERR_OK)
-        code = cpu_md_any(&spec.x, &conv->room.engine, op->config.in.ndim,
-                          op->config.in.dims, err);
-    if (code == ERR_OK)
-        code = cpu_md_any(&spec.w, &conv->room.engine, ndim, dims, err);
-    if (code == ERR_OK)
-        code = cpu_md_plain(&spec.b, &conv->room.engine, 1,
-                            &op->config.conv.out, err);
-    if (code == ERR_OK)
-        code = cpu_md_any(&spec.y, &conv->room.engine, op->out.ndim,
-                          op->out.dims, err);
-    if (code == ERR_OK)
-        code = cpu_conv_open_all(op, &spec, err);
+        code = cpu_conv_open_all(op, err);
     return code;
 }
 
@@ -223,9 +260,12 @@ static void cpu_conv_close(op_t *op)
 static err_code_t cpu_conv_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_conv_t *conv = op->state;
-    const void *x, *w;
+    const void *x = args->workspace, *w;
     err_code_t code =
-        cpu_port_read(&conv->forward_x, &conv->room, args, args->x, &x, err);
+        conv->keeps_x ? cpu_port_read_to(&conv->forward_x, &conv->room, args,
+                                         args->x, args->workspace, err)
+                      : cpu_port_read(&conv->forward_x, &conv->room, args,
+                                      args->x, &x, err);
 
     if (code == ERR_OK)
         code = cpu_port_read(&conv->forward_w, &conv->room, args,
@@ -243,10 +283,12 @@ static err_code_t cpu_conv_run_weights(op_t *op, const op_args_t *args,
                                        err_t *err)
 {
     cpu_conv_t *conv = op->state;
-    const void *x, *dy;
-    err_code_t code =
-        cpu_port_read(&conv->weights_x, &conv->room, args, args->x, &x, err);
+    const void *x = args->workspace, *dy;
+    err_code_t code = ERR_OK;
 
+    if (!conv->keeps_x)
+        code = cpu_port_read(&conv->weights_x, &conv->room, args, args->x, &x,
+                             err);
     if (code == ERR_OK)
         code = cpu_port_read(&conv->weights_dy, &conv->room, args, args->dy,
                              &dy, err);

@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "op/cpu/cpu.h"
 
+#include "op/cpu/onednn.h"
+
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
 
@@ -33,6 +35,7 @@ static void cpu_add(void *to, const void *from, size_t count, op_type_t type)
 const op_backend_ops_t op_cpu_backend = {
     .name = "cpu",
     .float64 = false,
+    .bf16 = cpu_has_bf16,
     .private_in = true,
     .kernels =
         {

@@ -7,9 +7,9 @@
  * and db, the column sums of dy. oneDNN's inner product would do the same, but
  * it is up to three times slower on plain w, and allocates in each call.
  */
+#include "op/cpu/linear.h"
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
-#include "op/cpu/port.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
 
@@ -37,16 +37,26 @@ static err_code_t cpu_linear_open_backward(op_t *op, const cpu_matmul_spec_t *y,
     return code;
 }
 
+cpu_matmul_spec_t cpu_linear_product(const op_config_t *config)
+{
+    return (cpu_matmul_spec_t){.M = op_linear_rows(config),
+                               .N = config->out,
+                               .K = op_linear_features(config),
+                               .b_turned = true,
+                               .bias = config->bias};
+}
+
 static err_code_t cpu_linear_open(op_t *op, err_t *err)
 {
-    cpu_matmul_spec_t y = {.M = op_linear_rows(&op->config),
-                           .N = op->config.out,
-                           .K = op_linear_features(&op->config),
-                           .b_turned = true,
-                           .bias = op->config.bias};
+    cpu_matmul_spec_t y = cpu_linear_product(&op->config);
     cpu_linear_t *linear;
-    err_code_t code = mem_alloc(sizeof *linear, "a linear op", &op->state, err);
+    err_code_t code;
 
+    if (op->config.bf16) {
+        op->kernel = &cpu_linear_bf16_kernel;
+        return op->kernel->open(op, err);
+    }
+    code = mem_alloc(sizeof *linear, "a linear op", &op->state, err);
     if (code != ERR_OK)
         return code;
     linear = op->state;
@@ -116,14 +126,21 @@ static void cpu_bias_body(void *context, int64_t first, int64_t last)
     }
 }
 
-static err_code_t cpu_linear_run_weights(op_t *op, const op_args_t *args,
-                                         err_t *err)
+void cpu_linear_bias(const op_t *op, const op_args_t *args)
 {
-    cpu_linear_t *linear = op->state;
     cpu_bias_work_t work = {.dy = args->dy,
                             .db = args->dparams[1],
                             .N = op_linear_rows(&op->config),
                             .O = op->config.out};
+
+    cpu_team_run(op->config.threads, work.O, CPU_BIAS_GRAIN, cpu_bias_body,
+                 &work);
+}
+
+static err_code_t cpu_linear_run_weights(op_t *op, const op_args_t *args,
+                                         err_t *err)
+{
+    cpu_linear_t *linear = op->state;
     const void *x;
     err_code_t code =
         cpu_port_read(&linear->plain.x, &linear->room, args, args->x, &x, err);
@@ -131,8 +148,7 @@ static err_code_t cpu_linear_run_weights(op_t *op, const op_args_t *args,
     if (code != ERR_OK)
         return code;
     if (op->config.bias)
-        cpu_team_run(op->config.threads, work.O, CPU_BIAS_GRAIN, cpu_bias_body,
-                     &work);
+        cpu_linear_bias(op, args);
     cpu_prim_bind(&linear->weights, DNNL_ARG_SRC, args->dy);
     cpu_prim_bind(&linear->weights, DNNL_ARG_WEIGHTS, x);
     cpu_prim_bind(&linear->weights, DNNL_ARG_DST, args->dparams[0]);

@@ -21,6 +21,14 @@ static err_code_t cpu_status(dnnl_status_t status, const char *what, err_t *err)
                    (int)status);
 }
 
+bool cpu_has_bf16(void)
+{
+    const unsigned needed = dnnl_cpu_isa_avx512_core_bf16;
+
+    /* instruction sets are masks: a larger one holds the smaller */
+    return ((unsigned)dnnl_get_effective_cpu_isa() & needed) == needed;
+}
+
 err_code_t cpu_engine_open(cpu_engine_t *engine, err_t *err)
 {
     dnnl_status_t status;
@@ -52,25 +60,36 @@ void cpu_engine_close(cpu_engine_t *engine)
 
 /* ---- layouts ------------------------------------------------------------ */
 
+static const dnnl_format_tag_t cpu_plain_tags[] = {dnnl_format_tag_undef,
+                                                   dnnl_a,
+                                                   dnnl_ab,
+                                                   dnnl_abc,
+                                                   dnnl_abcd,
+                                                   dnnl_abcde,
+                                                   dnnl_abcdef};
+
 err_code_t cpu_md_plain(cpu_md_t *md, cpu_engine_t *engine, int ndim,
                         const int64_t *dims, err_t *err)
 {
-    static const dnnl_format_tag_t tags[] = {dnnl_format_tag_undef,
-                                             dnnl_a,
-                                             dnnl_ab,
-                                             dnnl_abc,
-                                             dnnl_abcd,
-                                             dnnl_abcde,
-                                             dnnl_abcdef};
+    return cpu_status(
+        cpu_md_make(md, engine, ndim, dims, dnnl_f32, cpu_plain_tags[ndim]),
+        "plain layout", err);
+}
 
-    return cpu_status(cpu_md_make(md, engine, ndim, dims, tags[ndim]),
-                      "plain layout", err);
+err_code_t cpu_md_plain_bf16(cpu_md_t *md, cpu_engine_t *engine, int ndim,
+                             const int64_t *dims, err_t *err)
+{
+    return cpu_status(
+        cpu_md_make(md, engine, ndim, dims, dnnl_bf16, cpu_plain_tags[ndim]),
+        "plain layout", err);
 }
 
 err_code_t cpu_md_any(cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                      const int64_t *dims, err_t *err)
+                      const int64_t *dims, bool bf16, err_t *err)
 {
-    return cpu_status(cpu_md_make(md, engine, ndim, dims, dnnl_format_tag_any),
+    return cpu_status(cpu_md_make(md, engine, ndim, dims,
+                                  bf16 ? dnnl_bf16 : dnnl_f32,
+                                  dnnl_format_tag_any),
                       "free layout", err);
 }
 
@@ -79,17 +98,19 @@ err_code_t cpu_md_pixels(cpu_md_t *md, cpu_engine_t *engine, int64_t rows,
 {
     const int64_t dims[] = {rows, channels, 1, 1};
 
-    return cpu_status(cpu_md_make(md, engine, 4, dims, dnnl_acdb),
+    return cpu_status(cpu_md_make(md, engine, 4, dims, dnnl_f32, dnnl_acdb),
                       "channels-last layout", err);
 }
 
 /* A matrix of [rows] x [columns]; stored by columns if [turned]. */
 static dnnl_status_t cpu_md_matrix(cpu_md_t *md, cpu_engine_t *engine,
-                                   int64_t rows, int64_t columns, bool turned)
+                                   int64_t rows, int64_t columns, bool turned,
+                                   bool bf16)
 {
     const int64_t dims[] = {rows, columns};
 
-    return cpu_md_make(md, engine, 2, dims, turned ? dnnl_ba : dnnl_ab);
+    return cpu_md_make(md, engine, 2, dims, bf16 ? dnnl_bf16 : dnnl_f32,
+                       turned ? dnnl_ba : dnnl_ab);
 }
 
 err_code_t cpu_md_permute(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
@@ -221,14 +242,15 @@ dnnl_status_t cpu_matmul_mds(const cpu_matmul_spec_t *spec,
                              cpu_md_t *c, cpu_md_t *bias)
 {
     dnnl_status_t status =
-        cpu_md_matrix(a, engine, spec->M, spec->K, spec->a_turned);
+        cpu_md_matrix(a, engine, spec->M, spec->K, spec->a_turned, spec->bf16);
 
     if (status == dnnl_success)
-        status = cpu_md_matrix(b, engine, spec->K, spec->N, spec->b_turned);
+        status = cpu_md_matrix(b, engine, spec->K, spec->N, spec->b_turned,
+                               spec->bf16);
     if (status == dnnl_success)
-        status = cpu_md_matrix(c, engine, spec->M, spec->N, false);
+        status = cpu_md_matrix(c, engine, spec->M, spec->N, false, false);
     if (status == dnnl_success)
-        status = cpu_md_matrix(bias, engine, 1, spec->N, false);
+        status = cpu_md_matrix(bias, engine, 1, spec->N, false, false);
     return status;
 }
 

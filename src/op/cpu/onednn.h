@@ -18,9 +18,9 @@
 #include "op/op_ops.h"
 
 /*
- * A layout of float32 elements. Copied freely: a value in 2.x; in 3.x a pointer
- * to what belongs to the engine or the primitive that it was made by, and so is
- * valid while that is open.
+ * A layout of float32 elements, unless it says bf16. Copied freely: a value
+ * in 2.x; in 3.x a pointer to what belongs to the engine or the primitive that
+ * it was made by, and so is valid while that is open.
  */
 typedef struct cpu_md {
     dnnl_memory_desc_t desc;
@@ -48,6 +48,9 @@ typedef struct cpu_prim {
     dnnl_exec_arg_t args[CPU_SLOTS_MAX];
 } cpu_prim_t;
 
+/* Does this CPU multiply bfloat16, and the library know how? */
+bool cpu_has_bf16(void);
+
 err_code_t cpu_engine_open(cpu_engine_t *engine, err_t *err);
 void cpu_engine_close(cpu_engine_t *engine); /* zeroed: allowed */
 
@@ -55,9 +58,12 @@ void cpu_engine_close(cpu_engine_t *engine); /* zeroed: allowed */
 
 err_code_t cpu_md_plain(cpu_md_t *md, cpu_engine_t *engine, int ndim,
                         const int64_t *dims, err_t *err);
-/* Let the primitive choose. */
+/* The same of bfloat16 elements. */
+err_code_t cpu_md_plain_bf16(cpu_md_t *md, cpu_engine_t *engine, int ndim,
+                             const int64_t *dims, err_t *err);
+/* Let the primitive choose; elements are bfloat16 if [bf16]. */
 err_code_t cpu_md_any(cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                      const int64_t *dims, err_t *err);
+                      const int64_t *dims, bool bf16, err_t *err);
 /* The plain matrix [rows, channels] seen as images of one pixel, channels last:
  * the same memory, for kernels that are good at that. */
 err_code_t cpu_md_pixels(cpu_md_t *md, cpu_engine_t *engine, int64_t rows,
@@ -111,6 +117,7 @@ err_code_t cpu_prim_deconv_weights(cpu_prim_t *prim, cpu_engine_t *engine,
 typedef struct cpu_matmul_spec {
     int64_t M, N, K;
     bool a_turned, b_turned, bias;
+    bool bf16; /* A and B; C and bias are float32 */
 } cpu_matmul_spec_t;
 
 err_code_t cpu_prim_matmul(cpu_prim_t *prim, cpu_engine_t *engine,

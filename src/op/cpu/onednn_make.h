@@ -30,7 +30,8 @@ const int *cpu_pool_args(const op_config_t *config, bool forward);
 cpu_raw_md_t cpu_md_raw(const cpu_md_t *md);
 cpu_md_t cpu_md_from_raw(cpu_raw_md_t raw);
 dnnl_status_t cpu_md_make(cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                          const int64_t *dims, dnnl_format_tag_t tag);
+                          const int64_t *dims, dnnl_data_type_t type,
+                          dnnl_format_tag_t tag);
 /* Dimension i of [md] becomes dimension place[i] of [out]. */
 dnnl_status_t cpu_md_place(const cpu_md_t *md, cpu_engine_t *engine,
                            const int *place, cpu_md_t *out);

@@ -16,10 +16,11 @@ cpu_md_t cpu_md_from_raw(cpu_raw_md_t raw)
 }
 
 dnnl_status_t cpu_md_make(cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                          const int64_t *dims, dnnl_format_tag_t tag)
+                          const int64_t *dims, dnnl_data_type_t type,
+                          dnnl_format_tag_t tag)
 {
     (void)engine; /* nothing to free */
-    return dnnl_memory_desc_init_by_tag(&md->desc, ndim, dims, dnnl_f32, tag);
+    return dnnl_memory_desc_init_by_tag(&md->desc, ndim, dims, type, tag);
 }
 
 dnnl_status_t cpu_md_place(const cpu_md_t *md, cpu_engine_t *engine,

@@ -33,11 +33,12 @@ static dnnl_status_t cpu_md_keep(const cpu_md_t *md, cpu_engine_t *engine,
 }
 
 dnnl_status_t cpu_md_make(cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                          const int64_t *dims, dnnl_format_tag_t tag)
+                          const int64_t *dims, dnnl_data_type_t type,
+                          dnnl_format_tag_t tag)
 {
     return cpu_md_keep(
         md, engine,
-        dnnl_memory_desc_create_with_tag(&md->desc, ndim, dims, dnnl_f32, tag));
+        dnnl_memory_desc_create_with_tag(&md->desc, ndim, dims, type, tag));
 }
 
 dnnl_status_t cpu_md_place(const cpu_md_t *md, cpu_engine_t *engine,

@@ -54,7 +54,7 @@ static err_code_t cpu_pool_open(op_t *op, err_t *err)
         code = cpu_md_of(&pool->x, &pool->room.engine, &op->config.in, err);
     if (code == ERR_OK)
         code = cpu_md_any(&any, &pool->room.engine, op->out.ndim, op->out.dims,
-                          err);
+                          false, err);
     if (code == ERR_OK)
         code = cpu_prim_pool_forward(&pool->forward, &pool->room.engine,
                                      &op->config, &pool->x, &any, err);

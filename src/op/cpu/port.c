@@ -67,6 +67,15 @@ void cpu_port_close(cpu_port_t *port)
     cpu_prim_close(&port->reorder);
 }
 
+err_code_t cpu_port_read_to(cpu_port_t *port, const cpu_room_t *room,
+                            const op_args_t *args, const void *data,
+                            void *inside, err_t *err)
+{
+    cpu_prim_bind(&port->reorder, DNNL_ARG_FROM, data);
+    cpu_prim_bind(&port->reorder, DNNL_ARG_TO, inside);
+    return cpu_room_run(room, &port->reorder, args, err);
+}
+
 err_code_t cpu_port_read(cpu_port_t *port, const cpu_room_t *room,
                          const op_args_t *args, const void *data,
                          const void **inside, err_t *err)
@@ -79,9 +88,7 @@ err_code_t cpu_port_read(cpu_port_t *port, const cpu_room_t *room,
         return ERR_OK;
     }
     buffer = (char *)args->scratch + port->at;
-    cpu_prim_bind(&port->reorder, DNNL_ARG_FROM, data);
-    cpu_prim_bind(&port->reorder, DNNL_ARG_TO, buffer);
-    code = cpu_room_run(room, &port->reorder, args, err);
+    code = cpu_port_read_to(port, room, args, data, buffer, err);
     if (code == ERR_OK)
         *inside = buffer;
     return code;

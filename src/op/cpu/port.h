@@ -54,6 +54,11 @@ void cpu_port_close(cpu_port_t *port); /* zeroed: allowed */
 err_code_t cpu_port_read(cpu_port_t *port, const cpu_room_t *room,
                          const op_args_t *args, const void *data,
                          const void **inside, err_t *err);
+/* The same, but into the buffer [inside] of the caller; not for a port whose
+ * layouts agree. */
+err_code_t cpu_port_read_to(cpu_port_t *port, const cpu_room_t *room,
+                            const op_args_t *args, const void *data,
+                            void *inside, err_t *err);
 /* Where to write the tensor that shall come to [data]; after writing it,
  * cpu_port_flush brings it there. */
 void *cpu_port_place(const cpu_port_t *port, const op_args_t *args, void *data);

@@ -15,6 +15,7 @@
 #include "op/ref/window.h"
 
 typedef struct ref_conv {
+    const op_t *op;
     op_type_t type;
     int64_t N, C, O, CG, OG; /* batch, channels in and out, those of a group */
     ref_window_t window;
@@ -25,7 +26,8 @@ static ref_conv_t ref_conv_measure(const op_t *op)
     const op_conv_t *conv = &op->config.conv;
     const op_desc_t *in = &op->config.in;
 
-    return (ref_conv_t){in->type,
+    return (ref_conv_t){op,
+                        in->type,
                         in->dims[0],
                         in->dims[1],
                         conv->out,
@@ -73,9 +75,9 @@ static double ref_conv_sum_y(const ref_conv_t *s, const op_args_t *args,
         int64_t i = ref_window_at(&s->window, at, tap);
 
         for (int64_t c = 0; i >= 0 && c < s->CG; c++)
-            sum += ref_get(s->type, args->params[0],
-                           ref_conv_w_index(s, o, c, tap)) *
-                   ref_get(s->type, args->x, ref_conv_x_index(s, n, o, c, i));
+            sum += ref_factor(s->op, args->params[0],
+                              ref_conv_w_index(s, o, c, tap)) *
+                   ref_factor(s->op, args->x, ref_conv_x_index(s, n, o, c, i));
     }
     return sum;
 }
@@ -101,15 +103,15 @@ static err_code_t ref_conv_forward(op_t *op, const op_args_t *args, err_t *err)
 static void ref_conv_spread(const ref_conv_t *s, const op_args_t *args,
                             int64_t n, int64_t o, int64_t at, double *sums)
 {
-    double dy = ref_get(s->type, args->dy, ref_conv_y_index(s, n, o, at));
+    double dy = ref_factor(s->op, args->dy, ref_conv_y_index(s, n, o, at));
 
     for (int64_t tap = 0; tap < s->window.taps; tap++) {
         int64_t i = ref_window_at(&s->window, at, tap);
 
         for (int64_t c = 0; i >= 0 && c < s->CG; c++)
             sums[ref_conv_x_index(s, n, o, c, i)] +=
-                dy * ref_get(s->type, args->params[0],
-                             ref_conv_w_index(s, o, c, tap));
+                dy * ref_factor(s->op, args->params[0],
+                                ref_conv_w_index(s, o, c, tap));
     }
 }
 
@@ -138,8 +140,8 @@ static double ref_conv_sum_dw(const ref_conv_t *s, const op_args_t *args,
 
             if (i >= 0)
                 sum +=
-                    ref_get(s->type, args->dy, ref_conv_y_index(s, n, o, at)) *
-                    ref_get(s->type, args->x, ref_conv_x_index(s, n, o, c, i));
+                    ref_factor(s->op, args->dy, ref_conv_y_index(s, n, o, at)) *
+                    ref_factor(s->op, args->x, ref_conv_x_index(s, n, o, c, i));
         }
     return sum;
 }
@@ -151,7 +153,7 @@ static double ref_conv_sum_db(const ref_conv_t *s, const op_args_t *args,
 
     for (int64_t n = 0; n < s->N; n++)
         for (int64_t at = 0; at < s->window.outs; at++)
-            sum += ref_get(s->type, args->dy, ref_conv_y_index(s, n, o, at));
+            sum += ref_factor(s->op, args->dy, ref_conv_y_index(s, n, o, at));
     return sum;
 }
 

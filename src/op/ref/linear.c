@@ -23,7 +23,7 @@ static err_code_t ref_linear_forward(op_t *op, const op_args_t *args,
 
             for (int64_t f = 0; f < F; f++)
                 sum +=
-                    ref_get(type, w, o * F + f) * ref_get(type, x, n * F + f);
+                    ref_factor(op, w, o * F + f) * ref_factor(op, x, n * F + f);
             ref_put(type, args->y, n * O + o, sum);
         }
     return ERR_OK;
@@ -40,8 +40,8 @@ static void ref_linear_backward_data(op_t *op, const op_args_t *args)
             double sum = 0;
 
             for (int64_t o = 0; o < O; o++)
-                sum += ref_get(type, args->params[0], o * F + f) *
-                       ref_get(type, args->dy, n * O + o);
+                sum += ref_factor(op, args->params[0], o * F + f) *
+                       ref_factor(op, args->dy, n * O + o);
             ref_put(type, args->dx, n * F + f, sum);
         }
 }
@@ -59,8 +59,8 @@ static void ref_linear_backward_params(op_t *op, const op_args_t *args)
             double sum = 0;
 
             for (int64_t n = 0; n < N; n++)
-                sum += ref_get(type, args->dy, n * O + o) *
-                       ref_get(type, args->x, n * F + f);
+                sum += ref_factor(op, args->dy, n * O + o) *
+                       ref_factor(op, args->x, n * F + f);
             ref_put(type, args->dparams[0], o * F + f, sum);
         }
         for (int64_t n = 0; n < N; n++)

@@ -9,6 +9,7 @@
 #ifndef CDDP_OP_REF_REF_H
 #define CDDP_OP_REF_REF_H
 
+#include "base/half.h"
 #include "op/op_ops.h"
 
 /* Element [i] of a tensor of [type] as double. */
@@ -16,6 +17,19 @@ static inline double ref_get(op_type_t type, const void *data, int64_t i)
 {
     return type == OP_FLOAT32 ? (double)((const float *)data)[i]
                               : ((const double *)data)[i];
+}
+
+/* The same as a factor of a product: rounded to bfloat16 if the op says so. */
+static inline double ref_factor(const op_t *op, const void *data, int64_t i)
+{
+    float value = (float)ref_get(op->config.in.type, data, i);
+    uint16_t narrow;
+
+    if (!op->config.bf16)
+        return ref_get(op->config.in.type, data, i);
+    half_round_bf16(&narrow, &value, 1);
+    half_widen_bf16(&value, &narrow, 1);
+    return (double)value;
 }
 
 /* Store [value], rounded to [type], as element [i]. */
