@@ -83,4 +83,5 @@ AC_DEFUN([CDDP_UNUSED], [
 AC_DEFUN([CDDP_LIB_MATH_THREADS], [
   AC_SEARCH_LIBS([pthread_create], [pthread])
   AC_SEARCH_LIBS([exp], [m])
+  AC_SEARCH_LIBS([dlopen], [dl])
 ])

@@ -30,7 +30,8 @@ dist_cddpinclude_HEADERS = \
 	include/cddp/ddp.h \
 	include/cddp/error.h \
 	include/cddp/group.h \
-	include/cddp/model.h
+	include/cddp/model.h \
+	include/cddp/plugin.h
 nodist_cddpinclude_HEADERS = include/cddp/version.h
 
 pkgconfigdir = $(libdir)/pkgconfig

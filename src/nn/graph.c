@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "nn/nn_build.h"
+#include "nn/plugin.h"
 #include "nn/preset.h"
 
 /* Elements of one sample; a larger number is a typing error. */
@@ -17,7 +18,7 @@
 
 typedef struct model_options {
     opt_ints_t input;
-    const tree_t *layers;
+    const tree_t *plugin, *layers;
 } model_options_t;
 
 static const opt_row_t model_rows[] = {
@@ -27,6 +28,11 @@ static const opt_row_t model_rows[] = {
      .min = 1,
      .max = 1 << 24,
      .help = "Shape of one sample, such as [channels, height, width]"},
+    {.name = "plugin",
+     .type = OPT_TREE,
+     .offset = offsetof(model_options_t, plugin),
+     .fallback = "",
+     .help = "Shared object with layers or a model of one's own"},
     {.name = "layers",
      .type = OPT_TREE,
      .offset = offsetof(model_options_t, layers),
@@ -72,24 +78,49 @@ static err_code_t graph_read_input(nn_graph_t *graph, const opt_ints_t *input,
                    at, elems);
 }
 
-/* Fill [options]; of a preset, the layers are written to [made]. */
-static err_code_t graph_read_model(const tree_t *model,
-                                   model_options_t *options, tree_t **made,
-                                   err_t *err)
+/* The input, when something else than the run file makes the layers: a preset
+ * or a plugin, which take the other keys as options. */
+static err_code_t read_input_alone(const tree_t *model,
+                                   model_options_t *options, err_t *err)
 {
-    tree_t *rest;
+    tree_t *rest = tree_new(TREE_MAP, NULL, tree_place(model));
     err_code_t code;
 
-    if (model == NULL || tree_get(model, "preset") == NULL)
-        return opt_fill(model_rows, model, "model", options, err);
-    rest = tree_new(TREE_MAP, NULL, tree_place(model));
     if (tree_get(model, "input") != NULL)
         tree_put(rest, "input", tree_place(tree_get(model, "input")),
                  tree_clone(tree_get(model, "input")));
     code = opt_fill(preset_rows, rest, "model", options, err);
-    if (code == ERR_OK)
-        code = nn_preset_write(model, &options->input, made, err);
     tree_free(rest);
+    return code;
+}
+
+/* Fill [options]; layers that the run file does not write are written to
+ * [made]. */
+static err_code_t graph_read_model(nn_graph_t *graph, const tree_t *model,
+                                   model_options_t *options, tree_t **made,
+                                   err_t *err)
+{
+    const bool plugin = model != NULL && tree_get(model, "plugin") != NULL;
+    const bool preset = model != NULL && tree_get(model, "preset") != NULL;
+    err_code_t code;
+
+    if (plugin && preset)
+        return nn_fail_at(tree_place(tree_get(model, "plugin")), err,
+                          "the model has a preset and a plugin; take out one "
+                          "of them");
+    if (plugin) {
+        code = nn_plugin_open(model, &graph->plugin, err);
+        if (code != ERR_OK)
+            return code;
+    }
+    if (!preset && (!plugin || tree_get(model, "layers") != NULL))
+        return opt_fill(model_rows, model, "model", options, err);
+    code = read_input_alone(model, options, err);
+    if (code != ERR_OK)
+        return code;
+    code = plugin ? nn_plugin_build(graph->plugin, model, &options->input, made,
+                                    err)
+                  : nn_preset_write(model, &options->input, made, err);
     options->layers = *made;
     return code;
 }
@@ -103,15 +134,14 @@ err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,
     void *block;
     err_code_t code;
 
-    code = graph_read_model(model, &options, &made, err);
-    if (code != ERR_OK)
-        return code;
     code = mem_alloc(sizeof *graph, "a model", &block, err);
     if (code != ERR_OK)
-        goto out;
+        return code;
     graph = block;
     graph->input_reader = NN_INPUT;
-    code = graph_read_input(graph, &options.input, model, err);
+    code = graph_read_model(graph, model, &options, &made, err);
+    if (code == ERR_OK)
+        code = graph_read_input(graph, &options.input, model, err);
     if (code == ERR_OK)
         code = nn_build_layers(graph, options.layers, err);
     if (code == ERR_OK)
@@ -122,7 +152,6 @@ err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,
         *out = graph;
     else
         nn_graph_close(graph);
-out:
     tree_free(made);
     return code;
 }
@@ -146,6 +175,7 @@ void nn_graph_close(nn_graph_t *graph)
             mem_free(graph->layers[i].class_weights);
         }
     mem_free(graph->layers);
+    nn_plugin_close(graph->plugin);
     mem_free(graph);
 }
 
@@ -234,6 +264,8 @@ static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
     for (int64_t k = 0;
          layer->class_weights != NULL && k < op_classes_of(config).classes; k++)
         str_buf_add(text, " %a", (double)layer->class_weights[k]);
+    for (int i = 0; i < OP_CUSTOM_OPTIONS && config->custom != NULL; i++)
+        str_buf_add(text, " %a", config->custom_options[i]);
     str_buf_add(text, " owner %d from", layer->owner);
     for (int k = 0; k < layer->inputs; k++)
         str_buf_add(text, " %d", layer->from[k]);

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "nn/nn_build.h"
+#include "nn/plugin.h"
 
 /* Elements of one sample of one tensor; a larger number is a typing error. */
 #define SAMPLE_LIMIT ((int64_t)1 << 33)
@@ -169,7 +170,7 @@ static err_code_t layers_name(nn_graph_t *graph, const nn_items_t *items,
         const nn_item_t *item = &items->items[i];
         nn_layer_t *layer = &graph->layers[i];
 
-        code = nn_kind_find(nn_layer_kinds(), "layer", item->kind, item->place,
+        code = nn_kind_find(nn_plugin_kinds(graph->plugin), "layer", item->kind, item->place,
                             &layer->kind, err);
         if (code != ERR_OK)
             return code;

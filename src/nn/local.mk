@@ -30,6 +30,8 @@ libnn_la_SOURCES = \
 	src/nn/nn_build.h \
 	src/nn/nn_priv.h \
 	src/nn/plan.c \
+	src/nn/plugin.c \
+	src/nn/plugin.h \
 	src/nn/preset.c \
 	src/nn/preset.h \
 	src/nn/preset_cosmoflow.c \

@@ -96,6 +96,7 @@ typedef struct nn_table { /* the tensors of one arena */
 } nn_table_t;
 
 struct nn_graph {
+    struct nn_plugin *plugin; /* NULL: none */
     int input_ndim;
     int64_t input[OP_DIMS_MAX];
     int input_reader;   /* the first layer that reads it; NN_INPUT: none yet */

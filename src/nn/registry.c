@@ -11,8 +11,6 @@
 #include "nn/preset.h"
 #include "nn/registry.h"
 
-#define KINDS_MAX 96
-
 /* One a line, so that additions seldom meet. */
 /* clang-format off */
 static const nn_kind_t *const layer_kinds[] = {
@@ -62,8 +60,8 @@ static const nn_kind_t *const loss_kinds[] = {
     &nn_kind_bce,           &nn_kind_kl,  NULL,
 };
 
-_Static_assert(sizeof layer_kinds / sizeof layer_kinds[0] <= KINDS_MAX,
-               "KINDS_MAX is too small");
+_Static_assert(sizeof layer_kinds / sizeof layer_kinds[0] <= NN_KINDS_MAX,
+               "NN_KINDS_MAX is too small");
 
 const nn_kind_t *const *nn_layer_kinds(void)
 {
@@ -79,7 +77,7 @@ const nn_kind_t *const *nn_loss_kinds(void)
 static err_code_t kind_unknown(const nn_kind_t *const *kinds, const char *what,
                                const char *name, tree_place_t place, err_t *err)
 {
-    const char *names[KINDS_MAX + 1];
+    const char *names[NN_KINDS_MAX + 1];
     char at[NN_PLACE_TEXT];
     str_buf_t known = {0};
     const char *nearest;
@@ -206,7 +204,11 @@ static const char graph_text[] =
     "`{add: , from: [c,\nentry]}` closes a residual block. A name given inside "
     "gets the iteration's number\n(`c_1`, `c_2`, ...); layers of the same "
     "iteration leave the number out. The output\nof every layer must be used; "
-    "the last one's goes into the loss.\n\n";
+    "the last one's goes into the loss.\n\n"
+    "`model: {plugin: ./libmine.so, ...}` loads layers of one's own, which "
+    "stand beside\nthose below; without `layers` the plugin builds the model, "
+    "and the other keys are its\noptions. `cddp/plugin.h` and "
+    "`examples/c/plugin.c` show how one is written.\n\n";
 
 void nn_graph_document(str_buf_t *out)
 {

@@ -8,6 +8,9 @@
 
 #include "nn/nn_priv.h"
 
+/* Kinds of layers, those of a plugin included. */
+#define NN_KINDS_MAX 160
+
 extern const nn_kind_t nn_kind_linear, nn_kind_conv, nn_kind_relu,
     nn_kind_maxpool, nn_kind_batchnorm, nn_kind_dropout, nn_kind_flatten;
 extern const nn_kind_t nn_kind_leaky_relu, nn_kind_gelu, nn_kind_silu,

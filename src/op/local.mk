@@ -7,6 +7,8 @@ libop_la_SOURCES = \
 	src/op/op_shape_token.c \
 	src/op/op_shape_window.c \
 	src/op/op_shape_norm.c \
+	src/op/op_custom.c src/op/op_custom.h \
+	src/op/ref/custom.c src/op/cpu/custom.c \
 	src/op/op_mask.c src/op/op_mask.h src/op/registry.c \
 	src/op/ref/ref.c src/op/ref/ref.h \
 	src/op/ref/linear.c src/op/ref/conv.c src/op/ref/relu.c \

@@ -14,6 +14,7 @@
 #define OP_INPUTS_MAX 8
 #define OP_HEAD_MAX 256 /* features of a head of attention */
 #define OP_PARAMS_MAX 4
+#define OP_CUSTOM_OPTIONS 16 /* numbers that an op of a plugin may take */
 
 typedef enum op_type { OP_FLOAT32, OP_FLOAT64, OP_INT64, OP_INT32 } op_type_t;
 
@@ -90,9 +91,10 @@ typedef enum op_kind {
     OP_HUBER, /* squares / 2 up to |x - t| = alpha, straight beyond */
     OP_BCE,   /* cross entropy of sigmoid(x) and the probability t, whose part
                  of t is taken loss.positive times */
-    OP_KL     /* t (log t - x): x log-probabilities, t probabilities */
+    OP_KL,    /* t (log t - x): x log-probabilities, t probabilities */
+    OP_CUSTOM /* of a plugin: op_config.custom */
 } op_kind_t;
-#define OP_KINDS (OP_KL + 1)
+#define OP_KINDS (OP_CUSTOM + 1)
 
 typedef struct op_conv {
     int64_t out; /* channels */
@@ -193,6 +195,8 @@ typedef struct op_config {
     op_embedding_t embedding;
     op_rotary_t rotary;
     op_loss_t loss;
+    const struct cddp_layer *custom; /* OP_CUSTOM: cddp/plugin.h */
+    double custom_options[OP_CUSTOM_OPTIONS];
     op_desc_t in; /* the first input, as its producer describes it */
     int others;   /* add, mul, concat: inputs after the first, else 0 */
     op_desc_t other[OP_INPUTS_MAX - 1];

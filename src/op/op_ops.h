@@ -173,6 +173,11 @@ op_smooth_t op_smooth_of(const op_config_t *config);
 /* The constant of a loss of elements: alpha; bce: loss.positive. */
 double op_alpha(const op_config_t *config);
 
+/* Ops of plugins (op_custom.c). */
+err_code_t op_shape_custom(const op_config_t *config, op_desc_t *out,
+                           err_t *err);
+int op_params_custom(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX]);
+
 /* Is every target of a cross entropy a class, or ignored? ERR_DATA names the
  * first that is not. */
 err_code_t op_check_target(const op_t *op, const op_args_t *args, err_t *err);

@@ -334,6 +334,7 @@ static const op_rule_t op_rules[OP_KINDS] = {
     [OP_HUBER] = {"huber", op_shape_loss, NULL},
     [OP_BCE] = {"bce", op_shape_loss, NULL},
     [OP_KL] = {"kl", op_shape_loss, NULL},
+    [OP_CUSTOM] = {"custom", op_shape_custom, op_params_custom},
 };
 /* clang-format on */
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # libcddp as it is installed; the scripts compile with the compiler of the build.
 AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; MAKE='$(MAKE)'; export MAKE;
-dist_check_SCRIPTS += tests/api/own_loop.sh
+dist_check_SCRIPTS += tests/api/own_loop.sh tests/api/plugin.sh
+EXTRA_DIST += tests/api/bad_plugin.c tests/api/plugin_gradient.c
 EXTRA_DIST += tests/api/install.sh
 
 check_PROGRAMS += tests/api/test_api

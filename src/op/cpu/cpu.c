@@ -83,6 +83,7 @@ const op_backend_ops_t op_cpu_backend = {
             [OP_HUBER] = &cpu_pointwise_kernel,
             [OP_BCE] = &cpu_pointwise_kernel,
             [OP_KL] = &cpu_pointwise_kernel,
+            [OP_CUSTOM] = &cpu_custom_kernel,
         },
     .team = cpu_team_set,
     .add = cpu_add,

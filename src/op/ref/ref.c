@@ -57,6 +57,7 @@ const op_backend_ops_t op_ref_backend = {
             [OP_HUBER] = &ref_pointwise_kernel,
             [OP_BCE] = &ref_pointwise_kernel,
             [OP_KL] = &ref_pointwise_kernel,
+            [OP_CUSTOM] = &ref_custom_kernel,
         },
     .add = ref_add,
 };

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A plugin's tables become option rows and registry rows, so that its layers
+ * are read, checked and reported as the built-in ones are. Its options are
+ * numbers only; they land as an array of doubles in op_config_t.
+ */
+#include "nn/plugin.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cddp/plugin.h"
+#include "nn/preset.h"
+
+#define SYMBOL "cddp_plugin"
+
+/* One option as opt_fill writes it: a whole number or a real one. */
+typedef struct plugin_value {
+    int64_t whole;
+    double real;
+} plugin_value_t;
+
+_Static_assert(sizeof(plugin_value_t[CDDP_OPTIONS_MAX]) <= NN_OPTIONS_MAX,
+               "NN_OPTIONS_MAX");
+
+/* A table of options as rows. */
+typedef struct plugin_rows {
+    const cddp_option_t *options;
+    int count;
+    opt_row_t rows[CDDP_OPTIONS_MAX + 1];
+} plugin_rows_t;
+
+typedef struct plugin_kind {
+    nn_kind_t kind; /* first: nn_layer_t.kind points here */
+    const cddp_layer_t *layer;
+    plugin_rows_t rows;
+} plugin_kind_t;
+
+struct nn_plugin {
+    void *handle;
+    const cddp_plugin_t *plugin;
+    tree_place_t place; /* of its name; while it is opened */
+    plugin_rows_t rows; /* of build */
+    int count;
+    plugin_kind_t kinds[CDDP_LAYERS_MAX];
+    const nn_kind_t *all[NN_KINDS_MAX + 1]; /* built-in ones, too */
+};
+
+/* ---- options ------------------------------------------------------------- */
+
+static err_code_t rows_make(plugin_rows_t *rows, const cddp_option_t *options,
+                            tree_place_t place, const char *of, err_t *err)
+{
+    rows->options = options;
+    for (; options != NULL && options->name != NULL; options++) {
+        const size_t at = (size_t)rows->count * sizeof(plugin_value_t);
+
+        if (rows->count == CDDP_OPTIONS_MAX)
+            return nn_fail_at(place, err,
+                              "%s of the plugin has more than %d options", of,
+                              CDDP_OPTIONS_MAX);
+        rows->rows[rows->count++] =
+            (opt_row_t){.name = options->name,
+                        .type = options->whole != 0 ? OPT_INT : OPT_REAL,
+                        .offset = at + (options->whole != 0
+                                            ? offsetof(plugin_value_t, whole)
+                                            : offsetof(plugin_value_t, real)),
+                        .fallback = options->fallback,
+                        .min = options->min,
+                        .max = options->max,
+                        .help = options->help != NULL ? options->help : ""};
+    }
+    return ERR_OK;
+}
+
+static void rows_values(const plugin_rows_t *rows, const plugin_value_t *from,
+                        double *to)
+{
+    for (int i = 0; i < rows->count; i++)
+        to[i] =
+            rows->options[i].whole != 0 ? (double)from[i].whole : from[i].real;
+}
+
+/* ---- kinds --------------------------------------------------------------- */
+
+static err_code_t plugin_configure(nn_layer_t *layer, const void *options,
+                                   const tree_t *tree, err_t *err)
+{
+    const plugin_kind_t *kind = (const plugin_kind_t *)layer->kind;
+
+    (void)tree;
+    (void)err;
+    layer->config.custom = kind->layer;
+    rows_values(&kind->rows, options, layer->config.custom_options);
+    return ERR_OK;
+}
+
+static nn_slot_t slot_of(const cddp_layer_param_t *param)
+{
+    static const nn_fill_t fills[] = {[CDDP_BEGIN_ZERO] = NN_FILL_ZERO,
+                                      [CDDP_BEGIN_ONE] = NN_FILL_ONE,
+                                      [CDDP_BEGIN_FAN_IN] = NN_FILL_FAN_IN};
+    const unsigned begin = (unsigned)param->begin;
+
+    return (nn_slot_t){.name = param->name,
+                       .fill = begin < sizeof fills / sizeof fills[0]
+                                   ? fills[begin]
+                                   : NN_FILL_ZERO};
+}
+
+static err_code_t kind_make(nn_plugin_t *plugin, const cddp_layer_t *layer,
+                            err_t *err)
+{
+    plugin_kind_t *kind = &plugin->kinds[plugin->count];
+
+    if (layer->name == NULL || layer->shape == NULL || layer->forward == NULL ||
+        layer->backward == NULL)
+        return nn_fail_at(plugin->place, err,
+                          "layer %d of the plugin has no name, shape, forward "
+                          "or backward",
+                          plugin->count);
+    for (int i = 0; plugin->all[i] != NULL; i++)
+        if (strcmp(plugin->all[i]->name, layer->name) == 0)
+            return nn_fail_at(plugin->place, err,
+                              "the plugin calls a layer '%s', but there is one "
+                              "of that name; call it otherwise",
+                              layer->name);
+    kind->layer = layer;
+    kind->kind = (nn_kind_t){.name = layer->name,
+                             .op = OP_CUSTOM,
+                             .help = layer->help != NULL ? layer->help : "",
+                             .rows = kind->rows.rows,
+                             .several = layer->several != 0,
+                             .configure = plugin_configure};
+    for (int i = 0; i < CDDP_PARAMS_MAX; i++)
+        kind->kind.params[i] = slot_of(&layer->params[i]);
+    return rows_make(&kind->rows, layer->options, plugin->place, layer->name,
+                     err);
+}
+
+static err_code_t kinds_make(nn_plugin_t *plugin, err_t *err)
+{
+    const cddp_layer_t *const *layers = plugin->plugin->layers;
+    int all = 0;
+    err_code_t code = ERR_OK;
+
+    while (nn_layer_kinds()[all] != NULL) {
+        plugin->all[all] = nn_layer_kinds()[all];
+        all++;
+    }
+    for (; layers != NULL && *layers != NULL && code == ERR_OK; layers++) {
+        if (plugin->count == CDDP_LAYERS_MAX || all == NN_KINDS_MAX)
+            return nn_fail_at(plugin->place, err,
+                              "the plugin has more than %d layers",
+                              CDDP_LAYERS_MAX);
+        code = kind_make(plugin, *layers, err);
+        plugin->all[all++] = &plugin->kinds[plugin->count++].kind;
+    }
+    return code;
+}
+
+/* ---- loading ------------------------------------------------------------- */
+
+/* Does it fit? Below 1.0 every minor version may change the interface. */
+static err_code_t version_check(const tree_t *node, const cddp_plugin_t *plugin,
+                                err_t *err)
+{
+    if (plugin->interface == CDDP_PLUGIN_INTERFACE &&
+        plugin->major == CDDP_VERSION_MAJOR &&
+        (plugin->minor == CDDP_VERSION_MINOR ||
+         (plugin->major > 0 && plugin->minor < CDDP_VERSION_MINOR)))
+        return ERR_OK;
+    return nn_fail_at(
+        tree_place(node), err,
+        "plugin %s was built for cddp %d.%d.%d (plugin interface %d), but this "
+        "is cddp %s (plugin interface %d); compile it again with the headers "
+        "of this version",
+        tree_text(node), plugin->major, plugin->minor, plugin->patch,
+        plugin->interface, CDDP_VERSION, CDDP_PLUGIN_INTERFACE);
+}
+
+static err_code_t plugin_load(nn_plugin_t *plugin, const tree_t *node,
+                              err_t *err)
+{
+    const char *path = tree_text(node), *reason;
+
+    if (path == NULL || path[0] == '\0')
+        return nn_fail_at(tree_place(node), err,
+                          "model.plugin is the name of a shared object, such "
+                          "as ./libmine.so");
+    plugin->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (plugin->handle == NULL) {
+        reason = dlerror(); /* begins with the path */
+        return nn_fail_at(tree_place(node), err,
+                          "the plugin cannot be loaded: %s%s",
+                          reason == NULL ? path : reason,
+                          strchr(path, '/') == NULL
+                              ? " (without a slash in its name it is looked "
+                                "for where the system has its libraries)"
+                              : "");
+    }
+    plugin->plugin = dlsym(plugin->handle, SYMBOL);
+    if (plugin->plugin == NULL)
+        return nn_fail_at(tree_place(node), err,
+                          "%s is no plugin of cddp, as it defines no " SYMBOL
+                          "; write CDDP_PLUGIN(...) in its source",
+                          path);
+    return version_check(node, plugin->plugin, err);
+}
+
+err_code_t nn_plugin_open(const tree_t *model, nn_plugin_t **out, err_t *err)
+{
+    const tree_t *node = tree_get(model, "plugin");
+    nn_plugin_t *plugin = NULL;
+    err_code_t code;
+
+    code = mem_alloc(sizeof *plugin, "a plugin", (void **)&plugin, err);
+    if (code != ERR_OK)
+        return code;
+    plugin->place = tree_place(node);
+    code = plugin_load(plugin, node, err);
+    if (code == ERR_OK)
+        code = kinds_make(plugin, err);
+    if (code == ERR_OK)
+        code = rows_make(&plugin->rows, plugin->plugin->options, plugin->place,
+                         "build", err);
+    if (code == ERR_OK)
+        *out = plugin;
+    else
+        nn_plugin_close(plugin);
+    return code;
+}
+
+void nn_plugin_close(nn_plugin_t *plugin)
+{
+    if (plugin == NULL)
+        return;
+    if (plugin->handle != NULL)
+        dlclose(plugin->handle);
+    mem_free(plugin);
+}
+
+const nn_kind_t *const *nn_plugin_kinds(const nn_plugin_t *plugin)
+{
+    return plugin == NULL ? nn_layer_kinds() : plugin->all;
+}
+
+/* ---- building ------------------------------------------------------------ */
+
+static void host_add(cddp_builder_t *builder, const char *kind,
+                     const char *name, const char *from, const char *options)
+{
+    nn_recipe_t *recipe = (nn_recipe_t *)builder;
+
+    if (kind == NULL)
+        kind = ""; /* an unknown layer, which is reported in its place */
+    if (options == NULL || options[0] == '\0')
+        nn_recipe_plain(recipe, kind, name, from);
+    else
+        nn_recipe_add(recipe, kind, name, from, "%s", options);
+}
+
+/* The plugin's own keys of [model]. */
+static tree_t *own_options(const tree_t *model)
+{
+    tree_t *own = tree_new(TREE_MAP, NULL, tree_place(model));
+
+    for (size_t i = 0; i < tree_count(model); i++)
+        if (strcmp(tree_key(model, i), "input") != 0 &&
+            strcmp(tree_key(model, i), "plugin") != 0)
+            tree_put(own, tree_key(model, i), tree_key_place(model, i),
+                     tree_clone(tree_at(model, i)));
+    return own;
+}
+
+static err_code_t build_call(const nn_plugin_t *plugin, nn_recipe_t *recipe,
+                             const double *options, err_t *err)
+{
+    static const cddp_host_t host = {.version = CDDP_VERSION, .add = host_add};
+    cddp_build_t build = {.host = &host,
+                          .builder = (cddp_builder_t *)recipe,
+                          .options = options,
+                          .input = {.ndim = recipe->ndim}};
+    cddp_error_t error = {.culprit = -1};
+    cddp_code_t code;
+
+    memcpy(build.input.dims, recipe->input, sizeof build.input.dims);
+    code = plugin->plugin->build(&build, &error);
+    if (code == CDDP_OK)
+        return ERR_OK;
+    nn_fail_at(recipe->place, err, "the plugin: %s",
+               error.text[0] != '\0' ? error.text
+                                     : err_code_text((err_code_t)code));
+    if (err != NULL)
+        err->code = (err_code_t)code;
+    return (err_code_t)code;
+}
+
+err_code_t nn_plugin_build(const nn_plugin_t *plugin, const tree_t *model,
+                           const opt_ints_t *input, tree_t **out, err_t *err)
+{
+    plugin_value_t values[CDDP_OPTIONS_MAX] = {{0}};
+    double options[CDDP_OPTIONS_MAX] = {0};
+    nn_recipe_t recipe = {.place = tree_place(tree_get(model, "plugin")),
+                          .ndim = input->count};
+    tree_t *own;
+    err_code_t code;
+
+    if (plugin->plugin->build == NULL)
+        return nn_fail_at(recipe.place, err,
+                          "the plugin builds no model; give model.layers, "
+                          "which may use its layers");
+    for (int i = 0; i < input->count && i < OP_DIMS_MAX; i++)
+        recipe.input[i] = input->items[i];
+    own = own_options(model);
+    code = opt_fill(plugin->rows.rows, own, "model", values, err);
+    tree_free(own);
+    if (code != ERR_OK)
+        return code;
+    rows_values(&plugin->rows, values, options);
+    recipe.list = tree_new(TREE_LIST, NULL, recipe.place);
+    code = build_call(plugin, &recipe, options, err);
+    if (code == ERR_OK)
+        *out = recipe.list;
+    else
+        tree_free(recipe.list);
+    return code;
+}

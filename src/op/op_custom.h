@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Ops of plugins (cddp/plugin.h): their functions are called here, for both
+ * backends, with plain tensors of float32; what they answer is not trusted.
+ */
+#ifndef CDDP_OP_OP_CUSTOM_H
+#define CDDP_OP_OP_CUSTOM_H
+
+#include "cddp/plugin.h"
+#include "op/op_ops.h"
+
+/* Ask for the shapes of config->custom. ERR_CONFIG with the plugin's sentence,
+ * or if its shapes are impossible. */
+err_code_t op_custom_shapes(const op_config_t *config, cddp_shapes_t *out,
+                            err_t *err);
+
+/* Call the plugin's function. The tensors are plain: x[k] and dx[k] (NULL: not
+ * wanted) of input k; all others are those of [args]. */
+err_code_t op_custom_forward(const op_t *op, const cddp_shapes_t *shapes,
+                             const float *const *x, const op_args_t *args,
+                             err_t *err);
+err_code_t op_custom_backward(const op_t *op, const cddp_shapes_t *shapes,
+                              const float *const *x, float *const *dx,
+                              const op_args_t *args, err_t *err);
+
+#endif
