@@ -170,8 +170,8 @@ static err_code_t layers_name(nn_graph_t *graph, const nn_items_t *items,
         const nn_item_t *item = &items->items[i];
         nn_layer_t *layer = &graph->layers[i];
 
-        code = nn_kind_find(nn_plugin_kinds(graph->plugin), "layer", item->kind, item->place,
-                            &layer->kind, err);
+        code = nn_kind_find(nn_plugin_kinds(graph->plugin), "layer", item->kind,
+                            item->place, &layer->kind, err);
         if (code != ERR_OK)
             return code;
         tree_place_format(item->place, layer->place, sizeof layer->place);
