@@ -47,7 +47,6 @@ static void work_fill(ucx_group_t *group, ucx_work_t *work,
     work->busy = true;
     work->queued = true;
     work->request = *request;
-    work->started = clock_now();
     if (request->kind == COMM_TREE) {
         int count =
             comm_tree_views(request->first, request->held, request->leaves);
@@ -57,13 +56,6 @@ static void work_fill(ucx_group_t *group, ucx_work_t *work,
         work->request.views = work->views;
     }
     atomic_store(&work->state, COMM_PENDING);
-}
-
-/* The choice between node stage and UCX; see also algorithm_of. */
-static bool node_takes(const ucx_group_t *group, const comm_request_t *request)
-{
-    return ucx_node_takes(group, request->kind, request->data, request->count,
-                          request->type);
 }
 
 static comm_state_t ucx_start(comm_group_t *base, const comm_request_t *request,
@@ -87,9 +79,10 @@ static comm_state_t ucx_start(comm_group_t *base, const comm_request_t *request,
     }
     work_fill(group, work, request);
     atomic_fetch_add(&group->progress, 1);
-    if (node_takes(group, request))
+    if (ucx_node_takes(group, request)) /* else see algorithm_of */
         work->queued = ucx_node_start(group, work);
     if (work->queued) {
+        work->started = clock_now();
         queued = atomic_load(&group->queued);
         group->queue[queued % COMM_WORKS_MAX] = work;
         atomic_store(&group->queued, queued + 1);
@@ -202,13 +195,18 @@ static const char *ucx_allreduce_name(const comm_group_t *base,
                                       comm_type_t type)
 {
     const ucx_group_t *group = (const ucx_group_t *)base;
+    comm_request_t request = {.kind = COMM_ALLREDUCE,
+                              .data = (void *)data,
+                              .count = count,
+                              .type = type};
     size_t bytes = count * comm_type_bytes(type);
 
-    if (ucx_node_takes(group, COMM_ALLREDUCE, data, count, type))
-        return group->place.nodes == 1
-                   ? "node"
-                   : ucx_span_name(
-                         ucx_span_plan(&group->place, count, type).kind);
+    if (ucx_node_takes(group, &request)) {
+        if (group->place.nodes > 1)
+            return ucx_span_name(
+                ucx_span_plan(&group->place, count, type).kind);
+        return ucx_shot_takes(group, &request) ? "shot" : "node";
+    }
     if (comm_type_rounds(type))
         return "direct";
     return bytes <= UCX_DOUBLING_BYTES ? "doubling" : "ring";

@@ -38,6 +38,14 @@ static node_slot_t *node_slot(const ucx_group_t *group, uint64_t number)
 
 /* ---- open and close ------------------------------------------------------ */
 
+/* Over several nodes there are no shots. */
+static size_t shots_bytes(const ucx_group_t *group)
+{
+    return group->place.nodes > 1
+               ? 0
+               : (size_t)group->place.count * sizeof(shot_rank_t);
+}
+
 static err_code_t tables_open(ucx_group_t *group, err_t *err)
 {
     ucx_node_t *node = &group->node;
@@ -56,7 +64,7 @@ static err_code_t tables_open(ucx_group_t *group, err_t *err)
         node->bells[i] = -1;
     node->stride = sizeof(node_slot_t) + count * sizeof(node_post_t);
     node->bytes = sizeof(node_board_t) + COMM_WORKS_MAX * node->stride +
-                  count * sizeof(node_seat_t);
+                  count * sizeof(node_seat_t) + shots_bytes(group);
     return code;
 }
 
@@ -89,6 +97,10 @@ static err_code_t board_open(ucx_group_t *group, err_t *err)
                        "some do not");
     code = ucx_shm_share(group, group->node.bytes, false, &board, err);
     group->node.board = board;
+    if (code == ERR_OK) /* they are its end */
+        group->node.shots.ranks =
+            (shot_rank_t *)(void *)((char *)board + group->node.bytes -
+                                    shots_bytes(group));
     if (code == ERR_OK && group->place.nodes > 1)
         code = bells_open(group, err);
     return code;
@@ -155,19 +167,22 @@ static const ucx_arena_t *arena_find(const ucx_group_t *group, const void *data,
 }
 
 /* A sum that is rounded once cannot be made in two stages. */
-bool ucx_node_takes(const ucx_group_t *group, comm_kind_t kind,
-                    const void *data, size_t count, comm_type_t type)
+bool ucx_node_takes(const ucx_group_t *group, const comm_request_t *request)
 {
-    if (kind == COMM_BARRIER)
-        return atomic_load(&group->node.open) && group->place.nodes == 1;
-    return kind == COMM_ALLREDUCE &&
-           (group->place.nodes == 1 || !comm_type_rounds(type)) &&
-           arena_find(group, data, count * comm_type_bytes(type)) != NULL;
+    if (!atomic_load(&group->node.open))
+        return false;
+    return ucx_shot_takes(group, request) ||
+           (request->kind == COMM_ALLREDUCE &&
+            (group->place.nodes == 1 || !comm_type_rounds(request->type)) &&
+            arena_find(group, request->data,
+                       request->count * comm_type_bytes(request->type)) !=
+                NULL);
 }
 
-/* Wake those that sleep, after something they may wait for has been stored. */
-static void board_ring(node_board_t *board)
+void ucx_node_ring(ucx_group_t *group)
 {
+    node_board_t *board = group->node.board;
+
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load(&board->sleepers) == 0)
         return;
@@ -229,19 +244,17 @@ static void slot_open(ucx_group_t *group, node_slot_t *slot, uint64_t number)
     atomic_store(&slot->arrived, 0);
     if (!slot_agrees(group, slot)) {
         atomic_store(&slot->odd, number + 1);
-        board_ring(group->node.board);
+        ucx_node_ring(group);
         return;
     }
     if (group->place.nodes > 1) {
         slot_open_span(group, slot, number);
         return;
     }
-    if (bytes == 0) /* a barrier */
-        atomic_store(&slot->completed, number + 1);
     slot->pieces = (uint32_t)((bytes + piece - 1) / piece);
     atomic_store(&slot->done, 0);
     atomic_store(&slot->claim, (number + 1) << CLAIM_BITS | slot->pieces);
-    board_ring(group->node.board);
+    ucx_node_ring(group);
 }
 
 /* Does this rank own a slice of [request]? */
@@ -261,18 +274,20 @@ bool ucx_node_start(ucx_group_t *group, ucx_work_t *work)
     node_post_t *post = &slot->posts[group->place.local];
     const ucx_arena_t *arena;
 
-    post->count = request->count; /* of a barrier: 0 */
+    work->shot = ucx_shot_takes(group, request);
+    atomic_store(&work->node_since, 0);
+    atomic_store(&work->node, number + 1);
+    if (work->shot) {
+        ucx_shot_start(group, work);
+        return false;
+    }
+    arena = arena_find(group, request->data,
+                       request->count * comm_type_bytes(request->type));
+    post->count = request->count;
     post->type = (uint16_t)request->type;
     post->op = (uint16_t)request->op;
-    if (request->kind == COMM_ALLREDUCE) {
-        arena = arena_find(group, request->data,
-                           request->count * comm_type_bytes(request->type));
-        post->arena = arena->number;
-        post->offset =
-            (uint64_t)((char *)request->data - (char *)arena->base.data);
-    }
-    atomic_store(&work->node_since, work->started);
-    atomic_store(&work->node, number + 1);
+    post->arena = arena->number;
+    post->offset = (uint64_t)((char *)request->data - (char *)arena->base.data);
     if (atomic_fetch_add(&slot->arrived, 1) + 1 == (unsigned)group->place.count)
         slot_open(group, slot, number);
     return owns_slice(group, request);
@@ -330,7 +345,7 @@ void ucx_node_add(ucx_group_t *group, uint64_t number)
 
     if (atomic_fetch_add(&slot->done, 1) + 1 == pieces) {
         atomic_store(&slot->completed, number + 1);
-        board_ring(group->node.board);
+        ucx_node_ring(group);
     }
 }
 
@@ -353,13 +368,11 @@ bool ucx_node_done(const ucx_group_t *group, uint64_t number)
 
 /* ---- poll and wait ------------------------------------------------------- */
 
-/* The ranks asked for different things: all find out. */
-static void odd_check(ucx_group_t *group, uint64_t number)
+void ucx_node_disagree(ucx_group_t *group, uint64_t number)
 {
-    const node_slot_t *slot = node_slot(group, number);
     err_t fault = ERR_INIT;
 
-    if (atomic_load(&slot->odd) != number + 1 || atomic_load(&group->failed))
+    if (atomic_load(&group->failed))
         return;
     err_set(&fault, ERR_CONFIG,
             "collective %" PRIu64 ": the ranks reduce buffers of different "
@@ -367,6 +380,15 @@ static void odd_check(ucx_group_t *group, uint64_t number)
             "order",
             number);
     ucx_group_fail(group, &fault);
+}
+
+/* All find out. */
+static void odd_check(ucx_group_t *group, uint64_t number)
+{
+    const node_slot_t *slot = node_slot(group, number);
+
+    if (atomic_load(&slot->odd) == number + 1)
+        ucx_node_disagree(group, number);
 }
 
 bool ucx_node_opened(ucx_group_t *group, uint64_t number)
@@ -377,27 +399,52 @@ bool ucx_node_opened(ucx_group_t *group, uint64_t number)
     return atomic_load(&slot->claim) >> CLAIM_BITS == number + 1;
 }
 
+static bool work_done(const ucx_group_t *group, const ucx_work_t *work)
+{
+    if (work->shot)
+        return atomic_load_explicit(&work->state, memory_order_acquire) ==
+               COMM_DONE;
+    return ucx_node_done(group, work->number);
+}
+
+/* Do something for [work], if there is anything to do. */
+static bool work_go(ucx_group_t *group, const ucx_work_t *work)
+{
+    bool did;
+
+    if (work->shot)
+        return ucx_shot_go(group);
+    pthread_mutex_lock(&group->node.lock);
+    did = piece_do(group, work->number);
+    pthread_mutex_unlock(&group->node.lock);
+    if (!did)
+        odd_check(group, work->number);
+    return did;
+}
+
 comm_state_t ucx_node_poll(ucx_group_t *group, ucx_work_t *work)
 {
-    if (!ucx_node_done(group, work->number)) {
-        pthread_mutex_lock(&group->node.lock);
-        piece_do(group, work->number);
-        pthread_mutex_unlock(&group->node.lock);
-        odd_check(group, work->number);
-    }
-    if (ucx_node_done(group, work->number))
+    if (!work_done(group, work))
+        work_go(group, work);
+    if (work_done(group, work))
         return COMM_DONE;
     return atomic_load(&group->failed) ? COMM_FAILED : COMM_PENDING;
 }
 
-static bool wait_over(ucx_group_t *group, uint64_t number)
+/* Is there anything to do for [work], or is it over? */
+static bool wait_over(ucx_group_t *group, const ucx_work_t *work)
 {
-    const node_slot_t *slot = node_slot(group, number);
-    uint64_t claim = atomic_load(&slot->claim);
+    const node_slot_t *slot = node_slot(group, work->number);
+    uint64_t claim;
 
-    return ucx_node_done(group, number) ||
-           (claim >> CLAIM_BITS == number + 1 && (claim & CLAIM_MASK) != 0) ||
-           atomic_load(&slot->odd) == number + 1 || atomic_load(&group->failed);
+    if (work_done(group, work) || atomic_load(&group->failed))
+        return true;
+    if (work->shot)
+        return ucx_shot_ready(group);
+    claim = atomic_load(&slot->claim);
+    return (claim >> CLAIM_BITS == work->number + 1 &&
+            (claim & CLAIM_MASK) != 0) ||
+           atomic_load(&slot->odd) == work->number + 1;
 }
 
 static void cpu_relax(void)
@@ -408,45 +455,36 @@ static void cpu_relax(void)
 }
 
 /* Until there is something to do, or for a nap. */
-static void wait_block(ucx_group_t *group, uint64_t number)
+static void wait_block(ucx_group_t *group, const ucx_work_t *work)
 {
     static const struct timespec nap = {.tv_nsec = NAP_NANOSECONDS};
     node_board_t *board = group->node.board;
     unsigned bell;
 
     for (int i = 0; group->node.spin && i < SPINS; i++) {
-        if (wait_over(group, number))
+        if (wait_over(group, work))
             return;
         cpu_relax();
     }
     for (int i = 0; i < YIELDS; i++) {
-        if (wait_over(group, number))
+        if (wait_over(group, work))
             return;
         sched_yield();
     }
     atomic_fetch_add(&board->sleepers, 1);
     bell = atomic_load(&board->bell);
-    if (!wait_over(group, number))
+    if (!wait_over(group, work))
         syscall(SYS_futex, &board->bell, FUTEX_WAIT, bell, &nap, NULL, 0);
     atomic_fetch_sub(&board->sleepers, 1);
 }
 
 bool ucx_node_wait(ucx_group_t *group, ucx_work_t *work)
 {
-    uint64_t number = work->number;
-
-    while (!ucx_node_done(group, number)) {
-        bool did;
-
+    while (!work_done(group, work)) {
         if (atomic_load(&group->failed))
             return false;
-        pthread_mutex_lock(&group->node.lock);
-        did = piece_do(group, number);
-        pthread_mutex_unlock(&group->node.lock);
-        if (did)
-            continue;
-        odd_check(group, number);
-        wait_block(group, number);
+        if (!work_go(group, work))
+            wait_block(group, work);
     }
     atomic_fetch_add(&group->node.moves, 1);
     return true;
@@ -462,11 +500,14 @@ uint64_t ucx_node_oldest(ucx_group_t *group, double *since)
         ucx_work_t *work = &group->works[i];
         uint64_t number = atomic_load(&work->node);
 
-        if (number == 0 || number - 1 >= oldest ||
-            ucx_node_done(group, number - 1))
+        if (number == 0 || number - 1 >= oldest || work_done(group, work))
             continue;
         oldest = number - 1;
         *since = atomic_load(&work->node_since);
+        if (*since <= 0) { /* a clock would cost start more than the rest */
+            *since = clock_now();
+            atomic_store(&work->node_since, *since);
+        }
     }
     return oldest;
 }

@@ -15,6 +15,8 @@
  * of them: the same bits everywhere, whoever claims it. The comm thread has no
  * part in it; it goes on finding faults, which end the waits.
  *
+ * Small collectives on one node take another way: ucx_shot.h.
+ *
  * Several nodes (ucx_span.c): the buffer is cut into slices, each owned by one
  * rank of every node. The comm thread of the owner sums its slice over the
  * node, reduces it with the owners on the other nodes, and stores the result to
@@ -33,6 +35,7 @@
 
 #include "base/mem.h"
 #include "comm/comm_ops.h"
+#include "comm/ucx_shot.h"
 
 #define UCX_NODE_ARENAS 16 /* of one group; further ones are plain memory */
 
@@ -79,14 +82,15 @@ typedef struct ucx_arena {
 
 typedef struct ucx_node {
     node_board_t *board;
-    atomic_bool open;           /* there is a node stage */
-    size_t bytes, stride;       /* of the board; from slot to slot */
-    bool spin;                  /* a core for every rank that shares ours */
-    pthread_mutex_t lock;       /* parts, among the threads of this rank */
-    char **parts;               /* [count]: where a piece lies in each arena */
-    char **span_parts;          /* the same of the comm thread */
-    int bell;                   /* to read from; -1: none */
-    int *bells;                 /* [count], to write to */
+    atomic_bool open;     /* there is a node stage */
+    size_t bytes, stride; /* of the board; from slot to slot */
+    bool spin;            /* a core for every rank that shares ours */
+    pthread_mutex_t lock; /* parts, among the threads of this rank */
+    char **parts;         /* [count]: where a piece lies in each arena */
+    char **span_parts;    /* the same of the comm thread */
+    int bell;             /* to read from; -1: none */
+    int *bells;           /* [count], to write to */
+    ucx_shots_t shots;
     atomic_uint_fast64_t moves; /* waits that ended well */
     uint32_t opened;            /* arenas so far */
     ucx_arena_t *arenas[UCX_NODE_ARENAS];
@@ -128,11 +132,10 @@ void ucx_bell_asleep(ucx_group_t *group, bool asleep);
 err_code_t ucx_node_open(ucx_group_t *group, err_t *err);
 void ucx_node_close(ucx_group_t *group);
 
-/* Does the node stage carry out such a collective? All-reduces whose data lies
- * in an arena (over several nodes: not of 16-bit floats) and, in a group on one
- * node, barriers. */
-bool ucx_node_takes(const ucx_group_t *group, comm_kind_t kind,
-                    const void *data, size_t count, comm_type_t type);
+/* Does the node stage carry out [request]? All-reduces whose data lies in an
+ * arena (over several nodes: not of 16-bit floats) and, in a group on one node,
+ * barriers and small all-reduces of any memory. */
+bool ucx_node_takes(const ucx_group_t *group, const comm_request_t *request);
 
 /* Post [work] (whose request the node stage takes). True: the comm thread has a
  * part in it, so that it must be queued for it. */
@@ -140,6 +143,10 @@ bool ucx_node_start(ucx_group_t *group, ucx_work_t *work);
 bool ucx_node_done(const ucx_group_t *group, uint64_t number);
 /* Have all ranks of the node come? Fails the group if they disagree. */
 bool ucx_node_opened(ucx_group_t *group, uint64_t number);
+/* Wake whoever sleeps, after something has been stored that is waited for. */
+void ucx_node_ring(ucx_group_t *group);
+/* The ranks asked for different things: fail the group. */
+void ucx_node_disagree(ucx_group_t *group, uint64_t number);
 /* So much of number is done: a lane of a slice. */
 void ucx_node_add(ucx_group_t *group, uint64_t number);
 /* Where the buffers of all ranks of this node for [number] begin. */

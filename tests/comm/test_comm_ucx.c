@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "comm/collectives.h"
 #include "lib/ranks.h"
@@ -260,6 +261,62 @@ Test(comm_ucx, node_stage)
     cr_assert_eq(ranks_threads(3, run_node, NULL), 0);
     cr_assert_eq(ranks_forks(2, 60, run_node, NULL, results), 0);
     cr_assert_eq(ranks_forks(6, 60, run_node, NULL, results), 0);
+}
+
+/* More small ones in flight than there are slots, waited for in any order and
+ * by polling; the ranks run ahead of each other. */
+#define SHOTS_IN_FLIGHT 150
+
+static int run_shots(const comm_oob_t *oob, void *argument)
+{
+    comm_config_t config = {.backend = "ucx", .timeout = 20};
+    comm_group_t *group;
+    comm_work_t *works[SHOTS_IN_FLIGHT];
+    static _Thread_local double data[SHOTS_IN_FLIGHT][512];
+    double all = oob->size * (oob->size + 1) / 2.0;
+    err_t err = ERR_INIT;
+
+    (void)argument;
+    RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
+    for (int round = 0; round < 12; round++) {
+        for (int i = 0; i < SHOTS_IN_FLIGHT; i++) {
+            size_t count = i % 7 == 0 ? 512 : (size_t)i % 9 + 1;
+
+            RANKS_CHECK(
+                strcmp(comm_allreduce_name(group, data[i], count, COMM_FLOAT64),
+                       "shot") == 0);
+            data[i][0] = (i + 1.0) * (oob->rank + 1);
+            data[i][count - 1] = (i + 1.0) * (oob->rank + 1);
+            RANKS_CHECK(comm_allreduce_start(group, data[i], count,
+                                             COMM_FLOAT64, COMM_SUM, &works[i],
+                                             &err) != COMM_FAILED);
+            if (i % 40 == 0)
+                RANKS_OK(comm_barrier(group, &err), err);
+            if (i % 50 == oob->rank)
+                usleep(1000);
+        }
+        while (round % 4 == 3 && comm_work_poll(works[149]) == COMM_PENDING)
+            usleep(10);
+        for (int i = 0; i < SHOTS_IN_FLIGHT; i++) {
+            int which = round % 2 ? SHOTS_IN_FLIGHT - 1 - i : i;
+
+            RANKS_OK(comm_work_wait(works[which], &err), err);
+            RANKS_CHECK(data[which][0] == (which + 1) * all);
+            RANKS_CHECK(data[which][which % 7 == 0 ? 511 : which % 9] ==
+                        (which + 1) * all);
+        }
+    }
+    comm_group_close(group);
+    return 0;
+}
+
+Test(comm_ucx, one_shot_slots)
+{
+    int results[RANKS_MAX];
+
+    cr_assert_eq(ranks_threads(3, run_shots, NULL), 0);
+    cr_assert_eq(ranks_forks(2, 60, run_shots, NULL, results), 0);
+    cr_assert_eq(ranks_forks(7, 60, run_shots, NULL, results), 0);
 }
 
 static int run_node_mismatch(const comm_oob_t *oob, void *argument)
