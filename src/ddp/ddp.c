@@ -66,6 +66,10 @@ err_code_t ddp_open(const ddp_config_t *config, comm_group_t *group,
     ddp_t *ddp = NULL;
     err_code_t rc;
 
+    if (config->zero != 0 && layout->shards == NULL)
+        return err_set(err, ERR_CONFIG,
+                       "ddp.zero is 1, but this program keeps the optimizer's "
+                       "state whole on every rank; leave ddp.zero 0");
     rc = ddp_layout_check(group, layout, err);
     if (rc != ERR_OK)
         goto out;
@@ -84,6 +88,8 @@ err_code_t ddp_open(const ddp_config_t *config, comm_group_t *group,
         rc = ddp_hooked_open(config, group, layout, ddp->buckets,
                              ddp->bucket_count, ddp->grads, &ddp->stats,
                              &ddp->hooked, err);
+    if (rc == ERR_OK && layout->shards != NULL)
+        rc = ddp_zero_open(ddp, layout, err);
     if (rc != ERR_OK)
         goto close;
     *out = ddp;
@@ -102,6 +108,7 @@ void ddp_close(ddp_t *ddp)
     ddp_hooked_close(ddp->hooked);
     if (ddp->arena != NULL)
         comm_arena_close(ddp->arena);
+    ddp_zero_close(ddp);
     mem_free(ddp->hashes);
     mem_free(ddp->flights);
     mem_free(ddp->buckets);
@@ -146,6 +153,8 @@ void ddp_step_begin(ddp_t *ddp)
     ddp->flights[ddp->bucket_count] = (ddp_flight_t){0};
     ddp->next = 0;
     ddp->local = false;
+    if (ddp->shards != NULL)
+        ddp_zero_begin(ddp);
     if (ddp->hooked != NULL)
         ddp_hooked_begin(ddp->hooked, ddp->step);
     ddp->step++;
@@ -165,16 +174,41 @@ static void flight_end(ddp_t *ddp, ddp_flight_t *flight, double now)
     ddp->stats.comm_s += now - flight->started;
 }
 
-static err_code_t flight_start(ddp_t *ddp, int index, void *data, size_t count,
-                               comm_type_t type, size_t bytes, err_t *err)
+/* What flight [index] carries. */
+static comm_state_t flight_launch(ddp_t *ddp, int index, size_t *bytes,
+                                  err_t *err)
+{
+    comm_work_t **work = &ddp->flights[index].work;
+    const ddp_bucket_t *bucket = &ddp->buckets[index];
+    view_range_t whole;
+
+    if (index == ddp->bucket_count) {
+        *bytes = ddp->tail_doubles * sizeof(double);
+        return comm_allreduce_start(ddp->group, ddp->tail, ddp->tail_doubles,
+                                    COMM_FLOAT64, COMM_SUM, work, err);
+    }
+    if (ddp->shards == NULL) {
+        *bytes = bucket->count * sizeof(float);
+        return comm_allreduce_start(ddp->group, ddp->grads + bucket->offset,
+                                    bucket->count, COMM_FLOAT32, COMM_SUM, work,
+                                    err);
+    }
+    whole = ddp_shards_whole(ddp->shards, index);
+    *bytes = whole.count * sizeof(float);
+    return comm_reduce_scatter_start(ddp->group, ddp->grads + whole.first,
+                                     ddp_shards_cuts(ddp->shards, index),
+                                     COMM_FLOAT32, COMM_SUM, work, err);
+}
+
+static err_code_t flight_start(ddp_t *ddp, int index, err_t *err)
 {
     ddp_flight_t *flight = &ddp->flights[index];
+    size_t bytes = 0;
     comm_state_t state;
 
     flight->started = clock_now();
     flight->work = NULL;
-    state = comm_allreduce_start(ddp->group, data, count, type, COMM_SUM,
-                                 &flight->work, err);
+    state = flight_launch(ddp, index, &bytes, err);
     ddp->stats.bytes += (int64_t)bytes;
     if (state == COMM_FAILED)
         return err != NULL ? err->code : ERR_PEER;
@@ -198,22 +232,12 @@ static err_code_t buckets_start(ddp_t *ddp, err_t *err)
 
     while (rc == ERR_OK && ddp->next < ddp->bucket_count &&
            ddp->flights[ddp->next].missing == 0) {
-        const ddp_bucket_t *bucket = &ddp->buckets[ddp->next];
-
-        rc = ddp->hooked != NULL
-                 ? hook_start(ddp, ddp->next, err)
-                 : flight_start(ddp, ddp->next, ddp->grads + bucket->offset,
-                                bucket->count, COMM_FLOAT32,
-                                bucket->count * sizeof(float), err);
+        rc = ddp->hooked != NULL ? hook_start(ddp, ddp->next, err)
+                                 : flight_start(ddp, ddp->next, err);
         ddp->next++;
     }
-    if (rc == ERR_OK && ddp->next == ddp->bucket_count &&
-        ddp->tail_doubles > 0) {
-        ddp->next++;
-        rc =
-            flight_start(ddp, ddp->bucket_count, ddp->tail, ddp->tail_doubles,
-                         COMM_FLOAT64, ddp->tail_doubles * sizeof(double), err);
-    }
+    if (rc == ERR_OK && ddp->next == ddp->bucket_count && ddp->tail_doubles > 0)
+        rc = flight_start(ddp, ddp->next++, err);
     return rc;
 }
 

@@ -24,6 +24,7 @@
 #include "base/view.h"
 #include "comm/comm.h"
 #include "ddp/hook.h"
+#include "ddp/shard.h"
 
 typedef struct ddp ddp_t;
 
@@ -33,16 +34,17 @@ typedef struct ddp_local_sgd {
     int64_t start;  /* updates before the first local one */
 } ddp_local_sgd_t;
 
-typedef struct ddp_config { /* the run file's `ddp` section */
-    int backend;            /* choice: auto, self, threads, ucx */
+struct ddp_config { /* the run file's `ddp` section */
+    int backend;    /* choice: auto, self, threads, ucx */
     double bucket_cap_mb, first_bucket_mb, last_bucket_mb; /* MiB */
     opt_every_t check_every; /* OPT_STEPS or OPT_NEVER; for the caller */
     ddp_local_sgd_t local_sgd;
+    int zero;           /* choice: 0, 1 (ZeRO-1): needs shards */
     const tree_t *hook; /* as the run file's `ddp.hook`; NULL: none */
     /* Hooks beside the built-in ones, which [hook] may name, too; ends with
      * NULL; NULL: none. Outlives the reducer. */
     const ddp_hook_ops_t *const *hooks;
-} ddp_config_t;
+};
 
 extern const opt_row_t ddp_options[];
 
@@ -65,12 +67,16 @@ void ddp_hook_document(str_buf_t *out);
 /* One parameter's view of the gradient arena. */
 typedef view_t ddp_view_t;
 
-typedef struct ddp_layout {
+struct ddp_layout {
     const ddp_view_t *views; /* in arena order, not overlapping */
     int view_count;
     size_t grad_elems;   /* float32 elements of the arena */
     size_t tail_doubles; /* float64 sums that travel with the last bucket */
-} ddp_layout_t;
+    /* ZeRO-1: after a step this rank has the sums of its own ranges only, and
+     * ddp_share hands parameters around. Outlives the reducer. NULL: every rank
+     * has all sums. */
+    const ddp_shards_t *shards;
+};
 
 typedef struct ddp_stats { /* since the last ddp_stats_take */
     double comm_s;         /* sum over buckets of start -> completion */
@@ -115,7 +121,8 @@ int ddp_hook_parts(ddp_t *ddp, ddp_hook_part_t *parts);
  * A rank without samples (or one that failed on the way) calls
  * ddp_step_skip instead of the rest of a backward: gradients of buckets not yet
  * started are zeroed and count as ready; the tail is sent as it is. After wait,
- * grads and tail hold the sums over ranks, the same bits everywhere. */
+ * grads and tail hold the sums over ranks, the same bits everywhere (with
+ * shards, other ranks' ranges of grads hold anything). */
 void ddp_step_begin(ddp_t *ddp);
 err_code_t ddp_grad_ready(ddp_t *ddp, int view, err_t *err);
 err_code_t ddp_step_skip(ddp_t *ddp, err_t *err);
@@ -125,6 +132,15 @@ err_code_t ddp_step_wait(ddp_t *ddp, err_t *err);
  * alone is reduced, from ddp_step_skip on, which all ranks call. Gradients that
  * were not reported ready are zeros after it. */
 void ddp_step_local(ddp_t *ddp);
+
+/*
+ * ZeRO-1, after wait: this rank has updated its range of [bucket] in the arena
+ * [params], laid out as the gradients; start to hand it around. All ranks call
+ * this for every bucket, in one order; then share_wait, which blocks: all ranks
+ * have all of it, the same bits. [params] may be the gradients' own arena.
+ */
+err_code_t ddp_share(ddp_t *ddp, int bucket, float *params, err_t *err);
+err_code_t ddp_share_wait(ddp_t *ddp, err_t *err);
 
 ddp_stats_t ddp_stats_take(ddp_t *ddp);
 

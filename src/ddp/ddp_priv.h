@@ -31,12 +31,23 @@ struct ddp {
     int bucket_count;
     ddp_flight_t *flights; /* [bucket_count + 1]: the last one is the tail */
     int next;              /* first bucket not started */
-    uint64_t *hashes;      /* [size], for ddp_replica_check */
+    const ddp_shards_t *shards; /* ZeRO-1; NULL: none */
+    view_range_t *gaps;         /* between views: what must stay zero */
+    int gap_count;
+    comm_work_t **shares; /* [bucket_count]: parameters on their way */
+    uint64_t *hashes;     /* [size], for ddp_replica_check */
     ddp_stats_t stats;
     ddp_hooked_t *hooked; /* comm hook; NULL: none */
     int64_t step;         /* updates before the next step */
     bool local;           /* this step's gradients stay here */
 };
+
+/* zero.c: what ZeRO-1 needs beside the tables of ddp.c. */
+err_code_t ddp_zero_open(ddp_t *ddp, const ddp_layout_t *layout, err_t *err);
+void ddp_zero_close(ddp_t *ddp);
+
+/* A step begins: what other ranks' ranges held between views was scratch. */
+void ddp_zero_begin(ddp_t *ddp);
 
 /* ERR_CONFIG on every rank, naming one whose parameter table is not rank 0's.
  * Collective. */

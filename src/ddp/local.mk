@@ -9,8 +9,10 @@ libddp_la_SOURCES = \
 	src/ddp/hook_powersgd.c \
 	src/ddp/lowrank.c src/ddp/lowrank.h \
 	src/ddp/options.c \
+	src/ddp/shard.c src/ddp/shard.h \
 	src/ddp/tree.c src/ddp/tree.h \
-	src/ddp/wire.c
+	src/ddp/wire.c \
+	src/ddp/zero.c
 # Hooks compute in one order on any vector unit: no fused operations. A sanitizer
 # may keep a loop from being vectorised, which clang need not say.
 libddp_la_CFLAGS = $(AM_CFLAGS) -fopenmp-simd -fno-math-errno \

@@ -7,6 +7,8 @@
 static const char *const ddp_backends[] = {"auto", "self", "threads", "ucx",
                                            NULL};
 
+static const char *const ddp_zeros[] = {"0", "1", NULL};
+
 #define LOCAL(field) offsetof(ddp_config_t, local_sgd.field)
 
 /* A section's offsets count from the whole struct. */
@@ -78,6 +80,13 @@ const opt_row_t ddp_options[] = {
      .fallback = "",
      .help = "comm hook: what travels instead of the plain gradients; absent: "
              "none (see the tables of comm hooks)"},
+    {.name = "zero",
+     .type = OPT_CHOICE,
+     .offset = offsetof(ddp_config_t, zero),
+     .fallback = "0",
+     .choices = ddp_zeros,
+     .help = "1: each rank keeps and updates only its share of the optimizer's "
+             "state (ZeRO stage 1)"},
     {.name = NULL}};
 
 const char *ddp_backend_name(const ddp_config_t *config)

@@ -24,7 +24,8 @@ typedef struct check {
 static err_code_t check_open(check_t *check, err_t *err)
 {
     train_split_t split = {.config = check->config, .size = check->ranks};
-    train_replica_plan_t plan = {.config = check->config, .threads = 1};
+    train_replica_plan_t plan = {
+        .config = check->config, .ranks = check->ranks, .threads = 1};
     err_code_t rc = train_bf16_choose(check->config, &plan.bf16, err);
 
     if (rc != ERR_OK)
@@ -132,7 +133,7 @@ static void memory_print(const check_t *check)
     const nn_graph_t *graph = check->graph;
     const train_config_t *config = check->config;
     uint64_t params = nn_graph_param_elems(graph) * sizeof(float);
-    uint64_t slots = params * (uint64_t)optim_slots(check->replica.optim);
+    uint64_t slots = optim_state_bytes(check->replica.optim);
     uint64_t buffers = nn_graph_buffer_elems(graph) * sizeof(float);
     uint64_t activations = check->replica.activation_bytes;
     int64_t dims[OP_DIMS_MAX];

@@ -184,6 +184,12 @@ static err_code_t local_check(const tree_t *tree, const train_config_t *config,
                       "and ddp.hook are both set; between averages no gradient "
                       "travels that a hook could see, so choose one of the two",
                       err);
+    if (config->ddp.zero != 0)
+        return refuse(tree, "ddp", "local_sgd",
+                      "and ddp.zero are both set; between averages each rank "
+                      "updates all its parameters and needs all of the "
+                      "optimizer's state, so choose one of the two",
+                      err);
     return ERR_OK;
 }
 

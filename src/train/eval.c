@@ -69,9 +69,16 @@ err_code_t train_evaluate(train_state_t *run, train_eval_t *out, err_t *err)
 {
     double total[EVAL_SUMS] = {0};
     train_eval_t eval = {.accuracy = NAN};
+    const train_replica_t *replica = &run->replica;
     err_code_t rc = ERR_OK;
 
     train_phase_set(run, "evaluation");
+    if (replica->shard != NULL && run->config->ema.decay > 0 &&
+        run->config->ema.evaluate)
+        rc = train_shard_average(replica->shard, replica->ddp, replica->optim,
+                                 err);
+    if (rc != ERR_OK)
+        return rc;
     for (int64_t s = 0; s < run->valid.steps && !eval.stopped; s++) {
         double sums[EVAL_SUMS] = {0};
 

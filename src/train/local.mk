@@ -15,6 +15,7 @@ libtrain_la_SOURCES = \
 	src/train/resume.c \
 	src/train/run.c src/train/run.h src/train/run_priv.h \
 	src/train/rundir.c src/train/rundir.h \
+	src/train/shard.c src/train/shard.h \
 	src/train/step.c src/train/weigh.c \
 	src/train/vote.c src/train/vote.h
 libtrain_la_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)

@@ -173,6 +173,8 @@ static train_replica_plan_t plan_of(train_state_t *run)
         .config = run->config,
         .graph = run->graph,
         .group = run->group,
+        .rank = run->rank,
+        .ranks = run->size,
         .threads = run->threads,
         .bf16 = run->bf16,
         .span = {.steps = run->config->train.epochs * run->train.steps,

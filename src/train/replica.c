@@ -19,7 +19,26 @@ static void tensor_add(train_replica_t *replica, char *name,
     tensor->name = name;
     tensor->ndim = param->ndim;
     memcpy(tensor->dims, param->dims, sizeof tensor->dims);
-    tensor->data = arena + param->offset;
+    tensor->data = arena == NULL ? NULL : arena + param->offset;
+}
+
+/* The optimizer's state of one parameter: whole, or who holds what of it. */
+static void slots_add(train_replica_t *replica, const nn_param_t *param)
+{
+    optim_t *optim = replica->optim;
+
+    for (int s = 0; s < optim_slots(optim); s++) {
+        char *name = str_printf("optimizer/%s/%s", optim_slot_name(optim, s),
+                                param->name);
+
+        if (replica->shard == NULL) {
+            tensor_add(replica, name, param, optim_slot_data(optim, s));
+            continue;
+        }
+        tensor_add(replica, name, param, NULL);
+        train_shard_parts(replica->shard, optim, s, param,
+                          &replica->tensors[replica->tensor_count - 1]);
+    }
 }
 
 static err_code_t tensors_list(train_replica_t *replica, err_t *err)
@@ -37,6 +56,9 @@ static err_code_t tensors_list(train_replica_t *replica, err_t *err)
         rc =
             mem_alloc(count * sizeof *replica->tensor_names, "checkpoint table",
                       (void **)&replica->tensor_names, err);
+    if (rc == ERR_OK && replica->shard != NULL)
+        rc = train_shard_parts_open(replica->shard, (size_t)params,
+                                    (size_t)slots, err);
     if (rc != ERR_OK)
         return rc;
     for (int p = 0; p < params; p++) {
@@ -44,12 +66,7 @@ static err_code_t tensors_list(train_replica_t *replica, err_t *err)
 
         tensor_add(replica, str_printf("model/%s", param->name), param,
                    replica->params);
-        for (int s = 0; s < slots; s++)
-            tensor_add(replica,
-                       str_printf("optimizer/%s/%s",
-                                  optim_slot_name(replica->optim, s),
-                                  param->name),
-                       param, optim_slot_data(replica->optim, s));
+        slots_add(replica, param);
     }
     for (int b = 0; b < buffers; b++) {
         const nn_param_t *buffer = nn_graph_buffer(graph, b);
@@ -152,14 +169,17 @@ static err_code_t on_grad_ready(void *context, int index, err_t *err)
                                : ERR_OK;
 }
 
-/* What an evaluation looks at. */
+/* What an evaluation looks at. The average of shards is put into the gradients'
+ * arena before it. */
 static const float *eval_params(const train_replica_t *replica,
                                 const train_replica_plan_t *plan)
 {
-    const float *average = optim_average(replica->optim);
+    const optim_ema_t *ema = &plan->config->ema;
 
-    return average != NULL && plan->config->ema.evaluate ? average
-                                                         : replica->params;
+    if (ema->decay == 0 || !ema->evaluate)
+        return replica->params;
+    return replica->shard != NULL ? ddp_grads(replica->ddp)
+                                  : optim_average(replica->optim);
 }
 
 static void execs_bind(train_replica_t *replica,
@@ -219,15 +239,33 @@ static err_code_t views_list(train_replica_t *replica, err_t *err)
     return rc;
 }
 
+static ddp_layout_t layout_of(const train_replica_t *replica)
+{
+    const nn_graph_t *graph = replica->graph;
+
+    return (ddp_layout_t){
+        .views = replica->views,
+        .view_count = replica->view_count,
+        .grad_elems = nn_graph_param_elems(graph),
+        .tail_doubles = TRAIN_REPLICA_TAIL + nn_graph_moment_elems(graph),
+        .shards = replica->shard != NULL ? replica->shard->cut : NULL};
+}
+
+static err_code_t shard_open(train_replica_t *replica,
+                             const train_replica_plan_t *plan, err_t *err)
+{
+    const ddp_layout_t layout = layout_of(replica);
+
+    return plan->config->ddp.zero == 0
+               ? ERR_OK
+               : train_shard_open(&plan->config->ddp, &layout, plan->rank,
+                                  plan->ranks, &replica->shard, err);
+}
+
 static err_code_t reducer_open(train_replica_t *replica,
                                const train_replica_plan_t *plan, err_t *err)
 {
-    const nn_graph_t *graph = plan->graph;
-    ddp_layout_t layout = {.views = replica->views,
-                           .view_count = replica->view_count,
-                           .grad_elems = nn_graph_param_elems(graph),
-                           .tail_doubles = TRAIN_REPLICA_TAIL +
-                                           nn_graph_moment_elems(graph)};
+    const ddp_layout_t layout = layout_of(replica);
     err_code_t rc;
 
     rc = ddp_open(&plan->config->ddp, plan->group, &layout, &replica->ddp, err);
@@ -238,7 +276,9 @@ static err_code_t reducer_open(train_replica_t *replica,
     return rc;
 }
 
-static err_code_t arenas_open(train_replica_t *replica, err_t *err)
+/* Shards of parameters go around: their arena is comm's, opened later. */
+static err_code_t arenas_open(train_replica_t *replica, bool sharded,
+                              err_t *err)
 {
     size_t params = nn_graph_param_elems(replica->graph) * sizeof(float);
     size_t buffers = nn_graph_buffer_elems(replica->graph) * sizeof(float);
@@ -247,7 +287,7 @@ static err_code_t arenas_open(train_replica_t *replica, err_t *err)
     rc = dev_open("cpu", 0, &replica->dev, err);
     if (rc == ERR_OK)
         rc = dev_stream_open(replica->dev, &replica->stream, err);
-    if (rc == ERR_OK)
+    if (rc == ERR_OK && !sharded)
         rc = dev_alloc(replica->dev, params, "parameters",
                        (void **)&replica->params, err);
     if (rc == ERR_OK)
@@ -283,6 +323,10 @@ static err_code_t optimizer_open(train_replica_t *replica,
                              .elems = nn_graph_param_elems(plan->graph)};
     err_code_t rc;
 
+    if (replica->shard != NULL) {
+        layout.ranges = replica->shard->ranges;
+        layout.range_count = replica->shard->range_count;
+    }
     rc = optim_open(plan->config->optimizer, &plan->config->ema, &layout,
                     &replica->optim, err);
     if (rc == ERR_OK)
@@ -300,9 +344,11 @@ err_code_t train_replica_open(const train_replica_plan_t *plan,
     replica->graph = plan->graph;
     rc = ddp_hook_check(&plan->config->ddp, err);
     if (rc == ERR_OK)
-        rc = arenas_open(replica, err);
+        rc = arenas_open(replica, plan->config->ddp.zero != 0, err);
     if (rc == ERR_OK)
         rc = views_list(replica, err);
+    if (rc == ERR_OK)
+        rc = shard_open(replica, plan, err);
     if (rc == ERR_OK)
         rc = optimizer_open(replica, plan, err);
     if (rc == ERR_OK)
@@ -310,8 +356,6 @@ err_code_t train_replica_open(const train_replica_plan_t *plan,
                                  &replica->schedule, err);
     if (rc == ERR_OK)
         rc = execs_open(replica, plan, err);
-    if (rc == ERR_OK)
-        rc = tensors_list(replica, err);
     return rc;
 }
 
@@ -320,6 +364,14 @@ err_code_t train_replica_join(const train_replica_plan_t *plan,
 {
     err_code_t rc = reducer_open(replica, plan, err);
 
+    if (rc == ERR_OK && replica->shard != NULL)
+        rc = comm_arena_open(plan->group,
+                             nn_graph_param_elems(plan->graph) * sizeof(float),
+                             &replica->param_arena, err);
+    if (rc == ERR_OK && replica->shard != NULL)
+        replica->params = comm_arena_data(replica->param_arena);
+    if (rc == ERR_OK)
+        rc = tensors_list(replica, err);
     if (rc == ERR_OK)
         rc =
             train_kept_open(replica->ddp, replica->tensors,
@@ -350,6 +402,11 @@ void train_replica_close(train_replica_t *replica)
         nn_exec_close(replica->execs[i].exec);
     ddp_tree_close(replica->tree);
     ddp_close(replica->ddp);
+    if (replica->param_arena != NULL) {
+        comm_arena_close(replica->param_arena);
+        replica->params = NULL;
+    }
+    train_shard_close(replica->shard);
     optim_schedule_close(replica->schedule);
     optim_close(replica->optim);
     if (replica->dev != NULL) {

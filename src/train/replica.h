@@ -16,6 +16,7 @@
 #include "optim/optim.h"
 #include "train/config.h"
 #include "train/kept.h"
+#include "train/shard.h"
 
 /* float64 sums that travel with each step's last bucket, in front of the
  * batch-norm moments: what all ranks must know at the step's end. */
@@ -47,8 +48,10 @@ typedef struct train_replica {
     nn_bind_t bind;   /* of training execs, but for a leaf's own sums */
     optim_t *optim;
     optim_schedule_t *schedule;
-    float *params;  /* [nn_graph_param_elems] */
-    float *buffers; /* [nn_graph_buffer_elems] */
+    train_shard_t *shard;      /* ddp.zero: 1, else NULL */
+    comm_arena_t *param_arena; /* of params, with shards; else NULL */
+    float *params;             /* [nn_graph_param_elems] */
+    float *buffers;            /* [nn_graph_buffer_elems] */
     void *activations;
     size_t activation_bytes;
     train_replica_exec_t execs[TRAIN_REPLICA_EXECS_MAX];
@@ -66,6 +69,7 @@ typedef struct train_replica_plan {
     const train_config_t *config;
     nn_graph_t *graph;
     comm_group_t *group;
+    int rank, ranks; /* of all that will join */
     int threads;
     bool bf16;                  /* what train.precision came to */
     optim_span_t span;          /* of the run, for the schedule */
@@ -87,8 +91,8 @@ err_code_t train_bf16_choose(const train_config_t *config, bool *bf16,
 err_code_t train_replica_open(const train_replica_plan_t *plan,
                               train_replica_t *replica, err_t *err);
 
-/* Meet the others: reducer, layout check. Collective, but memory may fail on
- * one rank alone: vote before train_replica_start. */
+/* Meet the others: reducer, layout check, what a checkpoint holds. Collective,
+ * but memory may fail on one rank alone: vote before train_replica_start. */
 err_code_t train_replica_join(const train_replica_plan_t *plan,
                               train_replica_t *replica, err_t *err);
 

@@ -195,30 +195,54 @@ static void progress_advance(train_state_t *run, const hdf5io_batch_t *batch)
         tail[TRAIN_REPLICA_REQUEST] > 0.0 || tail[TRAIN_REPLICA_TERM] > 0.0;
 }
 
+/* Clip; *norm is the gradients' norm before. */
+static err_code_t grads_clip(train_state_t *run, double *norm, err_t *err)
+{
+    train_replica_t *replica = &run->replica;
+    size_t elems = nn_graph_param_elems(run->graph);
+    float *grads = ddp_grads(replica->ddp);
+    double limit = run->config->train.clip_norm;
+    double most = run->config->train.clip_value;
+    err_code_t rc = ERR_OK;
+
+    optim_mask(replica->optim, grads);
+    if (replica->shard != NULL) {
+        rc = train_shard_clip(replica->shard, run->group, grads, limit,
+                              run->threads, norm, err);
+        train_shard_clip_value(replica->shard, grads, most, run->threads);
+    } else {
+        *norm = optim_clip(grads, elems, limit, run->threads);
+        optim_clip_value(grads, elems, most, run->threads);
+    }
+    return rc;
+}
+
 /* Clip, fold the running statistics, update; no update where no target counts.
  */
 static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
                          double *lr, double *norm, err_t *err)
 {
     train_replica_t *replica = &run->replica;
-    size_t elems = nn_graph_param_elems(run->graph);
-    float *grads = ddp_grads(replica->ddp);
     int64_t step = run->progress.step;
     err_code_t rc;
 
-    optim_mask(replica->optim, grads);
-    *norm =
-        optim_clip(grads, elems, run->config->train.clip_norm, run->threads);
-    optim_clip_value(grads, elems, run->config->train.clip_value, run->threads);
-    rc = train_number_check(run, "the gradient's norm", *norm, err);
+    rc = grads_clip(run, norm, err);
+    if (rc == ERR_OK)
+        rc = train_number_check(run, "the gradient's norm", *norm, err);
     if (rc != ERR_OK)
         return rc;
     *lr = optim_schedule_lr(replica->schedule, optim_lr(replica->optim), step);
     nn_graph_fold_moments(run->graph,
                           ddp_tail(replica->ddp) + TRAIN_REPLICA_TAIL,
                           batch->global, replica->buffers);
-    if (train_weigh_scale(run) > 0)
-        optim_step(replica->optim, replica->params, grads, *lr, step + 1);
+    if (!(train_weigh_scale(run) > 0))
+        return ERR_OK;
+    if (replica->shard != NULL)
+        return train_shard_update(replica->shard, run->group, replica->ddp,
+                                  replica->optim, replica->params, *lr,
+                                  step + 1, err);
+    optim_step(replica->optim, replica->params, ddp_grads(replica->ddp), *lr,
+               step + 1);
     return ERR_OK;
 }
 

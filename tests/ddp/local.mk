@@ -29,4 +29,11 @@ check_PROGRAMS += tests/ddp/test_lowrank
 tests_ddp_test_lowrank_SOURCES = tests/ddp/test_lowrank.c
 tests_ddp_test_lowrank_CFLAGS = $(TEST_CFLAGS)
 tests_ddp_test_lowrank_LDADD = libddp.la libbase.la $(TEST_LIBS) -lm
+
+check_PROGRAMS += tests/ddp/test_zero
+tests_ddp_test_zero_SOURCES = tests/ddp/test_zero.c
+tests_ddp_test_zero_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_ddp_test_zero_CFLAGS = $(TEST_CFLAGS)
+tests_ddp_test_zero_LDADD = libddp.la libranks.la libcomm.la libbase.la \
+	$(TEST_LIBS)
 # End of tests/ddp

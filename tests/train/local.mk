@@ -57,4 +57,10 @@ tests_train_test_step_alloc_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) \
 	$(MPI_CFLAGS)
 tests_train_test_step_alloc_LDADD = liballoc.la libharness.la $(TRAIN_LIBS) \
 	$(TEST_LIBS)
+
+check_PROGRAMS += tests/train/test_zero
+tests_train_test_zero_SOURCES = tests/train/test_zero.c
+tests_train_test_zero_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_train_test_zero_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_train_test_zero_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
 # End of tests/train

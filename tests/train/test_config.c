@@ -50,6 +50,8 @@ Test(config, what_would_never_happen_is_refused)
             "ddp.local_sgd and train.reproducible are both set");
     refused("ddp: {hook: fp16, local_sgd: {period: 2}}",
             "ddp.local_sgd and ddp.hook are both set");
+    refused("ddp: {zero: 1, local_sgd: {period: 2}}",
+            "ddp.local_sgd and ddp.zero are both set");
     refused("train: {clip_norm: 1.0, clip_value: 1.0}",
             "run.yaml:5:37: train.clip_value and train.clip_norm");
 }

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "ddp/shard.h"
+
+#include "base/mem.h"
+#include "ddp/bucket.h"
+
+struct ddp_shards {
+    int size, buckets;
+    size_t *first; /* [buckets + 1]: where each transfer begins */
+    size_t *cuts;  /* [buckets][size + 1], from there */
+};
+
+static size_t *cuts_of(const ddp_shards_t *shards, int bucket)
+{
+    return shards->cuts + (size_t)bucket * ((size_t)shards->size + 1);
+}
+
+/* Deal the units of one transfer; the last unit of the arena may be short. */
+static void bucket_cut(ddp_shards_t *shards, int bucket, size_t unit)
+{
+    const size_t size = (size_t)shards->size;
+    const size_t elems = shards->first[bucket + 1] - shards->first[bucket];
+    const size_t units = (elems + unit - 1) / unit;
+    size_t *cuts = cuts_of(shards, bucket);
+
+    for (size_t r = 0; r <= size; r++) {
+        /* floor(units * r / size), without a product that grows */
+        size_t at = (units / size * r + units % size * r / size) * unit;
+
+        cuts[r] = at < elems ? at : elems;
+    }
+}
+
+static err_code_t tables_alloc(ddp_shards_t *shards, err_t *err)
+{
+    size_t buckets = (size_t)shards->buckets;
+    err_code_t rc;
+
+    rc = mem_alloc((buckets + 1) * sizeof *shards->first, "shards",
+                   (void **)&shards->first, err);
+    if (rc == ERR_OK)
+        rc = mem_alloc((buckets * ((size_t)shards->size + 1) + 1) *
+                           sizeof *shards->cuts,
+                       "shards", (void **)&shards->cuts, err);
+    return rc;
+}
+
+err_code_t ddp_shards_open(const ddp_config_t *config,
+                           const ddp_layout_t *layout, int size, size_t unit,
+                           ddp_shards_t **out, err_t *err)
+{
+    ddp_bucket_t *buckets = NULL;
+    ddp_shards_t *shards = NULL;
+    err_code_t rc;
+
+    rc = mem_alloc(((size_t)layout->view_count + 1) * sizeof *buckets, "shards",
+                   (void **)&buckets, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = mem_alloc(sizeof *shards, "shards", (void **)&shards, err);
+    if (rc != ERR_OK)
+        goto free;
+    shards->size = size;
+    shards->buckets = ddp_bucket_cut(config, layout, buckets);
+    rc = tables_alloc(shards, err);
+    if (rc != ERR_OK)
+        goto free;
+    for (int b = 1; b < shards->buckets; b++)
+        shards->first[b] = buckets[b].offset / unit * unit;
+    shards->first[shards->buckets] = layout->grad_elems;
+    shards->first[0] = 0;
+    for (int b = 0; b < shards->buckets; b++)
+        bucket_cut(shards, b, unit);
+    *out = shards;
+    shards = NULL;
+free:
+    ddp_shards_close(shards);
+    mem_free(buckets);
+    return rc;
+}
+
+void ddp_shards_close(ddp_shards_t *shards)
+{
+    if (shards == NULL)
+        return;
+    mem_free(shards->cuts);
+    mem_free(shards->first);
+    mem_free(shards);
+}
+
+int ddp_shards_buckets(const ddp_shards_t *shards)
+{
+    return shards->buckets;
+}
+
+view_range_t ddp_shards_range(const ddp_shards_t *shards, int bucket, int rank)
+{
+    const size_t *cuts = cuts_of(shards, bucket);
+
+    return (view_range_t){.first = shards->first[bucket] + cuts[rank],
+                          .count = cuts[rank + 1] - cuts[rank]};
+}
+
+view_range_t ddp_shards_whole(const ddp_shards_t *shards, int bucket)
+{
+    const size_t first = shards->first[bucket];
+
+    return (view_range_t){.first = first,
+                          .count = shards->first[bucket + 1] - first};
+}
+
+const size_t *ddp_shards_cuts(const ddp_shards_t *shards, int bucket)
+{
+    return cuts_of(shards, bucket);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * ZeRO-1 in the reducer: parameters go around after the update as gradients did
+ * before it, bucket by bucket, in place.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "ddp/ddp_priv.h"
+
+/* The elements of the arena that no view has. */
+static void gaps_find(ddp_t *ddp, const ddp_layout_t *layout)
+{
+    size_t at = 0;
+
+    for (int v = 0; v <= layout->view_count; v++) {
+        const bool end = v == layout->view_count;
+        size_t to = end ? layout->grad_elems : layout->views[v].offset;
+
+        if (to > at)
+            ddp->gaps[ddp->gap_count++] = (view_range_t){at, to - at};
+        if (!end)
+            at = to + layout->views[v].count;
+    }
+}
+
+err_code_t ddp_zero_open(ddp_t *ddp, const ddp_layout_t *layout, err_t *err)
+{
+    err_code_t rc;
+
+    rc = mem_alloc(((size_t)layout->view_count + 1) * sizeof *ddp->gaps,
+                   "shards", (void **)&ddp->gaps, err);
+    if (rc == ERR_OK)
+        rc = mem_alloc(((size_t)ddp->bucket_count + 1) * sizeof *ddp->shares,
+                       "shards", (void **)&ddp->shares, err);
+    if (rc != ERR_OK)
+        return rc;
+    gaps_find(ddp, layout);
+    ddp->shards = layout->shards;
+    return ERR_OK;
+}
+
+void ddp_zero_close(ddp_t *ddp)
+{
+    mem_free(ddp->shares);
+    mem_free(ddp->gaps);
+}
+
+void ddp_zero_begin(ddp_t *ddp)
+{
+    for (int i = 0; i < ddp->gap_count; i++)
+        memset(ddp->grads + ddp->gaps[i].first, 0,
+               ddp->gaps[i].count * sizeof *ddp->grads);
+}
+
+err_code_t ddp_share(ddp_t *ddp, int bucket, float *params, err_t *err)
+{
+    const view_range_t whole = ddp_shards_whole(ddp->shards, bucket);
+    comm_state_t state;
+
+    state = comm_allgather_ranges_start(
+        ddp->group, params + whole.first, ddp_shards_cuts(ddp->shards, bucket),
+        COMM_FLOAT32, &ddp->shares[bucket], err);
+    ddp->stats.bytes += (int64_t)(whole.count * sizeof *params);
+    if (state == COMM_FAILED)
+        return err != NULL ? err->code : ERR_PEER;
+    return ERR_OK;
+}
+
+/* All are waited for even after a failure, so that no work is left behind. */
+err_code_t ddp_share_wait(ddp_t *ddp, err_t *err)
+{
+    double begin = clock_now();
+    err_code_t rc = ERR_OK;
+
+    for (int b = 0; b < ddp->bucket_count; b++) {
+        err_code_t one =
+            comm_work_wait(ddp->shares[b], rc == ERR_OK ? err : NULL);
+
+        ddp->shares[b] = NULL;
+        if (rc == ERR_OK)
+            rc = one;
+    }
+    ddp->stats.comm_s += clock_now() - begin;
+    ddp->stats.exposed_s += clock_now() - begin;
+    return rc;
+}
