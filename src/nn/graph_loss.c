@@ -36,6 +36,14 @@ bool nn_graph_ignored(const nn_graph_t *graph, int64_t *out)
     return loss->ignore;
 }
 
+bool nn_graph_loss_plain(const nn_graph_t *graph)
+{
+    const nn_layer_t *loss = graph_loss(graph);
+
+    return loss->kind->classifier && loss->class_weights == NULL &&
+           loss->config.loss.smoothing == 0;
+}
+
 int64_t nn_graph_target_elems(const nn_graph_t *graph)
 {
     const nn_layer_t *loss = graph_loss(graph);

@@ -76,10 +76,10 @@ int nn_graph_input(const nn_graph_t *graph, int64_t dims[OP_DIMS_MAX]);
  * embeddings read. Either takes 4 bytes an element. */
 int64_t nn_graph_tokens(const nn_graph_t *graph);
 
-/* Of a classifier: the dimension of its output [N, ...] with the classes; which
- * target, if any, counts for nothing. */
+/* Of a classifier: its output's class dimension; an ignored target, if any. */
 int nn_graph_class_axis(const nn_graph_t *graph);
 bool nn_graph_ignored(const nn_graph_t *graph, int64_t *out);
+bool nn_graph_loss_plain(const nn_graph_t *graph); /* is it mean of -log p? */
 
 /* Elements of one target sample (classes: one a position; mse: as output). */
 int64_t nn_graph_target_elems(const nn_graph_t *graph);

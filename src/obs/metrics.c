@@ -133,6 +133,8 @@ void obs_metrics_eval(obs_metrics_t *metrics, const obs_eval_t *row)
                 row->step, row->epoch);
     metrics_add_real(&line, "loss", row->loss, 0);
     metrics_add_real(&line, "accuracy", row->accuracy, 0);
+    for (int i = 0; i < row->value_count; i++)
+        metrics_add_real(&line, row->values[i].name, row->values[i].value, 0);
     metrics_write(metrics, &line);
     metrics->last_eval = row->step;
 }

@@ -25,10 +25,20 @@ typedef struct obs_step {
     double samples_per_s, grad_norm;
 } obs_step_t;
 
-/* One evaluation: a row with "event": "eval". accuracy NaN becomes null. */
+/* A number with a name of its own. */
+#define OBS_VALUES_MAX 12
+typedef struct obs_value {
+    char name[32];
+    double value;
+} obs_value_t;
+
+/* One evaluation: a row with "event": "eval". accuracy NaN becomes null; the
+ * values follow it under their names. */
 typedef struct obs_eval {
     int64_t step, epoch;
     double loss, accuracy;
+    const obs_value_t *values;
+    int value_count; /* at most OBS_VALUES_MAX */
 } obs_eval_t;
 
 /* Open [path] to append; rows whose step is > [step] are removed first (the

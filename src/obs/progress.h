@@ -8,12 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "obs/metrics.h"
+
 typedef struct obs_epoch {
     int64_t epoch, epochs; /* the one just done, from 1; of how many */
     int64_t step;
     double loss;                 /* mean of the epoch's training samples */
     double valid_loss, accuracy; /* NaN: not evaluated, not a classifier */
-    double seconds;              /* since the run began */
+    const obs_value_t *values;   /* further ones, shown behind accuracy */
+    int value_count;
+    double seconds; /* since the run began */
 } obs_epoch_t;
 
 /* "epoch 3/5  step 235  loss 0.0612  valid loss 0.0588  accuracy 97.90 %

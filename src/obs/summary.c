@@ -16,6 +16,20 @@ static json_t *summary_real(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+/* The object "metrics"; NULL: no memory left. */
+static json_t *summary_values(const obs_summary_t *summary)
+{
+    json_t *object = json_object();
+
+    for (int i = 0; i < summary->value_count; i++)
+        if (json_object_set_new(object, summary->values[i].name,
+                                summary_real(summary->values[i].value)) != 0) {
+            json_decref(object);
+            return NULL;
+        }
+    return object;
+}
+
 /* All of [summary] as an object; NULL: no memory left. */
 static json_t *summary_build(const obs_summary_t *summary)
 {
@@ -30,6 +44,7 @@ static json_t *summary_build(const obs_summary_t *summary)
     SUMMARY_SET("epoch", json_integer(summary->epoch));
     SUMMARY_SET("loss", summary_real(summary->loss));
     SUMMARY_SET("accuracy", summary_real(summary->accuracy));
+    SUMMARY_SET("metrics", summary_values(summary));
     SUMMARY_SET("bound", summary_real(summary->bound));
     SUMMARY_SET("seconds", summary_real(summary->seconds));
     SUMMARY_SET("first_step_s", summary_real(summary->first_step_s));

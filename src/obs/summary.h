@@ -8,13 +8,16 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "obs/metrics.h"
 
 /* The keys of the file are the names of the fields; NaN becomes null; status is
  * written as a number, with "status_text" beside it. */
 typedef struct obs_summary {
     err_code_t status;
-    int64_t step, epoch;   /* done */
-    double loss, accuracy; /* validation; exact (%.17g) */
+    int64_t step, epoch;       /* done */
+    double loss, accuracy;     /* validation; exact (%.17g) */
+    const obs_value_t *values; /* further ones, in an object "metrics" */
+    int value_count;
     double bound;          /* best possible accuracy on this data */
     double seconds;        /* of this life of the run */
     double first_step_s;   /* from the process's start to its first step */

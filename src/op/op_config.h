@@ -81,8 +81,7 @@ typedef struct op_embedding {
     op_type_t type; /* of w and y: OP_FLOAT32 or OP_FLOAT64 */
 } op_embedding_t;
 
-/* Of cross_entropy: with p = softmax(x), the loss of a position with target t
- * is
+/* Of cross_entropy: with p = softmax(x), a position with target t has the loss
  *   -(1 - smoothing) w[t] log p[t] - smoothing / K sum_k w[k] log p[k]
  * and 0, with no gradient, where t is the ignored number. */
 typedef struct op_loss {

@@ -12,6 +12,7 @@
 #include "train/data.h"
 #include "train/replica.h"
 #include "train/run.h"
+#include "train/score.h"
 
 typedef struct check {
     const train_config_t *config;
@@ -26,12 +27,17 @@ static err_code_t check_open(check_t *check, err_t *err)
     train_split_t split = {.config = check->config, .size = check->ranks};
     train_replica_plan_t plan = {
         .config = check->config, .ranks = check->ranks, .threads = 1};
+    train_scores_t *scores = NULL;
     err_code_t rc = train_bf16_choose(check->config, &plan.bf16, err);
 
     if (rc != ERR_OK)
         return rc;
     rc = nn_graph_open(check->config->model, check->config->loss, &check->graph,
                        err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = train_scores_open(check->config->metrics, check->graph, &scores, err);
+    train_scores_close(scores);
     if (rc != ERR_OK)
         return rc;
     split.graph = check->graph;

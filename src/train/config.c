@@ -130,6 +130,11 @@ const opt_row_t train_options[] = {
     CONFIG(model, "model", OPT_TREE, NULL,
            .help = "input shape and layers, see the layer tables"),
     CONFIG(loss, "loss", OPT_TREE, NULL, .help = "see the loss tables"),
+    CONFIG(metrics, "metrics", OPT_TREE, "",
+           .help = "list of what evaluations tell beside loss and accuracy: "
+                   "top5 (or another number), miou, iou1 (of class 1), "
+                   "perplexity, bits; of numbers: mae, rmse, r2; auto (the "
+                   "default): what goes with the loss"),
     CONFIG(optimizer, "optimizer", OPT_TREE, NULL,
            .help = "see the optimizer tables"),
     CONFIG(schedule, "schedule", OPT_TREE, "",

@@ -38,7 +38,8 @@ typedef struct train_config {
         int64_t prefetch;
         int io; /* train_io_t */
     } data;
-    const tree_t *model, *loss, *optimizer, *schedule; /* in the run tree */
+    /* in the run tree */
+    const tree_t *model, *loss, *metrics, *optimizer, *schedule;
     optim_ema_t ema;
     struct {
         int64_t epochs, batch, accumulate, threads, log_every;

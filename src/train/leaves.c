@@ -107,41 +107,24 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
 
 /* ---- evaluation --------------------------------------------------------- */
 
-/* The sums that are folded. */
-#define LEAF_SUMS EVAL_STOP
-
-static err_code_t leaf_eval(train_state_t *run, const hdf5io_batch_t *batch,
-                            int64_t from, double *sums, err_t *err)
-{
-    nn_batch_t part = train_batch_part(run, batch, from);
-    int64_t count = leaf_size(run, batch, from);
-    nn_result_t result;
-    err_code_t rc;
-
-    rc = nn_exec_forward(train_replica_exec(&run->replica, count, false), &part,
-                         &result, err);
-    if (rc != ERR_OK)
-        return rc;
-    train_eval_add(&result, sums);
-    return ERR_OK;
-}
-
 err_code_t train_leaves_eval(train_state_t *run, const hdf5io_batch_t *batch,
-                             train_leaf_sums_t *leaves, err_t *err)
+                             comm_fold_t *fold, err_t *err)
 {
     const train_config_t *config = run->config;
     train_leaves_t mine = train_leaves_of(&run->valid, config->train.microbatch,
                                           config->train.batch, batch->step);
-    comm_fold_t *fold = &leaves->fold;
+    const size_t count = run->room.count - EVAL_LOSS;
     int64_t at = mine.first;
     err_code_t rc = ERR_OK;
 
-    comm_fold_begin(fold, mine.leaves, LEAF_SUMS, COMM_FLOAT64);
+    comm_fold_begin(fold, mine.leaves, count, COMM_FLOAT64);
     for (int64_t from = 0; rc == ERR_OK && from < batch->count;
          from += config->train.microbatch, at++) {
-        double *leaf = leaves->stack[fold->depth];
+        double *leaf = run->room.leaves + (size_t)fold->depth * count;
+        nn_batch_t part = train_batch_part(run, batch, from);
 
-        rc = leaf_eval(run, batch, from, leaf, err);
+        rc = train_eval_forward(run, &part, leaf_size(run, batch, from), leaf,
+                                err);
         if (rc == ERR_OK)
             comm_fold_push(fold, at, at + 1, leaf);
     }
@@ -150,16 +133,18 @@ err_code_t train_leaves_eval(train_state_t *run, const hdf5io_batch_t *batch,
 
 err_code_t train_leaves_eval_reduce(train_state_t *run,
                                     const hdf5io_batch_t *batch,
-                                    train_leaf_sums_t *leaves, double *sums,
+                                    const comm_fold_t *fold, double *sums,
                                     err_t *err)
 {
     const train_config_t *config = run->config;
     train_leaves_t mine = train_leaves_of(&run->valid, config->train.microbatch,
                                           config->train.batch, batch->step);
+    const size_t count = run->room.count - EVAL_LOSS;
     void *views[COMM_VIEWS_MAX];
 
-    for (int i = 0; i < leaves->fold.depth; i++)
-        views[i] = leaves->stack[i];
+    for (int i = 0; i < fold->depth; i++)
+        views[i] = run->room.leaves + (size_t)i * count;
     return comm_allreduce_tree(run->group, views, mine.first, mine.held,
-                               mine.leaves, sums, LEAF_SUMS, COMM_FLOAT64, err);
+                               mine.leaves, sums + EVAL_LOSS, count,
+                               COMM_FLOAT64, err);
 }

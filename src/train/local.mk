@@ -5,7 +5,7 @@ libtrain_la_SOURCES = \
 	src/train/check.c \
 	src/train/config.c src/train/config.h \
 	src/train/data.c src/train/data.h \
-	src/train/eval.c \
+	src/train/eval.c src/train/eval.h \
 	src/train/hello.c src/train/hello.h \
 	src/train/kept.c src/train/kept.h \
 	src/train/leaves.c \
@@ -15,6 +15,7 @@ libtrain_la_SOURCES = \
 	src/train/resume.c \
 	src/train/run.c src/train/run.h src/train/run_priv.h \
 	src/train/rundir.c src/train/rundir.h \
+	src/train/score.c src/train/score.h \
 	src/train/shard.c src/train/shard.h \
 	src/train/step.c src/train/weigh.c \
 	src/train/vote.c src/train/vote.h

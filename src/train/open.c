@@ -141,7 +141,8 @@ static err_code_t data_open(train_state_t *run, err_t *err)
     if (rc != ERR_OK)
         return rc;
     split = split_of(run, true);
-    return train_data_open(&split, &run->valid, err);
+    rc = train_data_open(&split, &run->valid, err);
+    return rc == ERR_OK ? train_eval_open(run, err) : rc;
 }
 
 static err_code_t directory_open(train_state_t *run, err_t *err)
@@ -352,6 +353,7 @@ err_code_t train_open_bench(train_state_t *run, int64_t steps, err_t *err)
 void train_close(train_state_t *run)
 {
     obs_metrics_close(run->metrics);
+    train_eval_close(run);
     train_data_close(&run->valid);
     train_data_close(&run->train);
     train_replica_close(&run->replica);

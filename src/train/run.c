@@ -51,7 +51,9 @@ static err_code_t evaluate(train_state_t *run, err_t *err)
                          &(obs_eval_t){.step = progress->step,
                                        .epoch = progress->epoch,
                                        .loss = eval.loss,
-                                       .accuracy = eval.accuracy});
+                                       .accuracy = eval.accuracy,
+                                       .values = eval.values,
+                                       .value_count = eval.value_count});
     return ERR_OK;
 }
 
@@ -71,6 +73,8 @@ static void epoch_print(const train_state_t *run)
         .loss = progress->loss_sum / (double)progress->loss_count,
         .valid_loss = fresh ? run->eval.loss : NAN,
         .accuracy = fresh ? run->eval.accuracy : NAN,
+        .values = run->eval.values,
+        .value_count = fresh ? run->eval.value_count : 0,
         .seconds = clock_now() - run->env->started});
 }
 
@@ -261,6 +265,8 @@ static void summary_write(const train_state_t *run, err_code_t rc,
         .epoch = run->progress.epoch,
         .loss = run->eval_step >= 0 ? run->eval.loss : NAN,
         .accuracy = run->eval_step >= 0 ? run->eval.accuracy : NAN,
+        .values = run->eval.values,
+        .value_count = run->eval_step >= 0 ? run->eval.value_count : 0,
         .bound = run->valid.bound,
         .seconds = clock_now() - run->env->started,
         .first_step_s = run->first_step_s,

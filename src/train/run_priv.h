@@ -8,15 +8,11 @@
 #include "hdf5io/loader.h"
 #include "obs/metrics.h"
 #include "train/data.h"
+#include "train/eval.h"
 #include "train/replica.h"
 #include "train/run.h"
 #include "train/rundir.h"
 #include "train/vote.h"
-
-typedef struct train_eval {
-    double loss, accuracy; /* accuracy NaN: not a classifier */
-    bool stopped;          /* asked to stop before it was through */
-} train_eval_t;
 
 /* What the loss of a step is divided by; see weigh.c below. */
 enum {
@@ -74,6 +70,7 @@ typedef struct train_state {
     double first_step_at;   /* wall clock */
     double data_s, step_s;  /* sums over the steps of this life */
     double peak_rss;        /* bytes, of the rank with most; 0: not yet known */
+    train_eval_room_t room;
     train_eval_t eval;
     int64_t eval_step; /* step of eval, -1: none */
     const char *phase;
@@ -140,33 +137,23 @@ nn_batch_t train_batch_part(const train_state_t *run,
 err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
                              train_times_t *times, err_code_t *own, err_t *err);
 
-/* eval.c: sums of one evaluation step. */
-enum {
-    EVAL_LOSS,
-    EVAL_DENOMINATOR,
-    EVAL_CORRECT,
-    EVAL_COUNTED, /* elements of targets that count */
-    EVAL_STOP,
-    EVAL_FAILED,
-    EVAL_SUMS
-};
+/* eval.c: choose the metrics, and make room for their sums. Local. */
+err_code_t train_eval_open(train_state_t *run, err_t *err);
+void train_eval_close(train_state_t *run);
 
-/* eval.c: what one forward found, into the sums ahead of EVAL_STOP. */
-void train_eval_add(const nn_result_t *result, double *sums);
+/* eval.c: forward of [count] samples; what was found is written to [sums],
+ * which begin at EVAL_LOSS. */
+err_code_t train_eval_forward(train_state_t *run, const nn_batch_t *batch,
+                              int64_t count, double *sums, err_t *err);
 
-/* leaves.c: an evaluation step in reproducible mode: this rank's leaves folded
- * (what is ahead of EVAL_STOP), then summed over ranks into [sums].
- * compute is local, so that its errors are known before anybody reduces. */
-typedef struct train_leaf_sums {
-    comm_fold_t fold;
-    double stack[COMM_VIEWS_MAX][EVAL_STOP];
-} train_leaf_sums_t;
-
+/* leaves.c: an evaluation step in reproducible mode: this rank's leaves folded,
+ * from EVAL_LOSS on, then summed over ranks into [sums]. compute is local, so
+ * that its errors are known before anybody reduces. */
 err_code_t train_leaves_eval(train_state_t *run, const hdf5io_batch_t *batch,
-                             train_leaf_sums_t *leaves, err_t *err);
+                             comm_fold_t *fold, err_t *err);
 err_code_t train_leaves_eval_reduce(train_state_t *run,
                                     const hdf5io_batch_t *batch,
-                                    train_leaf_sums_t *leaves, double *sums,
+                                    const comm_fold_t *fold, double *sums,
                                     err_t *err);
 
 /* eval.c: every validation sample once; changes no state. Collective. */

@@ -126,8 +126,13 @@ Test(metrics, a_step_row_has_the_documented_keys_in_order)
 
 Test(metrics, an_eval_row_has_the_documented_keys)
 {
-    static const obs_eval_t row = {
-        .step = 30, .epoch = 3, .loss = 0.5, .accuracy = NAN};
+    static const obs_value_t values[] = {{"top5", 0.75}, {"r2", NAN}};
+    static const obs_eval_t row = {.step = 30,
+                                   .epoch = 3,
+                                   .loss = 0.5,
+                                   .accuracy = NAN,
+                                   .values = values,
+                                   .value_count = 2};
     obs_metrics_t *metrics = open_after(0);
     err_t err = ERR_INIT;
     char *text;
@@ -136,7 +141,8 @@ Test(metrics, an_eval_row_has_the_documented_keys)
     obs_metrics_close(metrics);
     cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK);
     cr_assert_str_eq(text, "{\"event\": \"eval\", \"step\": 30, \"epoch\": 3, "
-                           "\"loss\": 0.5, \"accuracy\": null}\n");
+                           "\"loss\": 0.5, \"accuracy\": null, \"top5\": 0.75, "
+                           "\"r2\": null}\n");
     free(text);
 }
 

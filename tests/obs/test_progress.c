@@ -22,6 +22,16 @@ Test(progress, an_epoch_is_one_line)
     cr_assert_str_eq(obs_epoch_format(&some, line, sizeof line),
                      "epoch 3/5  step 235  loss 0.0612  valid loss 0.0588  "
                      "accuracy 97.90 %  12.3 s");
+    {
+        const obs_value_t values[] = {{"top5", 0.75}, {"bits", 2.34567}};
+        obs_epoch_t epoch = some;
+
+        epoch.values = values;
+        epoch.value_count = 2;
+        cr_assert_str_eq(obs_epoch_format(&epoch, line, sizeof line),
+                         "epoch 3/5  step 235  loss 0.0612  valid loss 0.0588  "
+                         "accuracy 97.90 %  top5 0.75  bits 2.346  12.3 s");
+    }
     obs_epoch_format(&some, line, 10);
     cr_assert_str_eq(line, "epoch 3/5");
 }

@@ -11,12 +11,16 @@
 #include "base/file.h"
 #include "base/str.h"
 
+static const obs_value_t value = {"top5", 0.75};
+
 static const obs_summary_t some = {.status = ERR_REQUEUE,
                                    .step = 100,
                                    .epoch = 5,
                                    .loss = 1.0 / 3,
                                    .accuracy = 0.98,
                                    .bound = NAN,
+                                   .values = &value,
+                                   .value_count = 1,
                                    .seconds = 12.5,
                                    .first_step_s = 0.25,
                                    .main_to_step_s = 0.125,
@@ -42,7 +46,11 @@ Test(summary, holds_every_number_and_null_for_none)
     cr_assert_not_null(object);
 #define INTEGER(key) json_integer_value(json_object_get(object, key))
 #define REAL(key) json_real_value(json_object_get(object, key))
-    cr_assert_eq(json_object_size(object), 14);
+    cr_assert_eq(json_object_size(object), 15);
+    cr_assert_eq(json_object_size(json_object_get(object, "metrics")), 1);
+    cr_assert_eq(json_real_value(json_object_get(
+                     json_object_get(object, "metrics"), "top5")),
+                 0.75);
     cr_assert_eq(INTEGER("status"), 75);
     cr_assert_str_eq(json_string_value(json_object_get(object, "status_text")),
                      "checkpointed, requeue me");

@@ -32,6 +32,12 @@ tests_train_test_reproducible_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) \
 tests_train_test_reproducible_LDADD = libharness.la $(TRAIN_LIBS) \
 	$(TEST_LIBS)
 
+check_PROGRAMS += tests/train/test_score
+tests_train_test_score_SOURCES = tests/train/test_score.c
+tests_train_test_score_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_train_test_score_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_train_test_score_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
+
 check_PROGRAMS += tests/train/test_weigh
 tests_train_test_weigh_SOURCES = tests/train/test_weigh.c
 tests_train_test_weigh_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* eval: what an evaluation finds, and what it works with; a part of
+ * train_state_t. */
+#ifndef CDDP_TRAIN_EVAL_H
+#define CDDP_TRAIN_EVAL_H
+
+#include "train/score.h"
+
+typedef struct train_eval {
+    double loss, accuracy; /* accuracy NaN: not a classifier */
+    obs_value_t values[OBS_VALUES_MAX];
+    int value_count;
+    bool stopped; /* asked to stop before it was through */
+} train_eval_t;
+
+/* Its memory. */
+typedef struct train_eval_room {
+    train_scores_t *scores;
+    size_t count;   /* of the sums of a step */
+    double *sums;   /* [count] */
+    double *total;  /* [count] */
+    double *leaves; /* reproducible mode: [views, count - EVAL_LOSS] */
+    float *output;  /* of the largest batch; NULL: nobody looks at it */
+} train_eval_room_t;
+
+/* The sums of one step. */
+enum {
+    EVAL_STOP,
+    EVAL_FAILED,
+    EVAL_LOSS, /* from here on summed along the tree in reproducible mode */
+    EVAL_DENOMINATOR,
+    EVAL_CORRECT,
+    EVAL_COUNTED, /* elements of targets that count */
+    EVAL_SCORES   /* then what train_scores_sums counts */
+};
+
+#endif

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/score.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+/* Classes that miou keeps three sums of each. */
+#define CLASSES_MAX 4096
+
+/* What a score is for, a bit each. */
+enum { CLASSES = 1, NUMBERS = 2, YES_NO = 4 };
+
+typedef struct score_kind score_kind_t;
+
+typedef struct score {
+    const score_kind_t *kind;
+    int64_t k; /* of topK, iouK */
+    size_t at; /* its first sum */
+} score_t;
+
+struct train_scores {
+    int64_t classes, rows, inner; /* rows: of one sample */
+    bool ignore, plain;           /* plain: the loss is the mean of -log p */
+    int64_t ignored;
+    size_t sums;
+    bool look;
+    int count;
+    score_t scores[OBS_VALUES_MAX];
+};
+
+/* A batch: rows of classes, or plain elements. */
+typedef struct batch {
+    const train_scores_t *all;
+    const float *x;
+    const int64_t *labels;
+    const float *values;
+    int64_t rows;
+} batch_t;
+
+struct score_kind {
+    const char *name; /* a number follows, if [first] is set */
+    int64_t first;    /* least number; -1: none */
+    int suits;
+    void (*add)(const score_t *score, const batch_t *batch, double *sums);
+    double (*value)(const score_t *score, const train_scores_t *all,
+                    double loss, const double *sums);
+    int sums; /* -3: three for each class */
+};
+
+/* ---- classes --------------------------------------------------------------
+ */
+
+/* Logits of [row]: class k is at [k * inner]. NULL: the row is ignored. */
+static const float *row_logits(const batch_t *batch, int64_t row)
+{
+    const train_scores_t *all = batch->all;
+
+    if (all->ignore && batch->labels[row] == all->ignored)
+        return NULL;
+    return batch->x + row / all->inner * all->classes * all->inner +
+           row % all->inner;
+}
+
+static int64_t row_best(const train_scores_t *all, const float *x)
+{
+    int64_t best = 0;
+
+    for (int64_t k = 1; k < all->classes; k++)
+        if (x[k * all->inner] > x[best * all->inner])
+            best = k;
+    return best;
+}
+
+/* Classes ahead of [label]; of equal ones the first is ahead. */
+static int64_t row_rank(const train_scores_t *all, const float *x,
+                        int64_t label)
+{
+    const float own = x[label * all->inner];
+    int64_t rank = 0;
+
+    for (int64_t k = 0; k < all->classes; k++) {
+        float other = x[k * all->inner];
+
+        rank += other > own || (other == own && k < label);
+    }
+    return rank;
+}
+
+/* sums: hits, rows */
+static void top_add(const score_t *score, const batch_t *batch, double *sums)
+{
+    for (int64_t r = 0; r < batch->rows; r++) {
+        const float *x = row_logits(batch, r);
+
+        if (x == NULL)
+            continue;
+        sums[0] += row_rank(batch->all, x, batch->labels[r]) < score->k;
+        sums[1] += 1;
+    }
+}
+
+/* sums: of each class rows that are it and taken for it, taken, are */
+static void miou_add(const score_t *score, const batch_t *batch, double *sums)
+{
+    (void)score;
+    for (int64_t r = 0; r < batch->rows; r++) {
+        const float *x = row_logits(batch, r);
+        int64_t best;
+
+        if (x == NULL)
+            continue;
+        best = row_best(batch->all, x);
+        sums[3 * best] += best == batch->labels[r];
+        sums[3 * best + 1] += 1;
+        sums[3 * batch->labels[r] + 2] += 1;
+    }
+}
+
+/* The same three of class k alone. */
+static void iou_add(const score_t *score, const batch_t *batch, double *sums)
+{
+    for (int64_t r = 0; r < batch->rows; r++) {
+        const float *x = row_logits(batch, r);
+        bool taken, is;
+
+        if (x == NULL)
+            continue;
+        taken = row_best(batch->all, x) == score->k;
+        is = batch->labels[r] == score->k;
+        sums[0] += taken && is;
+        sums[1] += taken;
+        sums[2] += is;
+    }
+}
+
+/* sums: -log p, rows */
+static void entropy_add(const score_t *score, const batch_t *batch,
+                        double *sums)
+{
+    const train_scores_t *all = batch->all;
+
+    (void)score;
+    for (int64_t r = 0; r < batch->rows && !all->plain; r++) {
+        const float *x = row_logits(batch, r);
+        double top, sum = 0;
+
+        if (x == NULL)
+            continue;
+        top = (double)x[row_best(all, x) * all->inner];
+        for (int64_t k = 0; k < all->classes; k++)
+            sum += exp((double)x[k * all->inner] - top);
+        sums[0] += log(sum) + top - (double)x[batch->labels[r] * all->inner];
+        sums[1] += 1;
+    }
+}
+
+/* ---- numbers, yes or no ---------------------------------------------------
+ */
+
+/* sums: |d|, d^2, elements, t, t^2 */
+static void difference_add(const score_t *score, const batch_t *batch,
+                           double *sums)
+{
+    (void)score;
+    for (int64_t i = 0; i < batch->rows; i++) {
+        double t = (double)batch->values[i], d = (double)batch->x[i] - t;
+
+        sums[0] += fabs(d);
+        sums[1] += d * d;
+        sums[2] += 1;
+        sums[3] += t;
+        sums[4] += t * t;
+    }
+}
+
+/* sums: right ones, elements; the sigmoid of x is above 1/2 where x is
+ * positive */
+static void yes_no_add(const score_t *score, const batch_t *batch, double *sums)
+{
+    (void)score;
+    for (int64_t i = 0; i < batch->rows; i++) {
+        sums[0] += (batch->x[i] > 0) == (batch->values[i] > 0.5f);
+        sums[1] += 1;
+    }
+}
+
+/* ---- values ---------------------------------------------------------------
+ */
+
+static double share_value(const score_t *score, const train_scores_t *all,
+                          double loss, const double *sums)
+{
+    (void)score;
+    (void)all;
+    (void)loss;
+    return sums[0] / sums[1];
+}
+
+static double iou_value(const score_t *score, const train_scores_t *all,
+                        double loss, const double *sums)
+{
+    (void)score;
+    (void)all;
+    (void)loss;
+    return sums[0] / (sums[1] + sums[2] - sums[0]);
+}
+
+/* The mean of the classes that there are, in targets or answers. */
+static double miou_value(const score_t *score, const train_scores_t *all,
+                         double loss, const double *sums)
+{
+    double sum = 0, there = 0;
+
+    for (int64_t k = 0; k < all->classes; k++) {
+        if (sums[3 * k + 1] + sums[3 * k + 2] == 0)
+            continue;
+        sum += iou_value(score, all, loss, sums + 3 * k);
+        there++;
+    }
+    return sum / there;
+}
+
+static double entropy_value(const train_scores_t *all, double loss,
+                            const double *sums)
+{
+    return all->plain ? loss : sums[0] / sums[1];
+}
+
+static double perplexity_value(const score_t *score, const train_scores_t *all,
+                               double loss, const double *sums)
+{
+    (void)score;
+    return exp(entropy_value(all, loss, sums));
+}
+
+static double bits_value(const score_t *score, const train_scores_t *all,
+                         double loss, const double *sums)
+{
+    (void)score;
+    return entropy_value(all, loss, sums) / log(2.0);
+}
+
+static double mae_value(const score_t *score, const train_scores_t *all,
+                        double loss, const double *sums)
+{
+    (void)score;
+    (void)all;
+    (void)loss;
+    return sums[0] / sums[2];
+}
+
+static double rmse_value(const score_t *score, const train_scores_t *all,
+                         double loss, const double *sums)
+{
+    (void)score;
+    (void)all;
+    (void)loss;
+    return sqrt(sums[1] / sums[2]);
+}
+
+static double r2_value(const score_t *score, const train_scores_t *all,
+                       double loss, const double *sums)
+{
+    double spread = sums[4] - sums[3] * sums[3] / sums[2];
+
+    (void)score;
+    (void)all;
+    (void)loss;
+    return spread > 0 ? 1 - sums[1] / spread : (double)NAN;
+}
+
+static const score_kind_t kinds[] = {
+    {"accuracy", -1, CLASSES, NULL, NULL, 0}, /* every evaluation has it */
+    {"accuracy", -1, YES_NO, yes_no_add, share_value, 2},
+    {"top", 1, CLASSES, top_add, share_value, 2},
+    {"miou", -1, CLASSES, miou_add, miou_value, -3},
+    {"iou", 0, CLASSES, iou_add, iou_value, 3},
+    {"perplexity", -1, CLASSES, entropy_add, perplexity_value, 2},
+    {"bits", -1, CLASSES, entropy_add, bits_value, 2},
+    {"mae", -1, NUMBERS, difference_add, mae_value, 5},
+    {"rmse", -1, NUMBERS, difference_add, rmse_value, 5},
+    {"r2", -1, NUMBERS, difference_add, r2_value, 5},
+};
+
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+/* ---- opening --------------------------------------------------------------
+ */
+
+static int graph_suits(const nn_graph_t *graph)
+{
+    if (nn_graph_classes(graph) > 0)
+        return CLASSES;
+    return strcmp(nn_graph_loss(graph), "bce") == 0 ? YES_NO | NUMBERS
+                                                    : NUMBERS;
+}
+
+static err_code_t fail(tree_place_t place, err_t *err, const char *name,
+                       const char *why)
+{
+    char at[512];
+
+    tree_place_format(place, at, sizeof at);
+    return err_set(err, ERR_CONFIG, "%s: metrics: %s %s", at, name, why);
+}
+
+/* Is [name] one of [kind]? Then *k is the number behind it. */
+static bool kind_match(const score_kind_t *kind, const char *name, int64_t *k)
+{
+    size_t length = strlen(kind->name);
+
+    *k = 0;
+    if (kind->first < 0)
+        return strcmp(name, kind->name) == 0;
+    return strncmp(name, kind->name, length) == 0 &&
+           str_to_int(name + length, k) && *k >= kind->first;
+}
+
+static err_code_t score_add(train_scores_t *all, int suits, const char *name,
+                            tree_place_t place, err_t *err)
+{
+    const score_kind_t *kind = NULL;
+    bool known = false;
+    int64_t k = 0;
+    score_t *score;
+
+    for (int i = 0; i < KINDS && kind == NULL; i++)
+        if (kind_match(&kinds[i], name, &k)) {
+            known = true;
+            if ((kinds[i].suits & suits) != 0)
+                kind = &kinds[i];
+        }
+    if (kind == NULL)
+        return fail(place, err, name,
+                    known ? "does not go with this loss"
+                          : "is unknown (known: accuracy, top5, miou, iou1, "
+                            "perplexity, bits, mae, rmse, r2)");
+    if (kind->first >= 0 && k >= all->classes + (kind->first == 1))
+        return fail(place, err, name, "is beyond the model's classes");
+    if (kind->sums < 0 && all->classes > CLASSES_MAX)
+        return fail(place, err, name, "is for up to 4096 classes");
+    for (int i = 0; i < all->count; i++)
+        if (all->scores[i].kind == kind && all->scores[i].k == k)
+            return fail(place, err, name, "is named twice");
+    if (kind->add == NULL)
+        return ERR_OK;
+    if (all->count == OBS_VALUES_MAX)
+        return fail(place, err, name, "is one too many: 12 are possible");
+    score = &all->scores[all->count++];
+    *score = (score_t){.kind = kind, .k = k, .at = all->sums};
+    all->sums += kind->sums < 0 ? 3 * (size_t)all->classes : (size_t)kind->sums;
+    all->look = all->look || kind->add != entropy_add || !all->plain;
+    return ERR_OK;
+}
+
+/* What goes with the loss. */
+static err_code_t scores_choose(train_scores_t *all, const nn_graph_t *graph,
+                                int suits, err_t *err)
+{
+    const tree_place_t nowhere = {.file = "metrics"};
+    const char *loss = nn_graph_loss(graph);
+    err_code_t rc = ERR_OK;
+
+    if (suits == CLASSES && all->rows > 1 && all->inner == 1)
+        rc = score_add(all, suits, "perplexity", nowhere, err);
+    else if (suits == CLASSES && all->rows > 1 && all->classes <= CLASSES_MAX)
+        rc = score_add(all, suits, "miou", nowhere, err);
+    else if ((suits & YES_NO) != 0)
+        rc = score_add(all, suits, "accuracy", nowhere, err);
+    else if (suits == NUMBERS && strcmp(loss, "kl") != 0) {
+        rc = score_add(all, suits, "mae", nowhere, err);
+        if (rc == ERR_OK)
+            rc = score_add(all, suits, "r2", nowhere, err);
+    }
+    return rc;
+}
+
+static err_code_t scores_read(train_scores_t *all, const tree_t *metrics,
+                              int suits, err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    if (tree_kind(metrics) == TREE_SCALAR)
+        return score_add(all, suits, tree_text(metrics), tree_place(metrics),
+                         err);
+    if (tree_kind(metrics) != TREE_LIST)
+        return fail(tree_place(metrics), err, "it", "is no list of names");
+    for (size_t i = 0; i < tree_count(metrics) && rc == ERR_OK; i++) {
+        const tree_t *item = tree_at(metrics, i);
+        const char *name = tree_text(item);
+
+        rc = name == NULL ? fail(tree_place(item), err, "this", "is no name")
+                          : score_add(all, suits, name, tree_place(item), err);
+    }
+    return rc;
+}
+
+static void scores_shape(train_scores_t *all, const nn_graph_t *graph)
+{
+    nn_layer_info_t last = nn_graph_layer(graph, nn_graph_layers(graph) - 1);
+
+    all->classes = nn_graph_classes(graph);
+    all->rows = nn_graph_target_elems(graph);
+    all->inner = 1;
+    if (all->classes == 0)
+        return;
+    for (int d = nn_graph_class_axis(graph); d < last.ndim; d++)
+        all->inner *= last.dims[d];
+    all->ignore = nn_graph_ignored(graph, &all->ignored);
+    all->plain = nn_graph_loss_plain(graph);
+}
+
+err_code_t train_scores_open(const tree_t *metrics, const nn_graph_t *graph,
+                             train_scores_t **out, err_t *err)
+{
+    const int suits = graph_suits(graph);
+    const char *text = metrics == NULL ? "auto" : tree_text(metrics);
+    train_scores_t *all;
+    void *block;
+    err_code_t rc;
+
+    rc = mem_alloc(sizeof *all, "metrics", &block, err);
+    if (rc != ERR_OK)
+        return rc;
+    all = block;
+    scores_shape(all, graph);
+    rc = text != NULL && strcmp(text, "auto") == 0
+             ? scores_choose(all, graph, suits, err)
+             : scores_read(all, metrics, suits, err);
+    if (rc != ERR_OK) {
+        mem_free(all);
+        return rc;
+    }
+    *out = all;
+    return ERR_OK;
+}
+
+void train_scores_close(train_scores_t *scores)
+{
+    mem_free(scores);
+}
+
+/* ---- using ----------------------------------------------------------------
+ */
+
+size_t train_scores_sums(const train_scores_t *scores)
+{
+    return scores->sums;
+}
+
+bool train_scores_look(const train_scores_t *scores)
+{
+    return scores->look;
+}
+
+void train_scores_add(const train_scores_t *scores, const float *output,
+                      const void *target, int64_t samples, double *sums)
+{
+    const batch_t batch = {.all = scores,
+                           .x = output,
+                           .labels = target,
+                           .values = target,
+                           .rows = samples * scores->rows};
+
+    for (int i = 0; i < scores->count; i++) {
+        const score_t *score = &scores->scores[i];
+
+        score->kind->add(score, &batch, sums + score->at);
+    }
+}
+
+int train_scores_values(const train_scores_t *scores, double loss,
+                        const double *sums, obs_value_t *out)
+{
+    for (int i = 0; i < scores->count; i++) {
+        const score_t *score = &scores->scores[i];
+
+        if (score->kind->first < 0)
+            snprintf(out[i].name, sizeof out[i].name, "%s", score->kind->name);
+        else
+            snprintf(out[i].name, sizeof out[i].name, "%s%lld",
+                     score->kind->name, (long long)score->k);
+        out[i].value =
+            score->kind->value(score, scores, loss, sums + score->at);
+    }
+    return scores->count;
+}
