@@ -255,6 +255,8 @@ static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
                     config->conv.out_pad[i]);
     str_buf_add(text, " %d %a inside %d", config->pad.reflect,
                 config->pad.value, config->pool.inside);
+    str_buf_add(text, " recurrent %d %d", config->recurrent.reverse,
+                config->recurrent.last);
     str_buf_add(text, " rotary %" PRId64 " %" PRId64 " %a %d",
                 config->rotary.parts, config->rotary.heads, config->rotary.base,
                 config->rotary.halves);

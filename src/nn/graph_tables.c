@@ -118,7 +118,9 @@ static err_code_t layer_add_params(nn_graph_t *graph, int index, err_t *err)
                            descs[i].dims);
 
         graph->params.tensors[at].bound =
-            slot->fill == NN_FILL_NORMAL ? 1 : 1 / sqrt(fan_in);
+            slot->fill == NN_FILL_NORMAL ? 1
+            : slot->fill == NN_FILL_OUT  ? 1 / sqrt((double)layer->config.out)
+                                         : 1 / sqrt(fan_in);
         code = nn_init_tensor(layer, slot, &graph->params.tensors[at], err);
         layer->params[i] = at;
         layer->param_elems += graph->params.tensors[at].public.count;
@@ -237,6 +239,7 @@ static void tensor_fill(const nn_tensor_t *tensor, uint64_t seed, float *to)
             to[i] = 1;
             break;
         case NN_FILL_FAN_IN:
+        case NN_FILL_OUT:
         case NN_FILL_UNIFORM:
             to[i] = (float)((2 * rng_uniform(&rng) - 1) * tensor->bound);
             break;

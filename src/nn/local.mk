@@ -21,6 +21,7 @@ libnn_la_SOURCES = \
 	src/nn/layer_norm.c \
 	src/nn/layer_plain.c \
 	src/nn/layer_pool.c \
+	src/nn/layer_recurrent.c \
 	src/nn/layer_resize.c \
 	src/nn/layer_sample_norm.c \
 	src/nn/layer_view.c \

@@ -32,6 +32,7 @@ typedef enum nn_fill {
     NN_FILL_ZERO,
     NN_FILL_ONE,
     NN_FILL_FAN_IN,  /* uniform in +-1/sqrt(fan_in of the layer's weight) */
+    NN_FILL_OUT,     /* uniform in +-1/sqrt(features out) */
     NN_FILL_UNIFORM, /* in +-bound */
     NN_FILL_NORMAL   /* around mean, with bound as standard deviation */
 } nn_fill_t;
@@ -86,7 +87,7 @@ struct nn_layer {
 typedef struct nn_tensor {
     nn_param_t public;
     nn_fill_t fill;
-    double bound, mean; /* NN_FILL_FAN_IN, _UNIFORM, _NORMAL */
+    double bound, mean; /* NN_FILL_FAN_IN, _OUT, _UNIFORM, _NORMAL */
 } nn_tensor_t;
 
 typedef struct nn_table { /* the tensors of one arena */

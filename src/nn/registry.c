@@ -40,6 +40,8 @@ static const nn_kind_t *const layer_kinds[] = {
     &nn_kind_attention,
     &nn_kind_position,
     &nn_kind_rotary,
+    &nn_kind_lstm,
+    &nn_kind_gru,
     &nn_kind_add,
     &nn_kind_mul,
     &nn_kind_concat,

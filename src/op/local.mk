@@ -20,6 +20,7 @@ libop_la_SOURCES = \
 	src/op/ref/pointwise.c \
 	src/op/ref/attention.c src/op/ref/position.c \
 	src/op/ref/conv_transpose.c \
+	src/op/ref/recurrent.c \
 	src/op/ref/embedding.c src/op/ref/rotary.c \
 	src/op/ref/upsample_linear.c src/op/ref/max.c src/op/ref/pad.c \
 	src/op/ref/window.h src/op/ref/adaptive.c \
@@ -43,7 +44,7 @@ libop_la_SOURCES = \
 	src/op/cpu/math.h src/op/cpu/activation.c \
 	src/op/cpu/pointwise.c \
 	src/op/cpu/attention.c src/op/cpu/position.c src/op/cpu/embedding.c \
-	src/op/cpu/rotary.c \
+	src/op/cpu/rotary.c src/op/cpu/recurrent.c \
 	src/op/cpu/upsample_linear.c src/op/cpu/max.c src/op/cpu/pad.c \
 	src/op/cpu/block.c src/op/cpu/block.h \
 	src/op/cpu/adaptive.c \

@@ -86,6 +86,11 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
         return 2.0 * out_elems *
                (double)(config->in.dims[1] / config->conv.groups *
                         op_window_taps(config));
+    case OP_LSTM:
+    case OP_GRU:
+        return 2.0 * (double)config->in.dims[0] * (double)config->in.dims[1] *
+               op_recurrent_gates(config) * (double)config->out *
+               (double)(config->in.dims[2] + config->out);
     case OP_CONV_TRANSPOSE:
         return 2.0 * in_elems *
                (double)(config->conv.out / config->conv.groups *

@@ -75,6 +75,12 @@ typedef struct op_rotary {
     bool halves;   /* pair i is features i and i + D/2; else 2i and 2i+1 */
 } op_rotary_t;
 
+/* Of lstm and gru, whose features out are op_config.out. */
+typedef struct op_recurrent {
+    bool reverse; /* from the last token to the first; y keeps x's order */
+    bool last;    /* y [N,out]: the state after the last step only */
+} op_recurrent_t;
+
 /* Of embedding. */
 typedef struct op_embedding {
     int64_t rows;   /* tokens are 0 .. rows-1 */
@@ -109,13 +115,13 @@ typedef struct op_config {
     op_kind_t kind;
     bool training; /* false: forward only, dropout and batch norm in their
                       evaluation form, no workspace kept */
-    bool bias;     /* linear, conv: with b */
+    bool bias;     /* linear, conv, lstm, gru: with b */
     bool bf16;     /* linear, conv: multiply numbers rounded to bfloat16; sums
                       and all tensors outside stay float32 (conv: db is the
                       sum of the rounded dy) */
     bool need_dx;  /* backward computes dx (false for the first layer) */
     int threads;   /* team size, >= 1 */
-    int64_t out;   /* linear, embedding: features out */
+    int64_t out;   /* linear, embedding, lstm, gru: features out */
     bool last;     /* linear: of the last dimension, for each of the others */
     op_conv_t conv;
     op_pool_t pool;
@@ -128,6 +134,7 @@ typedef struct op_config {
     op_heads_t heads;
     op_embedding_t embedding;
     op_rotary_t rotary;
+    op_recurrent_t recurrent;
     op_loss_t loss;
     const struct cddp_layer *custom; /* OP_CUSTOM: cddp/plugin.h */
     double custom_options[OP_CUSTOM_OPTIONS];

@@ -62,6 +62,9 @@ typedef enum op_kind {
                      that x names (op_embedding_t); x has no gradient */
     OP_ROTARY, /* x [N,T,heads x D]: pairs of features turn with t (op_rotary_t)
                 */
+    OP_LSTM,   /* x [N,T,F], w_ih [4 out,F], w_hh [4 out,out], b_ih, b_hh
+                  [4 out] -> y [N,T,out] (op_recurrent_t) */
+    OP_GRU,    /* the same with 3 gates */
     /* losses of x and a target of its shape and type; sums over all elements */
     OP_MAE,   /* |x - t| */
     OP_HUBER, /* squares / 2 up to |x - t| = alpha, straight beyond */

@@ -150,6 +150,12 @@ double op_attention_flops(const op_config_t *config);
 err_code_t op_shape_attention(const op_config_t *config, op_desc_t *out,
                               err_t *err);
 
+/* lstm, gru: how many gates. */
+int op_recurrent_gates(const op_config_t *config);
+int op_params_recurrent(const op_config_t *config,
+                        op_desc_t out[OP_PARAMS_MAX]);
+err_code_t op_shape_recurrent(const op_config_t *config, op_desc_t *out,
+                              err_t *err);
 err_code_t op_shape_rotary(const op_config_t *config, op_desc_t *out,
                            err_t *err);
 err_code_t op_shape_embedding(const op_config_t *config, op_desc_t *out,

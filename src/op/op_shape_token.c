@@ -175,3 +175,44 @@ err_code_t op_shape_rotary(const op_config_t *config, op_desc_t *out,
     op_desc_fill(out, in->type, 3, in->dims);
     return ERR_OK;
 }
+
+int op_recurrent_gates(const op_config_t *config)
+{
+    return config->kind == OP_LSTM ? 4 : 3;
+}
+
+err_code_t op_shape_recurrent(const op_config_t *config, op_desc_t *out,
+                              err_t *err)
+{
+    const op_desc_t *in = &config->in;
+    const bool last = config->recurrent.last;
+    err_code_t code =
+        op_check_input(config, 3, 3, "[N, tokens, features]", err);
+    char text[OP_TEXT_MAX];
+
+    if (code != ERR_OK)
+        return code;
+    if (config->out < 1)
+        return err_set(err, ERR_CONFIG,
+                       "%s on %s: out is %" PRId64 ", but must be at least 1",
+                       op_kind_name(config->kind), op_desc_text(in, text),
+                       config->out);
+    op_desc_fill(out, in->type, last ? 2 : 3,
+                 (int64_t[]){in->dims[0], last ? config->out : in->dims[1],
+                             config->out});
+    return ERR_OK;
+}
+
+int op_params_recurrent(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX])
+{
+    const op_type_t type = config->in.type;
+    const int64_t gates = op_recurrent_gates(config) * config->out;
+
+    op_desc_fill(&out[0], type, 2, (int64_t[]){gates, config->in.dims[2]});
+    op_desc_fill(&out[1], type, 2, (int64_t[]){gates, config->out});
+    if (!config->bias)
+        return 2;
+    op_desc_fill(&out[2], type, 1, &gates);
+    op_desc_fill(&out[3], type, 1, &gates);
+    return 4;
+}

@@ -5,6 +5,7 @@ OP_RIG = tests/op/op_cases.c tests/op/op_cases.h \
 	tests/op/rows_token.inc \
 	tests/op/rows_window.inc \
 	tests/op/rows_norm.inc \
+	tests/op/rows_recurrent.inc \
 	tests/op/rows_transpose.inc \
 	tests/op/rows_resize.inc \
 	tests/op/op_rig.c tests/op/op_rig.h

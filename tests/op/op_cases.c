@@ -524,6 +524,7 @@ const op_case_t op_cases[] = {
 #include "rows_activation.inc"
 #include "rows_norm.inc"
 #include "rows_pointwise.inc"
+#include "rows_recurrent.inc"
 #include "rows_resize.inc"
 #include "rows_token.inc"
 #include "rows_transpose.inc"

@@ -236,8 +236,8 @@ op_config_t op_rig_config(const op_case_t *test, op_type_t type)
 void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
                  op_type_t type, int threads)
 {
-    static const op_rig_tensor_t filled[] = {RIG_X,  RIG_W,  RIG_B,
-                                             RIG_DY, RIG_X1, RIG_X2};
+    static const op_rig_tensor_t filled[] = {RIG_X,  RIG_W,  RIG_B,  RIG_P2,
+                                             RIG_P3, RIG_DY, RIG_X1, RIG_X2};
     err_t err = ERR_INIT;
 
     memset(rig, 0, sizeof *rig);
@@ -331,13 +331,31 @@ static rig_view_t rig_view_other(const op_rig_t *rig, int k, bool gradient)
                         rig->other_way[k]};
 }
 
+/* Which parameter is [tensor], or has it as its gradient? */
+static int rig_param(op_rig_tensor_t tensor)
+{
+    switch (tensor) {
+    case RIG_B:
+    case RIG_DB:
+        return 1;
+    case RIG_P2:
+    case RIG_DP2:
+        return 2;
+    case RIG_P3:
+    case RIG_DP3:
+        return 3;
+    default:
+        return 0;
+    }
+}
+
 static rig_view_t rig_view(const op_rig_t *rig, op_rig_tensor_t tensor)
 {
     int64_t in = rig->config.kind == OP_EMBEDDING
                      ? 0 /* tokens are no numbers */
                      : op_desc_elems(&rig->config.in);
     int64_t out = op_rig_is_loss(rig) ? 0 : op_desc_elems(op_out(rig->op));
-    int i = tensor == RIG_B || tensor == RIG_DB;
+    int i = rig_param(tensor);
     int64_t elems = i < rig->param_count ? op_desc_elems(&rig->params[i]) : 0;
 
     switch (tensor) {
@@ -351,10 +369,14 @@ static rig_view_t rig_view(const op_rig_t *rig, op_rig_tensor_t tensor)
         return (rig_view_t){rig->dy, out, rig->y_way};
     case RIG_W:
     case RIG_B:
+    case RIG_P2:
+    case RIG_P3:
         return (rig_view_t){(void *)(uintptr_t)rig->args.params[i], elems,
                             NULL};
     case RIG_DW:
     case RIG_DB:
+    case RIG_DP2:
+    case RIG_DP3:
         return (rig_view_t){rig->args.dparams[i],
                             rig->config.training ? elems : 0, NULL};
     case RIG_X1:

@@ -39,6 +39,10 @@ typedef enum op_rig_tensor {
     RIG_B,  /* params[1] */
     RIG_DW, /* dparams[0] */
     RIG_DB, /* dparams[1] */
+    RIG_P2, /* params[2], params[3] */
+    RIG_P3,
+    RIG_DP2,
+    RIG_DP3,
     RIG_X1, /* the second and the third input */
     RIG_X2,
     RIG_DX1,

@@ -18,10 +18,11 @@
 static const char *const tensor_names[RIG_TENSORS] = {
     [RIG_X] = "x",   [RIG_Y] = "y",   [RIG_DX] = "dx",   [RIG_DY] = "dy",
     [RIG_W] = "w",   [RIG_B] = "b",   [RIG_DW] = "dw",   [RIG_DB] = "db",
+    [RIG_P2] = "p2", [RIG_P3] = "p3", [RIG_DP2] = "dp2", [RIG_DP3] = "dp3",
     [RIG_X1] = "x1", [RIG_X2] = "x2", [RIG_DX1] = "dx1", [RIG_DX2] = "dx2"};
 
-static const op_rig_tensor_t results[] = {RIG_Y,  RIG_DX,  RIG_DW,
-                                          RIG_DB, RIG_DX1, RIG_DX2};
+static const op_rig_tensor_t results[] = {RIG_Y,   RIG_DX,  RIG_DW,  RIG_DB,
+                                          RIG_DP2, RIG_DP3, RIG_DX1, RIG_DX2};
 #define RESULTS (sizeof results / sizeof results[0])
 
 static void run(op_rig_t *rig)

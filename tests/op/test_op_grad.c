@@ -84,6 +84,8 @@ Test(op_grad, ref_float64)
         check_tensor(test, &rig, RIG_X, RIG_DX);
         check_tensor(test, &rig, RIG_W, RIG_DW);
         check_tensor(test, &rig, RIG_B, RIG_DB);
+        check_tensor(test, &rig, RIG_P2, RIG_DP2);
+        check_tensor(test, &rig, RIG_P3, RIG_DP3);
         check_tensor(test, &rig, RIG_X1, RIG_DX1);
         check_tensor(test, &rig, RIG_X2, RIG_DX2);
         op_rig_close(&rig);

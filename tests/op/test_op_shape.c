@@ -514,3 +514,31 @@ Test(op_shape, conv_transpose)
     config.conv.groups = 3;
     expect_error(&config, "conv_transpose on", "multiples of groups");
 }
+
+Test(op_shape, recurrent)
+{
+    op_config_t config = of(OP_LSTM, 3, 2, 5, 24);
+    op_desc_t params[OP_PARAMS_MAX];
+    char text[OP_TEXT_MAX];
+    int count;
+
+    config.out = 7;
+    config.bias = true;
+    expect_shape(&config, "[2, 5, 7]");
+    cr_assert_eq(op_params(&config, params, &count, NULL), ERR_OK);
+    cr_expect_eq(count, 4);
+    cr_expect_str_eq(op_desc_text(&params[0], text), "[28, 24]");
+    cr_expect_str_eq(op_desc_text(&params[1], text), "[28, 7]");
+    cr_expect_str_eq(op_desc_text(&params[3], text), "[28]");
+    config.kind = OP_GRU;
+    config.bias = false;
+    config.recurrent.last = true;
+    expect_shape(&config, "[2, 7]");
+    cr_assert_eq(op_params(&config, params, &count, NULL), ERR_OK);
+    cr_expect_eq(count, 2);
+    cr_expect_str_eq(op_desc_text(&params[1], text), "[21, 7]");
+    config.out = 0;
+    expect_error(&config, "gru on", "out is 0");
+    config.in.ndim = 2;
+    expect_error(&config, "gru takes", "[N, tokens, features]");
+}

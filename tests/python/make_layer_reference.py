@@ -190,6 +190,40 @@ plain("conv_transpose, volume", [2, 2, 3, 2],
       lambda: nn.ConvTranspose3d(2, 3, 2, 2))
 
 
+class Recurrent(nn.Module):
+    """torch.nn.LSTM or GRU behind a position, reversed or not."""
+
+    def __init__(self, kind, reverse, last):
+        super().__init__()
+        self.start = Position(5, 3)
+        self.at = kind(3, 4, batch_first=True, bias=not reverse)
+        self.reverse, self.last = reverse, last
+
+    def forward(self, x):
+        x = self.start(x)
+        y, _ = self.at(x.flip(1) if self.reverse else x)
+        if self.last:
+            return y[:, -1]
+        return y.flip(1) if self.reverse else y
+
+
+for kind in ("lstm", "gru"):
+    for options, reverse, last in (("", False, False),
+                                   (", reverse: true, bias: false", True,
+                                    False), (", last: true", False, True)):
+        CASES.append((
+            kind + options, [5, 3],
+            f"- {{name: start, position: }}\n"
+            f"- {{name: at, {kind}: {{out: 4{options}}}}}", 0,
+            lambda which=getattr(nn, kind.upper()), r=reverse, last=last:
+            Recurrent(which, r, last)))
+
+
+def label(key):
+    """cddp's name of a parameter: a recurrent module has one layer."""
+    return key.removesuffix("_l0")
+
+
 def numbers(tensor):
     """Shortest texts that give the same float32, or all digits that count."""
     if not tensor.dtype.is_floating_point:
@@ -202,7 +236,8 @@ def run(name, shape, layers, tokens, make):
     x = torch.randint(tokens, (BATCH, *shape)) if tokens \
         else torch.randn(BATCH, *shape)
     target = torch.randn(module(x).shape)
-    params = {key: numbers(value) for key, value in module.named_parameters()}
+    params = {label(key): numbers(value)
+              for key, value in module.named_parameters()}
     module.double()
     module.zero_grad()
     out = module(x if tokens else x.double())
@@ -214,7 +249,7 @@ def run(name, shape, layers, tokens, make):
         "run": f"model:\n  input: {shape}\n  layers:\n    {text}\nloss: mse\n",
         "batch": BATCH, "input": numbers(x), "target": numbers(target),
         "params": params, "output": numbers(out), "loss": loss.item(),
-        "grads": {key: numbers(value.grad)
+        "grads": {label(key): numbers(value.grad)
                   for key, value in module.named_parameters()}}
 
 

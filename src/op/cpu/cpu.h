@@ -22,6 +22,7 @@ extern const op_kernel_t cpu_adaptive_kernel;
 extern const op_kernel_t cpu_attention_kernel, cpu_position_kernel;
 extern const op_kernel_t cpu_upsample_linear_kernel, cpu_max_kernel,
     cpu_pad_kernel;
+extern const op_kernel_t cpu_recurrent_kernel;
 extern const op_kernel_t cpu_embedding_kernel, cpu_rotary_kernel;
 extern const op_kernel_t cpu_pointwise_kernel, cpu_custom_kernel;
 

@@ -53,6 +53,7 @@ extern const op_kernel_t ref_attention_kernel, ref_position_kernel;
 extern const op_kernel_t ref_upsample_linear_kernel, ref_max_kernel,
     ref_pad_kernel;
 extern const op_kernel_t ref_conv_transpose_kernel;
+extern const op_kernel_t ref_recurrent_kernel;
 extern const op_kernel_t ref_embedding_kernel, ref_rotary_kernel;
 extern const op_kernel_t ref_pointwise_kernel, ref_custom_kernel;
 
