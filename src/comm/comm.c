@@ -16,7 +16,7 @@
 /* ---- open and close ------------------------------------------------------ */
 
 static void hello_fill(comm_hello_t *hello, const comm_oob_t *oob,
-                       const comm_ops_t *ops)
+                       const comm_ops_t *ops, const comm_table_t *table)
 {
     memset(hello, 0, sizeof *hello);
     strncpy(hello->backend, ops->name, sizeof hello->backend - 1);
@@ -25,24 +25,32 @@ static void hello_fill(comm_hello_t *hello, const comm_oob_t *oob,
     else if (gethostname(hello->host, sizeof hello->host - 1) != 0)
         strcpy(hello->host, "unknown");
     hello->pid = getpid();
+    hello->table = comm_table_hash(table);
     hello->name = oob->name != NULL ? *oob->name : oob->rank;
 }
 
 static err_code_t hello_compare(const comm_hello_t *hellos, int size,
                                 err_t *err)
 {
-    for (int rank = 1; rank < size; rank++)
+    for (int rank = 1; rank < size; rank++) {
         if (memcmp(hellos[rank].backend, hellos[0].backend,
                    sizeof hellos[0].backend) != 0)
             return err_set(err, ERR_CONFIG,
                            "rank 0 opens a group with comm backend \"%.15s\", "
                            "rank %d with \"%.15s\": give all ranks the same",
                            hellos[0].backend, rank, hellos[rank].backend);
+        if (hellos[rank].table != hellos[0].table)
+            return err_set(err, ERR_CONFIG,
+                           "rank 0 and rank %d, on %s, have different tables "
+                           "of algorithms: give all ranks the same file",
+                           rank, hellos[rank].host);
+    }
     return ERR_OK;
 }
 
 /* Allocate and exchange *hellos; the caller frees them. */
 static err_code_t hello_exchange(const comm_oob_t *oob, const comm_ops_t *ops,
+                                 const comm_table_t *table,
                                  comm_hello_t **hellos, err_t *err)
 {
     comm_hello_t mine;
@@ -52,7 +60,7 @@ static err_code_t hello_exchange(const comm_oob_t *oob, const comm_ops_t *ops,
 
     if (code != ERR_OK)
         return code;
-    hello_fill(&mine, oob, ops);
+    hello_fill(&mine, oob, ops, table);
     code = oob->exchange(oob->context, &mine, sizeof mine, all, err);
     if (code == ERR_OK)
         code = hello_compare(all, oob->size, err);
@@ -66,8 +74,10 @@ static err_code_t hello_exchange(const comm_oob_t *oob, const comm_ops_t *ops,
 err_code_t comm_group_open(const comm_config_t *config, const comm_oob_t *oob,
                            comm_group_t **out, err_t *err)
 {
+    comm_config_t own = *config;
     comm_hello_t *hellos = NULL;
     const comm_ops_t *ops;
+    void *table = NULL;
     err_code_t code;
 
     if (!(config->timeout > 0))
@@ -78,24 +88,36 @@ err_code_t comm_group_open(const comm_config_t *config, const comm_oob_t *oob,
     ops = comm_registry_find(config->backend, oob->size, err);
     if (ops == NULL)
         return ERR_CONFIG;
-    code = hello_exchange(oob, ops, &hellos, err);
+    code = mem_alloc(sizeof *own.table, "comm table", &table, err);
     if (code != ERR_OK)
         return code;
-    code = ops->open(config, oob, hellos, out, err);
-    if (code != ERR_OK)
+    if (config->table != NULL)
+        memcpy(table, config->table, sizeof *own.table);
+    else
+        comm_table_default(table);
+    own.table = table;
+    code = hello_exchange(oob, ops, table, &hellos, err);
+    if (code == ERR_OK)
+        code = ops->open(&own, oob, hellos, out, err);
+    if (code != ERR_OK) {
         mem_free(hellos);
+        mem_free(table);
+    }
     return code;
 }
 
 void comm_group_close(comm_group_t *group)
 {
+    const comm_table_t *table;
     comm_hello_t *hellos;
 
     if (group == NULL)
         return;
     hellos = group->hellos;
+    table = group->table;
     group->ops->close(group);
     mem_free(hellos);
+    mem_free((void *)(uintptr_t)table);
 }
 
 /* ---- questions ----------------------------------------------------------- */

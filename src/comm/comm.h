@@ -43,6 +43,9 @@ typedef struct comm_oob {
 typedef struct comm_config {
     const char *backend; /* "auto", "self", "threads", "ucx" */
     double timeout;      /* seconds: fault.timeout */
+    /* (optional) Which algorithms carry out collectives; copied; the same on
+     * all ranks, or the group does not open. Default: the built-in table. */
+    const struct comm_table *table;
 } comm_config_t;
 
 /* ---- group ------------------------------------------------------------- */

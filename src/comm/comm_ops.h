@@ -14,6 +14,7 @@
 
 #include "comm/comm.h"
 #include "comm/comm_fold.h"
+#include "comm/comm_table.h"
 
 /* Most collectives that one rank may have started and not yet waited for. */
 #define COMM_WORKS_MAX 256
@@ -51,14 +52,16 @@ typedef struct comm_hello {
     char backend[16];
     char host[ERR_HOST_MAX];
     int64_t pid;
-    int64_t name; /* what faults call this rank; differs between ranks */
+    uint64_t table; /* hash of its table of algorithms */
+    int64_t name;   /* what faults call this rank; differs between ranks */
 } comm_hello_t;
 
 struct comm_group {
     const comm_ops_t *ops;
     int rank, size;
     double timeout;
-    comm_hello_t *hellos; /* [size]; freed by comm_group_close */
+    comm_hello_t *hellos;      /* [size]; freed by comm_group_close, */
+    const comm_table_t *table; /* and so is this */
 };
 
 struct comm_work {

@@ -30,6 +30,7 @@ static err_code_t self_open(const comm_config_t *config, const comm_oob_t *oob,
     group->rank = 0;
     group->size = 1;
     group->timeout = config->timeout;
+    group->table = config->table;
     group->hellos = hellos;
     *out = group;
     return ERR_OK;

@@ -190,7 +190,8 @@ static err_code_t members_open(split_t *split, comm_group_t **group, err_t *err)
     int name = comm_rank_name(parent, parent->rank);
     comm_config_t config = {.backend =
                                 split->count == 1 ? "self" : parent->ops->name,
-                            .timeout = parent->timeout};
+                            .timeout = parent->timeout,
+                            .table = parent->table};
     comm_oob_t oob = {.context = split,
                       .size = split->count,
                       .exchange = split_exchange,

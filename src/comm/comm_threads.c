@@ -402,6 +402,7 @@ static err_code_t threads_open(const comm_config_t *config,
     group->base.rank = oob->rank;
     group->base.size = oob->size;
     group->base.timeout = config->timeout;
+    group->base.table = config->table;
     group->base.hellos = hellos;
     *out = &group->base;
     return ERR_OK;

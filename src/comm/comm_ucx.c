@@ -199,7 +199,6 @@ static const char *ucx_allreduce_name(const comm_group_t *base,
                               .data = (void *)data,
                               .count = count,
                               .type = type};
-    size_t bytes = count * comm_type_bytes(type);
 
     if (ucx_node_takes(group, &request)) {
         if (group->place.nodes > 1)
@@ -207,9 +206,7 @@ static const char *ucx_allreduce_name(const comm_group_t *base,
                 ucx_span_plan(&group->place, count, type).kind);
         return ucx_shot_takes(group, &request) ? "shot" : "node";
     }
-    if (comm_type_rounds(type))
-        return "direct";
-    return bytes <= UCX_DOUBLING_BYTES ? "doubling" : "ring";
+    return comm_algorithm_name(ucx_choice(group, &request));
 }
 
 /* ---- open and close ------------------------------------------------------ */
@@ -316,7 +313,8 @@ static err_code_t group_new(const comm_config_t *config, const comm_oob_t *oob,
     group->base = (comm_group_t){.ops = &comm_ucx_ops,
                                  .rank = oob->rank,
                                  .size = oob->size,
-                                 .timeout = config->timeout};
+                                 .timeout = config->timeout,
+                                 .table = config->table};
     group->peers = peers;
     for (size_t i = 0; i < size; i++)
         group->peers[i] = (ucx_peer_t){.group = group, .pidfd = -1};

@@ -4,6 +4,7 @@ libcomm_la_SOURCES = \
 	src/comm/comm.c src/comm/comm.h src/comm/comm_collective.h \
 	src/comm/comm_fold.h src/comm/comm_ops.h \
 	src/comm/registry.c src/comm/reduce.c src/comm/comm_tree.c \
+	src/comm/comm_table.c src/comm/comm_table.h \
 	src/comm/comm_self.c src/comm/comm_split.c src/comm/comm_split.h \
 	src/comm/comm_threads.c src/comm/threads_team.h \
 	src/comm/threads_team.c src/comm/threads_piece.c \
@@ -12,7 +13,7 @@ libcomm_la_SOURCES = \
 	src/comm/ucx_peer.h \
 	src/comm/ucx_mates.c src/comm/ucx_net.c src/comm/ucx_notes.c \
 	src/comm/ucx_ring.c src/comm/ucx_small.c src/comm/ucx_thread.c \
-	src/comm/ucx_tree.c src/comm/ucx_direct.c \
+	src/comm/ucx_tree.c src/comm/ucx_direct.c src/comm/ucx_choice.c \
 	src/comm/ucx_node.h src/comm/ucx_node.c src/comm/node_sum.c \
 	src/comm/ucx_shm.c src/comm/ucx_bell.c \
 	src/comm/ucx_shot.c src/comm/ucx_shot.h \

@@ -125,6 +125,18 @@ void ucx_group_fail(ucx_group_t *group, const err_t *fault);
 /* The same, composing the sentence about [culprit]. Comm thread. */
 void ucx_group_blame(ucx_group_t *group, int culprit, const char *reason);
 
+/* ---- ucx_choice.c -------------------------------------------------------- */
+
+/* How [work] is carried out by the comm thread, in how many lanes. Pure. */
+ucx_algorithm_t ucx_choose(const ucx_group_t *group, const ucx_work_t *work,
+                           int *lanes);
+/* What the table says where the data lies in no arena. Pure. */
+comm_algorithm_t ucx_asked(const ucx_group_t *group,
+                           const comm_request_t *what);
+/* The choice for what the node stage does not take. Pure. */
+comm_algorithm_t ucx_choice(const ucx_group_t *group,
+                            const comm_request_t *what);
+
 /* ---- ucx_thread.c -------------------------------------------------------- */
 
 err_code_t ucx_thread_start(ucx_group_t *group, err_t *err);

@@ -20,12 +20,8 @@
 
 #define UCX_LANES 2
 
-/* Thresholds, to be tuned by measurement. A chunk is what one message of a
- * segmented algorithm carries. */
+/* What one message of a segmented algorithm carries. */
 #define UCX_CHUNK_BYTES ((size_t)256 << 10)
-#define UCX_DOUBLING_BYTES ((size_t)32 << 10) /* all-reduce: doubling up to */
-#define UCX_BRUCK_BYTES ((size_t)4 << 10)     /* all-gather: Bruck up to */
-#define UCX_DIRECT_BYTES ((size_t)64 << 10)   /* ranges: direct up to, in all */
 
 typedef struct ucx_group ucx_group_t;
 typedef struct ucx_lane ucx_lane_t;

@@ -117,6 +117,7 @@ err_code_t ucx_mates_find(ucx_group_t *group, const comm_oob_t *oob,
             ucx_place_mates(all, oob->size, oob->rank, rank);
     if (code == ERR_OK)
         code = ucx_place_open(all, oob->size, oob->rank, &group->place, err);
+    group->place.table = group->base.table;
     if (code == ERR_OK)
         mates_spin(group, cards);
     mem_free(memory);

@@ -166,17 +166,30 @@ static const ucx_arena_t *arena_find(const ucx_group_t *group, const void *data,
     return NULL;
 }
 
+static bool table_takes(const ucx_group_t *group, size_t bytes, bool half)
+{
+    comm_query_t query = {.choice = COMM_CHOICE_ALLREDUCE,
+                          .where = COMM_WHERE_ARENA,
+                          .half = half,
+                          .ranks = group->base.size,
+                          .bytes = bytes};
+
+    return comm_table_find(group->base.table, &query) == COMM_BY_NODE;
+}
+
 /* A sum that is rounded once cannot be made in two stages. */
 bool ucx_node_takes(const ucx_group_t *group, const comm_request_t *request)
 {
+    size_t bytes = request->count * comm_type_bytes(request->type);
+    bool half = comm_type_rounds(request->type);
+
     if (!atomic_load(&group->node.open))
         return false;
     return ucx_shot_takes(group, request) ||
            (request->kind == COMM_ALLREDUCE &&
-            (group->place.nodes == 1 || !comm_type_rounds(request->type)) &&
-            arena_find(group, request->data,
-                       request->count * comm_type_bytes(request->type)) !=
-                NULL);
+            (group->place.nodes == 1 || !half) &&
+            arena_find(group, request->data, bytes) != NULL &&
+            table_takes(group, bytes, half));
 }
 
 void ucx_node_ring(ucx_group_t *group)

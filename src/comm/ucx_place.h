@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "comm/comm_table.h"
 
 typedef struct ucx_place {
     int nodes;  /* of the group */
@@ -19,8 +20,9 @@ typedef struct ucx_place {
     int local;  /* this rank among them */
     int least;  /* ranks of the node that has the fewest */
     bool whole; /* all ranks of a node see each other, and nobody else */
-    int *order; /* [size]: the ranks, node by node */
-    int *first; /* [nodes + 1]: where a node begins in it */
+    const comm_table_t *table; /* of the group */
+    int *order;                /* [size]: the ranks, node by node */
+    int *first;                /* [nodes + 1]: where a node begins in it */
 } ucx_place_t;
 
 /* sees[a * size + b]: rank a can map memory of rank b. */

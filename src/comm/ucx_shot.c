@@ -21,7 +21,8 @@ bool ucx_shot_takes(const ucx_group_t *group, const comm_request_t *request)
         return false;
     return request->kind == COMM_BARRIER ||
            (request->kind == COMM_ALLREDUCE && bytes <= SHOT_BYTES &&
-            bytes * (size_t)group->place.count <= SHOT_BYTES_ALL);
+            bytes * (size_t)group->place.count <= SHOT_BYTES_ALL &&
+            ucx_asked(group, request) == COMM_BY_SHOT);
 }
 
 static shot_slot_t *shot_slot(const ucx_group_t *group, int local,

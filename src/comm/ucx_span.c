@@ -18,18 +18,32 @@
 
 #include "comm/ucx_group.h"
 
-/* Thresholds, to be tuned by measurement. A slice of less is not worth a
- * message of its own; up to doubling, messages are cheaper than bytes; from
- * ring on, folding nodes beyond a power of two costs more than further turns.
- */
+/* A slice of less is not worth a message of its own. */
 #define SLICE_LEAST ((size_t)4 << 10)
-#define SPAN_DOUBLING_BYTES ((size_t)32 << 10)
-#define SPAN_RING_BYTES ((size_t)1 << 20)
 
 /* Slices begin at a cache line, whatever the type. */
 #define SLICE_ELEMENTS ((size_t)16)
 
 /* ---- plan ---------------------------------------------------------------- */
+
+static ucx_span_kind_t kind_of(const ucx_place_t *place, size_t bytes,
+                               bool half)
+{
+    comm_query_t query = {.choice = COMM_CHOICE_ALLREDUCE,
+                          .where = COMM_WHERE_SLICE,
+                          .half = half,
+                          .ranks = place->nodes,
+                          .bytes = bytes};
+
+    switch (comm_table_find(place->table, &query)) {
+    case COMM_BY_DOUBLING:
+        return SPAN_DOUBLING;
+    case COMM_BY_HALVING:
+        return SPAN_HALVING;
+    default:
+        return SPAN_RING;
+    }
+}
 
 ucx_span_plan_t ucx_span_plan(const ucx_place_t *place, size_t count,
                               comm_type_t type)
@@ -37,21 +51,15 @@ ucx_span_plan_t ucx_span_plan(const ucx_place_t *place, size_t count,
     size_t width = comm_type_bytes(type), worth = count * width / SLICE_LEAST;
     size_t nodes = (size_t)place->nodes, segment = UCX_CHUNK_BYTES;
     ucx_span_plan_t plan = {.slices = place->least};
-    size_t part, bytes;
+    size_t part;
 
     if (worth < (size_t)plan.slices)
         plan.slices = worth > 1 ? (int)worth : 1;
     part = (count + (size_t)plan.slices - 1) / (size_t)plan.slices;
     plan.slice = (part + SLICE_ELEMENTS - 1) / SLICE_ELEMENTS * SLICE_ELEMENTS;
-    bytes = plan.slice * width;
-    if (bytes <= SPAN_DOUBLING_BYTES) {
-        plan.kind = SPAN_DOUBLING;
-    } else if (bytes < SPAN_RING_BYTES || (nodes & (nodes - 1)) == 0) {
-        plan.kind = SPAN_HALVING;
-    } else {
-        plan.kind = SPAN_RING;
+    plan.kind = kind_of(place, plan.slice * width, comm_type_rounds(type));
+    if (plan.kind == SPAN_RING)
         segment = segment / 2 * nodes; /* messages of half a chunk */
-    }
     plan.segment = segment / width;
     plan.lanes = plan.slice > plan.segment ? UCX_LANES : 1;
     return plan;

@@ -17,7 +17,6 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "comm/ucx_group.h"
-#include "comm/ucx_span.h"
 
 #define SPIN_SECONDS 50e-6 /* about the price of going to sleep and waking */
 #define YIELDS 2
@@ -30,68 +29,11 @@ enum { EVENT_WAKE = -1, EVENT_WORKER = -2, EVENT_BELL = -3 };
 
 /* ---- works --------------------------------------------------------------- */
 
-/* A ring crosses each link between nodes once per node and not once per rank;
- * within a node there is nothing to be saved, and two rounds are less. */
-static ucx_algorithm_t ranges_algorithm(const ucx_group_t *group,
-                                        const comm_request_t *what, int *lanes)
-{
-    size_t bytes = what->count * comm_type_bytes(what->type);
-    bool direct = bytes <= UCX_DIRECT_BYTES;
-
-    *lanes = direct ? 1 : UCX_LANES;
-    if (what->kind == COMM_GATHER_RANGES)
-        return direct ? ucx_direct_gather : ucx_ring_gather;
-    return direct || group->place.nodes == 1 ? ucx_direct_scatter
-                                             : ucx_ring_scatter;
-}
-
-static ucx_algorithm_t algorithm_of(const ucx_group_t *group,
-                                    const ucx_work_t *work, int *lanes)
-{
-    const comm_request_t *what = &work->request;
-    size_t ranks = (size_t)group->base.size;
-    size_t bytes = what->count * comm_type_bytes(what->type);
-
-    *lanes = 1;
-    if (atomic_load(&work->node) != 0) {
-        *lanes = ucx_span_plan(&group->place, what->count, what->type).lanes;
-        return ucx_span;
-    }
-    switch (what->kind) {
-    case COMM_ALLREDUCE:
-        if (comm_type_rounds(what->type)) {
-            *lanes = bytes > UCX_DIRECT_BYTES ? UCX_LANES : 1;
-            return ucx_direct_reduce;
-        }
-        if (bytes <= UCX_DOUBLING_BYTES)
-            return ucx_doubling;
-        *lanes = UCX_LANES;
-        return ucx_ring_reduce;
-    case COMM_TREE:
-        return ucx_tree;
-    case COMM_BROADCAST:
-        *lanes = what->count > UCX_CHUNK_BYTES ? UCX_LANES : 1;
-        return ucx_broadcast;
-    case COMM_ALLGATHER:
-        if (what->count <= UCX_BRUCK_BYTES &&
-            what->count * ranks <= ucx_scratch_bytes(group->base.size))
-            return ucx_bruck;
-        *lanes = what->count > UCX_CHUNK_BYTES ? UCX_LANES : 1;
-        return ucx_ring_gather;
-    case COMM_REDUCE_SCATTER:
-    case COMM_GATHER_RANGES:
-        return ranges_algorithm(group, what, lanes);
-    case COMM_BARRIER:
-        break;
-    }
-    return ucx_barrier;
-}
-
 static void work_begin(ucx_group_t *group, ucx_active_t *active,
                        ucx_work_t *work)
 {
     int lanes;
-    ucx_algorithm_t algorithm = algorithm_of(group, work, &lanes);
+    ucx_algorithm_t algorithm = ucx_choose(group, work, &lanes);
 
     active->work = work;
     for (int i = 0; i < lanes; i++) {

@@ -34,8 +34,9 @@ typedef struct ddp_local_sgd {
     int64_t start;  /* updates before the first local one */
 } ddp_local_sgd_t;
 
-struct ddp_config { /* the run file's `ddp` section */
-    int backend;    /* choice: auto, self, threads, ucx */
+struct ddp_config {   /* the run file's `ddp` section */
+    int backend;      /* choice: auto, self, threads, ucx */
+    char *comm_table; /* path; empty: the built-in one; for the caller */
     double bucket_cap_mb, first_bucket_mb, last_bucket_mb; /* MiB */
     opt_every_t check_every; /* OPT_STEPS or OPT_NEVER; for the caller */
     ddp_local_sgd_t local_sgd;

@@ -39,6 +39,13 @@ const opt_row_t ddp_options[] = {
      .fallback = "auto",
      .choices = ddp_backends,
      .help = "how ranks reduce; auto: threads with --local, else ucx"},
+    {.name = "comm_table",
+     .type = OPT_TEXT,
+     .offset = offsetof(ddp_config_t, comm_table),
+     .fallback = "",
+     .help = "file that says which algorithm carries out a collective, as "
+             "'cddp-bench allreduce --tune' writes it; default: the table "
+             "built in"},
     {.name = "bucket_cap_mb",
      .type = OPT_REAL,
      .offset = offsetof(ddp_config_t, bucket_cap_mb),

@@ -53,6 +53,9 @@ for example in ising ising-mlp; do
     expect 0 'best possible on this data' cddp-train --local 3 \
         --set train.epochs=2 --set run.dir=run-$example $example.yaml
 done
+printf 'cddp comm table 1\nallreduce local any any any rind\n' >table
+expect 78 'table, line 2: algorithm "rind" is unknown' \
+    cddp-train --set run.dir=run-table --set ddp.comm_table=table ising-mlp.yaml
 # A reader that leaves takes its lines with it, not the run.
 "$build/cddp-train" --set run.dir=run-pipe --set train.epochs=3 \
     ising-mlp.yaml 2>/dev/null | true

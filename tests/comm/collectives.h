@@ -13,6 +13,7 @@ typedef struct collectives {
     bool rank_order; /* reduce-scatter sums in rank order, whatever its size */
     /* A letter per rank: those of one letter are on one node. NULL: as it is */
     const char *nodes;
+    const struct comm_table *table; /* NULL: the built-in one */
 } collectives_t;
 
 /* A ranks_main_t whose argument is a collectives_t. */

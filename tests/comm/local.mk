@@ -18,6 +18,14 @@ tests_comm_test_comm_tree_SOURCES = tests/comm/test_comm_tree.c
 tests_comm_test_comm_tree_CFLAGS = $(TEST_CFLAGS)
 tests_comm_test_comm_tree_LDADD = libcomm.la libbase.la $(TEST_LIBS)
 
+check_PROGRAMS += tests/comm/test_comm_table
+tests_comm_test_comm_table_SOURCES = tests/comm/test_comm_table.c \
+	tests/comm/collectives.c tests/comm/collectives.h
+tests_comm_test_comm_table_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_comm_test_comm_table_CFLAGS = $(TEST_CFLAGS)
+tests_comm_test_comm_table_LDADD = libranks.la libcomm.la libbase.la \
+	$(TEST_LIBS)
+
 check_PROGRAMS += tests/comm/test_comm_split
 tests_comm_test_comm_split_SOURCES = tests/comm/test_comm_split.c
 tests_comm_test_comm_split_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests

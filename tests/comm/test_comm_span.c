@@ -86,9 +86,13 @@ static void plan_check(const ucx_place_t *place, size_t count, comm_type_t type)
 
 Test(comm_span, plans_cover_the_buffer_and_fit_the_scratch)
 {
+    comm_table_t table;
+
+    comm_table_default(&table);
     for (int nodes = 2; nodes < 40; nodes += nodes < 9 ? 1 : 7)
         for (int least = 1; least < 130; least = least * 3 + 1) {
-            ucx_place_t place = {.nodes = nodes, .least = least};
+            ucx_place_t place = {
+                .nodes = nodes, .least = least, .table = &table};
 
             for (size_t count = 1; count < (size_t)1 << 33;
                  count = count * 3 + 2)

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The table of algorithms: reading, writing, errors, and that it decides. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "comm/collectives.h"
+#include "comm/comm_table.h"
+#include "lib/ranks.h"
+
+/* Transports that exist on every machine. */
+static void transports(void)
+{
+    setenv("UCX_TLS", "self,sysv,posix,cma,tcp", 0);
+    setenv("UCX_NET_DEVICES", "lo", 0);
+}
+
+TestSuite(comm_table, .init = transports, .timeout = 120);
+
+static comm_algorithm_t found(const comm_table_t *table, comm_where_t where,
+                              bool half, int ranks, size_t bytes)
+{
+    comm_query_t query = {.choice = COMM_CHOICE_ALLREDUCE,
+                          .where = where,
+                          .half = half,
+                          .ranks = ranks,
+                          .bytes = bytes};
+
+    return comm_table_find(table, &query);
+}
+
+Test(comm_table, builtin_decides)
+{
+    comm_table_t table;
+
+    comm_table_default(&table);
+    cr_assert_gt(table.count, 10);
+    cr_assert_eq(found(&table, COMM_WHERE_ARENA, false, 2, 4), COMM_BY_NODE);
+    cr_assert_eq(found(&table, COMM_WHERE_LOCAL, false, 3, 32768),
+                 COMM_BY_DOUBLING);
+    cr_assert_eq(found(&table, COMM_WHERE_LOCAL, false, 3, 32769),
+                 COMM_BY_RING);
+    cr_assert_eq(found(&table, COMM_WHERE_LOCAL, true, 3, 4), COMM_BY_SHOT);
+    cr_assert_eq(found(&table, COMM_WHERE_LOCAL, true, 3, 4097),
+                 COMM_BY_DIRECT);
+    cr_assert_eq(found(&table, COMM_WHERE_SLICE, false, 8, 1 << 30),
+                 COMM_BY_HALVING);
+    cr_assert_eq(found(&table, COMM_WHERE_SLICE, false, 9, 1 << 30),
+                 COMM_BY_RING);
+}
+
+/* ---- text ---------------------------------------------------------------- */
+
+#define REST                                  \
+    "allreduce arena any any any node\n"      \
+    "allreduce slice any any any ring\n"      \
+    "reduce-scatter local any any any ring\n" \
+    "reduce-scatter net any any any ring\n"   \
+    "gather-ranges local any any any ring\n"  \
+    "gather-ranges net any any any direct\n"  \
+    "allgather local any any any bruck\n"     \
+    "allgather net any any any ring\n"
+
+Test(comm_table, what_is_written_reads_the_same)
+{
+    static const char text[] = "cddp comm table 1\n"
+                               "# a comment, then an empty line\n\n"
+                               "allreduce local wide 4 12345 doubling # so\n"
+                               "allreduce local wide any 3M direct\n"
+                               "allreduce net any 2^n 2G ring\n"
+                               "allreduce local any any any ring\n"
+                               "allreduce net any any any direct\n" REST;
+    comm_table_t table, again;
+    str_buf_t printed = {0};
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(comm_table_parse(text, "text", &table, &err), ERR_OK, "%s",
+                 err.text);
+    comm_table_print(&table, &printed);
+    cr_assert_eq(comm_table_parse(printed.text, "printed", &again, &err),
+                 ERR_OK, "%s\n%s", err.text, printed.text);
+    cr_assert_eq(comm_table_hash(&table), comm_table_hash(&again));
+    cr_assert_eq(again.count, 13);
+    cr_assert_eq(found(&again, COMM_WHERE_LOCAL, false, 4, 12345),
+                 COMM_BY_DOUBLING);
+    cr_assert_eq(found(&again, COMM_WHERE_LOCAL, false, 5, 12345),
+                 COMM_BY_DIRECT);
+    cr_assert_eq(found(&again, COMM_WHERE_LOCAL, false, 5, (3 << 20) + 1),
+                 COMM_BY_RING);
+    cr_assert_eq(found(&again, COMM_WHERE_LOCAL, true, 4, 1), COMM_BY_RING);
+    cr_assert_eq(found(&again, COMM_WHERE_NET, false, 16, 1), COMM_BY_RING);
+    cr_assert_eq(found(&again, COMM_WHERE_NET, false, 12, 1), COMM_BY_DIRECT);
+    again.rows[0].ranks++;
+    cr_assert_neq(comm_table_hash(&table), comm_table_hash(&again));
+    str_buf_free(&printed);
+}
+
+Test(comm_table, errors_say_where_and_what)
+{
+    static const struct {
+        const char *text, *told;
+    } cases[] = {
+        {"", "first line"},
+        {"allreduce local any any any ring\n", "first line"},
+        {"cddp comm table 1\nallreduce local any any ring\n",
+         "line 2: expected"},
+        {"cddp comm table 1\nallreduce local any any any ring x\n", "more"},
+        {"cddp comm table 1\n\nreduce local any any any ring\n",
+         "line 3: collective \"reduce\" is unknown: choose allreduce, reduce"},
+        {"cddp comm table 1\nallreduce here any any any ring\n", "\"here\""},
+        {"cddp comm table 1\nallreduce net fp8 any any ring\n", "\"fp8\""},
+        {"cddp comm table 1\nallreduce net any many any ring\n", "\"many\""},
+        {"cddp comm table 1\nallreduce net any any 3T ring\n", "\"3T\""},
+        {"cddp comm table 1\nallreduce net any any 0 ring\n", "\"0\""},
+        {"cddp comm table 1\nallreduce net any any any rind\n", "\"rind\""},
+        {"cddp comm table 1\nallreduce net any any any node\n",
+         "not carried out by"},
+        {"cddp comm table 1\nallgather slice any any any ring\n",
+         "not carried out by"},
+        {"cddp comm table 1\nallreduce net any any any ring\n"
+         "allreduce local wide any any ring\n" REST,
+         "no row \"allreduce local half any any ALGORITHM\""},
+        {"cddp comm table 1\nallreduce net any any 1G ring\n"
+         "allreduce local any any any ring\n" REST,
+         "no row \"allreduce net wide any any ALGORITHM\""},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        comm_table_t table;
+        err_t err = ERR_INIT;
+
+        cr_assert_eq(comm_table_parse(cases[i].text, "t", &table, &err),
+                     ERR_CONFIG, "case %zu", i);
+        cr_assert_not_null(strstr(err.text, cases[i].told), "case %zu: %s", i,
+                           err.text);
+    }
+}
+
+Test(comm_table, load)
+{
+    char path[] = "/tmp/cddp-table-XXXXXX";
+    comm_table_t table, builtin;
+    err_t err = ERR_INIT;
+    int fd = mkstemp(path);
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(write(fd, "nonsense\n", 9), 9);
+    close(fd);
+    comm_table_default(&builtin);
+    cr_assert_eq(comm_table_load("", &table, &err), ERR_OK);
+    cr_assert_eq(comm_table_hash(&table), comm_table_hash(&builtin));
+    cr_assert_eq(comm_table_load(path, &table, &err), ERR_CONFIG);
+    cr_assert_not_null(strstr(err.text, path));
+    unlink(path);
+    cr_assert_eq(comm_table_load(path, &table, &err), ERR_IO);
+}
+
+/* ---- groups -------------------------------------------------------------- */
+
+/* Every collective by each algorithm in turn, on one node and on two. Rows of
+ * 16-bit floats stay: others than direct round more than once. */
+static void forced(comm_algorithm_t algorithm, comm_table_t *out)
+{
+    comm_table_default(out);
+    for (int i = 0; i < out->count; i++)
+        if (out->rows[i].types != 2 &&
+            comm_algorithm_fits(algorithm, out->rows[i].choice,
+                                out->rows[i].where))
+            out->rows[i].algorithm = algorithm;
+}
+
+Test(comm_table, every_algorithm_gives_right_results)
+{
+    for (int algorithm = 0; algorithm < COMM_ALGORITHMS; algorithm++)
+        for (int nodes = 1; nodes <= 2; nodes++) {
+            comm_table_t table;
+            collectives_t what = {.backend = "ucx",
+                                  .plain = algorithm % 2 == 0,
+                                  .table = &table,
+                                  .nodes = nodes == 2 ? "aabab" : NULL};
+            int results[RANKS_MAX];
+
+            forced((comm_algorithm_t)algorithm, &table);
+            cr_assert_eq(ranks_forks(nodes == 1 ? 3 : 5, 60, collectives_run,
+                                     &what, results),
+                         0, "%s, %d nodes",
+                         comm_algorithm_name((comm_algorithm_t)algorithm),
+                         nodes);
+        }
+}
+
+static int run_names(const comm_oob_t *oob, void *argument)
+{
+    comm_table_t table;
+    comm_config_t config = {.backend = "ucx", .timeout = 20, .table = &table};
+    comm_group_t *group;
+    comm_arena_t *arena;
+    err_t err = ERR_INIT;
+    float data;
+
+    (void)argument;
+    forced(COMM_BY_FLAT, &table);
+    for (int i = 0; i < table.count; i++)
+        if (table.rows[i].bytes == 32768)
+            table.rows[i].bytes = 64;
+        else if (table.rows[i].algorithm == COMM_BY_SHOT)
+            table.rows[i].bytes = 4;
+    RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
+    RANKS_OK(comm_arena_open(group, 4096, &arena, &err), err);
+    memset(&table, 0, sizeof table); /* it was copied */
+    RANKS_CHECK(strcmp(comm_allreduce_name(group, comm_arena_data(arena), 16,
+                                           COMM_FLOAT32),
+                       "doubling") == 0);
+    RANKS_CHECK(strcmp(comm_allreduce_name(group, &data, 1, COMM_FLOAT32),
+                       "shot") == 0);
+    RANKS_CHECK(strcmp(comm_allreduce_name(group, &data, 17, COMM_FLOAT32),
+                       "ring") == 0);
+    RANKS_CHECK(strcmp(comm_allreduce_name(group, &data, 17, COMM_FLOAT16),
+                       "direct") == 0);
+    comm_arena_close(arena);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(comm_table, decides_in_a_group)
+{
+    int results[2];
+
+    cr_assert_eq(ranks_forks(2, 60, run_names, NULL, results), 0);
+}
+
+static int run_different(const comm_oob_t *oob, void *argument)
+{
+    comm_table_t table;
+    comm_config_t config = {
+        .backend = "threads", .timeout = 20, .table = &table};
+    comm_group_t *group;
+    err_t err = ERR_INIT;
+
+    (void)argument;
+    comm_table_default(&table);
+    table.rows[0].ranks = oob->rank;
+    RANKS_CHECK(comm_group_open(&config, oob, &group, &err) == ERR_CONFIG);
+    RANKS_CHECK(strstr(err.text, "different tables of algorithms") != NULL);
+    return 0;
+}
+
+Test(comm_table, different_tables_are_told)
+{
+    cr_assert_eq(ranks_threads(3, run_different, NULL), 0);
+}
