@@ -14,7 +14,8 @@
 /* Round [bytes] up to a multiple of MEM_ALIGN. */
 size_t mem_round(size_t bytes);
 
-/* Allocate [bytes] zeroed bytes, aligned to MEM_ALIGN, for [what] (named in the
+/* Allocate [bytes] zeroed bytes, aligned to MEM_ALIGN (blocks of 8 MiB and more
+ * to 2 MiB, in huge pages where the system has them), for [what] (named in the
  * error: ERR_MEMORY). Zero bytes give a block that must be freed, too. The
  * caller frees with mem_free. */
 err_code_t mem_alloc(size_t bytes, const char *what, void **out, err_t *err);

@@ -6,6 +6,8 @@
  * other ops counts as their forward. Bytes are those of tensors that a call
  * reads and writes, each once; a view moves none.
  */
+#include "nn/cost.h"
+
 #include "nn/nn_priv.h"
 
 /* Work of one call. */
@@ -80,4 +82,44 @@ nn_cost_t nn_exec_cost(const nn_exec_t *exec, double flops_s, double bytes_s)
         call_add(backward, flops_s, bytes_s, &cost);
     }
     return cost;
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+/* Does layer [i] write over its first input? */
+static bool is_in_place(const nn_exec_t *exec, int i)
+{
+    const int from = exec->graph->layers[i].from[0];
+
+    return from != NN_INPUT && exec->nodes[i].y != NN_NONE &&
+           exec->nodes[i].y == exec->nodes[from].y;
+}
+
+static bool adds_bias(const nn_exec_t *exec, int i)
+{
+    const op_kind_t kind = exec->graph->layers[i].config.kind;
+
+    return exec->graph->layers[i].config.bias &&
+           (kind == OP_LINEAR || kind == OP_CONV2D ||
+            kind == OP_CONV_TRANSPOSE);
+}
+
+nn_plan_facts_t nn_exec_facts(const nn_exec_t *exec)
+{
+    nn_plan_facts_t facts = {.layers = exec->count - 1};
+
+    for (int i = 0; i < facts.layers; i++) {
+        facts.in_place += is_in_place(exec, i);
+        facts.blocked += op_out(exec->nodes[i].op)->layout != NULL;
+        facts.biases += adds_bias(exec, i);
+    }
+    for (int b = 0; b < exec->block_count; b++) {
+        const nn_block_t *block = &exec->blocks[b];
+
+        facts.apart += block->bytes;
+        if (exec->config.training && block->first < exec->count &&
+            block->last >= exec->count)
+            facts.kept += block->bytes;
+    }
+    return facts;
 }

@@ -176,16 +176,6 @@ size_t nn_exec_activation_bytes(const nn_exec_t *exec);
 double nn_exec_flops(const nn_exec_t *exec); /* forward of one batch */
 void nn_exec_bind(nn_exec_t *exec, const nn_bind_t *bind);
 
-/* What a batch costs. [seconds] is the sum over all calls of ops of max(FLOPs /
- * flops_s, bytes / bytes_s) (Williams et al., "Roofline", 2009); what stays in
- * a cache may beat it. */
-typedef struct nn_cost {
-    double forward_flops, backward_flops; /* backward 0 in evaluation */
-    double seconds, compute_seconds;      /* those of calls that FLOPs bound */
-} nn_cost_t;
-
-nn_cost_t nn_exec_cost(const nn_exec_t *exec, double flops_s, double bytes_s);
-
 /* Forward: writes [result]. Backward: gradients of scale * loss_sum, written
  * over grads, or added to them when [accumulate]. Allocate nothing. */
 err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,

@@ -9,7 +9,7 @@
 #define CDDP_TRAIN_BENCH_H
 
 #include "boot/boot.h"
-#include "nn/nn.h"
+#include "nn/cost.h"
 #include "train/config.h"
 
 typedef struct train_bench train_bench_t;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "nn/cost.h"
 #include "train/data.h"
 #include "train/replica.h"
 #include "train/run.h"
@@ -20,6 +21,7 @@ typedef struct check {
     nn_graph_t *graph;
     train_data_t train, valid;
     train_replica_t replica;
+    bool bf16;
 } check_t;
 
 static err_code_t check_open(check_t *check, err_t *err)
@@ -48,6 +50,7 @@ static err_code_t check_open(check_t *check, err_t *err)
     rc = train_data_open(&split, &check->valid, err);
     if (rc != ERR_OK)
         return rc;
+    check->bf16 = plan.bf16;
     plan.graph = check->graph;
     plan.span.steps = check->config->train.epochs * check->train.steps;
     plan.span.epoch_steps = check->train.steps;
@@ -169,6 +172,36 @@ static void memory_print(const check_t *check)
                 2 * params + partials + slots + buffers + activations + batch);
 }
 
+/* The plan of the largest micro-batch. */
+static void plan_print(const check_t *check)
+{
+    const train_replica_exec_t *largest = NULL;
+    nn_plan_facts_t facts;
+    nn_cost_t cost;
+
+    for (int i = 0; i < check->replica.exec_count; i++) {
+        const train_replica_exec_t *exec = &check->replica.execs[i];
+
+        if (exec->training && (largest == NULL || exec->batch > largest->batch))
+            largest = exec;
+    }
+    if (largest == NULL)
+        return;
+    facts = nn_exec_facts(largest->exec);
+    cost = nn_exec_cost(largest->exec, 1, 1);
+    printf("plan of %lld samples at once, %s:\n", (long long)largest->batch,
+           check->bf16 ? "products in bf16" : "fp32");
+    printf("  a sample takes %.4g MFLOP forward, %.4g MFLOP backward\n",
+           cost.forward_flops / (double)largest->batch * 1e-6,
+           cost.backward_flops / (double)largest->batch * 1e-6);
+    memory_line("kept for backward", facts.kept);
+    memory_line("without reuse", facts.apart);
+    printf("  of %d layers %d work in place, %d leave their output in blocked "
+           "layout, %d add a bias\n  inside of their product; the loss and its "
+           "gradient are one pass each\n",
+           facts.layers, facts.in_place, facts.blocked, facts.biases);
+}
+
 err_code_t train_check(const train_config_t *config, int ranks, err_t *err)
 {
     check_t check = {.config = config, .ranks = ranks};
@@ -187,6 +220,7 @@ err_code_t train_check(const train_config_t *config, int ranks, err_t *err)
         split_print("train", &check.train, config);
         split_print("valid", &check.valid, config);
         memory_print(&check);
+        plan_print(&check);
         printf("updates: %lld in %lld epoch%s\n",
                (long long)(config->train.epochs * check.train.steps),
                (long long)config->train.epochs,

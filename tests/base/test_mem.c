@@ -24,6 +24,19 @@ Test(mem, blocks_are_aligned_and_zero)
     mem_free(NULL);
 }
 
+/* So that huge pages can lie under it. */
+Test(mem, large_blocks_begin_at_a_huge_page)
+{
+    const size_t bytes = ((size_t)8 << 20) + 3;
+    err_t err = ERR_INIT;
+    void *block = NULL;
+
+    cr_assert_eq(mem_alloc(bytes, "a test", &block, &err), ERR_OK);
+    cr_expect_eq((uintptr_t)block % (2 << 20), 0);
+    cr_expect_eq(((char *)block)[bytes - 1], 0);
+    mem_free(block);
+}
+
 Test(mem, rounding_goes_up_to_whole_lines)
 {
     cr_assert_eq(mem_round(0), 0);

@@ -45,6 +45,8 @@ for example in ising ising-mlp; do
     expect 0 '300 samples in 2 shards' cddp-train --check $example.yaml
     expect 0 'steps of [0-9]+ samples an epoch' \
         cddp-train --check $example.yaml
+    expect 0 'a sample takes [0-9.]+ MFLOP forward, [0-9.]+ MFLOP backward' \
+        cddp-train --check $example.yaml
     expect 0 'memory of a rank \(3 ranks\)' \
         cddp-train --check --local 3 $example.yaml
     [ ! -e runs ] || { echo "FAIL: --check wrote something"; failed=1; }

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "nn/cost.h"
 #include "nn/fixture.h"
 
 #define HUGE_RATE 1e30
@@ -59,4 +60,37 @@ Test(cost, bytes)
     cost = cost_of(true, HUGE_RATE, sizeof(float));
     cr_expect_gt(cost.seconds, 2 * forward);
     cr_expect_lt(cost.seconds, 4 * forward);
+}
+
+Test(cost, facts)
+{
+    nn_graph_t *graph = fixture_graph("model:\n"
+                                      "  input: [3, 8, 8]\n"
+                                      "  layers:\n"
+                                      "    - conv: {out: 16, kernel: 3}\n"
+                                      "    - relu\n"
+                                      "    - linear: {out: 4, bias: false}\n"
+                                      "loss: cross_entropy\n");
+    nn_plan_facts_t plain, facts;
+    fixture_t f;
+
+    fixture_open(&f, graph, "ref", 0, 5, true);
+    plain = nn_exec_facts(f.exec);
+    fixture_close(&f);
+    cr_expect(plain.layers == 3 && plain.biases == 1);
+    cr_expect_eq(plain.blocked, 0);
+    fixture_open(&f, graph, "cpu", 0, 5, true);
+    facts = nn_exec_facts(f.exec);
+    cr_expect(facts.layers == 3 && facts.biases == 1);
+    cr_expect_eq(facts.in_place, 1, "relu over conv, not %d", facts.in_place);
+    /* the image after relu is read by linear's backward */
+    cr_expect_geq(facts.kept, 5 * 16 * 6 * 6 * sizeof(float));
+    cr_expect_leq(facts.kept, nn_exec_activation_bytes(f.exec) + 4096);
+    cr_expect_gt(facts.apart, facts.kept);
+    fixture_close(&f);
+    fixture_open(&f, graph, "cpu", 0, 5, false);
+    facts = nn_exec_facts(f.exec);
+    cr_expect_eq(facts.kept, 0, "evaluation keeps %zu bytes", facts.kept);
+    fixture_close(&f);
+    nn_graph_close(graph);
 }

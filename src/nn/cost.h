@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* What a plan costs, and what it saves: counted, not measured. Pure. */
+#ifndef CDDP_NN_COST_H
+#define CDDP_NN_COST_H
+
+#include "nn/nn.h"
+
+/* Of one batch. [seconds] is the sum over all calls of ops of max(FLOPs /
+ * flops_s, bytes / bytes_s) (Williams et al., "Roofline", 2009); what stays in
+ * a cache may beat it. */
+typedef struct nn_cost {
+    double forward_flops, backward_flops; /* backward 0 in evaluation */
+    double seconds, compute_seconds;      /* those of calls that FLOPs bound */
+} nn_cost_t;
+
+nn_cost_t nn_exec_cost(const nn_exec_t *exec, double flops_s, double bytes_s);
+
+typedef struct nn_plan_facts {
+    int layers;
+    int in_place; /* layers whose output takes the place of an input */
+    int blocked;  /* layers whose output stays in the backend's own layout */
+    int biases;   /* layers that add theirs inside of their product */
+    size_t kept;  /* bytes that are held from forward to backward */
+    size_t apart; /* bytes without any sharing of memory in time */
+} nn_plan_facts_t;
+
+nn_plan_facts_t nn_exec_facts(const nn_exec_t *exec);
+
+#endif
