@@ -297,7 +297,7 @@ err_code_t boot_threads_run(int count, const boot_config_t *config,
             .main = main, .context = context, .boot = boots[r], .rank = r};
     code = runners_start(runners, count, &started, err);
     if (code == ERR_OK)
-        runner_main(&runners[0]);
+        main(runners[0].boot, 0, context);
     for (int r = 1; r < started; r++)
         pthread_join(runners[r].thread, NULL);
 free:

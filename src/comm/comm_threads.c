@@ -145,7 +145,9 @@ static bool requests_agree(const comm_request_t *requests, int size, int *odd)
             one->type != requests->type || one->op != requests->op ||
             one->root != requests->root || one->leaves != requests->leaves)
             return false;
-        if (one->cuts != NULL &&
+        if ((one->cuts == NULL) != (requests->cuts == NULL))
+            return false;
+        if (one->cuts != NULL && requests->cuts != NULL &&
             memcmp(one->cuts, requests->cuts,
                    ((size_t)size + 1) * sizeof *one->cuts) != 0)
             return false;

@@ -360,14 +360,18 @@ static int powersgd_parts(void *state, ddp_hook_part_t *parts)
     powersgd_t *sgd = state;
     int count = 0;
 
-    if (sgd->residual != NULL)
-        parts[count++] = (ddp_hook_part_t){.name = "residual",
-                                           .data = sgd->residual,
-                                           .count = sgd->plan->elems,
-                                           .own = true};
-    if (sgd->options.warm_start && sgd->q_count > 0)
-        parts[count++] = (ddp_hook_part_t){
+    if (sgd->residual != NULL) {
+        parts[count] = (ddp_hook_part_t){.name = "residual",
+                                         .data = sgd->residual,
+                                         .count = sgd->plan->elems,
+                                         .own = true};
+        count++;
+    }
+    if (sgd->options.warm_start && sgd->q_count > 0) {
+        parts[count] = (ddp_hook_part_t){
             .name = "powersgd_q", .data = sgd->q, .count = sgd->q_count};
+        count++;
+    }
     return count;
 }
 

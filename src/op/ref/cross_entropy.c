@@ -52,10 +52,11 @@ static int64_t ref_row_argmax(const ref_row_t *row)
 /* log sum_k exp(x[k]) */
 static double ref_row_log_sum(const ref_row_t *row, int64_t best)
 {
-    double top = ref_row_get(row, best), sum = 0;
+    double top = ref_row_get(row, best), sum = 1; /* the best's own */
 
     for (int64_t k = 0; k < row->at.classes; k++)
-        sum += exp(ref_row_get(row, k) - top);
+        if (k != best)
+            sum += exp(ref_row_get(row, k) - top);
     return log(sum) + top;
 }
 
