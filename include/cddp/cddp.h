@@ -9,6 +9,7 @@
 #include <cddp/ddp.h>
 #include <cddp/error.h>
 #include <cddp/group.h>
+#include <cddp/hook.h>
 #include <cddp/model.h>
 #include <cddp/version.h>
 

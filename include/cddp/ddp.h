@@ -20,7 +20,7 @@
 
 #include <stddef.h>
 
-#include <cddp/group.h>
+#include <cddp/hook.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,11 +42,17 @@ typedef struct cddp_ddp_config {
     size_t sums;  /* float64 numbers that are summed along with the gradients:
                      loss, right answers; 0: none */
     const char *options; /* the run file's `ddp` section as YAML, such as
-                            "{bucket_cap_mb: 4}"; NULL: defaults */
+                            "{bucket_cap_mb: 4}" or "{hook: bf16}"; NULL:
+                            defaults */
+    const int64_t *rows; /* [view_count] first dimension of each parameter that
+                            has more than one, else 0: what a hook takes for a
+                            matrix; NULL: all 0 */
+    const cddp_hook_t *const *hooks; /* beside the built-in ones, ended by NULL;
+                                        outlive the reducer; NULL: none */
 } cddp_ddp_config_t;
 
 /* Open over [group]; collective. CDDP_CONFIG names ranks whose views differ.
- * Nothing of [config] is kept. Close it before the group. */
+ * Nothing of [config] is kept, but for the hooks. Close it before the group. */
 cddp_code_t cddp_ddp_open(cddp_group_t *group, const cddp_ddp_config_t *config,
                           cddp_ddp_t **out, cddp_error_t *error);
 void cddp_ddp_close(cddp_ddp_t *ddp); /* NULL allowed */
@@ -62,6 +68,10 @@ cddp_code_t cddp_ddp_broadcast(cddp_ddp_t *ddp, void *data, size_t bytes,
  * that differs from most. Collective. */
 cddp_code_t cddp_ddp_check(cddp_ddp_t *ddp, const void *data, size_t bytes,
                            cddp_error_t *error);
+
+/* Tell the hook that [step] updates were made so far, to go on from there; else
+ * it counts from 0. */
+void cddp_ddp_step_set(cddp_ddp_t *ddp, int64_t step);
 
 void cddp_ddp_begin(cddp_ddp_t *ddp);
 cddp_code_t cddp_ddp_ready(cddp_ddp_t *ddp, int view, cddp_error_t *error);

@@ -5,27 +5,39 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/hook.h"
 #include "base/mem.h"
 #include "conf/conf.h"
 #include "ddp/ddp.h"
 
+struct cddp_ddp {
+    ddp_t *inner;
+    api_hooks_t hooks;
+};
+
 static ddp_t *inner_of(cddp_ddp_t *ddp)
 {
-    return (ddp_t *)ddp;
+    return ddp->inner;
 }
 
-/* Options of the run file's `ddp` section; [out] is freed with opt_free. */
-static err_code_t options_read(const char *text, ddp_config_t *out, err_t *err)
+/* Options of the run file's `ddp` section; [out] is freed with opt_free, and
+ * refers to [tree], which is freed after it. */
+static err_code_t options_read(const char *text, tree_t **tree,
+                               ddp_config_t *out, err_t *err)
 {
-    tree_t *tree = NULL;
     err_code_t code = ERR_OK;
 
     *out = (ddp_config_t){0};
     if (text != NULL)
-        code = conf_parse("ddp", text, &tree, err);
+        code = conf_parse("ddp", text, tree, err);
     if (code == ERR_OK)
-        code = opt_fill(ddp_options, tree, "", out, err);
-    tree_free(tree);
+        code = opt_fill(ddp_options, *tree, "", out, err);
+    if (code == ERR_OK && out->local_sgd.period > 0) {
+        opt_free(ddp_options, out);
+        code = err_set(err, ERR_CONFIG,
+                       "local_sgd is for a run of cddp-train; a loop of one's "
+                       "own averages with cddp_allreduce");
+    }
     return code;
 }
 
@@ -43,6 +55,7 @@ static err_code_t views_make(const cddp_ddp_config_t *config, ddp_view_t **out,
                      (void **)&views, err);
     for (int i = 0; i < config->view_count && code == ERR_OK; i++) {
         const cddp_view_t *view = &config->views[i];
+        int64_t rows = config->rows != NULL ? config->rows[i] : 0;
 
         if (view->offset < end || view->count > config->elems ||
             view->offset > config->elems - view->count)
@@ -51,11 +64,16 @@ static err_code_t views_make(const cddp_ddp_config_t *config, ddp_view_t **out,
                            "before it ends at %zu and the arena at %zu",
                            i, view->name, view->offset,
                            view->offset + view->count, end, config->elems);
+        else if (rows < 0 || (rows > 0 && view->count % (size_t)rows != 0))
+            code = err_set(err, ERR_CONFIG,
+                           "view %d (%s) of %zu elements cannot have %lld rows",
+                           i, view->name, view->count, (long long)rows);
         end = view->offset + view->count;
         views[i] = (ddp_view_t){.name = view->name,
                                 .offset = view->offset,
                                 .count = view->count,
-                                .ndim = 1};
+                                .ndim = rows > 0 ? 2 : 1,
+                                .rows = (size_t)rows};
     }
     if (code == ERR_OK)
         *out = views;
@@ -65,41 +83,60 @@ static err_code_t views_make(const cddp_ddp_config_t *config, ddp_view_t **out,
 }
 
 static err_code_t ddp_make(comm_group_t *group, const cddp_ddp_config_t *config,
-                           ddp_t **out, err_t *err)
+                           cddp_ddp_t *ddp, err_t *err)
 {
     ddp_config_t options;
+    tree_t *tree = NULL;
     ddp_view_t *views = NULL;
     ddp_layout_t layout = {.view_count = config->view_count,
                            .grad_elems = config->elems,
                            .tail_doubles = config->sums};
-    err_code_t code = options_read(config->options, &options, err);
+    err_code_t code = options_read(config->options, &tree, &options, err);
 
     if (code != ERR_OK)
-        return code;
-    code = views_make(config, &views, err);
+        goto free_tree;
+    code = api_hooks_open(config->hooks, &ddp->hooks, err);
+    options.hooks = ddp->hooks.list;
+    if (code == ERR_OK)
+        code = views_make(config, &views, err);
     layout.views = views;
     if (code == ERR_OK)
-        code = ddp_open(&options, group, &layout, out, err);
+        code = ddp_open(&options, group, &layout, &ddp->inner, err);
     mem_free(views);
     opt_free(ddp_options, &options);
+free_tree:
+    tree_free(tree);
     return code;
 }
 
 cddp_code_t cddp_ddp_open(cddp_group_t *group, const cddp_ddp_config_t *config,
                           cddp_ddp_t **out, cddp_error_t *error)
 {
-    ddp_t *ddp = NULL;
+    cddp_ddp_t *ddp = NULL;
     err_t err = ERR_INIT;
-    err_code_t code = ddp_make(api_group(group), config, &ddp, &err);
+    err_code_t code = mem_alloc(sizeof *ddp, "reducer", (void **)&ddp, &err);
 
     if (code == ERR_OK)
-        *out = (cddp_ddp_t *)ddp;
+        code = ddp_make(api_group(group), config, ddp, &err);
+    if (code == ERR_OK)
+        *out = ddp;
+    else
+        cddp_ddp_close(ddp);
     return api_answer(code, &err, error);
 }
 
 void cddp_ddp_close(cddp_ddp_t *ddp)
 {
-    ddp_close(inner_of(ddp));
+    if (ddp == NULL)
+        return;
+    ddp_close(ddp->inner);
+    api_hooks_close(&ddp->hooks);
+    mem_free(ddp);
+}
+
+void cddp_ddp_step_set(cddp_ddp_t *ddp, int64_t step)
+{
+    ddp_step_set(inner_of(ddp), step);
 }
 
 float *cddp_ddp_grads(cddp_ddp_t *ddp)

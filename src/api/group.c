@@ -192,6 +192,11 @@ static const comm_type_t types[] = {[CDDP_FLOAT32] = COMM_FLOAT32,
                                     [CDDP_INT64] = COMM_INT64};
 static const comm_op_t ops[] = {[CDDP_SUM] = COMM_SUM, [CDDP_MAX] = COMM_MAX};
 
+comm_type_t api_type(cddp_type_t type)
+{
+    return types[type];
+}
+
 cddp_code_t cddp_allreduce(cddp_group_t *group, void *data, size_t count,
                            cddp_type_t type, cddp_op_t op, cddp_error_t *error)
 {

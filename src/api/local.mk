@@ -13,6 +13,7 @@ libapi_la_SOURCES = \
 	src/api/ddp.c \
 	src/api/error.c \
 	src/api/group.c \
+	src/api/hook.c src/api/hook.h \
 	src/api/model.c
 libapi_la_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 
@@ -30,6 +31,7 @@ dist_cddpinclude_HEADERS = \
 	include/cddp/ddp.h \
 	include/cddp/error.h \
 	include/cddp/group.h \
+	include/cddp/hook.h \
 	include/cddp/model.h \
 	include/cddp/plugin.h
 nodist_cddpinclude_HEADERS = include/cddp/version.h

@@ -209,6 +209,7 @@ err_code_t ddp_hooked_open(const ddp_config_t *config, comm_group_t *group,
     for (int b = 0; b < bucket_count; b++)
         hooked->wires[b] = (ddp_wire_t){.group = group, .stats = stats};
     hooked->plan = (ddp_hook_plan_t){.options = hooked->options,
+                                     .context = hooked->ops->context,
                                      .buckets = hooked->buckets,
                                      .bucket_count = bucket_count,
                                      .elems = layout->grad_elems,

@@ -72,6 +72,7 @@ typedef struct ddp_hook_bucket {
 
 typedef struct ddp_hook_plan {
     const void *options; /* read by the hook's own table */
+    const void *context; /* that table's */
     const ddp_hook_bucket_t *buckets;
     int bucket_count;
     size_t elems; /* of the gradient arena */
@@ -92,6 +93,7 @@ typedef struct ddp_hook_ops {
     opt_pick_row_t row;  /* name in the run file, help, option table */
     size_t option_bytes; /* of the struct that the table fills; 0: none */
     int turns;           /* >= 1 */
+    const void *context; /* (optional) for whoever made the table */
 
     /* Allocate all that steps need; they allocate nothing. [plan] and all in it
      * outlive the state. Local. */

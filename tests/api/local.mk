@@ -11,4 +11,10 @@ tests_api_test_api_CFLAGS = $(TEST_CFLAGS) -I$(srcdir)/tests $(HDF5_CFLAGS) \
 	$(MPI_CFLAGS)
 tests_api_test_api_LDADD = libapi.la libcmd.la $(TRAIN_LIBS) $(HDF5_LIBS) $(MPI_LIBS) \
 	$(TEST_LIBS)
+
+check_PROGRAMS += tests/api/test_hook
+tests_api_test_hook_SOURCES = tests/api/test_hook.c
+tests_api_test_hook_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_api_test_hook_LDADD = libapi.la $(TRAIN_LIBS) $(HDF5_LIBS) $(MPI_LIBS) \
+	$(TEST_LIBS)
 # End of tests/api

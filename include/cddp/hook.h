@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Comm hooks of a program's own: what travels instead of the plain gradients of
+ * a bucket. A hook is a constant table that cddp_ddp_config_t.hooks lists, and
+ * that the option `hook: NAME` chooses, as it does the built-in ones.
+ *
+ * A bucket (a stretch of the gradient arena) goes through the hook in turns.
+ * Turn 0 is taken as soon as its gradients are final, while backward goes on;
+ * turn 1 for all buckets in order when backward is through, then turn 2 for
+ * all, and so on. Every rank takes the same turns in the same order, so a turn
+ * may start collectives through the wire that it is handed, for a later turn of
+ * the bucket to wait for. After its last turn the bucket must hold the sum over
+ * ranks (or what the hook offers in its place), the same bits on every rank.
+ *
+ * Thread rule: one thread per rank.
+ */
+#ifndef CDDP_HOOK_H
+#define CDDP_HOOK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cddp/group.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- the way out --------------------------------------------------------- */
+
+/* A bucket's collectives under way; the reducer owns it, and releases after a
+ * failure what was started. */
+typedef struct cddp_wire cddp_wire_t;
+
+#define CDDP_WIRE_WORKS 4 /* most that one turn may start */
+
+int cddp_wire_rank(const cddp_wire_t *wire);
+int cddp_wire_size(const cddp_wire_t *wire);
+
+/* Start the sum over ranks of [count] elements, in place; [data] must stay
+ * until cddp_wire_wait. */
+cddp_code_t cddp_wire_sum(cddp_wire_t *wire, void *data, size_t count,
+                          cddp_type_t type, cddp_error_t *error);
+
+/* Start gathering [bytes] at [mine] of each rank to [all] (size * bytes). */
+cddp_code_t cddp_wire_gather(cddp_wire_t *wire, const void *mine, size_t bytes,
+                             void *all, cddp_error_t *error);
+
+/* Wait for all that was started. */
+cddp_code_t cddp_wire_wait(cddp_wire_t *wire, cddp_error_t *error);
+
+/* ---- what a hook sees ---------------------------------------------------- */
+
+/* One parameter's gradient; a matrix of rows x columns, or rows 0. */
+typedef struct cddp_hook_view {
+    size_t offset, count; /* elements, in the arena */
+    int64_t rows, columns;
+} cddp_hook_view_t;
+
+typedef struct cddp_hook_bucket {
+    int index;
+    float *grads;         /* [count], in the arena; gaps are zeros */
+    size_t offset, count; /* elements, in the arena */
+    const cddp_hook_view_t *views;
+    int view_count;
+} cddp_hook_bucket_t;
+
+typedef struct cddp_hook_plan {
+    void *context; /* the table's */
+    const cddp_hook_bucket_t *buckets;
+    int bucket_count;
+    size_t elems; /* of the arena */
+    int rank, size;
+} cddp_hook_plan_t;
+
+typedef struct cddp_hook {
+    const char *name; /* as options say it */
+    void *context;    /* for the program's use, handed to open */
+    int turns;        /* >= 1 */
+
+    /* Allocate all that steps need. The plan and all in it outlive the state.
+     */
+    cddp_code_t (*open)(const cddp_hook_plan_t *plan, void **state,
+                        cddp_error_t *error);
+    void (*close)(void *state);
+
+    /* (optional) A step begins; [step] updates were made before it. */
+    void (*begin)(void *state, int64_t step);
+
+    /* Take [turn] of [bucket]. */
+    cddp_code_t (*turn)(void *state, const cddp_hook_bucket_t *bucket, int turn,
+                        cddp_wire_t *wire, cddp_error_t *error);
+} cddp_hook_t;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Each of a program's hooks becomes a table of the reducer's whose state knows
+ * the program's own table and state. Buckets and views are told in the public
+ * types, once, when the hook is opened.
+ */
+#include "api/hook.h"
+
+#include "api/api.h"
+#include "base/mem.h"
+
+typedef struct hooked {
+    const cddp_hook_t *hook;
+    void *state; /* the program's */
+    cddp_hook_plan_t plan;
+    cddp_hook_bucket_t *buckets;
+    cddp_hook_view_t *views;
+} hooked_t;
+
+/* ---- the way out --------------------------------------------------------- */
+
+static ddp_wire_t *wire_of(cddp_wire_t *wire)
+{
+    return (ddp_wire_t *)wire;
+}
+
+int cddp_wire_rank(const cddp_wire_t *wire)
+{
+    return ddp_wire_rank((const ddp_wire_t *)wire);
+}
+
+int cddp_wire_size(const cddp_wire_t *wire)
+{
+    return ddp_wire_size((const ddp_wire_t *)wire);
+}
+
+cddp_code_t cddp_wire_sum(cddp_wire_t *wire, void *data, size_t count,
+                          cddp_type_t type, cddp_error_t *error)
+{
+    err_t err = ERR_INIT;
+
+    return api_answer(
+        ddp_wire_sum(wire_of(wire), data, count, api_type(type), &err), &err,
+        error);
+}
+
+cddp_code_t cddp_wire_gather(cddp_wire_t *wire, const void *mine, size_t bytes,
+                             void *all, cddp_error_t *error)
+{
+    err_t err = ERR_INIT;
+
+    return api_answer(ddp_wire_gather(wire_of(wire), mine, bytes, all, &err),
+                      &err, error);
+}
+
+cddp_code_t cddp_wire_wait(cddp_wire_t *wire, cddp_error_t *error)
+{
+    err_t err = ERR_INIT;
+
+    return api_answer(ddp_wire_wait(wire_of(wire), &err), &err, error);
+}
+
+/* ---- a program's table --------------------------------------------------- */
+
+static cddp_hook_view_t view_of(const ddp_hook_view_t *view)
+{
+    return (cddp_hook_view_t){.offset = view->offset,
+                              .count = view->count,
+                              .rows = view->rows,
+                              .columns = view->columns};
+}
+
+/* The buckets of [plan], and their views one after the other. */
+static err_code_t buckets_tell(hooked_t *hooked, const ddp_hook_plan_t *plan,
+                               err_t *err)
+{
+    size_t views = 0;
+    err_code_t code;
+
+    for (int b = 0; b < plan->bucket_count; b++)
+        views += (size_t)plan->buckets[b].view_count;
+    code = mem_alloc((size_t)plan->bucket_count * sizeof *hooked->buckets,
+                     "comm hook", (void **)&hooked->buckets, err);
+    if (code == ERR_OK)
+        code = mem_alloc(views * sizeof *hooked->views, "comm hook",
+                         (void **)&hooked->views, err);
+    views = 0;
+    for (int b = 0; code == ERR_OK && b < plan->bucket_count; b++) {
+        const ddp_hook_bucket_t *bucket = &plan->buckets[b];
+
+        hooked->buckets[b] =
+            (cddp_hook_bucket_t){.index = b,
+                                 .grads = bucket->grads,
+                                 .offset = bucket->offset,
+                                 .count = bucket->count,
+                                 .views = hooked->views + views,
+                                 .view_count = bucket->view_count};
+        for (int v = 0; v < bucket->view_count; v++)
+            hooked->views[views++] = view_of(&bucket->views[v]);
+    }
+    return code;
+}
+
+static void hook_close(void *state)
+{
+    hooked_t *hooked = state;
+
+    if (hooked->state != NULL)
+        hooked->hook->close(hooked->state);
+    mem_free(hooked->views);
+    mem_free(hooked->buckets);
+    mem_free(hooked);
+}
+
+static err_code_t hook_open(const ddp_hook_plan_t *plan, void **state,
+                            err_t *err)
+{
+    cddp_error_t error = {.culprit = -1};
+    hooked_t *hooked = NULL;
+    err_code_t code;
+
+    code = mem_alloc(sizeof *hooked, "comm hook", (void **)&hooked, err);
+    if (code != ERR_OK)
+        return code;
+    hooked->hook = plan->context;
+    code = buckets_tell(hooked, plan, err);
+    hooked->plan = (cddp_hook_plan_t){.context = hooked->hook->context,
+                                      .buckets = hooked->buckets,
+                                      .bucket_count = plan->bucket_count,
+                                      .elems = plan->elems,
+                                      .rank = plan->rank,
+                                      .size = plan->size};
+    if (code == ERR_OK)
+        code = api_question(
+            hooked->hook->open(&hooked->plan, &hooked->state, &error), &error,
+            err);
+    if (code != ERR_OK) {
+        hook_close(hooked);
+        return code;
+    }
+    *state = hooked;
+    return ERR_OK;
+}
+
+static void hook_begin(void *state, int64_t step)
+{
+    const hooked_t *hooked = state;
+
+    if (hooked->hook->begin != NULL)
+        hooked->hook->begin(hooked->state, step);
+}
+
+static err_code_t hook_turn(void *state, const ddp_hook_bucket_t *bucket,
+                            int turn, ddp_wire_t *wire, err_t *err)
+{
+    const hooked_t *hooked = state;
+    cddp_error_t error = {.culprit = -1};
+
+    return api_question(hooked->hook->turn(hooked->state,
+                                           &hooked->buckets[bucket->index],
+                                           turn, (cddp_wire_t *)wire, &error),
+                        &error, err);
+}
+
+/* ---- the list ------------------------------------------------------------ */
+
+static const opt_row_t no_options[] = {{.name = NULL}};
+
+static err_code_t hook_check(const cddp_hook_t *hook, int index, err_t *err)
+{
+    if (hook->name != NULL && hook->turns >= 1 && hook->open != NULL &&
+        hook->close != NULL && hook->turn != NULL)
+        return ERR_OK;
+    return err_set(err, ERR_CONFIG,
+                   "hook %d (%s) is not whole: it needs name, turns (at least "
+                   "1), open, close and turn",
+                   index, hook->name != NULL ? hook->name : "no name");
+}
+
+err_code_t api_hooks_open(const cddp_hook_t *const *hooks, api_hooks_t *out,
+                          err_t *err)
+{
+    api_hooks_t made = {NULL, NULL};
+    size_t count = 0;
+    err_code_t code;
+
+    *out = made;
+    while (hooks != NULL && hooks[count] != NULL)
+        count++;
+    if (count == 0)
+        return ERR_OK;
+    code = mem_alloc(count * sizeof *made.tables, "comm hooks",
+                     (void **)&made.tables, err);
+    if (code == ERR_OK)
+        code = mem_alloc((count + 1) * sizeof *made.list, "comm hooks",
+                         (void **)&made.list, err);
+    for (size_t i = 0; code == ERR_OK && i < count; i++) {
+        code = hook_check(hooks[i], (int)i, err);
+        made.tables[i] = (ddp_hook_ops_t){.row = {.name = hooks[i]->name,
+                                                  .help = "A program's own",
+                                                  .options = no_options},
+                                          .context = hooks[i],
+                                          .turns = hooks[i]->turns,
+                                          .open = hook_open,
+                                          .close = hook_close,
+                                          .begin = hook_begin,
+                                          .turn = hook_turn};
+        made.list[i] = &made.tables[i];
+    }
+    if (code == ERR_OK)
+        *out = made;
+    else
+        api_hooks_close(&made);
+    return code;
+}
+
+void api_hooks_close(api_hooks_t *hooks)
+{
+    mem_free(hooks->tables);
+    mem_free((void *)hooks->list);
+}

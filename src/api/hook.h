@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* A program's comm hooks as the reducer takes them. */
+#ifndef CDDP_API_HOOK_H
+#define CDDP_API_HOOK_H
+
+#include "cddp/hook.h"
+#include "ddp/hook.h"
+
+typedef struct api_hooks {
+    ddp_hook_ops_t *tables;
+    const ddp_hook_ops_t **list; /* ended by NULL; NULL: there are none */
+} api_hooks_t;
+
+/* Wrap [hooks] (ended by NULL; NULL: none), whose tables must outlive what is
+ * made from them, as must this. Freed with api_hooks_close. */
+err_code_t api_hooks_open(const cddp_hook_t *const *hooks, api_hooks_t *out,
+                          err_t *err);
+void api_hooks_close(api_hooks_t *hooks);
+
+#endif
