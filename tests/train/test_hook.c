@@ -61,6 +61,26 @@ Test(hook, runs_learn_and_ranks_agree, .timeout = 60)
         }
 }
 
+/* Shards of the optimizer's state take what they need of a hook's sums: the
+ * bits are those without shards. */
+Test(hook, works_with_shards, .timeout = 60)
+{
+    for (int h = 0; h < HOOKS; h++) {
+        train_outcome_t whole, shards;
+        harness_t harness;
+
+        hook_open(&harness, hooks[h]);
+        run_ok(&harness, 3, &whole);
+        harness_close(&harness);
+        hook_open(&harness, hooks[h]);
+        harness.settings[4] = "ddp.zero=1";
+        run_ok(&harness, 3, &shards);
+        cr_assert_eq(memcmp(&whole.loss, &shards.loss, sizeof(double)), 0,
+                     "%s: %.17g, not %.17g", hooks[h], shards.loss, whole.loss);
+        harness_close(&harness);
+    }
+}
+
 /* ---- interruption -------------------------------------------------------- */
 
 static atomic_int looks_left;
