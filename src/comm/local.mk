@@ -15,7 +15,8 @@ libcomm_la_SOURCES = \
 	src/comm/ucx_ring.c src/comm/ucx_small.c src/comm/ucx_thread.c \
 	src/comm/ucx_tree.c src/comm/ucx_direct.c src/comm/ucx_choice.c \
 	src/comm/ucx_node.h src/comm/ucx_node.c src/comm/node_sum.c \
-	src/comm/ucx_shm.c src/comm/ucx_bell.c \
+	src/comm/ucx_shm.c src/comm/ucx_segment.c src/comm/ucx_segment.h \
+	src/comm/ucx_bell.c \
 	src/comm/ucx_shot.c src/comm/ucx_shot.h \
 	src/comm/ucx_place.c src/comm/ucx_place.h src/comm/ucx_span.c \
 	src/comm/ucx_span.h src/comm/ucx_span_net.c

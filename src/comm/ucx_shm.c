@@ -1,113 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Memory that all ranks of a node map. A rank makes a memfd, which no name in
- * /dev/shm outlives, and the others open it through /proc, as they did when
- * they verified that it is on this node; a nonce behind the data tells that it
- * is the right one. Its pages are allocated before it is mapped: too little
- * memory is an error then, not a signal on the first touch.
+ * Memory that all ranks of a node map: every rank makes a segment (or the first
+ * of a node, ucx_segment.h), tells the others where it is, and maps theirs.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "comm/ucx_group.h"
 #include "comm/ucx_node.h"
-
-typedef struct shm_ticket {
-    int64_t pid, fd; /* fd -1: it could not be made */
-    uint64_t nonce;
-} shm_ticket_t;
-
-static size_t segment_bytes(size_t bytes)
-{
-    return mem_round(bytes) + MEM_ALIGN; /* the nonce */
-}
-
-static void *segment_map(int fd, size_t bytes)
-{
-    void *map = mmap(NULL, segment_bytes(bytes), PROT_READ | PROT_WRITE,
-                     MAP_SHARED | MAP_POPULATE, fd, 0);
-
-    return map == MAP_FAILED ? NULL : map;
-}
-
-static void *segment_nonce(void *map, size_t bytes)
-{
-    return (char *)map + mem_round(bytes);
-}
-
-/* The kernel would first take all there is and then start killing. */
-static bool memory_has(size_t bytes)
-{
-    return bytes / (size_t)sysconf(_SC_PAGESIZE) <
-           (size_t)sysconf(_SC_PHYS_PAGES);
-}
-
-static err_code_t segment_new(size_t bytes, shm_ticket_t *ticket, void **map,
-                              err_t *err)
-{
-    off_t whole = (off_t)segment_bytes(bytes);
-    int fd = memfd_create("cddp-arena", MFD_CLOEXEC);
-    int failure = fd < 0              ? errno
-                  : memory_has(bytes) ? posix_fallocate(fd, 0, whole)
-                                      : ENOMEM;
-
-    if (failure == 0) {
-        *map = segment_map(fd, bytes);
-        failure = *map == NULL ? errno : 0;
-    }
-    if (failure == 0 && getrandom(&ticket->nonce, sizeof ticket->nonce, 0) !=
-                            (ssize_t)sizeof ticket->nonce)
-        failure = EIO;
-    if (failure == 0) {
-        memcpy(segment_nonce(*map, bytes), &ticket->nonce,
-               sizeof ticket->nonce);
-        ticket->fd = fd;
-        return ERR_OK;
-    }
-    ucx_shm_unmap(map, 1, bytes);
-    if (fd >= 0)
-        close(fd);
-    return err_set(err, ERR_MEMORY,
-                   "cannot get %zu bytes of memory that the ranks of this node "
-                   "share: %s (ask for more memory per node, or start fewer "
-                   "ranks on it)",
-                   bytes, strerror(failure));
-}
-
-static bool segment_find(const shm_ticket_t *ticket, size_t bytes, void **map)
-{
-    struct stat status;
-    char path[64];
-    int fd;
-
-    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)ticket->pid,
-             (long long)ticket->fd);
-    fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    if (fstat(fd, &status) == 0 &&
-        status.st_size == (off_t)segment_bytes(bytes))
-        *map = segment_map(fd, bytes);
-    close(fd);
-    return *map != NULL && memcmp(segment_nonce(*map, bytes), &ticket->nonce,
-                                  sizeof ticket->nonce) == 0;
-}
+#include "comm/ucx_segment.h"
 
 void ucx_shm_unmap(void **maps, int count, size_t bytes)
 {
-    for (int i = 0; i < count; i++) {
-        if (maps[i] != NULL)
-            munmap(maps[i], segment_bytes(bytes));
-        maps[i] = NULL;
-    }
+    for (int i = 0; i < count; i++)
+        ucx_segment_unmap(&maps[i], bytes);
 }
 
 err_code_t ucx_shm_agree(ucx_group_t *group, bool well, char *votes, err_t *err)
@@ -127,7 +34,7 @@ err_code_t ucx_shm_agree(ucx_group_t *group, bool well, char *votes, err_t *err)
 
 /* Has every rank that was to make memory made it? */
 static err_code_t tickets_check(const ucx_group_t *group,
-                                const shm_ticket_t *tickets, size_t bytes,
+                                const ucx_ticket_t *tickets, size_t bytes,
                                 bool all, err_t *err)
 {
     const ucx_place_t *place = &group->place;
@@ -147,7 +54,7 @@ static err_code_t tickets_check(const ucx_group_t *group,
     return ERR_OK;
 }
 
-static bool tickets_map(const ucx_group_t *group, const shm_ticket_t *tickets,
+static bool tickets_map(const ucx_group_t *group, const ucx_ticket_t *tickets,
                         size_t bytes, int count, void **maps)
 {
     const ucx_place_t *place = &group->place;
@@ -157,7 +64,7 @@ static bool tickets_map(const ucx_group_t *group, const shm_ticket_t *tickets,
         int rank = ucx_place_rank(place, place->here, i);
 
         if (maps[i] == NULL)
-            well &= segment_find(&tickets[rank], bytes, &maps[i]);
+            well &= ucx_segment_find(&tickets[rank], bytes, &maps[i]);
     }
     return well;
 }
@@ -167,7 +74,7 @@ err_code_t ucx_shm_share(ucx_group_t *group, size_t bytes, bool all,
 {
     size_t size = (size_t)group->base.size;
     int local = group->place.local, count = all ? group->place.count : 1;
-    shm_ticket_t mine = {.pid = getpid(), .fd = -1};
+    ucx_ticket_t mine = {.fd = -1};
     void *tickets = NULL;
     err_t reason = ERR_INIT;
     bool well = false;
@@ -178,7 +85,7 @@ err_code_t ucx_shm_share(ucx_group_t *group, size_t bytes, bool all,
     if (code != ERR_OK)
         return code;
     if (local < count)
-        made = segment_new(bytes, &mine, &maps[local], &reason);
+        made = ucx_segment_make(bytes, &mine, &maps[local], &reason);
     code = comm_allgather(&group->base, &mine, sizeof mine, tickets, err);
     if (code == ERR_OK)
         code = tickets_check(group, tickets, bytes, all, err);
