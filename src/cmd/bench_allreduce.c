@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cmd/bench_tune.h"
 #include "comm/comm.h"
 
 #define TIMEOUT 60.0
@@ -213,8 +214,9 @@ static err_code_t oob_exchange(void *context, const void *mine, size_t bytes,
 
 static err_code_t bench_open(bench_t *bench, boot_t *boot, err_t *err)
 {
-    comm_config_t config = {.backend = bench->args->backend,
-                            .timeout = TIMEOUT};
+    comm_table_t table;
+    comm_config_t config = {
+        .backend = bench->args->backend, .timeout = TIMEOUT, .table = &table};
     comm_oob_t oob = {.context = boot,
                       .rank = bench->rank,
                       .size = bench->size,
@@ -227,6 +229,8 @@ static err_code_t bench_open(bench_t *bench, boot_t *boot, err_t *err)
     rc = mem_alloc(BENCH_ROUNDS_MAX * sizeof *bench->times, "times", &times,
                    err);
     bench->times = times;
+    if (rc == ERR_OK)
+        rc = comm_table_load(bench->args->table, &table, err);
     if (rc == ERR_OK)
         rc = comm_group_open(&config, &oob, &bench->group, err);
     if (rc != ERR_OK)
@@ -250,6 +254,8 @@ err_code_t bench_allreduce(const bench_args_t *args, boot_t *boot, err_t *err)
     err_code_t rc;
 
     log_rank_set(bench.rank);
+    if (args->tune != NULL)
+        return bench_tune(args, boot, err);
     rc = bench_open(&bench, boot, err);
     boot_close(boot);
     if (rc == ERR_OK && bench.rank == 0)

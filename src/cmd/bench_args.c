@@ -12,6 +12,8 @@
 
 #define SMALLEST 4
 #define LARGEST ((size_t)256 << 20)
+#define TUNE_SMALLEST 64
+#define TUNE_LARGEST ((size_t)16 << 20)
 #define LIMIT ((size_t)64 << 30)
 
 const char bench_args_help[] =
@@ -41,6 +43,10 @@ const char bench_args_help[] =
     "      --backend NAME    auto, self, threads or ucx [threads with "
     "--local,\n"
     "                        else auto]\n"
+    "      --table FILE      which algorithm carries out what (docs/COMM.md)\n"
+    "      --tune FILE       measure every algorithm of every collective at "
+    "all\n"
+    "                        sizes [64:16M], and write such a table\n"
     "  -h, --help            this text\n"
     "      --version         version, features, libraries\n";
 
@@ -51,6 +57,8 @@ enum {
     OPT_LOCAL,
     OPT_BACKEND,
     OPT_ROUNDS,
+    OPT_TABLE,
+    OPT_TUNE,
     OPT_VERSION
 };
 
@@ -61,6 +69,8 @@ static const struct option long_options[] = {
     {"local", required_argument, NULL, OPT_LOCAL},
     {"backend", required_argument, NULL, OPT_BACKEND},
     {"rounds", required_argument, NULL, OPT_ROUNDS},
+    {"table", required_argument, NULL, OPT_TABLE},
+    {"tune", required_argument, NULL, OPT_TUNE},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0}};
@@ -136,6 +146,12 @@ static err_code_t option_take(bench_args_t *args, int option, char **argv,
     case OPT_BACKEND:
         args->backend = optarg;
         return ERR_OK;
+    case OPT_TABLE:
+        args->table = optarg;
+        return ERR_OK;
+    case OPT_TUNE:
+        args->tune = optarg;
+        return ERR_OK;
     case 'h':
         args->help = true;
         return ERR_OK;
@@ -153,7 +169,7 @@ static err_code_t option_take(bench_args_t *args, int option, char **argv,
 err_code_t bench_args_parse(int argc, char **argv, bench_args_t *out,
                             err_t *err)
 {
-    bench_args_t args = {.smallest = SMALLEST, .largest = LARGEST};
+    bench_args_t args = {.help = false};
     int option;
 
     opterr = 0;
@@ -163,6 +179,10 @@ err_code_t bench_args_parse(int argc, char **argv, bench_args_t *out,
 
         if (rc != ERR_OK)
             return rc;
+    }
+    if (args.smallest == 0) {
+        args.smallest = args.tune != NULL ? TUNE_SMALLEST : SMALLEST;
+        args.largest = args.tune != NULL ? TUNE_LARGEST : LARGEST;
     }
     if (!args.help && !args.version &&
         (argc - optind != 1 || strcmp(argv[optind], "allreduce") != 0))

@@ -18,6 +18,8 @@ typedef struct bench_args {
     int rounds; /* calls timed for each size, 0: by size */
     size_t smallest, largest; /* bytes, multiples of 4 */
     const char *backend;      /* of --backend, NULL: not given */
+    const char *table;        /* of --table, NULL: not given */
+    const char *tune;         /* of --tune, NULL: not given */
 } bench_args_t;
 
 /* Parse [argv], whose texts the result points into. ERR_USAGE. */

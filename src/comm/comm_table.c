@@ -87,6 +87,17 @@ bool comm_algorithm_fits(comm_algorithm_t algorithm, comm_choice_t choice,
     return (fit >> algorithm & 1u) != 0;
 }
 
+void comm_table_force(comm_table_t *table, comm_algorithm_t algorithm)
+{
+    for (int i = 0; i < table->count; i++) {
+        comm_row_t *row = &table->rows[i];
+
+        if (row->types != TYPES_HALF &&
+            comm_algorithm_fits(algorithm, row->choice, row->where))
+            row->algorithm = algorithm;
+    }
+}
+
 /* ---- questions ----------------------------------------------------------- */
 
 static bool row_fits(const comm_row_t *row, const comm_query_t *query)

@@ -82,6 +82,11 @@ err_code_t comm_table_load(const char *path, comm_table_t *out, err_t *err);
 /* Append the text of [table], which parses into the same one. */
 void comm_table_print(const comm_table_t *table, str_buf_t *text);
 
+/* Let every row be carried out by [algorithm] that may be; rows of 16-bit
+ * floats alone stay, as others than direct round more than once. To measure or
+ * test. */
+void comm_table_force(comm_table_t *table, comm_algorithm_t algorithm);
+
 /* Pure. */
 comm_algorithm_t comm_table_find(const comm_table_t *table,
                                  const comm_query_t *query);

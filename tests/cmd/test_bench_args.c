@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmd/bench_allreduce.h"
+#include "cmd/bench_tune.h"
 
 #define PARSE(...) parse((const char *[]){"cddp-bench", __VA_ARGS__, NULL})
 
@@ -89,4 +90,61 @@ Test(bench_times, of_even_and_odd_numbers)
         many[i] = (i * 77) % 200;
     found = bench_times(many, 200);
     cr_expect(found.min == 0 && found.median == 99.5 && found.p99 == 197);
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+static comm_algorithm_t asked(const comm_table_t *table, bool half,
+                              size_t bytes)
+{
+    comm_query_t query = {.choice = COMM_CHOICE_ALLREDUCE,
+                          .where = COMM_WHERE_NET,
+                          .half = half,
+                          .ranks = 4,
+                          .bytes = bytes};
+
+    return comm_table_find(table, &query);
+}
+
+Test(bench_tune, what_is_fastest_is_in_the_table)
+{
+    tune_times_t times = {
+        .choice = COMM_CHOICE_ALLREDUCE,
+        .where = COMM_WHERE_NET,
+        .count = 4,
+        .bytes = {64, 256, 1024, 4096},
+        .seconds = {{[COMM_BY_DOUBLING] = 1, [COMM_BY_RING] = 2},
+                    {[COMM_BY_DOUBLING] = 1, [COMM_BY_RING] = 0.97},
+                    {[COMM_BY_DOUBLING] = 4, [COMM_BY_RING] = 3},
+                    {[COMM_BY_RING] = 6, [COMM_BY_DIRECT] = 5}}};
+    comm_table_t table, again;
+    str_buf_t text = {0};
+
+    comm_table_default(&table);
+    cr_assert_eq(tune_rows(&table, &times, &error), ERR_OK);
+    cr_expect_eq(asked(&table, false, 1), COMM_BY_DOUBLING);
+    cr_expect_eq(asked(&table, false, 512), COMM_BY_DOUBLING);
+    cr_expect_eq(asked(&table, false, 513), COMM_BY_RING);
+    cr_expect_eq(asked(&table, false, 2048), COMM_BY_RING);
+    cr_expect_eq(asked(&table, false, 2049), COMM_BY_DIRECT);
+    cr_expect_eq(asked(&table, true, 1), COMM_BY_DIRECT, "16-bit floats");
+    comm_table_print(&table, &text);
+    cr_expect_eq(comm_table_parse(text.text, "t", &again, &error), ERR_OK, "%s",
+                 error.text);
+    str_buf_free(&text);
+    table.count = COMM_TABLE_ROWS;
+    for (int i = 0; i < COMM_TABLE_ROWS; i++)
+        table.rows[i] = (comm_row_t){.where = COMM_WHERE_LOCAL, .types = 3};
+    cr_expect_eq(tune_rows(&table, &times, &error), ERR_CONFIG);
+}
+
+Test(bench_args, tables)
+{
+    cr_assert_eq(PARSE("allreduce", "--tune", "t", "--table", "u"), ERR_OK);
+    cr_expect_str_eq(args.tune, "t");
+    cr_expect_str_eq(args.table, "u");
+    cr_expect_eq(args.smallest, 64);
+    cr_expect_eq(args.largest, 16 << 20);
+    cr_assert_eq(PARSE("allreduce", "--tune", "t", "--sizes", "4:8"), ERR_OK);
+    cr_expect_eq(args.smallest, 4);
 }

@@ -160,18 +160,7 @@ Test(comm_table, load)
 
 /* ---- groups -------------------------------------------------------------- */
 
-/* Every collective by each algorithm in turn, on one node and on two. Rows of
- * 16-bit floats stay: others than direct round more than once. */
-static void forced(comm_algorithm_t algorithm, comm_table_t *out)
-{
-    comm_table_default(out);
-    for (int i = 0; i < out->count; i++)
-        if (out->rows[i].types != 2 &&
-            comm_algorithm_fits(algorithm, out->rows[i].choice,
-                                out->rows[i].where))
-            out->rows[i].algorithm = algorithm;
-}
-
+/* Every collective by each algorithm in turn, on one node and on two. */
 Test(comm_table, every_algorithm_gives_right_results)
 {
     for (int algorithm = 0; algorithm < COMM_ALGORITHMS; algorithm++)
@@ -183,7 +172,8 @@ Test(comm_table, every_algorithm_gives_right_results)
                                   .nodes = nodes == 2 ? "aabab" : NULL};
             int results[RANKS_MAX];
 
-            forced((comm_algorithm_t)algorithm, &table);
+            comm_table_default(&table);
+            comm_table_force(&table, (comm_algorithm_t)algorithm);
             cr_assert_eq(ranks_forks(nodes == 1 ? 3 : 5, 60, collectives_run,
                                      &what, results),
                          0, "%s, %d nodes",
@@ -202,7 +192,8 @@ static int run_names(const comm_oob_t *oob, void *argument)
     float data;
 
     (void)argument;
-    forced(COMM_BY_FLAT, &table);
+    comm_table_default(&table);
+    comm_table_force(&table, COMM_BY_FLAT);
     for (int i = 0; i < table.count; i++)
         if (table.rows[i].bytes == 32768)
             table.rows[i].bytes = 64;

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * One group for each algorithm, whose table allows nothing else; in it every
+ * collective that it can carry out, at every size. A time is the slowest
+ * rank's, from the end of a barrier on; of a number of rounds the median.
+ */
+#include "cmd/bench_tune.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "cmd/bench_allreduce.h"
+#include "comm/comm.h"
+#include "comm/comm_split.h"
+
+#define TIMEOUT 60.0
+#define ROUNDS_MAX 200
+#define ROUNDS_MIN 7
+#define ROUNDS_BYTES ((size_t)64 << 20) /* per size, about */
+#define WARM_UP 2
+#define GAIN 0.95
+
+/* What Bruck's algorithm has scratch for: of all ranks, or of each. */
+#define BRUCK_BYTES ((size_t)256 << 10)
+#define BRUCK_BYTES_RANK ((size_t)4 << 10)
+
+typedef struct tune {
+    const bench_args_t *args;
+    comm_oob_t oob;
+    comm_table_t table; /* to be changed */
+    comm_group_t *group;
+    comm_arena_t *arena;
+    char *plain;
+    size_t *cuts;
+    double times[ROUNDS_MAX];
+    int slices, nodes;
+    tune_times_t found[COMM_CHOICES + 1]; /* the last: slices */
+} tune_t;
+
+/* ---- rows ---------------------------------------------------------------- */
+
+static comm_algorithm_t fastest(const double *seconds)
+{
+    int best = -1;
+
+    for (int i = 0; i < COMM_ALGORITHMS; i++)
+        if (seconds[i] > 0 && (best < 0 || seconds[i] < seconds[best]))
+            best = i;
+    return best < 0 ? COMM_BY_RING : (comm_algorithm_t)best;
+}
+
+/* The types that the rows for [times] are for: sums of 16-bit floats were not
+ * measured; between nodes there are none, and gathering knows no types. */
+static int types_of(const tune_times_t *times)
+{
+    return times->where != COMM_WHERE_SLICE &&
+                   (times->choice == COMM_CHOICE_ALLREDUCE ||
+                    times->choice == COMM_CHOICE_REDUCE_SCATTER)
+               ? 1
+               : 3;
+}
+
+/* Keep rows of others, and of theirs what they are not for. */
+static void rows_keep(comm_table_t *table, const tune_times_t *times)
+{
+    int kept = 0;
+
+    for (int i = 0; i < table->count; i++) {
+        comm_row_t row = table->rows[i];
+
+        if (row.choice == times->choice && row.where == times->where)
+            row.types &= ~types_of(times);
+        if (row.types != 0)
+            table->rows[kept++] = row;
+    }
+    table->count = kept;
+}
+
+static err_code_t row_add(comm_table_t *table, const tune_times_t *times,
+                          comm_algorithm_t algorithm, size_t bytes, err_t *err)
+{
+    if (table->count == COMM_TABLE_ROWS)
+        return err_set(err, ERR_CONFIG,
+                       "the measured table would have more than %d rows",
+                       COMM_TABLE_ROWS);
+    table->rows[table->count++] = (comm_row_t){.choice = times->choice,
+                                               .where = times->where,
+                                               .types = types_of(times),
+                                               .bytes = bytes,
+                                               .algorithm = algorithm};
+    return ERR_OK;
+}
+
+err_code_t tune_rows(comm_table_t *table, const tune_times_t *times, err_t *err)
+{
+    comm_algorithm_t now = fastest(times->seconds[0]);
+    err_code_t rc = ERR_OK;
+
+    rows_keep(table, times);
+    for (int i = 1; rc == ERR_OK && i < times->count; i++) {
+        const double *seconds = times->seconds[i];
+        comm_algorithm_t best = fastest(seconds);
+
+        if (best == now ||
+            (seconds[now] > 0 && seconds[best] > GAIN * seconds[now]))
+            continue;
+        rc = row_add(table, times, now, times->bytes[i - 1] * 2, err);
+        now = best;
+    }
+    return rc == ERR_OK ? row_add(table, times, now, SIZE_MAX, err) : rc;
+}
+
+/* ---- one size ------------------------------------------------------------ */
+
+static size_t rounds_of(const tune_t *tune, size_t bytes)
+{
+    size_t rounds = ROUNDS_BYTES / bytes;
+
+    if (tune->args->rounds > 0)
+        rounds = (size_t)tune->args->rounds;
+    return rounds > ROUNDS_MAX   ? ROUNDS_MAX
+           : rounds < ROUNDS_MIN ? ROUNDS_MIN
+                                 : rounds;
+}
+
+static err_code_t call(tune_t *tune, const tune_times_t *what, size_t bytes,
+                       err_t *err)
+{
+    size_t count = bytes / sizeof(float), size = (size_t)tune->oob.size;
+    void *data = what->where == COMM_WHERE_SLICE ? comm_arena_data(tune->arena)
+                                                 : tune->plain;
+
+    for (size_t r = 0; r <= size; r++)
+        tune->cuts[r] = count / size * r + count % size * r / size;
+    switch (what->choice) {
+    case COMM_CHOICE_ALLREDUCE:
+        return comm_allreduce(tune->group, data, count, COMM_FLOAT32, COMM_SUM,
+                              err);
+    case COMM_CHOICE_REDUCE_SCATTER:
+        return comm_reduce_scatter(tune->group, data, tune->cuts, COMM_FLOAT32,
+                                   COMM_SUM, err);
+    case COMM_CHOICE_GATHER_RANGES:
+        return comm_allgather_ranges(tune->group, data, tune->cuts,
+                                     COMM_FLOAT32, err);
+    case COMM_CHOICE_ALLGATHER:
+        break;
+    }
+    return comm_allgather(tune->group,
+                          tune->plain + (size_t)tune->oob.rank * bytes, bytes,
+                          tune->plain, err);
+}
+
+static err_code_t size_time(tune_t *tune, const tune_times_t *what,
+                            size_t bytes, double *seconds, err_t *err)
+{
+    size_t rounds = rounds_of(tune, bytes);
+    err_code_t rc = ERR_OK;
+
+    for (size_t i = 0; rc == ERR_OK && i < WARM_UP + rounds; i++) {
+        double begin;
+
+        rc = comm_barrier(tune->group, err);
+        begin = clock_now();
+        if (rc == ERR_OK)
+            rc = call(tune, what, bytes, err);
+        if (i >= WARM_UP)
+            tune->times[i - WARM_UP] = clock_now() - begin;
+    }
+    if (rc == ERR_OK)
+        rc = comm_allreduce(tune->group, tune->times, rounds, COMM_FLOAT64,
+                            COMM_MAX, err);
+    if (rc == ERR_OK)
+        *seconds = bench_times(tune->times, rounds).median;
+    return rc;
+}
+
+/* Would the group carry it out so? It takes another one where scratch or slots
+ * are too small. */
+static bool applies(const tune_t *tune, const tune_times_t *what, size_t bytes,
+                    comm_algorithm_t algorithm)
+{
+    size_t ranks = (size_t)tune->oob.size;
+    const char *name;
+
+    if (algorithm == COMM_BY_BRUCK)
+        return bytes * ranks <= BRUCK_BYTES || bytes <= BRUCK_BYTES_RANK;
+    if (what->choice != COMM_CHOICE_ALLREDUCE ||
+        what->where == COMM_WHERE_SLICE)
+        return true;
+    name = comm_allreduce_name(tune->group, tune->plain, bytes / sizeof(float),
+                               COMM_FLOAT32);
+    return strcmp(name, comm_algorithm_name(algorithm)) == 0;
+}
+
+/* ---- one algorithm ------------------------------------------------------- */
+
+static err_code_t collective_time(tune_t *tune, tune_times_t *what,
+                                  comm_algorithm_t algorithm, err_t *err)
+{
+    static const char *const names[] = {"allreduce", "reduce-scatter",
+                                        "gather-ranges", "allgather"};
+    static const char *const wheres[] = {"arena", "slice", "local", "net"};
+    err_code_t rc = ERR_OK;
+
+    for (int i = 0; rc == ERR_OK && i < what->count; i++) {
+        size_t bytes = what->bytes[i];
+        double *seconds = &what->seconds[i][algorithm];
+
+        if (!applies(tune, what, bytes, algorithm))
+            continue;
+        if (what->where == COMM_WHERE_SLICE)
+            bytes *= (size_t)tune->slices;
+        rc = size_time(tune, what, bytes, seconds, err);
+        if (rc == ERR_OK && tune->oob.rank == 0)
+            printf("%s,%s,%zu,%s,%.3f\n", names[what->choice],
+                   wheres[what->where], what->bytes[i],
+                   comm_algorithm_name(algorithm), *seconds * 1e6);
+    }
+    if (tune->oob.rank == 0)
+        fflush(stdout);
+    return rc;
+}
+
+static err_code_t algorithm_time(tune_t *tune, comm_algorithm_t algorithm,
+                                 err_t *err)
+{
+    comm_table_t table = tune->table;
+    comm_config_t config = {
+        .backend = tune->args->backend, .timeout = TIMEOUT, .table = &table};
+    size_t most = tune->args->largest * (size_t)tune->slices;
+    err_code_t rc;
+
+    comm_table_force(&table, algorithm);
+    rc = comm_group_open(&config, &tune->oob, &tune->group, err);
+    if (rc == ERR_OK)
+        rc = comm_arena_open(tune->group, most, &tune->arena, err);
+    for (int i = 0; rc == ERR_OK && i <= COMM_CHOICES; i++) {
+        tune_times_t *what = &tune->found[i];
+
+        if (comm_algorithm_fits(algorithm, what->choice, what->where) &&
+            (what->where != COMM_WHERE_SLICE || tune->nodes > 1))
+            rc = collective_time(tune, what, algorithm, err);
+    }
+    comm_arena_close(tune->arena);
+    comm_group_close(tune->group);
+    tune->arena = NULL;
+    tune->group = NULL;
+    return rc;
+}
+
+/* ---- all ----------------------------------------------------------------- */
+
+static err_code_t oob_exchange(void *context, const void *mine, size_t bytes,
+                               void *all, err_t *err)
+{
+    return boot_exchange(context, mine, bytes, all, err);
+}
+
+/* How many nodes there are, and ranks on the one with the fewest. */
+static err_code_t places_find(tune_t *tune, err_t *err)
+{
+    comm_config_t config = {.backend = tune->args->backend, .timeout = TIMEOUT};
+    int32_t least, nodes;
+    void *ranks = NULL;
+    err_code_t rc =
+        mem_alloc((size_t)tune->oob.size * sizeof(int), "ranks", &ranks, err);
+
+    if (rc == ERR_OK)
+        rc = comm_group_open(&config, &tune->oob, &tune->group, err);
+    if (rc == ERR_OK) {
+        least = comm_split_ranks(tune->group, COMM_SPLIT_NODE, ranks);
+        nodes = ((int *)ranks)[0] == tune->oob.rank;
+        rc = comm_allreduce(tune->group, &least, 1, COMM_INT32, COMM_MIN, err);
+    }
+    if (rc == ERR_OK)
+        rc = comm_allreduce(tune->group, &nodes, 1, COMM_INT32, COMM_SUM, err);
+    if (rc == ERR_OK) {
+        tune->slices = (int)least;
+        tune->nodes = (int)nodes;
+    }
+    comm_group_close(tune->group);
+    tune->group = NULL;
+    mem_free(ranks);
+    return rc;
+}
+
+static void found_prepare(tune_t *tune)
+{
+    for (int i = 0; i <= COMM_CHOICES; i++) {
+        tune_times_t *what = &tune->found[i];
+        size_t bytes = tune->args->smallest;
+
+        what->choice =
+            i < COMM_CHOICES ? (comm_choice_t)i : COMM_CHOICE_ALLREDUCE;
+        what->where = i == COMM_CHOICES  ? COMM_WHERE_SLICE
+                      : tune->nodes == 1 ? COMM_WHERE_LOCAL
+                                         : COMM_WHERE_NET;
+        for (; bytes > 0 && what->count < TUNE_SIZES;
+             bytes = bench_args_next(tune->args, bytes))
+            what->bytes[what->count++] = bytes;
+    }
+}
+
+static err_code_t table_write(tune_t *tune, err_t *err)
+{
+    str_buf_t text = {0};
+    err_code_t rc = ERR_OK;
+
+    for (int i = 0; rc == ERR_OK && i <= COMM_CHOICES; i++)
+        if (i < COMM_CHOICES || tune->nodes > 1)
+            rc = tune_rows(&tune->table, &tune->found[i], err);
+    if (rc == ERR_OK) {
+        comm_table_print(&tune->table, &text);
+        str_buf_add(&text,
+                    "# measured by cddp-bench allreduce --tune: %d ranks on %d "
+                    "node%s\n",
+                    tune->oob.size, tune->nodes, tune->nodes == 1 ? "" : "s");
+        rc = file_publish(tune->args->tune, text.text, text.length, err);
+    }
+    str_buf_free(&text);
+    return rc;
+}
+
+static err_code_t tune_run(tune_t *tune, err_t *err)
+{
+    size_t size = (size_t)tune->oob.size;
+    void *plain = NULL, *cuts = NULL;
+    err_code_t rc = places_find(tune, err);
+
+    if (rc == ERR_OK)
+        rc = mem_alloc(tune->args->largest * size, "buffer", &plain, err);
+    if (rc == ERR_OK)
+        rc = mem_alloc((size + 1) * sizeof(size_t), "cuts", &cuts, err);
+    tune->plain = plain;
+    tune->cuts = cuts;
+    if (rc == ERR_OK)
+        found_prepare(tune);
+    if (rc == ERR_OK && tune->oob.rank == 0)
+        printf("collective,where,bytes,algorithm,median_us\n");
+    for (int i = COMM_BY_SHOT; rc == ERR_OK && i < COMM_ALGORITHMS; i++)
+        rc = algorithm_time(tune, (comm_algorithm_t)i, err);
+    if (rc == ERR_OK && tune->oob.rank == 0)
+        rc = table_write(tune, err);
+    mem_free(plain);
+    mem_free(cuts);
+    return rc;
+}
+
+err_code_t bench_tune(const bench_args_t *args, boot_t *boot, err_t *err)
+{
+    void *tune = NULL;
+    err_code_t rc;
+
+    if (boot_size(boot) == 1)
+        rc = err_set(err, ERR_USAGE,
+                     "--tune: one rank has nothing to choose: start several");
+    else
+        rc = mem_alloc(sizeof(tune_t), "times", &tune, err);
+    if (rc == ERR_OK) {
+        ((tune_t *)tune)->args = args;
+        ((tune_t *)tune)->oob = (comm_oob_t){.context = boot,
+                                             .rank = boot_rank(boot),
+                                             .size = boot_size(boot),
+                                             .exchange = oob_exchange};
+        rc = comm_table_load(args->table, &((tune_t *)tune)->table, err);
+    }
+    if (rc == ERR_OK)
+        rc = tune_run(tune, err);
+    mem_free(tune);
+    boot_close(boot);
+    return rc;
+}
