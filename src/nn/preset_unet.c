@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * unet2d: an encoder that halves the image again and again, a decoder that
- * doubles it, and shortcuts between equal sizes (Ronneberger et al., "U-Net",
- * 2015). Padded convolutions with batch norm, nearest-neighbour upsampling.
+ * unet2d, unet3d: an encoder that halves the image or volume again and again, a
+ * decoder that doubles it, and shortcuts between equal sizes (Ronneberger et
+ * al., "U-Net", 2015; Cicek et al., "3D U-Net", 2016). Padded convolutions with
+ * batch norm, nearest-neighbour upsampling.
  */
 #include <stdio.h>
 
@@ -25,7 +26,7 @@ static const opt_row_t unet_rows[] = {
      .offset = offsetof(unet_options_t, out),
      .min = 1,
      .max = 1 << 20,
-     .help = "Channels of the output, an image as large as the input"},
+     .help = "Channels of the output, which is as large as the input"},
     {.name = "width",
      .type = OPT_INT,
      .offset = offsetof(unet_options_t, width),
@@ -39,8 +40,8 @@ static const opt_row_t unet_rows[] = {
      .fallback = "4",
      .min = 1,
      .max = DEPTH_MAX,
-     .help = "How often the image is halved; height and width are multiples "
-             "of 2^depth"},
+     .help = "How often the input is halved; its edges are multiples of "
+             "2^depth"},
     {.name = "mask",
      .type = OPT_REAL,
      .offset = offsetof(unet_options_t, mask),
@@ -82,24 +83,38 @@ static void write_decoder(nn_recipe_t *recipe, const unet_options_t *unet)
     }
 }
 
-static err_code_t unet_write(nn_recipe_t *recipe, const void *options,
-                             err_t *err)
+/* Can [name] halve each of the [space] edges of the input? */
+static err_code_t unet_check(const nn_recipe_t *recipe, const char *name,
+                             const unet_options_t *unet, int space, err_t *err)
 {
-    const unet_options_t *unet = options;
-    char name[NAME_TEXT];
-    err_code_t code = nn_recipe_check_input(recipe, "unet2d", 3,
-                                            "[channels, height, width]", err);
+    err_code_t code =
+        nn_recipe_check_input(recipe, name, 1 + space,
+                              space == 2 ? "[channels, height, width]"
+                                         : "[channels, depth, height, width]",
+                              err);
 
     if (code != ERR_OK)
         return code;
-    for (int i = 1; i < 3; i++)
+    for (int i = 1; i <= space; i++)
         if (recipe->input[i] % (1 << unet->depth) != 0)
             return nn_fail_at(recipe->place, err,
-                              "preset unet2d halves images %lld times, so "
-                              "height and width must be multiples of %d, but "
-                              "one is %lld",
-                              (long long)unet->depth, 1 << unet->depth,
-                              (long long)recipe->input[i]);
+                              "preset %s halves %s %lld times, so %s must be "
+                              "multiples of %d, but one is %lld",
+                              name, space == 2 ? "images" : "volumes",
+                              (long long)unet->depth,
+                              space == 2 ? "height and width" : "its edges",
+                              1 << unet->depth, (long long)recipe->input[i]);
+    return ERR_OK;
+}
+
+static err_code_t unet_write(nn_recipe_t *recipe, const char *preset,
+                             const unet_options_t *unet, int space, err_t *err)
+{
+    char name[NAME_TEXT];
+    err_code_t code = unet_check(recipe, preset, unet, space, err);
+
+    if (code != ERR_OK)
+        return code;
     if (unet->mask > 0)
         nn_recipe_add(recipe, "dropout", "mask", NULL, "rate %.17g",
                       unet->mask);
@@ -115,10 +130,30 @@ static err_code_t unet_write(nn_recipe_t *recipe, const void *options,
     return ERR_OK;
 }
 
+static err_code_t unet2d_write(nn_recipe_t *recipe, const void *options,
+                               err_t *err)
+{
+    return unet_write(recipe, "unet2d", options, 2, err);
+}
+
+static err_code_t unet3d_write(nn_recipe_t *recipe, const void *options,
+                               err_t *err)
+{
+    return unet_write(recipe, "unet3d", options, 3, err);
+}
+
 const nn_preset_t nn_preset_unet2d = {
     .name = "unet2d",
     .help = "U-Net for images (Ronneberger et al., 2015): an image of numbers "
             "for an image",
     .rows = unet_rows,
-    .write = unet_write,
+    .write = unet2d_write,
+};
+
+const nn_preset_t nn_preset_unet3d = {
+    .name = "unet3d",
+    .help = "U-Net for volumes (Cicek et al., 2016): a volume of numbers for a "
+            "volume",
+    .rows = unet_rows,
+    .write = unet3d_write,
 };

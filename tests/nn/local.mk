@@ -60,4 +60,10 @@ tests_nn_test_layer_parity_SOURCES = tests/nn/test_layer_parity.c \
 	$(NN_TEST_FIXTURE)
 tests_nn_test_layer_parity_CFLAGS = $(NN_TEST_CFLAGS) $(JANSSON_CFLAGS)
 tests_nn_test_layer_parity_LDADD = $(NN_TEST_LIBS) $(JANSSON_LIBS)
+check_PROGRAMS += tests/nn/test_preset_parity
+EXTRA_DIST += tests/data/presets.json tests/python/make_preset_reference.py
+tests_nn_test_preset_parity_SOURCES = tests/nn/test_preset_parity.c \
+	$(NN_TEST_FIXTURE)
+tests_nn_test_preset_parity_CFLAGS = $(NN_TEST_CFLAGS) $(JANSSON_CFLAGS)
+tests_nn_test_preset_parity_LDADD = $(NN_TEST_LIBS) $(JANSSON_LIBS)
 # End of tests/nn

@@ -110,10 +110,24 @@ Test(preset, options_change_the_layers)
         preset_graph("preset: unet2d, input: [2, 16, 8], out: 3, width: 4, "
                      "depth: 2, mask: 0.25",
                      "mse");
+    nn_graph_t *unet3d, *deepcam;
 
     cr_expect_eq(nn_graph_layers(mlp), 5);
     cr_expect_str_eq(nn_graph_layer(mlp, 1).kind, "batchnorm");
     cr_expect_eq(mlp->layers[3].config.rate, 0.5);
+    unet3d = preset_graph("preset: unet3d, input: [1, 8, 16, 32], out: 1, "
+                          "width: 4, depth: 3",
+                          "bce");
+    deepcam = preset_graph("preset: deepcam, input: [16, 96, 64], blocks: 0",
+                           "cross_entropy");
+    expect_shape_of(unet3d, "bottom", "[32, 1, 2, 4]");
+    expect_shape_of(unet3d, "head", "[1, 8, 16, 32]");
+    expect_shape_of(deepcam, "fine", "[64, 24, 16]");
+    expect_shape_of(deepcam, "entry16", "[256, 6, 4]");
+    expect_shape_of(deepcam, "encoded", "[128, 6, 4]");
+    expect_shape_of(deepcam, "head", "[3, 96, 64]");
+    nn_graph_close(unet3d);
+    nn_graph_close(deepcam);
     expect_shape_of(unet, "mask", "[2, 16, 8]");
     expect_shape_of(unet, "down1", "[8, 8, 4]");
     expect_shape_of(unet, "bottom", "[16, 4, 2]");
@@ -248,6 +262,15 @@ Test(preset, every_sentence_has_its_place)
     expect_error("model: {preset: cosmoflow, input: [4, 64, 16, 64]}" LOSS,
                  "m.yaml:1:17: preset cosmoflow halves volumes 5 times",
                  "at least 32, but one is 16");
+    expect_error("model: {preset: unet3d, input: [1, 16, 32, 24], out: 2}" LOSS,
+                 "m.yaml:1:17: preset unet3d halves volumes 4 times",
+                 "multiples of 16, but one is 24");
+    expect_error("model: {preset: unet3d, input: [1, 16, 32], out: 2}" LOSS,
+                 "m.yaml:1:17: preset unet3d takes samples of shape",
+                 "[channels, depth, height, width]");
+    expect_error("model: {preset: deepcam, input: [16, 32, 40]}" LOSS,
+                 "m.yaml:1:17: preset deepcam makes images 16 times smaller",
+                 "but one is 40");
     expect_error("model: {preset: cosmoflow, input: [4, 64, 64]}" LOSS,
                  "m.yaml:1:17: preset cosmoflow takes samples of shape",
                  "[4, 64, 64]");
@@ -258,7 +281,8 @@ Test(preset, documentation_names_all)
     static const nn_preset_t *const all[] = {
         &nn_preset_mlp,      &nn_preset_lenet,     &nn_preset_resnet18,
         &nn_preset_resnet34, &nn_preset_resnet50,  &nn_preset_unet2d,
-        &nn_preset_vit,      &nn_preset_cosmoflow, &nn_preset_gpt2};
+        &nn_preset_vit,      &nn_preset_cosmoflow, &nn_preset_unet3d,
+        &nn_preset_deepcam,  &nn_preset_gpt2};
     str_buf_t text = {0};
 
     nn_graph_document(&text);
@@ -314,6 +338,12 @@ Test(preset, cpu_agrees_with_ref)
                      "mse");
     compare_backends("preset: gpt2, input: [9], vocabulary: 11, width: 12, "
                      "depth: 2, heads: 3, dropout: 0.1",
+                     "cross_entropy");
+    compare_backends("preset: unet3d, input: [1, 4, 8, 4], out: 2, width: 3, "
+                     "depth: 2",
+                     "mse");
+    compare_backends("preset: deepcam, input: [3, 32, 48], width: 3, "
+                     "blocks: 1",
                      "cross_entropy");
     compare_backends("preset: cosmoflow, input: [2, 8, 9, 12], width: 3, "
                      "depth: 3, hidden: [9, 7]",

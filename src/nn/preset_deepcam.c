@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * deepcam: finds weather in maps of the climate, a class for each pixel, in the
+ * manner of the network of Kurth et al. ("Exascale Deep Learning for Climate
+ * Analytics", 2018) that MLPerf HPC trains: the encoder of DeepLabv3+ (Chen et
+ * al., 2018), residual blocks of separable convolutions as in Xception, then
+ * convolutions of several dilations side by side, and a decoder that joins the
+ * fine features of the encoder. Narrower and less deep than that one by
+ * default; width and blocks make it as large.
+ */
+#include <stdio.h>
+
+#include "nn/preset.h"
+
+#define NAME_TEXT 64
+/* How much smaller the encoder's output is. */
+#define STRIDE 16
+
+typedef struct deepcam_options {
+    int64_t classes, width, blocks;
+} deepcam_options_t;
+
+_Static_assert(sizeof(deepcam_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
+
+static const opt_row_t deepcam_rows[] = {
+    {.name = "classes",
+     .type = OPT_INT,
+     .offset = offsetof(deepcam_options_t, classes),
+     .fallback = "3",
+     .min = 1,
+     .max = 1 << 16,
+     .help = "Classes of a pixel"},
+    {.name = "width",
+     .type = OPT_INT,
+     .offset = offsetof(deepcam_options_t, width),
+     .fallback = "32",
+     .min = 1,
+     .max = 1 << 12,
+     .help = "Channels at half size; each further halving doubles them"},
+    {.name = "blocks",
+     .type = OPT_INT,
+     .offset = offsetof(deepcam_options_t, blocks),
+     .fallback = "4",
+     .min = 0,
+     .max = 100,
+     .help = "Residual blocks at the smallest size"},
+    {.name = NULL},
+};
+
+/* conv without bias, batch norm and, if [relu], relu; the last one of them is
+ * called [name]. */
+static void write_conv(nn_recipe_t *recipe, const char *name, const char *from,
+                       bool relu, const char *options)
+{
+    nn_recipe_add(recipe, "conv", NULL, from, "%s bias false", options);
+    nn_recipe_plain(recipe, "batchnorm", relu ? NULL : name, NULL);
+    if (relu)
+        nn_recipe_plain(recipe, "relu", name, NULL);
+}
+
+/* A separable convolution: each channel alone, then across them. */
+static void write_separable(nn_recipe_t *recipe, const char *name,
+                            const char *from, int64_t in, int64_t out,
+                            int stride, bool relu)
+{
+    char options[NAME_TEXT];
+
+    nn_recipe_add(recipe, "conv", NULL, from,
+                  "out %lld kernel 3 pad 1 groups %lld stride %d bias false",
+                  (long long)in, (long long)in, stride);
+    snprintf(options, sizeof options, "out %lld kernel 1", (long long)out);
+    write_conv(recipe, name, NULL, relu, options);
+}
+
+/* A residual block from the layer [before]; its output is called [name]. */
+static void write_block(nn_recipe_t *recipe, const char *name,
+                        const char *before, int64_t in, int64_t out, int stride)
+{
+    char body[2 * NAME_TEXT], from[5 * NAME_TEXT], options[NAME_TEXT];
+    char shortcut[2 * NAME_TEXT];
+
+    snprintf(body, sizeof body, "%s_body", name);
+    snprintf(shortcut, sizeof shortcut, "%s", before);
+    write_separable(recipe, NULL, before, in, out, 1, true);
+    write_separable(recipe, body, NULL, out, out, stride, false);
+    if (in != out || stride != 1) {
+        snprintf(shortcut, sizeof shortcut, "%s_short", name);
+        snprintf(options, sizeof options, "out %lld kernel 1 stride %d",
+                 (long long)out, stride);
+        write_conv(recipe, shortcut, before, false, options);
+    }
+    snprintf(from, sizeof from, "%s %s", body, shortcut);
+    nn_recipe_plain(recipe, "add", NULL, from);
+    nn_recipe_plain(recipe, "relu", name, NULL);
+}
+
+/* To a sixteenth of the size; the output is called encoded, that of a quarter
+ * of the size fine. */
+static void write_encoder(nn_recipe_t *recipe, const deepcam_options_t *net)
+{
+    char options[NAME_TEXT], name[NAME_TEXT], before[NAME_TEXT] = "stem";
+    const int64_t w = net->width;
+
+    snprintf(options, sizeof options, "out %lld kernel 3 pad 1 stride 2",
+             (long long)w);
+    write_conv(recipe, NULL, NULL, true, options);
+    snprintf(options, sizeof options, "out %lld kernel 3 pad 1", (long long)w);
+    write_conv(recipe, "stem", NULL, true, options);
+    write_block(recipe, "fine", "stem", w, 2 * w, 2);
+    write_block(recipe, "coarse", "fine", 2 * w, 4 * w, 2);
+    write_block(recipe, "entry16", "coarse", 4 * w, 8 * w, 2);
+    snprintf(before, sizeof before, "entry16");
+    for (int b = 1; b <= (int)net->blocks; b++) {
+        snprintf(name, sizeof name, "middle%d", b);
+        write_block(recipe, name, before, 8 * w, 8 * w, 1);
+        snprintf(before, sizeof before, "%s", name);
+    }
+}
+
+/* Convolutions of several dilations, and the mean of the whole image, side by
+ * side ("atrous spatial pyramid pooling"). */
+static void write_pyramid(nn_recipe_t *recipe, const deepcam_options_t *net)
+{
+    static const int rates[] = {6, 12, 18};
+    const long long out = 4 * (long long)net->width;
+    char before[NAME_TEXT] = "entry16", options[NAME_TEXT], name[NAME_TEXT];
+
+    if (net->blocks > 0)
+        snprintf(before, sizeof before, "middle%d", (int)net->blocks);
+    snprintf(options, sizeof options, "out %lld kernel 1", out);
+    write_conv(recipe, "near", before, true, options);
+    for (int i = 0; i < 3; i++) {
+        snprintf(options, sizeof options,
+                 "out %lld kernel 3 pad %d dilation %d", out, rates[i],
+                 rates[i]);
+        snprintf(name, sizeof name, "rate%d", rates[i]);
+        write_conv(recipe, name, before, true, options);
+    }
+    nn_recipe_add(recipe, "adaptive_avgpool", NULL, before, "size 1");
+    nn_recipe_add(recipe, "conv", NULL, NULL, "out %lld kernel 1", out);
+    nn_recipe_plain(recipe, "relu", NULL, NULL);
+    nn_recipe_add(recipe, "upsample", "image", NULL, "factor %lld,%lld",
+                  (long long)(recipe->input[1] / STRIDE),
+                  (long long)(recipe->input[2] / STRIDE));
+    nn_recipe_plain(recipe, "concat", NULL, "near rate6 rate12 rate18 image");
+    snprintf(options, sizeof options, "out %lld kernel 1", out);
+    write_conv(recipe, "encoded", NULL, true, options);
+}
+
+static void write_decoder(nn_recipe_t *recipe, const deepcam_options_t *net)
+{
+    const int64_t out = 4 * net->width;
+    char options[NAME_TEXT];
+
+    nn_recipe_add(recipe, "upsample", "wide", NULL, "factor 4 mode linear");
+    snprintf(options, sizeof options, "out %lld kernel 1",
+             (long long)net->width);
+    write_conv(recipe, "detail", "fine", true, options);
+    nn_recipe_plain(recipe, "concat", NULL, "wide detail");
+    write_separable(recipe, NULL, NULL, 5 * net->width, out, 1, true);
+    write_separable(recipe, NULL, NULL, out, out, 1, true);
+    nn_recipe_add(recipe, "conv", NULL, NULL, "out %lld kernel 1",
+                  (long long)net->classes);
+    nn_recipe_add(recipe, "upsample", "head", NULL, "factor 4 mode linear");
+}
+
+static err_code_t deepcam_write(nn_recipe_t *recipe, const void *options,
+                                err_t *err)
+{
+    err_code_t code = nn_recipe_check_input(recipe, "deepcam", 3,
+                                            "[channels, height, width]", err);
+
+    if (code != ERR_OK)
+        return code;
+    for (int i = 1; i < 3; i++)
+        if (recipe->input[i] % STRIDE != 0)
+            return nn_fail_at(recipe->place, err,
+                              "preset deepcam makes images %d times smaller, "
+                              "so height and width must be multiples of %d, "
+                              "but one is %lld",
+                              STRIDE, STRIDE, (long long)recipe->input[i]);
+    write_encoder(recipe, options);
+    write_pyramid(recipe, options);
+    write_decoder(recipe, options);
+    return ERR_OK;
+}
+
+const nn_preset_t nn_preset_deepcam = {
+    .name = "deepcam",
+    .help = "A class for each pixel: an encoder and decoder in the manner of "
+            "DeepCAM (Kurth et al., 2018)",
+    .rows = deepcam_rows,
+    .write = deepcam_write,
+};

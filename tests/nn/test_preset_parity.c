@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Every preset against PyTorch, whose numbers make_preset_reference.py recorded
+ * in tests/data/presets.json: the output, the loss and the gradient of every
+ * parameter of a first step, and the losses of 20 steps. Weights and samples
+ * are made by the formula of that script; of each tensor its norm and
+ * projections on random signs are compared.
+ */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nn/fixture.h"
+
+#define STEPS 20
+#define PROBES 8
+/* Relative to a tensor's norm; PyTorch's own float32 may be further away. */
+#define TOLERANCE 1e-5
+#define NOISE 4.0
+
+/* ---- the formula --------------------------------------------------------- */
+
+static uint64_t key_of(const char *name)
+{
+    uint64_t key = 0xcbf29ce484222325u;
+
+    for (; *name != '\0'; name++)
+        key = (key ^ (unsigned char)*name) * 0x100000001b3u;
+    return key;
+}
+
+static uint64_t mix(uint64_t z)
+{
+    z += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* In [-1, 1), exact in float32. */
+static float number(uint64_t key, uint64_t i)
+{
+    return (float)((double)(mix(key + i) >> 40) / 0x1p23 - 1);
+}
+
+static void weights_make(const nn_graph_t *graph, float *params)
+{
+    for (int p = 0; p < nn_graph_params(graph); p++) {
+        const nn_param_t *param = nn_graph_param(graph, p);
+        const uint64_t key = key_of(param->name);
+        const size_t length = strlen(param->name);
+        const bool gain =
+            length > 7 && strcmp(param->name + length - 7, ".weight") == 0;
+        int half = 0;
+
+        for (size_t fan = param->count / (size_t)param->dims[0]; fan >= 4;
+             fan /= 4)
+            half++;
+        for (size_t i = 0; i < param->count; i++)
+            params[param->offset + i] =
+                param->ndim == 1 ? number(key, i) / 8 + (gain ? 1.0f : 0.0f)
+                                 : ldexpf(number(key, i), -half);
+    }
+}
+
+static void batch_make(const fixture_t *f, int64_t samples, int64_t step)
+{
+    const nn_graph_t *graph = f->graph;
+    const int64_t tokens = nn_graph_tokens(graph);
+    const int64_t classes = nn_graph_classes(graph);
+    const int64_t targets = samples * nn_graph_target_elems(graph);
+    int64_t dims[OP_DIMS_MAX], elems = samples;
+    const uint64_t input = key_of("input"), target = key_of("target");
+
+    for (int d = 0, ndim = nn_graph_input(graph, dims); d < ndim; d++)
+        elems *= dims[d];
+    for (int64_t i = 0; i < elems; i++)
+        if (tokens > 0)
+            ((int32_t *)f->input)[i] =
+                (int32_t)((mix(input + (uint64_t)(step * elems + i)) >> 33) %
+                          (uint64_t)tokens);
+        else
+            ((float *)f->input)[i] =
+                number(input, (uint64_t)(step * elems + i));
+    for (int64_t i = 0; i < targets; i++) {
+        const uint64_t at = (uint64_t)(step * targets + i);
+
+        if (classes > 0)
+            ((int64_t *)f->target)[i] =
+                (int64_t)((mix(target + at) >> 33) % (uint64_t)classes);
+        else
+            ((float *)f->target)[i] = number(target, at);
+    }
+}
+
+/* ---- comparing ----------------------------------------------------------- */
+
+/* The norm of the difference to what is recorded, relative to the norm. */
+static double distance(const json_t *recorded, const float *x, size_t count)
+{
+    const uint64_t key = key_of("probe");
+    double sums[1 + PROBES] = {0}, square = 0, norm;
+
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t bits = mix(key + i);
+
+        sums[0] += (double)x[i] * x[i];
+        for (int k = 0; k < PROBES; k++)
+            sums[1 + k] += (bits >> k & 1) != 0 ? -x[i] : x[i];
+    }
+    norm = json_number_value(json_array_get(recorded, 0));
+    for (size_t k = 1; k <= PROBES; k++) {
+        const double d =
+            sums[k] - json_number_value(json_array_get(recorded, k));
+
+        square += d * d / PROBES;
+    }
+    return fmax(sqrt(square), fabs(sqrt(sums[0]) - norm)) / norm;
+}
+
+static void expect_tensor(const json_t *json, const char *name, const float *x,
+                          size_t count)
+{
+    const json_t *tensor =
+        json_object_get(json_object_get(json, "tensors"), name);
+    const double noise = json_number_value(json_object_get(tensor, "noise"));
+    double far;
+
+    cr_assert_not_null(tensor, "%s has no %s in PyTorch",
+                       json_string_value(json_object_get(json, "name")), name);
+    far = distance(json_object_get(tensor, "probes"), x, count);
+    cr_expect(far <= fmax(TOLERANCE, NOISE * noise),
+              "%s, %s: %.2e from PyTorch's (its own float32: %.2e)",
+              json_string_value(json_object_get(json, "name")), name, far,
+              noise);
+}
+
+static void expect_first(const json_t *json, const fixture_t *f, int64_t batch)
+{
+    const nn_graph_t *graph = f->graph;
+    const op_desc_t *out = &graph->layers[nn_graph_layers(graph) - 1].out;
+    const size_t count = (size_t)(batch * nn_sample_elems(out));
+    float *logits = malloc(count * sizeof *logits);
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(nn_exec_output(f->exec, logits, &err), ERR_OK, "%s", err.text);
+    expect_tensor(json, "logits", logits, count);
+    free(logits);
+    cr_expect_eq(json_object_size(json_object_get(json, "tensors")),
+                 (size_t)nn_graph_params(graph) + 1);
+    for (int p = 0; p < nn_graph_params(graph); p++) {
+        const nn_param_t *param = nn_graph_param(graph, p);
+
+        expect_tensor(json, param->name, f->bind.grads + param->offset,
+                      param->count);
+    }
+}
+
+static void check_case(const json_t *json)
+{
+    const int64_t batch = json_integer_value(json_object_get(json, "batch"));
+    const float lr = (float)json_number_value(json_object_get(json, "lr"));
+    const double drift = json_number_value(json_object_get(json, "drift"));
+    const json_t *losses = json_object_get(json, "losses");
+    nn_graph_t *graph =
+        fixture_graph(json_string_value(json_object_get(json, "run")));
+    const double denominator = nn_graph_denominator(graph, batch);
+    fixture_t f;
+
+    cr_assert_eq(json_array_size(losses), STEPS);
+    fixture_open(&f, graph, "cpu", 0, batch, true);
+    weights_make(graph, f.params);
+    for (int64_t step = 0; step < STEPS; step++) {
+        const double expected =
+            json_number_value(json_array_get(losses, (size_t)step));
+        double found;
+
+        batch_make(&f, batch, step);
+        found = fixture_forward(&f) / denominator;
+        cr_expect(fabs(found - expected) <=
+                      fmax(TOLERANCE, NOISE * drift) * fabs(expected),
+                  "%s, step %d: loss %.8g, PyTorch has %.8g",
+                  json_string_value(json_object_get(json, "name")), (int)step,
+                  found, expected);
+        fixture_backward(&f, 1 / denominator, false);
+        if (step == 0)
+            expect_first(json, &f, batch);
+        for (size_t i = 0; i < nn_graph_param_elems(graph); i++)
+            f.params[i] -= lr * f.bind.grads[i];
+    }
+    fixture_close(&f);
+    nn_graph_close(graph);
+}
+
+Test(preset_parity, presets_compute_what_pytorch_computes)
+{
+    const char *source = getenv("srcdir");
+    char path[4096];
+    json_error_t error;
+    json_t *json;
+
+    if (!fixture_has_backend("cpu"))
+        cr_skip_test("the cpu backend (oneDNN) is not built in");
+    snprintf(path, sizeof path, "%s/tests/data/presets.json",
+             source != NULL ? source : ".");
+    json = json_load_file(path, 0, &error);
+    cr_assert_not_null(json, "%s: %s", path, error.text);
+    cr_assert_geq(json_array_size(json_object_get(json, "cases")), 11);
+    for (size_t i = 0; i < json_array_size(json_object_get(json, "cases")); i++)
+        check_case(json_array_get(json_object_get(json, "cases"), i));
+    json_decref(json);
+}
