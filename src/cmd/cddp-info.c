@@ -10,18 +10,25 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "cmd/info_topology.h"
 #include "cmd/version.h"
 #include "nn/nn.h"
 #include "optim/optim.h"
 #include "train/config.h"
 
+#define BOOT_TIMEOUT 120.0 /* seconds */
+
 static const char help_text[] =
     "usage: cddp-info [--config]\n"
+    "       srun --mpi=pmix cddp-info --topology [TABLE]\n"
     "\n"
     "Without options: version, features and libraries, as --version of every\n"
     "command.\n"
     "\n"
     "      --config     every option of the run file, as Markdown\n"
+    "      --topology   hosts, their ranks, CPUs and NUMA nodes; and the table "
+    "of\n"
+    "                   algorithms built in, or that in the file TABLE\n"
     "  -h, --help       this text\n"
     "      --version    version, features, libraries\n";
 
@@ -55,10 +62,28 @@ static void config_print(void)
     str_buf_free(&text);
 }
 
+static int topology_main(const char *table)
+{
+    boot_config_t config = {.timeout = BOOT_TIMEOUT};
+    boot_t *boot = NULL;
+    err_t err = ERR_INIT;
+    err_code_t rc = boot_open(&config, &boot, &err);
+
+    if (rc == ERR_OK)
+        rc = info_topology(boot, table, &err);
+    if (rc != ERR_OK)
+        fprintf(stderr, "cddp-info: %s\n", err.text);
+    else if (fflush(stdout) != 0)
+        rc = ERR_IO;
+    return (int)rc;
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "--version";
 
+    if (strcmp(what, "--topology") == 0 && argc <= 3)
+        return topology_main(argv[2]);
     if (argc > 2) {
         fprintf(stderr,
                 "cddp-info: one option is expected, found \"%s\" and "

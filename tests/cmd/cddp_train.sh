@@ -33,6 +33,10 @@ expect 64 'from 1 to 1024, found "x"' cddp-train --local x
 expect 64 'one run file is expected' cddp-train a.yaml b.yaml
 expect 64 'exclude each other' cddp-train --fresh --resume auto
 expect 64 'unknown option' cddp-info --nothing
+expect 0 '^1 rank on 1 host' cddp-info --topology
+expect 0 '^  rank 0: [0-9]+ cpus? [0-9]+.*, numa ' cddp-info --topology
+expect 0 '^allreduce +slice +any +2.n +any +halving' cddp-info --topology
+expect 74 'nowhere' cddp-info --topology nowhere
 expect 78 'run.yaml' cddp-train
 expect 78 'CDDP_RUN|nowhere.yaml' cddp-train nowhere.yaml
 
