@@ -6,6 +6,7 @@ TEST_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 EXTRA_DIST += tests/bench/startup tests/bench/overlap tests/bench/hooks
 EXTRA_DIST += tests/bench/peers/step-peers tests/bench/peers/step_peers.py \
 	tests/bench/peers/cosmoflow.yaml tests/bench/peers/gpt.yaml \
+	tests/bench/peers/gpt2.yaml \
 	tests/bench/peers/mlp.yaml tests/bench/peers/resnet18.yaml
 EXTRA_DIST += tests/bench/allreduce-peers tests/bench/mpi_allreduce.c
 

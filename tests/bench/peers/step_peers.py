@@ -3,11 +3,12 @@
 """Our training steps beside PyTorch's: same model, weights, samples, optimizer.
 
 Started by step-peers. For each case: `cddp-bench step --record` writes our
-initial weights, samples and first losses; the PyTorch model starts from them and
-must come to the same losses, else nothing is timed. Then both are timed in
+initial weights, samples and first losses; the PyTorch model starts from them
+and must come to the same losses, else nothing is timed. Then both are timed in
 pairs, in turns in one run: `cddp-bench step --paced` waits while PyTorch works,
-and the other way round; who begins changes from pair to pair. A round is a step
-or more ahead of the clock and then as many steps as take about 60 ms.
+and the other way round; who begins changes from pair to pair. A round is one
+step ahead of the clock (none where a step takes long) and then as many steps as
+take about 60 ms.
 
 The peer is PyTorch eager or compiled, channels first or last, whichever was the
 fastest in a trial here; its optimizers are the fused ones. A ratio is PyTorch's
@@ -33,6 +34,8 @@ BENCH = os.path.join(os.environ["BUILD"], "cddp-bench")
 CASES = {"mlp-64": ("mlp", 64), "mlp-512": ("mlp", 512),
          "resnet18": ("resnet18", 32), "cosmoflow": ("cosmoflow", 4),
          "gpt": ("gpt", 8)}
+LARGE = {"gpt2": ("gpt2", 1)}  # only when asked for
+CASES_ALL = {**CASES, **LARGE}
 TOLERANCE = {"fp32": 1e-3, "bf16": 3e-2}
 CHECKED = 3  # losses: later ones have grown apart by rounding alone
 ROUND_SECONDS = 0.06
@@ -123,47 +126,52 @@ def models():
             return 1.2 * torch.tanh(self.head(x))
 
     class Gpt(nn.Module):
-        depth, width, heads, tokens = 4, 256, 4, 128
-
-        def __init__(self):
+        def __init__(self, vocabulary, tokens, width, depth, heads):
             super().__init__()
-            w = self.width
-            self.tokens_weight = nn.Parameter(torch.zeros(self.tokens, w))
-            for i in range(self.depth):
-                self.add_module(f"layernorm{2 * i + 1}", nn.LayerNorm(w))
-                self.add_module(f"linear{4 * i + 1}", nn.Linear(w, 3 * w))
-                self.add_module(f"projection_{i + 1}", nn.Linear(w, w))
-                self.add_module(f"layernorm{2 * i + 2}", nn.LayerNorm(w))
-                self.add_module(f"linear{4 * i + 3}", nn.Linear(w, 4 * w))
-                self.add_module(f"mlp_{i + 1}", nn.Linear(4 * w, w))
-            self.layernorm9 = nn.LayerNorm(w)
-            self.linear17 = nn.Linear(w, 10)
+            self.depth, self.heads = depth, heads
+            self.tokens = nn.Embedding(vocabulary, width)
+            self.start = nn.Embedding(tokens, width)
+            for i in range(1, depth + 1):
+                self.add_module(f"layernorm{2 * i - 1}", nn.LayerNorm(width))
+                self.add_module(f"layernorm{2 * i}", nn.LayerNorm(width))
+                for name, inputs, out in (("attention_in", 1, 3),
+                                          ("attention_out", 1, 1),
+                                          ("mlp_in", 1, 4), ("mlp_out", 4, 1)):
+                    self.add_module(f"b{i}_{name}",
+                                    nn.Linear(inputs * width, out * width))
+            self.norm = nn.LayerNorm(width)
 
         def block(self, i, x):
             n, t, w = x.shape
-            y = getattr(self, f"layernorm{2 * i + 1}")(x)
-            q, k, v = getattr(self, f"linear{4 * i + 1}")(y).view(
+            y = getattr(self, f"layernorm{2 * i - 1}")(x)
+            q, k, v = getattr(self, f"b{i}_attention_in")(y).view(
                 n, t, 3, self.heads, w // self.heads).permute(2, 0, 3, 1, 4)
             y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
             y = y.transpose(1, 2).reshape(n, t, w)
-            x = x + getattr(self, f"projection_{i + 1}")(y)
-            y = getattr(self, f"layernorm{2 * i + 2}")(x)
-            y = F.gelu(getattr(self, f"linear{4 * i + 3}")(y))
-            return x + getattr(self, f"mlp_{i + 1}")(y)
+            x = x + getattr(self, f"b{i}_attention_out")(y)
+            y = getattr(self, f"layernorm{2 * i}")(x)
+            y = F.gelu(getattr(self, f"b{i}_mlp_in")(y), approximate="tanh")
+            return x + getattr(self, f"b{i}_mlp_out")(y)
 
         def forward(self, x):
-            x = x + self.tokens_weight
-            for i in range(self.depth):
+            x = self.tokens(x) + self.start.weight
+            for i in range(1, self.depth + 1):
                 x = self.block(i, x)
-            return self.linear17(self.layernorm9(x).mean(1))
+            return F.linear(self.norm(x), self.tokens.weight).flatten(0, 1)
+
+    def gpt():
+        return Gpt(256, 128, 256, 4, 4)
+
+    def gpt2():
+        return Gpt(50257, 256, 768, 12, 12)
 
     return {"mlp": Mlp, "resnet18": Resnet18, "cosmoflow": Cosmoflow,
-            "gpt": Gpt}
+            "gpt": gpt, "gpt2": gpt2}
 
 
 def make_optimizer(name, parameters):
     import torch
-    if name in ("mlp", "gpt"):
+    if name in ("mlp", "gpt", "gpt2"):
         return torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.01,
                                  fused=True)
     if name == "resnet18":
@@ -179,9 +187,7 @@ class Peer:
         import torch
         model = models()[name]()
         if record is not None:
-            state = {k.replace("tokens.weight", "tokens_weight"): v
-                     for k, v in record.items()}
-            missing, _ = model.load_state_dict(state, strict=False)
+            missing, _ = model.load_state_dict(record, strict=False)
             missing = [k for k in missing if "num_batches" not in k]
             assert not missing, missing
         x, target = record["input"].clone(), record["target"]
@@ -223,7 +229,7 @@ class Peer:
 # ---- ours --------------------------------------------------------------------
 
 def our_command(case, precision, threads, *options):
-    name, batch = CASES[case]
+    name, batch = CASES_ALL[case]
     command = [BENCH, "step", "--set", f"train.threads={threads}", "--set",
                f"train.batch={batch}", *options]
     if precision != "fp32":
@@ -246,11 +252,16 @@ def read_record(path):
     return found
 
 
+def warm_up(steps):
+    return 0 if steps == 1 else 1
+
+
 class Ours:
     def __init__(self, case, precision, threads, record, steps):
         self.process = subprocess.Popen(
             our_command(case, precision, threads, "--paced", "--record",
-                        str(record), "--steps", str(steps), "--warm-up", "1"),
+                        str(record), "--steps", str(steps), "--warm-up",
+                        str(warm_up(steps))),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def round(self):
@@ -275,38 +286,45 @@ def our_row(case, precision, threads):
 # ---- the comparison ----------------------------------------------------------
 
 def check(case, precision, peer, losses):
+    """Stop when the losses of the first steps differ."""
     for i, ours in enumerate(losses[:CHECKED]):
         theirs = peer.step().item()
         if not math.isclose(ours, theirs, rel_tol=TOLERANCE[precision],
                             abs_tol=TOLERANCE[precision] / 10):
-            sys.exit(f"step-peers: {case} {precision}: loss of step {i + 1} is "
-                     f"{ours}, PyTorch's {theirs}")
+            raise SystemExit(
+                f"step-peers: {case} {precision}: loss of step {i + 1} is "
+                f"{ours}, PyTorch's {theirs}")
 
 
-def variants(name, eager):
-    lasts = (False, True) if name in ("resnet18", "cosmoflow") else (False,)
-    for compiled in (False,) if eager else (False, True):
-        for last in lasts:
-            yield compiled, last
+def try_variant(case, precision, record, compiled, last, best):
+    """The faster of [best] and this variant, if it works here and agrees."""
+    label = ("compiled" if compiled else "eager") + (" last" if last else "")
+    try:
+        peer = Peer(CASES_ALL[case][0], record, precision, compiled, last)
+        check(case, precision, peer, record["losses"].tolist())
+    except Exception as error:  # say so: the others are there
+        print(f"# {case} {precision}: no {label}: "
+              f"{str(error).splitlines()[0]}", file=sys.stderr)
+        return best
+    took = min(peer.round(1, 0) for _ in range(4))
+    print(f"# {case} {precision}: {label} {took * 1e3:.2f} ms",
+          file=sys.stderr)
+    if best is None or took < best[0]:
+        return took, label, peer, last
+    return best
 
 
 def fastest(case, precision, record, eager):
-    """The fastest variant of the peer, checked."""
-    name, _ = CASES[case]
+    """The fastest variant of the peer, checked: channels last where that helps,
+    then compiled."""
+    lasts = (False, True) if case in ("resnet18", "cosmoflow") else (False,)
     best = None
-    for compiled, last in variants(name, eager):
-        label = ("compiled" if compiled else "eager") + (" last" if last else "")
-        try:
-            peer = Peer(name, record, precision, compiled, last)
-            check(case, precision, peer, record["losses"].tolist())
-        except Exception as error:  # a variant that does not work here
-            print(f"# {case} {precision}: no {label}: "
-                  f"{str(error).splitlines()[0]}", file=sys.stderr)
-            continue
-        peer.round(1, 1)
-        took = min(peer.round(1, 0) for _ in range(10))
-        if best is None or took < best[0]:
-            best = took, label, peer
+    for last in lasts:
+        best = try_variant(case, precision, record, False, last, best)
+    if not eager and best is not None:
+        best = try_variant(case, precision, record, True, best[3], best)
+    if best is None:
+        sys.exit(f"step-peers: {case} {precision}: the peer does not work")
     return best
 
 
@@ -341,8 +359,8 @@ def first_main(args):
     import torch
     torch.set_num_threads(int(args.threads))
     case = args.cases[0]
-    peer = Peer(CASES[case][0], read_record(args.first), args.precision, False,
-                False)
+    peer = Peer(CASES_ALL[case][0], read_record(args.first), args.precision,
+                False, False)
     peer.step()
     at = time.time()
     for _ in range(6):
@@ -366,11 +384,9 @@ def compare(case, precision, threads, args):
         best = fastest(case, precision, record, args.eager)
         pairs = []
         for i in range(args.pairs):
-            if i % 2:
-                mine, theirs = ours.round(), best[2].round(steps, 1)
-            else:
-                theirs, mine = best[2].round(steps, 1), ours.round()
-            pairs.append((mine, theirs))
+            mine = ours.round() if i % 2 else None
+            theirs = best[2].round(steps, warm_up(steps))
+            pairs.append((mine or ours.round(), theirs))
         ours.close()
         first, rss = peer_first(case, precision, threads, path)
     ratios = [theirs / mine for mine, theirs in pairs]
@@ -389,7 +405,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--precision", default="fp32")
+    parser.add_argument("--precision", default="fp32,bf16")
     parser.add_argument("--eager", action="store_true")
     parser.add_argument("--first")
     parser.add_argument("cases", nargs="*", default=list(CASES))
