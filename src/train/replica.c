@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -336,6 +337,27 @@ static err_code_t optimizer_open(train_replica_t *replica,
     return rc;
 }
 
+/* A model that this host can never hold is told by numbers, before memory is
+ * taken page by page until the kernel ends somebody. */
+static err_code_t memory_check(const train_replica_plan_t *plan, err_t *err)
+{
+    const double elems = (double)nn_graph_param_elems(plan->graph);
+    const double need = 2 * elems * sizeof(float);
+    const double have =
+        (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    char place[512], needed[32], there[32];
+
+    if (have <= 0 || need <= have)
+        return ERR_OK;
+    tree_place_format(tree_place(plan->config->model), place, sizeof place);
+    return err_set(err, ERR_MEMORY,
+                   "%s: the model has %.4g parameters, which with their "
+                   "gradients take %s a rank, but this host has %s of memory",
+                   place, elems,
+                   str_bytes((uint64_t)need, needed, sizeof needed),
+                   str_bytes((uint64_t)have, there, sizeof there));
+}
+
 err_code_t train_replica_open(const train_replica_plan_t *plan,
                               train_replica_t *replica, err_t *err)
 {
@@ -343,6 +365,8 @@ err_code_t train_replica_open(const train_replica_plan_t *plan,
 
     replica->graph = plan->graph;
     rc = ddp_hook_check(&plan->config->ddp, err);
+    if (rc == ERR_OK)
+        rc = memory_check(plan, err);
     if (rc == ERR_OK)
         rc = arenas_open(replica, plan->config->ddp.zero != 0, err);
     if (rc == ERR_OK)

@@ -53,6 +53,9 @@ for example in ising ising-mlp; do
         cddp-train --check $example.yaml
     expect 0 'memory of a rank \(3 ranks\)' \
         cddp-train --check --local 3 $example.yaml
+    # More parameters than this host can hold.
+    expect 71 "^cddp-train: $example.yaml:[0-9]+:[0-9]+: the model has 1.378e\+11 parameters, which with their gradients take 1.0 TiB a rank, but this host has" \
+        cddp-train --check --set 'model.layers=[linear: {out: 134217728}, linear: {out: 2}]' $example.yaml
     [ ! -e runs ] || { echo "FAIL: --check wrote something"; failed=1; }
     expect 0 '^final: accuracy [0-9.]+ %' cddp-train --local 2 \
         --set train.epochs=1 --set run.dir=run-$example $example.yaml
