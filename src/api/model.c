@@ -40,6 +40,13 @@ cddp_code_t cddp_model_open(const char *name, const char *text,
         code = nn_graph_open(tree_get(tree, "model"), tree_get(tree, "loss"),
                              &graph, &err);
     tree_free(tree);
+    if (code == ERR_OK && nn_graph_syncs(graph) > 0) {
+        nn_graph_close(graph);
+        code = err_set(&err, ERR_CONFIG,
+                       "%s: syncbatchnorm layers work in cddp-train only; use "
+                       "batchnorm in a program of your own",
+                       name);
+    }
     if (code == ERR_OK)
         *out = (cddp_model_t *)graph;
     return api_answer(code, &err, error);

@@ -187,6 +187,8 @@ static op_args_t node_args(const nn_exec_t *exec, int i,
         .seed = batch->seed,
         .epoch = batch->epoch,
         .layer = (uint64_t)i,
+        .reduce_small = exec->bind.reduce_small,
+        .reduce_context = exec->bind.context,
     };
 
     for (int k = 1; k < layer->inputs; k++)

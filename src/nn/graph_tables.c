@@ -217,6 +217,32 @@ size_t nn_graph_buffer_elems(const nn_graph_t *graph)
     return graph->buffers.elems;
 }
 
+int nn_graph_syncs(const nn_graph_t *graph)
+{
+    int count = 0;
+
+    for (int i = 0; i < graph->layer_count; i++)
+        count += graph->layers[i].config.kind == OP_SYNCBATCHNORM;
+    return count;
+}
+
+/* Forward: sums of x and x * x, and how many; backward, where the last layer
+ * comes first: sums of dy and dy * x. */
+size_t nn_graph_sync_count(const nn_graph_t *graph, int index)
+{
+    const int syncs = nn_graph_syncs(graph);
+    const bool back = index >= syncs;
+    int left = back ? 2 * syncs - 1 - index : index;
+
+    for (int i = 0; i < graph->layer_count; i++) {
+        const nn_layer_t *layer = &graph->layers[i];
+
+        if (layer->config.kind == OP_SYNCBATCHNORM && left-- == 0)
+            return 2 * (size_t)layer->config.in.dims[1] + (back ? 0 : 1);
+    }
+    return 0;
+}
+
 size_t nn_graph_moment_elems(const nn_graph_t *graph)
 {
     return graph->moments;

@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* batchnorm: each channel is brought to mean 0 and variance 1 over batch and
  * space, then scaled and shifted. Its running statistics are buffers, folded
- * from the moments of whole steps (nn_graph_fold_moments). */
+ * from the moments of whole steps (nn_graph_fold_moments). syncbatchnorm: the
+ * same over the samples of all ranks, through nn_bind_t.reduce_small. */
 #include "nn/registry.h"
 
 typedef struct norm_options {
@@ -46,6 +47,18 @@ const nn_kind_t nn_kind_batchnorm = {
     .op = OP_BATCHNORM,
     .help = "Bring each channel to mean 0 and variance 1 over the batch, then "
             "scale and shift it",
+    .rows = norm_rows,
+    .params = {{"weight", NN_FILL_ONE}, {"bias", NN_FILL_ZERO}},
+    .buffers = {{"running_mean", NN_FILL_ZERO}, {"running_var", NN_FILL_ONE}},
+    .moments = true,
+    .configure = norm_configure,
+};
+
+const nn_kind_t nn_kind_syncbatchnorm = {
+    .name = "syncbatchnorm",
+    .op = OP_SYNCBATCHNORM,
+    .help = "batchnorm over the samples of all ranks, for few samples a rank; "
+            "two small all-reduces for each of these layers and micro-batch",
     .rows = norm_rows,
     .params = {{"weight", NN_FILL_ONE}, {"bias", NN_FILL_ZERO}},
     .buffers = {{"running_mean", NN_FILL_ZERO}, {"running_var", NN_FILL_ONE}},

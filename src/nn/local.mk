@@ -28,6 +28,7 @@ libnn_la_SOURCES = \
 	src/nn/loss.c \
 	src/nn/loss_classes.c \
 	src/nn/nn.h \
+	src/nn/nn_exec.h \
 	src/nn/nn_build.h \
 	src/nn/nn_priv.h \
 	src/nn/plan.c \

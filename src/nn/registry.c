@@ -30,6 +30,7 @@ static const nn_kind_t *const layer_kinds[] = {
     &nn_kind_avgpool,
     &nn_kind_adaptive_avgpool,
     &nn_kind_batchnorm,
+    &nn_kind_syncbatchnorm,
     &nn_kind_layernorm,
     &nn_kind_rmsnorm,
     &nn_kind_groupnorm,

@@ -24,7 +24,7 @@ libop_la_SOURCES = \
 	src/op/ref/embedding.c src/op/ref/rotary.c \
 	src/op/ref/upsample_linear.c src/op/ref/max.c src/op/ref/pad.c \
 	src/op/ref/window.h src/op/ref/adaptive.c \
-	src/op/ref/norm.c \
+	src/op/ref/norm.c src/op/ref/syncbatchnorm.c \
 	src/op/cpu/cpu.c src/op/cpu/cpu.h \
 	src/op/cpu/onednn.c src/op/cpu/onednn.h src/op/cpu/onednn_make.h \
 	src/op/cpu/onednn_v2.c src/op/cpu/onednn_v3.c \
@@ -48,7 +48,7 @@ libop_la_SOURCES = \
 	src/op/cpu/upsample_linear.c src/op/cpu/max.c src/op/cpu/pad.c \
 	src/op/cpu/block.c src/op/cpu/block.h \
 	src/op/cpu/adaptive.c \
-	src/op/cpu/norm.c
+	src/op/cpu/norm.c src/op/cpu/syncbatchnorm.c
 libop_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(ONEDNN_CFLAGS)
 libop_la_LIBADD = $(ONEDNN_LIBS) -lgomp
 # End of src/op

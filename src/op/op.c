@@ -49,6 +49,7 @@ static const double op_element_flops[OP_KINDS] = {
     [OP_MSE] = 3,
     [OP_CROSS_ENTROPY] = 3,
     [OP_ADAPTIVE_AVGPOOL] = 1,
+    [OP_SYNCBATCHNORM] = 7,
     [OP_BATCHNORM] = 7, /* two moments, centre, scale, shift */
     [OP_LAYERNORM] = 8,
     [OP_RMSNORM] = 8,

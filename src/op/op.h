@@ -43,6 +43,11 @@ typedef struct op_args {
     const float *running_var;
     double *moments; /* batch norm, training forward: [2C] sums over N and
                         space of x, then of x*x, written */
+    /* syncbatchnorm, training: sum up [count] numbers over all that take part,
+     * who make the same calls in the same order; blocks. NULL: one alone. */
+    err_code_t (*reduce_small)(void *context, double *sums, size_t count,
+                               err_t *err);
+    void *reduce_context;
     void *workspace; /* op_desc workspace_bytes, kept forward->backward */
     void *scratch;   /* op scratch_bytes, free to reuse after the call */
     const uint64_t *sample_ids;  /* dropout: [N] global sample number */

@@ -15,8 +15,10 @@ typedef enum op_kind {
     OP_RELU,           /* any shape */
     OP_MAXPOOL2D,      /* x [N,C,...] */
     OP_BATCHNORM, /* x [N,C,...], gamma [C], beta [C]; states mean, var [C] */
-    OP_DROPOUT,   /* any shape; scaled by 1/(1-p) in training */
-    OP_FLATTEN,   /* x [N,...] -> [N, product] */
+    OP_SYNCBATCHNORM, /* the same, over the samples of all that take part in
+                         op_args.reduce_small */
+    OP_DROPOUT,       /* any shape; scaled by 1/(1-p) in training */
+    OP_FLATTEN,       /* x [N,...] -> [N, product] */
     OP_CROSS_ENTROPY, /* logits [N,...] with the classes along dimension
                          loss.axis, target int64 of x's shape without it ->
                          sum of losses (op_loss_t) */

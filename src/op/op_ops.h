@@ -105,6 +105,14 @@ typedef struct op_reduce {
 
 op_reduce_t op_reduce_of(const op_config_t *config);
 
+/* Call args->reduce_small, if there is one. */
+err_code_t op_reduce_small(const op_args_t *args, double *sums, size_t count,
+                           err_t *err);
+
+/* syncbatchnorm: kept[c] and kept[C + c] are the sums of x and x * x of channel
+ * [c] over kept[2C] elements; make them mean and 1 / sqrt(var + epsilon). */
+void op_sync_moments(double *kept, int64_t C, int64_t c, double epsilon);
+
 /* upsample_linear: element [at] of a dimension of y lies between two elements
  * of x's [size], at (at + 1/2) / factor - 1/2, but not outside of x. */
 typedef struct op_tap {

@@ -158,7 +158,8 @@ static err_code_t op_shape_linear(const op_config_t *config, op_desc_t *out,
 static err_code_t op_shape_same(const op_config_t *config, op_desc_t *out,
                                 err_t *err)
 {
-    bool norm = config->kind == OP_BATCHNORM;
+    bool norm =
+        config->kind == OP_BATCHNORM || config->kind == OP_SYNCBATCHNORM;
     err_code_t code = op_check_input(config, norm ? 2 : 1, OP_DIMS_MAX,
                                      "[N, channels, ...]", err);
     char text[OP_TEXT_MAX];
@@ -167,7 +168,8 @@ static err_code_t op_shape_same(const op_config_t *config, op_desc_t *out,
         return code;
     if (norm && !(config->epsilon > 0))
         return err_set(err, ERR_CONFIG,
-                       "batchnorm on %s: epsilon is %g, but must be positive",
+                       "%s on %s: epsilon is %g, but must be positive",
+                       op_kind_name(config->kind),
                        op_desc_text(&config->in, text), config->epsilon);
     if (config->kind == OP_DROPOUT && !(config->rate >= 0 && config->rate < 1))
         return err_set(err, ERR_CONFIG,
@@ -296,6 +298,7 @@ static const op_rule_t op_rules[OP_KINDS] = {
     [OP_RELU] = {"relu", op_shape_same, NULL},
     [OP_MAXPOOL2D] = {"maxpool", op_shape_window, NULL},
     [OP_BATCHNORM] = {"batchnorm", op_shape_same, op_params_batchnorm},
+    [OP_SYNCBATCHNORM] = {"syncbatchnorm", op_shape_same, op_params_batchnorm},
     [OP_DROPOUT] = {"dropout", op_shape_same, NULL},
     [OP_FLATTEN] = {"flatten", op_shape_flatten, NULL},
     [OP_CROSS_ENTROPY] = {"cross_entropy", op_shape_loss, NULL},

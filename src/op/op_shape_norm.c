@@ -3,6 +3,8 @@
 /* Shapes of the norms of a sample, and the rows that all of them work on. */
 #include <inttypes.h>
 
+#include <math.h>
+
 #include "op/op_ops.h"
 
 static bool norm_has_channels(op_kind_t kind)
@@ -93,4 +95,21 @@ int op_params_norm(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX])
     for (int i = 0; i < count; i++)
         op_desc_fill(&out[i], in->type, ndim, &in->dims[axis]);
     return count;
+}
+
+err_code_t op_reduce_small(const op_args_t *args, double *sums, size_t count,
+                           err_t *err)
+{
+    return args->reduce_small == NULL
+               ? ERR_OK
+               : args->reduce_small(args->reduce_context, sums, count, err);
+}
+
+void op_sync_moments(double *kept, int64_t C, int64_t c, double epsilon)
+{
+    const double mean = kept[c] / kept[2 * C];
+    const double var = kept[C + c] / kept[2 * C] - mean * mean;
+
+    kept[c] = mean;
+    kept[C + c] = 1 / sqrt((var > 0 ? var : 0) + epsilon);
 }

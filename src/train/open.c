@@ -139,6 +139,13 @@ static err_code_t data_open(train_state_t *run, err_t *err)
 
     train_phase_set(run, "opening data");
     rc = nn_graph_open(run->config->model, run->config->loss, &run->graph, err);
+    if (rc == ERR_OK && run->config->train.reproducible &&
+        nn_graph_syncs(run->graph) > 0)
+        rc = err_set(err, ERR_CONFIG,
+                     "train.reproducible computes each micro-batch alone, but "
+                     "the model has syncbatchnorm layers, whose statistics "
+                     "span the ranks; use batchnorm there, or leave "
+                     "train.reproducible false");
     if (rc != ERR_OK)
         return rc;
     split = split_of(run, false);

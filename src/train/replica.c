@@ -170,6 +170,13 @@ static err_code_t on_grad_ready(void *context, int index, err_t *err)
                                : ERR_OK;
 }
 
+static err_code_t on_reduce_small(void *context, double *sums, size_t count,
+                                  err_t *err)
+{
+    return train_sync_reduce(((train_replica_t *)context)->sync, sums, count,
+                             err);
+}
+
 /* What an evaluation looks at. The average of shards is put into the gradients'
  * arena before it. */
 static const float *eval_params(const train_replica_t *replica,
@@ -186,15 +193,16 @@ static const float *eval_params(const train_replica_t *replica,
 static void execs_bind(train_replica_t *replica,
                        const train_replica_plan_t *plan)
 {
-    nn_bind_t bind = {.params = replica->params,
-                      .grads = ddp_grads(replica->ddp),
-                      .buffers = replica->buffers,
-                      .moments = ddp_tail(replica->ddp) + TRAIN_REPLICA_TAIL,
-                      .activations = replica->activations,
-                      .grad_ready =
-                          replica->tree == NULL ? on_grad_ready : NULL,
-                      .context = replica,
-                      .stream = replica->stream};
+    nn_bind_t bind = {
+        .params = replica->params,
+        .grads = ddp_grads(replica->ddp),
+        .buffers = replica->buffers,
+        .moments = ddp_tail(replica->ddp) + TRAIN_REPLICA_TAIL,
+        .activations = replica->activations,
+        .grad_ready = replica->tree == NULL ? on_grad_ready : NULL,
+        .reduce_small = replica->sync != NULL ? on_reduce_small : NULL,
+        .context = replica,
+        .stream = replica->stream};
 
     replica->bind = bind;
     for (int i = 0; i < replica->exec_count; i++) {
@@ -388,6 +396,8 @@ err_code_t train_replica_join(const train_replica_plan_t *plan,
 {
     err_code_t rc = reducer_open(replica, plan, err);
 
+    if (rc == ERR_OK)
+        rc = train_sync_open(plan->group, plan->graph, &replica->sync, err);
     if (rc == ERR_OK && replica->shard != NULL)
         rc = comm_arena_open(plan->group,
                              nn_graph_param_elems(plan->graph) * sizeof(float),
@@ -426,6 +436,7 @@ void train_replica_close(train_replica_t *replica)
         nn_exec_close(replica->execs[i].exec);
     ddp_tree_close(replica->tree);
     ddp_close(replica->ddp);
+    train_sync_close(replica->sync);
     if (replica->param_arena != NULL) {
         comm_arena_close(replica->param_arena);
         replica->params = NULL;

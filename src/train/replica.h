@@ -17,6 +17,7 @@
 #include "train/config.h"
 #include "train/kept.h"
 #include "train/shard.h"
+#include "train/sync.h"
 
 /* float64 sums that travel with each step's last bucket, in front of the
  * batch-norm moments: what all ranks must know at the step's end. */
@@ -49,6 +50,7 @@ typedef struct train_replica {
     optim_t *optim;
     optim_schedule_t *schedule;
     train_shard_t *shard;      /* ddp.zero: 1, else NULL */
+    train_sync_t *sync;        /* of syncbatchnorm layers; NULL: none */
     comm_arena_t *param_arena; /* of params, with shards; else NULL */
     float *params;             /* [nn_graph_param_elems] */
     float *buffers;            /* [nn_graph_buffer_elems] */

@@ -110,6 +110,41 @@ static err_code_t share_run(train_state_t *run, const hdf5io_batch_t *batch,
     return rc;
 }
 
+/* A step begins: all ranks know how many micro-batches the busiest has. */
+static void sync_begin(train_state_t *run)
+{
+    const int64_t parts = run->config->train.accumulate;
+    int64_t most = 0;
+
+    for (int r = 0; r < run->size; r++) {
+        int64_t count = hdf5io_sampler_share_of(run->train.sampler,
+                                                run->progress.epoch_step, r)
+                            .count;
+        int64_t size = train_micro_size(count, parts);
+        int64_t micros = count == 0 ? 0 : (count + size - 1) / size;
+
+        most = micros > most ? micros : most;
+    }
+    train_sync_begin(run->replica.sync, most);
+}
+
+/* My samples, unless [own] is an error already; then what the ranks that have
+ * more still expect of me. */
+static err_code_t share_step(train_state_t *run, const hdf5io_batch_t *batch,
+                             train_times_t *times, err_code_t own, err_t *err)
+{
+    train_sync_t *sync = run->replica.sync;
+    err_code_t rc = ERR_OK;
+
+    if (sync != NULL)
+        sync_begin(run);
+    if (own == ERR_OK && batch->count > 0)
+        own = share_run(run, batch, times, err);
+    if (sync != NULL && own != ERR_PEER)
+        rc = train_sync_rest(sync, own == ERR_OK ? err : NULL);
+    return own == ERR_OK ? rc : own;
+}
+
 /* Default mode: sums grow in ddp's arena, buckets leave as they are complete.
  * An error of this rank alone (*own) does not keep it from the reductions. */
 static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
@@ -126,8 +161,7 @@ static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
                            *own == ERR_OK ? err : NULL);
     if (*own == ERR_OK)
         *own = rc;
-    if (*own == ERR_OK && batch->count > 0)
-        *own = share_run(run, batch, times, err);
+    *own = share_step(run, batch, times, *own, err);
     if (*own == ERR_OK && batch->count > 0)
         *own = train_local_check(run, err);
     rc = train_weigh_finish(run, *own == ERR_OK ? err : NULL);

@@ -148,7 +148,8 @@ static void rig_allocate(op_rig_t *rig)
         args->workspace = rig_block(op_workspace_bytes(rig->op));
     if (op_scratch_bytes(rig->op) > 0)
         args->scratch = rig_block(op_scratch_bytes(rig->op));
-    if (rig->config.kind == OP_BATCHNORM) {
+    if (rig->config.kind == OP_BATCHNORM ||
+        rig->config.kind == OP_SYNCBATCHNORM) {
         args->moments = rig_block(2 * (size_t)C * sizeof(double));
         args->running_mean = rig_block((size_t)C * sizeof(float));
         args->running_var = rig_block((size_t)C * sizeof(float));

@@ -71,7 +71,9 @@ static void check_against_ref(const op_case_t *test, op_rig_t *rig,
         check_near(test, "loss_sum", &rig->loss_sum, &ref->loss_sum, 1, 1e-6);
     if (test->config.kind == OP_CROSS_ENTROPY)
         cr_assert_eq(rig->correct, ref->correct, "%s: correct", test->name);
-    if (test->config.kind == OP_BATCHNORM && !test->evaluation)
+    if ((test->config.kind == OP_BATCHNORM ||
+         test->config.kind == OP_SYNCBATCHNORM) &&
+        !test->evaluation)
         check_near(test, "moments", rig->args.moments, ref->args.moments,
                    2 * test->config.in.dims[1], 1e-5);
 }

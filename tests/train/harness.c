@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <hdf5.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "base/rng.h"
 #include "base/thread.h"
 #include "conf/conf.h"
+#include "hdf5io/checkpoint_read.h"
 
 /* Dropout and batch norm are in, so that what they carry is tested, too. */
 static const char run_file[] = "run: {name: test, dir: DIR/run, seed: 7}\n"
@@ -223,4 +225,88 @@ err_code_t harness_run(const harness_t *harness, int ranks,
     cr_assert_eq(speakers, 1, "%d ranks print the end", speakers);
     *out = all[0].outcome;
     return all[0].rc;
+}
+
+/* ---- comparing ----------------------------------------------------------- */
+
+typedef struct newest {
+    char *path;
+    hdf5io_manifest_t manifest;
+} newest_t;
+
+static void newest_open(const harness_t *harness, newest_t *out)
+{
+    char directory[300];
+    char **paths = NULL;
+    int count = 0;
+    uint64_t hash;
+    err_t err = ERR_INIT;
+
+    snprintf(directory, sizeof directory, "%s/run/checkpoints", harness->dir);
+    cr_assert_eq(hdf5io_checkpoint_list(directory, &paths, &count, &err),
+                 ERR_OK, "%s", err.text);
+    cr_assert_gt(count, 0);
+    out->path = paths[0];
+    for (int i = 1; i < count; i++)
+        free(paths[i]);
+    free(paths);
+    cr_assert_eq(hdf5io_checkpoint_verify(out->path, NULL, &err), ERR_OK, "%s",
+                 err.text);
+    cr_assert_eq(hdf5io_manifest_load(out->path, &out->manifest, &hash, &err),
+                 ERR_OK, "%s", err.text);
+}
+
+static void newest_close(newest_t *newest)
+{
+    hdf5io_manifest_free(&newest->manifest);
+    free(newest->path);
+}
+
+static float *tensor_read(const newest_t *newest, int tensor)
+{
+    const int64_t elems = newest->manifest.tensors[tensor].elems;
+    float *data = malloc((size_t)elems * sizeof *data + 1);
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(hdf5io_checkpoint_fetch(&hdf5io_io_system, newest->path,
+                                         &newest->manifest, tensor, data, &err),
+                 ERR_OK, "%s", err.text);
+    return data;
+}
+
+static void tensor_compare(const float *a, const float *b, int64_t elems,
+                           double tolerance, const char *what, const char *name)
+{
+    if (tolerance == 0) {
+        cr_assert_arr_eq(a, b, (size_t)elems * sizeof *a, "%s: %s", what, name);
+        return;
+    }
+    for (int64_t i = 0; i < elems; i++)
+        cr_assert_float_eq((double)a[i], (double)b[i],
+                           tolerance * fmax(1, fabs((double)a[i])),
+                           "%s: %s[%lld] is %.9g and %.9g", what, name,
+                           (long long)i, (double)a[i], (double)b[i]);
+}
+
+void harness_compare(const harness_t *a, const harness_t *b, int64_t step,
+                     double tolerance, const char *what)
+{
+    newest_t x = {0}, y = {0};
+
+    newest_open(a, &x);
+    newest_open(b, &y);
+    cr_assert_eq(x.manifest.progress.step, step, "%s", what);
+    cr_assert_eq(y.manifest.progress.step, step, "%s", what);
+    cr_assert_eq(x.manifest.tensor_count, y.manifest.tensor_count);
+    for (int i = 0; i < x.manifest.tensor_count; i++) {
+        const hdf5io_manifest_tensor_t *tensor = &x.manifest.tensors[i];
+        float *one = tensor_read(&x, i), *two = tensor_read(&y, i);
+
+        cr_assert_str_eq(tensor->name, y.manifest.tensors[i].name);
+        tensor_compare(one, two, tensor->elems, tolerance, what, tensor->name);
+        free(two);
+        free(one);
+    }
+    newest_close(&y);
+    newest_close(&x);
 }

@@ -35,4 +35,10 @@ err_code_t harness_run(const harness_t *harness, int ranks,
 /* Overwrite the label of [row] in train.h5. */
 void harness_label_set(const harness_t *harness, int row, int label);
 
+/* The newest checkpoints of both runs are of step [step] and hold the same
+ * tensors, whose elements differ by at most [tolerance] times their size or one
+ * (0: bit for bit); asserts, with [what] for the sentence. */
+void harness_compare(const harness_t *a, const harness_t *b, int64_t step,
+                     double tolerance, const char *what);
+
 #endif

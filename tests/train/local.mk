@@ -69,4 +69,10 @@ tests_train_test_zero_SOURCES = tests/train/test_zero.c
 tests_train_test_zero_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_train_test_zero_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 tests_train_test_zero_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
+
+check_PROGRAMS += tests/train/test_sync
+tests_train_test_sync_SOURCES = tests/train/test_sync.c
+tests_train_test_sync_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_train_test_sync_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_train_test_sync_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
 # End of tests/train

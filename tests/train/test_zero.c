@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "conf/conf.h"
-#include "hdf5io/checkpoint_read.h"
 #include "train/harness.h"
 #include "train/shard.h"
 
@@ -58,78 +57,6 @@ static void run_ok(const harness_t *harness, int ranks, train_outcome_t *out)
                  err.text);
 }
 
-/* ---- comparing ----------------------------------------------------------- */
-
-typedef struct newest {
-    char *path;
-    hdf5io_manifest_t manifest;
-} newest_t;
-
-static void newest_open(const harness_t *harness, newest_t *out)
-{
-    char directory[300];
-    char **paths = NULL;
-    int count = 0;
-    uint64_t hash;
-    err_t err = ERR_INIT;
-
-    snprintf(directory, sizeof directory, "%s/run/checkpoints", harness->dir);
-    cr_assert_eq(hdf5io_checkpoint_list(directory, &paths, &count, &err),
-                 ERR_OK, "%s", err.text);
-    cr_assert_gt(count, 0);
-    out->path = paths[0];
-    for (int i = 1; i < count; i++)
-        free(paths[i]);
-    free(paths);
-    cr_assert_eq(hdf5io_checkpoint_verify(out->path, NULL, &err), ERR_OK, "%s",
-                 err.text);
-    cr_assert_eq(hdf5io_manifest_load(out->path, &out->manifest, &hash, &err),
-                 ERR_OK, "%s", err.text);
-}
-
-static void newest_close(newest_t *newest)
-{
-    hdf5io_manifest_free(&newest->manifest);
-    free(newest->path);
-}
-
-static float *tensor_read(const newest_t *newest, int tensor)
-{
-    const int64_t elems = newest->manifest.tensors[tensor].elems;
-    float *data = malloc((size_t)elems * sizeof *data + 1);
-    err_t err = ERR_INIT;
-
-    cr_assert_eq(hdf5io_checkpoint_fetch(&hdf5io_io_system, newest->path,
-                                         &newest->manifest, tensor, data, &err),
-                 ERR_OK, "%s", err.text);
-    return data;
-}
-
-/* The newest checkpoints of both hold the same tensors, bit for bit. */
-static void same(const harness_t *a, const harness_t *b, const char *what)
-{
-    newest_t x = {0}, y = {0};
-
-    newest_open(a, &x);
-    newest_open(b, &y);
-    cr_assert_eq(x.manifest.progress.step, 15, "%s", what);
-    cr_assert_eq(y.manifest.progress.step, 15, "%s", what);
-    cr_assert_eq(x.manifest.tensor_count, y.manifest.tensor_count);
-    for (int i = 0; i < x.manifest.tensor_count; i++) {
-        const size_t elems = (size_t)x.manifest.tensors[i].elems;
-        float *one = tensor_read(&x, i), *two = tensor_read(&y, i);
-
-        cr_assert_str_eq(x.manifest.tensors[i].name,
-                         y.manifest.tensors[i].name);
-        cr_expect_arr_eq(one, two, elems * sizeof *one, "%s: %s", what,
-                         x.manifest.tensors[i].name);
-        free(two);
-        free(one);
-    }
-    newest_close(&y);
-    newest_close(&x);
-}
-
 /* ---- the same run -------------------------------------------------------- */
 
 typedef struct kind {
@@ -168,7 +95,7 @@ static void kind_check(const kind_t *kind, int ranks)
     zero_open(&zero, "ddp.zero=1", kind->settings);
     run_ok(&plain, ranks, &one);
     run_ok(&zero, ranks, &two);
-    same(&plain, &zero, kind->what);
+    harness_compare(&plain, &zero, 15, 0, kind->what);
     cr_expect_eq(memcmp(&one.loss, &two.loss, sizeof one.loss), 0,
                  "%s: loss %.17g and %.17g", kind->what, one.loss, two.loss);
     harness_close(&zero);
@@ -221,7 +148,7 @@ Test(zero, moves_between_rank_counts_and_runs_without_shards, .timeout = 240)
         cr_assert_lt(++life, 100);
     } while (rc == ERR_REQUEUE);
     cr_assert_geq(life, 5);
-    same(&straight, &stopped, "interrupted");
+    harness_compare(&straight, &stopped, 15, 0, "interrupted");
     cr_expect_eq(memcmp(&one.loss, &two.loss, sizeof one.loss), 0);
     harness_close(&stopped);
     harness_close(&straight);

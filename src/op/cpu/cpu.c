@@ -45,6 +45,7 @@ const op_backend_ops_t op_cpu_backend = {
             [OP_RELU] = &cpu_relu_kernel,
             [OP_MAXPOOL2D] = &cpu_pool_kernel,
             [OP_BATCHNORM] = &cpu_batchnorm_kernel,
+            [OP_SYNCBATCHNORM] = &cpu_syncbatchnorm_kernel,
             [OP_DROPOUT] = &cpu_dropout_kernel,
             [OP_FLATTEN] = &cpu_flatten_kernel,
             [OP_CROSS_ENTROPY] = &cpu_cross_entropy_kernel,

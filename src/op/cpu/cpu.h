@@ -11,6 +11,7 @@
 
 #include "op/op_ops.h"
 
+extern const op_kernel_t cpu_syncbatchnorm_kernel;
 extern const op_kernel_t cpu_linear_kernel, cpu_conv_kernel, cpu_relu_kernel,
     cpu_pool_kernel, cpu_batchnorm_kernel, cpu_dropout_kernel,
     cpu_flatten_kernel, cpu_cross_entropy_kernel, cpu_mse_kernel;

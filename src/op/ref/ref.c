@@ -19,6 +19,7 @@ const op_backend_ops_t op_ref_backend = {
             [OP_RELU] = &ref_relu_kernel,
             [OP_MAXPOOL2D] = &ref_pool_kernel,
             [OP_BATCHNORM] = &ref_batchnorm_kernel,
+            [OP_SYNCBATCHNORM] = &ref_syncbatchnorm_kernel,
             [OP_DROPOUT] = &ref_dropout_kernel,
             [OP_FLATTEN] = &ref_flatten_kernel,
             [OP_CROSS_ENTROPY] = &ref_cross_entropy_kernel,

@@ -55,6 +55,7 @@ extern const op_kernel_t ref_upsample_linear_kernel, ref_max_kernel,
 extern const op_kernel_t ref_conv_transpose_kernel;
 extern const op_kernel_t ref_recurrent_kernel;
 extern const op_kernel_t ref_embedding_kernel, ref_rotary_kernel;
+extern const op_kernel_t ref_syncbatchnorm_kernel;
 extern const op_kernel_t ref_pointwise_kernel, ref_custom_kernel;
 
 #endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* nn: a graph made ready for one batch size, and run. Part of nn.h, whose rules
+ * hold here, too. */
+#ifndef CDDP_NN_NN_EXEC_H
+#define CDDP_NN_NN_EXEC_H
+
+#include "nn/nn.h"
+
+typedef struct nn_exec_config {
+    dev_device_t *dev;
+    const char *op_backend; /* "cpu" or "ref" */
+    int64_t batch;          /* samples of every run of this exec */
+    bool training;
+    bool bf16; /* layers multiply bfloat16 where they can, see op_config_t */
+    int threads;
+} nn_exec_config_t;
+
+/* Memory and callbacks bound into an exec by train. */
+typedef struct nn_bind {
+    const float *params;
+    float *grads; /* same layout as params; training only */
+    const float *buffers;
+    double *moments;   /* accumulated (+=) by training forward */
+    void *activations; /* nn_exec_activation_bytes, aligned to MEM_ALIGN */
+    /* Parameter [index]'s gradient is final for this backward; called in arena
+     * order 0, 1, 2, ... NULL allowed. An error ends the backward. */
+    err_code_t (*grad_ready)(void *context, int index, err_t *err);
+    /* Sum [count] numbers over the ranks, for syncbatchnorm in training: once a
+     * layer in forward, once in backward (see nn_graph_syncs). Blocks. NULL:
+     * one rank. */
+    err_code_t (*reduce_small)(void *context, double *sums, size_t count,
+                               err_t *err);
+    void *context;
+    dev_stream_t *stream; /* never NULL */
+} nn_bind_t;
+
+typedef struct nn_batch {
+    const void *input;  /* [batch, input dims], see nn_graph_tokens */
+    const void *target; /* int64 [batch, positions] or float [batch, dims] */
+    const uint64_t *sample_ids; /* [batch] */
+    uint64_t seed, epoch;
+} nn_batch_t;
+
+typedef struct nn_result {
+    double loss_sum;    /* sum over samples of the undivided loss */
+    int64_t correct;    /* classifier: right answers; else 0 */
+    nn_weight_t weight; /* of this batch's targets */
+} nn_result_t;
+
+err_code_t nn_exec_open(const nn_graph_t *graph, const nn_exec_config_t *config,
+                        nn_exec_t **out, err_t *err);
+void nn_exec_close(nn_exec_t *exec);
+
+size_t nn_exec_activation_bytes(const nn_exec_t *exec);
+double nn_exec_flops(const nn_exec_t *exec); /* forward of one batch */
+void nn_exec_bind(nn_exec_t *exec, const nn_bind_t *bind);
+
+/* Forward: writes [result]. Backward: gradients of scale * loss_sum, written
+ * over grads, or added to them when [accumulate]. Allocate nothing. */
+err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
+                           nn_result_t *result, err_t *err);
+err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
+                            double scale, bool accumulate, err_t *err);
+
+/* The output of the layer before the loss after a forward, plain [batch, dims];
+ * for tests and prediction. */
+err_code_t nn_exec_output(nn_exec_t *exec, float *out, err_t *err);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * syncbatchnorm in whole runs: on several ranks, with shares of any sizes, a
+ * run is that of batchnorm on one rank over the joined batch: parameters,
+ * momentum (hence gradients) and running statistics. Ranks without samples,
+ * with fewer micro-batches or with an error keep nobody waiting.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "train/harness.h"
+
+#define MODEL(norm)                                                         \
+    "model={input: [12], layers: [{linear: {out: 16}}, {name: norm1, " norm \
+    ": {}}, relu, {reshape: {shape: [4, 2, 2]}}, {name: norm2, " norm        \
+    ": {momentum: 0.3}}, flatten, {linear: {out: 2}}]}"
+
+#define SGD "optimizer={sgd: {lr: 0.02, momentum: 0.9}}"
+
+static void run_ok(const harness_t *harness, int ranks)
+{
+    train_outcome_t out;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(harness_run(harness, ranks, &out, &err), ERR_OK, "%s",
+                 err.text);
+}
+
+static void sync_open(harness_t *harness, int samples, const char *model,
+                      const char *more)
+{
+    harness_open(harness, samples);
+    harness->settings[0] = model;
+    harness->settings[1] = SGD;
+    harness->settings[2] = more;
+}
+
+/* [samples] in batches of 24: the last step of an epoch may leave ranks with
+ * one sample less than others, or with none. */
+static void check(int samples, int ranks, int64_t steps)
+{
+    harness_t one, many;
+
+    sync_open(&one, samples, MODEL("batchnorm"), NULL);
+    sync_open(&many, samples, MODEL("syncbatchnorm"), NULL);
+    run_ok(&one, 1);
+    run_ok(&many, ranks);
+    harness_compare(&one, &many, steps, 1e-5, "sync");
+    harness_close(&many);
+    harness_close(&one);
+}
+
+Test(sync, is_batchnorm_over_the_joined_batch, .timeout = 120)
+{
+    check(96, 2, 12);
+    check(101, 3, 15);
+    check(98, 5, 15); /* two samples for five ranks */
+    check(101, 1, 15);
+}
+
+/* Were the statistics each rank's own, this would be seen. */
+Test(sync, batchnorm_of_each_rank_is_something_else, .timeout = 60)
+{
+    harness_t one, many;
+    train_outcome_t a, b;
+    err_t err = ERR_INIT;
+
+    sync_open(&one, 96, MODEL("batchnorm"), NULL);
+    sync_open(&many, 96, MODEL("batchnorm"), NULL);
+    cr_assert_eq(harness_run(&one, 1, &a, &err), ERR_OK);
+    cr_assert_eq(harness_run(&many, 4, &b, &err), ERR_OK);
+    cr_assert_gt(a.loss > b.loss ? a.loss - b.loss : b.loss - a.loss, 1e-4);
+    harness_close(&many);
+    harness_close(&one);
+}
+
+Test(sync, ranks_may_have_other_numbers_of_micro_batches, .timeout = 60)
+{
+    harness_t harness, again;
+
+    sync_open(&harness, 98, MODEL("syncbatchnorm"), "train.accumulate=3");
+    sync_open(&again, 98, MODEL("syncbatchnorm"), "train.accumulate=3");
+    run_ok(&harness, 5);
+    run_ok(&again, 5);
+    harness_compare(&harness, &again, 15, 0, "accumulate");
+    harness_close(&again);
+    harness_close(&harness);
+}
+
+Test(sync, an_error_of_one_rank_ends_all, .timeout = 60)
+{
+    train_outcome_t out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+
+    sync_open(&harness, 96, MODEL("syncbatchnorm"), NULL);
+    harness_label_set(&harness, 30, 9);
+    cr_assert_eq(harness_run(&harness, 3, &out, &err), ERR_DATA, "%s",
+                 err.text);
+    harness_close(&harness);
+}
+
+Test(sync, reproducible_mode_refuses_it)
+{
+    train_outcome_t out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+
+    sync_open(&harness, 96, MODEL("syncbatchnorm"), "train.reproducible=true");
+    cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_CONFIG);
+    cr_assert(strstr(err.text, "syncbatchnorm"), "%s", err.text);
+    harness_close(&harness);
+}
