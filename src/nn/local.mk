@@ -39,6 +39,7 @@ libnn_la_SOURCES = \
 	src/nn/preset_cosmoflow.c \
 	src/nn/preset_deepcam.c \
 	src/nn/preset_gpt2.c \
+	src/nn/preset_lstm.c \
 	src/nn/preset_resnet.c \
 	src/nn/preset_simple.c \
 	src/nn/preset_unet.c \

@@ -14,7 +14,7 @@ static const nn_preset_t *const presets[] = {
     &nn_preset_mlp,      &nn_preset_lenet,     &nn_preset_resnet18,
     &nn_preset_resnet34, &nn_preset_resnet50,  &nn_preset_unet2d,
     &nn_preset_vit,      &nn_preset_cosmoflow, &nn_preset_gpt2,
-    &nn_preset_unet3d,   &nn_preset_deepcam,
+    &nn_preset_lstm,     &nn_preset_unet3d,    &nn_preset_deepcam,
 };
 #define PRESETS ((int)(sizeof presets / sizeof presets[0]))
 

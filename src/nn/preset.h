@@ -32,7 +32,8 @@ typedef struct nn_preset {
 
 extern const nn_preset_t nn_preset_mlp, nn_preset_lenet, nn_preset_resnet18,
     nn_preset_resnet34, nn_preset_resnet50, nn_preset_unet2d, nn_preset_vit,
-    nn_preset_cosmoflow, nn_preset_unet3d, nn_preset_deepcam, nn_preset_gpt2;
+    nn_preset_cosmoflow, nn_preset_unet3d, nn_preset_deepcam, nn_preset_gpt2,
+    nn_preset_lstm;
 
 /* Add a layer of [kind], with the options that [format] makes: keys and values
  * in turn, separated by blanks; lists with commas ("out 8 kernel 3,3"). [name]

@@ -54,6 +54,12 @@ tests_nn_test_parity_LDADD = liboptim.la $(NN_TEST_LIBS) $(HDF5_LIBS) \
 	$(MPI_LIBS) $(JANSSON_LIBS)
 
 # Single layers against PyTorch.
+check_PROGRAMS += tests/nn/test_loss_parity
+EXTRA_DIST += tests/data/losses.json tests/python/make_loss_reference.py
+tests_nn_test_loss_parity_SOURCES = tests/nn/test_loss_parity.c \
+	tests/nn/fixture.c tests/nn/fixture.h
+tests_nn_test_loss_parity_CFLAGS = $(NN_TEST_CFLAGS) $(JANSSON_CFLAGS)
+tests_nn_test_loss_parity_LDADD = $(NN_TEST_LIBS) $(JANSSON_LIBS)
 check_PROGRAMS += tests/nn/test_layer_parity
 EXTRA_DIST += tests/data/layers.json tests/python/make_layer_reference.py
 tests_nn_test_layer_parity_SOURCES = tests/nn/test_layer_parity.c \

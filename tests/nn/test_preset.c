@@ -60,6 +60,12 @@ Test(preset, sizes_are_those_of_the_originals)
                       124439808);
     expect_parameters("preset: gpt2, input: [1024], tied: false",
                       "cross_entropy", 124439808 + 50257 * 768);
+    /* torch.nn.LSTM(28, 16, 2, bidirectional=True) and a linear of 32 to 10. */
+    expect_parameters("preset: lstm, input: [28, 28], out: 10, width: 16, "
+                      "depth: 2, bidirectional: true",
+                      "cross_entropy",
+                      2 * 4 * 16 * (28 + 16 + 2) + 2 * 4 * 16 * (32 + 16 + 2) +
+                          330);
     expect_parameters("preset: mlp, input: [1, 28, 28], classes: 10",
                       "cross_entropy", 669706);
     /* MLPerf HPC: five kernels of 2^3 from 4 to 512 channels, then 64 * 512
@@ -205,6 +211,28 @@ Test(preset, gpt2_begins_as_published)
     nn_graph_close(graph);
 }
 
+Test(preset, lstm_answers_once_or_for_each_token)
+{
+    nn_graph_t *once =
+        preset_graph("preset: lstm, input: [9, 4], out: 3, width: 6, depth: 2, "
+                     "bidirectional: true",
+                     "cross_entropy");
+    nn_graph_t *each =
+        preset_graph("preset: lstm, input: [9], vocabulary: 20, out: 20, "
+                     "width: 6, depth: 2, dropout: 0.5, each: true",
+                     "cross_entropy");
+
+    expect_shape_of(once, "l1", "[9, 12]");
+    expect_shape_of(once, "l2", "[12]");
+    expect_shape_of(once, "head", "[3]");
+    expect_shape_of(each, "tokens", "[9, 6]");
+    expect_shape_of(each, "d1", "[9, 6]");
+    expect_shape_of(each, "l2", "[9, 6]");
+    expect_shape_of(each, "head", "[9, 20]");
+    nn_graph_close(once);
+    nn_graph_close(each);
+}
+
 static void expect_error(const char *yaml, const char *begins, const char *says)
 {
     nn_graph_t *graph = NULL;
@@ -250,6 +278,10 @@ Test(preset, every_sentence_has_its_place)
     expect_error("model: {preset: gpt2, input: [8], heads: 5}" LOSS,
                  "m.yaml:1:17: preset gpt2: its width 768 is no multiple",
                  "5 heads");
+    expect_error("model: {preset: lstm, input: [8], out: 2}" LOSS,
+                 "m.yaml:1:17: preset lstm takes samples of shape [tokens, "
+                 "features], but model.input is [8]",
+                 "");
     expect_error("model: {preset: vit, input: [3, 16, 24], classes: 2}" LOSS,
                  "m.yaml:1:17: preset vit cuts images into patches of 16 x 16",
                  "multiples of 16, but one is 24");
@@ -282,7 +314,7 @@ Test(preset, documentation_names_all)
         &nn_preset_mlp,      &nn_preset_lenet,     &nn_preset_resnet18,
         &nn_preset_resnet34, &nn_preset_resnet50,  &nn_preset_unet2d,
         &nn_preset_vit,      &nn_preset_cosmoflow, &nn_preset_unet3d,
-        &nn_preset_deepcam,  &nn_preset_gpt2};
+        &nn_preset_deepcam,  &nn_preset_gpt2,      &nn_preset_lstm};
     str_buf_t text = {0};
 
     nn_graph_document(&text);
@@ -342,6 +374,12 @@ Test(preset, cpu_agrees_with_ref)
     compare_backends("preset: unet3d, input: [1, 4, 8, 4], out: 2, width: 3, "
                      "depth: 2",
                      "mse");
+    compare_backends("preset: lstm, input: [9], vocabulary: 11, out: 11, "
+                     "width: 6, depth: 2, dropout: 0.2, each: true",
+                     "cross_entropy");
+    compare_backends("preset: lstm, input: [5, 7], out: 3, width: 6, depth: 2, "
+                     "bidirectional: true",
+                     "cross_entropy");
     compare_backends("preset: deepcam, input: [3, 32, 48], width: 3, "
                      "blocks: 1",
                      "cross_entropy");

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * lstm: layers of long short-term memory (Hochreiter and Schmidhuber, 1997)
+ * over a sequence of vectors, or of tokens behind an embedding, and a linear
+ * head that answers once, from the last states, or for each of the sequence.
+ */
+#include <stdio.h>
+
+#include "nn/preset.h"
+
+#define NAME_TEXT 32
+
+typedef struct lstm_options {
+    int64_t out, vocabulary, width, depth;
+    double dropout;
+    bool bidirectional, each;
+} lstm_options_t;
+
+_Static_assert(sizeof(lstm_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
+
+static const opt_row_t lstm_rows[] = {
+    {.name = "out",
+     .type = OPT_INT,
+     .offset = offsetof(lstm_options_t, out),
+     .min = 1,
+     .max = 1 << 24,
+     .help = "Features of the answer, such as classes or the vocabulary"},
+    {.name = "vocabulary",
+     .type = OPT_INT,
+     .offset = offsetof(lstm_options_t, vocabulary),
+     .fallback = "0",
+     .min = 0,
+     .max = 1 << 24,
+     .help =
+         "Number of tokens, for an input [tokens]; 0: the input is [tokens, "
+         "features]"},
+    {.name = "width",
+     .type = OPT_INT,
+     .offset = offsetof(lstm_options_t, width),
+     .fallback = "128",
+     .min = 1,
+     .max = 1 << 20,
+     .help = "Features of a state, and of the embedding"},
+    {.name = "depth",
+     .type = OPT_INT,
+     .offset = offsetof(lstm_options_t, depth),
+     .fallback = "1",
+     .min = 1,
+     .max = 100,
+     .help = "Layers, one on the other"},
+    {.name = "dropout",
+     .type = OPT_REAL,
+     .offset = offsetof(lstm_options_t, dropout),
+     .fallback = "0",
+     .min = 0,
+     .max = 0.9999,
+     .help = "Rate of dropout between layers"},
+    {.name = "bidirectional",
+     .type = OPT_BOOL,
+     .offset = offsetof(lstm_options_t, bidirectional),
+     .fallback = "false",
+     .help = "Each layer goes through the sequence both ways, with weights of "
+             "their own"},
+    {.name = "each",
+     .type = OPT_BOOL,
+     .offset = offsetof(lstm_options_t, each),
+     .fallback = "false",
+     .help = "Answer for each token, [tokens, out]; false: once, [out]"},
+    {.name = NULL},
+};
+
+/* Layer [number] above the layer [before]. Only the last one's last states are
+ * wanted if the net answers once. */
+static void write_layer(nn_recipe_t *recipe, const lstm_options_t *lstm,
+                        const char *before, int number)
+{
+    const bool last = !lstm->each && number == (int)lstm->depth;
+    const char *once = last ? "true" : "false";
+    char name[NAME_TEXT], there[2 * NAME_TEXT], back[2 * NAME_TEXT];
+    char both[4 * NAME_TEXT + 1];
+
+    snprintf(name, sizeof name, "l%d", number);
+    if (!lstm->bidirectional) {
+        nn_recipe_add(recipe, "lstm", name, before, "out %lld last %s",
+                      (long long)lstm->width, once);
+        return;
+    }
+    snprintf(there, sizeof there, "%s_there", name);
+    snprintf(back, sizeof back, "%s_back", name);
+    snprintf(both, sizeof both, "%s %s", there, back);
+    nn_recipe_add(recipe, "lstm", there, before, "out %lld last %s",
+                  (long long)lstm->width, once);
+    nn_recipe_add(recipe, "lstm", back, before, "out %lld reverse true last %s",
+                  (long long)lstm->width, once);
+    nn_recipe_add(recipe, "concat", name, both, "axis %d", last ? 1 : 2);
+}
+
+static err_code_t lstm_write(nn_recipe_t *recipe, const void *options,
+                             err_t *err)
+{
+    const lstm_options_t *lstm = options;
+    const bool tokens = lstm->vocabulary > 0;
+    char before[NAME_TEXT] = "input";
+    err_code_t code;
+
+    code =
+        nn_recipe_check_input(recipe, "lstm", tokens ? 1 : 2,
+                              tokens ? "[tokens]" : "[tokens, features]", err);
+    if (code != ERR_OK)
+        return code;
+    if (tokens) {
+        snprintf(before, sizeof before, "tokens");
+        nn_recipe_add(recipe, "embedding", before, NULL,
+                      "vocabulary %lld out %lld", (long long)lstm->vocabulary,
+                      (long long)lstm->width);
+    }
+    for (int i = 1; i <= (int)lstm->depth; i++) {
+        write_layer(recipe, lstm, before, i);
+        snprintf(before, sizeof before, "l%d", i);
+        if (lstm->dropout > 0 && i < (int)lstm->depth) {
+            snprintf(before, sizeof before, "d%d", i);
+            nn_recipe_add(recipe, "dropout", before, NULL, "rate %.17g",
+                          lstm->dropout);
+        }
+    }
+    nn_recipe_add(recipe, "linear", "head", NULL, "out %lld flatten %s",
+                  (long long)lstm->out, lstm->each ? "false" : "true");
+    return ERR_OK;
+}
+
+const nn_preset_t nn_preset_lstm = {
+    .name = "lstm",
+    .help = "Long short-term memory (Hochreiter and Schmidhuber, 1997) over "
+            "sequences of vectors or tokens, and a linear head",
+    .rows = lstm_rows,
+    .write = lstm_write,
+};

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+"""Record what PyTorch computes for losses, for test_loss_parity.c.
+
+    pip install torch        (in an environment outside of this tree)
+    tests/python/make_loss_reference.py tests/data
+
+writes losses.json: for each case the loss of the run file, logits, targets; and
+PyTorch's mean loss and the gradient of the logits, summed over samples. It is
+committed: the test itself needs neither Python nor PyTorch. PyTorch computes in
+float64 from float32 numbers, so that what is recorded carries no rounding of
+its own.
+"""
+import json
+import pathlib
+import sys
+
+import torch
+
+F = torch.nn.functional
+SAMPLES = 5
+WEIGHT = [0.5, 2.0, 0.25, 1.0, 3.0, 0.75]
+
+# loss options, sample of the output, dimension of the classes in [N, ...]
+OPTIONS = [{}, {"label_smoothing": 0.2}, {"weight": WEIGHT},
+           {"ignore_index": 4}, {"ignore_index": -100},
+           {"label_smoothing": 0.1, "weight": WEIGHT, "ignore_index": 255}]
+SHAPES = [([6], 1), ([7, 6], 2), ([6, 3, 5], 1)]
+
+
+def numbers(tensor):
+    """Shortest texts that give the same float32, or all digits that count."""
+    if not tensor.dtype.is_floating_point:
+        return tensor.flatten().tolist()
+    return [float(f"{v:.9g}") for v in tensor.detach().flatten().tolist()]
+
+
+def classes_case(shape, axis, options):
+    x = (2 * torch.randn(SAMPLES, *shape)).double().requires_grad_()
+    positions = [SAMPLES, *shape]
+    del positions[axis]
+    target = torch.randint(0, shape[axis - 1], positions)
+    ignored = options.get("ignore_index", -100)
+    if ignored not in range(shape[axis - 1]):
+        target[torch.rand(positions) < 0.3] = ignored
+        if "ignore_index" not in options:
+            target[target == ignored] = 0
+    arguments = dict(options)
+    if "weight" in arguments:
+        arguments["weight"] = torch.tensor(WEIGHT, dtype=torch.float64)
+    loss = F.cross_entropy(x.movedim(axis, 1), target, **arguments)
+    return "{cross_entropy: %s}" % json.dumps(options), x, target, loss
+
+
+def yes_no_case(weight):
+    x = (3 * torch.randn(SAMPLES, 4, 3)).double().requires_grad_()
+    target = torch.rand(SAMPLES, 4, 3)
+    loss = F.binary_cross_entropy_with_logits(
+        x, target.double(), pos_weight=torch.tensor(weight).double())
+    return "{bce: {pos_weight: %g}}" % weight, x, target, loss
+
+
+def main():
+    out = pathlib.Path(sys.argv[1])
+    torch.manual_seed(1)
+    cases = [(shape, classes_case(shape, axis, options))
+             for shape, axis in SHAPES for options in OPTIONS]
+    cases += [([4, 3], yes_no_case(weight)) for weight in (1.0, 3.5)]
+    records = []
+    for shape, (text, x, target, loss) in cases:
+        loss.backward()
+        records.append({"loss": text, "shape": shape, "logits": numbers(x),
+                        "target": numbers(target), "mean": loss.item(),
+                        "gradient": numbers(x.grad.sum(0))})
+    with open(out / "losses.json", "w", encoding="ascii") as file:
+        json.dump({"torch": torch.__version__.split("+")[0],
+                   "samples": SAMPLES, "cases": records}, file,
+                  separators=(",", ":"))
+        file.write("\n")
+
+
+if __name__ == "__main__":
+    main()
