@@ -184,6 +184,7 @@ static err_code_t word_find(const place_t *at, const char *what,
     for (int i = 0; names[i] != NULL; i++) {
         if (strcmp(names[i], word) == 0) {
             *out = i;
+            str_buf_free(&known);
             return ERR_OK;
         }
         str_buf_add(&known, "%s%s", i == 0 ? "" : ", ", names[i]);
