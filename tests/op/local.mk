@@ -5,6 +5,7 @@ OP_RIG = tests/op/op_cases.c tests/op/op_cases.h \
 	tests/op/rows_token.inc \
 	tests/op/rows_window.inc \
 	tests/op/rows_norm.inc \
+	tests/op/rows_perf.inc \
 	tests/op/rows_recurrent.inc \
 	tests/op/rows_transpose.inc \
 	tests/op/rows_resize.inc \
@@ -67,9 +68,10 @@ tests_op_test_op_team_SOURCES = tests/op/test_op_team.c
 tests_op_test_op_team_CFLAGS = $(TEST_CFLAGS)
 tests_op_test_op_team_LDADD = $(OP_TEST_LIBS)
 
-# Not a test: prints the speed of each op. `make tests/op/perf_op`.
+# Not a test: each op's speed against what the machine can do at most.
+# make tests/op/perf_op && tests/op/perf_op 2 attention
 EXTRA_PROGRAMS += tests/op/perf_op
-tests_op_perf_op_SOURCES = tests/op/perf_op.c $(OP_RIG)
+tests_op_perf_op_SOURCES = tests/op/perf_op.c src/cmd/bench_peak.c $(OP_RIG)
 tests_op_perf_op_CPPFLAGS = $(OP_TEST_CPPFLAGS)
 tests_op_perf_op_CFLAGS = $(TEST_CFLAGS)
 tests_op_perf_op_LDADD = $(OP_TEST_LIBS)

@@ -1,53 +1,137 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Mode perf: microseconds (the best of many turns) of forward and backward on
- * cpu, and the rate of the forward. perf_op [THREADS] [PART OF A CASE'S NAME].
- * Not a test: it asserts nothing about time.
+ * Mode perf: forward and backward of each op on cpu, against what the machine
+ * can do at most, measured by the same threads in the same run: a product of
+ * large matrices (GFLOP/s) and a sum of large vectors (GB/s).
+ *
+ *     perf_op [THREADS] [PART OF A CASE'S NAME]
+ *
+ * Times are the best of many turns. GB/s counts every tensor of the call once:
+ * inputs, parameters, outputs, and in backward their gradients. The limit is
+ * max(operations / peak, bytes / bandwidth), and "of it" the part of the time
+ * that it explains; tensors that stay in a cache go beyond 100 %. Not a test:
+ * it asserts nothing about time.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "cmd/bench_peak.h"
+#include "op/op_ops.h"
 #include "op_rig.h"
 
 #define TURNS 50
 
-static double best_us(op_rig_t *rig, void (*call)(op_rig_t *rig))
+static double best_of(op_rig_t *rig, void (*call)(op_rig_t *rig))
 {
     double best = 1e30;
 
     for (int i = 0; i < TURNS; i++) {
-        double begin = clock_now(), us;
+        double begin = clock_now(), took;
 
         call(rig);
-        us = (clock_now() - begin) * 1e6;
-        best = us < best ? us : best;
+        took = clock_now() - begin;
+        best = took < best ? took : best;
     }
     return best;
+}
+
+/* Bytes of all inputs, of all parameters. */
+static double bytes_in(const op_rig_t *rig)
+{
+    double bytes = (double)rig->op->config.in.bytes;
+
+    for (int k = 0; k < rig->config.others; k++)
+        bytes += (double)rig->op->config.other[k].bytes;
+    return bytes;
+}
+
+static double bytes_params(const op_rig_t *rig)
+{
+    double bytes = 0;
+
+    for (int i = 0; i < rig->param_count; i++)
+        bytes += (double)rig->params[i].bytes;
+    return bytes;
+}
+
+/* Backward has two products where forward has one. */
+static double backward_flops(const op_rig_t *rig)
+{
+    switch (rig->config.kind) {
+    case OP_LINEAR:
+    case OP_CONV2D:
+    case OP_CONV_TRANSPOSE:
+        return (rig->config.need_dx ? 2 : 1) * op_flops(rig->op);
+    case OP_LSTM:
+    case OP_GRU:
+        return 2 * op_flops(rig->op);
+    case OP_ATTENTION: /* p again, dp, dq, dk, dv */
+        return 2.5 * op_flops(rig->op);
+    default:
+        return op_flops(rig->op);
+    }
+}
+
+static void print_part(double seconds, double flops, double bytes,
+                       const bench_peak_t *peak)
+{
+    double by_flops = flops / peak->flops_s, by_bytes = bytes / peak->bytes_s;
+    double limit = by_flops > by_bytes ? by_flops : by_bytes;
+
+    printf(" %9.1f %7.1f %7.1f %4.0f %%", seconds * 1e6, flops / seconds / 1e9,
+           bytes / seconds / 1e9, 100 * limit / seconds);
+}
+
+static void print_case(const op_case_t *test, int threads,
+                       const bench_peak_t *peak)
+{
+    double forward, backward, in, out, params;
+    op_rig_t rig;
+
+    op_rig_open(&rig, test, "cpu", OP_FLOAT32, threads);
+    in = bytes_in(&rig);
+    params = bytes_params(&rig);
+    out = (double)op_out(rig.op)->bytes;
+    /* An embedding reads the rows that it is asked for. */
+    forward =
+        rig.config.kind == OP_EMBEDDING ? in + 2 * out : in + params + out;
+    backward = out + in + 2 * params + (rig.config.need_dx ? in : 0);
+    if (rig.config.kind == OP_EMBEDDING)
+        backward = params + 2 * out + in; /* zeros, then sums */
+    if (!op_reads_x(rig.op))
+        backward -= in;
+    printf("%-33s", test->name);
+    print_part(best_of(&rig, op_rig_forward), op_flops(rig.op), forward, peak);
+    print_part(best_of(&rig, op_rig_backward), backward_flops(&rig), backward,
+               peak);
+    printf("\n");
+    op_rig_close(&rig);
 }
 
 int main(int argc, char **argv)
 {
     int threads = argc > 1 ? atoi(argv[1]) : 1;
     const char *part = argc > 2 ? argv[2] : "";
+    bench_peak_t peak;
+    err_t err = ERR_INIT;
 
-    printf("%-32s %12s %12s %10s\n", "case", "forward us", "backward us",
-           "GFLOP/s");
-    for (int i = 0; i < op_perf_case_count; i++) {
-        const op_case_t *test = &op_perf_cases[i];
-        double forward, backward;
-        op_rig_t rig;
-
-        if (strstr(test->name, part) == NULL)
-            continue;
-        op_rig_open(&rig, test, "cpu", OP_FLOAT32, threads);
-        forward = best_us(&rig, op_rig_forward);
-        backward = best_us(&rig, op_rig_backward);
-        printf("%-32s %12.1f %12.1f %10.1f\n", test->name, forward, backward,
-               op_flops(rig.op) / forward / 1e3);
-        op_rig_close(&rig);
+    if (threads < 1) {
+        fprintf(stderr, "perf_op [THREADS] [PART OF A CASE'S NAME]\n");
+        return 64;
     }
+    if (bench_peak_measure(threads, false, &peak, &err) != ERR_OK) {
+        fprintf(stderr, "perf_op: %s\n", err.text);
+        return 69;
+    }
+    printf("%d threads; at most %.0f GFLOP/s, %.1f GB/s\n\n", threads,
+           peak.flops_s / 1e9, peak.bytes_s / 1e9);
+    printf("%-33s %9s %7s %7s %6s %9s %7s %7s %6s\n", "case", "fwd us",
+           "GFLOP/s", "GB/s", "of it", "bwd us", "GFLOP/s", "GB/s", "of it");
+    for (int i = 0; i < op_perf_case_count; i++)
+        if (strstr(op_perf_cases[i].name, part) != NULL)
+            print_case(&op_perf_cases[i], threads, &peak);
     return 0;
 }

@@ -2,7 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Mode support: which backend takes which case in which type, as a table on
- * standard output. ref must take all; cpu all in float32, none in float64.
+ * standard output. ref must take all; cpu all in float32, none in float64. In
+ * bf16 the products have factors of that type ("yes"); an op without products
+ * works in float32 there, too ("f32").
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -11,32 +13,52 @@
 #include "op_rig.h"
 
 static bool supports(const op_backend_ops_t *backend, const op_case_t *test,
-                     op_type_t type, err_t *err)
+                     op_type_t type, bool bf16, err_t *err)
 {
     op_config_t config = op_rig_config(test, type);
     op_t *op;
 
+    config.bf16 = bf16;
     if (op_open(backend, NULL, &config, &op, err) != ERR_OK)
         return false;
     op_close(op);
     return true;
 }
 
+/* What bf16 is to this case. */
+static const char *bf16_text(const op_backend_ops_t *backend,
+                             const op_case_t *test)
+{
+    const op_kind_t kind = test->config.kind;
+    err_t err = ERR_INIT;
+    bool taken = supports(backend, test, OP_FLOAT32, true, &err);
+
+    cr_expect_eq(taken, op_backend_bf16(backend), "%s: %s: %s", backend->name,
+                 test->name, err.text);
+    if (!taken)
+        return "no";
+    return kind == OP_LINEAR || kind == OP_CONV2D ? "yes" : "f32";
+}
+
 Test(op_support, table)
 {
     printf("%-40s", "case");
     for (int b = 0; op_registry[b] != NULL; b++)
-        printf(" %s:f32 %s:f64", op_registry[b]->name, op_registry[b]->name);
+        printf(" %s:f32 %s:f64 %s:bf16", op_registry[b]->name,
+               op_registry[b]->name, op_registry[b]->name);
     printf("\n");
     for (int i = 0; i < op_case_count; i++) {
         printf("%-40s", op_cases[i].name);
         for (int b = 0; op_registry[b] != NULL; b++) {
             const op_backend_ops_t *backend = op_registry[b];
             err_t err = ERR_INIT;
-            bool single = supports(backend, &op_cases[i], OP_FLOAT32, &err);
-            bool twice = supports(backend, &op_cases[i], OP_FLOAT64, &err);
+            bool single =
+                supports(backend, &op_cases[i], OP_FLOAT32, false, &err);
+            bool twice =
+                supports(backend, &op_cases[i], OP_FLOAT64, false, &err);
 
-            printf(" %7s %7s", single ? "yes" : "no", twice ? "yes" : "no");
+            printf(" %7s %7s %8s", single ? "yes" : "no", twice ? "yes" : "no",
+                   bf16_text(backend, &op_cases[i]));
             cr_expect(single, "%s: %s: %s", backend->name, op_cases[i].name,
                       err.text);
             cr_expect_eq(twice, backend->float64);

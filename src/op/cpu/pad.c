@@ -7,6 +7,7 @@
 #include "op/cpu/combine.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/team.h"
+#include "op/cpu/vector.h"
 
 typedef struct pad_work {
     const op_config_t *config;
@@ -85,10 +86,28 @@ static void pad_forward_body(void *context, int64_t first, int64_t last)
         }
 }
 
+/* A line of dy is added to a line of dx: the middle, then what the edges
+ * mirror. */
+CPU_CLONES
+static void pad_line_back(const pad_work_t *work, const float *dy,
+                          float *restrict dx)
+{
+    const int last = work->out->ndim - 3;
+    const int64_t before = work->config->pad.before[last];
+
+    for (int64_t i = 0; i < work->width; i++)
+        dx[i] += dy[before + i];
+    if (!work->config->pad.reflect)
+        return;
+    for (int64_t i = 0; i < before; i++)
+        dx[before - i] += dy[i];
+    for (int64_t i = before + work->width; i < work->wide; i++)
+        dx[op_pad_source(work->config, last, i)] += dy[i];
+}
+
 static void pad_backward_body(void *context, int64_t first, int64_t last)
 {
     const pad_work_t *work = context;
-    const int inner = work->out->ndim - 3;
 
     memset(work->to + first * work->x_elems, 0,
            (size_t)((last - first) * work->x_elems) * sizeof(float));
@@ -99,12 +118,8 @@ static void pad_backward_body(void *context, int64_t first, int64_t last)
                 work->from + n * work->y_elems + line * work->wide;
             float *dx = work->to + n * work->x_elems + source * work->width;
 
-            for (int64_t i = 0; i < work->wide && source >= 0; i++) {
-                int64_t at = op_pad_source(work->config, inner, i);
-
-                if (at >= 0)
-                    dx[at] += dy[i];
-            }
+            if (source >= 0)
+                pad_line_back(work, dy, dx);
         }
 }
 
