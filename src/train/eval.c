@@ -85,7 +85,7 @@ err_code_t train_eval_forward(train_state_t *run, const nn_batch_t *batch,
     if (rc != ERR_OK)
         return rc;
     memset(sums, 0, (room->count - EVAL_LOSS) * sizeof *sums);
-    sums[EVAL_LOSS - EVAL_LOSS] = result.loss_sum;
+    sums[0] = result.loss_sum; /* they begin at EVAL_LOSS */
     sums[EVAL_DENOMINATOR - EVAL_LOSS] = result.weight.denominator;
     sums[EVAL_CORRECT - EVAL_LOSS] = (double)result.correct;
     sums[EVAL_COUNTED - EVAL_LOSS] = (double)result.weight.counted;
