@@ -20,7 +20,8 @@ for file in "$source"/examples/*.yaml; do
     small=() steps=3
     case $name in
     gpt*) small=(--set model.width=16) steps='[0-9]+' ;;
-    preset-resnet* | preset-unet*) small=(--set model.width=2) ;;
+    preset-resnet* | preset-unet* | preset-deepcam)
+        small=(--set model.width=2) ;;
     esac
     if ! out=$("$build/cddp-train" --set train.epochs=1 --set train.batch=8 \
         --set run.dir="run-$name" "${small[@]}" "$file" 2>&1) ||
