@@ -412,12 +412,19 @@ bool ucx_node_opened(ucx_group_t *group, uint64_t number)
     return atomic_load(&slot->claim) >> CLAIM_BITS == number + 1;
 }
 
-static bool work_done(const ucx_group_t *group, const ucx_work_t *work)
+/* Is [work], which is or was collective [number], done? Any thread. */
+static bool number_done(const ucx_group_t *group, const ucx_work_t *work,
+                        uint64_t number)
 {
-    if (work->shot)
+    if (atomic_load(&work->shot))
         return atomic_load_explicit(&work->state, memory_order_acquire) ==
                COMM_DONE;
-    return ucx_node_done(group, work->number);
+    return ucx_node_done(group, number);
+}
+
+static bool work_done(const ucx_group_t *group, const ucx_work_t *work)
+{
+    return number_done(group, work, work->number);
 }
 
 /* Do something for [work], if there is anything to do. */
@@ -513,7 +520,8 @@ uint64_t ucx_node_oldest(ucx_group_t *group, double *since)
         ucx_work_t *work = &group->works[i];
         uint64_t number = atomic_load(&work->node);
 
-        if (number == 0 || number - 1 >= oldest || work_done(group, work))
+        if (number == 0 || number - 1 >= oldest ||
+            number_done(group, work, number - 1))
             continue;
         oldest = number - 1;
         *since = atomic_load(&work->node_since);
