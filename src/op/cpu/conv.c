@@ -218,7 +218,7 @@ static err_code_t cpu_conv_open_all(op_t *op, err_t *err)
 
 static err_code_t cpu_conv_open(op_t *op, err_t *err)
 {
-    int64_t dims[OP_DIMS_MAX];
+    int64_t dims[OP_DIMS_MAX] = {0};
     int ndim = cpu_conv_weight_dims(&op->config, dims);
     cpu_conv_t *conv;
     err_code_t code = mem_alloc(sizeof *conv, "a conv op", &op->state, err);

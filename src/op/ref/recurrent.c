@@ -103,7 +103,7 @@ static double ref_recurrent_sum(const ref_recurrent_t *r, const op_args_t *args,
 static void ref_recurrent_step(const ref_recurrent_t *r, const op_args_t *args,
                                int64_t n, int64_t s, int64_t k)
 {
-    double *gate = r->gates + s * r->G + k, a[4], u[4];
+    double *gate = r->gates + s * r->G + k, a[4] = {0}, u[4] = {0};
     const int64_t H = r->H, now = s * H + k, next = now + H;
 
     for (int64_t g = 0; g < r->G / H; g++) {
