@@ -8,7 +8,8 @@ EXTRA_DIST += tests/bench/peers/step-peers tests/bench/peers/step_peers.py \
 	tests/bench/peers/cosmoflow.yaml tests/bench/peers/gpt.yaml \
 	tests/bench/peers/gpt2.yaml \
 	tests/bench/peers/mlp.yaml tests/bench/peers/resnet18.yaml
-EXTRA_DIST += tests/bench/allreduce-peers tests/bench/mpi_allreduce.c
+EXTRA_DIST += tests/bench/allreduce-peers tests/bench/mpi_allreduce.c \
+	tests/bench/gloo_allreduce.py
 
 include tests/base/local.mk
 include tests/conf/local.mk
