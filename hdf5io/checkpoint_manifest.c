@@ -200,8 +200,8 @@ static void tensor_plan(plan_t *plan, bool shared, int number)
         piece_add(m, number, 0, 0, t->elems);
     else if (!shared && tensor->parts == NULL)
         common_plan(plan, number);
-    for (int p = 0;
-         !shared && tensor->parts != NULL && p < tensor->part_count; p++)
+    for (int p = 0; !shared && tensor->parts != NULL && p < tensor->part_count;
+         p++)
         piece_add(m, number, plan->file_of[tensor->parts[p].rank],
                   tensor->parts[p].first, tensor->parts[p].count);
     t->pieces = m->piece_count - t->piece;

@@ -217,8 +217,8 @@ static void tensor_read(const reader_t *r, const char *path,
     if (tensor->parts == NULL)
         hdf5io_checkpoint_fetch(&r->io, path, &r->manifest, number,
                                 tensor->data, err);
-    for (int p = 0; tensor->parts != NULL && p < tensor->part_count &&
-                    err->code == ERR_OK;
+    for (int p = 0;
+         tensor->parts != NULL && p < tensor->part_count && err->code == ERR_OK;
          p++) {
         const hdf5io_part_t *part = &tensor->parts[p];
 

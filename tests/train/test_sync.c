@@ -13,7 +13,7 @@
 
 #define MODEL(norm)                                                         \
     "model={input: [12], layers: [{linear: {out: 16}}, {name: norm1, " norm \
-    ": {}}, relu, {reshape: {shape: [4, 2, 2]}}, {name: norm2, " norm        \
+    ": {}}, relu, {reshape: {shape: [4, 2, 2]}}, {name: norm2, " norm       \
     ": {momentum: 0.3}}, flatten, {linear: {out: 2}}]}"
 
 #define SGD "optimizer={sgd: {lr: 0.02, momentum: 0.9}}"
