@@ -63,7 +63,7 @@ void hdf5io_manifest_free(hdf5io_manifest_t *manifest)
     *manifest = (hdf5io_manifest_t){0};
 }
 
-static char *versions_text(const char *more)
+char *hdf5io_manifest_versions(const char *more)
 {
     unsigned major = 0, minor = 0, release = 0;
 
@@ -263,7 +263,7 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
         goto fail;
     m.config_text =
         str_dup(config->config_text == NULL ? "" : config->config_text);
-    m.versions = versions_text(config->versions);
+    m.versions = hdf5io_manifest_versions(config->versions);
     m.created = str_dup(clock_format(clock_wall(), now, sizeof now));
     plan_make(&(plan_t){.m = &m, .tensors = tensors, .file_of = file_of},
               config->mpi != NULL);

@@ -76,6 +76,10 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
                                  const hdf5io_tensor_t *tensors, int count,
                                  hdf5io_manifest_t *out, err_t *err);
 
+/* What such a manifest says of versions in this process; [more]: see
+ * hdf5io_checkpoint_config_t. free() it. */
+char *hdf5io_manifest_versions(const char *more);
+
 /* The file that [rank] writes as a shard, -1: none. */
 int hdf5io_manifest_file_of(const hdf5io_manifest_t *manifest, int rank);
 

@@ -241,6 +241,19 @@ static err_code_t tensors_read(const reader_t *r, const char *path,
     return hdf5io_vote(r->votes, &mine, NULL, NULL, NULL, err);
 }
 
+/* Rank 0: the last bits depend on libraries, CPU and instruction set. */
+static void versions_compare(const reader_t *r, const char *path)
+{
+    char *here = hdf5io_manifest_versions(r->config->versions);
+
+    if (strcmp(here, r->manifest.versions) != 0)
+        log_warn("hdf5io",
+                 "%s was made with %s; this is %s: results may differ in "
+                 "their last bits from here on",
+                 path, r->manifest.versions, here);
+    free(here);
+}
+
 static err_code_t candidate_read(const reader_t *r, const char *path,
                                  const hdf5io_tensor_t *tensors, int count,
                                  hdf5io_checkpoint_info_t *info, err_t *err)
@@ -255,6 +268,8 @@ static err_code_t candidate_read(const reader_t *r, const char *path,
         code = tensors_read(r, path, tensors, count, err);
     if (code != ERR_OK)
         return code;
+    if (r->votes->rank == 0 && r->config->versions != NULL)
+        versions_compare(r, path);
     if (r->votes->rank == 0 && r->config->model_hash != m->model_hash)
         log_warn("hdf5io",
                  "%s: its tensors fit, but the model section of the run file "

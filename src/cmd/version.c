@@ -70,14 +70,36 @@ static void cpu_model(char *out, size_t room)
         fclose(file);
 }
 
+/* What oneDNN may use here; ONEDNN_MAX_CPU_ISA can lower it. */
+static const char *instruction_set(char *text, size_t room)
+{
+    static const struct {
+        unsigned isa;
+        const char *name;
+    } names[] = {{dnnl_cpu_isa_sse41, "SSE4.1"},
+                 {dnnl_cpu_isa_avx, "AVX"},
+                 {dnnl_cpu_isa_avx2, "AVX2"},
+                 {dnnl_cpu_isa_avx512_core, "AVX-512"},
+                 {dnnl_cpu_isa_avx512_core_vnni, "AVX-512 VNNI"},
+                 {dnnl_cpu_isa_avx512_core_bf16, "AVX-512 BF16"}};
+    const unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].isa == isa)
+            return names[i].name;
+    snprintf(text, room, "instruction set %#x", isa);
+    return text;
+}
+
 char *cmd_version_line(void)
 {
     const dnnl_version_t *dnnl = dnnl_version();
     unsigned major, minor, release;
-    char cpu[200];
+    char cpu[200], isa[40];
 
     ucp_get_version(&major, &minor, &release);
     cpu_model(cpu, sizeof cpu);
-    return str_printf("oneDNN %d.%d.%d, UCX %u.%u.%u, %s", dnnl->major,
-                      dnnl->minor, dnnl->patch, major, minor, release, cpu);
+    return str_printf("oneDNN %d.%d.%d, UCX %u.%u.%u, %s, %s", dnnl->major,
+                      dnnl->minor, dnnl->patch, major, minor, release, cpu,
+                      instruction_set(isa, sizeof isa));
 }
