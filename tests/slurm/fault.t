@@ -19,7 +19,8 @@ grace=20
 settings=(--set checkpoint.every="5 steps" --set train.epochs=2
           --set fault.timeout="$timeout s")
 
-# launch RANK CALL COUNT SIGNAL: each task writes its pid, then becomes the
+# launch RANK CALL COUNT SIGNAL: a message counts once steps are logged, so that
+# it is one of a step's all-reduce. Each task writes its pid, then becomes the
 # trainer, with the fault point in it.
 launch()
 {
@@ -27,6 +28,8 @@ launch()
 
     expect_file "$point"
     rm -f pid.* hit
+    unset FAULT_AFTER
+    [ "$2" != ucp_tag_send_nbx ] || export FAULT_AFTER="$PWD/run/metrics.jsonl"
     # shellcheck disable=SC2016 # expanded by the task
     start srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix -K0 bash -c \
         'echo $$ >pid.$SLURM_PROCID.tmp; mv pid.$SLURM_PROCID.tmp \
@@ -125,12 +128,12 @@ cut()
 # published.
 for signal in KILL STOP; do
     test_case "$signal in start-up" fault 3 n2 $signal H5Fopen 1
-    test_case "$signal in an all-reduce" fault 2 n2 $signal ucp_tag_send_nbx 500
+    test_case "$signal in an all-reduce" fault 2 n2 $signal ucp_tag_send_nbx 5
     test_case "$signal in a checkpoint" fault 3 n2 $signal fsync 3
     test_case "$signal in shutdown" fault 0 n1 $signal rename:summary.json 1
 done
 test_case "cut link in start-up" cut 3 H5Fopen 1
-test_case "cut link in an all-reduce" cut 2 ucp_tag_send_nbx 500
+test_case "cut link in an all-reduce" cut 2 ucp_tag_send_nbx 5
 test_case "cut link in a checkpoint" cut 3 fsync 3
 test_case "cut link in shutdown" cut 0 rename:summary.json 1
 test_done

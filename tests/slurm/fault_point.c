@@ -8,6 +8,7 @@
  *     FAULT_RANK=3 FAULT_CALL=fsync FAULT_COUNT=2 FAULT_SIGNAL=KILL
  *     FAULT_HIT=/path LD_PRELOAD=.../fault_point.so
  *
+ * With FAULT_AFTER=/path calls count only when that file is there.
  * FAULT_CALL: fsync, H5Fopen, ucp_tag_send_nbx, or rename:NAME (to a path that
  * ends in NAME).
  */
@@ -69,9 +70,12 @@ static void point(const char *call)
 {
     const char *rank = getenv("FAULT_RANK"), *mine = getenv("SLURM_PROCID");
     const char *wanted = getenv("FAULT_CALL"), *count = getenv("FAULT_COUNT");
+    const char *after = getenv("FAULT_AFTER");
 
     if (rank == NULL || mine == NULL || wanted == NULL || count == NULL ||
         strcmp(rank, mine) != 0 || strcmp(wanted, call) != 0)
+        return;
+    if (after != NULL && access(after, F_OK) != 0)
         return;
     if (atomic_fetch_add(&calls, 1) + 1 == atoi(count))
         hit();
