@@ -217,7 +217,10 @@ static void event_take(ucx_group_t *group, int which)
     } else if (which >= 0) { /* the process of this rank has ended */
         epoll_ctl(group->epollfd, EPOLL_CTL_DEL, group->peers[which].pidfd,
                   NULL);
-        ucx_peer_lost(group, which);
+        /* Who is no neighbour may have left without a good-bye to us; if it
+         * died, its neighbours pass it on. */
+        if (group->peers[which].neighbour)
+            ucx_peer_lost(group, which);
     }
 }
 
