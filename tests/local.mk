@@ -3,7 +3,8 @@
 TEST_LIBS = $(CRITERION_LIBS)
 TEST_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 
-EXTRA_DIST += tests/bench/startup tests/bench/overlap tests/bench/hooks
+EXTRA_DIST += tests/bench/startup tests/bench/overlap tests/bench/hooks \
+	tests/bench/reproducible
 EXTRA_DIST += tests/bench/peers/step-peers tests/bench/peers/step_peers.py \
 	tests/bench/peers/cosmoflow.yaml tests/bench/peers/gpt.yaml \
 	tests/bench/peers/gpt2.yaml \
