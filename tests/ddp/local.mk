@@ -19,10 +19,19 @@ tests_ddp_test_tree_LDADD = libddp.la libranks.la libcomm.la libbase.la \
 	$(TEST_LIBS) -lm
 
 check_PROGRAMS += tests/ddp/test_hook
-tests_ddp_test_hook_SOURCES = tests/ddp/test_hook.c
+tests_ddp_test_hook_SOURCES = tests/ddp/test_hook.c \
+	tests/ddp/hook_fixture.c tests/ddp/hook_fixture.h
 tests_ddp_test_hook_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_ddp_test_hook_CFLAGS = $(TEST_CFLAGS)
 tests_ddp_test_hook_LDADD = libddp.la libconf.la libranks.la libcomm.la \
+	libbase.la $(TEST_LIBS) -lm
+
+check_PROGRAMS += tests/ddp/test_hook_own
+tests_ddp_test_hook_own_SOURCES = tests/ddp/test_hook_own.c \
+	tests/ddp/hook_fixture.c tests/ddp/hook_fixture.h
+tests_ddp_test_hook_own_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_ddp_test_hook_own_CFLAGS = $(TEST_CFLAGS)
+tests_ddp_test_hook_own_LDADD = libddp.la libconf.la libranks.la libcomm.la \
 	libbase.la $(TEST_LIBS) -lm
 
 check_PROGRAMS += tests/ddp/test_lowrank
