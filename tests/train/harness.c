@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <hdf5.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -309,4 +310,38 @@ void harness_compare(const harness_t *a, const harness_t *b, int64_t step,
     }
     newest_close(&y);
     newest_close(&x);
+}
+
+/* ---- interruption -------------------------------------------------------- */
+
+/* The ranks are threads of this process. */
+static atomic_int looks_left;
+
+static slurm_signal_t signal_after_looks(void)
+{
+    return atomic_fetch_sub(&looks_left, 1) <= 1 ? SLURM_SIGNAL_CHECKPOINT
+                                                 : SLURM_SIGNAL_NONE;
+}
+
+void harness_interrupt(harness_t *harness, int looks)
+{
+    atomic_store(&looks_left, looks);
+    harness->signal = signal_after_looks;
+}
+
+int harness_run_interrupted(harness_t *harness, int looks, const int lives[2],
+                            train_outcome_t *out)
+{
+    err_t err = ERR_INIT;
+    err_code_t rc;
+    int life = 0;
+
+    do {
+        harness_interrupt(harness, looks);
+        rc = harness_run(harness, lives[life % 2], out, &err);
+        cr_assert(rc == ERR_OK || rc == ERR_REQUEUE, "%s", err.text);
+        life++;
+        cr_assert_lt(life, 100, "no progress");
+    } while (rc == ERR_REQUEUE);
+    return life;
 }

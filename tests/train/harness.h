@@ -32,6 +32,15 @@ void harness_close(harness_t *harness);
 err_code_t harness_run(const harness_t *harness, int ranks,
                        train_outcome_t *out, err_t *err);
 
+/* From now on the [looks]-th look for a signal, whichever rank's it is, finds
+ * one that asks for a checkpoint. */
+void harness_interrupt(harness_t *harness, int looks);
+
+/* Run to the end, interrupted every [looks] looks; life i has lives[i % 2]
+ * ranks. Returns the number of lives. */
+int harness_run_interrupted(harness_t *harness, int looks, const int lives[2],
+                            train_outcome_t *out);
+
 /* Overwrite the label of [row] in train.h5. */
 void harness_label_set(const harness_t *harness, int row, int label);
 

@@ -83,33 +83,6 @@ Test(hook, works_with_shards, .timeout = 60)
 
 /* ---- interruption -------------------------------------------------------- */
 
-static atomic_int looks_left;
-
-static slurm_signal_t signal_after_looks(void)
-{
-    return atomic_fetch_sub(&looks_left, 1) <= 1 ? SLURM_SIGNAL_CHECKPOINT
-                                                 : SLURM_SIGNAL_NONE;
-}
-
-/* Run to the end, interrupted [every] looks; ranks of life i: lives[i % 2]. */
-static void run_interrupted(harness_t *harness, int every, const int lives[2],
-                            train_outcome_t *out)
-{
-    err_t err = ERR_INIT;
-    err_code_t rc;
-    int life = 0;
-
-    harness->signal = signal_after_looks;
-    do {
-        atomic_store(&looks_left, every);
-        rc = harness_run(harness, lives[life % 2], out, &err);
-        cr_assert(rc == ERR_OK || rc == ERR_REQUEUE, "%s", err.text);
-        life++;
-        cr_assert_lt(life, 100, "no progress");
-    } while (rc == ERR_REQUEUE);
-    cr_assert_gt(life, 1);
-}
-
 Test(hook, interrupted_runs_end_with_the_same_bits, .timeout = 60)
 {
     for (int h = 0; h < HOOKS; h++)
@@ -121,8 +94,10 @@ Test(hook, interrupted_runs_end_with_the_same_bits, .timeout = 60)
             run_ok(&harness, ranks, &straight);
             harness_close(&harness);
             hook_open(&harness, hooks[h]);
-            run_interrupted(&harness, 5 * ranks, (int[]){ranks, ranks},
-                            &stopped);
+            cr_assert_gt(harness_run_interrupted(&harness, 5 * ranks,
+                                                 (int[]){ranks, ranks},
+                                                 &stopped),
+                         1);
             cr_assert_eq(memcmp(&stopped.loss, &straight.loss, sizeof(double)),
                          0, "%s, %d ranks: %.17g, not %.17g", hooks[h], ranks,
                          stopped.loss, straight.loss);
@@ -161,7 +136,7 @@ Test(hook, another_number_of_ranks_drops_what_was_kept_back, .timeout = 60)
 
     hook_open(&harness, hooks[HOOKS - 1]);
     log_divert(&harness);
-    run_interrupted(&harness, 20, (int[]){4, 2}, &out);
+    cr_assert_gt(harness_run_interrupted(&harness, 20, (int[]){4, 2}, &out), 1);
     cr_assert(log_has(&harness, "was written by 4 ranks and this run has 2"));
     cr_assert_gt(out.accuracy, 0.9);
     harness_close(&harness);
@@ -175,8 +150,7 @@ Test(hook, another_hook_begins_with_nothing, .timeout = 60)
 
     hook_open(&harness, "ddp.hook=none");
     log_divert(&harness);
-    harness.signal = signal_after_looks;
-    atomic_store(&looks_left, 12);
+    harness_interrupt(&harness, 12);
     cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_REQUEUE);
     harness.signal = NULL;
     harness.settings[0] = hooks[HOOKS - 1];

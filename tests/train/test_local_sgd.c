@@ -7,7 +7,6 @@
 #include <criterion/criterion.h>
 #include <hdf5.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,14 +183,6 @@ Test(local_sgd, what_is_due_waits_for_an_average)
 
 /* ---- stopping ------------------------------------------------------------ */
 
-static atomic_int looks_left;
-
-static slurm_signal_t signal_after_looks(void)
-{
-    return atomic_fetch_sub(&looks_left, 1) <= 1 ? SLURM_SIGNAL_CHECKPOINT
-                                                 : SLURM_SIGNAL_NONE;
-}
-
 /* Two ranks look twice a step. Wherever they are stopped, they average before
  * they leave (a replica check follows it), and the run goes on, on any number
  * of ranks. */
@@ -204,8 +195,7 @@ Test(local_sgd, a_signal_finds_ranks_equal, .timeout = 60)
 
         local_open(&harness, "ddp.local_sgd={period: 4}");
         harness.settings[2] = "data.valid=[]";
-        harness.signal = signal_after_looks;
-        atomic_store(&looks_left, 2 * step - 1);
+        harness_interrupt(&harness, 2 * step - 1);
         cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_REQUEUE);
         cr_assert_eq(out.step, step);
         cr_assert(checkpoint_there(&harness, step));
@@ -228,8 +218,7 @@ Test(local_sgd, stopped_at_an_average_the_bits_are_the_same)
     harness_close(&harness);
     local_open(&harness, "ddp.local_sgd={period: 3}");
     harness.settings[2] = "train.eval_every=never";
-    harness.signal = signal_after_looks;
-    atomic_store(&looks_left, 2 * 6 - 1);
+    harness_interrupt(&harness, 2 * 6 - 1);
     cr_assert_eq(harness_run(&harness, 2, &stopped, &err), ERR_REQUEUE);
     cr_assert_eq(stopped.step, 6);
     harness.signal = NULL;

@@ -7,7 +7,6 @@
  * interrupted and goes on with another number of ranks.
  */
 #include <criterion/criterion.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +18,6 @@
 /* 101 samples in batches of 24 and leaves of 5: a full step has 5 leaves, the
  * last of 4 samples; the epoch's last step has one leaf of 5. */
 #define SAMPLES 101
-
-static atomic_int looks_left;
-
-static slurm_signal_t signal_after_looks(void)
-{
-    return atomic_fetch_sub(&looks_left, 1) <= 1 ? SLURM_SIGNAL_CHECKPOINT
-                                                 : SLURM_SIGNAL_NONE;
-}
 
 static void mode_open(harness_t *harness, const char *extra)
 {
@@ -205,11 +196,10 @@ Test(reproducible, interruption_and_other_rank_counts_change_no_bit,
     mode_open(&straight, NULL);
     cr_assert_eq(harness_run(&straight, 2, &out, &err), ERR_OK);
     mode_open(&stopped, NULL);
-    stopped.signal = signal_after_looks;
     do {
         int ranks = lives[life % 5];
 
-        atomic_store(&looks_left, 4 * ranks);
+        harness_interrupt(&stopped, 4 * ranks);
         rc = harness_run(&stopped, ranks, &out, &err);
         cr_assert(rc == ERR_OK || rc == ERR_REQUEUE, "%s", err.text);
         cr_assert_lt(++life, 100);

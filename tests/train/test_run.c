@@ -7,7 +7,6 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,35 +43,6 @@ Test(run, learns_on_any_number_of_ranks)
 
 /* ---- interruption ------------------------------------------------------- */
 
-/* Asks for a checkpoint at the [n]-th look; ranks are threads of this process,
- * so whoever looks for the n-th time gets the signal. */
-static atomic_int looks_left;
-
-static slurm_signal_t signal_after_looks(void)
-{
-    return atomic_fetch_sub(&looks_left, 1) <= 1 ? SLURM_SIGNAL_CHECKPOINT
-                                                 : SLURM_SIGNAL_NONE;
-}
-
-/* Run to the end, interrupted [every] looks; ranks of life i: lives[i % 2]. */
-static int run_interrupted(harness_t *harness, int every, const int lives[2],
-                           train_outcome_t *out)
-{
-    err_t err = ERR_INIT;
-    err_code_t rc;
-    int life = 0;
-
-    harness->signal = signal_after_looks;
-    do {
-        atomic_store(&looks_left, every);
-        rc = harness_run(harness, lives[life % 2], out, &err);
-        cr_assert(rc == ERR_OK || rc == ERR_REQUEUE, "%s", err.text);
-        life++;
-        cr_assert_lt(life, 100, "no progress");
-    } while (rc == ERR_REQUEUE);
-    return life;
-}
-
 Test(run, interrupted_runs_end_with_the_same_bits, .timeout = 120)
 {
     for (int n = 1; n <= 3; n++) {
@@ -84,8 +54,9 @@ Test(run, interrupted_runs_end_with_the_same_bits, .timeout = 120)
         harness_close(&harness);
         for (int every = 4 * n; every < 9 * n; every += n) {
             harness_open(&harness, SAMPLES);
-            cr_assert_gt(
-                run_interrupted(&harness, every, (int[]){n, n}, &stopped), 2);
+            cr_assert_gt(harness_run_interrupted(&harness, every, (int[]){n, n},
+                                                 &stopped),
+                         2);
             cr_assert_eq(memcmp(&stopped.loss, &straight.loss, sizeof(double)),
                          0, "%d ranks: %.17g, not %.17g", n, stopped.loss,
                          straight.loss);
@@ -113,7 +84,8 @@ Test(run, the_average_of_weights_is_evaluated_and_survives)
     harness_close(&harness);
     harness_open(&harness, SAMPLES);
     harness.settings[0] = "ema.decay=0.8";
-    cr_assert_gt(run_interrupted(&harness, 10, (int[]){2, 2}, &stopped), 1);
+    cr_assert_gt(harness_run_interrupted(&harness, 10, (int[]){2, 2}, &stopped),
+                 1);
     cr_assert_eq(memcmp(&stopped.loss, &average.loss, sizeof(double)), 0,
                  "%.17g, not %.17g", stopped.loss, average.loss);
     harness_close(&harness);
@@ -239,7 +211,8 @@ Test(run, resumes_on_another_number_of_ranks)
     run_ok(&harness, 4, &straight);
     harness_close(&harness);
     harness_open(&harness, SAMPLES);
-    cr_assert_gt(run_interrupted(&harness, 15, (int[]){4, 2}, &stopped), 1);
+    cr_assert_gt(harness_run_interrupted(&harness, 15, (int[]){4, 2}, &stopped),
+                 1);
     cr_assert_float_eq(stopped.loss, straight.loss, 0.1 * straight.loss);
     harness_close(&harness);
 }
@@ -332,8 +305,7 @@ Test(run, a_requeued_job_goes_on_whatever_its_first_life_was_told)
         harness_open(&harness, SAMPLES);
         harness.resume = told[i];
         harness.resume_path = path;
-        harness.signal = signal_after_looks;
-        atomic_store(&looks_left, 20);
+        harness_interrupt(&harness, 20);
         cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_REQUEUE);
         cr_assert_gt(out.step, 5);
         harness.signal = NULL;

@@ -7,7 +7,6 @@
  */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -174,14 +173,6 @@ static void stream_open(harness_t *harness)
     harness->settings[5] = "train.batch=4";
 }
 
-static atomic_int looks_left;
-
-static slurm_signal_t signal_after_looks(void)
-{
-    return atomic_fetch_sub(&looks_left, 1) <= 1 ? SLURM_SIGNAL_CHECKPOINT
-                                                 : SLURM_SIGNAL_NONE;
-}
-
 Test(weigh, streams_are_shuffled_dealt_and_resumed)
 {
     train_outcome_t one, out;
@@ -196,8 +187,7 @@ Test(weigh, streams_are_shuffled_dealt_and_resumed)
     harness.resume = TRAIN_RESUME_FRESH;
     run_ok(&harness, 3, &out);
     cr_assert_float_eq(out.loss, one.loss, 1e-5);
-    atomic_store(&looks_left, 5);
-    harness.signal = signal_after_looks;
+    harness_interrupt(&harness, 5);
     cr_assert_eq(harness_run(&harness, 1, &out, &err), ERR_REQUEUE);
     harness.signal = NULL;
     harness.resume = TRAIN_RESUME_AUTO;

@@ -7,7 +7,6 @@
  * its share of it, no more.
  */
 #include <criterion/criterion.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,14 +25,6 @@
 
 #define DDP \
     "ddp={first_bucket_mb: 0.02, bucket_cap_mb: 0.04, last_bucket_mb: 0.02}"
-
-static atomic_int looks_left;
-
-static slurm_signal_t signal_after_looks(void)
-{
-    return atomic_fetch_sub(&looks_left, 1) <= 1 ? SLURM_SIGNAL_CHECKPOINT
-                                                 : SLURM_SIGNAL_NONE;
-}
 
 /* Settings: three of the test's, then [more], whose end is NULL. */
 static void zero_open(harness_t *harness, const char *zero,
@@ -139,10 +130,9 @@ Test(zero, moves_between_rank_counts_and_runs_without_shards, .timeout = 240)
     zero_open(&straight, "ddp.zero=0", more);
     run_ok(&straight, 2, &one);
     zero_open(&stopped, "ddp.zero=1", more);
-    stopped.signal = signal_after_looks;
     do {
         stopped.settings[2] = lives[life % 5].zero;
-        atomic_store(&looks_left, 4 * lives[life % 5].ranks);
+        harness_interrupt(&stopped, 4 * lives[life % 5].ranks);
         rc = harness_run(&stopped, lives[life % 5].ranks, &two, &err);
         cr_assert(rc == ERR_OK || rc == ERR_REQUEUE, "%s", err.text);
         cr_assert_lt(++life, 100);
