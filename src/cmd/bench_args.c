@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "cmd/number.h"
 
 #define SMALLEST 4
 #define LARGEST ((size_t)256 << 20)
@@ -112,20 +112,6 @@ static err_code_t sizes_take(bench_args_t *args, const char *text, err_t *err)
                    text);
 }
 
-/* A number from 1 to [most] for [option]. */
-static err_code_t count_take(const char *option, const char *what, int most,
-                             const char *text, int *out, err_t *err)
-{
-    int64_t count;
-
-    if (!str_to_int(text, &count) || count < 1 || count > most)
-        return err_set(err, ERR_USAGE,
-                       "%s: expected a number of %s from 1 to %d, found \"%s\"",
-                       option, what, most, text);
-    *out = (int)count;
-    return ERR_OK;
-}
-
 static err_code_t option_take(bench_args_t *args, int option, char **argv,
                               err_t *err)
 {
@@ -139,10 +125,11 @@ static err_code_t option_take(bench_args_t *args, int option, char **argv,
         args->plain = true;
         return ERR_OK;
     case OPT_LOCAL:
-        return count_take("--local", "ranks", 1024, optarg, &args->local, err);
+        return cmd_number_take("--local", "ranks", 1, CMD_LOCAL_MAX, optarg,
+                               &args->local, err);
     case OPT_ROUNDS:
-        return count_take("--rounds", "calls", BENCH_ROUNDS_MAX, optarg,
-                          &args->rounds, err);
+        return cmd_number_take("--rounds", "calls", 1, BENCH_ROUNDS_MAX, optarg,
+                               &args->rounds, err);
     case OPT_BACKEND:
         args->backend = optarg;
         return ERR_OK;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "cmd/number.h"
 
 #define STEPS 30
 #define WARM_UP 5
@@ -62,19 +62,6 @@ static const struct option long_options[] = {
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0}};
 
-static err_code_t number_take(const char *option, int least, int most,
-                              const char *text, int *out, err_t *err)
-{
-    int64_t number;
-
-    if (!str_to_int(text, &number) || number < least || number > most)
-        return err_set(err, ERR_USAGE,
-                       "%s: expected a number from %d to %d, found \"%s\"",
-                       option, least, most, text);
-    *out = (int)number;
-    return ERR_OK;
-}
-
 static err_code_t scaling_take(bench_step_args_t *args, const char *text,
                                err_t *err)
 {
@@ -105,14 +92,16 @@ static err_code_t option_take(bench_step_args_t *args, int option, char **argv,
 {
     switch (option) {
     case OPT_STEPS:
-        return number_take("--steps", 1, 1000000, optarg, &args->steps, err);
+        return cmd_number_take("--steps", "steps", 1, 1000000, optarg,
+                               &args->steps, err);
     case OPT_WARM_UP:
-        return number_take("--warm-up", 0, 1000000, optarg, &args->warm_up,
-                           err);
+        return cmd_number_take("--warm-up", "steps", 0, 1000000, optarg,
+                               &args->warm_up, err);
     case OPT_SET:
         return set_take(args, optarg, err);
     case OPT_LOCAL:
-        return number_take("--local", 1, 1024, optarg, &args->local, err);
+        return cmd_number_take("--local", "ranks", 1, CMD_LOCAL_MAX, optarg,
+                               &args->local, err);
     case OPT_SCALING:
         return scaling_take(args, optarg, err);
     case OPT_CSV:

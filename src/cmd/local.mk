@@ -20,6 +20,7 @@ libcmd_la_SOURCES += src/cmd/data_make.c src/cmd/data_make.h
 libcmd_la_SOURCES += src/cmd/data_shard.c src/cmd/data_shard.h
 libcmd_la_SOURCES += src/cmd/make_bytes.c src/cmd/make_bytes.h
 libcmd_la_SOURCES += src/cmd/make_ising.c src/cmd/make_ising.h
+libcmd_la_SOURCES += src/cmd/number.c src/cmd/number.h
 libcmd_la_SOURCES += src/cmd/run_file.c src/cmd/run_file.h
 libcmd_la_SOURCES += src/cmd/train_args.c src/cmd/train_args.h
 libcmd_la_SOURCES += src/cmd/version.c src/cmd/version.h

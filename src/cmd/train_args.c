@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "cmd/number.h"
 
 const char train_args_help[] =
     "usage: cddp-train [options] [RUN.yaml]\n"
@@ -67,19 +67,6 @@ static void resume_take(train_args_t *args, const char *what)
     }
 }
 
-static err_code_t local_take(train_args_t *args, const char *text, err_t *err)
-{
-    int64_t ranks;
-
-    if (!str_to_int(text, &ranks) || ranks < 1 || ranks > 1024)
-        return err_set(err, ERR_USAGE,
-                       "--local: expected a number of ranks from 1 to 1024, "
-                       "found \"%s\"",
-                       text);
-    args->local = (int)ranks;
-    return ERR_OK;
-}
-
 static err_code_t set_take(train_args_t *args, const char *text, err_t *err)
 {
     if (args->set_count == TRAIN_SETS_MAX)
@@ -100,7 +87,8 @@ static err_code_t option_take(train_args_t *args, int option, char **argv,
         args->check = true;
         return ERR_OK;
     case OPT_LOCAL:
-        return local_take(args, optarg, err);
+        return cmd_number_take("--local", "ranks", 1, CMD_LOCAL_MAX, optarg,
+                               &args->local, err);
     case OPT_RESUME:
         resume_take(args, optarg);
         return ERR_OK;
