@@ -132,6 +132,17 @@ err_code_t nn_recipe_check_input(const nn_recipe_t *recipe, const char *preset,
                       preset, shape, nn_shape_format(&desc, text));
 }
 
+err_code_t nn_recipe_check_heads(const nn_recipe_t *recipe, const char *preset,
+                                 int64_t width, int64_t heads, err_t *err)
+{
+    if (width % heads == 0)
+        return ERR_OK;
+    return nn_fail_at(recipe->place, err,
+                      "preset %s: its width %lld is no multiple of its %lld "
+                      "heads",
+                      preset, (long long)width, (long long)heads);
+}
+
 /* ---- from the run file --------------------------------------------------- */
 
 static err_code_t preset_find(const tree_t *node, const nn_preset_t **out,

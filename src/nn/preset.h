@@ -54,6 +54,10 @@ void nn_recipe_share(nn_recipe_t *recipe, const char *owner);
 err_code_t nn_recipe_check_input(const nn_recipe_t *recipe, const char *preset,
                                  int ndim, const char *shape, err_t *err);
 
+/* ERR_CONFIG unless attention's [heads] divide [width]. */
+err_code_t nn_recipe_check_heads(const nn_recipe_t *recipe, const char *preset,
+                                 int64_t width, int64_t heads, err_t *err);
+
 /* The list of layers of model.preset, made from all keys of the map [model] but
  * input and preset; freed with tree_free. [input]: the sample's shape. */
 err_code_t nn_preset_write(const tree_t *model, const opt_ints_t *input,

@@ -112,11 +112,9 @@ static err_code_t gpt2_check(const nn_recipe_t *recipe,
 {
     err_code_t code = nn_recipe_check_input(recipe, "gpt2", 1, "[tokens]", err);
 
-    if (code == ERR_OK && gpt->width % gpt->heads != 0)
-        code = nn_fail_at(recipe->place, err,
-                          "preset gpt2: its width %lld is no multiple of its "
-                          "%lld heads",
-                          (long long)gpt->width, (long long)gpt->heads);
+    if (code == ERR_OK)
+        code =
+            nn_recipe_check_heads(recipe, "gpt2", gpt->width, gpt->heads, err);
     return code;
 }
 

@@ -100,12 +100,7 @@ static err_code_t vit_check(const nn_recipe_t *recipe, const vit_options_t *vit,
                               (long long)vit->patch, (long long)vit->patch,
                               (long long)vit->patch,
                               (long long)recipe->input[i]);
-    if (vit->width % vit->heads != 0)
-        return nn_fail_at(recipe->place, err,
-                          "preset vit: its width %lld is no multiple of its "
-                          "%lld heads",
-                          (long long)vit->width, (long long)vit->heads);
-    return ERR_OK;
+    return nn_recipe_check_heads(recipe, "vit", vit->width, vit->heads, err);
 }
 
 static err_code_t vit_write(nn_recipe_t *recipe, const void *options,
