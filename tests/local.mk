@@ -4,7 +4,7 @@ TEST_LIBS = $(CRITERION_LIBS)
 TEST_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 
 EXTRA_DIST += tests/bench/startup tests/bench/overlap tests/bench/hooks \
-	tests/bench/reproducible
+	tests/bench/reproducible tests/bench/link.sh
 EXTRA_DIST += tests/bench/peers/step-peers tests/bench/peers/step_peers.py \
 	tests/bench/peers/cosmoflow.yaml tests/bench/peers/gpt.yaml \
 	tests/bench/peers/gpt2.yaml \
