@@ -36,6 +36,7 @@ CASES = {"mlp-64": ("mlp", 64), "mlp-512": ("mlp", 512),
          "gpt": ("gpt", 8)}
 LARGE = {"gpt2": ("gpt2", 1)}  # only when asked for
 CASES_ALL = {**CASES, **LARGE}
+CONVOLUTIONS = ("resnet18", "cosmoflow")  # channels last may be faster
 TOLERANCE = {"fp32": 1e-3, "bf16": 3e-2}
 CHECKED = 3  # losses: later ones have grown apart by rounding alone
 ROUND_SECONDS = 0.06
@@ -181,9 +182,10 @@ def make_optimizer(name, parameters):
 
 
 class Peer:
-    """A PyTorch model that makes steps from a record."""
+    """A PyTorch model that makes steps from a record; [wrap] may put another
+    module around it."""
 
-    def __init__(self, name, record, precision, compiled, last):
+    def __init__(self, name, record, precision, compiled, last, wrap=None):
         import torch
         model = models()[name]()
         if record is not None:
@@ -196,6 +198,9 @@ class Peer:
                 else torch.channels_last_3d
             model = model.to(memory_format=layout)
             x = x.contiguous(memory_format=layout)
+        if wrap is not None:
+            model = wrap(model)
+        self.model = model
         self.optimizer = make_optimizer(name, model.parameters())
         self.bf16 = precision == "bf16"
         self.target = target.flatten() if target.dtype == torch.int64 \
@@ -317,7 +322,7 @@ def try_variant(case, precision, record, compiled, last, best):
 def fastest(case, precision, record, eager):
     """The fastest variant of the peer, checked: channels last where that helps,
     then compiled."""
-    lasts = (False, True) if case in ("resnet18", "cosmoflow") else (False,)
+    lasts = (False, True) if case in CONVOLUTIONS else (False,)
     best = None
     for last in lasts:
         best = try_variant(case, precision, record, False, last, best)
