@@ -60,10 +60,11 @@ typedef struct hdf5io_votes {
 
 /* The numbers that make a resume exact; they go into the manifest. */
 typedef struct hdf5io_progress {
-    int64_t step;       /* updates done */
-    int64_t epoch;      /* epoch in progress, from 0 */
-    int64_t samples;    /* of that epoch, consumed by all ranks together */
-    int64_t epoch_step; /* steps of that epoch done */
+    int64_t step;         /* updates done */
+    int64_t epoch;        /* epoch in progress, from 0 */
+    int64_t samples;      /* of that epoch, consumed by all ranks together */
+    int64_t epoch_step;   /* steps of that epoch done */
+    int64_t data_samples; /* in the data that epochs go over; 0: not known */
     uint64_t seed;
     double loss_sum; /* of that epoch so far (reported means stay exact) */
     int64_t loss_count;

@@ -154,6 +154,8 @@ static err_code_t head_parse(json_t *root, hdf5io_manifest_t *m, err_t *err)
     };
     err_code_t code = format_check(root, err);
 
+    if (code == ERR_OK && json_object_get(root, "data_samples") != NULL)
+        code = count_get(root, "data_samples", &p->data_samples, err);
     for (size_t i = 0; i < COUNT_OF(counts) && code == ERR_OK; i++)
         code = count_get(root, counts[i].key, counts[i].out, err);
     for (size_t i = 0; i < COUNT_OF(numbers) && code == ERR_OK; i++)

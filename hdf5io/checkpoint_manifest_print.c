@@ -41,6 +41,8 @@ static void progress_print(const hdf5io_manifest_t *m, str_buf_t *out)
                 ",\n \"epoch_step\": %" PRId64 ",\n \"samples\": %" PRId64
                 ",\n",
                 p->step, p->epoch, p->epoch_step, p->samples);
+    if (p->data_samples > 0)
+        str_buf_add(out, " \"data_samples\": %" PRId64 ",\n", p->data_samples);
     str_buf_add(out, " \"seed\": \"%" PRIu64 "\",\n", p->seed);
     str_buf_add(out, " \"loss_sum\": \"%.17g\",\n", p->loss_sum);
     str_buf_add(out,

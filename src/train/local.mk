@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 noinst_LTLIBRARIES += libtrain.la
 libtrain_la_SOURCES = \
+	src/train/begin.c src/train/begin.h \
 	src/train/bench.c src/train/bench.h \
 	src/train/check.c \
 	src/train/config.c src/train/config.h \

@@ -5,16 +5,12 @@
  * progress numbers; random numbers are keyed by them, so nothing else is needed
  * to go on with the same bits.
  */
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "train/begin.h"
 #include "train/run_priv.h"
 
 /* What read and write share; the texts are freed by checkpoint_config_free. */
@@ -80,6 +76,7 @@ err_code_t train_checkpoint(train_state_t *run, err_t *err)
 
     train_phase_set(run, "checkpoint");
     config_fill(run, &config);
+    run->progress.data_samples = hdf5io_dataset_samples(run->train.dataset);
     rc = hdf5io_checkpoint_write(&config.checkpoint, &run->progress,
                                  run->replica.kept.tensors,
                                  run->replica.kept.count, &info, err);
@@ -97,97 +94,26 @@ err_code_t train_checkpoint(train_state_t *run, err_t *err)
 
 /* ---- coming back -------------------------------------------------------- */
 
-/* A name that nothing has: this run holds the directory's lock. */
-static char *aside_name(const char *from)
+/* Another order of samples from here on: exactness is gone, so it is said. */
+static err_code_t data_check(const train_state_t *run,
+                             const hdf5io_progress_t *was, err_t *err)
 {
-    char stamp[32];
-    char *to;
+    const int64_t total = hdf5io_dataset_samples(run->train.dataset);
+    const char *text = "data.train holds %lld samples, but %lld when the "
+                       "checkpoint was written: %s";
 
-    clock_format(clock_wall(), stamp, sizeof stamp);
-    to = str_printf("%s.before-%s", from, stamp);
-    for (int n = 2; access(to, F_OK) == 0; n++) {
-        free(to);
-        to = str_printf("%s.before-%s-%d", from, stamp, n);
-    }
-    return to;
-}
-
-/* --fresh: nothing is deleted, what is there gets another name. A directory
- * with nothing in it is not worth one. */
-static err_code_t set_aside(const char *dir, const char *name, err_t *err)
-{
-    char *from = str_printf("%s/%s", dir, name);
-    char *to = NULL;
-    err_code_t rc = ERR_OK;
-
-    if (rmdir(from) == 0)
-        goto free;
-    to = aside_name(from);
-    if (rename(from, to) != 0 && errno != ENOENT)
-        rc = err_set(err, ERR_IO, "--fresh: cannot rename %s to %s: %s", from,
-                     to, strerror(errno));
-free:
-    free(to);
-    free(from);
-    return rc;
-}
-
-static err_code_t begin_fresh(const train_config_t *config, err_t *err)
-{
-    char *checkpoints = str_printf("%s/checkpoints", config->run.dir);
-    err_code_t rc;
-
-    rc = set_aside(config->run.dir, "checkpoints", err);
-    if (rc == ERR_OK)
-        rc = set_aside(config->run.dir, "metrics.jsonl", err);
-    if (rc == ERR_OK)
-        rc = file_make_dirs(checkpoints, err);
-    free(checkpoints);
-    return rc;
-}
-
-/* --resume never: a directory with checkpoints would later be resumed from the
- * wrong run, so it is refused. */
-static err_code_t check_never(const train_config_t *config, err_t *err)
-{
-    char *directory = str_printf("%s/checkpoints", config->run.dir);
-    char **paths = NULL;
-    int count = 0;
-    err_code_t rc;
-
-    rc = hdf5io_checkpoint_list(directory, &paths, &count, err);
-    if (rc == ERR_OK && count > 0)
-        rc = err_set(err, ERR_CONFIG,
-                     "--resume never, but %s holds checkpoints (newest %s): "
-                     "use --resume auto to go on, --fresh to put them aside, "
-                     "or another run.dir",
-                     directory, paths[0]);
-    for (int i = 0; i < count; i++)
-        free(paths[i]);
-    free(paths);
-    free(directory);
-    return rc;
-}
-
-/* Slurm starts a requeued job with the same command line: what --fresh, never
- * or a path asked for was done in its first life, and now it goes on. */
-static bool requeued(const train_state_t *run)
-{
-    return run->env->job->restarts > 0;
-}
-
-/* What only rank 0 does before anybody reads. */
-static err_code_t prepare(train_state_t *run, err_t *err)
-{
-    err_code_t rc = ERR_OK;
-
-    if (run->rank == 0 && !requeued(run)) {
-        if (run->env->resume == TRAIN_RESUME_FRESH)
-            rc = begin_fresh(run->config, err);
-        if (run->env->resume == TRAIN_RESUME_NEVER)
-            rc = check_never(run->config, err);
-    }
-    return train_vote(&run->votes, rc, &run->speaker, err);
+    if (was->data_samples == 0 || was->data_samples == total)
+        return ERR_OK;
+    if (run->config->train.reproducible)
+        return err_set(err, ERR_DATA, text, (long long)total,
+                       (long long)was->data_samples,
+                       "train.reproducible cannot hold over that; restore the "
+                       "data or start with --fresh");
+    if (run->rank == 0)
+        log_warn("train", text, (long long)total, (long long)was->data_samples,
+                 "the order of samples changes from here on, and this epoch "
+                 "may see some twice or not at all");
+    return ERR_OK;
 }
 
 static void greet(const train_state_t *run,
@@ -246,9 +172,9 @@ static err_code_t state_read(train_state_t *run, bool *found,
     err_code_t rc;
 
     config_fill(run, &config);
-    rc = hdf5io_checkpoint_read(&config.checkpoint, requeued(run) ? NULL : path,
-                                replica->tensors, replica->tensor_count, found,
-                                info, err);
+    rc = hdf5io_checkpoint_read(
+        &config.checkpoint, train_begin_done(run) ? NULL : path,
+        replica->tensors, replica->tensor_count, found, info, err);
     if (rc == ERR_OK && !*found && path != NULL)
         rc = hdf5io_checkpoint_read(&config.checkpoint, path, replica->tensors,
                                     replica->tensor_count, found, info, err);
@@ -268,8 +194,8 @@ err_code_t train_restore(train_state_t *run, err_t *err)
     err_code_t rc;
 
     train_phase_set(run, "resume");
-    rc = prepare(run, err);
-    if (rc != ERR_OK || (anew && !requeued(run)))
+    rc = train_begin(run, err);
+    if (rc != ERR_OK || (anew && !train_begin_done(run)))
         return rc;
     rc = state_read(run, &found, &info, err);
     run->speaker = run->rank == 0 || rc == ERR_PEER;
@@ -279,5 +205,6 @@ err_code_t train_restore(train_state_t *run, err_t *err)
     ddp_step_set(run->replica.ddp, info.progress.step);
     greet(run, &info);
     run->progress.seed = (uint64_t)run->config->run.seed;
-    return place_in_epoch(run, err);
+    rc = data_check(run, &info.progress, err);
+    return rc != ERR_OK ? rc : place_in_epoch(run, err);
 }

@@ -192,7 +192,8 @@ static void *rank_main(void *argument)
 err_code_t harness_run(const harness_t *harness, int ranks,
                        train_outcome_t *out, err_t *err)
 {
-    const slurm_job_t job = {.host = "test", .restarts = harness->restarts};
+    const slurm_job_t job = {
+        .id = "7", .host = "test", .restarts = harness->restarts};
     boot_config_t config = {.timeout = 20.0};
     boot_t *boots[HARNESS_RANKS_MAX];
     rank_t all[HARNESS_RANKS_MAX] = {0};

@@ -319,6 +319,58 @@ Test(run, a_requeued_job_goes_on_whatever_its_first_life_was_told)
     harness_close(&other);
 }
 
+/* Killed before --fresh could act: its next life still has to. */
+Test(run, a_requeued_job_begins_what_its_first_life_could_not)
+{
+    train_outcome_t straight, out;
+    harness_t harness;
+
+    harness_open(&harness, SAMPLES);
+    run_ok(&harness, 2, &straight);
+    harness.resume = TRAIN_RESUME_FRESH;
+    harness.restarts = 1;
+    run_ok(&harness, 2, &out);
+    cr_assert_eq(entries(&harness, "checkpoints.before-"), 1);
+    cr_assert_eq(out.step, straight.step);
+    run_ok(&harness, 2, &out);
+    cr_assert_eq(entries(&harness, "checkpoints.before-"), 1);
+    harness_close(&harness);
+}
+
+/* The same rows once more, in a second file. */
+static void data_double(const harness_t *harness)
+{
+    char *command = str_printf("cp %s/train.h5 %s/train-more.h5", harness->dir,
+                               harness->dir);
+
+    cr_assert_eq(system(command), 0);
+    free(command);
+}
+
+Test(run, data_that_grew_between_two_lives_is_no_secret)
+{
+    train_outcome_t out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+    char *files;
+
+    harness_open(&harness, SAMPLES);
+    files = str_printf("data.train=%s/train*.h5", harness.dir);
+    harness.settings[0] = files;
+    harness.settings[1] = "train.reproducible=true";
+    harness_interrupt(&harness, 20);
+    cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_REQUEUE);
+    harness.signal = NULL;
+    data_double(&harness);
+    cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_DATA);
+    cr_assert_not_null(strstr(err.text, "when the checkpoint was written"),
+                       "%s", err.text);
+    harness.settings[1] = "train.reproducible=false";
+    run_ok(&harness, 2, &out);
+    free(files);
+    harness_close(&harness);
+}
+
 Test(run, another_model_is_refused_by_name)
 {
     train_outcome_t out;
