@@ -8,7 +8,7 @@
  */
 #include "nn/cost.h"
 
-#include "nn/nn_priv.h"
+#include "nn/exec_priv.h"
 
 /* Work of one call. */
 typedef struct call {
@@ -27,13 +27,14 @@ static void call_add(call_t call, double flops_s, double bytes_s,
 static double input_bytes(const nn_exec_t *exec, int i)
 {
     const nn_layer_t *layer = &exec->graph->layers[i];
+    const nn_node_t *node = &exec->nodes[i];
     double bytes = 0;
 
-    for (int k = 0; k < layer->inputs; k++)
-        bytes += layer->from[k] == NN_INPUT
+    for (int k = 0; k < node->inputs; k++)
+        bytes += node->from[k] == NN_INPUT
                      ? sizeof(float) * (double)exec->config.batch *
                            (double)nn_sample_elems(&layer->config.in)
-                     : (double)op_out(exec->nodes[layer->from[k]].op)->bytes;
+                     : (double)op_out(exec->nodes[node->from[k]].op)->bytes;
     return bytes;
 }
 
@@ -80,6 +81,10 @@ nn_cost_t nn_exec_cost(const nn_exec_t *exec, double flops_s, double bytes_s)
         cost.backward_flops += backward.flops;
         call_add(forward, flops_s, bytes_s, &cost);
         call_add(backward, flops_s, bytes_s, &cost);
+        if (!exec->nodes[i].redo)
+            continue;
+        cost.again_flops += forward.flops;
+        call_add(forward, flops_s, bytes_s, &cost);
     }
     return cost;
 }
@@ -89,10 +94,10 @@ nn_cost_t nn_exec_cost(const nn_exec_t *exec, double flops_s, double bytes_s)
 /* Does layer [i] write over its first input? */
 static bool is_in_place(const nn_exec_t *exec, int i)
 {
-    const int from = exec->graph->layers[i].from[0];
+    const nn_node_t *node = &exec->nodes[i];
 
-    return from != NN_INPUT && exec->nodes[i].y != NN_NONE &&
-           exec->nodes[i].y == exec->nodes[from].y;
+    return node->from[0] != NN_INPUT && node->first.y != NN_NONE &&
+           node->first.y == exec->nodes[node->from[0]].first.y;
 }
 
 static bool adds_bias(const nn_exec_t *exec, int i)
@@ -104,14 +109,29 @@ static bool adds_bias(const nn_exec_t *exec, int i)
             kind == OP_CONV_TRANSPOSE);
 }
 
+nn_layer_plan_t nn_exec_layer_plan(const nn_exec_t *exec, int layer)
+{
+    const nn_node_t *node = &exec->nodes[layer];
+
+    return (nn_layer_plan_t){.blocked = op_out(node->op)->layout != NULL,
+                             .in_place = is_in_place(exec, layer),
+                             .bias = adds_bias(exec, layer),
+                             .recomputed = node->redo,
+                             .block = node->part + 1};
+}
+
 nn_plan_facts_t nn_exec_facts(const nn_exec_t *exec)
 {
-    nn_plan_facts_t facts = {.layers = exec->count - 1};
+    nn_plan_facts_t facts = {.layers = exec->count - 1,
+                             .recomputed_blocks = exec->parts - 1};
 
     for (int i = 0; i < facts.layers; i++) {
-        facts.in_place += is_in_place(exec, i);
-        facts.blocked += op_out(exec->nodes[i].op)->layout != NULL;
-        facts.biases += adds_bias(exec, i);
+        const nn_layer_plan_t layer = nn_exec_layer_plan(exec, i);
+
+        facts.in_place += layer.in_place;
+        facts.blocked += layer.blocked;
+        facts.biases += layer.bias;
+        facts.recomputed += layer.recomputed;
     }
     for (int b = 0; b < exec->block_count; b++) {
         const nn_block_t *block = &exec->blocks[b];

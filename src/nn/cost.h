@@ -11,6 +11,7 @@
  * a cache may beat it. */
 typedef struct nn_cost {
     double forward_flops, backward_flops; /* backward 0 in evaluation */
+    double again_flops;                   /* of what is computed again */
     double seconds, compute_seconds;      /* those of calls that FLOPs bound */
 } nn_cost_t;
 
@@ -21,10 +22,23 @@ typedef struct nn_plan_facts {
     int in_place; /* layers whose output takes the place of an input */
     int blocked;  /* layers whose output stays in the backend's own layout */
     int biases;   /* layers that add theirs inside of their product */
+    int recomputed_blocks, recomputed; /* blocks and layers of them that run
+                                          again ahead of their backward */
     size_t kept;  /* bytes that are held from forward to backward */
     size_t apart; /* bytes without any sharing of memory in time */
 } nn_plan_facts_t;
 
 nn_plan_facts_t nn_exec_facts(const nn_exec_t *exec);
+
+/* What became of one layer. */
+typedef struct nn_layer_plan {
+    bool blocked;    /* its output stays in the backend's own layout */
+    bool in_place;   /* its output takes the place of its first input */
+    bool bias;       /* added inside of its product */
+    bool recomputed; /* runs again ahead of its block's backward */
+    int block;       /* number of its block, from 1; of how many: facts */
+} nn_layer_plan_t;
+
+nn_layer_plan_t nn_exec_layer_plan(const nn_exec_t *exec, int layer);
 
 #endif

@@ -8,7 +8,7 @@
 #include <assert.h>
 
 #include "base/mem.h"
-#include "nn/nn_priv.h"
+#include "nn/exec_priv.h"
 
 /* Samples of one run, so that no product of sizes overflows. */
 #define BATCH_LIMIT (1 << 24)
@@ -33,23 +33,27 @@ static op_desc_t node_desc(const nn_exec_t *exec, int index)
 static err_code_t node_open(nn_exec_t *exec, int i, err_t *err)
 {
     const nn_layer_t *layer = &exec->graph->layers[i];
+    nn_node_t *node = &exec->nodes[i];
     op_config_t config = layer->config;
     err_code_t code;
 
     bool back = layer->param_count > 0 || i == exec->count - 1;
 
+    node->own = i;
+    node->inputs = layer->inputs;
+    for (int k = 0; k < layer->inputs; k++) {
+        node->from[k] = layer->from[k];
+        back = back || runs_back(exec, layer->from[k]);
+    }
     config.in = node_desc(exec, layer->from[0]);
     for (int k = 1; k < layer->inputs; k++)
         config.other[k - 1] = node_desc(exec, layer->from[k]);
-    for (int k = 0; k < layer->inputs; k++)
-        back = back || runs_back(exec, layer->from[k]);
-    exec->nodes[i].back = back && exec->config.training;
+    node->back = back && exec->config.training;
     config.training = exec->config.training;
     config.bf16 = exec->config.bf16;
     config.need_dx = runs_back(exec, layer->from[0]);
     config.threads = exec->config.threads;
-    code = op_open(exec->backend, exec->config.dev, &config, &exec->nodes[i].op,
-                   err);
+    code = op_open(exec->backend, exec->config.dev, &config, &node->op, err);
     if (code != ERR_OK)
         err_prefix(err, "%s: layer %s", layer->place, layer->name);
     return code;
@@ -163,26 +167,33 @@ static void *block_at(const nn_exec_t *exec, int block)
     return (char *)exec->bind.activations + exec->blocks[block].offset;
 }
 
-/* Where the output of layer or graph input [index] lies. */
-static const void *output_at(const nn_exec_t *exec, int index,
-                             const nn_batch_t *batch)
+/* What a node's forward writes: that of the step, or that of backward. */
+static const nn_pass_t *pass_of(const nn_node_t *node, bool again)
 {
-    return index == NN_INPUT ? batch->input
-                             : block_at(exec, exec->nodes[index].y);
+    return again ? &node->again : &node->first;
 }
 
-/* The arguments that forward and backward share. */
-static op_args_t node_args(const nn_exec_t *exec, int i,
+/* Where the output of layer or graph input [index] lies. */
+static const void *output_at(const nn_exec_t *exec, int index, bool again,
+                             const nn_batch_t *batch)
+{
+    return index == NN_INPUT
+               ? batch->input
+               : block_at(exec, pass_of(&exec->nodes[index], again)->y);
+}
+
+/* The arguments that forward and backward share; [again] in backward. */
+static op_args_t node_args(const nn_exec_t *exec, int i, bool again,
                            const nn_batch_t *batch)
 {
     const nn_node_t *node = &exec->nodes[i];
-    const nn_layer_t *layer = &exec->graph->layers[i];
+    const nn_layer_t *layer = &exec->graph->layers[node->own];
     const bool loss = i == exec->count - 1;
     op_args_t args = {
-        .x = output_at(exec, layer->from[0], batch),
-        .y = block_at(exec, node->y),
+        .x = output_at(exec, node->from[0], again, batch),
+        .y = block_at(exec, pass_of(node, again)->y),
         .target = loss ? batch->target : NULL,
-        .workspace = block_at(exec, node->workspace),
+        .workspace = block_at(exec, pass_of(node, again)->workspace),
         .sample_ids = batch->sample_ids,
         .seed = batch->seed,
         .epoch = batch->epoch,
@@ -191,8 +202,8 @@ static op_args_t node_args(const nn_exec_t *exec, int i,
         .reduce_context = exec->bind.context,
     };
 
-    for (int k = 1; k < layer->inputs; k++)
-        args.other[k - 1] = output_at(exec, layer->from[k], batch);
+    for (int k = 1; k < node->inputs; k++)
+        args.other[k - 1] = output_at(exec, node->from[k], again, batch);
     for (int k = 0; k < layer->param_count; k++)
         args.params[k] = exec->bind.params +
                          nn_graph_param(exec->graph, layer->params[k])->offset;
@@ -207,23 +218,24 @@ static op_args_t node_args(const nn_exec_t *exec, int i,
     return args;
 }
 
-static err_code_t node_forward(nn_exec_t *exec, int i, const nn_batch_t *batch,
-                               err_t *err)
+/* The batch's moments count once, however often they are computed. */
+static err_code_t node_forward(nn_exec_t *exec, int i, bool again,
+                               const nn_batch_t *batch, err_t *err)
 {
-    nn_node_t *node = &exec->nodes[i];
-    const nn_layer_t *layer = &exec->graph->layers[i];
+    const nn_node_t *node = &exec->nodes[i];
+    const nn_layer_t *layer = &exec->graph->layers[node->own];
     nn_result_t *result = block_at(exec, exec->result);
-    op_args_t args = node_args(exec, i, batch);
+    op_args_t args = node_args(exec, i, again, batch);
     err_code_t code;
 
-    args.scratch = block_at(exec, node->scratch_forward);
-    args.moments = block_at(exec, node->moments);
+    args.scratch = block_at(exec, pass_of(node, again)->scratch);
+    args.moments = block_at(exec, pass_of(node, again)->moments);
     if (i == exec->count - 1) {
         args.loss_sum = &result->loss_sum;
         args.correct = &result->correct;
     }
     code = op_forward(node->op, &args, exec->bind.stream, err);
-    if (code == ERR_OK && args.moments != NULL)
+    if (code == ERR_OK && args.moments != NULL && !again)
         code = op_add(exec->backend, exec->bind.moments + layer->moments,
                       args.moments, 2 * (size_t)layer->config.in.dims[1],
                       OP_FLOAT64, exec->bind.stream, err);
@@ -242,7 +254,7 @@ err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
 
     code = dev_fill(stream, sums, 0, sizeof *sums, err);
     for (int i = 0; i < exec->count && code == ERR_OK; i++)
-        code = node_forward(exec, i, batch, err);
+        code = node_forward(exec, i, false, batch, err);
     if (code == ERR_OK)
         code = dev_copy(stream, &got, sums, sizeof got, DEV_DEV_TO_HOST, err);
     if (code == ERR_OK)
@@ -255,19 +267,20 @@ err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
 }
 
 /* Is this layer's backward the first to write its parameters' gradients? */
-static bool writes_first(const nn_exec_t *exec, int i, bool accumulate)
+static bool writes_first(const nn_exec_t *exec, int layer, bool accumulate)
 {
     const nn_layer_t *layers = exec->graph->layers;
 
-    return !accumulate && layers[layers[i].owner].last_user == i;
+    return !accumulate && layers[layers[layer].owner].last_user == layer;
 }
 
 /* Where op's parameter gradients go: into place, or beside it. */
 static void point_gradients(const nn_exec_t *exec, int i, bool accumulate,
                             op_args_t *args)
 {
-    const nn_layer_t *layer = &exec->graph->layers[i];
-    const bool first = writes_first(exec, i, accumulate);
+    const int own = exec->nodes[i].own;
+    const nn_layer_t *layer = &exec->graph->layers[own];
+    const bool first = writes_first(exec, own, accumulate);
     char *fresh = block_at(exec, exec->nodes[i].fresh);
 
     for (int k = 0; k < layer->param_count; k++) {
@@ -285,8 +298,9 @@ static void point_gradients(const nn_exec_t *exec, int i, bool accumulate,
 static err_code_t finish_gradients(nn_exec_t *exec, int i, bool accumulate,
                                    const op_args_t *args, err_t *err)
 {
-    const nn_layer_t *layer = &exec->graph->layers[i];
-    const bool first = writes_first(exec, i, accumulate);
+    const int own = exec->nodes[i].own;
+    const nn_layer_t *layer = &exec->graph->layers[own];
+    const bool first = writes_first(exec, own, accumulate);
     const nn_bind_t *bind = &exec->bind;
     err_code_t code = ERR_OK;
 
@@ -297,7 +311,7 @@ static err_code_t finish_gradients(nn_exec_t *exec, int i, bool accumulate,
             code = op_add(exec->backend, bind->grads + param->offset,
                           args->dparams[k], param->count, OP_FLOAT32,
                           bind->stream, err);
-        if (code == ERR_OK && bind->grad_ready != NULL && layer->owner == i)
+        if (code == ERR_OK && bind->grad_ready != NULL && layer->owner == own)
             code = bind->grad_ready(bind->context, layer->params[k], err);
     }
     return code;
@@ -309,7 +323,7 @@ static void point_inputs(const nn_exec_t *exec, int i, op_args_t *args)
     const nn_node_t *node = &exec->nodes[i];
 
     args->dx = block_at(exec, node->grad[0]);
-    for (int k = 1; k < exec->graph->layers[i].inputs; k++)
+    for (int k = 1; k < node->inputs; k++)
         args->dother[k - 1] = block_at(exec, node->grad[k]);
 }
 
@@ -317,16 +331,15 @@ static void point_inputs(const nn_exec_t *exec, int i, op_args_t *args)
  * reader first, so that the sum has the same bits every time. */
 static err_code_t add_inputs(nn_exec_t *exec, int i, err_t *err)
 {
-    const nn_layer_t *layer = &exec->graph->layers[i];
     const nn_node_t *node = &exec->nodes[i];
     err_code_t code = ERR_OK;
 
-    for (int k = 0; k < layer->inputs && code == ERR_OK; k++) {
+    for (int k = 0; k < node->inputs && code == ERR_OK; k++) {
         const nn_node_t *input;
 
         if (!node->adds[k])
             continue;
-        input = &exec->nodes[layer->from[k]];
+        input = &exec->nodes[node->from[k]];
         code = op_add(exec->backend, block_at(exec, input->dy),
                       block_at(exec, node->grad[k]),
                       op_out(input->op)->bytes / sizeof(float), OP_FLOAT32,
@@ -339,11 +352,11 @@ static err_code_t node_backward(nn_exec_t *exec, int i, const nn_batch_t *batch,
                                 double scale, bool accumulate, err_t *err)
 {
     nn_node_t *node = &exec->nodes[i];
-    op_args_t args = node_args(exec, i, batch);
+    op_args_t args = node_args(exec, i, true, batch);
     err_code_t code;
 
     args.scale = scale;
-    args.scratch = block_at(exec, node->scratch_backward);
+    args.scratch = block_at(exec, node->scratch);
     args.dy = block_at(exec, node->dy);
     point_inputs(exec, i, &args);
     point_gradients(exec, i, accumulate, &args);
@@ -357,15 +370,33 @@ static err_code_t node_backward(nn_exec_t *exec, int i, const nn_batch_t *batch,
     return finish_gradients(exec, i, accumulate, &args, err);
 }
 
-err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
-                            double scale, bool accumulate, err_t *err)
+/* Compute the block that ends with node [last] again, as far as its backward
+ * needs that. */
+static err_code_t block_again(nn_exec_t *exec, int last,
+                              const nn_batch_t *batch, err_t *err)
 {
     err_code_t code = ERR_OK;
 
+    for (int i = nn_recompute_start(exec, last); i <= last && code == ERR_OK;
+         i++)
+        if (exec->nodes[i].redo)
+            code = node_forward(exec, i, true, batch, err);
+    return code;
+}
+
+err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
+                            double scale, bool accumulate, err_t *err)
+{
+    const nn_node_t *nodes = exec->nodes;
+    err_code_t code = ERR_OK;
+
     assert(exec->config.training);
-    for (int i = exec->count - 1; i >= 0 && code == ERR_OK; i--)
-        if (exec->nodes[i].back)
+    for (int i = exec->count - 1; i >= 0 && code == ERR_OK; i--) {
+        if (i < exec->count - 1 && nodes[i].part != nodes[i + 1].part)
+            code = block_again(exec, i, batch, err);
+        if (code == ERR_OK && nodes[i].back)
             code = node_backward(exec, i, batch, scale, accumulate, err);
+    }
     return code;
 }
 
@@ -374,7 +405,7 @@ err_code_t nn_exec_output(nn_exec_t *exec, float *out, err_t *err)
     dev_stream_t *stream = exec->bind.stream;
     const nn_node_t *last = &exec->nodes[exec->count - 2];
     const op_desc_t *desc = op_out(last->op);
-    const void *from = block_at(exec, last->y);
+    const void *from = block_at(exec, last->first.y);
     op_args_t args = {.x = from};
     err_code_t code = ERR_OK;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Which blocks an exec needs, and when. With the loss as op number L, time is
- * counted in calls: op i's forward is time i, its backward time 2L + 1 - i.
+ * Which blocks of memory an exec needs, and when. Time is counted in calls: op
+ * i's forward is time i; after all of them come the backward calls and, if
+ * blocks of layers are recomputed (exec_recompute.c), those that run again.
  *
  * In training, what a layer's backward reads (inputs, output, workspace) lives
  * until then. A gradient lives from the backward that writes it first, that of
@@ -12,22 +13,43 @@
  * one block, which lives as long as all of them.
  */
 #include "base/mem.h"
-#include "nn/nn_priv.h"
+#include "nn/exec_priv.h"
 
-/* y, workspace, 2 scratch, moments, fresh, and a gradient for each input; and
- * per exec: result, plain output and its scratch. */
-#define BLOCKS_PER_NODE (6 + OP_INPUTS_MAX)
+/* y, workspace, scratch, moments, twice; scratch and fresh of backward, and a
+ * gradient for each input; and per exec: result, plain output and its scratch.
+ */
+#define BLOCKS_PER_NODE (10 + OP_INPUTS_MAX)
 #define BLOCKS_PER_EXEC 3
 
-static int time_backward(const nn_exec_t *exec, int node)
+/* When do calls run? Forward i at time i; then, from the last block of layers
+ * to the first, what runs again and backward. */
+static void plan_times(nn_exec_t *exec)
 {
-    return 2 * exec->count - 1 - node;
+    int time = exec->count, last = exec->count - 1;
+
+    while (last >= 0) {
+        const int start = nn_recompute_start(exec, last);
+
+        for (int i = start; i <= last; i++)
+            if (exec->nodes[i].redo)
+                exec->nodes[i].at = time++;
+        for (int i = last; i >= start; i--)
+            exec->nodes[i].later = time++;
+        last = start - 1;
+    }
+    exec->end = time;
 }
 
-static void read_at(nn_node_t *node, int time)
+static void read_at(nn_pass_t *pass, int time)
 {
-    if (time > node->read)
-        node->read = time;
+    if (time > pass->read)
+        pass->read = time;
+}
+
+/* [node]'s output is read in the second half of a step. */
+static void read_later(nn_node_t *node, int time)
+{
+    read_at(node->redo ? &node->again : &node->first, time);
 }
 
 /* When is each output read last? */
@@ -36,22 +58,24 @@ static void plan_reads(nn_exec_t *exec)
     nn_node_t *nodes = exec->nodes;
 
     for (int i = 0; i < exec->count; i++) {
-        const nn_layer_t *layer = &exec->graph->layers[i];
-        const int later = time_backward(exec, i);
+        nn_node_t *node = &nodes[i];
 
-        nodes[i].read = i;
-        if (nodes[i].back && op_reads_y(nodes[i].op))
-            read_at(&nodes[i], later);
-        for (int k = 0; k < layer->inputs; k++) {
-            if (layer->from[k] == NN_INPUT)
+        node->first.read = i;
+        node->again.read = node->at;
+        if (node->back && op_reads_y(node->op))
+            read_later(node, node->later);
+        for (int k = 0; k < node->inputs; k++) {
+            if (node->from[k] == NN_INPUT)
                 continue;
-            read_at(&nodes[layer->from[k]], i);
-            if (nodes[i].back && op_reads_x(nodes[i].op))
-                read_at(&nodes[layer->from[k]], later);
+            read_at(&nodes[node->from[k]].first, i);
+            if (node->redo)
+                read_later(&nodes[node->from[k]], node->at);
+            if (node->back && op_reads_x(node->op))
+                read_later(&nodes[node->from[k]], node->later);
         }
     }
     /* nn_exec_output may be asked for it at any time. */
-    read_at(&nodes[exec->count - 2], 2 * exec->count - 1);
+    read_at(&nodes[exec->count - 2].first, exec->end - 1);
 }
 
 static int block_add(nn_exec_t *exec, size_t bytes, int first, int last)
@@ -77,41 +101,65 @@ static void block_extend(nn_exec_t *exec, int block, size_t bytes, int first,
         b->last = last;
 }
 
-/* May [node] write over its first input? */
-static bool may_overwrite(const nn_exec_t *exec, int node)
+/* Which block holds what [node] gives to those that run [again]? */
+static int *output_of(nn_exec_t *exec, int node, bool again)
 {
-    const nn_layer_t *layer = &exec->graph->layers[node];
-    const int from = layer->from[0];
-    int block;
+    nn_node_t *n = &exec->nodes[node];
 
-    if (from == NN_INPUT || !op_in_place(exec->nodes[node].op))
-        return false; /* the graph's input is not ours */
-    block = exec->nodes[from].y;
-    for (int k = 1; k < layer->inputs; k++)
-        if (layer->from[k] != NN_INPUT &&
-            exec->nodes[layer->from[k]].y == block)
-            return false;
-    return layer->kind->view || exec->blocks[block].busy <= node;
+    return again && n->redo ? &n->again.y : &n->first.y;
 }
 
+/* May [node], which runs at [time], write over its first input? */
+static bool may_overwrite(nn_exec_t *exec, int node, bool again, int time)
+{
+    const nn_node_t *n = &exec->nodes[node];
+    int block;
+
+    if (n->from[0] == NN_INPUT || !op_in_place(n->op))
+        return false; /* the graph's input is not ours */
+    block = *output_of(exec, n->from[0], again);
+    for (int k = 1; k < n->inputs; k++)
+        if (n->from[k] != NN_INPUT &&
+            *output_of(exec, n->from[k], again) == block)
+            return false;
+    return exec->graph->layers[node].kind->view ||
+           exec->blocks[block].busy <= time;
+}
+
+/* Where [node]'s output goes at [time], and until [read] it is read. */
+static void plan_output(nn_exec_t *exec, int node, bool again, int time,
+                        int read)
+{
+    const nn_node_t *n = &exec->nodes[node];
+    const size_t bytes = op_out(n->op)->bytes;
+    int *y = output_of(exec, node, again);
+    int busy;
+
+    if (!may_overwrite(exec, node, again, time)) {
+        *y = block_add(exec, bytes, time, read);
+        return;
+    }
+    *y = *output_of(exec, n->from[0], again);
+    block_extend(exec, *y, bytes, time, read);
+    /* A view's input is still there, too. */
+    busy = exec->blocks[*y].busy;
+    exec->blocks[*y].busy =
+        exec->graph->layers[node].kind->view && busy > read ? busy : read;
+}
+
+/* In order of time, as each looks at who still reads what it may overwrite. */
 static void plan_outputs(nn_exec_t *exec)
 {
-    for (int i = 0; i < exec->count - 1; i++) {
-        nn_node_t *node = &exec->nodes[i];
-        size_t bytes = op_out(node->op)->bytes;
-        int busy;
+    nn_node_t *nodes = exec->nodes;
+    int start;
 
-        if (!may_overwrite(exec, i)) {
-            node->y = block_add(exec, bytes, i, node->read);
-            continue;
-        }
-        node->y = exec->nodes[exec->graph->layers[i].from[0]].y;
-        block_extend(exec, node->y, bytes, i, node->read);
-        /* A view's input is still there, too. */
-        busy = exec->blocks[node->y].busy;
-        exec->blocks[node->y].busy =
-            exec->graph->layers[i].kind->view && busy > node->read ? busy
-                                                                   : node->read;
+    for (int i = 0; i < exec->count - 1; i++)
+        plan_output(exec, i, false, i, nodes[i].first.read);
+    for (int last = exec->count - 1; last >= 0; last = start - 1) {
+        start = nn_recompute_start(exec, last);
+        for (int i = start; i <= last; i++)
+            if (nodes[i].redo)
+                plan_output(exec, i, true, nodes[i].at, nodes[i].again.read);
     }
 }
 
@@ -120,8 +168,7 @@ static void plan_outputs(nn_exec_t *exec)
 static void plan_input(nn_exec_t *exec, int node, int k)
 {
     nn_node_t *reader = &exec->nodes[node];
-    const int from = exec->graph->layers[node].from[k];
-    const int made = time_backward(exec, node);
+    const int from = reader->from[k], made = reader->later;
     nn_node_t *input;
     size_t bytes;
 
@@ -141,13 +188,13 @@ static void plan_input(nn_exec_t *exec, int node, int k)
     if (reader->adds[k])
         return;
     input->dy = reader->grad[k];
-    block_extend(exec, input->dy, bytes, made, time_backward(exec, from));
+    block_extend(exec, input->dy, bytes, made, input->later);
 }
 
 static void plan_gradients(nn_exec_t *exec)
 {
     for (int i = exec->count - 1; i >= 0; i--)
-        for (int k = 0; k < exec->graph->layers[i].inputs; k++) {
+        for (int k = 0; k < exec->nodes[i].inputs; k++) {
             exec->nodes[i].adds[k] = false;
             exec->nodes[i].grad[k] = NN_NONE;
             if (exec->nodes[i].back)
@@ -166,35 +213,95 @@ static size_t fresh_bytes(const nn_graph_t *graph, const nn_layer_t *layer)
     return bytes;
 }
 
-/* What an op needs for itself. */
+/* What an op needs for itself when its forward runs at [time]; its workspace is
+ * read until [read]. */
+static void plan_pass(nn_exec_t *exec, int i, int time, int read,
+                      nn_pass_t *pass)
+{
+    const nn_node_t *node = &exec->nodes[i];
+    const nn_layer_t *layer = &exec->graph->layers[node->own];
+
+    pass->workspace = block_add(exec, op_workspace_bytes(node->op), time, read);
+    pass->scratch = block_add(exec, op_scratch_bytes(node->op), time, time);
+    pass->moments = NN_NONE;
+    if (layer->kind->moments && exec->config.training)
+        pass->moments = block_add(
+            exec, 2 * sizeof(double) * (size_t)layer->config.in.dims[1], time,
+            time);
+}
+
 static void plan_node(nn_exec_t *exec, int i)
 {
     nn_node_t *node = &exec->nodes[i];
-    const nn_layer_t *layer = &exec->graph->layers[i];
+    const nn_layer_t *layer = &exec->graph->layers[node->own];
     const bool back = node->back;
-    const int later = time_backward(exec, i);
 
-    node->workspace =
-        block_add(exec, op_workspace_bytes(node->op), i, back ? later : i);
-    node->scratch_forward = block_add(exec, op_scratch_bytes(node->op), i, i);
-    node->scratch_backward = NN_NONE;
-    node->moments = NN_NONE;
+    node->first.y = node->again.y = NN_NONE;
+    node->dy = NN_NONE;
+    plan_pass(exec, i, i, back && !node->redo ? node->later : i, &node->first);
+    if (node->redo)
+        plan_pass(exec, i, node->at, back ? node->later : node->at,
+                  &node->again);
+    node->scratch = NN_NONE;
     node->fresh = NN_NONE;
-    if (layer->kind->moments && exec->config.training)
-        node->moments = block_add(
-            exec, 2 * sizeof(double) * (size_t)layer->config.in.dims[1], i, i);
     if (!back)
         return;
-    node->scratch_backward =
-        block_add(exec, op_scratch_bytes(node->op), later, later);
-    node->fresh =
-        block_add(exec, fresh_bytes(exec->graph, layer), later, later);
+    node->scratch =
+        block_add(exec, op_scratch_bytes(node->op), node->later, node->later);
+    node->fresh = block_add(exec, fresh_bytes(exec->graph, layer), node->later,
+                            node->later);
+}
+
+err_code_t nn_exec_plan_parts(nn_exec_t *exec, int parts, err_t *err)
+{
+    const int last = exec->count - 1;
+    err_code_t code = nn_recompute_cut(exec, parts, err);
+
+    if (code != ERR_OK)
+        return code;
+    exec->block_count = 0;
+    plan_times(exec);
+    for (int i = 0; i < exec->count; i++)
+        plan_node(exec, i);
+    plan_reads(exec);
+    plan_outputs(exec);
+    plan_gradients(exec);
+    for (int i = 0; i < exec->count; i++)
+        if (!exec->nodes[i].redo)
+            exec->nodes[i].again = exec->nodes[i].first;
+    exec->result = block_add(exec, sizeof(nn_result_t), last, last);
+    exec->plain_y = NN_NONE;
+    exec->plain_scratch = NN_NONE;
+    if (exec->plain != NULL) {
+        exec->plain_y =
+            block_add(exec, op_out(exec->plain)->bytes, last, exec->end - 1);
+        exec->plain_scratch =
+            block_add(exec, op_scratch_bytes(exec->plain), last, exec->end - 1);
+    }
+    return nn_plan_place(exec->blocks, exec->block_count, &exec->bytes, err);
+}
+
+/* The number of blocks with which the arena is smallest. More than one block
+ * for two layers saves nothing; larger numbers are tried in larger steps. */
+static err_code_t plan_smallest(nn_exec_t *exec, err_t *err)
+{
+    err_code_t code = nn_exec_plan_parts(exec, 1, err);
+    size_t bytes = exec->bytes;
+    int best = 1;
+
+    for (int parts = 2; parts <= exec->count / 2 && code == ERR_OK;
+         parts += 1 + parts / 8) {
+        code = nn_exec_plan_parts(exec, parts, err);
+        if (exec->bytes < bytes) {
+            bytes = exec->bytes;
+            best = parts;
+        }
+    }
+    return code == ERR_OK ? nn_exec_plan_parts(exec, best, err) : code;
 }
 
 err_code_t nn_exec_plan(nn_exec_t *exec, err_t *err)
 {
-    const int last = exec->count - 1;
-    const int end = 2 * exec->count - 1;
     size_t room = (size_t)exec->count * BLOCKS_PER_NODE + BLOCKS_PER_EXEC;
     void *block;
     err_code_t code;
@@ -203,21 +310,7 @@ err_code_t nn_exec_plan(nn_exec_t *exec, err_t *err)
     if (code != ERR_OK)
         return code;
     exec->blocks = block;
-    for (int i = 0; i < exec->count; i++) {
-        exec->nodes[i].y = NN_NONE;
-        exec->nodes[i].dy = NN_NONE;
-        plan_node(exec, i);
-    }
-    plan_reads(exec);
-    plan_outputs(exec);
-    plan_gradients(exec);
-    exec->result = block_add(exec, sizeof(nn_result_t), last, last);
-    exec->plain_y = NN_NONE;
-    exec->plain_scratch = NN_NONE;
-    if (exec->plain != NULL) {
-        exec->plain_y = block_add(exec, op_out(exec->plain)->bytes, last, end);
-        exec->plain_scratch =
-            block_add(exec, op_scratch_bytes(exec->plain), last, end);
-    }
-    return nn_plan_place(exec->blocks, exec->block_count, &exec->bytes, err);
+    return exec->config.training && exec->config.recompute
+               ? plan_smallest(exec, err)
+               : nn_exec_plan_parts(exec, 1, err);
 }

@@ -4,6 +4,8 @@ libnn_la_SOURCES = \
 	src/nn/cost.c src/nn/cost.h \
 	src/nn/exec.c \
 	src/nn/exec_plan.c \
+	src/nn/exec_priv.h \
+	src/nn/exec_recompute.c \
 	src/nn/graph.c \
 	src/nn/graph_build.c \
 	src/nn/graph_from.c \

@@ -13,6 +13,9 @@ typedef struct nn_exec_config {
     int64_t batch;          /* samples of every run of this exec */
     bool training;
     bool bf16; /* layers multiply bfloat16 where they can, see op_config_t */
+    bool recompute; /* training: keep what lies between blocks of layers only,
+                       and compute a block again ahead of its backward; the
+                       same bits in less memory */
     int threads;
 } nn_exec_config_t;
 

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * What the files of nn share, and nobody else sees: the registry row of a layer
- * kind, the built graph, and the blocks of an exec's arena.
+ * kind, and the built graph. exec_priv.h has the same of an exec.
  *
  * A kind is one constant row (nn_kind_t) at the end of its own file, listed in
  * registry.c. To add a layer: write the row, list it, and it is in the run
@@ -120,55 +120,5 @@ void nn_desc_input(const nn_graph_t *graph, int64_t batch, op_desc_t *out);
 /* A plain float32 tensor of [batch] samples. */
 void nn_desc_plain(op_desc_t *desc, int64_t batch, int ndim,
                    const int64_t *dims);
-
-/* ---- memory plan --------------------------------------------------------- */
-
-/* A block of the arena, in use from time [first] to time [last], both in. */
-typedef struct nn_block {
-    size_t bytes;
-    int first, last;
-    int busy;      /* when what it holds at present is read last */
-    size_t offset; /* written by nn_plan_place */
-} nn_block_t;
-
-/* Place blocks so that two in use at the same time never overlap; offsets are
- * multiples of MEM_ALIGN. Returns the arena's size in bytes through [total]. */
-err_code_t nn_plan_place(nn_block_t *blocks, int count, size_t *total,
-                         err_t *err);
-
-/* ---- exec ---------------------------------------------------------------- */
-
-#define NN_NONE (-1) /* no such block */
-
-/* One op of the graph; the ints are block numbers, but for read. */
-typedef struct nn_node {
-    op_t *op;
-    bool back;                /* backward runs through it */
-    int read;                 /* when y is read last */
-    int y, dy;                /* output and its gradient */
-    int grad[OP_INPUTS_MAX];  /* where the gradient of input k is written; */
-    bool adds[OP_INPUTS_MAX]; /* then it is added to the input's dy */
-    int workspace, scratch_forward, scratch_backward;
-    int moments; /* this batch's sums, before they are added */
-    int fresh;   /* this batch's parameter gradients, before they are added */
-} nn_node_t;
-
-struct nn_exec {
-    const nn_graph_t *graph;
-    nn_exec_config_t config;
-    const op_backend_ops_t *backend;
-    nn_node_t *nodes; /* layers, then the loss */
-    int count;
-    op_t *plain; /* makes the output plain; NULL: it is */
-    int plain_y, plain_scratch;
-    int result; /* nn_result_t */
-    nn_block_t *blocks;
-    int block_count;
-    size_t bytes;
-    nn_bind_t bind;
-};
-
-/* Choose and place the blocks of an exec whose ops are open. */
-err_code_t nn_exec_plan(nn_exec_t *exec, err_t *err);
 
 #endif

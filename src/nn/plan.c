@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "nn/nn_priv.h"
+#include "nn/exec_priv.h"
 
 static bool blocks_meet(const nn_block_t *a, const nn_block_t *b)
 {

@@ -70,19 +70,51 @@ static void shape_format(const int64_t *dims, int ndim, char *out, size_t room)
                                (long long)dims[d]);
 }
 
-static void layers_print(const nn_graph_t *graph)
+/* The exec of the largest micro-batch; NULL: no rank trains. */
+static const train_replica_exec_t *largest_exec(const check_t *check)
 {
+    const train_replica_exec_t *largest = NULL;
+
+    for (int i = 0; i < check->replica.exec_count; i++) {
+        const train_replica_exec_t *exec = &check->replica.execs[i];
+
+        if (exec->training && (largest == NULL || exec->batch > largest->batch))
+            largest = exec;
+    }
+    return largest;
+}
+
+/* "blocked, in place, block 2 again" into [out]. */
+static void layer_plan_format(const nn_exec_t *exec, int layer, char *out,
+                              size_t room)
+{
+    const nn_layer_plan_t plan = nn_exec_layer_plan(exec, layer);
+    size_t at =
+        (size_t)snprintf(out, room, "%s%s", plan.blocked ? "blocked" : "plain",
+                         plan.in_place ? ", in place" : "");
+
+    if (plan.recomputed)
+        snprintf(out + at, room - at, ", block %d again", plan.block);
+}
+
+static void layers_print(const check_t *check)
+{
+    const nn_graph_t *graph = check->graph;
+    const train_replica_exec_t *largest = largest_exec(check);
     size_t total = 0;
     char text[64];
 
-    printf("%-20s %-12s %-18s %12s\n", "layer", "kind", "output", "parameters");
+    printf("%-20s %-12s %-18s %12s  %s\n", "layer", "kind", "output",
+           "parameters", largest != NULL ? "output lies" : "");
     for (int i = 0; i < nn_graph_layers(graph); i++) {
         nn_layer_info_t layer = nn_graph_layer(graph, i);
-        char params[32];
+        char params[32], plan[64] = "";
 
         shape_format(layer.dims, layer.ndim, text, sizeof text);
-        printf("%-20s %-12s %-18s %12s\n", layer.name, layer.kind, text,
-               str_count(layer.params, params, sizeof params));
+        if (largest != NULL)
+            layer_plan_format(largest->exec, i, plan, sizeof plan);
+        printf("%-20s %-12s %-18s %12s  %s\n", layer.name, layer.kind, text,
+               str_count(layer.params, params, sizeof params), plan);
         total += layer.params;
     }
     printf("%-20s %-12s %-18s %12s\n", "total", "", "",
@@ -172,19 +204,29 @@ static void memory_print(const check_t *check)
                 2 * params + partials + slots + buffers + activations + batch);
 }
 
+static void recompute_print(const check_t *check,
+                            const train_replica_exec_t *largest,
+                            const nn_plan_facts_t *facts, const nn_cost_t *cost)
+{
+    if (check->config->train.recompute == TRAIN_RECOMPUTE_NONE)
+        return;
+    if (facts->recomputed == 0)
+        printf("  recompute: nothing, as no blocks of layers make the arena "
+               "smaller\n");
+    else
+        printf("  recompute: %d layers in %d blocks and the last one, which "
+               "keeps all; %.4g MFLOP\n  a sample again\n",
+               facts->recomputed, facts->recomputed_blocks,
+               cost->again_flops / (double)largest->batch * 1e-6);
+}
+
 /* The plan of the largest micro-batch. */
 static void plan_print(const check_t *check)
 {
-    const train_replica_exec_t *largest = NULL;
+    const train_replica_exec_t *largest = largest_exec(check);
     nn_plan_facts_t facts;
     nn_cost_t cost;
 
-    for (int i = 0; i < check->replica.exec_count; i++) {
-        const train_replica_exec_t *exec = &check->replica.execs[i];
-
-        if (exec->training && (largest == NULL || exec->batch > largest->batch))
-            largest = exec;
-    }
     if (largest == NULL)
         return;
     facts = nn_exec_facts(largest->exec);
@@ -194,6 +236,7 @@ static void plan_print(const check_t *check)
     printf("  a sample takes %.4g MFLOP forward, %.4g MFLOP backward\n",
            cost.forward_flops / (double)largest->batch * 1e-6,
            cost.backward_flops / (double)largest->batch * 1e-6);
+    recompute_print(check, largest, &facts, &cost);
     memory_line("kept for backward", facts.kept);
     memory_line("without reuse", facts.apart);
     printf("  of %d layers %d work in place, %d leave their output in blocked "
@@ -215,7 +258,7 @@ err_code_t train_check(const train_config_t *config, int ranks, err_t *err)
                        (long long)config->train.batch, ranks);
     rc = check_open(&check, err);
     if (rc == ERR_OK) {
-        layers_print(check.graph);
+        layers_print(&check);
         optimizer_print(&check);
         split_print("train", &check.train, config);
         split_print("valid", &check.valid, config);

@@ -21,6 +21,7 @@
 static const char *const shuffles[] = {"none", "chunk", "full", NULL};
 static const char *const ios[] = {"independent", "mpi", NULL};
 static const char *const precisions[] = {"fp32", "bf16", "auto", NULL};
+static const char *const recomputes[] = {"none", "blocks", NULL};
 static const char *const scales[] = {"none", "linear", "sqrt", NULL};
 
 static const opt_row_t run_options[] = {
@@ -72,6 +73,12 @@ static const opt_row_t loop_options[] = {
            .help = "fp32; bf16: linear and conv multiply numbers rounded to "
                    "bfloat16 (sums, parameters, gradients and checkpoints stay "
                    "float32); auto: bf16 where every rank's CPU can"),
+    CONFIG(train.recompute, "recompute", OPT_CHOICE, "none",
+           .choices = recomputes,
+           .help = "blocks: keep for backward only what lies between blocks of "
+                   "layers, and compute each block again ahead of its "
+                   "backward; the same bits in less memory, for up to one more "
+                   "forward a step (see docs/ARCHITECTURE.md)"),
     CONFIG(train.threads, "threads", OPT_INT, "0", .min = 0, .max = 4096,
            .help = "compute threads of a rank; 0: the cores it may use, shared "
                    "fairly with the other ranks on the same cores"),

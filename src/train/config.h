@@ -24,6 +24,11 @@ typedef enum train_precision {
     TRAIN_PRECISION_AUTO
 } train_precision_t;
 
+typedef enum train_recompute {
+    TRAIN_RECOMPUTE_NONE,
+    TRAIN_RECOMPUTE_BLOCKS
+} train_recompute_t;
+
 typedef struct train_config {
     struct {
         char *name;
@@ -45,6 +50,7 @@ typedef struct train_config {
         int64_t epochs, batch, accumulate, threads, log_every;
         double clip_norm, clip_value;
         int precision; /* train_precision_t */
+        int recompute; /* train_recompute_t */
         int scale_lr;  /* train_scale_t */
         int64_t base_batch;
         opt_every_t eval_every;

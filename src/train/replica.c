@@ -126,6 +126,8 @@ static err_code_t exec_add(train_replica_t *replica,
                                .batch = batch,
                                .training = training,
                                .bf16 = plan->bf16,
+                               .recompute = plan->config->train.recompute ==
+                                            TRAIN_RECOMPUTE_BLOCKS,
                                .threads = plan->threads};
     train_replica_exec_t *slot = &replica->execs[replica->exec_count];
     size_t bytes;

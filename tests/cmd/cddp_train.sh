@@ -44,7 +44,7 @@ expect 78 'CDDP_RUN|nowhere.yaml' cddp-train nowhere.yaml
     --shards 2 >/dev/null || exit 1
 for example in ising ising-mlp; do
     cp "$source/examples/$example.yaml" .
-    expect 0 '^linear1 +linear +[0-9]+ +[0-9,]+$' \
+    expect 0 '^linear1 +linear +[0-9]+ +[0-9,]+  plain$' \
         cddp-train --check $example.yaml
     expect 0 '300 samples in 2 shards' cddp-train --check $example.yaml
     expect 0 'steps of [0-9]+ samples an epoch' \

@@ -23,6 +23,7 @@ tests_cmd_test_cddp_ckpt_SOURCES += $(CKPT_FIXTURE)
 tests_cmd_test_cddp_ckpt_CFLAGS = $(CKPT_TEST_CFLAGS) -I$(srcdir)/tests
 tests_cmd_test_cddp_ckpt_LDADD = $(CKPT_TEST_LIBS)
 dist_check_SCRIPTS += tests/cmd/cddp_train.sh
+dist_check_SCRIPTS += tests/cmd/check_plan.sh
 dist_check_SCRIPTS += tests/cmd/examples.sh
 check_PROGRAMS += tests/cmd/test_bench_args
 tests_cmd_test_bench_args_SOURCES = tests/cmd/test_bench_args.c

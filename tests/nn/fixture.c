@@ -193,10 +193,18 @@ static void make_batch(fixture_t *f, int64_t from, int64_t batch)
 void fixture_open(fixture_t *f, const nn_graph_t *graph, const char *backend,
                   int64_t from, int64_t batch, bool training)
 {
-    nn_exec_config_t config = {.op_backend = backend,
-                               .batch = batch,
-                               .training = training,
-                               .threads = 1};
+    const nn_exec_config_t config = {.op_backend = backend,
+                                     .batch = batch,
+                                     .training = training,
+                                     .threads = 1};
+
+    fixture_open_as(f, graph, &config, from);
+}
+
+void fixture_open_as(fixture_t *f, const nn_graph_t *graph,
+                     const nn_exec_config_t *asked, int64_t from)
+{
+    nn_exec_config_t config = *asked;
     err_t err = ERR_INIT;
 
     *f = (fixture_t){.graph = graph};
@@ -212,7 +220,7 @@ void fixture_open(fixture_t *f, const nn_graph_t *graph, const char *backend,
     f->bind.buffers = f->buffers;
     f->bind.grads = zeros(nn_graph_param_elems(graph) * sizeof(float));
     f->bind.moments = zeros(nn_graph_moment_elems(graph) * sizeof(double));
-    make_batch(f, from, batch);
+    make_batch(f, from, config.batch);
     fixture_rebind(f);
     fixture_poison(f);
 }

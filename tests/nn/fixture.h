@@ -35,6 +35,9 @@ bool fixture_has_backend(const char *backend);
  * data set (seed 2). The activation arena is filled with NaNs. */
 void fixture_open(fixture_t *f, const nn_graph_t *graph, const char *backend,
                   int64_t from, int64_t batch, bool training);
+/* The same as [config] says; its device is the fixture's. */
+void fixture_open_as(fixture_t *f, const nn_graph_t *graph,
+                     const nn_exec_config_t *config, int64_t from);
 void fixture_close(fixture_t *f);
 
 /* Fill the activation arena with NaNs, zero the gradients and moments. */

@@ -81,7 +81,7 @@ int posix_memalign(void **out, size_t align, size_t bytes)
 }
 #endif
 
-static long count_step(const char *backend, const char *yaml)
+static long count_step_as(const nn_exec_config_t *config, const char *yaml)
 {
     nn_graph_t *graph = fixture_graph(yaml);
     nn_result_t result;
@@ -89,7 +89,7 @@ static long count_step(const char *backend, const char *yaml)
     err_code_t code = ERR_OK;
     fixture_t f;
 
-    fixture_open(&f, graph, backend, 0, 8, true);
+    fixture_open_as(&f, graph, config, 0);
     /* The first call may set up a library's threads. */
     fixture_forward(&f);
     fixture_backward(&f, 1, false);
@@ -105,6 +105,16 @@ static long count_step(const char *backend, const char *yaml)
     fixture_close(&f);
     nn_graph_close(graph);
     return allocations;
+}
+
+static long count_step(const char *backend, const char *yaml)
+{
+    nn_exec_config_t config = {
+        .op_backend = backend, .batch = 8, .training = true, .threads = 1};
+    const long plain = count_step_as(&config, yaml);
+
+    config.recompute = true;
+    return plain + count_step_as(&config, yaml);
 }
 
 Test(exec_alloc, a_step_on_ref_allocates_nothing)

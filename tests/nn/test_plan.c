@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "nn/exec_priv.h"
 #include "nn/fixture.h"
 
 static void expect_disjoint(const nn_block_t *blocks, int count, size_t total)
@@ -212,14 +213,15 @@ static void unshare(fixture_t *f)
     for (int i = 0; i + 1 < exec->count; i++) {
         size_t bytes = op_out(exec->nodes[i].op)->bytes;
 
-        exec->nodes[i].y = fresh_block(blocks, &count, bytes);
+        exec->nodes[i].first.y = fresh_block(blocks, &count, bytes);
+        exec->nodes[i].again.y = exec->nodes[i].first.y;
         if (exec->nodes[i].dy != NN_NONE)
             exec->nodes[i].dy = fresh_block(blocks, &count, bytes);
     }
     for (int i = 0; i < exec->count; i++)
-        for (int k = 0; k < exec->graph->layers[i].inputs; k++) {
+        for (int k = 0; k < exec->nodes[i].inputs; k++) {
             nn_node_t *node = &exec->nodes[i];
-            nn_node_t *input = &exec->nodes[exec->graph->layers[i].from[k]];
+            nn_node_t *input = &exec->nodes[exec->nodes[i].from[k]];
 
             if (node->grad[k] != NN_NONE)
                 node->grad[k] =
@@ -250,8 +252,9 @@ static void expect_same_output(fixture_t *f, fixture_t *g, const char *yaml)
     free(b);
 }
 
-/* Run one step with the plan and one without any sharing. */
-static void compare_plans(const char *yaml, const char *backend)
+/* Run one step with the plan, layers in [parts] blocks, and one without any
+ * sharing. */
+static void compare_parts(const char *yaml, const char *backend, int parts)
 {
     nn_graph_t *graph = fixture_graph(yaml);
     const size_t elems = nn_graph_param_elems(graph);
@@ -259,6 +262,9 @@ static void compare_plans(const char *yaml, const char *backend)
 
     fixture_open(&f, graph, backend, 0, 3, true);
     fixture_open(&g, graph, backend, 0, 3, true);
+    cr_assert_eq(nn_exec_plan_parts(f.exec, parts, NULL), ERR_OK);
+    fixture_rebind(&f);
+    fixture_poison(&f);
     expect_disjoint(f.exec->blocks, f.exec->block_count, f.exec->bytes);
     unshare(&g);
     cr_expect_eq(fixture_forward(&f), fixture_forward(&g), "%s", yaml);
@@ -286,6 +292,13 @@ static void compare_plans(const char *yaml, const char *backend)
     nn_graph_close(graph);
 }
 
+static void compare_plans(const char *yaml, const char *backend)
+{
+    for (int parts = 1; parts <= 6; parts += parts)
+        compare_parts(yaml, backend, parts);
+    compare_parts(yaml, backend, 3);
+}
+
 static void compare_random_plans(const char *backend)
 {
     rng_t rng;
@@ -303,12 +316,12 @@ static void compare_random_plans(const char *backend)
     }
 }
 
-Test(plan, sharing_changes_no_bit_on_ref)
+Test(plan, sharing_and_recomputing_change_no_bit_on_ref)
 {
     compare_random_plans("ref");
 }
 
-Test(plan, sharing_changes_no_bit_on_cpu)
+Test(plan, sharing_and_recomputing_change_no_bit_on_cpu)
 {
     if (!fixture_has_backend("cpu"))
         cr_skip_test("the cpu backend (oneDNN) is not built in");
@@ -335,10 +348,13 @@ Test(plan, in_place_layers_share_their_inputs_memory)
     fixture_t f;
 
     fixture_open(&f, graph, "ref", 0, 8, true);
-    cr_expect_eq(f.exec->nodes[2].y, f.exec->nodes[1].y, "batchnorm, relu");
-    cr_expect_eq(f.exec->nodes[7].y, f.exec->nodes[6].y, "dropout, flatten");
+    cr_expect_eq(f.exec->nodes[2].first.y, f.exec->nodes[1].first.y,
+                 "batchnorm, relu");
+    cr_expect_eq(f.exec->nodes[7].first.y, f.exec->nodes[6].first.y,
+                 "dropout, flatten");
     /* dropout may not write over what relu's backward reads. */
-    cr_expect_neq(f.exec->nodes[6].y, f.exec->nodes[5].y, "relu, dropout");
+    cr_expect_neq(f.exec->nodes[6].first.y, f.exec->nodes[5].first.y,
+                  "relu, dropout");
     cr_expect_eq(f.exec->nodes[1].dy, f.exec->nodes[2].dy);
     fixture_close(&f);
     nn_graph_close(graph);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* What the files of an exec share, and nobody else sees: its nodes, and the
+ * blocks of its arena. */
+#ifndef CDDP_NN_EXEC_PRIV_H
+#define CDDP_NN_EXEC_PRIV_H
+
+#include "nn/nn_priv.h"
+
+/* ---- memory plan --------------------------------------------------------- */
+
+/* A block of the arena, in use from time [first] to time [last], both in. */
+typedef struct nn_block {
+    size_t bytes;
+    int first, last;
+    int busy;      /* when what it holds at present is read last */
+    size_t offset; /* written by nn_plan_place */
+} nn_block_t;
+
+/* Place blocks so that two in use at the same time never overlap; offsets are
+ * multiples of MEM_ALIGN. Returns the arena's size in bytes through [total]. */
+err_code_t nn_plan_place(nn_block_t *blocks, int count, size_t *total,
+                         err_t *err);
+
+/* ---- exec ---------------------------------------------------------------- */
+
+#define NN_NONE (-1) /* no such block */
+
+/* What a forward call of an op writes: block numbers; and when y is read last.
+ */
+typedef struct nn_pass {
+    int y, workspace, scratch;
+    int moments; /* this batch's sums, before they are added */
+    int read;
+} nn_pass_t;
+
+/* One op of the graph; dy, grad, scratch and fresh are block numbers, at and
+ * later are times. */
+typedef struct nn_node {
+    op_t *op;
+    int own;    /* the layer whose parameters it uses */
+    int inputs; /* earlier nodes, or NN_INPUT */
+    int from[OP_INPUTS_MAX];
+    bool back;                /* backward runs through it */
+    int part;                 /* its block, when blocks are recomputed */
+    bool redo;                /* runs again before its block's backward */
+    int at, later;            /* when it runs again; its backward */
+    nn_pass_t first, again;   /* again is what backward reads; without redo,
+                                 the same as first */
+    int dy;                   /* gradient of y */
+    int grad[OP_INPUTS_MAX];  /* where the gradient of input k is written; */
+    bool adds[OP_INPUTS_MAX]; /* then it is added to the input's dy */
+    int scratch;              /* of backward */
+    int fresh; /* this batch's parameter gradients, before they are added */
+} nn_node_t;
+
+struct nn_exec {
+    const nn_graph_t *graph;
+    nn_exec_config_t config;
+    const op_backend_ops_t *backend;
+    nn_node_t *nodes; /* layers, then the loss */
+    int count;
+    int end;     /* time after the last call of a backward */
+    int parts;   /* blocks; 1: nothing is recomputed */
+    op_t *plain; /* makes the output plain; NULL: it is */
+    int plain_y, plain_scratch;
+    int result; /* nn_result_t */
+    nn_block_t *blocks;
+    int block_count;
+    size_t bytes;
+    nn_bind_t bind;
+};
+
+/* Choose and place the blocks of an exec whose ops are open. */
+err_code_t nn_exec_plan(nn_exec_t *exec, err_t *err);
+
+/* Plan anew with the nodes in at most [parts] blocks, all but the last of which
+ * are recomputed. */
+err_code_t nn_exec_plan_parts(nn_exec_t *exec, int parts, err_t *err);
+
+/* ---- recomputing (exec_recompute.c) -------------------------------------- */
+
+/* Cut the nodes into at most [parts] blocks (nn_node_t.part), and say which run
+ * again. */
+err_code_t nn_recompute_cut(nn_exec_t *exec, int parts, err_t *err);
+/* The first node of the block of [node]. */
+int nn_recompute_start(const nn_exec_t *exec, int node);
+
+#endif

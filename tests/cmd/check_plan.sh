@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+# What `cddp-train --check` says of the plan, and that train.recompute changes
+# memory, but no bit of a run.
+set -u
+source=$(cd "${srcdir:-.}" && pwd)
+build=$PWD
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+
+fail() {
+    echo "FAIL: $*"
+    failed=1
+}
+
+# check SETTING...: the plan, into the file plan
+check() {
+    local settings=()
+    for setting in "$@"; do
+        settings+=(--set "$setting")
+    done
+    "$build/cddp-train" --check "${settings[@]}" run.yaml >plan 2>&1 ||
+        fail "--check $*: $(cat plan)"
+}
+
+# says PATTERN: does the plan say so?
+says() {
+    grep -qE -- "$1" plan || fail "no \"$1\" in: $(cat plan)"
+}
+
+bytes_of() {
+    sed -n "s/^  $1 *\([0-9.]* [KMG]*i*B\)$/\1/p" plan | sed 's/iB$//; s/ //' |
+        numfmt --from=iec
+}
+
+# train DIRECTORY SETTING...
+train() {
+    local settings=() directory=$1
+    shift
+    for setting in "$@"; do
+        settings+=(--set "$setting")
+    done
+    "$build/cddp-train" --local 2 --set "run.dir=$directory" "${settings[@]}" \
+        run.yaml >"$directory.log" 2>&1 ||
+        fail "$directory: $(cat "$directory.log")"
+}
+
+cd "$scratch" || exit 1
+"$build/cddp-data" make ising -o data/ising --train 96 --valid 32 \
+    --shards 2 >/dev/null || exit 1
+cp "$source/examples/ising.yaml" run.yaml
+# Eight blocks with everything that keeps state or draws numbers.
+deep='model={input: [1, 32, 32], layers: [conv: {out: 8, kernel: 3, pad: 1},
+repeat: {times: 8, layers: [{name: c, conv: {out: 8, kernel: 3, pad: 1}},
+batchnorm, relu, {name: drop, dropout: {rate: 0.1}}, {name: sum, add: , from: [entry,
+drop]}]}, linear: {out: 2}]}'
+deep=${deep//$'\n'/ }
+
+check "$deep" train.batch=32
+says '^c_1 +conv +8x32x32 +584  blocked$'
+grep -q 'recompute' plan && fail "recompute is off: $(cat plan)"
+full=$(bytes_of 'activations, scratch')
+check "$deep" train.batch=32 train.recompute=blocks
+says '^c_1 +conv +8x32x32 +584  blocked, block [1-9][0-9]* again$'
+says '^linear1 +linear +2 +16,386  plain$'
+says 'recompute: [1-9][0-9]* layers in [1-9][0-9]* blocks and the last one'
+less=$(bytes_of 'activations, scratch')
+[ "$((2 * less))" -lt "$full" ] ||
+    fail "activations: $less bytes, without recomputing $full"
+check 'model={input: [1, 32, 32], layers: [linear: {out: 2}]}' \
+    train.recompute=blocks
+says 'recompute: nothing'
+
+for mode in train.reproducible=false train.reproducible=true; do
+    for recompute in none blocks; do
+        train "$recompute-$mode" "$deep" "train.recompute=$recompute" "$mode" \
+            train.batch=32 train.microbatch=8 train.accumulate=2 train.epochs=2
+    done
+    newest() { ls -d "$1/checkpoints/step-"* | tail -n 1; }
+    "$build/cddp-ckpt" diff "$(newest "none-$mode")" \
+        "$(newest "blocks-$mode")" >diff 2>&1 ||
+        fail "$mode: recomputing changes the model: $(cat diff)"
+done
+exit $failed
