@@ -8,6 +8,7 @@ EXTRA_DIST += tests/bench/startup tests/bench/overlap tests/bench/hooks \
 EXTRA_DIST += tests/bench/peers/peer.sh \
 	tests/bench/peers/step-peers tests/bench/peers/step_peers.py \
 	tests/bench/peers/ddp-peers tests/bench/peers/ddp_peers.py \
+	tests/bench/peers/step_builds.py \
 	tests/bench/peers/cosmoflow.yaml tests/bench/peers/gpt.yaml \
 	tests/bench/peers/gpt2.yaml \
 	tests/bench/peers/mlp.yaml tests/bench/peers/resnet18.yaml

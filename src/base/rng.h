@@ -33,7 +33,8 @@ enum {
     RNG_DROPOUT = 3,
     RNG_ISING = 4,
     RNG_BENCH = 5,
-    RNG_LOWRANK = 6
+    RNG_LOWRANK = 6,
+    RNG_FIELDS = 7
 };
 
 uint32_t rng_u32(rng_t *rng);

@@ -12,15 +12,17 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "cmd/data_fft.h"
 #include "cmd/make_bytes.h"
+#include "cmd/make_fields.h"
 #include "cmd/make_ising.h"
 
-enum { ISING = 1, BYTES = 2 }; /* a bit each */
+enum { ISING = 1, BYTES = 2, FIELDS = 4 }; /* a bit each */
 
 /* What was given; -1: not. */
 typedef struct make_options {
     const char *directory;
-    int64_t seed, train, valid, shards, threads, bytes;
+    int64_t seed, train, valid, shards, threads, bytes, edge;
     bool force;
 } make_options_t;
 
@@ -34,12 +36,14 @@ typedef struct make_row {
 #define MOST (INT64_C(1) << 40)
 
 static const make_row_t rows[] = {
-    {"seed", ISING, 0, INT64_MAX, offsetof(make_options_t, seed)},
-    {"train", ISING, 1, MOST, offsetof(make_options_t, train)},
-    {"valid", ISING | BYTES, 1, MOST, offsetof(make_options_t, valid)},
-    {"shards", ISING | BYTES, 1, 1000, offsetof(make_options_t, shards)},
-    {"threads", ISING, 1, 1024, offsetof(make_options_t, threads)},
+    {"seed", ISING | FIELDS, 0, INT64_MAX, offsetof(make_options_t, seed)},
+    {"train", ISING | FIELDS, 1, MOST, offsetof(make_options_t, train)},
+    {"valid", ISING | FIELDS | BYTES, 1, MOST, offsetof(make_options_t, valid)},
+    {"shards", ISING | FIELDS | BYTES, 1, 1000,
+     offsetof(make_options_t, shards)},
+    {"threads", ISING | FIELDS, 1, 1024, offsetof(make_options_t, threads)},
     {"bytes", BYTES, 1, MOST, offsetof(make_options_t, bytes)},
+    {"edge", FIELDS, 4, CMD_FFT_EDGE_MAX, offsetof(make_options_t, edge)},
 };
 
 enum { ROWS = sizeof rows / sizeof rows[0], FORCE = 'f', FIRST_ROW = 256 };
@@ -115,20 +119,40 @@ static int64_t or_else(int64_t given, int64_t fallback)
     return given >= 0 ? given : fallback;
 }
 
+/* Every shard needs a sample. */
+static err_code_t shards_check(int shards, int64_t train, int64_t valid,
+                               err_t *err)
+{
+    if (shards <= train && (shards == 1 || shards / 2 <= valid))
+        return ERR_OK;
+    return err_set(err, ERR_USAGE,
+                   "--shards: %d shards would leave some without a sample",
+                   shards);
+}
+
+/* How much was written. */
+static void split_print(const char *directory, const int64_t samples[2],
+                        const int shards[2], int64_t bytes, double seconds)
+{
+    char train[32], valid[32], size[32];
+
+    str_count((uint64_t)samples[0], train, sizeof train);
+    str_count((uint64_t)samples[1], valid, sizeof valid);
+    str_bytes((uint64_t)bytes, size, sizeof size);
+    printf("%s: %s training samples in %d shards, %s validation samples in "
+           "%d (%s, %.1f s)\n",
+           directory, train, shards[0], valid, shards[1], size, seconds);
+}
+
 /* ---- ising --------------------------------------------------------------- */
 
 static void ising_print(const cmd_ising_config_t *config,
                         const cmd_ising_report_t *report, double seconds)
 {
-    char train[32], valid[32], bytes[32];
-
-    str_count((uint64_t)config->train, train, sizeof train);
-    str_count((uint64_t)config->valid, valid, sizeof valid);
-    str_bytes((uint64_t)report->bytes, bytes, sizeof bytes);
-    printf("%s: %s training samples in %d shards, %s validation samples in "
-           "%d (%s, %.1f s)\n",
-           config->directory, train, report->train_shards, valid,
-           report->valid_shards, bytes, seconds);
+    split_print(config->directory,
+                (const int64_t[]){config->train, config->valid},
+                (const int[]){report->train_shards, report->valid_shards},
+                report->bytes, seconds);
     printf("best energy threshold on valid: accuracy %.2f %% "
            "(no classifier can do better on average)\n",
            100.0 * report->energy_bound);
@@ -151,15 +175,50 @@ static err_code_t ising_run(const make_options_t *options, err_t *err)
     cmd_ising_report_t report;
     err_code_t code;
 
-    if (config.shards > config.train ||
-        (config.shards > 1 && config.shards / 2 > config.valid))
-        return err_set(err, ERR_USAGE,
-                       "--shards: %d shards would leave some without a sample",
-                       config.shards);
+    code = shards_check(config.shards, config.train, config.valid, err);
+    if (code != ERR_OK)
+        return code;
     code = cmd_make_ising(&config, &report, err);
     if (code == ERR_OK)
         ising_print(&config, &report, clock_now() - start);
     return code;
+}
+
+/* ---- fields -------------------------------------------------------------- */
+
+static err_code_t fields_run(const make_options_t *options, err_t *err)
+{
+    const cmd_fields_config_t config = {
+        .directory = options->directory,
+        .seed = (uint64_t)or_else(options->seed, 1),
+        .train = or_else(options->train, 2000),
+        .valid = or_else(options->valid, 500),
+        .edge = (int)or_else(options->edge, 16),
+        .shards = (int)or_else(options->shards, 4),
+        .threads = (int)or_else(options->threads, thread_cores()),
+        .force = options->force,
+    };
+    double start = clock_now();
+    cmd_fields_report_t report;
+    err_code_t code =
+        shards_check(config.shards, config.train, config.valid, err);
+
+    if (code != ERR_OK)
+        return code;
+    if ((config.edge & (config.edge - 1)) != 0)
+        return err_set(err, ERR_USAGE,
+                       "--edge: expected a power of two, found %d",
+                       config.edge);
+    code = cmd_make_fields(&config, &report, err);
+    if (code != ERR_OK)
+        return code;
+    split_print(config.directory, (const int64_t[]){config.train, config.valid},
+                (const int[]){report.train_shards, report.valid_shards},
+                report.bytes, clock_now() - start);
+    printf("best constant guess: accuracy %.2f %% for /web, mean squared error "
+           "0.333 for /scaled\n",
+           100.0 * report.web_guess);
+    return ERR_OK;
 }
 
 /* ---- bytes --------------------------------------------------------------- */
@@ -214,16 +273,20 @@ err_code_t cmd_data_make(int argc, char **argv, err_t *err)
     name = optind < argc ? argv[optind++] : "";
     if (strcmp(name, "ising") == 0 && optind == argc)
         set = ISING;
+    else if (strcmp(name, "fields") == 0 && optind == argc)
+        set = FIELDS;
     else if (strcmp(name, "bytes") == 0)
         set = BYTES;
     else
         return usage(err, "make: name one data set to make; there are: ising, "
-                          "bytes");
+                          "fields, bytes");
     code = make_check(&options, set, name, err);
     if (code != ERR_OK)
         return code;
-    return set == ISING
-               ? ising_run(&options, err)
-               : bytes_run(&options, (const char *const *)argv + optind,
-                           argc - optind, err);
+    if (set == ISING)
+        return ising_run(&options, err);
+    if (set == FIELDS)
+        return fields_run(&options, err);
+    return bytes_run(&options, (const char *const *)argv + optind,
+                     argc - optind, err);
 }

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A split (train or valid) is drawn as a whole, in memory, by threads that take
- * blocks of samples; each sample is a function of (seed, split, number), so the
- * number of threads changes nothing. Then it is cut into shards and written.
+ * A split (train or valid) is drawn as a whole, in memory, by a team of
+ * threads; each sample is a function of (seed, split, number), so the number of
+ * threads changes nothing. Then it is cut into shards and written.
  */
 #include "cmd/make_ising.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +17,10 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "base/thread.h"
 #include "cmd/data_bound.h"
 #include "cmd/data_ising.h"
 #include "cmd/data_shard.h"
-
-enum { BLOCK = 64 }; /* samples that a thread takes at a time */
+#include "cmd/make_team.h"
 
 typedef struct split {
     const char *name; /* "train", "valid" */
@@ -36,7 +32,6 @@ typedef struct split {
     int8_t *phase;
     float *temperature;
     cmd_bound_item_t *energy, *magnet;
-    atomic_llong next; /* first sample that nobody has taken */
 } split_t;
 
 static void split_free(split_t *split)
@@ -72,55 +67,19 @@ static err_code_t split_alloc(split_t *split, err_t *err)
     return ERR_OK;
 }
 
-static void *split_work(void *argument)
+static err_code_t split_draw(void *context, int64_t i, err_t *err)
 {
-    split_t *split = argument;
+    split_t *split = context;
+    cmd_ising_sample_t sample;
 
-    for (;;) {
-        int64_t first = atomic_fetch_add(&split->next, BLOCK);
-        int64_t end = first + BLOCK;
-
-        if (first >= split->count)
-            return NULL;
-        if (end > split->count)
-            end = split->count;
-        for (int64_t i = first; i < end; i++) {
-            cmd_ising_sample_t sample;
-
-            cmd_ising_draw(split->seed, split->number, (uint64_t)i,
-                           split->spins + i * CMD_ISING_SITES, &sample);
-            split->phase[i] = sample.phase;
-            split->temperature[i] = sample.temperature;
-            split->energy[i] = (cmd_bound_item_t){sample.energy, sample.phase};
-            split->magnet[i] =
-                (cmd_bound_item_t){-abs(sample.magnet), sample.phase};
-        }
-    }
-}
-
-/* Draw all samples by [threads] threads, of which the caller is one. */
-static err_code_t split_draw(split_t *split, int threads, err_t *err)
-{
-    pthread_t *team = calloc((size_t)threads, sizeof team[0]);
-    err_code_t code = ERR_OK;
-    int started = 0;
-
-    if (team == NULL)
-        return err_set(err, ERR_MEMORY, "out of memory for %d threads",
-                       threads);
-    while (started < threads - 1 && code == ERR_OK) {
-        code = thread_start("ising", split_work, split, &team[started], err);
-        if (code == ERR_OK)
-            started++;
-    }
-    if (code == ERR_OK)
-        split_work(split);
-    else
-        atomic_store(&split->next, split->count);
-    for (int i = 0; i < started; i++)
-        pthread_join(team[i], NULL);
-    free(team);
-    return code;
+    (void)err;
+    cmd_ising_draw(split->seed, split->number, (uint64_t)i,
+                   split->spins + i * CMD_ISING_SITES, &sample);
+    split->phase[i] = sample.phase;
+    split->temperature[i] = sample.temperature;
+    split->energy[i] = (cmd_bound_item_t){sample.energy, sample.phase};
+    split->magnet[i] = (cmd_bound_item_t){-abs(sample.magnet), sample.phase};
+    return ERR_OK;
 }
 
 /* Write rows [first, end) of the split as shard [shard]. */
@@ -179,7 +138,8 @@ static err_code_t split_make(split_t *split, const cmd_ising_config_t *config,
     err_code_t code = split_alloc(split, err);
 
     if (code == ERR_OK)
-        code = split_draw(split, config->threads, err);
+        code = cmd_team_draw("ising", config->threads, split->count, split_draw,
+                             split, err);
     if (code != ERR_OK)
         goto out;
     if (valid) {

@@ -28,8 +28,8 @@ expect 64 'a command is missing'
 expect 64 'did you mean verify?' verfy
 expect 64 'unknown command xyzzy' xyzzy
 expect 64 'o DIR is missing' make ising
-expect 64 'there are: ising, bytes' make -o "$scratch/a"
-expect 64 'there are: ising, bytes' make potts -o "$scratch/a"
+expect 64 'there are: ising, fields, bytes' make -o "$scratch/a"
+expect 64 'there are: ising, fields, bytes' make potts -o "$scratch/a"
 expect 64 'there is no option --seed' make bytes -o "$scratch/b" --seed 1
 expect 64 'valid is a part in per cent' make bytes -o "$scratch/b" --valid 100
 expect 64 'make bytes: -o DIR is missing' make bytes
@@ -42,6 +42,14 @@ expect 64 'unknown option' make ising -o "$scratch/a" --sede 1
 expect 64 '--train: expected an integer from 1' make ising -o x --train 0
 expect 64 '--seed: .*found "1x"' make ising -o x --seed 1x
 expect 64 'without a sample' make ising -o x --train 3 --shards 4
+expect 64 'there is no option --edge' make ising -o x --edge 8
+expect 64 'expected a power of two, found 12' make fields -o x --edge 12
+expect 64 '--edge: expected an integer from 4' make fields -o x --edge 2
+expect 64 'without a sample' make fields -o x --valid 1 --shards 4
+expect 0 'best constant guess: accuracy [0-9.]* % for /web' \
+    make fields -o "$scratch/f" --edge 8 --train 8 --valid 4 --shards 2
+expect 64 'add --force' make fields -o "$scratch/f" --edge 8
+expect 0 '/web  *uint8  *\[4, 8, 8, 8\]' info "$scratch/f/train-01.h5"
 expect 64 'name at least one file' info
 expect 64 'unknown option --fast' verify --fast
 expect 0 'best energy threshold on valid: accuracy [0-9.]* %' \

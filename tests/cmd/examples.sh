@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 # Every run file in examples/ trains: a few steps on a small data set, with the
-# large networks made narrow.
+# large networks made narrow. Those of volumes also learn, as they are.
 set -u
 source=$(cd "${srcdir:-.}" && pwd)
 build=$PWD
@@ -12,6 +12,8 @@ failed=0
 cd "$scratch" || exit 1
 "$build/cddp-data" make ising -o data/ising --train 24 --valid 8 --shards 1 \
     >/dev/null || exit 1
+"$build/cddp-data" make fields -o data/fields --train 24 --valid 8 --shards 1 \
+    >/dev/null || exit 1
 "$build/cddp-data" make bytes -o data/bytes --valid 30 --bytes 20000 \
     "$source/examples" "$source/docs/man" >/dev/null || exit 1
 
@@ -19,6 +21,8 @@ for file in "$source"/examples/*.yaml; do
     name=$(basename "$file" .yaml)
     small=() steps=3
     case $name in
+    preset-gpt2)
+        small=(--set model.width=24 --set model.depth=2) steps='[0-9]+' ;;
     gpt*) small=(--set model.width=16) steps='[0-9]+' ;;
     preset-resnet* | preset-unet* | preset-deepcam)
         small=(--set model.width=2) ;;
@@ -30,4 +34,30 @@ for file in "$source"/examples/*.yaml; do
         failed=1
     fi
 done
+
+# learns NAME EPOCHS EXPRESSION: the run file NAME as it is, on 320 volumes, with
+# EXPRESSION of awk true for the validation loss (loss) and accuracy (right, %).
+learns()
+{
+    local out
+    out=$("$build/cddp-train" --fresh --set data.train='learn/train-*.h5' \
+        --set data.valid='learn/valid-*.h5' --set train.epochs="$2" \
+        --set train.batch=16 --set run.dir="learn-$1" --set train.threads=1 \
+        "$source/examples/$1.yaml" 2>&1) || failed=1
+    awk '/^final:/ {
+            for (i = 1; i < NF; i++) {
+                if ($i == "accuracy") right = $(i + 1)
+                if ($i == "loss") loss = $(i + 1)
+            }
+            found = '"$3"'
+        }
+        END { exit !found }' <<<"$out" || {
+        echo "FAIL: $1 does not learn ($3): $out"
+        failed=1
+    }
+}
+"$build/cddp-data" make fields -o learn --train 320 --valid 100 >/dev/null ||
+    exit 1
+learns preset-cosmoflow 2 'loss > 0 && loss < 0.27'
+learns preset-unet3d 2 'right > 55'
 exit $failed

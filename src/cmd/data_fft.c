@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Cooley and Tukey's transform of radix two, line by line along each axis. */
+#include "cmd/data_fft.h"
+
+#include <math.h>
+#include <stddef.h>
+
+typedef struct fft {
+    int edge;
+    double complex turn[CMD_FFT_EDGE_MAX / 2]; /* exp(-+2 pi i n / edge) */
+    int from[CMD_FFT_EDGE_MAX];                /* bits in reverse order */
+} fft_t;
+
+static void fft_open(fft_t *fft, int edge, bool back)
+{
+    const double angle = (back ? 2 : -2) * M_PI / edge;
+
+    fft->edge = edge;
+    for (int n = 0; n < edge / 2; n++)
+        fft->turn[n] = cos(angle * n) + sin(angle * n) * I;
+    fft->from[0] = 0;
+    for (int half = 1; half < edge; half *= 2)
+        for (int n = 0; n < half; n++)
+            fft->from[half + n] = fft->from[n] + edge / (2 * half);
+}
+
+/* The [edge] numbers of [line], each [stride] from the last. */
+static void fft_line(const fft_t *fft, double complex *line, size_t stride)
+{
+    double complex x[CMD_FFT_EDGE_MAX];
+
+    for (int n = 0; n < fft->edge; n++)
+        x[n] = line[(size_t)fft->from[n] * stride];
+    for (int half = 1; half < fft->edge; half *= 2)
+        for (int first = 0; first < fft->edge; first += 2 * half)
+            for (int n = 0; n < half; n++) {
+                const double complex a = x[first + n],
+                                     b = x[first + n + half] *
+                                         fft->turn[n * (fft->edge / 2 / half)];
+
+                x[first + n] = a + b;
+                x[first + n + half] = a - b;
+            }
+    for (int n = 0; n < fft->edge; n++)
+        line[(size_t)n * stride] = x[n];
+}
+
+void cmd_fft_cube(double complex *cube, int edge, bool back)
+{
+    const size_t row = (size_t)edge, plane = row * row;
+    fft_t fft;
+
+    fft_open(&fft, edge, back);
+    for (size_t a = 0; a < plane; a++)
+        fft_line(&fft, cube + a * row, 1);
+    for (size_t a = 0; a < row; a++)
+        for (size_t b = 0; b < row; b++)
+            fft_line(&fft, cube + a * plane + b, row);
+    for (size_t a = 0; a < plane; a++)
+        fft_line(&fft, cube + a, plane);
+}

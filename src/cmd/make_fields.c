@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* One shard is in memory at a time: volumes are large. */
+#include "cmd/make_fields.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "cmd/data_fields.h"
+#include "cmd/data_shard.h"
+#include "cmd/make_team.h"
+
+/* Samples [first, first + rows) of a split. */
+typedef struct part {
+    cmd_fields_spec_t spec;
+    size_t cells;
+    int64_t first, rows;
+    float *density, *params, *scaled;
+    uint8_t *web;
+} part_t;
+
+static void part_free(part_t *part)
+{
+    mem_free(part->density);
+    mem_free(part->params);
+    mem_free(part->scaled);
+    mem_free(part->web);
+}
+
+static err_code_t part_alloc(part_t *part, err_t *err)
+{
+    const size_t rows = (size_t)part->rows;
+    const size_t params = CMD_FIELDS_PARAMS * sizeof(float);
+    err_code_t code = mem_alloc(rows * part->cells * sizeof(float), "densities",
+                                (void **)&part->density, err);
+
+    if (code == ERR_OK)
+        code = mem_alloc(rows * part->cells, "kinds of cells",
+                         (void **)&part->web, err);
+    if (code == ERR_OK)
+        code =
+            mem_alloc(rows * params, "parameters", (void **)&part->params, err);
+    if (code == ERR_OK)
+        code =
+            mem_alloc(rows * params, "parameters", (void **)&part->scaled, err);
+    return code;
+}
+
+static err_code_t part_draw(void *context, int64_t i, err_t *err)
+{
+    part_t *part = context;
+    const uint64_t number = (uint64_t)(part->first + i);
+    double params[CMD_FIELDS_PARAMS];
+
+    cmd_fields_draw_params(&part->spec, number, params,
+                           part->scaled + i * CMD_FIELDS_PARAMS);
+    for (int p = 0; p < CMD_FIELDS_PARAMS; p++)
+        part->params[i * CMD_FIELDS_PARAMS + p] = (float)params[p];
+    return cmd_fields_draw(&part->spec, number,
+                           part->density + (size_t)i * part->cells,
+                           part->web + (size_t)i * part->cells, err);
+}
+
+static err_code_t part_write(const part_t *part, const char *path, err_t *err)
+{
+    const int64_t edge = part->spec.edge;
+    const cmd_shard_field_t fields[] = {
+        {"/density", CMD_SHARD_FLOAT32, 3, {edge, edge, edge}, part->density},
+        {"/web", CMD_SHARD_UINT8, 3, {edge, edge, edge}, part->web},
+        {"/parameters",
+         CMD_SHARD_FLOAT32,
+         1,
+         {CMD_FIELDS_PARAMS},
+         part->params},
+        {"/scaled", CMD_SHARD_FLOAT32, 1, {CMD_FIELDS_PARAMS}, part->scaled},
+    };
+    const cmd_shard_t content = {
+        .rows = part->rows,
+        .fields = fields,
+        .field_count = (int)(sizeof fields / sizeof fields[0]),
+        .seeded = true,
+        .seed = part->spec.seed,
+        .bound = NAN,
+    };
+
+    return cmd_shard_write(path, &content, err);
+}
+
+/* Draw and write one shard; its kinds of cells are added to [webs]. */
+static err_code_t part_make(part_t *part, int threads, const char *path,
+                            int64_t webs[CMD_FIELDS_WEBS], err_t *err)
+{
+    err_code_t code = part_alloc(part, err);
+
+    if (code == ERR_OK)
+        code =
+            cmd_team_draw("fields", threads, part->rows, part_draw, part, err);
+    if (code == ERR_OK)
+        code = part_write(part, path, err);
+    for (size_t i = 0; code == ERR_OK && i < (size_t)part->rows * part->cells;
+         i++)
+        webs[part->web[i]]++;
+    part_free(part);
+    return code;
+}
+
+/* The shards of a split; [webs] counts its kinds of cells. */
+static err_code_t split_make(const cmd_fields_config_t *config, int split,
+                             int shards, int64_t webs[CMD_FIELDS_WEBS],
+                             int64_t *bytes, err_t *err)
+{
+    static const char *const names[] = {"train", "valid"};
+    const int64_t rows = split == 0 ? config->train : config->valid;
+    const size_t edge = (size_t)config->edge;
+    err_code_t code = ERR_OK;
+
+    for (int shard = 0; shard < shards && code == ERR_OK; shard++) {
+        char *path =
+            str_printf("%s/%s-%02d.h5", config->directory, names[split], shard);
+        part_t part = {.spec = {.seed = config->seed,
+                                .split = (uint64_t)split,
+                                .edge = config->edge},
+                       .cells = edge * edge * edge,
+                       .first = rows * shard / shards};
+        struct stat status;
+
+        part.rows = rows * (shard + 1) / shards - part.first;
+        code = part_make(&part, config->threads, path, webs, err);
+        if (code == ERR_OK && stat(path, &status) == 0)
+            *bytes += status.st_size;
+        free(path);
+    }
+    return code;
+}
+
+static double best_guess(const int64_t webs[CMD_FIELDS_WEBS])
+{
+    int64_t all = 0, most = 0;
+
+    for (int i = 0; i < CMD_FIELDS_WEBS; i++) {
+        all += webs[i];
+        most = webs[i] > most ? webs[i] : most;
+    }
+    return (double)most / (double)all;
+}
+
+err_code_t cmd_make_fields(const cmd_fields_config_t *config,
+                           cmd_fields_report_t *report, err_t *err)
+{
+    cmd_fields_report_t result = {
+        .train_shards = config->shards,
+        .valid_shards = config->shards > 1 ? config->shards / 2 : 1};
+    int64_t train[CMD_FIELDS_WEBS] = {0}, valid[CMD_FIELDS_WEBS] = {0};
+    err_code_t code = file_make_dirs(config->directory, err);
+
+    if (code == ERR_OK)
+        code = cmd_shards_clear(config->directory, "train", config->force, err);
+    if (code == ERR_OK)
+        code = cmd_shards_clear(config->directory, "valid", config->force, err);
+    if (code == ERR_OK)
+        code = split_make(config, 0, result.train_shards, train, &result.bytes,
+                          err);
+    if (code == ERR_OK)
+        code = split_make(config, 1, result.valid_shards, valid, &result.bytes,
+                          err);
+    if (code == ERR_OK)
+        code = file_sync(config->directory, err);
+    if (code != ERR_OK)
+        return code;
+    result.web_guess = best_guess(valid);
+    *report = result;
+    return ERR_OK;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Threads take blocks of rows from a common counter. */
+#include "cmd/make_team.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/thread.h"
+
+enum { BLOCK = 8 }; /* rows that a thread takes at a time */
+
+typedef struct team {
+    int64_t rows;
+    cmd_draw_t draw;
+    void *context;
+    atomic_llong next; /* first row that nobody has taken */
+    atomic_bool failed;
+    err_code_t code; /* of the first failure, with its sentence */
+    err_t err;
+} team_t;
+
+static void team_fail(team_t *team, err_code_t code, const err_t *err)
+{
+    if (!atomic_exchange(&team->failed, true)) {
+        team->code = code;
+        team->err = *err;
+    }
+    atomic_store(&team->next, team->rows);
+}
+
+static void *team_work(void *argument)
+{
+    team_t *team = argument;
+
+    for (;;) {
+        const int64_t first = atomic_fetch_add(&team->next, BLOCK);
+
+        if (first >= team->rows)
+            return NULL;
+        for (int64_t i = first; i < first + BLOCK && i < team->rows; i++) {
+            err_t err = ERR_INIT;
+            const err_code_t code = team->draw(team->context, i, &err);
+
+            if (code != ERR_OK) {
+                team_fail(team, code, &err);
+                return NULL;
+            }
+        }
+    }
+}
+
+err_code_t cmd_team_draw(const char *name, int threads, int64_t rows,
+                         cmd_draw_t draw, void *context, err_t *err)
+{
+    pthread_t *mates = calloc((size_t)threads, sizeof mates[0]);
+    team_t team = {.rows = rows, .draw = draw, .context = context};
+    err_code_t code = ERR_OK;
+    int started = 0;
+
+    if (mates == NULL)
+        return err_set(err, ERR_MEMORY, "out of memory for %d threads",
+                       threads);
+    while (started < threads - 1 && code == ERR_OK) {
+        code = thread_start(name, team_work, &team, &mates[started], err);
+        if (code == ERR_OK)
+            started++;
+    }
+    if (code == ERR_OK)
+        team_work(&team);
+    else
+        atomic_store(&team.next, rows);
+    for (int i = 0; i < started; i++)
+        pthread_join(mates[i], NULL);
+    free(mates);
+    if (code == ERR_OK && team.code != ERR_OK) {
+        code = team.code;
+        *err = team.err;
+    }
+    return code;
+}
