@@ -46,9 +46,13 @@ libop_la_SOURCES = \
 	src/op/cpu/attention.c src/op/cpu/position.c src/op/cpu/embedding.c \
 	src/op/cpu/rotary.c src/op/cpu/recurrent.c \
 	src/op/cpu/upsample_linear.c src/op/cpu/max.c src/op/cpu/pad.c \
-	src/op/cpu/block.c src/op/cpu/block.h \
 	src/op/cpu/adaptive.c \
 	src/op/cpu/norm.c src/op/cpu/syncbatchnorm.c
 libop_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(ONEDNN_CFLAGS)
-libop_la_LIBADD = $(ONEDNN_LIBS) -lgomp
+libop_la_LIBADD = libopblock.la $(ONEDNN_LIBS) -lgomp
+
+# Products of our own: with fused multiply-add.
+noinst_LTLIBRARIES += libopblock.la
+libopblock_la_SOURCES = src/op/cpu/block.c src/op/cpu/block.h
+libopblock_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) -ffp-contract=fast
 # End of src/op

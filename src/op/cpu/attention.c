@@ -4,13 +4,14 @@
  * attention in blocks of BLOCK queries x BLOCK keys, so that the T x S matrix
  * never exists (ref/attention.c has the formulas). Forward keeps a running
  * maximum and sum of each row and rescales what it has when the maximum grows;
- * the workspace keeps the logarithm of the sum of exponentials of each row,
- * from which backward makes p again, and the product of y and dy of each row.
- * Blocks that lie above the diagonal are skipped when causal.
+ * the workspace keeps both, from which backward makes p again, and the product
+ * of y and dy of each row. Forward's scores have queries in columns, so that
+ * the softmax of a vector of them is computed at once. Blocks that lie above
+ * the diagonal are skipped when causal.
  *
  * A head (forward) or a group of heads with one key head (backward) is one
  * thread's, so that gradients are added in one order. A key block is turned
- * once, so that all products run along rows.
+ * (forward: of queries) is turned once, so that all products run along rows.
  */
 #include <string.h>
 
@@ -33,7 +34,8 @@ typedef struct attention_work {
     float *gradient[3]; /* NULL: not wanted */
     float *y;
     const float *dy;
-    float *lse, *delta; /* [N,H,T]; NULL in evaluation */
+    float *top, *part, *delta; /* [N,H,T], of each row: the maximum, 1 / the sum
+                                  of exponentials, y dy; NULL in evaluation */
 } attention_work_t;
 
 typedef float square_t[BLOCK][BLOCK];
@@ -82,48 +84,47 @@ static void attention_scores(int64_t rows, int64_t D, const float *data,
                   to[0], BLOCK);
 }
 
-/* How many keys of the block at [k0] does query [i] read? */
-static int64_t attention_seen(const attention_work_t *work, int64_t i,
-                              int64_t k0)
-{
-    int64_t count = attention_count(k0, work->a.S);
-
-    if (work->causal && i - k0 + 1 < count)
-        count = i - k0 + 1;
-    return count < 0 ? 0 : count;
-}
-
 /* ---- forward ------------------------------------------------------------- */
 
+/* A block of queries, in columns: what it has of its softmax so far. */
+typedef struct attention_columns {
+    turned_t q;
+    float top[BLOCK], sum[BLOCK], factor[BLOCK];
+} attention_columns_t;
+
 /*
- * One row of scores becomes exp(score * scale - top), 0 from [seen] on; *top
- * and *sum go on. Returns what earlier results must be multiplied by.
+ * Scores [keys, queries] become exp(score * scale - top); top and sum go on,
+ * and factor is what earlier results must be multiplied by. Query i reads the
+ * first i + [ahead] keys of this block.
  */
 CPU_CLONES
-static float attention_row(float *s, int64_t seen, float scale, float *top,
-                           float *sum)
+static void attention_softmax(square_t s, int64_t keys, int64_t ahead,
+                              float scale, attention_columns_t *columns)
 {
-    float most = *top, factor, lanes[CPU_LANES] = {0}, part = 0;
+    float most[BLOCK], sum[BLOCK];
 
-    for (int64_t j = 0; j < seen; j++) {
-        s[j] *= scale;
-        most = s[j] > most ? s[j] : most;
+    for (int i = 0; i < BLOCK; i++)
+        most[i] = columns->top[i];
+    for (int32_t j = 0; j < (int32_t)keys; j++)
+        for (int32_t i = 0; i < BLOCK; i++) {
+            s[j][i] *= scale;
+            most[i] =
+                j < i + (int32_t)ahead && s[j][i] > most[i] ? s[j][i] : most[i];
+        }
+    for (int i = 0; i < BLOCK; i++) {
+        columns->factor[i] = cpu_math_exp(columns->top[i] - most[i]);
+        columns->top[i] = most[i];
+        sum[i] = columns->sum[i] * columns->factor[i];
     }
-    for (int64_t j = seen; j < BLOCK; j++)
-        s[j] = most;
-    for (int64_t j = 0; j < BLOCK; j++)
-        s[j] = cpu_math_exp(s[j] - most);
-    for (int64_t j = seen; j < BLOCK; j++)
-        s[j] = 0;
-    for (int64_t j = 0; j < BLOCK; j += CPU_LANES)
-        for (int k = 0; k < CPU_LANES; k++)
-            lanes[k] += s[j + k];
-    for (int k = 0; k < CPU_LANES; k++)
-        part += lanes[k];
-    factor = most > *top ? cpu_math_exp(*top - most) : 1.0f;
-    *sum = *sum * factor + part;
-    *top = most;
-    return factor;
+    for (int32_t j = 0; j < (int32_t)keys; j++)
+        for (int32_t i = 0; i < BLOCK; i++) {
+            float p = cpu_math_exp(s[j][i] - most[i]);
+
+            s[j][i] = j < i + (int32_t)ahead ? p : 0;
+            sum[i] += s[j][i];
+        }
+    for (int i = 0; i < BLOCK; i++)
+        columns->sum[i] = sum[i];
 }
 
 CPU_CLONES
@@ -133,46 +134,58 @@ static void attention_scale(float *y, int64_t D, float factor)
         y[d] *= factor;
 }
 
+/* The keys from [k0] on, for the queries from [i0] on: adds to y. */
+static void attention_forward_keys(const attention_work_t *work, int64_t n,
+                                   int64_t h, int64_t i0, int64_t k0,
+                                   attention_columns_t *columns)
+{
+    const op_attention_t *a = &work->a;
+    const int64_t g = h / (a->H / a->G), rows = attention_count(i0, a->T);
+    const int64_t keys = attention_count(k0, a->S), y_row = a->H * a->D;
+    float *y = work->y + attention_y(work, n, i0, h);
+    square_t s;
+
+    attention_scores(keys, a->D, work->in[K] + attention_at(work, K, n, k0, g),
+                     a->stride[K], columns->q, s);
+    attention_softmax(s, keys, work->causal ? i0 - k0 + 1 : keys, work->scale,
+                      columns);
+    for (int64_t i = 0; i < rows && k0 > 0; i++)
+        if (!(columns->factor[i] == 1.0f))
+            attention_scale(y + i * y_row, a->D, columns->factor[i]);
+    cpu_block_add(rows, a->D, keys, (cpu_block_t){s[0], 1, BLOCK},
+                  work->in[V] + attention_at(work, V, n, k0, g), a->stride[V],
+                  y, y_row);
+}
+
 /* y of the queries from [i0] on. */
 static void attention_forward_block(const attention_work_t *work, int64_t n,
                                     int64_t h, int64_t i0)
 {
     const op_attention_t *a = &work->a;
-    const int64_t g = h / (a->H / a->G), rows = attention_count(i0, a->T);
+    const int64_t rows = attention_count(i0, a->T), y_row = a->H * a->D;
     const int64_t last = work->causal ? i0 + rows : a->S;
     float *y = work->y + attention_y(work, n, i0, h);
-    float top[BLOCK], sum[BLOCK] = {0};
-    turned_t turned;
-    square_t s;
+    attention_columns_t columns;
 
-    for (int64_t i = 0; i < rows; i++) {
-        top[i] = -INFINITY;
-        memset(y + i * a->H * a->D, 0, (size_t)a->D * sizeof *y);
+    attention_turn(work->in[Q] + attention_at(work, Q, n, i0, h), a->stride[Q],
+                   rows, a->D, columns.q);
+    for (int64_t i = 0; i < BLOCK; i++) {
+        columns.top[i] = -INFINITY;
+        columns.sum[i] = 0;
     }
-    for (int64_t k0 = 0; k0 < last; k0 += BLOCK) {
-        int64_t keys = attention_count(k0, a->S);
+    for (int64_t i = 0; i < rows; i++)
+        memset(y + i * y_row, 0, (size_t)a->D * sizeof *y);
+    for (int64_t k0 = 0; k0 < last; k0 += BLOCK)
+        attention_forward_keys(work, n, h, i0, k0, &columns);
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t at = (n * a->H + h) * a->T + i0 + i;
+        const float part = 1.0f / columns.sum[i];
 
-        attention_turn(work->in[K] + attention_at(work, K, n, k0, g),
-                       a->stride[K], keys, a->D, turned);
-        attention_scores(rows, a->D,
-                         work->in[Q] + attention_at(work, Q, n, i0, h),
-                         a->stride[Q], turned, s);
-        for (int64_t i = 0; i < rows; i++) {
-            int64_t seen = attention_seen(work, i0 + i, k0);
-            float factor =
-                attention_row(s[i], seen, work->scale, &top[i], &sum[i]);
-
-            if (factor < 1.0f)
-                attention_scale(y + i * a->H * a->D, a->D, factor);
+        attention_scale(y + i * y_row, a->D, part);
+        if (work->top != NULL) {
+            work->top[at] = columns.top[i];
+            work->part[at] = part;
         }
-        cpu_block_add(rows, a->D, keys, (cpu_block_t){s[0], BLOCK, 1},
-                      work->in[V] + attention_at(work, V, n, k0, g),
-                      a->stride[V], y, a->H * a->D);
-    }
-    for (int64_t i = 0; i < rows; i++) {
-        attention_scale(y + i * a->H * a->D, a->D, 1.0f / sum[i]);
-        if (work->lse != NULL)
-            work->lse[(n * a->H + h) * a->T + i0 + i] = top[i] + logf(sum[i]);
     }
 }
 
@@ -188,6 +201,17 @@ static void attention_body_forward(void *context, int64_t first, int64_t last)
 
 /* ---- backward ------------------------------------------------------------ */
 
+/* How many keys of the block at [k0] does query [i] read? */
+static int64_t attention_seen(const attention_work_t *work, int64_t i,
+                              int64_t k0)
+{
+    int64_t count = attention_count(k0, work->a.S);
+
+    if (work->causal && i - k0 + 1 < count)
+        count = i - k0 + 1;
+    return count < 0 ? 0 : count;
+}
+
 /* What a key block collects over all its queries. */
 typedef struct attention_keys {
     int64_t n, g, k0, count;
@@ -198,10 +222,10 @@ typedef struct attention_keys {
 /* Row of p and ds, from scores [s] and [dp]; 0 from [seen] on. */
 CPU_CLONES
 static void attention_row_back(float *s, float *dp, int64_t seen, float scale,
-                               float lse, float delta)
+                               float top, float part, float delta)
 {
     for (int64_t j = 0; j < seen; j++) {
-        s[j] = cpu_math_exp(s[j] * scale - lse);
+        s[j] = cpu_math_exp(s[j] * scale - top) * part;
         dp[j] = s[j] * (dp[j] - delta) * scale;
     }
     for (int64_t j = seen; j < BLOCK; j++)
@@ -225,7 +249,8 @@ static void attention_backward_block(const attention_work_t *work,
     attention_scores(rows, a->D, dy, y_row, keys->v, ds);
     for (int64_t i = 0; i < rows; i++)
         attention_row_back(p[i], ds[i], attention_seen(work, i0 + i, keys->k0),
-                           work->scale, work->lse[at + i], work->delta[at + i]);
+                           work->scale, work->top[at + i], work->part[at + i],
+                           work->delta[at + i]);
     cpu_block_add(keys->count, a->D, rows, (cpu_block_t){p[0], 1, BLOCK}, dy,
                   y_row, keys->dv[0], OP_HEAD_MAX);
     cpu_block_add(keys->count, a->D, rows, (cpu_block_t){ds[0], 1, BLOCK}, q,
@@ -271,6 +296,22 @@ static void attention_backward_keys(const attention_work_t *work, int64_t n,
     attention_store(work, V, &keys, keys.dv);
 }
 
+CPU_CLONES
+static float attention_dot(const float *a, const float *b, int64_t count)
+{
+    float lanes[CPU_LANES] = {0}, sum = 0;
+    int64_t d = 0;
+
+    for (; d + CPU_LANES <= count; d += CPU_LANES)
+        for (int k = 0; k < CPU_LANES; k++)
+            lanes[k] += a[d + k] * b[d + k];
+    for (; d < count; d++)
+        sum += a[d] * b[d];
+    for (int k = 0; k < CPU_LANES; k++)
+        sum += lanes[k];
+    return sum;
+}
+
 /* delta of head [h], and dq = 0. */
 static void attention_prepare(const attention_work_t *work, int64_t n,
                               int64_t h)
@@ -279,12 +320,9 @@ static void attention_prepare(const attention_work_t *work, int64_t n,
 
     for (int64_t i = 0; i < a->T; i++) {
         const float *y = work->y + attention_y(work, n, i, h);
-        const float *dy = work->dy + attention_y(work, n, i, h);
-        float sum = 0;
 
-        for (int64_t d = 0; d < a->D; d++)
-            sum += y[d] * dy[d];
-        work->delta[(n * a->H + h) * a->T + i] = sum;
+        work->delta[(n * a->H + h) * a->T + i] =
+            attention_dot(y, work->dy + attention_y(work, n, i, h), a->D);
         if (work->gradient[Q] != NULL)
             memset(work->gradient[Q] + attention_at(work, Q, n, i, h), 0,
                    (size_t)a->D * sizeof *y);
@@ -315,7 +353,7 @@ static err_code_t cpu_attention_open(op_t *op, err_t *err)
 
     op->reads_y = true;
     if (op->config.training)
-        op->workspace_bytes = 2 * (size_t)(a.N * a.H * a.T) * sizeof(float);
+        op->workspace_bytes = 3 * (size_t)(a.N * a.H * a.T) * sizeof(float);
     return cpu_combine_open(op, true, err);
 }
 
@@ -332,8 +370,11 @@ static err_code_t attention_start(op_t *op, const op_args_t *args,
     for (int i = 0; i < 3 && code == ERR_OK; i++)
         work->in[i] = inside[work->a.input[i]];
     if (op->config.training) {
-        work->lse = args->workspace;
-        work->delta = work->lse + work->a.N * work->a.H * work->a.T;
+        const int64_t rows = work->a.N * work->a.H * work->a.T;
+
+        work->top = args->workspace;
+        work->part = work->top + rows;
+        work->delta = work->part + rows;
     }
     return code;
 }
