@@ -3,6 +3,7 @@
 noinst_LTLIBRARIES += libbase.la
 libbase_la_SOURCES = \
 	src/base/clock.c src/base/clock.h src/base/clones.h \
+	src/base/crew.c src/base/crew.h \
 	src/base/err.c src/base/err.h \
 	src/base/file.c src/base/file.h \
 	src/base/half.c src/base/half.h \

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Entry i of the fold lives in arena i; arena 0 is ddp's own, so a rank with
- * one leaf copies nothing. Gradients and tail are folded in step, by two folds
- * of the same shape.
+ * Slot i of the fold is arena i; arena 0 is ddp's own, so a rank with one leaf
+ * copies nothing.
  */
 #include "ddp/tree.h"
 
@@ -20,59 +19,65 @@ typedef struct tree_arena {
 struct ddp_tree {
     comm_group_t *group;
     size_t grad_elems, tail_doubles;
-    int partials;
-    tree_arena_t arenas[COMM_VIEWS_MAX];
     void *memory; /* of arenas 1 and up */
-    comm_fold_t grads, tail;
-    int64_t first, held, next, leaves;
+    ddp_fold_t *fold;
+    int64_t first, held, leaves;
+    int partials;
+    tree_arena_t arenas[];
 };
 
-int ddp_tree_partials(int64_t first, int64_t held, int64_t leaves)
+static size_t arena_bytes(size_t grad_elems, size_t tail_doubles)
 {
-    /* The next leaf needs an arena while the ones before it are kept. */
-    int most = 1;
+    return mem_round(grad_elems * sizeof(float)) +
+           mem_round(tail_doubles * sizeof(double));
+}
 
-    for (int64_t n = 1; n < held; n++) {
-        int views = comm_tree_views(first, n, leaves) + 1;
-
-        if (views > most)
-            most = views;
-    }
-    return most;
+size_t ddp_tree_bytes(size_t grad_elems, size_t tail_doubles, int partials)
+{
+    return (size_t)(partials - 1) * arena_bytes(grad_elems, tail_doubles);
 }
 
 static void arenas_place(ddp_tree_t *tree, ddp_t *ddp)
 {
-    size_t grad_bytes = mem_round(tree->grad_elems * sizeof(float));
-    size_t tail_bytes = mem_round(tree->tail_doubles * sizeof(double));
     char *at = tree->memory;
 
     tree->arenas[0] = (tree_arena_t){ddp_grads(ddp), ddp_tail(ddp)};
     for (int i = 1; i < tree->partials; i++) {
         tree->arenas[i].grads = (float *)at;
-        tree->arenas[i].tail = (double *)(at + grad_bytes);
-        at += grad_bytes + tail_bytes;
+        tree->arenas[i].tail =
+            (double *)(at + mem_round(tree->grad_elems * sizeof(float)));
+        at += arena_bytes(tree->grad_elems, tree->tail_doubles);
     }
+}
+
+static void arenas_add(void *context, int to, int from)
+{
+    const ddp_tree_t *tree = context;
+    const tree_arena_t *a = &tree->arenas[to], *b = &tree->arenas[from];
+
+    ddp_fold_sum(a->grads, b->grads, tree->grad_elems, COMM_FLOAT32);
+    ddp_fold_sum(a->tail, b->tail, tree->tail_doubles, COMM_FLOAT64);
 }
 
 err_code_t ddp_tree_open(ddp_t *ddp, comm_group_t *group, size_t grad_elems,
                          size_t tail_doubles, int partials, ddp_tree_t **out,
                          err_t *err)
 {
-    size_t bytes = mem_round(grad_elems * sizeof(float)) +
-                   mem_round(tail_doubles * sizeof(double));
     ddp_tree_t *tree = NULL;
     err_code_t rc;
 
-    rc = mem_alloc(sizeof *tree, "tree reducer", (void **)&tree, err);
+    rc = mem_alloc(sizeof *tree + (size_t)partials * sizeof tree->arenas[0],
+                   "tree reducer", (void **)&tree, err);
     if (rc != ERR_OK)
         return rc;
     tree->group = group;
     tree->grad_elems = grad_elems;
     tree->tail_doubles = tail_doubles;
     tree->partials = partials;
-    rc = mem_alloc((size_t)(partials - 1) * bytes, "partial gradients",
-                   &tree->memory, err);
+    rc = mem_alloc(ddp_tree_bytes(grad_elems, tail_doubles, partials),
+                   "partial gradients", &tree->memory, err);
+    if (rc == ERR_OK)
+        rc = ddp_fold_open(partials, arenas_add, tree, &tree->fold, err);
     if (rc != ERR_OK) {
         ddp_tree_close(tree);
         return rc;
@@ -86,6 +91,7 @@ void ddp_tree_close(ddp_tree_t *tree)
 {
     if (tree == NULL)
         return;
+    ddp_fold_close(tree->fold);
     mem_free(tree->memory);
     mem_free(tree);
 }
@@ -96,38 +102,44 @@ void ddp_tree_begin(ddp_tree_t *tree, int64_t first, int64_t held,
     tree->first = first;
     tree->held = held;
     tree->leaves = leaves;
-    tree->next = first;
-    comm_fold_begin(&tree->grads, leaves, tree->grad_elems, COMM_FLOAT32);
-    comm_fold_begin(&tree->tail, leaves, tree->tail_doubles, COMM_FLOAT64);
+    ddp_fold_begin(tree->fold, first, held, leaves);
 }
 
-void ddp_tree_leaf(ddp_tree_t *tree, float **grads, double **tail)
+bool ddp_tree_claim(ddp_tree_t *tree, ddp_leaf_t *leaf, float **grads,
+                    double **tail)
 {
-    tree_arena_t *arena = &tree->arenas[tree->grads.depth];
+    const tree_arena_t *arena;
 
+    if (!ddp_fold_claim(tree->fold, leaf))
+        return false;
+    arena = &tree->arenas[leaf->slot];
     memset(arena->tail, 0, tree->tail_doubles * sizeof(double));
     *grads = arena->grads;
     *tail = arena->tail;
+    return true;
 }
 
-void ddp_tree_fold(ddp_tree_t *tree)
+void ddp_tree_fold(ddp_tree_t *tree, const ddp_leaf_t *leaf)
 {
-    tree_arena_t *arena = &tree->arenas[tree->grads.depth];
+    ddp_fold_done(tree->fold, leaf);
+}
 
-    comm_fold_push(&tree->grads, tree->next, tree->next + 1, arena->grads);
-    comm_fold_push(&tree->tail, tree->next, tree->next + 1, arena->tail);
-    tree->next++;
+void ddp_tree_stop(ddp_tree_t *tree)
+{
+    ddp_fold_stop(tree->fold);
 }
 
 err_code_t ddp_tree_reduce(ddp_tree_t *tree, err_t *err)
 {
     void *grads[COMM_VIEWS_MAX];
     void *tails[COMM_VIEWS_MAX];
+    int slots[COMM_VIEWS_MAX];
+    int views = ddp_fold_views(tree->fold, slots);
     err_code_t rc;
 
-    for (int i = 0; i < tree->grads.depth; i++) {
-        grads[i] = tree->arenas[i].grads;
-        tails[i] = tree->arenas[i].tail;
+    for (int i = 0; i < views; i++) {
+        grads[i] = tree->arenas[slots[i]].grads;
+        tails[i] = tree->arenas[slots[i]].tail;
     }
     rc = comm_allreduce_tree(tree->group, grads, tree->first, tree->held,
                              tree->leaves, tree->arenas[0].grads,

@@ -163,7 +163,7 @@ train_bench_info_t train_bench_info(const train_bench_t *bench)
         .target = bench->batch.target,
         .state_bytes = (2 + slots) * params +
                        sizeof(float) * nn_graph_buffer_elems(run->graph),
-        .activation_bytes = run->replica.activation_bytes,
+        .activation_bytes = train_replica_activations(&run->replica),
         .update_bytes = (3 + 2 * slots) * params};
 }
 
@@ -176,11 +176,11 @@ nn_cost_t train_bench_cost(const train_bench_t *bench, double flops_s,
         train_micro_size(bench->batch.count, run->config->train.accumulate);
     const double parts =
         size > 0 ? (double)bench->batch.count / (double)size : 0;
+    const nn_exec_t *exec = train_replica_exec(replica, size, true);
     nn_cost_t cost = {0};
 
-    for (int i = 0; i < replica->exec_count; i++)
-        if (replica->execs[i].training && replica->execs[i].batch == size)
-            cost = nn_exec_cost(replica->execs[i].exec, flops_s, bytes_s);
+    if (exec != NULL)
+        cost = nn_exec_cost(exec, flops_s, bytes_s);
     cost.forward_flops *= parts;
     cost.backward_flops *= parts;
     cost.seconds *= parts;

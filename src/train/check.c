@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/thread.h"
 #include "nn/cost.h"
 #include "train/data.h"
 #include "train/replica.h"
@@ -22,13 +23,19 @@ typedef struct check {
     train_data_t train, valid;
     train_replica_t replica;
     bool bf16;
+    int teams;
 } check_t;
 
 static err_code_t check_open(check_t *check, err_t *err)
 {
     train_split_t split = {.config = check->config, .size = check->ranks};
-    train_replica_plan_t plan = {
-        .config = check->config, .ranks = check->ranks, .threads = 1};
+    const int64_t asked = check->config->train.threads;
+    const int threads = asked > 0 ? (int)asked : thread_cores();
+    train_replica_plan_t plan = {.config = check->config,
+                                 .ranks = check->ranks,
+                                 .threads = 1,
+                                 .team_threads =
+                                     train_team_threads(check->config, 1)};
     train_scores_t *scores = NULL;
     err_code_t rc = train_bf16_choose(check->config, &plan.bf16, err);
 
@@ -51,13 +58,12 @@ static err_code_t check_open(check_t *check, err_t *err)
     if (rc != ERR_OK)
         return rc;
     check->bf16 = plan.bf16;
+    check->teams = train_teams(check->config, &check->train, threads);
+    plan.teams = check->teams;
     plan.graph = check->graph;
     plan.span.steps = check->config->train.epochs * check->train.steps;
     plan.span.epoch_steps = check->train.steps;
-    plan.train_sizes = check->train.sizes;
-    plan.train_count = TRAIN_SIZES_MAX;
-    plan.eval_sizes = check->valid.sizes;
-    plan.eval_count = TRAIN_SIZES_MAX;
+    plan.sizes = train_sizes_of(&check->train, &check->valid);
     return train_replica_open(&plan, &check->replica, err);
 }
 
@@ -71,12 +77,13 @@ static void shape_format(const int64_t *dims, int ndim, char *out, size_t room)
 }
 
 /* The exec of the largest micro-batch; NULL: no rank trains. */
-static const train_replica_exec_t *largest_exec(const check_t *check)
+static const train_team_exec_t *largest_exec(const check_t *check)
 {
-    const train_replica_exec_t *largest = NULL;
+    const train_team_t *team = &check->replica.teams[0];
+    const train_team_exec_t *largest = NULL;
 
-    for (int i = 0; i < check->replica.exec_count; i++) {
-        const train_replica_exec_t *exec = &check->replica.execs[i];
+    for (int i = 0; i < team->exec_count; i++) {
+        const train_team_exec_t *exec = &team->execs[i];
 
         if (exec->training && (largest == NULL || exec->batch > largest->batch))
             largest = exec;
@@ -100,7 +107,7 @@ static void layer_plan_format(const nn_exec_t *exec, int layer, char *out,
 static void layers_print(const check_t *check)
 {
     const nn_graph_t *graph = check->graph;
-    const train_replica_exec_t *largest = largest_exec(check);
+    const train_team_exec_t *largest = largest_exec(check);
     size_t total = 0;
     char text[64];
 
@@ -176,7 +183,7 @@ static void memory_print(const check_t *check)
     uint64_t params = nn_graph_param_elems(graph) * sizeof(float);
     uint64_t slots = optim_state_bytes(check->replica.optim);
     uint64_t buffers = nn_graph_buffer_elems(graph) * sizeof(float);
-    uint64_t activations = check->replica.activation_bytes;
+    uint64_t activations = train_replica_activations(&check->replica);
     int64_t dims[OP_DIMS_MAX];
     int ndim = nn_graph_input(graph, dims);
     uint64_t batch = sizeof(float);
@@ -187,11 +194,15 @@ static void memory_print(const check_t *check)
     batch *= (uint64_t)hdf5io_sampler_share(check->train.sampler, 0).count *
              (uint64_t)(config->data.prefetch + 1);
     if (config->train.reproducible)
-        partials = params * (uint64_t)(train_partials(&check->train,
-                                                      config->train.microbatch,
-                                                      config->train.batch) -
-                                       1);
-    printf("memory of a rank (%d ranks):\n", check->ranks);
+        partials = ddp_tree_bytes(
+            nn_graph_param_elems(graph),
+            TRAIN_REPLICA_TAIL + nn_graph_moment_elems(graph),
+            train_partials(&check->train, config->train.microbatch,
+                           config->train.batch, check->teams));
+    printf("memory of a rank (%d ranks", check->ranks);
+    if (config->train.reproducible)
+        printf(", %d micro-batches side by side", check->teams);
+    printf("):\n");
     memory_line("parameters", params);
     memory_line("gradients", params);
     if (partials > 0)
@@ -205,7 +216,7 @@ static void memory_print(const check_t *check)
 }
 
 static void recompute_print(const check_t *check,
-                            const train_replica_exec_t *largest,
+                            const train_team_exec_t *largest,
                             const nn_plan_facts_t *facts, const nn_cost_t *cost)
 {
     if (check->config->train.recompute == TRAIN_RECOMPUTE_NONE)
@@ -223,7 +234,7 @@ static void recompute_print(const check_t *check,
 /* The plan of the largest micro-batch. */
 static void plan_print(const check_t *check)
 {
-    const train_replica_exec_t *largest = largest_exec(check);
+    const train_team_exec_t *largest = largest_exec(check);
     nn_plan_facts_t facts;
     nn_cost_t cost;
 

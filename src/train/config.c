@@ -104,6 +104,11 @@ static const opt_row_t loop_options[] = {
            .unit = "samples",
            .help = "reproducible mode: samples that are computed together, "
                    "whatever the number of ranks"),
+    CONFIG(train.leaf_threads, "leaf_threads", OPT_INT, "1", .min = 1,
+           .max = 4096,
+           .help = "reproducible mode: threads that compute a micro-batch "
+                   "together, part of what the bits depend on; a rank with "
+                   "more threads computes several side by side"),
     {.name = NULL}};
 
 static const opt_row_t checkpoint_options[] = {

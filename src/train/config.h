@@ -55,7 +55,7 @@ typedef struct train_config {
         int64_t base_batch;
         opt_every_t eval_every;
         bool reproducible;
-        int64_t microbatch;
+        int64_t microbatch, leaf_threads;
     } train;
     ddp_config_t ddp;
     struct {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "ddp/tree.h"
+#include "ddp/fold.h"
 #include "hdf5io/attribute.h"
 
 int64_t train_micro_size(int64_t count, int64_t parts)
@@ -198,17 +198,46 @@ train_leaves_t train_leaves_of(const train_data_t *data, int64_t leaf,
                             .leaves = (share.global + leaf - 1) / leaf};
 }
 
-int train_partials(const train_data_t *data, int64_t leaf, int64_t batch)
+int train_partials(const train_data_t *data, int64_t leaf, int64_t batch,
+                   int teams)
 {
     const int64_t steps[] = {0, data->steps - 1};
     int most = 1;
 
     for (int i = 0; i < 2; i++) {
         train_leaves_t mine = train_leaves_of(data, leaf, batch, steps[i]);
-        int partials = ddp_tree_partials(mine.first, mine.held, mine.leaves);
+        int slots = ddp_fold_slots(mine.first, mine.held, mine.leaves, teams);
 
-        if (partials > most)
-            most = partials;
+        if (slots > most)
+            most = slots;
     }
     return most;
+}
+
+int train_teams(const train_config_t *config, const train_data_t *data,
+                int threads)
+{
+    int64_t teams = threads / config->train.leaf_threads;
+    int64_t held =
+        train_leaves_of(data, config->train.microbatch, config->train.batch, 0)
+            .held;
+
+    if (!config->train.reproducible || teams < 1 || held < 1)
+        return 1;
+    return (int)(teams < held ? teams : held);
+}
+
+int train_team_threads(const train_config_t *config, int threads)
+{
+    return config->train.reproducible ? (int)config->train.leaf_threads
+                                      : threads;
+}
+
+train_team_sizes_t train_sizes_of(const train_data_t *train,
+                                  const train_data_t *valid)
+{
+    return (train_team_sizes_t){.train = train->sizes,
+                                .eval = valid->sizes,
+                                .train_count = TRAIN_SIZES_MAX,
+                                .eval_count = TRAIN_SIZES_MAX};
 }

@@ -9,6 +9,7 @@
 #include "hdf5io/sampler.h"
 #include "nn/nn.h"
 #include "train/config.h"
+#include "train/team.h"
 
 /* Batch sizes that one rank meets in one split: a full and a short step, each
  * cut into micro-batches of two sizes. */
@@ -59,7 +60,21 @@ typedef struct train_leaves {
 train_leaves_t train_leaves_of(const train_data_t *data, int64_t leaf,
                                int64_t batch, int64_t step);
 
-/* Partial arenas that this rank needs in its widest step. */
-int train_partials(const train_data_t *data, int64_t leaf, int64_t batch);
+/* Partial arenas, the main one included, with which [teams] teams fold this
+ * rank's leaves in its widest step. */
+int train_partials(const train_data_t *data, int64_t leaf, int64_t batch,
+                   int teams);
+
+/* Teams of train.leaf_threads that [threads] threads make: no more than this
+ * rank ever has leaves, and one in the default mode. */
+int train_teams(const train_config_t *config, const train_data_t *data,
+                int threads);
+
+/* Threads of such a team; all of [threads] in the default mode. */
+int train_team_threads(const train_config_t *config, int threads);
+
+/* The sizes of both splits. */
+train_team_sizes_t train_sizes_of(const train_data_t *train,
+                                  const train_data_t *valid);
 
 #endif

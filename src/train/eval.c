@@ -33,7 +33,6 @@ static size_t output_elems(const train_state_t *run)
 err_code_t train_eval_open(train_state_t *run, err_t *err)
 {
     train_eval_room_t *room = &run->room;
-    size_t views;
     err_code_t rc;
 
     rc =
@@ -41,19 +40,18 @@ err_code_t train_eval_open(train_state_t *run, err_t *err)
     if (rc != ERR_OK || run->valid.dataset == NULL)
         return rc;
     room->count = EVAL_SCORES + train_scores_sums(room->scores);
-    views = run->config->train.reproducible ? COMM_VIEWS_MAX : 0;
     rc = mem_alloc(room->count * sizeof *room->sums, "metrics",
                    (void **)&room->sums, err);
     if (rc == ERR_OK)
         rc = mem_alloc(room->count * sizeof *room->total, "metrics",
                        (void **)&room->total, err);
-    if (rc == ERR_OK && views > 0)
-        rc = mem_alloc(views * room->count * sizeof *room->leaves, "metrics",
-                       (void **)&room->leaves, err);
+    if (rc == ERR_OK && run->config->train.reproducible)
+        rc = train_leaves_eval_open(run, err);
+    room->output_elems = output_elems(run);
     if (rc == ERR_OK && train_scores_look(room->scores))
-        rc = mem_alloc(output_elems(run) * sizeof *room->output,
-                       "the model's output, for metrics",
-                       (void **)&room->output, err);
+        rc = mem_alloc(
+            (size_t)run->teams * room->output_elems * sizeof *room->output,
+            "the model's output, for metrics", (void **)&room->output, err);
     return rc;
 }
 
@@ -62,6 +60,7 @@ void train_eval_close(train_state_t *run)
     train_eval_room_t *room = &run->room;
 
     mem_free(room->output);
+    ddp_fold_close(room->fold);
     mem_free(room->leaves);
     mem_free(room->total);
     mem_free(room->sums);
@@ -71,17 +70,22 @@ void train_eval_close(train_state_t *run)
 
 /* ---- one step ------------------------------------------------------------ */
 
-err_code_t train_eval_forward(train_state_t *run, const nn_batch_t *batch,
-                              int64_t count, double *sums, err_t *err)
+err_code_t train_eval_forward(train_state_t *run, int member,
+                              const nn_batch_t *batch, int64_t count,
+                              double *sums, err_t *err)
 {
     const train_eval_room_t *room = &run->room;
-    nn_exec_t *exec = train_replica_exec(&run->replica, count, false);
+    nn_exec_t *exec =
+        train_team_exec(&run->replica.teams[member], count, false);
+    float *output = room->output;
     nn_result_t result;
     err_code_t rc;
 
+    if (output != NULL)
+        output += (size_t)member * room->output_elems;
     rc = nn_exec_forward(exec, batch, &result, err);
-    if (rc == ERR_OK && room->output != NULL)
-        rc = nn_exec_output(exec, room->output, err);
+    if (rc == ERR_OK && output != NULL)
+        rc = nn_exec_output(exec, output, err);
     if (rc != ERR_OK)
         return rc;
     memset(sums, 0, (room->count - EVAL_LOSS) * sizeof *sums);
@@ -89,7 +93,7 @@ err_code_t train_eval_forward(train_state_t *run, const nn_batch_t *batch,
     sums[EVAL_DENOMINATOR - EVAL_LOSS] = result.weight.denominator;
     sums[EVAL_CORRECT - EVAL_LOSS] = (double)result.correct;
     sums[EVAL_COUNTED - EVAL_LOSS] = (double)result.weight.counted;
-    train_scores_add(room->scores, room->output, batch->target, count,
+    train_scores_add(room->scores, output, batch->target, count,
                      sums + EVAL_SCORES - EVAL_LOSS);
     return ERR_OK;
 }
@@ -103,7 +107,8 @@ static err_code_t eval_share(train_state_t *run, const hdf5io_batch_t *batch,
     if (batch->count == 0)
         return ERR_OK;
     whole = train_batch_part(run, batch, 0);
-    return train_eval_forward(run, &whole, batch->count, sums + EVAL_LOSS, err);
+    return train_eval_forward(run, 0, &whole, batch->count, sums + EVAL_LOSS,
+                              err);
 }
 
 /* In reproducible mode everything but the flags is summed along the tree. */
@@ -112,13 +117,12 @@ static err_code_t eval_step(train_state_t *run, double *sums, err_t *err)
     bool tree = run->replica.tree != NULL;
     size_t count = tree ? EVAL_LOSS : run->room.count;
     hdf5io_batch_t *batch = NULL;
-    comm_fold_t fold;
     err_code_t own;
     err_code_t rc;
 
     own = hdf5io_loader_next(run->valid.loader, &batch, err);
     if (own == ERR_OK)
-        own = tree ? train_leaves_eval(run, batch, &fold, err)
+        own = tree ? train_leaves_eval(run, batch, err)
                    : eval_share(run, batch, sums, err);
     sums[EVAL_STOP] = run->env->signal() != SLURM_SIGNAL_NONE ? 1.0 : 0.0;
     sums[EVAL_FAILED] = own != ERR_OK ? 1.0 : 0.0;
@@ -128,8 +132,7 @@ static err_code_t eval_step(train_state_t *run, double *sums, err_t *err)
         return own != ERR_OK ? own : rc;
     if (sums[EVAL_FAILED] > 0.0)
         return train_vote(&run->votes, own, &run->speaker, err);
-    return tree ? train_leaves_eval_reduce(run, batch, &fold, sums, err)
-                : ERR_OK;
+    return tree ? train_leaves_eval_reduce(run, batch, sums, err) : ERR_OK;
 }
 
 /* ---- all of them --------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #ifndef CDDP_TRAIN_EVAL_H
 #define CDDP_TRAIN_EVAL_H
 
+#include "ddp/fold.h"
 #include "train/score.h"
 
 typedef struct train_eval {
@@ -20,8 +21,11 @@ typedef struct train_eval_room {
     size_t count;   /* of the sums of a step */
     double *sums;   /* [count] */
     double *total;  /* [count] */
-    double *leaves; /* reproducible mode: [views, count - EVAL_LOSS] */
-    float *output;  /* of the largest batch; NULL: nobody looks at it */
+    double *leaves; /* reproducible mode: [slots, count - EVAL_LOSS] */
+    ddp_fold_t *fold;
+    float *output;       /* of the largest batch, a part for each team; NULL:
+                            nobody looks at it */
+    size_t output_elems; /* of such a part */
 } train_eval_room_t;
 
 /* The sums of one step. */

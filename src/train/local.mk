@@ -20,6 +20,7 @@ libtrain_la_SOURCES = \
 	src/train/shard.c src/train/shard.h \
 	src/train/step.c src/train/weigh.c \
 	src/train/sync.c src/train/sync.h \
+	src/train/team.c src/train/team.h \
 	src/train/vote.c src/train/vote.h
 libtrain_la_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 

@@ -77,8 +77,6 @@ static int threads_choose(const train_state_t *run, const train_hello_t *hello)
 
     if (fair < 1)
         fair = 1;
-    if (run->config->train.reproducible)
-        return 1; /* a leaf is computed by a team of fixed size */
     if (asked > fair && run->rank == 0)
         log_warn("train",
                  "train.threads is %d, but this rank has %d core%s to "
@@ -152,6 +150,7 @@ static err_code_t data_open(train_state_t *run, err_t *err)
     rc = train_data_open(&split, &run->train, err);
     if (rc != ERR_OK)
         return rc;
+    run->teams = train_teams(run->config, &run->train, run->threads);
     split = split_of(run, true);
     rc = train_data_open(&split, &run->valid, err);
     return rc == ERR_OK ? train_eval_open(run, err) : rc;
@@ -189,16 +188,15 @@ static train_replica_plan_t plan_of(train_state_t *run)
         .rank = run->rank,
         .ranks = run->size,
         .threads = run->threads,
+        .teams = run->teams,
+        .team_threads = train_team_threads(config, run->threads),
         .bf16 = run->bf16,
         .span = {.steps = run->config->train.epochs * run->train.steps,
                  .epoch_steps = run->train.steps},
-        .train_sizes = run->train.sizes,
-        .train_count = TRAIN_SIZES_MAX,
-        .eval_sizes = run->valid.sizes,
-        .eval_count = TRAIN_SIZES_MAX,
+        .sizes = train_sizes_of(&run->train, &run->valid),
         .partials = config->train.reproducible
                         ? train_partials(&run->train, config->train.microbatch,
-                                         config->train.batch)
+                                         config->train.batch, run->teams)
                         : 0};
 }
 
@@ -337,7 +335,10 @@ static err_code_t bench_data_plan(train_state_t *run, int64_t steps, err_t *err)
     if (rc != ERR_OK)
         return rc;
     split = split_of(run, false);
-    return train_data_plan(&split, steps, &run->train, err);
+    rc = train_data_plan(&split, steps, &run->train, err);
+    if (rc == ERR_OK)
+        run->teams = train_teams(run->config, &run->train, run->threads);
+    return rc;
 }
 
 err_code_t train_open_bench(train_state_t *run, int64_t steps, err_t *err)

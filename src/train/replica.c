@@ -78,24 +78,17 @@ static err_code_t tensors_list(train_replica_t *replica, err_t *err)
     return ERR_OK;
 }
 
-/* ---- execs -------------------------------------------------------------- */
+/* ---- teams -------------------------------------------------------------- */
 
-static train_replica_exec_t *exec_find(train_replica_t *replica, int64_t batch,
-                                       bool training)
-{
-    for (int i = 0; i < replica->exec_count; i++) {
-        train_replica_exec_t *exec = &replica->execs[i];
-
-        if (exec->batch == batch && exec->training == training)
-            return exec;
-    }
-    return NULL;
-}
-
-nn_exec_t *train_replica_exec(train_replica_t *replica, int64_t batch,
+nn_exec_t *train_replica_exec(const train_replica_t *replica, int64_t batch,
                               bool training)
 {
-    return exec_find(replica, batch, training)->exec;
+    return train_team_exec(&replica->teams[0], batch, training);
+}
+
+size_t train_replica_activations(const train_replica_t *replica)
+{
+    return (size_t)replica->team_count * replica->teams[0].activation_bytes;
 }
 
 err_code_t train_bf16_choose(const train_config_t *config, bool *bf16,
@@ -117,48 +110,24 @@ err_code_t train_bf16_choose(const train_config_t *config, bool *bf16,
     return ERR_OK;
 }
 
-static err_code_t exec_add(train_replica_t *replica,
-                           const train_replica_plan_t *plan, int64_t batch,
-                           bool training, err_t *err)
-{
-    nn_exec_config_t config = {.dev = replica->dev,
-                               .op_backend = "cpu",
-                               .batch = batch,
-                               .training = training,
-                               .bf16 = plan->bf16,
-                               .recompute = plan->config->train.recompute ==
-                                            TRAIN_RECOMPUTE_BLOCKS,
-                               .threads = plan->threads};
-    train_replica_exec_t *slot = &replica->execs[replica->exec_count];
-    size_t bytes;
-    err_code_t rc;
-
-    if (batch == 0 || exec_find(replica, batch, training) != NULL)
-        return ERR_OK;
-    rc = nn_exec_open(replica->graph, &config, &slot->exec, err);
-    if (rc != ERR_OK)
-        return rc;
-    slot->batch = batch;
-    slot->training = training;
-    replica->exec_count++;
-    bytes = nn_exec_activation_bytes(slot->exec);
-    if (bytes > replica->activation_bytes)
-        replica->activation_bytes = bytes;
-    return ERR_OK;
-}
-
-static err_code_t execs_open(train_replica_t *replica,
+static err_code_t teams_open(train_replica_t *replica,
                              const train_replica_plan_t *plan, err_t *err)
 {
-    err_code_t rc = ERR_OK;
+    const nn_exec_config_t like = {.dev = replica->dev,
+                                   .op_backend = "cpu",
+                                   .bf16 = plan->bf16,
+                                   .recompute = plan->config->train.recompute ==
+                                                TRAIN_RECOMPUTE_BLOCKS,
+                                   .threads = plan->team_threads};
+    err_code_t rc;
 
-    for (int i = 0; rc == ERR_OK && i < plan->train_count; i++)
-        rc = exec_add(replica, plan, plan->train_sizes[i], true, err);
-    for (int i = 0; rc == ERR_OK && i < plan->eval_count; i++)
-        rc = exec_add(replica, plan, plan->eval_sizes[i], false, err);
+    rc = mem_alloc((size_t)plan->teams * sizeof *replica->teams, "teams",
+                   (void **)&replica->teams, err);
+    while (rc == ERR_OK && replica->team_count < plan->teams)
+        rc = train_team_open(replica->graph, &like, &plan->sizes,
+                             &replica->teams[replica->team_count++], err);
     if (rc == ERR_OK)
-        rc = dev_alloc(replica->dev, replica->activation_bytes, "activations",
-                       &replica->activations, err);
+        rc = crew_open(plan->teams, "leaves", &replica->crew, err);
     return rc;
 }
 
@@ -192,38 +161,20 @@ static const float *eval_params(const train_replica_t *replica,
                                   : optim_average(replica->optim);
 }
 
-static void execs_bind(train_replica_t *replica,
+static void teams_bind(train_replica_t *replica,
                        const train_replica_plan_t *plan)
 {
-    nn_bind_t bind = {
+    const nn_bind_t bind = {
         .params = replica->params,
         .grads = ddp_grads(replica->ddp),
         .buffers = replica->buffers,
         .moments = ddp_tail(replica->ddp) + TRAIN_REPLICA_TAIL,
-        .activations = replica->activations,
         .grad_ready = replica->tree == NULL ? on_grad_ready : NULL,
         .reduce_small = replica->sync != NULL ? on_reduce_small : NULL,
-        .context = replica,
-        .stream = replica->stream};
+        .context = replica};
 
-    replica->bind = bind;
-    for (int i = 0; i < replica->exec_count; i++) {
-        bind.params = replica->execs[i].training ? replica->params
-                                                 : eval_params(replica, plan);
-        nn_exec_bind(replica->execs[i].exec, &bind);
-    }
-}
-
-nn_exec_t *train_replica_leaf_exec(train_replica_t *replica, int64_t batch,
-                                   float *grads, double *moments)
-{
-    nn_exec_t *exec = train_replica_exec(replica, batch, true);
-    nn_bind_t bind = replica->bind;
-
-    bind.grads = grads;
-    bind.moments = moments;
-    nn_exec_bind(exec, &bind);
-    return exec;
+    for (int t = 0; t < replica->team_count; t++)
+        train_team_bind(&replica->teams[t], &bind, eval_params(replica, plan));
 }
 
 /* ---- opening ------------------------------------------------------------ */
@@ -296,8 +247,6 @@ static err_code_t arenas_open(train_replica_t *replica, bool sharded,
     err_code_t rc;
 
     rc = dev_open("cpu", 0, &replica->dev, err);
-    if (rc == ERR_OK)
-        rc = dev_stream_open(replica->dev, &replica->stream, err);
     if (rc == ERR_OK && !sharded)
         rc = dev_alloc(replica->dev, params, "parameters",
                        (void **)&replica->params, err);
@@ -389,7 +338,7 @@ err_code_t train_replica_open(const train_replica_plan_t *plan,
         rc = optim_schedule_open(plan->config->schedule, &plan->span,
                                  &replica->schedule, err);
     if (rc == ERR_OK)
-        rc = execs_open(replica, plan, err);
+        rc = teams_open(replica, plan, err);
     return rc;
 }
 
@@ -422,7 +371,7 @@ err_code_t train_replica_start(const train_replica_plan_t *plan,
     err_code_t rc = state_init(replica, plan, err);
 
     if (rc == ERR_OK)
-        execs_bind(replica, plan);
+        teams_bind(replica, plan);
     return rc;
 }
 
@@ -434,8 +383,10 @@ void train_replica_close(train_replica_t *replica)
     mem_free(replica->tensor_names);
     mem_free(replica->tensors);
     mem_free(replica->views);
-    for (int i = 0; i < replica->exec_count; i++)
-        nn_exec_close(replica->execs[i].exec);
+    crew_close(replica->crew);
+    for (int t = 0; t < replica->team_count; t++)
+        train_team_close(&replica->teams[t]);
+    mem_free(replica->teams);
     ddp_tree_close(replica->tree);
     ddp_close(replica->ddp);
     train_sync_close(replica->sync);
@@ -447,12 +398,9 @@ void train_replica_close(train_replica_t *replica)
     optim_schedule_close(replica->schedule);
     optim_close(replica->optim);
     if (replica->dev != NULL) {
-        dev_free(replica->dev, replica->activations);
         dev_free(replica->dev, replica->buffers);
         dev_free(replica->dev, replica->params);
     }
-    if (replica->stream != NULL)
-        dev_stream_close(replica->stream);
     dev_close(replica->dev);
     *replica = (train_replica_t){0};
 }

@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * replica: one rank's copy of the model with all that a step needs: parameter
- * and buffer arenas, optimizer, reducer, and one exec per batch size that the
- * plan of the run knows. What goes into a checkpoint is listed here, too.
- * Thread rule: one thread.
+ * and buffer arenas, optimizer, reducer, and the teams of threads that run the
+ * model. What goes into a checkpoint is listed here, too. Thread rule: one
+ * thread; it is the first team's.
  */
 #ifndef CDDP_TRAIN_REPLICA_H
 #define CDDP_TRAIN_REPLICA_H
 
+#include "base/crew.h"
 #include "ddp/ddp.h"
 #include "ddp/tree.h"
 #include "hdf5io/checkpoint.h"
@@ -18,6 +19,7 @@
 #include "train/kept.h"
 #include "train/shard.h"
 #include "train/sync.h"
+#include "train/team.h"
 
 /* float64 sums that travel with each step's last bucket, in front of the
  * batch-norm moments: what all ranks must know at the step's end. */
@@ -32,21 +34,14 @@ enum {
     TRAIN_REPLICA_TAIL     /* number of these */
 };
 
-typedef struct train_replica_exec {
-    int64_t batch;
-    bool training;
-    nn_exec_t *exec;
-} train_replica_exec_t;
-
-#define TRAIN_REPLICA_EXECS_MAX 16
-
 typedef struct train_replica {
     dev_device_t *dev;
-    dev_stream_t *stream;
     nn_graph_t *graph; /* not owned */
     ddp_t *ddp;
-    ddp_tree_t *tree; /* reproducible mode, else NULL */
-    nn_bind_t bind;   /* of training execs, but for a leaf's own sums */
+    ddp_tree_t *tree;    /* reproducible mode, else NULL */
+    train_team_t *teams; /* [team_count], which work side by side */
+    int team_count;      /* 1 but in reproducible mode */
+    crew_t *crew;        /* a thread of each team */
     optim_t *optim;
     optim_schedule_t *schedule;
     train_shard_t *shard;      /* ddp.zero: 1, else NULL */
@@ -54,12 +49,8 @@ typedef struct train_replica {
     comm_arena_t *param_arena; /* of params, with shards; else NULL */
     float *params;             /* [nn_graph_param_elems] */
     float *buffers;            /* [nn_graph_buffer_elems] */
-    void *activations;
-    size_t activation_bytes;
-    train_replica_exec_t execs[TRAIN_REPLICA_EXECS_MAX];
-    int exec_count;
-    hdf5io_tensor_t *tensors; /* of a checkpoint; data points into arenas */
-    char **tensor_names;      /* owned */
+    hdf5io_tensor_t *tensors;  /* of a checkpoint; data points into arenas */
+    char **tensor_names;       /* owned */
     int tensor_count;
     view_t *views; /* [view_count]: the parameters */
     int view_count;
@@ -71,14 +62,12 @@ typedef struct train_replica_plan {
     const train_config_t *config;
     nn_graph_t *graph;
     comm_group_t *group;
-    int rank, ranks; /* of all that will join */
-    int threads;
-    bool bf16;                  /* what train.precision came to */
-    optim_span_t span;          /* of the run, for the schedule */
-    const int64_t *train_sizes; /* micro-batch sizes that will occur; 0s and */
-    int train_count;            /* repetitions are allowed */
-    const int64_t *eval_sizes;
-    int eval_count;
+    int rank, ranks;          /* of all that will join */
+    int threads;              /* of the optimizer */
+    int teams, team_threads;  /* that run the model */
+    bool bf16;                /* what train.precision came to */
+    optim_span_t span;        /* of the run, for the schedule */
+    train_team_sizes_t sizes; /* micro-batch sizes that will occur */
     int partials; /* partial arenas of the reproducible mode; 0: default mode */
 } train_replica_plan_t;
 
@@ -105,12 +94,12 @@ err_code_t train_replica_start(const train_replica_plan_t *plan,
 
 void train_replica_close(train_replica_t *replica);
 
-/* The exec for [batch] samples; never NULL for a size of the plan. */
-nn_exec_t *train_replica_exec(train_replica_t *replica, int64_t batch,
+/* The first team's exec for [batch] samples; never NULL for a size of the plan.
+ */
+nn_exec_t *train_replica_exec(const train_replica_t *replica, int64_t batch,
                               bool training);
 
-/* The exec for a leaf of [batch] samples, bound to the leaf's own sums. */
-nn_exec_t *train_replica_leaf_exec(train_replica_t *replica, int64_t batch,
-                                   float *grads, double *moments);
+/* Activations of all teams. */
+size_t train_replica_activations(const train_replica_t *replica);
 
 #endif

@@ -4,7 +4,6 @@
 #ifndef CDDP_TRAIN_RUN_PRIV_H
 #define CDDP_TRAIN_RUN_PRIV_H
 
-#include "comm/comm_fold.h"
 #include "hdf5io/loader.h"
 #include "obs/metrics.h"
 #include "train/data.h"
@@ -47,10 +46,11 @@ typedef struct train_state {
     comm_group_t *group; /* control and data group: one and the same on CPUs */
     train_votes_t votes;
     int rank, size, threads;
-    bool bf16;              /* what train.precision came to */
-    bool speaker;           /* result of the last vote */
-    bool owns_dir;          /* this run holds the run directory's lock */
-    bool opened;            /* train_open is through: there are results */
+    int teams;     /* that compute leaves side by side; 1 in the default mode */
+    bool bf16;     /* what train.precision came to */
+    bool speaker;  /* result of the last vote */
+    bool owns_dir; /* this run holds the run directory's lock */
+    bool opened;   /* train_open is through: there are results */
     train_rundir_t *rundir; /* rank 0 */
     h5mpi_t *mpi;           /* io: mpi */
     nn_graph_t *graph;
@@ -141,19 +141,20 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
 err_code_t train_eval_open(train_state_t *run, err_t *err);
 void train_eval_close(train_state_t *run);
 
-/* eval.c: forward of [count] samples; what was found is written to [sums],
- * which begin at EVAL_LOSS. */
-err_code_t train_eval_forward(train_state_t *run, const nn_batch_t *batch,
-                              int64_t count, double *sums, err_t *err);
+/* eval.c: forward of [count] samples by team [member]; what was found is
+ * written to [sums], which begin at EVAL_LOSS. */
+err_code_t train_eval_forward(train_state_t *run, int member,
+                              const nn_batch_t *batch, int64_t count,
+                              double *sums, err_t *err);
 
 /* leaves.c: an evaluation step in reproducible mode: this rank's leaves folded,
- * from EVAL_LOSS on, then summed over ranks into [sums]. compute is local, so
- * that its errors are known before anybody reduces. */
+ * then, from EVAL_LOSS on, summed over ranks into [sums]. The first is local,
+ * so that its errors are known before anybody reduces. */
+err_code_t train_leaves_eval_open(train_state_t *run, err_t *err);
 err_code_t train_leaves_eval(train_state_t *run, const hdf5io_batch_t *batch,
-                             comm_fold_t *fold, err_t *err);
+                             err_t *err);
 err_code_t train_leaves_eval_reduce(train_state_t *run,
-                                    const hdf5io_batch_t *batch,
-                                    const comm_fold_t *fold, double *sums,
+                                    const hdf5io_batch_t *batch, double *sums,
                                     err_t *err);
 
 /* eval.c: every validation sample once; changes no state. Collective. */

@@ -53,6 +53,12 @@ for example in ising ising-mlp; do
         cddp-train --check $example.yaml
     expect 0 'memory of a rank \(3 ranks\)' \
         cddp-train --check --local 3 $example.yaml
+    # Micro-batches side by side: their partial sums and activations count.
+    expect 0 'memory of a rank \(2 ranks, 3 micro-batches side by side\)' \
+        cddp-train --check --local 2 --set train.reproducible=true \
+        --set train.threads=3 $example.yaml
+    expect 0 'partial gradients +[0-9.]+ [KM]iB' \
+        cddp-train --check --set train.reproducible=true $example.yaml
     # More parameters than this host can hold.
     expect 71 "^cddp-train: $example.yaml:[0-9]+:[0-9]+: the model has 1.378e\+11 parameters, which with their gradients take 1.0 TiB a rank, but this host has" \
         cddp-train --check --set 'model.layers=[linear: {out: 134217728}, linear: {out: 2}]' $example.yaml

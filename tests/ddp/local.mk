@@ -11,6 +11,11 @@ tests_ddp_test_ddp_CFLAGS = $(TEST_CFLAGS)
 tests_ddp_test_ddp_LDADD = libddp.la libranks.la libcomm.la libbase.la \
 	$(TEST_LIBS)
 
+check_PROGRAMS += tests/ddp/test_fold
+tests_ddp_test_fold_SOURCES = tests/ddp/test_fold.c
+tests_ddp_test_fold_CFLAGS = $(TEST_CFLAGS)
+tests_ddp_test_fold_LDADD = libddp.la libcomm.la libbase.la $(TEST_LIBS)
+
 check_PROGRAMS += tests/ddp/test_tree
 tests_ddp_test_tree_SOURCES = tests/ddp/test_tree.c
 tests_ddp_test_tree_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Leaves of random numbers, dealt to 1 to 9 ranks: the sums have the bits that
- * one rank gets, and no rank touches more partial arenas than it was told.
+ * Leaves of random numbers, dealt to 1 to 9 ranks of 1 to 3 threads: the sums
+ * have the bits that one thread alone gets.
  */
 #include "ddp/tree.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crew.h"
 #include "base/rng.h"
 #include "lib/ranks.h"
 
@@ -20,6 +20,7 @@
 
 typedef struct plan {
     int64_t leaves;
+    int threads; /* of a rank */
     float grads[RANKS][ELEMS];
     double tail[RANKS][TAIL];
 } plan_t;
@@ -44,6 +45,20 @@ static void leaf_fill(int64_t leaf, float *grads, double *tail)
         tail[i] += rng_normal(&rng); /* the tail comes zeroed */
 }
 
+static void leaves_do(void *context, int member)
+{
+    ddp_tree_t *tree = context;
+    ddp_leaf_t leaf;
+    double *tail;
+    float *grads;
+
+    (void)member;
+    while (ddp_tree_claim(tree, &leaf, &grads, &tail)) {
+        leaf_fill(leaf.number, grads, tail);
+        ddp_tree_fold(tree, &leaf);
+    }
+}
+
 static int tree_main(const comm_oob_t *oob, void *argument)
 {
     plan_t *plan = argument;
@@ -56,9 +71,10 @@ static int tree_main(const comm_oob_t *oob, void *argument)
                            .tail_doubles = TAIL};
     int64_t first = plan->leaves * oob->rank / oob->size;
     int64_t held = plan->leaves * (oob->rank + 1) / oob->size - first;
-    int partials = ddp_tree_partials(first, held, plan->leaves);
+    int partials = ddp_fold_slots(first, held, plan->leaves, plan->threads);
     comm_group_t *group = NULL;
     ddp_tree_t *tree = NULL;
+    crew_t *crew = NULL;
     ddp_t *ddp = NULL;
     err_t err = ERR_INIT;
 
@@ -66,24 +82,31 @@ static int tree_main(const comm_oob_t *oob, void *argument)
     RANKS_OK(ddp_open(&config, group, &layout, &ddp, &err), err);
     RANKS_OK(ddp_tree_open(ddp, group, ELEMS, TAIL, partials, &tree, &err),
              err);
+    RANKS_OK(crew_open(plan->threads, "leaves", &crew, &err), err);
     for (int step = 0; step < 2; step++) {
         ddp_tree_begin(tree, first, held, plan->leaves);
-        for (int64_t leaf = first; leaf < first + held; leaf++) {
-            float *grads;
-            double *tail;
-
-            ddp_tree_leaf(tree, &grads, &tail);
-            leaf_fill(leaf, grads, tail);
-            ddp_tree_fold(tree);
-        }
+        crew_run(crew, leaves_do, tree);
         RANKS_OK(ddp_tree_reduce(tree, &err), err);
     }
     memcpy(plan->grads[oob->rank], ddp_grads(ddp), sizeof plan->grads[0]);
     memcpy(plan->tail[oob->rank], ddp_tail(ddp), sizeof plan->tail[0]);
+    crew_close(crew);
     ddp_tree_close(tree);
     ddp_close(ddp);
     comm_group_close(group);
     return 0;
+}
+
+/* [many] on [ranks] ranks has the bits of [one] on one. */
+static void same(const plan_t *one, plan_t *many, int ranks)
+{
+    cr_assert_eq(ranks_threads(ranks, tree_main, many), 0);
+    for (int r = 0; r < ranks; r++) {
+        cr_assert_arr_eq(many->grads[r], one->grads[0], sizeof one->grads[0],
+                         "rank %d of %d, %d threads, %lld leaves", r, ranks,
+                         many->threads, (long long)many->leaves);
+        cr_assert_arr_eq(many->tail[r], one->tail[0], sizeof one->tail[0]);
+    }
 }
 
 Test(tree, sums_have_the_same_bits_however_leaves_are_dealt)
@@ -92,34 +115,16 @@ Test(tree, sums_have_the_same_bits_however_leaves_are_dealt)
     plan_t *one = calloc(1, sizeof *one);
     plan_t *many = calloc(1, sizeof *many);
 
+    one->threads = 1;
     for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++) {
         one->leaves = many->leaves = leaves[i];
         cr_assert_eq(ranks_threads(1, tree_main, one), 0);
-        for (int n = 2; n <= RANKS; n++) {
-            cr_assert_eq(ranks_threads(n, tree_main, many), 0);
-            for (int r = 0; r < n; r++) {
-                cr_assert_eq(
-                    memcmp(many->grads[r], one->grads[0], sizeof one->grads[0]),
-                    0, "rank %d of %d, %lld leaves", r, n,
-                    (long long)leaves[i]);
-                cr_assert_eq(
-                    memcmp(many->tail[r], one->tail[0], sizeof one->tail[0]),
-                    0);
+        for (int n = 1; n <= RANKS; n++)
+            for (int t = 1; t <= 3; t++) {
+                many->threads = t;
+                same(one, many, n);
             }
-        }
     }
     free(many);
     free(one);
-}
-
-/* At most two a level, and the one that is computed. */
-Test(tree, partial_arenas_grow_with_the_logarithm)
-{
-    for (int64_t leaves = 1; leaves <= 130; leaves++)
-        for (int64_t first = 0; first < leaves; first += 3)
-            cr_assert_leq(ddp_tree_partials(first, leaves - first, leaves),
-                          2 * (int)ceil(log2((double)leaves + 1)) + 1);
-    cr_assert_eq(ddp_tree_partials(0, 1, 1), 1);
-    cr_assert_eq(ddp_tree_partials(0, 0, 4), 1);
-    cr_assert_eq(ddp_tree_partials(0, 8, 8), 4);
 }

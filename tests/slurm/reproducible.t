@@ -3,7 +3,8 @@
 # SPDX-FileCopyrightText: The cddp authors
 #
 # The reproducible mode on a real Slurm: the same bits for 1, 3 and 4 ranks, one
-# node or two, srun or --local, killed and resumed on another number of ranks.
+# node or two, one thread or several, srun or --local, killed and resumed on
+# another number of ranks and threads.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -30,13 +31,14 @@ rank_counts()
 {
     run_file full
     run 0 "$train" "${settings[@]}" --set run.dir=a full.yaml
-    run 0 "$train" --local 2 "${settings[@]}" --set run.dir=b full.yaml
+    run 0 "$train" --local 2 "${settings[@]}" --set train.threads=2 \
+        --set run.dir=b full.yaml
     same b
     run 0 srun -N1 -n3 --mpi=pmix "$train" "${settings[@]}" \
         --set run.dir=c full.yaml
     same c
     run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" \
-        "${settings[@]}" --set run.dir=d full.yaml
+        "${settings[@]}" --set train.threads=3 --set run.dir=d full.yaml
     same d
 }
 
@@ -54,7 +56,7 @@ killed()
     kill -KILL "$(cat pid.2)"
     finish nonzero
     run 0 srun -N2 -n3 --mpi=pmix "$train" "${settings[@]}" \
-        --set run.dir=e full.yaml
+        --set train.threads=2 --set run.dir=e full.yaml
     expect_text err 'resumed from .*written by 4 ranks'
     same e
 }

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The promise of the reproducible mode: model, optimizer state and logged
- * losses have the same bits for 1, 2, 3, 4 and 8 ranks, with batch norm,
- * dropout, an uneven last batch and accumulation, also when the run is
- * interrupted and goes on with another number of ranks.
+ * losses have the same bits for 1, 2, 3, 4 and 8 ranks, whatever the number of
+ * threads, with batch norm, dropout, an uneven last batch and accumulation,
+ * also when the run is interrupted and goes on with another number of ranks and
+ * threads.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -12,8 +13,31 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/mem.h"
+#include "ddp/tree.h"
 #include "hdf5io/checkpoint.h"
 #include "train/harness.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THREAD_SANITIZER 1
+#endif
+#endif
+#ifndef THREAD_SANITIZER
+#define THREAD_SANITIZER 0
+#endif
+#if THREAD_SANITIZER || defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
 
 /* 101 samples in batches of 24 and leaves of 5: a full step has 5 leaves, the
  * last of 4 samples; the epoch's last step has one leaf of 5. */
@@ -138,53 +162,92 @@ static void same(const state_t *a, const char *a_losses, const state_t *b,
     cr_assert_str_eq(a_losses, b_losses, "%s: logged losses differ", what);
 }
 
-static void run_counts(const char *extra)
+/* A run of [ranks] ranks of [threads] threads, and what it leaves. */
+static char *run_once(const char *extra, int ranks, int threads, state_t *state)
 {
-    static const int counts[] = {1, 2, 3, 4, 8};
-    char *first_losses = NULL;
-    state_t first;
+    train_outcome_t out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+    char setting[32];
+    char *losses;
 
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        train_outcome_t out;
-        harness_t harness;
-        err_t err = ERR_INIT;
-        char what[32];
-        char *losses;
-        state_t state;
+    mode_open(&harness, extra);
+    snprintf(setting, sizeof setting, "train.threads=%d", threads);
+    harness.settings[extra == NULL ? 2 : 3] = setting;
+    cr_assert_eq(harness_run(&harness, ranks, &out, &err), ERR_OK, "%s",
+                 err.text);
+    state_read(&harness, state);
+    losses = losses_read(&harness);
+    harness_close(&harness);
+    return losses;
+}
 
-        mode_open(&harness, extra);
-        cr_assert_eq(harness_run(&harness, counts[i], &out, &err), ERR_OK, "%s",
-                     err.text);
-        state_read(&harness, &state);
-        losses = losses_read(&harness);
-        snprintf(what, sizeof what, "%d ranks", counts[i]);
-        if (i == 0) {
-            first = state;
-            first_losses = losses;
-        } else {
-            same(&first, first_losses, &state, losses, what);
-            free(losses);
-        }
-        harness_close(&harness);
+static void run_counts(const char *extra, const int (*counts)[2])
+{
+    char *first_losses, *losses, what[32];
+    state_t first, state;
+
+    first_losses = run_once(extra, 1, 1, &first);
+    for (; (*counts)[0] != 0; counts++) {
+        losses = run_once(extra, (*counts)[0], (*counts)[1], &state);
+        snprintf(what, sizeof what, "%d ranks of %d", (*counts)[0],
+                 (*counts)[1]);
+        same(&first, first_losses, &state, losses, what);
+        free(losses);
     }
     free(first_losses);
 }
 
 Test(reproducible, any_number_of_ranks_gives_the_same_bits, .timeout = 120)
 {
-    run_counts(NULL);
+    run_counts(NULL, (const int[][2]){{2, 1}, {3, 1}, {4, 1}, {8, 1}, {0}});
+}
+
+Test(reproducible, any_number_of_threads_gives_the_same_bits, .timeout = 120)
+{
+    run_counts(NULL, (const int[][2]){{1, 2},
+                                      {1, 3},
+                                      {1, 4},
+                                      {1, 9},
+                                      {2, 2},
+                                      {2, 3},
+                                      {2, 4},
+                                      {3, 2},
+                                      {3, 3},
+                                      {3, 4},
+                                      {0}});
 }
 
 Test(reproducible, so_do_clipping_and_accumulation, .timeout = 120)
 {
-    run_counts("train={epochs: 3, batch: 24, reproducible: true, "
-               "microbatch: 5, accumulate: 2, clip_norm: 0.5}");
+    run_counts(
+        "train={epochs: 3, batch: 24, reproducible: true, "
+        "microbatch: 5, accumulate: 2, clip_norm: 0.5}",
+        (const int[][2]){{2, 1}, {3, 1}, {4, 1}, {8, 1}, {1, 3}, {2, 2}, {0}});
+}
+
+/* A team of two is another size for all: it has bits of its own, which the
+ * number of teams does not change either. */
+Test(reproducible, teams_of_two_threads_work_side_by_side, .timeout = 120)
+{
+    char *two[2];
+    state_t states[2];
+
+    if (THREAD_SANITIZER)
+        cr_skip("the thread sanitizer cannot see how libgomp's threads wait");
+    two[0] = run_once("train.leaf_threads=2", 1, 1, &states[0]);
+    two[1] = run_once("train.leaf_threads=2", 2, 6, &states[1]);
+    same(&states[0], two[0], &states[1], two[1], "teams of two");
+    free(two[0]);
+    free(two[1]);
 }
 
 Test(reproducible, interruption_and_other_rank_counts_change_no_bit,
      .timeout = 120)
 {
     static const int lives[] = {1, 4, 3, 8, 2};
+    static const char *const threads[] = {"train.threads=2", "train.threads=1",
+                                          "train.threads=3"};
     harness_t straight, stopped;
     char *straight_losses, *stopped_losses;
     state_t a, b;
@@ -199,6 +262,7 @@ Test(reproducible, interruption_and_other_rank_counts_change_no_bit,
     do {
         int ranks = lives[life % 5];
 
+        stopped.settings[2] = threads[life % 3];
         harness_interrupt(&stopped, 4 * ranks);
         rc = harness_run(&stopped, ranks, &out, &err);
         cr_assert(rc == ERR_OK || rc == ERR_REQUEUE, "%s", err.text);
@@ -235,15 +299,68 @@ Test(reproducible, the_default_mode_does_not_promise_it)
     harness_close(&four);
 }
 
-Test(reproducible, a_bad_label_still_ends_all_ranks)
+static void bad_labels(int ranks, const char *threads)
 {
     harness_t harness;
     train_outcome_t out;
     err_t err = ERR_INIT;
 
-    mode_open(&harness, NULL);
+    mode_open(&harness, threads);
     harness_label_set(&harness, 50, -3);
-    cr_assert_eq(harness_run(&harness, 3, &out, &err), ERR_DATA);
+    cr_assert_eq(harness_run(&harness, ranks, &out, &err), ERR_DATA);
     cr_assert_not_null(strstr(err.text, "50"), "%s", err.text);
+    harness_close(&harness);
+}
+
+Test(reproducible, a_bad_label_still_ends_all_ranks)
+{
+    bad_labels(3, NULL);
+}
+
+/* Whichever thread meets an error, or a loss that is no number: the run ends
+ * with it. */
+Test(reproducible, errors_of_any_thread_end_the_run)
+{
+    harness_t harness;
+    train_outcome_t out;
+    err_t err = ERR_INIT;
+
+    bad_labels(2, "train.threads=3");
+    mode_open(&harness, "train.threads=3");
+    harness.settings[3] = "data.input.scale=1.0e38";
+    cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_DIVERGED, "%s",
+                 err.text);
+    harness_close(&harness);
+}
+
+/* 24 leaves on 4 threads: eight arenas of gradients and not 24; in each
+ * thread's scratch a copy of the largest weights. The rest is libraries. */
+Test(reproducible, memory_is_what_was_planned, .timeout = 120)
+{
+    const double params = 12 * 2048 + 2048 + 2048 * 1024 + 1024 + 2 * 1024 + 2;
+    const int slots = ddp_fold_slots(0, 24, 24, 4);
+    const double planned = 4 * 4 * params /* with gradients and Adam's state */
+                           + 4 * 4 * 2048.0 * 1024.0 +
+                           (double)ddp_tree_bytes((size_t)params, 0, slots);
+    const double before = mem_peak();
+    train_outcome_t out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+    double grown;
+
+    if (SANITIZED)
+        cr_skip("a sanitizer needs memory of its own");
+    cr_assert_eq(slots, 8);
+    harness_open(&harness, 24 * 2);
+    harness.settings[0] = "model.layers=[{linear: {out: 2048}}, relu, "
+                          "{linear: {out: 1024}}, relu, {linear: {out: 2}}]";
+    harness.settings[1] = "train={epochs: 1, batch: 24, reproducible: true, "
+                          "microbatch: 1, threads: 4}";
+    cr_assert_eq(harness_run(&harness, 1, &out, &err), ERR_OK, "%s", err.text);
+    grown = mem_peak() - before;
+    cr_assert_leq(grown, planned + 24e6, "%.1f MB, planned were %.1f",
+                  grown * 1e-6, planned * 1e-6);
+    cr_assert_geq(grown, 0.9 * planned, "%.1f MB, planned were %.1f",
+                  grown * 1e-6, planned * 1e-6);
     harness_close(&harness);
 }

@@ -23,7 +23,7 @@ static slurm_signal_t count_at_look(void)
     return SLURM_SIGNAL_NONE;
 }
 
-Test(step, allocates_nothing)
+static void steps_count(const char *mode, const char *threads)
 {
     train_outcome_t out;
     harness_t harness;
@@ -35,6 +35,8 @@ Test(step, allocates_nothing)
     harness.signal = count_at_look;
     harness.settings[0] = "train.epochs=1";
     harness.settings[1] = "data.valid=[]";
+    harness.settings[2] = mode;
+    harness.settings[3] = threads;
     cr_assert_eq(harness_run(&harness, 1, &out, &err), ERR_OK, "%s", err.text);
     cr_assert_eq(looks, 30);
     cr_assert_gt(counts[0], 0, "nothing was counted at all");
@@ -42,4 +44,16 @@ Test(step, allocates_nothing)
         cr_assert_eq(counts[s], counts[s - 1], "step %d allocated %ld times", s,
                      counts[s] - counts[s - 1]);
     harness_close(&harness);
+}
+
+Test(step, allocates_nothing)
+{
+    steps_count(NULL, NULL);
+}
+
+Test(step, of_leaves_side_by_side_allocates_nothing)
+{
+    steps_count("train={epochs: 1, batch: 24, reproducible: true, "
+                "microbatch: 4}",
+                "train.threads=2");
 }

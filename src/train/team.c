@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/team.h"
+
+nn_exec_t *train_team_exec(const train_team_t *team, int64_t batch,
+                           bool training)
+{
+    for (int i = 0; i < team->exec_count; i++) {
+        const train_team_exec_t *exec = &team->execs[i];
+
+        if (exec->batch == batch && exec->training == training)
+            return exec->exec;
+    }
+    return NULL;
+}
+
+static err_code_t exec_add(train_team_t *team, const nn_graph_t *graph,
+                           const nn_exec_config_t *like, int64_t batch,
+                           bool training, err_t *err)
+{
+    train_team_exec_t *slot = &team->execs[team->exec_count];
+    nn_exec_config_t config = *like;
+    size_t bytes;
+    err_code_t rc;
+
+    if (batch == 0 || train_team_exec(team, batch, training) != NULL)
+        return ERR_OK;
+    config.batch = batch;
+    config.training = training;
+    rc = nn_exec_open(graph, &config, &slot->exec, err);
+    if (rc != ERR_OK)
+        return rc;
+    slot->batch = batch;
+    slot->training = training;
+    team->exec_count++;
+    bytes = nn_exec_activation_bytes(slot->exec);
+    if (bytes > team->activation_bytes)
+        team->activation_bytes = bytes;
+    return ERR_OK;
+}
+
+err_code_t train_team_open(const nn_graph_t *graph,
+                           const nn_exec_config_t *like,
+                           const train_team_sizes_t *sizes, train_team_t *team,
+                           err_t *err)
+{
+    err_code_t rc;
+
+    team->dev = like->dev;
+    rc = dev_stream_open(team->dev, &team->stream, err);
+    for (int i = 0; rc == ERR_OK && i < sizes->train_count; i++)
+        rc = exec_add(team, graph, like, sizes->train[i], true, err);
+    for (int i = 0; rc == ERR_OK && i < sizes->eval_count; i++)
+        rc = exec_add(team, graph, like, sizes->eval[i], false, err);
+    if (rc == ERR_OK)
+        rc = dev_alloc(team->dev, team->activation_bytes, "activations",
+                       &team->activations, err);
+    return rc;
+}
+
+void train_team_close(train_team_t *team)
+{
+    for (int i = 0; i < team->exec_count; i++)
+        nn_exec_close(team->execs[i].exec);
+    if (team->dev != NULL)
+        dev_free(team->dev, team->activations);
+    if (team->stream != NULL)
+        dev_stream_close(team->stream);
+    *team = (train_team_t){0};
+}
+
+void train_team_bind(train_team_t *team, const nn_bind_t *bind,
+                     const float *eval_params)
+{
+    nn_bind_t eval;
+
+    team->bind = *bind;
+    team->bind.activations = team->activations;
+    team->bind.stream = team->stream;
+    eval = team->bind;
+    eval.params = eval_params;
+    for (int i = 0; i < team->exec_count; i++)
+        nn_exec_bind(team->execs[i].exec,
+                     team->execs[i].training ? &team->bind : &eval);
+}
+
+nn_exec_t *train_team_leaf(const train_team_t *team, int64_t batch,
+                           float *grads, double *moments)
+{
+    nn_exec_t *exec = train_team_exec(team, batch, true);
+    nn_bind_t bind = team->bind;
+
+    bind.grads = grads;
+    bind.moments = moments;
+    nn_exec_bind(exec, &bind);
+    return exec;
+}
