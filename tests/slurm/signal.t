@@ -109,9 +109,31 @@ requeue()
 }
 
 straight_run || exit 1
+# An admin suspends the job for longer than fault.timeout: nobody is to blame, and
+# the run goes on when it is resumed.
+suspended()
+{
+    local id
+
+    run_file full
+    start srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" \
+        --set "fault.timeout=2 s" full.yaml
+    wait_text 60 run/metrics.jsonl '"step": 30,'
+    id=$(squeue -h -n "$SLURM_JOB_NAME" -o %i)
+    scontrol suspend "$id"
+    wait_job "$id" SUSPENDED 20
+    sleep 5 # for so long; time itself is what is tested
+    expect_no_text run/metrics.jsonl '"step": 1008,'
+    scontrol resume "$id"
+    finish 0
+    expect_no_text bg.err 'did not answer|no sign of life|lost'
+    same_end
+}
+
 test_case "USR1 checkpoints, status 75; resumed to the same bits" \
     usr1_and_resume
 test_case "TERM does the same" term_and_resume
 test_case "a run of 4 ranks goes on with 2" fewer_ranks
 test_case "the batch script requeues itself and ends with the same bits" requeue
+test_case "scontrol suspend and resume: no false alarm" suspended
 test_done
