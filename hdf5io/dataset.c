@@ -9,14 +9,18 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "base/hash.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "hdf5io/dataset_impl.h"
 #include "hdf5io/h5.h"
+
+_Static_assert(DATASET_FIELDS_MAX <= SHARD_COLUMNS_MAX, "columns");
 
 /* Descriptors that the rest of the program may need beside the shards. */
 #define DATASET_SPARE_FILES 256
@@ -96,35 +100,64 @@ static err_code_t dataset_same_shape(const hdf5io_column_t *first,
                    other->file);
 }
 
+/* The sentence for a field of the wrong size or type; [say] has no place. */
+static err_code_t dataset_misfit(const hdf5io_want_t *want, const char *file,
+                                 const char *say, err_t *err)
+{
+    return err_set(err, ERR_DATA, "%s%s%s: %s",
+                   want->place == NULL ? "" : want->place,
+                   want->place == NULL ? "" : ": ", file, say);
+}
+
+static err_code_t dataset_input_fits(const hdf5io_want_t *want,
+                                     const hdf5io_column_t *column, err_t *err)
+{
+    char shape[256], say[ERR_TEXT_MAX];
+
+    if (column->elems == want->elems)
+        return ERR_OK;
+    snprintf(say, sizeof say,
+             "samples of %s are %s (%" PRId64
+             " values), but model.input%s%s is %s (%" PRId64 " values)",
+             column->path, hdf5io_column_shape(column, shape, sizeof shape),
+             column->elems, want->name == NULL ? "" : ".",
+             want->name == NULL ? "" : want->name, want->shape, want->elems);
+    return dataset_misfit(want, column->file, say, err);
+}
+
+static err_code_t dataset_target_fits(const hdf5io_want_t *want,
+                                      const hdf5io_column_t *column, err_t *err)
+{
+    const bool class = want->as == HDF5IO_AS_CLASSES;
+    char shape[256], say[ERR_TEXT_MAX];
+
+    if (column->elems == want->elems)
+        return ERR_OK;
+    hdf5io_column_shape(column, shape, sizeof shape);
+    snprintf(say, sizeof say,
+             "targets of %s are %s (%" PRId64 " values), but the %s %" PRId64
+             " %s%s%s",
+             column->path, shape, column->elems,
+             class ? "loss takes" : "model gives", want->elems,
+             class ? "class number" : "value", want->elems == 1 ? "" : "s",
+             class ? " a sample" : "");
+    return dataset_misfit(want, column->file, say, err);
+}
+
 /* Do the samples have as many values as the model takes and gives? */
-static err_code_t dataset_fits(const hdf5io_dataset_config_t *config,
+static err_code_t dataset_fits(const hdf5io_dataset_t *dataset,
+                               const hdf5io_dataset_config_t *config,
                                const hdf5io_shard_t *shard, err_t *err)
 {
-    const hdf5io_column_t *input = &shard->input, *target = &shard->target;
-    int64_t wanted = config->target_elems;
-    char shape[256];
+    err_code_t code = ERR_OK;
 
-    if (input->elems != config->input_elems)
-        return err_set(err, ERR_DATA,
-                       "%s: samples of %s are %s (%" PRId64
-                       " values), but model.input is %s (%" PRId64 " values)",
-                       input->file, input->path,
-                       hdf5io_column_shape(input, shape, sizeof shape),
-                       input->elems, config->input_shape, config->input_elems);
-    if (target->elems == wanted)
-        return ERR_OK;
-    hdf5io_column_shape(target, shape, sizeof shape);
-    if (config->target_is_class)
-        return err_set(err, ERR_DATA,
-                       "%s: targets of %s are %s (%" PRId64
-                       " values), but the loss takes %" PRId64
-                       " class number%s a sample",
-                       target->file, target->path, shape, target->elems, wanted,
-                       wanted == 1 ? "" : "s");
-    return err_set(err, ERR_DATA,
-                   "%s: targets of %s are %s (%" PRId64
-                   " values), but the model gives %" PRId64 " values",
-                   target->file, target->path, shape, target->elems, wanted);
+    for (int k = 0; k < dataset->field_count && code == ERR_OK; k++)
+        code = k < dataset->inputs
+                   ? dataset_input_fits(&config->inputs[k], &shard->columns[k],
+                                        err)
+                   : dataset_target_fits(&config->targets[k - dataset->inputs],
+                                         &shard->columns[k], err);
+    return code;
 }
 
 static size_t dataset_larger(size_t a, size_t b)
@@ -147,16 +180,13 @@ static err_code_t dataset_shard_add(hdf5io_dataset_t *dataset,
     dataset->count++;
     shard->first = dataset->samples;
     dataset->samples += shard->rows;
-    dataset->row_bytes = dataset_larger(
-        dataset->row_bytes,
-        dataset_larger(shard->input.row_bytes, shard->target.row_bytes));
-    code = dataset_same_shape(&dataset->shards[0].input, &shard->input, err);
-    if (code == ERR_OK)
-        code =
-            dataset_same_shape(&dataset->shards[0].target, &shard->target, err);
-    if (code == ERR_OK)
-        code = dataset_fits(config, shard, err);
-    return code;
+    for (int k = 0; k < dataset->field_count && code == ERR_OK; k++) {
+        dataset->row_bytes =
+            dataset_larger(dataset->row_bytes, shard->columns[k].row_bytes);
+        code = dataset_same_shape(&dataset->shards[0].columns[k],
+                                  &shard->columns[k], err);
+    }
+    return code == ERR_OK ? dataset_fits(dataset, config, shard, err) : code;
 }
 
 static void dataset_hash_set(hdf5io_dataset_t *dataset)
@@ -205,14 +235,15 @@ static err_code_t dataset_shards_open(hdf5io_dataset_t *dataset,
                                       const hdf5io_dataset_config_t *config,
                                       char **paths, int count, err_t *err)
 {
-    hdf5io_shard_config_t how = {.input = dataset->input_path,
-                                 .target = dataset->target_path,
+    hdf5io_shard_config_t how = {.count = dataset->field_count,
                                  .collective = config->mpi != NULL,
                                  .sequence = config->sequence,
                                  .cache_bytes =
                                      DATASET_CACHE_BYTES / (size_t)count};
     err_code_t code = ERR_OK;
 
+    for (int k = 0; k < dataset->field_count; k++)
+        how.paths[k] = dataset->fields[k].path;
     dataset->shards = calloc((size_t)count, sizeof *dataset->shards);
     if (dataset->shards == NULL)
         return err_set(err, ERR_MEMORY, "no memory for %d shards", count);
@@ -234,18 +265,43 @@ static err_code_t dataset_shards_open(hdf5io_dataset_t *dataset,
     return code;
 }
 
-/* Whole numbers, [what], are shifted by whole numbers only. */
-static err_code_t dataset_check_whole(const hdf5io_field_t *field,
-                                      const char *key, const char *what,
-                                      err_t *err)
+/* Whole numbers are shifted by whole numbers only. [key] is "input" or
+ * "target". */
+static err_code_t dataset_check_whole(const hdf5io_want_t *want,
+                                      const char *key, err_t *err)
 {
-    if (field->scale == 1.0 && field->shift == rint(field->shift) &&
-        fabs(field->shift) <= INT32_MAX)
+    const hdf5io_field_t *field = want->field;
+
+    if (want->as == HDF5IO_AS_REALS ||
+        (field->scale == 1.0 && field->shift == rint(field->shift) &&
+         fabs(field->shift) <= INT32_MAX))
         return ERR_OK;
-    return err_set(err, ERR_CONFIG,
-                   "data.%s: scale %g and shift %g: %s take scale 1 and a "
-                   "whole shift",
-                   key, field->scale, field->shift, what);
+    return err_set(
+        err, ERR_CONFIG,
+        "%s%sdata.%s%s%s: scale %g and shift %g: %s take scale 1 "
+        "and a whole shift",
+        want->place == NULL ? "" : want->place, want->place == NULL ? "" : ": ",
+        key, want->name == NULL ? "" : ".",
+        want->name == NULL ? "" : want->name, field->scale, field->shift,
+        want->as == HDF5IO_AS_TOKENS ? "tokens" : "class numbers");
+}
+
+static void dataset_field_add(hdf5io_dataset_t *dataset,
+                              const hdf5io_want_t *want)
+{
+    const hdf5io_field_t *from = want->field;
+
+    dataset->fields[dataset->field_count++] = (dataset_field_t){
+        .path = str_dup(from->path),
+        .place = want->place == NULL ? NULL : str_dup(want->place),
+        .as = want->as,
+        .scale = (float)from->scale,
+        .shift = (float)from->shift,
+        .whole = want->as == HDF5IO_AS_REALS ? 0 : (int64_t)from->shift,
+        .limit = want->limit,
+        .ignore = want->ignore,
+        .ignored = want->ignored,
+        .elems = want->elems};
 }
 
 /* What reading needs of the configuration. */
@@ -253,37 +309,85 @@ static err_code_t dataset_configure(hdf5io_dataset_t *dataset,
                                     const hdf5io_dataset_config_t *config,
                                     err_t *err)
 {
-    const hdf5io_field_t *target =
-        config->sequence > 0 ? config->input : config->target;
+    const int inputs = config->input_count > 0 ? config->input_count : 1;
+    const int targets = config->target_count > 0 ? config->target_count : 1;
+    const char *key = config->sequence > 0 ? "input" : "target";
     err_code_t code = ERR_OK;
 
-    if (config->target_is_class)
-        code = dataset_check_whole(target,
-                                   config->sequence > 0 ? "input" : "target",
-                                   "class numbers", err);
-    if (code == ERR_OK && config->tokens > 0)
-        code = dataset_check_whole(config->input, "input", "tokens", err);
+    for (int k = 0; k < targets && code == ERR_OK; k++) {
+        hdf5io_want_t want = config->targets[k];
+
+        if (config->sequence > 0)
+            want.field = config->inputs[0].field;
+        code = dataset_check_whole(&want, key, err);
+    }
+    for (int k = 0; k < inputs && code == ERR_OK; k++)
+        code = dataset_check_whole(&config->inputs[k], "input", err);
     if (code != ERR_OK)
         return code;
-    dataset->input_path = str_dup(config->input->path);
-    dataset->target_path = str_dup(target->path);
-    dataset->input_scale = (float)config->input->scale;
-    dataset->input_shift = (float)config->input->shift;
-    dataset->target_scale = (float)target->scale;
-    dataset->target_shift = (float)target->shift;
-    dataset->target_is_class = config->target_is_class;
-    dataset->classes = config->classes;
-    dataset->ignore = config->ignore;
-    dataset->ignored = config->ignored;
-    if (config->target_is_class)
-        dataset->class_shift = (int64_t)target->shift;
-    dataset->tokens = config->tokens;
-    if (config->tokens > 0)
-        dataset->token_shift = (int64_t)config->input->shift;
-    dataset->input_elems = config->input_elems;
-    dataset->target_elems = config->target_elems;
+    dataset->inputs = inputs;
     dataset->mpi = config->mpi;
+    for (int k = 0; k < inputs; k++)
+        dataset_field_add(dataset, &config->inputs[k]);
+    for (int k = 0; k < targets; k++) {
+        hdf5io_want_t want = config->targets[k];
+
+        if (config->sequence > 0)
+            want.field = config->inputs[0].field;
+        dataset_field_add(dataset, &want);
+    }
     return ERR_OK;
+}
+
+/* The first shard with samples; there is one. */
+static const hdf5io_shard_t *dataset_filled(const hdf5io_dataset_t *dataset)
+{
+    int s = 0;
+
+    while (dataset->shards[s].rows == 0)
+        s++;
+    return &dataset->shards[s];
+}
+
+/* Classes may be stored as floats, but real numbers are no classes: the first
+ * sample tells, long before a step would. With mpi: collective. */
+static err_code_t dataset_whole(const hdf5io_dataset_t *dataset,
+                                const hdf5io_want_t *want, int index,
+                                err_t *err)
+{
+    const hdf5io_shard_t *shard = dataset_filled(dataset);
+    const hdf5io_column_t *column = &shard->columns[index];
+    const column_run_t run = {.row = 0, .count = 1};
+    char say[ERR_TEXT_MAX], text[64];
+    int64_t value;
+    size_t at = 0;
+    void *row;
+    err_code_t code;
+
+    if (want->as != HDF5IO_AS_CLASSES ||
+        (column->type.kind != CONVERT_F32 && column->type.kind != CONVERT_F64))
+        return ERR_OK;
+    code = mem_alloc(column->row_bytes, "a sample", &row, err);
+    if (code != ERR_OK)
+        return code;
+    code = hdf5io_column_read(column, shard->fd, &run, 1, dataset->transfer,
+                              row, err);
+    while (code == ERR_OK && at < column->row_bytes &&
+           hdf5io_convert_ints(column->type, (char *)row + at, 1, &value) == 1)
+        at += hdf5io_convert_bytes(column->type);
+    if (code == ERR_OK && at < column->row_bytes) {
+        snprintf(say, sizeof say,
+                 "targets of %s are real numbers (the first sample holds %s), "
+                 "but the loss takes class numbers from 0 to %" PRId64
+                 ": use a loss for real numbers such as mse, or store classes",
+                 column->path,
+                 hdf5io_convert_format(column->type, (char *)row + at, text,
+                                       sizeof text),
+                 want->limit - 1);
+        code = dataset_misfit(want, column->file, say, err);
+    }
+    mem_free(row);
+    return code;
 }
 
 err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
@@ -316,6 +420,12 @@ err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
         dataset->transfer = h5mpi_transfer_list(config->mpi);
         h5_unlock();
     }
+    for (int k = dataset->inputs; k < dataset->field_count && code == ERR_OK;
+         k++)
+        code = dataset_whole(dataset, &config->targets[k - dataset->inputs], k,
+                             err);
+    if (code != ERR_OK)
+        goto out;
     dataset_hash_set(dataset);
     *out = dataset;
     dataset = NULL;
@@ -339,8 +449,10 @@ void hdf5io_dataset_close(hdf5io_dataset_t *dataset)
     free(dataset->shards);
     hdf5io_read_scratch_free(dataset->scratch);
     pthread_mutex_destroy(&dataset->lock);
-    free(dataset->target_path);
-    free(dataset->input_path);
+    for (int k = 0; k < dataset->field_count; k++) {
+        free(dataset->fields[k].place);
+        free(dataset->fields[k].path);
+    }
     free(dataset);
 }
 
@@ -361,8 +473,31 @@ const char *hdf5io_dataset_shard(const hdf5io_dataset_t *dataset, int index)
 
 size_t hdf5io_dataset_sample_bytes(const hdf5io_dataset_t *dataset)
 {
-    return dataset->shards[0].input.row_bytes +
-           dataset->shards[0].target.row_bytes;
+    size_t bytes = 0;
+
+    for (int k = 0; k < dataset->field_count; k++)
+        bytes += dataset->shards[0].columns[k].row_bytes;
+    return bytes;
+}
+
+int hdf5io_dataset_inputs(const hdf5io_dataset_t *dataset)
+{
+    return dataset->inputs;
+}
+
+int hdf5io_dataset_targets(const hdf5io_dataset_t *dataset)
+{
+    return dataset->field_count - dataset->inputs;
+}
+
+size_t hdf5io_dataset_field_bytes(const hdf5io_dataset_t *dataset, int index)
+{
+    static const size_t sizes[] = {[HDF5IO_AS_REALS] = sizeof(float),
+                                   [HDF5IO_AS_TOKENS] = sizeof(int32_t),
+                                   [HDF5IO_AS_CLASSES] = sizeof(int64_t)};
+    const dataset_field_t *field = &dataset->fields[index];
+
+    return (size_t)field->elems * sizes[field->as];
 }
 
 uint64_t hdf5io_dataset_hash(const hdf5io_dataset_t *dataset)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * dataset: samples along dimension 0 of two HDF5 datasets (input, target) in
- * one or many files (shards). A global index 0 .. samples-1 runs through the
- * shards in sorted file order (strverscmp: part-10 follows part-9). Contiguous
- * allocated datasets are read by pread outside the HDF5 lock, others through
- * HDF5.
+ * dataset: samples along dimension 0 of HDF5 datasets (an input and a target,
+ * or several of each) in one or many files (shards). A global index 0 ..
+ * samples-1 runs through the shards in sorted file order (strverscmp: part-10
+ * follows part-9). Contiguous allocated datasets are read by pread outside the
+ * HDF5 lock, others through HDF5.
  *
  * Or, with config.sequence T, one stream of numbers (tokens) a file, a dataset
  * of one dimension: sample k of a file is its numbers [k T, k T + T), and the
@@ -38,25 +38,42 @@ typedef struct hdf5io_field {
 extern const opt_row_t hdf5io_input_options[];
 extern const opt_row_t hdf5io_target_options[];
 
+/* Inputs of a sample, and as many targets. */
+#define HDF5IO_FIELDS_MAX 8
+
+/* What the numbers of a field are to whom they are read for. */
+typedef enum hdf5io_as {
+    HDF5IO_AS_REALS,  /* float: scaled and shifted */
+    HDF5IO_AS_TOKENS, /* int32 from 0 to limit - 1 */
+    HDF5IO_AS_CLASSES /* int64 from 0 to limit - 1 */
+} hdf5io_as_t;
+
+/* One input or target, as the model takes it. */
+typedef struct hdf5io_want {
+    const hdf5io_field_t *field; /* where it is */
+    hdf5io_as_t as;
+    int64_t limit;
+    bool ignore;       /* a class number may be [ignored], too, which is */
+    int64_t ignored;   /* passed on as stored */
+    int64_t elems;     /* expected, of a sample */
+    const char *shape; /* an input's, as text, for sentences */
+    const char *name;  /* NULL: it is the only one */
+    const char *place; /* who wants it ("run.yaml:7:3: loss mse"); NULL: the
+                          sentences that say it does not fit have no place */
+} hdf5io_want_t;
+
 typedef struct hdf5io_dataset_config {
     const opt_texts_t *shards; /* globs, files or both */
-    const hdf5io_field_t *input, *target;
-    int64_t sequence;     /* T; 0: samples along dimension 0. The target is the
-                             input's, then, scale and shift too. */
-    bool target_is_class; /* read targets as int64 in [0, classes) */
-    int64_t classes;
-    bool ignore;         /* a class number may be [ignored], too, which is */
-    int64_t ignored;     /* passed on as stored */
-    int64_t tokens;      /* > 0: read inputs as int32 in [0, tokens) */
-    int64_t input_elems; /* expected elements per sample (model.input) */
-    int64_t target_elems;
-    const char *input_shape; /* model.input as text, for sentences */
-    h5mpi_t *mpi;            /* not NULL: collective MPI-IO reads */
+    hdf5io_want_t inputs[HDF5IO_FIELDS_MAX], targets[HDF5IO_FIELDS_MAX];
+    int input_count, target_count; /* 0 means 1 */
+    int64_t sequence; /* T; 0: samples along dimension 0. Then there is one
+                         input and one target, whose field is the input's. */
+    h5mpi_t *mpi;     /* not NULL: collective MPI-IO reads */
 } hdf5io_dataset_config_t;
 
 /* Open and check all shards: ERR_DATA (no shard matches, truncated or not HDF5,
- * missing dataset, shapes that disagree, wrong size) names file and dataset.
- * With mpi: collective. */
+ * missing dataset, shapes that disagree, wrong size or type) names file and
+ * dataset. With mpi: collective. */
 err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
                                hdf5io_dataset_t **out, err_t *err);
 void hdf5io_dataset_close(hdf5io_dataset_t *dataset);
@@ -65,7 +82,12 @@ int64_t hdf5io_dataset_samples(const hdf5io_dataset_t *dataset);
 int hdf5io_dataset_shards(const hdf5io_dataset_t *dataset);
 /* File name of shard [index] (0 .. shards-1); lives as long as the dataset. */
 const char *hdf5io_dataset_shard(const hdf5io_dataset_t *dataset, int index);
-/* Bytes of one stored sample (input and target). */
+/* Its inputs and targets, in the order of the configuration: how many, and the
+ * bytes of a sample of number [index] as it is read; targets follow inputs. */
+int hdf5io_dataset_inputs(const hdf5io_dataset_t *dataset);
+int hdf5io_dataset_targets(const hdf5io_dataset_t *dataset);
+size_t hdf5io_dataset_field_bytes(const hdf5io_dataset_t *dataset, int index);
+/* Bytes of one stored sample (inputs and targets). */
 size_t hdf5io_dataset_sample_bytes(const hdf5io_dataset_t *dataset);
 /* Are reads collective (MPI-IO)? Then all ranks read, in the calling thread. */
 bool hdf5io_dataset_collective(const hdf5io_dataset_t *dataset);
@@ -75,10 +97,15 @@ uint64_t hdf5io_dataset_hash(const hdf5io_dataset_t *dataset);
 
 /*
  * Read [count] samples by global index (any order, duplicates allowed) into
- * input [count, input_elems] (float, or int32 tokens) and target (int64 or
- * float [count, target_elems]); converted, scaled. ERR_DATA: label or token out
- * of range (names file, row, value). With mpi: collective, count may be 0.
+ * fields[0], fields[1], ..., one for each input, then for each target, [count,
+ * elems] as they are wanted; converted, scaled. ERR_DATA: label or token out of
+ * range (names file, row, value). With mpi: collective, count may be 0.
  */
+err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,
+                                      const int64_t *index, int64_t count,
+                                      void *const *fields, err_t *err);
+
+/* The same of a dataset with one input and one target. */
 err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
                                int64_t count, void *input, void *target,
                                err_t *err);

@@ -15,16 +15,22 @@
  * first batches nothing is allocated. */
 typedef struct read_scratch read_scratch_t;
 
-struct hdf5io_dataset {
-    char *input_path, *target_path;
-    float input_scale, input_shift;
-    float target_scale, target_shift;
-    bool target_is_class;
-    int64_t classes, class_shift;
+/* How one field is read. */
+typedef struct dataset_field {
+    char *path, *place; /* place: see hdf5io_want_t; may be NULL */
+    hdf5io_as_t as;
+    float scale, shift;
+    int64_t whole; /* shift of tokens and classes */
+    int64_t limit, ignored;
     bool ignore;
-    int64_t ignored;
-    int64_t tokens, token_shift;
-    int64_t input_elems, target_elems;
+    int64_t elems;
+} dataset_field_t;
+
+#define DATASET_FIELDS_MAX (2 * HDF5IO_FIELDS_MAX)
+
+struct hdf5io_dataset {
+    dataset_field_t fields[DATASET_FIELDS_MAX]; /* inputs, then targets */
+    int inputs, field_count;
     h5mpi_t *mpi;
     hid_t transfer; /* H5P_DEFAULT, or collective */
     hdf5io_shard_t *shards;

@@ -6,7 +6,7 @@
  * ascending offsets; each row is then converted to the place it was asked for.
  *
  *     entries (index, slot), sorted -> per shard -> per column -> blocks that
- *     fit the stage -> runs -> stage -> convert -> input[slot], target[slot]
+ *     fit the stage -> runs -> stage -> convert -> fields[column][slot]
  *
  * With MPI-IO a rank must take part for every column of every shard, and goes
  * on doing so after an error of its own, which it reports at the end.
@@ -38,7 +38,7 @@ typedef struct read_call {
     hdf5io_dataset_t *dataset;
     read_scratch_t *scratch;
     const hdf5io_shard_t *shard;
-    void *input, *target;
+    void *const *fields;
 } read_call_t;
 
 /* A stretch of sorted entries of one shard that is read together. */
@@ -211,57 +211,58 @@ static read_block_t read_block_cut(const read_call_t *call,
 }
 
 /* Is [value], as stored, a class, or ignored? Then pass it on. */
-static bool read_class(const hdf5io_dataset_t *dataset, int64_t value,
+static bool read_class(const dataset_field_t *field, int64_t value,
                        int64_t *out)
 {
     int64_t class;
 
-    if (dataset->ignore && value == dataset->ignored) {
+    if (field->ignore && value == field->ignored) {
         *out = value;
         return true;
     }
-    if (__builtin_add_overflow(value, dataset->class_shift, &class) ||
-        class < 0 || class >= dataset->classes)
+    if (__builtin_add_overflow(value, field->whole, &class) || class < 0 ||
+        class >= field->limit)
         return false;
     *out = class;
     return true;
 }
 
 /* The class numbers of one row, checked. */
-static err_code_t read_classes(const read_call_t *call, int64_t index,
+static err_code_t read_classes(const read_call_t *call, int k, int64_t index,
                                const void *stored, int64_t *out, err_t *err)
 {
-    const hdf5io_dataset_t *dataset = call->dataset;
-    const hdf5io_column_t *column = &call->shard->target;
+    const dataset_field_t *field = &call->dataset->fields[k];
+    const hdf5io_column_t *column = &call->shard->columns[k];
     const char *next = stored;
     char text[64];
     int64_t i = 0, value;
 
     for (; i < column->elems; i++) {
         if (hdf5io_convert_ints(column->type, next, 1, &value) != 1 ||
-            !read_class(dataset, value, &out[i]))
+            !read_class(field, value, &out[i]))
             break;
         next += hdf5io_convert_bytes(column->type);
     }
     if (i == column->elems)
         return ERR_OK;
     return err_set(err, ERR_DATA,
-                   "%s: row %" PRId64 " of %s holds label %s: expected a "
+                   "%s%s%s: row %" PRId64 " of %s holds label %s: expected a "
                    "whole number from %" PRId64 " to %" PRId64
                    ", as the model has %" PRId64 " classes",
-                   column->file, index - call->shard->first, column->path,
+                   field->place == NULL ? "" : field->place,
+                   field->place == NULL ? "" : ": ", column->file,
+                   index - call->shard->first, column->path,
                    hdf5io_convert_format(column->type, next, text, sizeof text),
-                   -dataset->class_shift,
-                   dataset->classes - 1 - dataset->class_shift,
-                   dataset->classes);
+                   -field->whole, field->limit - 1 - field->whole,
+                   field->limit);
 }
 
 /* One row of tokens, checked. */
-static err_code_t read_tokens(const read_call_t *call, int64_t index,
+static err_code_t read_tokens(const read_call_t *call, int k, int64_t index,
                               const void *stored, int32_t *out, err_t *err)
 {
-    const hdf5io_dataset_t *dataset = call->dataset;
-    const hdf5io_column_t *column = &call->shard->input;
+    const dataset_field_t *field = &call->dataset->fields[k];
+    const hdf5io_column_t *column = &call->shard->columns[k];
     const size_t bytes = hdf5io_convert_bytes(column->type);
     char text[64];
 
@@ -270,8 +271,8 @@ static err_code_t read_tokens(const read_call_t *call, int64_t index,
         int64_t value;
 
         if (hdf5io_convert_ints(column->type, from, 1, &value) == 1 &&
-            !__builtin_add_overflow(value, dataset->token_shift, &value) &&
-            value >= 0 && value < dataset->tokens) {
+            !__builtin_add_overflow(value, field->whole, &value) &&
+            value >= 0 && value < field->limit) {
             out[i] = (int32_t)value;
             continue;
         }
@@ -282,45 +283,40 @@ static err_code_t read_tokens(const read_call_t *call, int64_t index,
             ", as the model has %" PRId64 " tokens",
             column->file, index - call->shard->first, column->path,
             hdf5io_convert_format(column->type, from, text, sizeof text), i,
-            -dataset->token_shift, dataset->tokens - 1 - dataset->token_shift,
-            dataset->tokens);
+            -field->whole, field->limit - 1 - field->whole, field->limit);
     }
     return ERR_OK;
 }
 
-/* Convert one stored row to its place. */
-static err_code_t read_place(const read_call_t *call,
-                             const hdf5io_column_t *column,
+/* Convert one stored row of column [k] to its place. */
+static err_code_t read_place(const read_call_t *call, int k,
                              const read_entry_t *entry, const void *stored,
                              err_t *err)
 {
-    const hdf5io_dataset_t *dataset = call->dataset;
+    const dataset_field_t *field = &call->dataset->fields[k];
+    const hdf5io_column_t *column = &call->shard->columns[k];
+    const int64_t at = entry->slot * column->elems;
 
-    if (column == &call->shard->input && dataset->tokens > 0)
-        return read_tokens(call, entry->index, stored,
-                           (int32_t *)call->input + entry->slot * column->elems,
-                           err);
-    if (column == &call->shard->input)
+    switch (field->as) {
+    case HDF5IO_AS_TOKENS:
+        return read_tokens(call, k, entry->index, stored,
+                           (int32_t *)call->fields[k] + at, err);
+    case HDF5IO_AS_CLASSES:
+        return read_classes(call, k, entry->index, stored,
+                            (int64_t *)call->fields[k] + at, err);
+    case HDF5IO_AS_REALS:
         hdf5io_convert_floats(column->type, stored, (size_t)column->elems,
-                              dataset->input_scale, dataset->input_shift,
-                              (float *)call->input +
-                                  entry->slot * column->elems);
-    else if (!dataset->target_is_class)
-        hdf5io_convert_floats(column->type, stored, (size_t)column->elems,
-                              dataset->target_scale, dataset->target_shift,
-                              (float *)call->target +
-                                  entry->slot * column->elems);
-    else
-        return read_classes(
-            call, entry->index, stored,
-            (int64_t *)call->target + entry->slot * column->elems, err);
+                              field->scale, field->shift,
+                              (float *)call->fields[k] + at);
+        break;
+    }
     return ERR_OK;
 }
 
-static err_code_t read_block(const read_call_t *call,
-                             const hdf5io_column_t *column,
+static err_code_t read_block(const read_call_t *call, int k,
                              const read_block_t *block, err_t *err)
 {
+    const hdf5io_column_t *column = &call->shard->columns[k];
     const hdf5io_dataset_t *dataset = call->dataset;
     const unsigned char *stored = call->scratch->stage;
     err_code_t code;
@@ -337,17 +333,17 @@ static err_code_t read_block(const read_call_t *call,
 
         if (i > 0 && entry->index != entry[-1].index)
             stored += column->row_bytes;
-        code = read_place(call, column, entry, stored, err);
+        code = read_place(call, k, entry, stored, err);
     }
     return code;
 }
 
 /* All entries of one shard, one column: block by block, or at once. */
-static err_code_t read_column(const read_call_t *call,
-                              const hdf5io_column_t *column,
+static err_code_t read_column(const read_call_t *call, int k,
                               const read_entry_t *entries, int64_t count,
                               err_t *err)
 {
+    const hdf5io_column_t *column = &call->shard->columns[k];
     int64_t rows_max =
         (int64_t)(call->scratch->stage_bytes / column->row_bytes);
     err_code_t code = ERR_OK;
@@ -357,11 +353,11 @@ static err_code_t read_column(const read_call_t *call,
         block = read_block_cut(call, entries, count, 0);
         code = read_stage_grow(call->scratch,
                                (size_t)block.rows * column->row_bytes, err);
-        return code == ERR_OK ? read_block(call, column, &block, err) : code;
+        return code == ERR_OK ? read_block(call, k, &block, err) : code;
     }
     while (count > 0 && code == ERR_OK) {
         block = read_block_cut(call, entries, count, rows_max);
-        code = read_block(call, column, &block, err);
+        code = read_block(call, k, &block, err);
         entries += block.count;
         count -= block.count;
     }
@@ -372,15 +368,17 @@ static err_code_t read_shard(read_call_t *call, const hdf5io_shard_t *shard,
                              const read_entry_t *entries, int64_t count,
                              err_t *err)
 {
-    err_t second = ERR_INIT;
-    err_code_t code;
+    err_code_t code = ERR_OK;
 
     call->shard = shard;
-    code = read_column(call, &shard->input, entries, count, err);
-    if (code == ERR_OK)
-        return read_column(call, &shard->target, entries, count, err);
-    if (call->dataset->mpi != NULL)
-        read_column(call, &shard->target, entries, count, &second);
+    for (int k = 0; k < shard->count; k++) {
+        err_t second = ERR_INIT;
+
+        if (code == ERR_OK)
+            code = read_column(call, k, entries, count, err);
+        else if (call->dataset->mpi != NULL)
+            read_column(call, k, entries, count, &second);
+    }
     return code;
 }
 
@@ -417,11 +415,11 @@ static err_code_t read_shards(read_call_t *call, int64_t count, err_t *err)
     return first;
 }
 
-err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
-                               int64_t count, void *input, void *target,
-                               err_t *err)
+err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,
+                                      const int64_t *index, int64_t count,
+                                      void *const *fields, err_t *err)
 {
-    read_call_t call = {.dataset = dataset, .input = input, .target = target};
+    read_call_t call = {.dataset = dataset, .fields = fields};
     err_code_t code;
 
     code = read_scratch_take(dataset, count, &call.scratch, err);
@@ -441,4 +439,12 @@ err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
     }
     read_scratch_give(dataset, call.scratch);
     return code;
+}
+
+err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
+                               int64_t count, void *input, void *target,
+                               err_t *err)
+{
+    return hdf5io_dataset_read_fields(dataset, index, count,
+                                      (void *[]){input, target}, err);
 }

@@ -22,6 +22,7 @@
 
 typedef struct loader_slot {
     hdf5io_batch_t batch;
+    void *fields[2 * HDF5IO_FIELDS_MAX]; /* its inputs, then its targets */
     bool end;
     err_code_t code;
     err_t err;
@@ -67,9 +68,8 @@ static bool loader_read(hdf5io_loader_t *loader, loader_slot_t *slot)
     batch->global = share.global;
     for (int64_t i = 0; i < share.count; i++)
         batch->sample_ids[i] = (uint64_t)loader->index[i];
-    slot->code =
-        hdf5io_dataset_read(config->dataset, loader->index, share.count,
-                            batch->input, batch->target, &slot->err);
+    slot->code = hdf5io_dataset_read_fields(
+        config->dataset, loader->index, share.count, slot->fields, &slot->err);
     if (++loader->step >= hdf5io_sampler_steps(config->sampler)) {
         loader->step = 0;
         loader->epoch++;
@@ -134,17 +134,24 @@ static size_t loader_layout(hdf5io_loader_t *loader, char *block)
 {
     const hdf5io_loader_config_t *config = &loader->config;
     size_t samples = (size_t)hdf5io_sampler_share_max(config->sampler);
-    size_t input = (size_t)config->input_elems * sizeof(float);
-    size_t target = (size_t)config->target_elems *
-                    (config->target_is_class ? sizeof(int64_t) : sizeof(float));
+    const int inputs = hdf5io_dataset_inputs(config->dataset);
+    const int fields = inputs + hdf5io_dataset_targets(config->dataset);
     size_t at = 0;
 
     loader->index = loader_cut(block, &at, samples * sizeof *loader->index);
     for (int i = 0; i < loader->count; i++) {
-        hdf5io_batch_t *batch = &loader->slots[i].batch;
+        loader_slot_t *slot = &loader->slots[i];
+        hdf5io_batch_t *batch = &slot->batch;
 
-        batch->input = loader_cut(block, &at, samples * input);
-        batch->target = loader_cut(block, &at, samples * target);
+        for (int k = 0; k < fields; k++) {
+            slot->fields[k] = loader_cut(
+                block, &at,
+                samples * hdf5io_dataset_field_bytes(config->dataset, k));
+            if (k < inputs)
+                batch->inputs[k] = slot->fields[k];
+            else
+                batch->targets[k - inputs] = slot->fields[k];
+        }
         batch->sample_ids =
             loader_cut(block, &at, samples * sizeof *batch->sample_ids);
     }

@@ -25,17 +25,21 @@ typedef struct hdf5io_loader_config {
     int prefetch;              /* batches read ahead, 0: none */
     int64_t epoch, step;       /* the first batch to deliver */
     int64_t epochs;            /* deliver epochs < epochs */
-    int64_t input_elems, target_elems;
-    bool target_is_class;
-    int rank; /* for the thread's log lines */
+    int rank;                  /* for the thread's log lines */
 } hdf5io_loader_config_t;
 
 typedef struct hdf5io_batch {
     int64_t epoch, step;
-    int64_t count;        /* my samples, may be 0 */
-    int64_t global;       /* samples of the step over all ranks */
-    void *input;          /* float or int32 [count, input_elems] */
-    void *target;         /* int64 or float [count, target_elems] */
+    int64_t count;  /* my samples, may be 0 */
+    int64_t global; /* samples of the step over all ranks */
+    union {         /* float or int32 [count, elems]: the one there is, */
+        void *input;
+        void *inputs[HDF5IO_FIELDS_MAX]; /* or each */
+    };
+    union { /* int64 or float, the same */
+        void *target;
+        void *targets[HDF5IO_FIELDS_MAX];
+    };
     uint64_t *sample_ids; /* [count] global sample numbers */
 } hdf5io_batch_t;
 

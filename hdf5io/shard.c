@@ -126,64 +126,77 @@ static err_code_t shard_open_h5(const hdf5io_shard_config_t *config,
     column_how_t how = {.file_bytes = shard->bytes,
                         .mpi = config->collective,
                         .cache_bytes = config->cache_bytes};
-    err_code_t code;
+    hdf5io_column_t *columns = shard->columns;
+    err_code_t code = ERR_OK;
 
     shard->file = H5Fopen(shard->path, H5F_ACC_RDONLY, config->access);
     if (shard->file < 0)
         return shard_refused(shard, err);
-    code = hdf5io_column_open(shard->file, shard->path, config->input, &how,
-                              &shard->input, err);
-    if (code != ERR_OK)
-        return code;
-    code = hdf5io_column_open(shard->file, shard->path, config->target, &how,
-                              &shard->target, err);
-    if (code != ERR_OK)
-        return code;
-    if (config->sequence > 0)
-        code = hdf5io_column_cut(&shard->input, config->sequence, 0, err);
-    if (config->sequence > 0 && code == ERR_OK)
-        code = hdf5io_column_cut(&shard->target, config->sequence, 1, err);
-    if (code != ERR_OK)
-        return code;
-    if (shard->input.rows != shard->target.rows)
-        return err_set(err, ERR_DATA,
-                       "%s: %s has %" PRId64 " samples, %s has %" PRId64
-                       ": expected the same number",
-                       shard->path, config->input, shard->input.rows,
-                       config->target, shard->target.rows);
-    shard->rows = shard->input.rows;
-    return ERR_OK;
+    for (int k = 0; k < config->count && code == ERR_OK; k++)
+        code = hdf5io_column_open(shard->file, shard->path, config->paths[k],
+                                  &how, &columns[k], err);
+    /* A stream's numbers, and those behind them. */
+    for (int k = 0; k < config->count && code == ERR_OK; k++) {
+        if (config->sequence > 0)
+            code = hdf5io_column_cut(&columns[k], config->sequence, k, err);
+        if (code == ERR_OK && columns[k].rows != columns[0].rows)
+            code = err_set(err, ERR_DATA,
+                           "%s: %s has %" PRId64 " samples, %s has %" PRId64
+                           ": expected the same number",
+                           shard->path, config->paths[0], columns[0].rows,
+                           config->paths[k], columns[k].rows);
+    }
+    if (code == ERR_OK)
+        shard->rows = columns[0].rows;
+    return code;
 }
 
 /* Close what reading does not need. Lock held. */
 static void shard_trim(hdf5io_shard_t *shard)
 {
-    if (shard->input.located)
-        hdf5io_column_close(&shard->input);
-    if (shard->target.located)
-        hdf5io_column_close(&shard->target);
-    if (shard->input.located && shard->target.located) {
+    int located = 0;
+
+    for (int k = 0; k < shard->count; k++) {
+        if (!shard->columns[k].located)
+            continue;
+        hdf5io_column_close(&shard->columns[k]);
+        located++;
+    }
+    if (located == shard->count) {
         H5Fclose(shard->file);
         shard->file = H5I_INVALID_HID;
     }
-    if (!shard->input.located && !shard->target.located) {
+    if (located == 0) {
         close(shard->fd);
         shard->fd = -1;
     }
 }
 
+/* Room for the columns, none of them open. */
+static err_code_t shard_columns_make(hdf5io_shard_t *shard, int count,
+                                     err_t *err)
+{
+    shard->columns = calloc((size_t)count, sizeof *shard->columns);
+    if (shard->columns == NULL)
+        return err_set(err, ERR_MEMORY, "no memory for the columns of %s",
+                       shard->path);
+    shard->count = count;
+    for (int k = 0; k < count; k++)
+        shard->columns[k] = (hdf5io_column_t){.dataset = H5I_INVALID_HID,
+                                              .memory = H5I_INVALID_HID};
+    return ERR_OK;
+}
+
 err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
                              const char *path, hdf5io_shard_t *out, err_t *err)
 {
-    hdf5io_shard_t shard = {
-        .fd = -1,
-        .file = H5I_INVALID_HID,
-        .input = {.dataset = H5I_INVALID_HID, .memory = H5I_INVALID_HID},
-        .target = {.dataset = H5I_INVALID_HID, .memory = H5I_INVALID_HID}};
+    hdf5io_shard_t shard = {.fd = -1, .file = H5I_INVALID_HID};
     err_code_t code;
 
     shard.path = str_dup(path);
-    code = shard_descriptor_open(&shard, err);
+    code = shard_columns_make(&shard, config->count, err);
+    if (code == ERR_OK)
+        code = shard_descriptor_open(&shard, err);
     if (code == ERR_OK) {
         h5_lock();
         code = shard_open_h5(config, &shard, err);
@@ -202,12 +215,13 @@ err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
 void hdf5io_shard_close(hdf5io_shard_t *shard)
 {
     h5_lock();
-    hdf5io_column_close(&shard->target);
-    hdf5io_column_close(&shard->input);
+    for (int k = shard->count - 1; k >= 0; k--)
+        hdf5io_column_close(&shard->columns[k]);
     if (shard->file >= 0)
         H5Fclose(shard->file);
     h5_unlock();
     if (shard->fd >= 0)
         close(shard->fd);
+    free(shard->columns);
     free(shard->path);
 }

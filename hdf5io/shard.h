@@ -12,26 +12,30 @@
 #include "base/opt.h"
 #include "hdf5io/column.h"
 
+#define SHARD_COLUMNS_MAX 16
+
 typedef struct hdf5io_shard {
     char *path;
     uint64_t bytes;
     int64_t rows;
-    int64_t first; /* global index of its first sample */
-    int fd;        /* for located columns, else -1 */
-    hid_t file;    /* for other columns, else H5I_INVALID_HID */
-    hdf5io_column_t input, target;
+    int64_t first;            /* global index of its first sample */
+    int fd;                   /* for located columns, else -1 */
+    hid_t file;               /* for other columns, else H5I_INVALID_HID */
+    hdf5io_column_t *columns; /* [count], owned */
+    int count;
 } hdf5io_shard_t;
 
 /* How to open the shards of a dataset. */
 typedef struct hdf5io_shard_config {
-    const char *input, *target; /* paths of datasets; outlive the shards */
-    hid_t access;               /* file-access list */
-    bool collective;            /* access is MPI-IO: all ranks open together */
-    size_t cache_bytes;         /* of decoded chunks, for each column */
-    int64_t sequence;           /* not 0: both are one stream, see dataset.h */
+    const char *paths[SHARD_COLUMNS_MAX]; /* of datasets; outlive the shards */
+    int count;
+    hid_t access;       /* file-access list */
+    bool collective;    /* access is MPI-IO: all ranks open together */
+    size_t cache_bytes; /* of decoded chunks, for each column */
+    int64_t sequence;   /* not 0: two columns of one stream, see dataset.h */
 } hdf5io_shard_config_t;
 
-/* Open the file [path] and both columns: ERR_DATA (not HDF5, truncated, a
+/* Open the file [path] and its columns: ERR_DATA (not HDF5, truncated, a
  * column that does not fit, different numbers of samples), ERR_UNAVAILABLE (too
  * many open files). */
 err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,

@@ -60,15 +60,18 @@ static err_code_t dataset_open(const cddp_data_config_t *config,
         .scale = 1};
     const hdf5io_dataset_config_t inner = {
         .shards = &shards,
-        .input = &input,
-        .target = &target,
-        .target_is_class = config->classes > 0,
-        .classes = config->classes,
-        .input_elems = config->input_elems,
-        .target_elems = target_elems(config),
+        .inputs[0] = {.field = &input,
+                      .as = config->tokens > 0 ? HDF5IO_AS_TOKENS
+                                               : HDF5IO_AS_REALS,
+                      .limit = config->tokens,
+                      .elems = config->input_elems,
+                      .shape = shape},
+        .targets[0] = {.field = &target,
+                       .as = config->classes > 0 ? HDF5IO_AS_CLASSES
+                                                 : HDF5IO_AS_REALS,
+                       .limit = config->classes,
+                       .elems = target_elems(config)},
         .sequence = config->sequence,
-        .tokens = config->tokens,
-        .input_shape = shape,
     };
 
     snprintf(shape, sizeof shape, "[%lld]", (long long)config->input_elems);
@@ -112,9 +115,6 @@ static err_code_t data_open(const comm_group_t *group,
                                      .epoch = config->epoch,
                                      .step = config->step,
                                      .epochs = config->epochs,
-                                     .input_elems = config->input_elems,
-                                     .target_elems = target_elems(config),
-                                     .target_is_class = config->classes > 0,
                                      .rank = comm_group_rank(group)};
     err_code_t code = config_check(config, comm_group_size(group), err);
 

@@ -47,6 +47,14 @@ cddp_code_t cddp_model_open(const char *name, const char *text,
                        "batchnorm in a program of your own",
                        name);
     }
+    if (code == ERR_OK &&
+        (nn_graph_inputs(graph) > 1 || nn_graph_losses(graph) > 1)) {
+        nn_graph_close(graph);
+        code = err_set(&err, ERR_CONFIG,
+                       "%s: several inputs or losses work in cddp-train only; "
+                       "use one of each in a program of your own",
+                       name);
+    }
     if (code == ERR_OK)
         *out = (cddp_model_t *)graph;
     return api_answer(code, &err, error);
@@ -244,7 +252,7 @@ cddp_code_t cddp_exec_backward(cddp_exec_t *exec, const cddp_samples_t *samples,
     err_t err = ERR_INIT;
 
     return api_answer(
-        nn_exec_backward(exec->exec, &batch, scale, add != 0, &err), &err,
+        nn_exec_backward(exec->exec, &batch, &scale, add != 0, &err), &err,
         error);
 }
 
@@ -252,5 +260,5 @@ cddp_code_t cddp_exec_output(cddp_exec_t *exec, float *out, cddp_error_t *error)
 {
     err_t err = ERR_INIT;
 
-    return api_answer(nn_exec_output(exec->exec, out, &err), &err, error);
+    return api_answer(nn_exec_output(exec->exec, 0, out, &err), &err, error);
 }

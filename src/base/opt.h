@@ -28,8 +28,9 @@ typedef enum opt_type {
     OPT_INTS,    /* opt_ints_t: a list of integers, or one integer */
     OPT_TEXTS,   /* opt_texts_t: a list of texts, or one text */
     OPT_TREE,    /* const tree_t *: the sub-tree itself (not owned), any form */
-    OPT_SECTION  /* a struct inside the target, described by rows; absent: its
+    OPT_SECTION, /* a struct inside the target, described by rows; absent: its
                     defaults (fallback is not read) */
+    OPT_MAP      /* opt_map_t: such a section, or a map of names to several */
 } opt_type_t;
 
 typedef enum opt_unit { OPT_NEVER, OPT_STEPS, OPT_EPOCHS, OPT_TIME } opt_unit_t;
@@ -51,6 +52,18 @@ typedef struct opt_texts {
     char **items; /* owned by the target */
 } opt_texts_t;
 
+#define OPT_MAP_MAX 8
+
+/* Sections with names. Written as a map of maps, each under its name; else it
+ * is one section without a name. */
+typedef struct opt_map {
+    int count;                /* at least 1 */
+    char *names[OPT_MAP_MAX]; /* owned by the target; NULL: it has none */
+    tree_place_t places[OPT_MAP_MAX]; /* of the names; of the section; file
+                                         NULL: it is not there */
+    void *items; /* [count] of the row's size; owned as well */
+} opt_map_t;
+
 typedef struct opt_row {
     const char *name;
     opt_type_t type;
@@ -63,7 +76,8 @@ typedef struct opt_row {
                              no bounds */
     const char *unit;     /* "samples", "MiB", NULL */
     const char *const *choices; /* OPT_CHOICE: NULL-terminated */
-    const struct opt_row *rows; /* OPT_SECTION */
+    const struct opt_row *rows; /* OPT_SECTION, OPT_MAP */
+    size_t size;                /* OPT_MAP: bytes of a section's struct */
     const char *help;           /* one sentence, no full stop */
 } opt_row_t;
 

@@ -68,7 +68,7 @@ static char *opt_error_home(const opt_row_t *rows, const char *key)
     char *below, *home = NULL;
 
     for (row = rows; home == NULL && row->name != NULL; row++) {
-        if (row->type != OPT_SECTION)
+        if (row->rows == NULL)
             continue;
         for (inner = row->rows; inner->name != NULL; inner++)
             if (strcmp(inner->name, key) == 0)

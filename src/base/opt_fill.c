@@ -129,6 +129,50 @@ static err_code_t opt_fill_texts(const opt_row_t *row, const tree_t *value,
     return ERR_OK;
 }
 
+/* Is [value] a map of names to sections? */
+static bool opt_map_is_named(const tree_t *value)
+{
+    if (value == NULL || tree_kind(value) != TREE_MAP || tree_count(value) == 0)
+        return false;
+    for (size_t i = 0; i < tree_count(value); i++)
+        if (tree_kind(tree_at(value, i)) != TREE_MAP)
+            return false;
+    return true;
+}
+
+static err_code_t opt_fill_map(const opt_row_t *row, const tree_t *value,
+                               const char *name, opt_map_t *out, err_t *err)
+{
+    const bool named = opt_map_is_named(value);
+    const size_t count = named ? tree_count(value) : 1;
+    err_code_t code = ERR_OK;
+    char *path;
+
+    if (count > OPT_MAP_MAX)
+        return opt_error(err, value, "%s: expected at most %d names, found %zu",
+                         name, OPT_MAP_MAX, count);
+    out->items = calloc(count, row->size);
+    if (out->items == NULL)
+        abort();
+    for (size_t i = 0; i < count && code == ERR_OK; i++) {
+        void *item = (char *)out->items + i * row->size;
+
+        path = named ? str_printf("%s.%s", name, tree_key(value, i))
+                     : str_dup(name);
+        code = opt_fill(row->rows, named ? tree_at(value, i) : value, path,
+                        item, err);
+        free(path);
+        if (code != ERR_OK)
+            break;
+        out->names[i] = named ? str_dup(tree_key(value, i)) : NULL;
+        if (value != NULL)
+            out->places[i] =
+                named ? tree_key_place(value, i) : tree_place(value);
+        out->count = (int)i + 1;
+    }
+    return code;
+}
+
 static err_code_t opt_fill_value(const opt_row_t *row, const tree_t *value,
                                  const char *name, void *field, err_t *err)
 {
@@ -139,6 +183,8 @@ static err_code_t opt_fill_value(const opt_row_t *row, const tree_t *value,
         return opt_fill_texts(row, value, name, field, err);
     case OPT_SECTION:
         return opt_fill(row->rows, value, name, field, err);
+    case OPT_MAP:
+        return opt_fill_map(row, value, name, field, err);
     case OPT_TREE:
         *(const tree_t **)field = value;
         return ERR_OK;
@@ -175,6 +221,8 @@ static err_code_t opt_fill_fallback(const opt_row_t *row, const tree_t *map,
 
     if (row->type == OPT_SECTION)
         return opt_fill(row->rows, NULL, name, field, err);
+    if (row->type == OPT_MAP)
+        return opt_fill_map(row, NULL, name, field, err);
     if (row->fallback == NULL)
         return opt_error(err, map, "%s is missing%s%s", name,
                          row->help == NULL ? "" : ": ",
@@ -216,6 +264,8 @@ static void opt_clear(const opt_row_t *rows, void *target)
             *(const tree_t **)field = NULL;
         else if (rows->type == OPT_TEXTS)
             *(opt_texts_t *)field = (opt_texts_t){0};
+        else if (rows->type == OPT_MAP)
+            *(opt_map_t *)field = (opt_map_t){0};
         else if (rows->type == OPT_SECTION)
             opt_clear(rows->rows, field);
     }
@@ -254,6 +304,15 @@ err_code_t opt_fill(const opt_row_t *rows, const tree_t *tree, const char *path,
     return code;
 }
 
+static void opt_free_map(const opt_row_t *row, opt_map_t *map)
+{
+    for (int i = 0; i < map->count; i++) {
+        free(map->names[i]);
+        opt_free(row->rows, (char *)map->items + (size_t)i * row->size);
+    }
+    free(map->items);
+}
+
 void opt_free(const opt_row_t *rows, void *target)
 {
     const opt_row_t *row;
@@ -267,6 +326,8 @@ void opt_free(const opt_row_t *rows, void *target)
             free(*(char **)field);
         if (row->type == OPT_SECTION)
             opt_free(row->rows, field);
+        if (row->type == OPT_MAP)
+            opt_free_map(row, field);
         if (row->type != OPT_TEXTS)
             continue;
         texts = field;

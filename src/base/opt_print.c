@@ -63,6 +63,7 @@ static void opt_print_value(const opt_row_t *row, const void *field,
         break;
     case OPT_TREE:
     case OPT_SECTION:
+    case OPT_MAP:
         break;
     }
 }
@@ -73,6 +74,22 @@ static void opt_print_tree(const tree_t *tree, int indent, str_buf_t *out)
 
     str_buf_add(out, nested ? "\n" : " ");
     tree_print(tree, nested ? indent + 2 : 0, out);
+}
+
+static void opt_print_map(const opt_row_t *row, const opt_map_t *map,
+                          int indent, str_buf_t *out)
+{
+    for (int i = 0; i < map->count; i++) {
+        const void *item = (const char *)map->items + (size_t)i * row->size;
+
+        if (map->names[i] != NULL) {
+            str_buf_add(out, "%*s", indent, "");
+            tree_print_text(map->names[i], out);
+            str_buf_add(out, ":\n");
+        }
+        opt_print(row->rows, item, map->names[i] != NULL ? indent + 2 : indent,
+                  out);
+    }
 }
 
 void opt_print(const opt_row_t *rows, const void *target, int indent,
@@ -91,6 +108,9 @@ void opt_print(const opt_row_t *rows, const void *target, int indent,
             /* A section without rows prints as null: all defaults. */
             str_buf_add(out, "\n");
             opt_print(rows->rows, field, indent + 2, out);
+        } else if (rows->type == OPT_MAP) {
+            str_buf_add(out, "\n");
+            opt_print_map(rows, field, indent + 2, out);
         } else {
             str_buf_add(out, " ");
             opt_print_value(rows, field, out);
@@ -108,7 +128,7 @@ static void opt_document_cell(const char *text, str_buf_t *out)
 
 static void opt_document_default(const opt_row_t *row, str_buf_t *out)
 {
-    if (row->type == OPT_SECTION)
+    if (row->rows != NULL)
         str_buf_add(out, "see below");
     else if (row->fallback == NULL)
         str_buf_add(out, "**required**");
@@ -147,7 +167,7 @@ void opt_document(const opt_row_t *rows, const char *title, str_buf_t *out)
         opt_document_row(row, out);
     str_buf_add(out, "\n");
     for (row = rows; row->name != NULL; row++) {
-        if (row->type != OPT_SECTION)
+        if (row->rows == NULL)
             continue;
         name =
             str_printf("%s%s%s", title, title[0] != '\0' ? "." : "", row->name);

@@ -155,6 +155,7 @@ void opt_value_describe(const opt_row_t *row, str_buf_t *out)
         [OPT_TEXTS] = "a text or a list of texts",
         [OPT_TREE] = "a value",
         [OPT_SECTION] = "a map",
+        [OPT_MAP] = "a map, or a map of names to such",
     };
     const char *const *choice;
 

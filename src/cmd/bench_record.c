@@ -34,30 +34,34 @@ static tensor_t tensor_of(const nn_param_t *param, const float *arena)
     return tensor;
 }
 
-static tensor_t input_of(const train_bench_info_t *info)
+static tensor_t input_of(const train_bench_info_t *info, int index)
 {
-    const bool tokens = nn_graph_tokens(info->graph) > 0;
-    tensor_t tensor = {
-        .name = "input", .type = tokens ? "I32" : "F32", .data = info->input};
+    nn_input_info_t input = nn_graph_input_info(info->graph, index);
+    tensor_t tensor = {.name = input.name,
+                       .type = input.tokens > 0 ? "I32" : "F32",
+                       .data = info->inputs[index],
+                       .ndim = 1 + input.ndim,
+                       .bytes =
+                           sizeof(float) * (size_t)(info->count * input.elems)};
 
-    tensor.ndim = 1 + nn_graph_input(info->graph, &tensor.dims[1]);
     tensor.dims[0] = info->count;
-    tensor.bytes = sizeof(float);
-    for (int d = 0; d < tensor.ndim; d++)
-        tensor.bytes *= (size_t)tensor.dims[d];
+    memcpy(&tensor.dims[1], input.dims,
+           (size_t)input.ndim * sizeof *tensor.dims);
     return tensor;
 }
 
-static tensor_t target_of(const train_bench_info_t *info)
+static tensor_t target_of(const train_bench_info_t *info, int index)
 {
-    const bool class = nn_graph_classes(info->graph) > 0;
-    const int64_t elems = nn_graph_target_elems(info->graph);
+    nn_target_info_t target = nn_graph_target_info(info->graph, index);
+    nn_loss_info_t loss = nn_graph_loss_info(info->graph, target.loss);
+    const bool class = loss.classes > 0;
+    const int64_t elems = loss.elems;
 
-    return (tensor_t){.name = "target",
+    return (tensor_t){.name = target.name,
                       .type = class ? "I64" : "F32",
                       .ndim = 2,
                       .dims = {info->count, elems},
-                      .data = info->target,
+                      .data = info->targets[index],
                       .bytes = (class ? sizeof(int64_t) : sizeof(float)) *
                                (size_t)(info->count * elems)};
 }
@@ -112,7 +116,10 @@ err_code_t bench_record_write(const char *path, const train_bench_info_t *info,
                               const double *losses, int loss_count, err_t *err)
 {
     const nn_graph_t *graph = info->graph;
-    const int count = nn_graph_params(graph) + nn_graph_buffers(graph) + 3;
+    const int inputs = nn_graph_inputs(graph);
+    const int targets = nn_graph_targets(graph);
+    const int count =
+        nn_graph_params(graph) + nn_graph_buffers(graph) + inputs + targets + 1;
     tensor_t *tensors = NULL;
     int at = 0;
     err_code_t rc = mem_alloc((size_t)count * sizeof *tensors, "a record",
@@ -124,8 +131,10 @@ err_code_t bench_record_write(const char *path, const train_bench_info_t *info,
         tensors[at++] = tensor_of(nn_graph_param(graph, p), params);
     for (int b = 0; b < nn_graph_buffers(graph); b++)
         tensors[at++] = tensor_of(nn_graph_buffer(graph, b), buffers);
-    tensors[at++] = input_of(info);
-    tensors[at++] = target_of(info);
+    for (int k = 0; k < inputs; k++)
+        tensors[at++] = input_of(info, k);
+    for (int k = 0; k < targets; k++)
+        tensors[at++] = target_of(info, k);
     tensors[at++] = (tensor_t){.name = "losses",
                                .type = "F64",
                                .ndim = 1,

@@ -30,7 +30,7 @@ typedef struct split {
     int shards;
     int8_t *spins;
     int8_t *phase;
-    float *temperature;
+    float *temperature, *site; /* site: energy of one, on average */
     cmd_bound_item_t *energy, *magnet;
 } split_t;
 
@@ -39,6 +39,7 @@ static void split_free(split_t *split)
     mem_free(split->spins);
     mem_free(split->phase);
     mem_free(split->temperature);
+    mem_free(split->site);
     mem_free(split->energy);
     mem_free(split->magnet);
 }
@@ -52,6 +53,7 @@ static err_code_t split_alloc(split_t *split, err_t *err)
         {(void **)&split->spins, CMD_ISING_SITES},
         {(void **)&split->phase, sizeof split->phase[0]},
         {(void **)&split->temperature, sizeof split->temperature[0]},
+        {(void **)&split->site, sizeof split->site[0]},
         {(void **)&split->energy, sizeof split->energy[0]},
         {(void **)&split->magnet, sizeof split->magnet[0]},
     };
@@ -77,6 +79,7 @@ static err_code_t split_draw(void *context, int64_t i, err_t *err)
                    split->spins + i * CMD_ISING_SITES, &sample);
     split->phase[i] = sample.phase;
     split->temperature[i] = sample.temperature;
+    split->site[i] = (float)sample.energy / CMD_ISING_SITES;
     split->energy[i] = (cmd_bound_item_t){sample.energy, sample.phase};
     split->magnet[i] = (cmd_bound_item_t){-abs(sample.magnet), sample.phase};
     return ERR_OK;
@@ -97,6 +100,7 @@ static err_code_t shard_write(const split_t *split, const char *directory,
          split->spins + first * CMD_ISING_SITES},
         {"/phase", CMD_SHARD_INT8, 0, {0}, split->phase + first},
         {"/temperature", CMD_SHARD_FLOAT32, 0, {0}, split->temperature + first},
+        {"/energy", CMD_SHARD_FLOAT32, 0, {0}, split->site + first},
     };
     const cmd_shard_t content = {
         .rows = end - first,

@@ -31,9 +31,11 @@ static double input_bytes(const nn_exec_t *exec, int i)
     double bytes = 0;
 
     for (int k = 0; k < node->inputs; k++)
-        bytes += node->from[k] == NN_INPUT
+        bytes += nn_is_input(node->from[k])
                      ? sizeof(float) * (double)exec->config.batch *
-                           (double)nn_sample_elems(&layer->config.in)
+                           (double)nn_sample_elems(
+                               k == 0 ? &layer->config.in
+                                      : &layer->config.other[k - 1])
                      : (double)op_out(exec->nodes[node->from[k]].op)->bytes;
     return bytes;
 }
@@ -96,7 +98,7 @@ static bool is_in_place(const nn_exec_t *exec, int i)
 {
     const nn_node_t *node = &exec->nodes[i];
 
-    return node->from[0] != NN_INPUT && node->first.y != NN_NONE &&
+    return !nn_is_input(node->from[0]) && node->first.y != NN_NONE &&
            node->first.y == exec->nodes[node->from[0]].first.y;
 }
 
@@ -122,7 +124,7 @@ nn_layer_plan_t nn_exec_layer_plan(const nn_exec_t *exec, int layer)
 
 nn_plan_facts_t nn_exec_facts(const nn_exec_t *exec)
 {
-    nn_plan_facts_t facts = {.layers = exec->count - 1,
+    nn_plan_facts_t facts = {.layers = exec->graph->layer_count,
                              .recomputed_blocks = exec->parts - 1};
 
     for (int i = 0; i < facts.layers; i++) {

@@ -13,10 +13,15 @@
 /* Samples of one run, so that no product of sizes overflows. */
 #define BATCH_LIMIT (1 << 24)
 
+static bool is_loss(const nn_exec_t *exec, int i)
+{
+    return i >= nn_exec_first_loss(exec);
+}
+
 /* Does backward run through layer or graph input [index]? */
 static bool runs_back(const nn_exec_t *exec, int index)
 {
-    return index != NN_INPUT && exec->nodes[index].back;
+    return !nn_is_input(index) && exec->nodes[index].back;
 }
 
 /* What layer or graph input [index] gives. */
@@ -24,9 +29,9 @@ static op_desc_t node_desc(const nn_exec_t *exec, int index)
 {
     op_desc_t desc;
 
-    if (index != NN_INPUT)
+    if (!nn_is_input(index))
         return *op_out(exec->nodes[index].op);
-    nn_desc_input(exec->graph, exec->config.batch, &desc);
+    nn_desc_input(exec->graph, nn_input_of(index), exec->config.batch, &desc);
     return desc;
 }
 
@@ -37,7 +42,7 @@ static err_code_t node_open(nn_exec_t *exec, int i, err_t *err)
     op_config_t config = layer->config;
     err_code_t code;
 
-    bool back = layer->param_count > 0 || i == exec->count - 1;
+    bool back = layer->param_count > 0 || is_loss(exec, i);
 
     node->own = i;
     node->inputs = layer->inputs;
@@ -59,23 +64,24 @@ static err_code_t node_open(nn_exec_t *exec, int i, err_t *err)
     return code;
 }
 
-/* If the output is in a private layout: an op that makes it plain. Flattening
- * does, as two-dimensional tensors have no other layout. */
-static err_code_t plain_open(nn_exec_t *exec, err_t *err)
+/* If the input of [loss] is in a private layout: an op that makes it plain.
+ * Flattening does, as two-dimensional tensors have no other layout. */
+static err_code_t plain_open(nn_exec_t *exec, int loss, err_t *err)
 {
+    op_t **plain = &exec->plain[loss].op;
     op_config_t config = {
         .kind = OP_FLATTEN,
         .threads = exec->config.threads,
-        .in = *op_out(exec->nodes[exec->count - 2].op),
+        .in = *op_out(exec->nodes[nn_exec_loss_from(exec, loss)].op),
     };
     err_code_t code;
 
     if (config.in.layout == NULL)
         return ERR_OK;
-    code = op_open(exec->backend, exec->config.dev, &config, &exec->plain, err);
+    code = op_open(exec->backend, exec->config.dev, &config, plain, err);
     if (code != ERR_OK)
         return code;
-    if (op_out(exec->plain)->layout != NULL)
+    if (op_out(*plain)->layout != NULL)
         return err_set(err, ERR_UNAVAILABLE,
                        "backend %s cannot bring the model's output into plain "
                        "layout; add a flatten as last layer",
@@ -105,16 +111,17 @@ err_code_t nn_exec_open(const nn_graph_t *graph, const nn_exec_config_t *config,
     code = op_backend_get(config->op_backend, &exec->backend, err);
     if (code != ERR_OK)
         goto fail;
-    code = mem_alloc((size_t)(graph->layer_count + 1) * sizeof *exec->nodes,
+    code = mem_alloc((size_t)(graph->layer_count + graph->loss_count) *
+                         sizeof *exec->nodes,
                      "an exec", &block, err);
     if (code != ERR_OK)
         goto fail;
     exec->nodes = block;
-    exec->count = graph->layer_count + 1;
+    exec->count = graph->layer_count + graph->loss_count;
     for (int i = 0; i < exec->count && code == ERR_OK; i++)
         code = node_open(exec, i, err);
-    if (code == ERR_OK)
-        code = plain_open(exec, err);
+    for (int k = 0; k < graph->loss_count && code == ERR_OK; k++)
+        code = plain_open(exec, k, err);
     if (code == ERR_OK)
         code = nn_exec_plan(exec, err);
     if (code != ERR_OK)
@@ -130,7 +137,8 @@ void nn_exec_close(nn_exec_t *exec)
 {
     if (exec == NULL)
         return;
-    op_close(exec->plain);
+    for (int k = 0; k < NN_FIELDS_MAX; k++)
+        op_close(exec->plain[k].op);
     /* Consumers first: they refer to their producer's layout. */
     for (int i = exec->count - 1; i >= 0; i--)
         op_close(exec->nodes[i].op);
@@ -177,8 +185,8 @@ static const nn_pass_t *pass_of(const nn_node_t *node, bool again)
 static const void *output_at(const nn_exec_t *exec, int index, bool again,
                              const nn_batch_t *batch)
 {
-    return index == NN_INPUT
-               ? batch->input
+    return nn_is_input(index)
+               ? batch->inputs[nn_input_of(index)]
                : block_at(exec, pass_of(&exec->nodes[index], again)->y);
 }
 
@@ -188,11 +196,10 @@ static op_args_t node_args(const nn_exec_t *exec, int i, bool again,
 {
     const nn_node_t *node = &exec->nodes[i];
     const nn_layer_t *layer = &exec->graph->layers[node->own];
-    const bool loss = i == exec->count - 1;
     op_args_t args = {
         .x = output_at(exec, node->from[0], again, batch),
         .y = block_at(exec, pass_of(node, again)->y),
-        .target = loss ? batch->target : NULL,
+        .target = is_loss(exec, i) ? batch->targets[layer->target] : NULL,
         .workspace = block_at(exec, pass_of(node, again)->workspace),
         .sample_ids = batch->sample_ids,
         .seed = batch->seed,
@@ -224,15 +231,16 @@ static err_code_t node_forward(nn_exec_t *exec, int i, bool again,
 {
     const nn_node_t *node = &exec->nodes[i];
     const nn_layer_t *layer = &exec->graph->layers[node->own];
-    nn_result_t *result = block_at(exec, exec->result);
     op_args_t args = node_args(exec, i, again, batch);
     err_code_t code;
 
     args.scratch = block_at(exec, pass_of(node, again)->scratch);
     args.moments = block_at(exec, pass_of(node, again)->moments);
-    if (i == exec->count - 1) {
-        args.loss_sum = &result->loss_sum;
-        args.correct = &result->correct;
+    if (is_loss(exec, i)) {
+        nn_result_t *results = block_at(exec, exec->result);
+
+        args.loss_sum = &results[i - nn_exec_first_loss(exec)].loss_sum;
+        args.correct = &results[i - nn_exec_first_loss(exec)].correct;
     }
     code = op_forward(node->op, &args, exec->bind.stream, err);
     if (code == ERR_OK && args.moments != NULL && !again)
@@ -249,21 +257,29 @@ err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
 {
     dev_stream_t *stream = exec->bind.stream;
     nn_result_t *sums = block_at(exec, exec->result);
-    nn_result_t got = {0};
-    err_code_t code;
+    const int losses = exec->graph->loss_count;
+    const size_t bytes = (size_t)losses * sizeof *sums;
+    nn_result_t got[NN_FIELDS_MAX] = {{0}};
+    err_code_t code = ERR_OK;
 
-    code = dev_fill(stream, sums, 0, sizeof *sums, err);
-    for (int i = 0; i < exec->count && code == ERR_OK; i++)
-        code = node_forward(exec, i, false, batch, err);
+    for (int i = 0; i < exec->count && code == ERR_OK; i++) {
+        /* Not before: the block may hold something else until then. */
+        if (i == nn_exec_first_loss(exec))
+            code = dev_fill(stream, sums, 0, bytes, err);
+        if (code == ERR_OK)
+            code = node_forward(exec, i, false, batch, err);
+    }
     if (code == ERR_OK)
-        code = dev_copy(stream, &got, sums, sizeof got, DEV_DEV_TO_HOST, err);
+        code = dev_copy(stream, got, sums, bytes, DEV_DEV_TO_HOST, err);
     if (code == ERR_OK)
         code = dev_stream_wait(stream, err);
-    if (code != ERR_OK)
-        return code;
-    got.weight = nn_graph_weigh(exec->graph, batch->target, exec->config.batch);
-    *result = got;
-    return ERR_OK;
+    for (int k = 0; k < losses && code == ERR_OK; k++) {
+        result[k] = got[k];
+        result[k].weight = nn_loss_weigh(
+            exec->graph, k, batch->targets[nn_loss_of(exec->graph, k)->target],
+            exec->config.batch);
+    }
+    return code;
 }
 
 /* Is this layer's backward the first to write its parameters' gradients? */
@@ -348,19 +364,37 @@ static err_code_t add_inputs(nn_exec_t *exec, int i, err_t *err)
     return code;
 }
 
+/* The op's own part. A loss of which nothing counts has gradient 0, whatever
+ * its targets hold. */
+static err_code_t op_run_back(nn_exec_t *exec, int i, const op_args_t *args,
+                              err_t *err)
+{
+    const nn_node_t *node = &exec->nodes[i];
+
+    if (is_loss(exec, i) && args->scale == 0)
+        return args->dx == NULL
+                   ? ERR_OK
+                   : dev_fill(exec->bind.stream, args->dx, 0,
+                              op_out(exec->nodes[node->from[0]].op)->bytes,
+                              err);
+    return op_backward(node->op, args, exec->bind.stream, err);
+}
+
 static err_code_t node_backward(nn_exec_t *exec, int i, const nn_batch_t *batch,
-                                double scale, bool accumulate, err_t *err)
+                                const double *scale, bool accumulate,
+                                err_t *err)
 {
     nn_node_t *node = &exec->nodes[i];
     op_args_t args = node_args(exec, i, true, batch);
     err_code_t code;
 
-    args.scale = scale;
+    if (is_loss(exec, i))
+        args.scale = scale[i - nn_exec_first_loss(exec)];
     args.scratch = block_at(exec, node->scratch);
     args.dy = block_at(exec, node->dy);
     point_inputs(exec, i, &args);
     point_gradients(exec, i, accumulate, &args);
-    code = op_backward(node->op, &args, exec->bind.stream, err);
+    code = op_run_back(exec, i, &args, err);
     if (code == ERR_OK)
         code = add_inputs(exec, i, err);
     if (code != ERR_OK) {
@@ -385,7 +419,7 @@ static err_code_t block_again(nn_exec_t *exec, int last,
 }
 
 err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
-                            double scale, bool accumulate, err_t *err)
+                            const double *scale, bool accumulate, err_t *err)
 {
     const nn_node_t *nodes = exec->nodes;
     err_code_t code = ERR_OK;
@@ -400,20 +434,21 @@ err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
     return code;
 }
 
-err_code_t nn_exec_output(nn_exec_t *exec, float *out, err_t *err)
+err_code_t nn_exec_output(nn_exec_t *exec, int loss, float *out, err_t *err)
 {
     dev_stream_t *stream = exec->bind.stream;
-    const nn_node_t *last = &exec->nodes[exec->count - 2];
+    const nn_node_t *last = &exec->nodes[nn_exec_loss_from(exec, loss)];
+    const nn_plain_t *plain = &exec->plain[loss];
     const op_desc_t *desc = op_out(last->op);
     const void *from = block_at(exec, last->first.y);
     op_args_t args = {.x = from};
     err_code_t code = ERR_OK;
 
-    if (exec->plain != NULL) {
-        args.y = block_at(exec, exec->plain_y);
-        args.scratch = block_at(exec, exec->plain_scratch);
+    if (plain->op != NULL) {
+        args.y = block_at(exec, plain->y);
+        args.scratch = block_at(exec, plain->scratch);
         from = args.y;
-        code = op_forward(exec->plain, &args, stream, err);
+        code = op_forward(plain->op, &args, stream, err);
     }
     if (code == ERR_OK)
         code = dev_copy(stream, out, from,

@@ -16,10 +16,10 @@
 #include "nn/exec_priv.h"
 
 /* y, workspace, scratch, moments, twice; scratch and fresh of backward, and a
- * gradient for each input; and per exec: result, plain output and its scratch.
- */
+ * gradient for each input; and per exec: results, plain outputs and their
+ * scratch. */
 #define BLOCKS_PER_NODE (10 + OP_INPUTS_MAX)
-#define BLOCKS_PER_EXEC 3
+#define BLOCKS_PER_EXEC (1 + 2 * NN_FIELDS_MAX)
 
 /* When do calls run? Forward i at time i; then, from the last block of layers
  * to the first, what runs again and backward. */
@@ -65,7 +65,7 @@ static void plan_reads(nn_exec_t *exec)
         if (node->back && op_reads_y(node->op))
             read_later(node, node->later);
         for (int k = 0; k < node->inputs; k++) {
-            if (node->from[k] == NN_INPUT)
+            if (nn_is_input(node->from[k]))
                 continue;
             read_at(&nodes[node->from[k]].first, i);
             if (node->redo)
@@ -74,8 +74,9 @@ static void plan_reads(nn_exec_t *exec)
                 read_later(&nodes[node->from[k]], node->later);
         }
     }
-    /* nn_exec_output may be asked for it at any time. */
-    read_at(&nodes[exec->count - 2].first, exec->end - 1);
+    /* nn_exec_output may be asked for them at any time. */
+    for (int k = 0; k < exec->graph->loss_count; k++)
+        read_at(&nodes[nn_exec_loss_from(exec, k)].first, exec->end - 1);
 }
 
 static int block_add(nn_exec_t *exec, size_t bytes, int first, int last)
@@ -115,11 +116,11 @@ static bool may_overwrite(nn_exec_t *exec, int node, bool again, int time)
     const nn_node_t *n = &exec->nodes[node];
     int block;
 
-    if (n->from[0] == NN_INPUT || !op_in_place(n->op))
+    if (nn_is_input(n->from[0]) || !op_in_place(n->op))
         return false; /* the graph's input is not ours */
     block = *output_of(exec, n->from[0], again);
     for (int k = 1; k < n->inputs; k++)
-        if (n->from[k] != NN_INPUT &&
+        if (!nn_is_input(n->from[k]) &&
             *output_of(exec, n->from[k], again) == block)
             return false;
     return exec->graph->layers[node].kind->view ||
@@ -153,7 +154,7 @@ static void plan_outputs(nn_exec_t *exec)
     nn_node_t *nodes = exec->nodes;
     int start;
 
-    for (int i = 0; i < exec->count - 1; i++)
+    for (int i = 0; i < nn_exec_first_loss(exec); i++)
         plan_output(exec, i, false, i, nodes[i].first.read);
     for (int last = exec->count - 1; last >= 0; last = start - 1) {
         start = nn_recompute_start(exec, last);
@@ -173,7 +174,7 @@ static void plan_input(nn_exec_t *exec, int node, int k)
     size_t bytes;
 
     reader->grad[k] = NN_NONE;
-    if (from == NN_INPUT || !exec->nodes[from].back)
+    if (nn_is_input(from) || !exec->nodes[from].back)
         return;
     input = &exec->nodes[from];
     bytes = op_out(input->op)->bytes;
@@ -269,14 +270,18 @@ err_code_t nn_exec_plan_parts(nn_exec_t *exec, int parts, err_t *err)
     for (int i = 0; i < exec->count; i++)
         if (!exec->nodes[i].redo)
             exec->nodes[i].again = exec->nodes[i].first;
-    exec->result = block_add(exec, sizeof(nn_result_t), last, last);
-    exec->plain_y = NN_NONE;
-    exec->plain_scratch = NN_NONE;
-    if (exec->plain != NULL) {
-        exec->plain_y =
-            block_add(exec, op_out(exec->plain)->bytes, last, exec->end - 1);
-        exec->plain_scratch =
-            block_add(exec, op_scratch_bytes(exec->plain), last, exec->end - 1);
+    exec->result =
+        block_add(exec, (size_t)exec->graph->loss_count * sizeof(nn_result_t),
+                  nn_exec_first_loss(exec), last);
+    for (int k = 0; k < exec->graph->loss_count; k++) {
+        nn_plain_t *plain = &exec->plain[k];
+
+        if (plain->op == NULL)
+            continue;
+        plain->y =
+            block_add(exec, op_out(plain->op)->bytes, last, exec->end - 1);
+        plain->scratch =
+            block_add(exec, op_scratch_bytes(plain->op), last, exec->end - 1);
     }
     return nn_plan_place(exec->blocks, exec->block_count, &exec->bytes, err);
 }

@@ -39,7 +39,7 @@ typedef struct nn_pass {
 typedef struct nn_node {
     op_t *op;
     int own;    /* the layer whose parameters it uses */
-    int inputs; /* earlier nodes, or NN_INPUT */
+    int inputs; /* earlier nodes, or inputs: see nn_is_input */
     int from[OP_INPUTS_MAX];
     bool back;                /* backward runs through it */
     int part;                 /* its block, when blocks are recomputed */
@@ -54,22 +54,38 @@ typedef struct nn_node {
     int fresh; /* this batch's parameter gradients, before they are added */
 } nn_node_t;
 
+/* What makes a loss's input plain. */
+typedef struct nn_plain {
+    op_t *op; /* NULL: it is plain */
+    int y, scratch;
+} nn_plain_t;
+
 struct nn_exec {
     const nn_graph_t *graph;
     nn_exec_config_t config;
     const op_backend_ops_t *backend;
-    nn_node_t *nodes; /* layers, then the loss */
+    nn_node_t *nodes; /* layers, then the losses */
     int count;
-    int end;     /* time after the last call of a backward */
-    int parts;   /* blocks; 1: nothing is recomputed */
-    op_t *plain; /* makes the output plain; NULL: it is */
-    int plain_y, plain_scratch;
-    int result; /* nn_result_t */
+    int end;   /* time after the last call of a backward */
+    int parts; /* blocks; 1: nothing is recomputed */
+    nn_plain_t plain[NN_FIELDS_MAX]; /* of what each loss reads */
+    int result;                      /* nn_result_t for each loss */
     nn_block_t *blocks;
     int block_count;
     size_t bytes;
     nn_bind_t bind;
 };
+
+/* The node that is the first loss; the others follow it. */
+static inline int nn_exec_first_loss(const nn_exec_t *exec)
+{
+    return exec->count - exec->graph->loss_count;
+}
+/* The node that loss number [loss] reads. */
+static inline int nn_exec_loss_from(const nn_exec_t *exec, int loss)
+{
+    return exec->nodes[nn_exec_first_loss(exec) + loss].from[0];
+}
 
 /* Choose and place the blocks of an exec whose ops are open. */
 err_code_t nn_exec_plan(nn_exec_t *exec, err_t *err);

@@ -44,7 +44,7 @@ static void count_bytes(const nn_exec_t *exec, size_t *crossing, size_t *before,
 
         before[i + 1] = before[i] + node_bytes(exec, i);
         for (int k = 0; k < node->inputs; k++)
-            if (node->from[k] != NN_INPUT)
+            if (!nn_is_input(node->from[k]))
                 reader[node->from[k]] = i;
     }
     for (int i = 0; i < count; i++)
@@ -57,13 +57,14 @@ static size_t apart(size_t a, size_t b)
     return a > b ? a - b : b - a;
 }
 
-/* The best place for a cut near [target] bytes, behind [after]; 0: none. */
+/* The best place for a cut near [target] bytes, behind [after] and before the
+ * losses; 0: none. */
 static int find_cut(const nn_exec_t *exec, const size_t *crossing,
                     const size_t *before, size_t target, size_t near, int after)
 {
     int best = 0;
 
-    for (int p = after + 1; p <= exec->count - 2; p++) {
+    for (int p = after + 1; p < nn_exec_first_loss(exec); p++) {
         const size_t off = apart(before[p], target);
 
         if (off > near)
@@ -100,7 +101,7 @@ static void choose_redo(nn_exec_t *exec, bool *kept, bool *wanted)
         for (int k = 0; k < node->inputs; k++) {
             const int from = node->from[k];
 
-            if (from == NN_INPUT)
+            if (nn_is_input(from))
                 continue;
             if (node->redo || (node->back && op_reads_x(node->op)))
                 wanted[from] = true;

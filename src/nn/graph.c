@@ -13,21 +13,17 @@
 #include "nn/plugin.h"
 #include "nn/preset.h"
 
-/* Elements of one sample; a larger number is a typing error. */
-#define INPUT_LIMIT 0x1p33
-
 typedef struct model_options {
-    opt_ints_t input;
-    const tree_t *plugin, *layers;
+    const tree_t *input, *plugin, *layers;
 } model_options_t;
 
 static const opt_row_t model_rows[] = {
     {.name = "input",
-     .type = OPT_INTS,
+     .type = OPT_TREE,
      .offset = offsetof(model_options_t, input),
-     .min = 1,
-     .max = 1 << 24,
-     .help = "Shape of one sample, such as [channels, height, width]"},
+     .help = "Shape of one sample, such as [channels, height, width]; several "
+             "inputs: a map of names to shapes, {image: [1, 32, 32], meta: "
+             "[4]}"},
     {.name = "plugin",
      .type = OPT_TREE,
      .offset = offsetof(model_options_t, plugin),
@@ -41,57 +37,21 @@ static const opt_row_t model_rows[] = {
     {.name = NULL},
 };
 
-/* The model's input, when a preset stands for the layers. */
-static const opt_row_t preset_rows[] = {
-    {.name = "input",
-     .type = OPT_INTS,
-     .offset = offsetof(model_options_t, input),
-     .min = 1,
-     .max = 1 << 24,
-     .help = "Shape of one sample"},
-    {.name = NULL},
-};
-
-static err_code_t graph_read_input(nn_graph_t *graph, const opt_ints_t *input,
-                                   const tree_t *model, err_t *err)
+/* Presets and plugins build on one input. */
+static err_code_t only_input(const nn_graph_t *graph, const tree_t *model,
+                             opt_ints_t *out, err_t *err)
 {
-    char at[NN_PLACE_TEXT];
-    double elems = 1;
+    const nn_input_t *input = &graph->inputs[0];
 
-    if (input->count < 1 || input->count >= OP_DIMS_MAX) {
-        tree_place_format(tree_place(tree_get(model, "input")), at, sizeof at);
-        return err_set(err, ERR_CONFIG,
-                       "%s: model.input has %d dimensions, but 1 to %d are "
-                       "possible",
-                       at, input->count, OP_DIMS_MAX - 1);
-    }
-    graph->input_ndim = input->count;
-    for (int i = 0; i < input->count; i++) {
-        graph->input[i] = input->items[i];
-        elems *= (double)input->items[i];
-    }
-    if (elems <= INPUT_LIMIT)
-        return ERR_OK;
-    tree_place_format(tree_place(tree_get(model, "input")), at, sizeof at);
-    return err_set(err, ERR_CONFIG,
-                   "%s: model.input has %.3g elements, more than 2^33 a sample",
-                   at, elems);
-}
-
-/* The input, when something else than the run file makes the layers: a preset
- * or a plugin, which take the other keys as options. */
-static err_code_t read_input_alone(const tree_t *model,
-                                   model_options_t *options, err_t *err)
-{
-    tree_t *rest = tree_new(TREE_MAP, NULL, tree_place(model));
-    err_code_t code;
-
-    if (tree_get(model, "input") != NULL)
-        tree_put(rest, "input", tree_place(tree_get(model, "input")),
-                 tree_clone(tree_get(model, "input")));
-    code = opt_fill(preset_rows, rest, "model", options, err);
-    tree_free(rest);
-    return code;
+    if (graph->input_count > 1)
+        return nn_fail_at(tree_place(tree_get(model, "input")), err,
+                          "model.input names %d inputs, but a preset or plugin "
+                          "takes one; write the layers by hand",
+                          graph->input_count);
+    out->count = input->ndim;
+    for (int d = 0; d < input->ndim; d++)
+        out->items[d] = input->dims[d];
+    return ERR_OK;
 }
 
 /* Fill [options]; layers that the run file does not write are written to
@@ -102,6 +62,7 @@ static err_code_t graph_read_model(nn_graph_t *graph, const tree_t *model,
 {
     const bool plugin = model != NULL && tree_get(model, "plugin") != NULL;
     const bool preset = model != NULL && tree_get(model, "preset") != NULL;
+    opt_ints_t input;
     err_code_t code;
 
     if (plugin && preset)
@@ -113,14 +74,18 @@ static err_code_t graph_read_model(nn_graph_t *graph, const tree_t *model,
         if (code != ERR_OK)
             return code;
     }
-    if (!preset && (!plugin || tree_get(model, "layers") != NULL))
-        return opt_fill(model_rows, model, "model", options, err);
-    code = read_input_alone(model, options, err);
+    if (!preset && (!plugin || tree_get(model, "layers") != NULL)) {
+        code = opt_fill(model_rows, model, "model", options, err);
+        return code == ERR_OK ? nn_build_inputs(graph, model, err) : code;
+    }
+    /* The other keys are options of what makes the layers. */
+    code = nn_build_inputs(graph, model, err);
+    if (code == ERR_OK)
+        code = only_input(graph, model, &input, err);
     if (code != ERR_OK)
         return code;
-    code = plugin ? nn_plugin_build(graph->plugin, model, &options->input, made,
-                                    err)
-                  : nn_preset_write(model, &options->input, made, err);
+    code = plugin ? nn_plugin_build(graph->plugin, model, &input, made, err)
+                  : nn_preset_write(model, &input, made, err);
     options->layers = *made;
     return code;
 }
@@ -138,14 +103,11 @@ err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,
     if (code != ERR_OK)
         return code;
     graph = block;
-    graph->input_reader = NN_INPUT;
     code = graph_read_model(graph, model, &options, &made, err);
-    if (code == ERR_OK)
-        code = graph_read_input(graph, &options.input, model, err);
     if (code == ERR_OK)
         code = nn_build_layers(graph, options.layers, err);
     if (code == ERR_OK)
-        code = nn_build_loss(graph, loss, err);
+        code = nn_build_losses(graph, loss, err);
     if (code == ERR_OK)
         code = nn_build_tables(graph, err);
     if (code == ERR_OK)
@@ -170,11 +132,15 @@ void nn_graph_close(nn_graph_t *graph)
     table_free(&graph->params);
     table_free(&graph->buffers);
     if (graph->layers != NULL)
-        for (int i = 0; i <= graph->layer_count; i++) {
+        for (int i = 0; i < graph->layer_count + graph->loss_count; i++) {
             free(graph->layers[i].name);
             mem_free(graph->layers[i].class_weights);
         }
     mem_free(graph->layers);
+    for (int k = 0; k < NN_FIELDS_MAX; k++) {
+        free(graph->inputs[k].name);
+        free(graph->targets[k].name);
+    }
     nn_plugin_close(graph->plugin);
     mem_free(graph);
 }
@@ -197,18 +163,6 @@ nn_layer_info_t nn_graph_layer(const nn_graph_t *graph, int index)
     for (int i = 0; i < info.ndim; i++)
         info.dims[i] = layer->out.dims[i + 1];
     return info;
-}
-
-int nn_graph_input(const nn_graph_t *graph, int64_t dims[OP_DIMS_MAX])
-{
-    for (int i = 0; i < graph->input_ndim; i++)
-        dims[i] = graph->input[i];
-    return graph->input_ndim;
-}
-
-int64_t nn_graph_tokens(const nn_graph_t *graph)
-{
-    return graph->tokens;
 }
 
 static void describe_desc(const op_desc_t *desc, str_buf_t *text)
@@ -271,6 +225,8 @@ static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
     str_buf_add(text, " owner %d from", layer->owner);
     for (int k = 0; k < layer->inputs; k++)
         str_buf_add(text, " %d", layer->from[k]);
+    if (layer->target != 0 || (layer->weight != 0 && layer->weight != 1))
+        str_buf_add(text, " target %d weight %a", layer->target, layer->weight);
     str_buf_add(text, "\n");
 }
 
@@ -291,7 +247,7 @@ uint64_t nn_graph_hash(const nn_graph_t *graph)
     str_buf_t text = {0};
     uint64_t hash;
 
-    for (int i = 0; i <= graph->layer_count; i++)
+    for (int i = 0; i < graph->layer_count + graph->loss_count; i++)
         describe_layer(&graph->layers[i], &text);
     describe_table(&graph->params, &text);
     describe_table(&graph->buffers, &text);
@@ -318,13 +274,6 @@ char *nn_shape_format(const op_desc_t *desc, char out[NN_SHAPE_TEXT])
                                  i == 1 ? "[" : ", ", desc->dims[i]);
     snprintf(out + used, NN_SHAPE_TEXT - used, used == 0 ? "[]" : "]");
     return out;
-}
-
-void nn_desc_input(const nn_graph_t *graph, int64_t batch, op_desc_t *out)
-{
-    nn_desc_plain(out, batch, graph->input_ndim, graph->input);
-    if (graph->tokens > 0)
-        out->type = OP_INT32;
 }
 
 void nn_desc_plain(op_desc_t *desc, int64_t batch, int ndim,

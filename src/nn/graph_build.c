@@ -48,7 +48,7 @@ static double layer_product(const op_config_t *config)
 }
 
 /* Infer the output's shape and check its size. */
-static err_code_t layer_infer(nn_layer_t *layer, err_t *err)
+err_code_t nn_layer_infer(nn_layer_t *layer, err_t *err)
 {
     char shape[NN_SHAPE_TEXT];
     err_code_t code;
@@ -75,9 +75,8 @@ static err_code_t layer_infer(nn_layer_t *layer, err_t *err)
     return ERR_OK;
 }
 
-/* The option path of a layer's kind: "model.layers[2].conv". */
-static char *kind_path(const nn_item_t *item, const nn_kind_t *kind,
-                       char out[NN_PATH_TEXT + 64])
+char *nn_kind_path(const nn_item_t *item, const nn_kind_t *kind,
+                   char out[NN_PATH_TEXT + 64])
 {
     snprintf(out, NN_PATH_TEXT + 64, "%s.%s", item->path, kind->name);
     return out;
@@ -86,35 +85,33 @@ static char *kind_path(const nn_item_t *item, const nn_kind_t *kind,
 /* What layer or graph input [index] gives. */
 static void output_desc(const nn_graph_t *graph, int index, op_desc_t *out)
 {
-    if (index == NN_INPUT)
-        nn_desc_input(graph, 1, out);
+    if (nn_is_input(index))
+        nn_desc_input(graph, nn_input_of(index), 1, out);
     else
         *out = graph->layers[index].out;
 }
 
-/* The input is what its first reader takes; the others must agree. */
-static err_code_t input_read(nn_graph_t *graph, int index, err_t *err)
+/* An input is what its first reader takes; the others must agree. */
+static err_code_t input_read(nn_graph_t *graph, int index, nn_input_t *input,
+                             err_t *err)
 {
     const nn_layer_t *layer = &graph->layers[index], *first;
-    bool reads = false;
 
-    for (int k = 0; k < layer->inputs; k++)
-        reads = reads || layer->from[k] == NN_INPUT;
-    if (!reads)
-        return ERR_OK;
-    if (graph->input_reader == NN_INPUT) {
-        graph->input_reader = index;
+    if (input->reader == NN_INPUT) {
+        input->reader = index;
         /* How many, its options say later. */
-        graph->tokens = layer->kind->tokens ? INT32_MAX : 0;
+        input->tokens = layer->kind->tokens ? INT32_MAX : 0;
         return ERR_OK;
     }
-    first = &graph->layers[graph->input_reader];
+    first = &graph->layers[input->reader];
     if (first->kind->tokens == layer->kind->tokens)
         return ERR_OK;
     return err_set(err, ERR_CONFIG,
-                   "%s: layer %s (%s) takes the input as %s, but layer %s (%s) "
-                   "at %s takes it as %s",
+                   "%s: layer %s (%s) takes the input%s%s as %s, but layer %s "
+                   "(%s) at %s takes it as %s",
                    layer->place, layer->name, layer->kind->name,
+                   graph->input_count > 1 ? " " : "",
+                   graph->input_count > 1 ? input->name : "",
                    layer->kind->tokens ? "tokens" : "real numbers", first->name,
                    first->kind->name, first->place,
                    first->kind->tokens ? "tokens" : "real numbers");
@@ -125,10 +122,13 @@ static void input_count(nn_graph_t *graph, int index)
 {
     const nn_layer_t *layer = &graph->layers[index];
     const int64_t rows = layer->config.embedding.rows;
+    nn_input_t *input;
 
-    if (layer->kind->tokens && layer->from[0] == NN_INPUT &&
-        rows < graph->tokens)
-        graph->tokens = rows;
+    if (!layer->kind->tokens || !nn_is_input(layer->from[0]))
+        return;
+    input = &graph->inputs[nn_input_of(layer->from[0])];
+    if (rows < input->tokens)
+        input->tokens = rows;
 }
 
 /* Once a layer's inputs are known: their shapes, its options, its output. */
@@ -137,24 +137,27 @@ static err_code_t layer_build(nn_graph_t *graph, int index,
 {
     nn_layer_t *layer = &graph->layers[index];
     char path[NN_PATH_TEXT + 64];
-    err_code_t code;
+    err_code_t code = ERR_OK;
 
     layer->config.kind = layer->kind->op;
     layer->config.training = true;
     layer->config.threads = 1;
     layer->config.others = layer->inputs - 1;
-    code = input_read(graph, index, err);
+    for (int k = 0; k < layer->inputs && code == ERR_OK; k++)
+        if (nn_is_input(layer->from[k]))
+            code = input_read(graph, index,
+                              &graph->inputs[nn_input_of(layer->from[k])], err);
     if (code != ERR_OK)
         return code;
     output_desc(graph, layer->from[0], &layer->config.in);
     for (int k = 1; k < layer->inputs; k++)
         output_desc(graph, layer->from[k], &layer->config.other[k - 1]);
     code = nn_kind_configure(layer, item->options, item->place,
-                             kind_path(item, layer->kind, path), err);
+                             nn_kind_path(item, layer->kind, path), err);
     if (code == ERR_OK)
         code = nn_init_read(layer, item, err);
     if (code == ERR_OK)
-        code = layer_infer(layer, err);
+        code = nn_layer_infer(layer, err);
     if (code == ERR_OK)
         input_count(graph, index);
     return code;
@@ -189,9 +192,9 @@ err_code_t nn_build_layers(nn_graph_t *graph, const tree_t *list, err_t *err)
     code = nn_items_read(list, &items, err);
     if (code != ERR_OK)
         return code;
-    /* One more for the loss. */
-    code = mem_alloc(((size_t)items.count + 1) * sizeof *graph->layers,
-                     "the layers", &block, err);
+    code =
+        mem_alloc(((size_t)items.count + NN_FIELDS_MAX) * sizeof *graph->layers,
+                  "the layers", &block, err);
     if (code != ERR_OK)
         goto out;
     graph->layers = block;
@@ -202,42 +205,7 @@ err_code_t nn_build_layers(nn_graph_t *graph, const tree_t *list, err_t *err)
         if (code == ERR_OK)
             code = layer_build(graph, i, &items.items[i], err);
     }
-    if (code == ERR_OK)
-        code = nn_graph_check_used(graph, err);
 out:
     mem_free(items.items);
     return code;
-}
-
-err_code_t nn_build_loss(nn_graph_t *graph, const tree_t *loss, err_t *err)
-{
-    nn_layer_t *layer = &graph->layers[graph->layer_count];
-    char path[NN_PATH_TEXT + 64];
-    nn_item_t item;
-    err_code_t code;
-
-    if (loss == NULL)
-        return err_set(err, ERR_CONFIG,
-                       "the run file has no loss; add a line such as 'loss: "
-                       "cross_entropy'");
-    code = nn_item_read_loss(loss, &item, err);
-    if (code != ERR_OK)
-        return code;
-    code = nn_kind_find(nn_loss_kinds(), "loss", item.kind, item.place,
-                        &layer->kind, err);
-    if (code != ERR_OK)
-        return code;
-    tree_place_format(item.place, layer->place, sizeof layer->place);
-    layer->name = str_dup(layer->kind->name);
-    layer->inputs = 1;
-    layer->from[0] = graph->layer_count - 1;
-    layer->owner = layer->last_user = graph->layer_count;
-    layer->config.kind = layer->kind->op;
-    layer->config.in = graph->layers[graph->layer_count - 1].out;
-    layer->config.training = true;
-    layer->config.need_dx = true;
-    layer->config.threads = 1;
-    code = nn_kind_configure(layer, item.options, item.place,
-                             kind_path(&item, layer->kind, path), err);
-    return code == ERR_OK ? layer_infer(layer, err) : code;
 }

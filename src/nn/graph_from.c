@@ -6,6 +6,7 @@
  * late from one that does not exist.
  */
 #include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 #include "base/str.h"
 #include "nn/nn_build.h"
 
-#define NN_UNKNOWN (-2)
+#define NN_UNKNOWN INT_MIN
 
 /* ---- names --------------------------------------------------------------- */
 
@@ -27,14 +28,28 @@ static int kind_number(const nn_graph_t *graph, const nn_layer_t *layer)
     return number;
 }
 
+static int find_input(const nn_graph_t *graph, const char *name)
+{
+    for (int k = 0; k < graph->input_count; k++)
+        if (strcmp(graph->inputs[k].name, name) == 0)
+            return NN_INPUT - k;
+    return NN_UNKNOWN;
+}
+
 /* Names become parts of dataset paths and of dotted names. */
-static bool name_is_valid(const char *name)
+bool nn_name_is_valid(const char *name)
 {
     for (const char *c = name; *c != '\0'; c++)
         if (!isalnum((unsigned char)*c) && *c != '_' && *c != '-')
             return false;
-    return name[0] != '\0' && strcmp(name, "input") != 0 &&
-           strcmp(name, "entry") != 0;
+    return name[0] != '\0';
+}
+
+static bool name_is_free(const nn_graph_t *graph, const char *name)
+{
+    if (strcmp(name, "input") == 0 || strcmp(name, "entry") == 0)
+        return false;
+    return find_input(graph, name) == NN_UNKNOWN;
 }
 
 err_code_t nn_layer_name(nn_graph_t *graph, int index, const nn_item_t *item,
@@ -45,10 +60,12 @@ err_code_t nn_layer_name(nn_graph_t *graph, int index, const nn_item_t *item,
     tree_place_t place =
         item->name == NULL ? item->place : tree_place(item->name);
 
-    if (item->name != NULL && (name == NULL || !name_is_valid(name)))
+    if (item->name != NULL &&
+        (name == NULL || !nn_name_is_valid(name) || !name_is_free(graph, name)))
         return nn_fail_at(place, err,
                           "a layer's name is made of letters, digits, _ and - "
-                          "(and is not 'input' or 'entry'), but this is '%s'",
+                          "(and is not 'input', 'entry' or that of an input), "
+                          "but this is '%s'",
                           name == NULL ? "" : name);
     layer->name = name != NULL ? str_printf("%s%s", name, item->scope)
                                : str_printf("%s%d", layer->kind->name,
@@ -95,34 +112,58 @@ static int find_layer(const nn_graph_t *graph, const nn_item_t *item,
     return found;
 }
 
+static const char *what_is(const nn_graph_t *graph, int index)
+{
+    return index < graph->layer_count ? "layer" : "loss";
+}
+
+/* What is taken where nobody says what: an input, if there is but one. */
+static err_code_t check_start(const nn_graph_t *graph, int index, int from,
+                              tree_place_t place, err_t *err)
+{
+    if (!nn_is_input(from) || graph->input_count == 1)
+        return ERR_OK;
+    return nn_fail_at(place, err,
+                      "layer %s (%s) is the first, but the model has %d "
+                      "inputs; say which one it takes, as in {%s: , from: %s}",
+                      graph->layers[index].name,
+                      graph->layers[index].kind->name, graph->input_count,
+                      graph->layers[index].kind->name, graph->inputs[0].name);
+}
+
 /* The sentence for a [name] that no layer has. */
 static err_code_t fail_unknown(const nn_graph_t *graph, int index,
                                const char *key, const tree_t *node,
                                const char *name, err_t *err)
 {
+    const int known = index < graph->layer_count ? index : graph->layer_count;
     const char *nearest, **names;
     void *block;
     err_code_t code;
 
-    code = mem_alloc(((size_t)index + 2) * sizeof *names, "names", &block, err);
+    code = mem_alloc(((size_t)known + NN_FIELDS_MAX + 1) * sizeof *names,
+                     "names", &block, err);
     if (code != ERR_OK)
         return code;
     names = block;
-    for (int i = 0; i < index; i++)
+    for (int i = 0; i < known; i++)
         names[i] = graph->layers[i].name;
-    names[index] = "input";
+    for (int k = 0; k < graph->input_count; k++)
+        names[known + k] = graph->inputs[k].name;
     nearest = str_nearest(name, names);
     mem_free(block);
     if (nearest != NULL)
         code = nn_fail_at(tree_place(node), err,
-                          "layer %s: %s names '%s', but no layer is called so; "
+                          "%s %s: %s names '%s', but no layer is called so; "
                           "did you mean '%s'?",
-                          graph->layers[index].name, key, name, nearest);
+                          what_is(graph, index), graph->layers[index].name, key,
+                          name, nearest);
     else
         code = nn_fail_at(tree_place(node), err,
-                          "layer %s: %s names '%s', but no layer is called so; "
+                          "%s %s: %s names '%s', but no layer is called so; "
                           "give that layer a name: {name: %s, relu: }",
-                          graph->layers[index].name, key, name, name);
+                          what_is(graph, index), graph->layers[index].name, key,
+                          name, name);
     return code;
 }
 
@@ -137,10 +178,11 @@ static err_code_t follow(const nn_graph_t *graph, int index,
 
     if (name == NULL)
         return nn_fail_at(tree_place(node), err,
-                          "layer %s: %s takes names of earlier layers",
-                          layer->name, key);
-    if (strcmp(name, "input") == 0) {
-        *out = NN_INPUT;
+                          "%s %s: %s takes names of earlier layers",
+                          what_is(graph, index), layer->name, key);
+    found = find_input(graph, name);
+    if (found != NN_UNKNOWN) {
+        *out = found;
         return ERR_OK;
     }
     if (strcmp(name, "entry") == 0) {
@@ -151,7 +193,7 @@ static err_code_t follow(const nn_graph_t *graph, int index,
                               "only",
                               layer->name);
         *out = item->start;
-        return ERR_OK;
+        return check_start(graph, index, *out, tree_place(node), err);
     }
     found = find_layer(graph, item, name);
     if (found == NN_UNKNOWN)
@@ -195,6 +237,8 @@ static err_code_t resolve_from(nn_graph_t *graph, int index,
                           count);
     layer->inputs = (int)count;
     layer->from[0] = index - 1; /* NN_INPUT for the first */
+    if (item->from == NULL)
+        code = check_start(graph, index, index - 1, place, err);
     for (size_t k = 0; k < count && item->from != NULL && code == ERR_OK; k++)
         code = follow(graph, index, item, "from",
                       list ? tree_at(item->from, k) : item->from,
@@ -218,7 +262,7 @@ static err_code_t resolve_share(nn_graph_t *graph, int index,
     code = follow(graph, index, item, "share", item->share, &found, err);
     if (code != ERR_OK)
         return code;
-    other = found == NN_INPUT ? NULL : &graph->layers[found];
+    other = nn_is_input(found) ? NULL : &graph->layers[found];
     if (other == NULL || (other->kind != layer->kind && other->kind != lender))
         return nn_fail_at(
             tree_place(item->share), err,
@@ -249,20 +293,56 @@ err_code_t nn_layer_resolve(nn_graph_t *graph, int index, const nn_item_t *item,
     return code == ERR_OK ? resolve_share(graph, index, item, err) : code;
 }
 
+err_code_t nn_loss_resolve(nn_graph_t *graph, int index, const nn_item_t *item,
+                           err_t *err)
+{
+    nn_layer_t *layer = nn_loss_of(graph, index);
+    const tree_t *from = item->from;
+    err_code_t code = ERR_OK;
+
+    layer->inputs = 1;
+    layer->from[0] = graph->layer_count - 1;
+    if (from != NULL && tree_kind(from) == TREE_LIST && tree_count(from) == 1)
+        from = tree_at(from, 0);
+    if (from != NULL)
+        code = follow(graph, graph->layer_count + index, item, "from", from,
+                      &layer->from[0], err);
+    if (code == ERR_OK && nn_is_input(layer->from[0]))
+        return nn_fail_at(tree_place(from), err,
+                          "loss %s: from names the input '%s', but a loss "
+                          "takes what a layer gives",
+                          layer->name, tree_text(from));
+    return code;
+}
+
+/* Does a layer or loss read layer or input [index]? */
+static bool is_read(const nn_graph_t *graph, int index)
+{
+    const int first = nn_is_input(index) ? 0 : index + 1;
+
+    for (int i = first; i < graph->layer_count + graph->loss_count; i++)
+        for (int k = 0; k < graph->layers[i].inputs; k++)
+            if (graph->layers[i].from[k] == index)
+                return true;
+    return false;
+}
+
 err_code_t nn_graph_check_used(const nn_graph_t *graph, err_t *err)
 {
-    for (int i = 0; i < graph->layer_count - 1; i++) {
-        bool used = false;
-
-        for (int c = i + 1; c < graph->layer_count && !used; c++)
-            for (int k = 0; k < graph->layers[c].inputs; k++)
-                used = used || graph->layers[c].from[k] == i;
-        if (!used)
+    for (int k = 0; k < graph->input_count && graph->input_count > 1; k++)
+        if (!is_read(graph, NN_INPUT - k))
+            return err_set(err, ERR_CONFIG,
+                           "%s: nothing uses the input %s; name it in the from "
+                           "of a layer, or take it out of model.input and "
+                           "data.input",
+                           graph->inputs[k].place, graph->inputs[k].name);
+    for (int i = 0; i < graph->layer_count; i++)
+        if (!is_read(graph, i))
             return err_set(err, ERR_CONFIG,
                            "%s: nothing uses the output of layer %s (%s); name "
-                           "it in the from of a later layer, or take it out",
+                           "it in the from of a later layer%s, or take it out",
                            graph->layers[i].place, graph->layers[i].name,
-                           graph->layers[i].kind->name);
-    }
+                           graph->layers[i].kind->name,
+                           graph->loss_count > 1 ? " or of a loss" : "");
     return ERR_OK;
 }

@@ -71,14 +71,27 @@ static const tree_t **item_key(nn_item_t *item, const char *key)
     return strcmp(key, "share") == 0 ? &item->share : NULL;
 }
 
-/* Take apart a map with one kind as key. [what] is "layer" or "loss"; only a
- * layer has name, from, share and init. */
+/* The same of a loss. */
+static const tree_t **loss_key(nn_item_t *item, const char *key)
+{
+    if (strcmp(key, "name") == 0)
+        return &item->name;
+    if (strcmp(key, "from") == 0)
+        return &item->from;
+    if (strcmp(key, "weight") == 0)
+        return &item->weight;
+    return strcmp(key, "target") == 0 ? &item->target : NULL;
+}
+
+/* Take apart a map with one kind as key. [what] is "layer" or "loss"; each has
+ * further keys of its own. */
 static err_code_t item_read_map(const tree_t *tree, const char *what,
                                 bool layer, nn_item_t *item, err_t *err)
 {
     for (size_t i = 0; i < tree_count(tree); i++) {
         const char *key = tree_key(tree, i);
-        const tree_t **field = layer ? item_key(item, key) : NULL;
+        const tree_t **field =
+            layer ? item_key(item, key) : loss_key(item, key);
 
         if (field != NULL) {
             *field = tree_at(tree, i);
@@ -113,14 +126,27 @@ static err_code_t item_read(const tree_t *tree, const char *what, bool layer,
     return ERR_OK;
 }
 
-err_code_t nn_item_read_loss(const tree_t *tree, nn_item_t *out, err_t *err)
+err_code_t nn_items_read_losses(const tree_t *tree, nn_item_t *out, int *count,
+                                err_t *err)
 {
-    nn_item_t item = {.path = "loss"};
-    err_code_t code =
-        item_read(tree, "loss", false, "cross_entropy", &item, err);
+    const bool list = tree_kind(tree) == TREE_LIST;
+    const size_t items = list ? tree_count(tree) : 1;
+    err_code_t code = ERR_OK;
 
-    if (code == ERR_OK)
-        *out = item;
+    if (items < 1 || items > NN_FIELDS_MAX)
+        return nn_fail_at(tree_place(tree), err,
+                          "loss is one loss or a list of 1 to %d, but has %zu",
+                          NN_FIELDS_MAX, items);
+    for (size_t i = 0; i < items && code == ERR_OK; i++) {
+        nn_item_t item = {.path = "loss"};
+
+        if (list)
+            snprintf(item.path, sizeof item.path, "loss[%zu]", i);
+        code = item_read(list ? tree_at(tree, i) : tree, "loss", false,
+                         "cross_entropy", &item, err);
+        out[i] = item;
+    }
+    *count = (int)items;
     return code;
 }
 

@@ -9,8 +9,10 @@ libnn_la_SOURCES = \
 	src/nn/graph.c \
 	src/nn/graph_build.c \
 	src/nn/graph_from.c \
+	src/nn/graph_input.c \
 	src/nn/graph_item.c \
 	src/nn/graph_loss.c \
+	src/nn/graph_losses.c \
 	src/nn/graph_tables.c \
 	src/nn/init.c \
 	src/nn/init.h \

@@ -32,6 +32,10 @@
 typedef struct nn_graph nn_graph_t;
 typedef struct nn_exec nn_exec_t;
 
+/* Inputs of a model, its losses, and the targets that they read: each so many
+ * at most. */
+#define NN_FIELDS_MAX 8
+
 /* One tensor of the parameter (or buffer) arena. */
 typedef struct nn_param {
     const char *name; /* "conv1.weight", "bn1.running_mean" */
@@ -53,9 +57,45 @@ typedef struct nn_layer_info {
 
 /* ---- graph --------------------------------------------------------------- */
 
+/* What a model reads of a sample. */
+typedef struct nn_input_info {
+    const char *name; /* "input", where the only one has none */
+    int ndim;
+    int64_t dims[OP_DIMS_MAX], elems;
+    int64_t tokens; /* 0: float32; else int32 from 0 to this - 1 */
+    const char *place;
+} nn_input_info_t;
+
+/* One loss, and what it needs of the target that it reads. */
+typedef struct nn_loss_info {
+    const char *name; /* its target's, if it has no other */
+    const char *kind; /* "cross_entropy" */
+    const char *place;
+    double weight;
+    int target;      /* number of it */
+    int64_t elems;   /* of a sample's target */
+    int64_t classes; /* > 0: targets are int64 below this; else float */
+    int class_axis;  /* of the output, counted with the batch */
+    bool ignore;     /* does a target [ignored] count for nothing? */
+    int64_t ignored;
+    bool plain;  /* is it the mean of -log p? */
+    bool weighs; /* does its denominator depend on the targets? */
+    int ndim;    /* of what it reads of the model */
+    int64_t dims[OP_DIMS_MAX];
+} nn_loss_info_t;
+
+typedef struct nn_target_info {
+    const char *name; /* "target", where no loss names one */
+    int loss;         /* number of the first loss that reads it */
+    size_t bytes;     /* of a sample */
+} nn_target_info_t;
+
 /*
- * Build from the run file's `model` map (input: dims; layers: list, or preset:
- * name and its options) and `loss` scalar or map. A layer is a kind (relu), or
+ * Build from the run file's `model` map (input: dims, or a map of names to
+ * dims; layers: list, or preset: name and its options) and `loss`: scalar, map,
+ * or a list of them. A loss is a kind, or a map with one kind as key and, if
+ * wanted, from (the layer that it reads; else the last one), target (the name
+ * of one), weight and name. A layer is a kind (relu), or
  * a map with one kind as key and, if wanted, name, from (the earlier layers
  * that it takes, or `input`; else the one before it) and share (an earlier
  * layer whose parameters it uses); or a repeat of a list of layers, inside of
@@ -67,22 +107,30 @@ err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,
                          nn_graph_t **out, err_t *err);
 void nn_graph_close(nn_graph_t *graph);
 
-int nn_graph_layers(const nn_graph_t *graph); /* loss not counted */
+int nn_graph_layers(const nn_graph_t *graph); /* losses not counted */
 nn_layer_info_t nn_graph_layer(const nn_graph_t *graph, int index);
+
+/* Inputs, losses and targets, in the order of the run file (targets: in which
+ * losses name them first). What they point to lives as long as the graph. */
+int nn_graph_inputs(const nn_graph_t *graph);
+nn_input_info_t nn_graph_input_info(const nn_graph_t *graph, int index);
+int nn_graph_losses(const nn_graph_t *graph);
+nn_loss_info_t nn_graph_loss_info(const nn_graph_t *graph, int index);
+int nn_graph_targets(const nn_graph_t *graph);
+nn_target_info_t nn_graph_target_info(const nn_graph_t *graph, int index);
+
+/* Of the first loss, which is the only one of most models. */
 const char *nn_graph_loss(const nn_graph_t *graph); /* "cross_entropy" */
 int64_t nn_graph_classes(const nn_graph_t *graph);  /* 0: not a classifier */
-int nn_graph_input(const nn_graph_t *graph, int64_t dims[OP_DIMS_MAX]);
-/* What the input holds: 0: float32; else int32 tokens from 0 to this - 1, which
- * embeddings read. Either takes 4 bytes an element. */
-int64_t nn_graph_tokens(const nn_graph_t *graph);
-
-/* Of a classifier: its output's class dimension; an ignored target, if any. */
 int nn_graph_class_axis(const nn_graph_t *graph);
 bool nn_graph_ignored(const nn_graph_t *graph, int64_t *out);
-bool nn_graph_loss_plain(const nn_graph_t *graph); /* is it mean of -log p? */
-
 /* Elements of one target sample (classes: one a position; mse: as output). */
 int64_t nn_graph_target_elems(const nn_graph_t *graph);
+
+/* Of the first input. Tokens: 0: float32; else int32 tokens from 0 to this - 1,
+ * which embeddings read. Either takes 4 bytes an element. */
+int nn_graph_input(const nn_graph_t *graph, int64_t dims[OP_DIMS_MAX]);
+int64_t nn_graph_tokens(const nn_graph_t *graph);
 
 /* What a sum of losses is divided by; elements of targets not ignored. */
 typedef struct nn_weight {
@@ -90,11 +138,16 @@ typedef struct nn_weight {
     int64_t counted;
 } nn_weight_t;
 
-/* Does the denominator depend on the targets (class weights, ignored ones)? */
+/* Does a denominator depend on the targets (class weights, ignored ones)? */
 bool nn_graph_weighs(const nn_graph_t *graph);
 
-/* The weight of [samples] targets; for a graph that does not weigh, that is
- * nn_graph_denominator (samples; mse: elements), whatever they are. Pure. */
+/* The weight of [samples] targets of [loss]; if it does not weigh, that is
+ * nn_loss_denominator (samples; mse: elements), whatever they are. Pure. */
+nn_weight_t nn_loss_weigh(const nn_graph_t *graph, int loss, const void *target,
+                          int64_t samples);
+double nn_loss_denominator(const nn_graph_t *graph, int loss, int64_t samples);
+
+/* The same of the first loss. */
 nn_weight_t nn_graph_weigh(const nn_graph_t *graph, const void *target,
                            int64_t samples);
 double nn_graph_denominator(const nn_graph_t *graph, int64_t samples);

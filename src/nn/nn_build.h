@@ -19,8 +19,9 @@ typedef struct nn_item {
     tree_place_t place;    /* of the kind */
     const tree_t *options; /* NULL: none were written */
     const tree_t *name, *from, *share, *init;
-    char path[NN_PATH_TEXT];   /* "model.layers[2]", for errors */
-    char scope[NN_SCOPE_TEXT]; /* inside repeats: "_2_1", behind names */
+    const tree_t *target, *weight; /* of a loss */
+    char path[NN_PATH_TEXT];       /* "model.layers[2]", for errors */
+    char scope[NN_SCOPE_TEXT];     /* inside repeats: "_2_1", behind names */
     int start; /* inside repeats: the layer that entry names, or NN_INPUT */
 } nn_item_t;
 
@@ -31,7 +32,13 @@ typedef struct nn_items {
 
 /* Take apart the list of layers, repeats written out. Free with mem_free. */
 err_code_t nn_items_read(const tree_t *list, nn_items_t *out, err_t *err);
-err_code_t nn_item_read_loss(const tree_t *tree, nn_item_t *out, err_t *err);
+
+/* The losses in [tree], one or a list of them, into [out] of NN_FIELDS_MAX. */
+err_code_t nn_items_read_losses(const tree_t *tree, nn_item_t *out, int *count,
+                                err_t *err);
+
+/* May [name] stand in paths and dotted names? */
+bool nn_name_is_valid(const char *name);
 
 /* Give layer [index] its name; find what its from and share name (graph->layers
  * are named by then); and see that every output is used. */
@@ -40,15 +47,27 @@ err_code_t nn_layer_name(nn_graph_t *graph, int index, const nn_item_t *item,
 err_code_t nn_layer_resolve(nn_graph_t *graph, int index, const nn_item_t *item,
                             err_t *err);
 err_code_t nn_graph_check_used(const nn_graph_t *graph, err_t *err);
+/* Which layer the loss [index] reads. */
+err_code_t nn_loss_resolve(nn_graph_t *graph, int index, const nn_item_t *item,
+                           err_t *err);
+
+/* graph_input.c: read model.input, dims or a map of names to dims. */
+err_code_t nn_build_inputs(nn_graph_t *graph, const tree_t *model, err_t *err);
 
 /* Read the layer's init; let it say how a tensor of the layer begins. */
 err_code_t nn_init_read(nn_layer_t *layer, const nn_item_t *item, err_t *err);
 err_code_t nn_init_tensor(const nn_layer_t *layer, const nn_slot_t *slot,
                           nn_tensor_t *tensor, err_t *err);
 
-/* Read the list of layers, and the loss, into graph->layers. */
+/* Read the list of layers into graph->layers, with room for the losses; let a
+ * layer find its output; read the losses. */
 err_code_t nn_build_layers(nn_graph_t *graph, const tree_t *list, err_t *err);
-err_code_t nn_build_loss(nn_graph_t *graph, const tree_t *loss, err_t *err);
+err_code_t nn_layer_infer(nn_layer_t *layer, err_t *err);
+err_code_t nn_build_losses(nn_graph_t *graph, const tree_t *loss, err_t *err);
+
+/* The option path of a layer's kind: "model.layers[2].conv". */
+char *nn_kind_path(const nn_item_t *item, const nn_kind_t *kind,
+                   char out[NN_PATH_TEXT + 64]);
 
 /* Lay out the parameter, buffer and moment arenas. */
 err_code_t nn_build_tables(nn_graph_t *graph, err_t *err);

@@ -39,16 +39,24 @@ typedef struct nn_bind {
 } nn_bind_t;
 
 typedef struct nn_batch {
-    const void *input;  /* [batch, input dims], see nn_graph_tokens */
-    const void *target; /* int64 [batch, positions] or float [batch, dims] */
+    /* [batch, input dims], see nn_graph_tokens; the one there is, or each */
+    union {
+        const void *input;
+        const void *inputs[NN_FIELDS_MAX];
+    };
+    /* int64 [batch, positions] or float [batch, dims]; the same */
+    union {
+        const void *target;
+        const void *targets[NN_FIELDS_MAX];
+    };
     const uint64_t *sample_ids; /* [batch] */
     uint64_t seed, epoch;
 } nn_batch_t;
 
-typedef struct nn_result {
-    double loss_sum;    /* sum over samples of the undivided loss */
-    int64_t correct;    /* classifier: right answers; else 0 */
-    nn_weight_t weight; /* of this batch's targets */
+typedef struct nn_result { /* of one loss */
+    double loss_sum;       /* sum over samples of the undivided loss */
+    int64_t correct;       /* classifier: right answers; else 0 */
+    nn_weight_t weight;    /* of this batch's targets */
 } nn_result_t;
 
 err_code_t nn_exec_open(const nn_graph_t *graph, const nn_exec_config_t *config,
@@ -59,15 +67,16 @@ size_t nn_exec_activation_bytes(const nn_exec_t *exec);
 double nn_exec_flops(const nn_exec_t *exec); /* forward of one batch */
 void nn_exec_bind(nn_exec_t *exec, const nn_bind_t *bind);
 
-/* Forward: writes [result]. Backward: gradients of scale * loss_sum, written
- * over grads, or added to them when [accumulate]. Allocate nothing. */
+/* Forward: writes a [result] for each loss. Backward: gradients of the sum over
+ * losses of scale * loss_sum, a [scale] for each (0: the loss is left out),
+ * written over grads, or added to them when [accumulate]. Allocate nothing. */
 err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
                            nn_result_t *result, err_t *err);
 err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
-                            double scale, bool accumulate, err_t *err);
+                            const double *scale, bool accumulate, err_t *err);
 
-/* The output of the layer before the loss after a forward, plain [batch, dims];
- * for tests and prediction. */
-err_code_t nn_exec_output(nn_exec_t *exec, float *out, err_t *err);
+/* What [loss] read in the last forward, plain [batch, dims]: the output of a
+ * layer; for metrics, tests and prediction. */
+err_code_t nn_exec_output(nn_exec_t *exec, int loss, float *out, err_t *err);
 
 #endif

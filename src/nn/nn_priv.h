@@ -19,7 +19,8 @@
 #define NN_SHAPE_TEXT 160
 #define NN_PLACE_TEXT 320
 #define NN_BUFFERS_MAX 2
-/* The graph's input, where a layer's number is expected. */
+/* The graph's first input, where a layer's number is expected; the others
+ * follow downwards. */
 #define NN_INPUT (-1)
 /* Tensors of an arena start at multiples of this many elements: a cache line
  * of float32. */
@@ -68,7 +69,7 @@ struct nn_layer {
     const nn_kind_t *kind;
     char *name;
     int inputs;
-    int from[OP_INPUTS_MAX]; /* earlier layers, or NN_INPUT */
+    int from[OP_INPUTS_MAX]; /* earlier layers, or inputs: see nn_is_input */
     int owner;     /* layer whose parameters it uses: itself, if not shared */
     int last_user; /* of an owner: the last layer that uses its parameters */
     op_config_t config; /* for a batch of one, plain */
@@ -76,6 +77,8 @@ struct nn_layer {
     double momentum;    /* of running statistics */
     nn_init_t init;
     float *class_weights; /* cross_entropy: [classes], owned; NULL: all 1 */
+    double weight;        /* loss: its part of the sum of losses */
+    int target;           /* loss: the target that it reads */
     int param_count;
     int params[OP_PARAMS_MAX]; /* op's parameter k is params[k] of the arena */
     size_t param_elems;        /* without gaps */
@@ -96,14 +99,28 @@ typedef struct nn_table { /* the tensors of one arena */
     size_t elems;
 } nn_table_t;
 
+typedef struct nn_input {
+    char *name;
+    int ndim;
+    int64_t dims[OP_DIMS_MAX];
+    int reader;     /* the first layer that reads it; NN_INPUT: none yet */
+    int64_t tokens; /* nn_input_info_t */
+    char place[NN_PLACE_TEXT];
+} nn_input_t;
+
+typedef struct nn_target {
+    char *name;
+    int loss; /* the first loss that reads it */
+} nn_target_t;
+
 struct nn_graph {
     struct nn_plugin *plugin; /* NULL: none */
-    int input_ndim;
-    int64_t input[OP_DIMS_MAX];
-    int input_reader;   /* the first layer that reads it; NN_INPUT: none yet */
-    int64_t tokens;     /* nn_graph_tokens */
-    nn_layer_t *layers; /* layer_count of them, then the loss */
-    int layer_count;
+    nn_input_t inputs[NN_FIELDS_MAX];
+    int input_count;
+    nn_target_t targets[NN_FIELDS_MAX];
+    int target_count;
+    nn_layer_t *layers; /* layer_count of them, then the losses */
+    int layer_count, loss_count;
     nn_table_t params;
     nn_table_t buffers;
     size_t moments; /* doubles */
@@ -115,8 +132,24 @@ struct nn_graph {
 int64_t nn_sample_elems(const op_desc_t *desc);
 /* "[16, 8, 8]", the sample's shape, into [out], which is returned. */
 char *nn_shape_format(const op_desc_t *desc, char out[NN_SHAPE_TEXT]);
-/* [batch] samples of the graph's input. */
-void nn_desc_input(const nn_graph_t *graph, int64_t batch, op_desc_t *out);
+/* Is [index], where a layer's number is expected, a graph input? Then it is
+ * number nn_input_of. */
+static inline bool nn_is_input(int index)
+{
+    return index < 0;
+}
+static inline int nn_input_of(int index)
+{
+    return NN_INPUT - index;
+}
+/* [batch] samples of the graph's input number [input]. */
+void nn_desc_input(const nn_graph_t *graph, int input, int64_t batch,
+                   op_desc_t *out);
+/* The layer that is loss number [loss]. */
+static inline nn_layer_t *nn_loss_of(const nn_graph_t *graph, int loss)
+{
+    return &graph->layers[graph->layer_count + loss];
+}
 /* A plain float32 tensor of [batch] samples. */
 void nn_desc_plain(op_desc_t *desc, int64_t batch, int ndim,
                    const int64_t *dims);

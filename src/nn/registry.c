@@ -196,7 +196,7 @@ static const char graph_text[] =
     "| `name` | a text | kind and number | what others call it, and where its "
     "parameters are stored |\n"
     "| `from` | a name or a list | the layer before | the earlier layers whose "
-    "outputs it takes; `input` is the sample |\n"
+    "outputs it takes; `input`, or an input's name, is the sample |\n"
     "| `share` | a name | none | use the parameters of this earlier layer of "
     "the same kind (linear: or of an embedding) |\n"
     "| `init` | a name or a map | PyTorch's | how its parameters begin, see "
@@ -208,10 +208,31 @@ static const char graph_text[] =
     "gets the iteration's number\n(`c_1`, `c_2`, ...); layers of the same "
     "iteration leave the number out. The output\nof every layer must be used; "
     "the last one's goes into the loss.\n\n"
+    "A model with several inputs names them: `model.input: {image: [1, 32, "
+    "32], meta:\n[4]}`. `data.input` then has each under its name, and the "
+    "first layer says by its\n`from` which one it takes.\n\n"
     "`model: {plugin: ./libmine.so, ...}` loads layers of one's own, which "
     "stand beside\nthose below; without `layers` the plugin builds the model, "
     "and the other keys are its\noptions. `cddp/plugin.h` and "
     "`examples/c/plugin.c` show how one is written.\n\n";
+
+static const char losses_text[] =
+    "## Several losses\n\n"
+    "`loss` may be a list, `[{cross_entropy: , from: which, target: phase}, "
+    "{mse: ,\nfrom: how_much, target: energy, weight: 0.3}]`. Further keys "
+    "of a loss, beside its\nkind:\n\n"
+    "| key | value | default | meaning |\n"
+    "|---|---|---|---|\n"
+    "| `from` | a name | the last layer | the layer whose output it takes |\n"
+    "| `target` | a name | `target` | the target in `data.target` that it "
+    "compares with; several losses may read one |\n"
+    "| `weight` | a number, 0 to 1e30 | `1` | its part of the sum that is "
+    "trained for; 0: it is only watched |\n"
+    "| `name` | a text | its target's | what its columns begin with: "
+    "`phase_loss`, `phase_accuracy` |\n\n"
+    "Each loss is divided by its own number of targets over all ranks; one "
+    "of which no\ntarget counts is left out of that step. `metrics` may be a "
+    "map of these names, too:\n`{phase: [top2], energy: [mae, r2]}`.\n";
 
 void nn_graph_document(str_buf_t *out)
 {
@@ -220,4 +241,5 @@ void nn_graph_document(str_buf_t *out)
     document_kinds(layer_kinds, "Layers", "model.layers", out);
     nn_preset_document(out);
     document_kinds(loss_kinds, "Losses", "loss", out);
+    str_buf_add(out, "%s", losses_text);
 }

@@ -22,7 +22,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-#define METRICS_LINE_MAX 1024
+#define METRICS_LINE_MAX (1024 + OBS_VALUES_MAX * 96)
 
 /* Keys in the order of a row; digits, 0: as many as give the same bits back. */
 #define METRICS_STEP_MAP(X) \
@@ -46,7 +46,7 @@ struct obs_metrics {
 };
 
 typedef struct metrics_line {
-    char text[METRICS_LINE_MAX]; /* every row fits: a dozen short numbers */
+    char text[METRICS_LINE_MAX]; /* every row fits: OBS_VALUES_MAX numbers */
     size_t length;
 } metrics_line_t;
 
@@ -118,6 +118,8 @@ void obs_metrics_step(obs_metrics_t *metrics, const obs_step_t *row)
     metrics_add_real(&line, #key, row->key, digits);
     METRICS_STEP_MAP(METRICS_ADD)
 #undef METRICS_ADD
+    for (int i = 0; i < row->value_count; i++)
+        metrics_add_real(&line, row->values[i].name, row->values[i].value, 0);
     metrics_write(metrics, &line);
 }
 

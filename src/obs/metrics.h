@@ -23,12 +23,14 @@ typedef struct obs_step {
     double step_s, data_s, forward_s, backward_s, comm_s, comm_exposed_s;
     double comm_bytes; /* that rank 0 gave to reductions */
     double samples_per_s, grad_norm;
+    const struct obs_value *values; /* further ones, behind these */
+    int value_count;
 } obs_step_t;
 
 /* A number with a name of its own. */
-#define OBS_VALUES_MAX 12
+#define OBS_VALUES_MAX 112
 typedef struct obs_value {
-    char name[32];
+    char name[64];
     double value;
 } obs_value_t;
 

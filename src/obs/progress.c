@@ -9,7 +9,7 @@
 char *obs_epoch_format(const obs_epoch_t *epoch, char *out, size_t room)
 {
     char valid[48] = "", accuracy[48] = "";
-    char values[OBS_VALUES_MAX * 48] = "";
+    char values[OBS_VALUES_MAX * 96] = "";
     size_t at = 0;
 
     if (!isnan(epoch->valid_loss))
@@ -31,7 +31,7 @@ char *obs_epoch_format(const obs_epoch_t *epoch, char *out, size_t room)
 /* A line that cannot be printed is lost: the run is worth more. */
 void obs_progress_epoch(const obs_epoch_t *epoch)
 {
-    char line[256 + OBS_VALUES_MAX * 48];
+    char line[256 + OBS_VALUES_MAX * 96];
 
     printf("%s\n", obs_epoch_format(epoch, line, sizeof line));
     fflush(stdout);

@@ -26,33 +26,48 @@ static slurm_signal_t no_signal(void)
 /* ---- samples ------------------------------------------------------------- */
 
 /* Numbers around 0, or tokens. */
-static void input_fill(const nn_graph_t *graph, void *input, size_t elems,
+static void input_fill(const nn_input_info_t *info, void *input, size_t count,
                        rng_t *rng)
 {
-    const uint64_t tokens = (uint64_t)nn_graph_tokens(graph);
+    const uint64_t tokens = (uint64_t)info->tokens;
     float *values = input;
     int32_t *numbers = input;
 
-    for (size_t i = 0; i < elems; i++)
+    for (size_t i = 0; i < count * (size_t)info->elems; i++)
         if (tokens > 0)
             numbers[i] = (int32_t)rng_below(rng, tokens);
         else
             values[i] = (float)rng_normal(rng);
 }
 
-static void target_fill(const nn_graph_t *graph, hdf5io_batch_t *batch,
+static void target_fill(const nn_loss_info_t *loss, void *target, size_t count,
                         rng_t *rng)
 {
-    const int64_t classes = nn_graph_classes(graph);
-    const int64_t elems = batch->count * nn_graph_target_elems(graph);
-    int64_t *labels = batch->target;
-    float *values = batch->target;
+    int64_t *labels = target;
+    float *values = target;
 
-    for (int64_t i = 0; i < elems; i++)
-        if (classes > 0)
-            labels[i] = (int64_t)rng_below(rng, (uint64_t)classes);
+    for (size_t i = 0; i < count * (size_t)loss->elems; i++)
+        if (loss->classes > 0)
+            labels[i] = (int64_t)rng_below(rng, (uint64_t)loss->classes);
         else
             values[i] = (float)rng_uniform(rng);
+}
+
+/* Room for [count] samples. */
+static err_code_t batch_alloc(const nn_graph_t *graph, size_t count,
+                              hdf5io_batch_t *batch, err_t *err)
+{
+    err_code_t rc = mem_alloc(count * sizeof(uint64_t), "sample numbers",
+                              (void **)&batch->sample_ids, err);
+
+    for (int k = 0; k < nn_graph_inputs(graph) && rc == ERR_OK; k++)
+        rc = mem_alloc(count * sizeof(float) *
+                           (size_t)nn_graph_input_info(graph, k).elems,
+                       "samples", &batch->inputs[k], err);
+    for (int k = 0; k < nn_graph_targets(graph) && rc == ERR_OK; k++)
+        rc = mem_alloc(count * nn_graph_target_info(graph, k).bytes, "targets",
+                       &batch->targets[k], err);
+    return rc;
 }
 
 /* This rank's share of the global batch: sample [first] is the same whichever
@@ -62,32 +77,30 @@ static err_code_t batch_make(const train_state_t *run, hdf5io_batch_t *batch,
 {
     const hdf5io_share_t share = hdf5io_sampler_share(run->train.sampler, 0);
     const size_t count = (size_t)share.count;
-    int64_t dims[OP_DIMS_MAX];
-    int ndim = nn_graph_input(run->graph, dims);
-    size_t elems = count;
+    const nn_graph_t *graph = run->graph;
     rng_t rng;
     err_code_t rc;
 
-    for (int d = 0; d < ndim; d++)
-        elems *= (size_t)dims[d];
     batch->count = share.count;
     batch->global = share.global;
-    rc = mem_alloc(elems * sizeof(float), "samples", &batch->input, err);
-    if (rc == ERR_OK)
-        rc = mem_alloc(count * sizeof(int64_t) *
-                           (size_t)nn_graph_target_elems(run->graph),
-                       "targets", &batch->target, err);
-    if (rc == ERR_OK)
-        rc = mem_alloc(count * sizeof(uint64_t), "sample numbers",
-                       (void **)&batch->sample_ids, err);
+    rc = batch_alloc(graph, count, batch, err);
     if (rc != ERR_OK)
         return rc;
     rng_open(&rng, (uint64_t)run->config->run.seed, RNG_BENCH,
              (uint64_t)run->rank, 0);
-    input_fill(run->graph, batch->input, elems, &rng);
+    for (int k = 0; k < nn_graph_inputs(graph); k++) {
+        nn_input_info_t input = nn_graph_input_info(graph, k);
+
+        input_fill(&input, batch->inputs[k], count, &rng);
+    }
     for (size_t i = 0; i < count; i++)
         batch->sample_ids[i] = (uint64_t)share.first + i;
-    target_fill(run->graph, batch, &rng);
+    for (int k = 0; k < nn_graph_targets(graph); k++) {
+        nn_loss_info_t loss =
+            nn_graph_loss_info(graph, nn_graph_target_info(graph, k).loss);
+
+        target_fill(&loss, batch->targets[k], count, &rng);
+    }
     return ERR_OK;
 }
 
@@ -136,8 +149,10 @@ void train_bench_close(train_bench_t *bench)
     if (bench == NULL)
         return;
     train_close(&bench->run);
-    mem_free(bench->batch.input);
-    mem_free(bench->batch.target);
+    for (int k = 0; k < NN_FIELDS_MAX; k++) {
+        mem_free(bench->batch.inputs[k]);
+        mem_free(bench->batch.targets[k]);
+    }
     mem_free(bench->batch.sample_ids);
     mem_free(bench);
 }
@@ -159,8 +174,8 @@ train_bench_info_t train_bench_info(const train_bench_t *bench)
         .graph = run->graph,
         .params = run->replica.params,
         .buffers = run->replica.buffers,
-        .input = bench->batch.input,
-        .target = bench->batch.target,
+        .inputs = bench->batch.inputs,
+        .targets = bench->batch.targets,
         .state_bytes = (2 + slots) * params +
                        sizeof(float) * nn_graph_buffer_elems(run->graph),
         .activation_bytes = train_replica_activations(&run->replica),

@@ -23,8 +23,7 @@ typedef struct train_bench_info {
     comm_group_t *group;
     const nn_graph_t *graph;
     const float *params, *buffers;
-    const void *input;  /* [count, input dims], see nn_graph_tokens */
-    const void *target; /* as nn_batch_t's */
+    void *const *inputs, *const *targets; /* as nn_batch_t's */
     size_t state_bytes; /* parameters, gradients, optimizer, statistics */
     size_t activation_bytes;
     size_t update_bytes; /* that the optimizer reads and writes */

@@ -36,7 +36,6 @@ static err_code_t check_open(check_t *check, err_t *err)
                                  .threads = 1,
                                  .team_threads =
                                      train_team_threads(check->config, 1)};
-    train_scores_t *scores = NULL;
     err_code_t rc = train_bf16_choose(check->config, &plan.bf16, err);
 
     if (rc != ERR_OK)
@@ -45,8 +44,13 @@ static err_code_t check_open(check_t *check, err_t *err)
                        err);
     if (rc != ERR_OK)
         return rc;
-    rc = train_scores_open(check->config->metrics, check->graph, &scores, err);
-    train_scores_close(scores);
+    for (int k = 0; k < nn_graph_losses(check->graph) && rc == ERR_OK; k++) {
+        train_scores_t *scores = NULL;
+
+        rc = train_scores_open(check->config->metrics, check->graph, k, &scores,
+                               err);
+        train_scores_close(scores);
+    }
     if (rc != ERR_OK)
         return rc;
     split.graph = check->graph;
@@ -126,7 +130,15 @@ static void layers_print(const check_t *check)
     }
     printf("%-20s %-12s %-18s %12s\n", "total", "", "",
            str_count(total, text, sizeof text));
-    printf("loss: %s\n", nn_graph_loss(graph));
+    for (int k = 0; k < nn_graph_losses(graph); k++) {
+        nn_loss_info_t loss = nn_graph_loss_info(graph, k);
+
+        printf("loss: %s", loss.kind);
+        if (nn_graph_losses(graph) > 1)
+            printf(", %s, weight %g, of target %s", loss.name, loss.weight,
+                   nn_graph_target_info(graph, loss.target).name);
+        printf("\n");
+    }
 }
 
 static void split_print(const char *name, const train_data_t *data,
@@ -184,19 +196,18 @@ static void memory_print(const check_t *check)
     uint64_t slots = optim_state_bytes(check->replica.optim);
     uint64_t buffers = nn_graph_buffer_elems(graph) * sizeof(float);
     uint64_t activations = train_replica_activations(&check->replica);
-    int64_t dims[OP_DIMS_MAX];
-    int ndim = nn_graph_input(graph, dims);
-    uint64_t batch = sizeof(float);
+    uint64_t batch = 0;
     uint64_t partials = 0;
 
-    for (int d = 0; d < ndim; d++)
-        batch *= (uint64_t)dims[d];
+    for (int k = 0; k < nn_graph_inputs(graph); k++)
+        batch += sizeof(float) * (uint64_t)nn_graph_input_info(graph, k).elems;
     batch *= (uint64_t)hdf5io_sampler_share(check->train.sampler, 0).count *
              (uint64_t)(config->data.prefetch + 1);
     if (config->train.reproducible)
         partials = ddp_tree_bytes(
             nn_graph_param_elems(graph),
-            TRAIN_REPLICA_TAIL + nn_graph_moment_elems(graph),
+            train_replica_sums(nn_graph_losses(graph)) +
+                nn_graph_moment_elems(graph),
             train_partials(&check->train, config->train.microbatch,
                            config->train.batch, check->teams));
     printf("memory of a rank (%d ranks", check->ranks);

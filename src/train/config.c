@@ -39,10 +39,14 @@ static const opt_row_t data_options[] = {
            .help = "training shards: a glob, a file, or a list of them"),
     CONFIG(data.valid, "valid", OPT_TEXTS, "[]",
            .help = "validation shards; none: no evaluation"),
-    CONFIG(data.input, "input", OPT_SECTION, "", .rows = hdf5io_input_options,
-           .help = "what the model sees"),
-    CONFIG(data.target, "target", OPT_SECTION, "",
-           .rows = hdf5io_target_options, .help = "what it should answer"),
+    CONFIG(data.input, "input", OPT_MAP, "", .rows = hdf5io_input_options,
+           .size = sizeof(hdf5io_field_t),
+           .help = "what the model sees; several inputs: each under its name "
+                   "in model.input"),
+    CONFIG(data.target, "target", OPT_MAP, "", .rows = hdf5io_target_options,
+           .size = sizeof(hdf5io_field_t),
+           .help = "what it should answer; several targets: each under the "
+                   "name that a loss gives as its target"),
     CONFIG(data.sequence, "sequence", OPT_INT, "0", .min = 0, .max = 1 << 30,
            .unit = "numbers",
            .help = "length of a sample that is cut from data.input.path, one "
@@ -141,12 +145,15 @@ const opt_row_t train_options[] = {
      .help = "where samples come from"},
     CONFIG(model, "model", OPT_TREE, NULL,
            .help = "input shape and layers, see the layer tables"),
-    CONFIG(loss, "loss", OPT_TREE, NULL, .help = "see the loss tables"),
+    CONFIG(loss, "loss", OPT_TREE, NULL,
+           .help = "see the loss tables; several: a list, each with from, "
+                   "target and weight beside it"),
     CONFIG(metrics, "metrics", OPT_TREE, "",
            .help = "list of what evaluations tell beside loss and accuracy: "
                    "top5 (or another number), miou, iou1 (of class 1), "
                    "perplexity, bits; of numbers: mae, rmse, r2; auto (the "
-                   "default): what goes with the loss"),
+                   "default): what goes with the loss; of several losses: a "
+                   "map of their names to such"),
     CONFIG(optimizer, "optimizer", OPT_TREE, NULL,
            .help = "see the optimizer tables"),
     CONFIG(schedule, "schedule", OPT_TREE, "",
@@ -214,15 +221,24 @@ static err_code_t local_check(const tree_t *tree, const train_config_t *config,
 static err_code_t config_check(const tree_t *tree, const train_config_t *config,
                                err_t *err)
 {
+    const hdf5io_field_t *target = train_field(&config->data.target, 0);
     opt_unit_t eval = config->train.eval_every.unit;
     opt_unit_t check = config->ddp.check_every.unit;
 
-    if (config->data.sequence == 0 && config->data.target.path[0] == '\0')
-        return refuse(tree, "data", "target",
-                      "has no path: name the HDF5 dataset that holds the "
-                      "targets, or set data.sequence",
+    if (config->data.sequence > 0 && config->data.input.count > 1)
+        return refuse(tree, "data", "input",
+                      "names several inputs, but data.sequence cuts samples "
+                      "from one stream of numbers; name one input, or leave "
+                      "data.sequence out",
                       err);
-    if (config->data.sequence > 0 && config->data.target.path[0] != '\0')
+    for (int k = 0; k < config->data.target.count; k++)
+        if (config->data.sequence == 0 &&
+            train_field(&config->data.target, k)->path[0] == '\0')
+            return refuse(tree, "data", "target",
+                          "has no path: name the HDF5 dataset that holds the "
+                          "targets, or set data.sequence",
+                          err);
+    if (config->data.sequence > 0 && target->path[0] != '\0')
         return refuse(tree, "data", "target",
                       "and data.sequence are both set; the target of a "
                       "sequence is its next number, so take data.target out",
@@ -274,6 +290,11 @@ err_code_t train_config_read(const tree_t *tree, train_config_t *config,
 void train_config_free(train_config_t *config)
 {
     opt_free(train_options, config);
+}
+
+const hdf5io_field_t *train_field(const opt_map_t *fields, int index)
+{
+    return (const hdf5io_field_t *)fields->items + index;
 }
 
 double train_lr_factor(const train_config_t *config)

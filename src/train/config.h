@@ -37,9 +37,9 @@ typedef struct train_config {
     } run;
     struct {
         opt_texts_t train, valid;
-        hdf5io_field_t input, target;
-        int64_t sequence; /* 0: samples along dimension 0 */
-        int shuffle;      /* hdf5io_shuffle_t */
+        opt_map_t input, target; /* of hdf5io_field_t, see train_field */
+        int64_t sequence;        /* 0: samples along dimension 0 */
+        int shuffle;             /* hdf5io_shuffle_t */
         int64_t prefetch;
         int io; /* train_io_t */
     } data;
@@ -78,6 +78,9 @@ extern const opt_row_t train_options[];
 err_code_t train_config_read(const tree_t *tree, train_config_t *config,
                              err_t *err);
 void train_config_free(train_config_t *config);
+
+/* Field number [index] of data.input or data.target. */
+const hdf5io_field_t *train_field(const opt_map_t *fields, int index);
 
 /* What train.scale_lr multiplies the optimizer's rate by. */
 double train_lr_factor(const train_config_t *config);

@@ -5,53 +5,47 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/str.h"
 #include "ddp/fold.h"
 #include "hdf5io/attribute.h"
+#include "train/fields.h"
 
 int64_t train_micro_size(int64_t count, int64_t parts)
 {
     return (count + parts - 1) / parts;
 }
 
-static int64_t input_elems(const nn_graph_t *graph, str_buf_t *shape)
+/* Does the sentence begin with its place? */
+static bool is_placed(const hdf5io_dataset_config_t *shards, const err_t *err)
 {
-    int64_t dims[OP_DIMS_MAX];
-    int ndim = nn_graph_input(graph, dims);
-    int64_t elems = 1;
+    for (int k = 0; k < NN_FIELDS_MAX; k++) {
+        const char *input = shards->inputs[k].place;
+        const char *target = shards->targets[k].place;
 
-    for (int d = 0; d < ndim; d++) {
-        elems *= dims[d];
-        str_buf_add(shape, "%s%lld", d == 0 ? "[" : ", ", (long long)dims[d]);
+        if (input != NULL && strncmp(err->text, input, strlen(input)) == 0)
+            return true;
+        if (target != NULL && strncmp(err->text, target, strlen(target)) == 0)
+            return true;
     }
-    str_buf_add(shape, "]");
-    return elems;
+    return false;
 }
 
 static err_code_t shards_open(const train_split_t *split, train_data_t *data,
                               err_t *err)
 {
     const train_config_t *config = split->config;
-    str_buf_t shape = {0};
     hdf5io_dataset_config_t shards = {
         .shards = split->valid ? &config->data.valid : &config->data.train,
-        .input = &config->data.input,
-        .target = &config->data.target,
         .sequence = config->data.sequence,
-        .target_is_class = nn_graph_classes(split->graph) > 0,
-        .classes = nn_graph_classes(split->graph),
-        .tokens = nn_graph_tokens(split->graph),
-        .input_elems = input_elems(split->graph, &shape),
-        .target_elems = nn_graph_target_elems(split->graph),
         .mpi = split->mpi};
-    err_code_t rc;
+    train_fields_t texts;
+    err_code_t rc =
+        train_fields_match(config, split->graph, &texts, &shards, err);
 
-    shards.ignore = nn_graph_ignored(split->graph, &shards.ignored);
-    shards.input_shape = shape.text;
-    rc = hdf5io_dataset_open(&shards, &data->dataset, err);
     if (rc != ERR_OK)
+        return rc;
+    rc = hdf5io_dataset_open(&shards, &data->dataset, err);
+    if (rc != ERR_OK && err != NULL && !is_placed(&shards, err))
         err_prefix(err, "data.%s", split->valid ? "valid" : "train");
-    str_buf_free(&shape);
     return rc;
 }
 
@@ -158,8 +152,6 @@ err_code_t train_data_start(const train_split_t *split, train_data_t *data,
                             int64_t epoch, int64_t step, err_t *err)
 {
     const train_config_t *config = split->config;
-    int64_t dims[OP_DIMS_MAX];
-    int ndim = nn_graph_input(split->graph, dims);
     hdf5io_loader_config_t ahead = {
         .dataset = data->dataset,
         .sampler = data->sampler,
@@ -167,15 +159,10 @@ err_code_t train_data_start(const train_split_t *split, train_data_t *data,
         .epoch = epoch,
         .step = step,
         .epochs = split->valid ? INT64_MAX : config->train.epochs,
-        .input_elems = 1,
-        .target_elems = nn_graph_target_elems(split->graph),
-        .target_is_class = nn_graph_classes(split->graph) > 0,
         .rank = split->rank};
 
     if (data->dataset == NULL)
         return ERR_OK;
-    for (int d = 0; d < ndim; d++)
-        ahead.input_elems *= dims[d];
     return hdf5io_loader_open(&ahead, &data->loader, err);
 }
 

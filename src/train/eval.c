@@ -7,6 +7,7 @@
  * left at a signal; the result is sum / count over all ranks.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -15,31 +16,52 @@
 
 /* ---- room ---------------------------------------------------------------- */
 
+/* Room for the largest output that a loss reads. */
 static size_t output_elems(const train_state_t *run)
 {
-    nn_layer_info_t last =
-        nn_graph_layer(run->graph, nn_graph_layers(run->graph) - 1);
     size_t elems = 1;
     int64_t most = 0;
 
     for (int i = 0; i < TRAIN_SIZES_MAX; i++)
         if (run->valid.sizes[i] > most)
             most = run->valid.sizes[i];
-    for (int d = 0; d < last.ndim; d++)
-        elems *= (size_t)last.dims[d];
+    for (int k = 0; k < nn_graph_losses(run->graph); k++) {
+        nn_loss_info_t loss = nn_graph_loss_info(run->graph, k);
+        size_t own = 1;
+
+        for (int d = 0; d < loss.ndim; d++)
+            own *= (size_t)loss.dims[d];
+        elems = own > elems ? own : elems;
+    }
     return elems * (size_t)most;
+}
+
+/* Choose the scores of each loss, and lay out their sums. */
+static err_code_t scores_open(train_state_t *run, err_t *err)
+{
+    train_eval_room_t *room = &run->room;
+    err_code_t rc = ERR_OK;
+
+    room->count = EVAL_FLAGS;
+    for (int k = 0; k < nn_graph_losses(run->graph) && rc == ERR_OK; k++) {
+        rc = train_scores_open(run->config->metrics, run->graph, k,
+                               &room->scores[k], err);
+        if (rc != ERR_OK)
+            break;
+        room->at[k] = room->count;
+        room->count += EVAL_SCORES + train_scores_sums(room->scores[k]);
+        room->look = room->look || train_scores_look(room->scores[k]);
+    }
+    return rc;
 }
 
 err_code_t train_eval_open(train_state_t *run, err_t *err)
 {
     train_eval_room_t *room = &run->room;
-    err_code_t rc;
+    err_code_t rc = scores_open(run, err);
 
-    rc =
-        train_scores_open(run->config->metrics, run->graph, &room->scores, err);
     if (rc != ERR_OK || run->valid.dataset == NULL)
         return rc;
-    room->count = EVAL_SCORES + train_scores_sums(room->scores);
     rc = mem_alloc(room->count * sizeof *room->sums, "metrics",
                    (void **)&room->sums, err);
     if (rc == ERR_OK)
@@ -48,7 +70,7 @@ err_code_t train_eval_open(train_state_t *run, err_t *err)
     if (rc == ERR_OK && run->config->train.reproducible)
         rc = train_leaves_eval_open(run, err);
     room->output_elems = output_elems(run);
-    if (rc == ERR_OK && train_scores_look(room->scores))
+    if (rc == ERR_OK && room->look)
         rc = mem_alloc(
             (size_t)run->teams * room->output_elems * sizeof *room->output,
             "the model's output, for metrics", (void **)&room->output, err);
@@ -64,7 +86,8 @@ void train_eval_close(train_state_t *run)
     mem_free(room->leaves);
     mem_free(room->total);
     mem_free(room->sums);
-    train_scores_close(room->scores);
+    for (int k = 0; k < NN_FIELDS_MAX; k++)
+        train_scores_close(room->scores[k]);
     *room = (train_eval_room_t){0};
 }
 
@@ -78,24 +101,29 @@ err_code_t train_eval_forward(train_state_t *run, int member,
     nn_exec_t *exec =
         train_team_exec(&run->replica.teams[member], count, false);
     float *output = room->output;
-    nn_result_t result;
+    nn_result_t results[NN_FIELDS_MAX];
     err_code_t rc;
 
     if (output != NULL)
         output += (size_t)member * room->output_elems;
-    rc = nn_exec_forward(exec, batch, &result, err);
-    if (rc == ERR_OK && output != NULL)
-        rc = nn_exec_output(exec, output, err);
-    if (rc != ERR_OK)
-        return rc;
-    memset(sums, 0, (room->count - EVAL_LOSS) * sizeof *sums);
-    sums[0] = result.loss_sum; /* they begin at EVAL_LOSS */
-    sums[EVAL_DENOMINATOR - EVAL_LOSS] = result.weight.denominator;
-    sums[EVAL_CORRECT - EVAL_LOSS] = (double)result.correct;
-    sums[EVAL_COUNTED - EVAL_LOSS] = (double)result.weight.counted;
-    train_scores_add(room->scores, output, batch->target, count,
-                     sums + EVAL_SCORES - EVAL_LOSS);
-    return ERR_OK;
+    memset(sums, 0, (room->count - EVAL_FLAGS) * sizeof *sums);
+    rc = nn_exec_forward(exec, batch, results, err);
+    for (int k = 0; k < nn_graph_losses(run->graph) && rc == ERR_OK; k++) {
+        const int target = nn_graph_loss_info(run->graph, k).target;
+        double *own = sums + room->at[k] - EVAL_FLAGS;
+
+        if (train_scores_look(room->scores[k]))
+            rc = nn_exec_output(exec, k, output, err);
+        if (rc != ERR_OK)
+            break;
+        own[EVAL_LOSS] = results[k].loss_sum;
+        own[EVAL_DENOMINATOR] = results[k].weight.denominator;
+        own[EVAL_CORRECT] = (double)results[k].correct;
+        own[EVAL_COUNTED] = (double)results[k].weight.counted;
+        train_scores_add(room->scores[k], output, batch->targets[target], count,
+                         own + EVAL_SCORES);
+    }
+    return rc;
 }
 
 /* My part of one step, into sums. */
@@ -107,7 +135,7 @@ static err_code_t eval_share(train_state_t *run, const hdf5io_batch_t *batch,
     if (batch->count == 0)
         return ERR_OK;
     whole = train_batch_part(run, batch, 0);
-    return train_eval_forward(run, 0, &whole, batch->count, sums + EVAL_LOSS,
+    return train_eval_forward(run, 0, &whole, batch->count, sums + EVAL_FLAGS,
                               err);
 }
 
@@ -115,7 +143,7 @@ static err_code_t eval_share(train_state_t *run, const hdf5io_batch_t *batch,
 static err_code_t eval_step(train_state_t *run, double *sums, err_t *err)
 {
     bool tree = run->replica.tree != NULL;
-    size_t count = tree ? EVAL_LOSS : run->room.count;
+    size_t count = tree ? EVAL_FLAGS : run->room.count;
     hdf5io_batch_t *batch = NULL;
     err_code_t own;
     err_code_t rc;
@@ -137,22 +165,61 @@ static err_code_t eval_step(train_state_t *run, double *sums, err_t *err)
 
 /* ---- all of them --------------------------------------------------------- */
 
+/* Add a value, under its loss's name where there are several losses. */
+static void value_add(train_eval_t *eval, const char *loss, const char *name,
+                      double value)
+{
+    obs_value_t *out = &eval->values[eval->value_count];
+
+    if (eval->value_count == OBS_VALUES_MAX)
+        return;
+    eval->value_count++;
+    snprintf(out->name, sizeof out->name, "%.40s%s%.20s", loss,
+             loss[0] == '\0' ? "" : "_", name);
+    out->value = value;
+}
+
+/* The numbers of one loss. The first accuracy is the evaluation's. Where one of
+ * several losses has nothing that counts, the others stand alone. */
+static void eval_loss(const train_state_t *run, int k, train_eval_t *eval)
+{
+    const bool several = nn_graph_losses(run->graph) > 1;
+    const nn_loss_info_t info = nn_graph_loss_info(run->graph, k);
+    const double *total = run->room.total + run->room.at[k];
+    const char *name = several ? info.name : "";
+    const double loss = total[EVAL_LOSS] / total[EVAL_DENOMINATOR];
+    obs_value_t values[TRAIN_SCORES_MAX];
+    double accuracy = NAN;
+    int count;
+
+    count = train_scores_values(run->room.scores[k], loss, total + EVAL_SCORES,
+                                values);
+    if (info.classes > 0)
+        accuracy = total[EVAL_CORRECT] / total[EVAL_COUNTED];
+    if (several)
+        value_add(eval, name, "loss", loss);
+    for (int i = 0; i < count; i++)
+        if (strcmp(values[i].name, "accuracy") == 0)
+            accuracy = values[i].value;
+    if (several && !isnan(accuracy))
+        value_add(eval, name, "accuracy", accuracy);
+    if (isnan(eval->accuracy))
+        eval->accuracy = accuracy;
+    for (int i = 0; i < count; i++)
+        if (strcmp(values[i].name, "accuracy") != 0)
+            value_add(eval, name, values[i].name, values[i].value);
+    if (several && !(total[EVAL_DENOMINATOR] > 0))
+        return;
+    if (info.weight > 0)
+        eval->loss += info.weight * loss;
+}
+
 /* From sums to numbers. */
 static void eval_fill(const train_state_t *run, train_eval_t *eval)
 {
-    const double *total = run->room.total;
-
-    eval->loss = total[EVAL_LOSS] / total[EVAL_DENOMINATOR];
-    if (nn_graph_classes(run->graph) > 0)
-        eval->accuracy = total[EVAL_CORRECT] / total[EVAL_COUNTED];
-    eval->value_count = train_scores_values(run->room.scores, eval->loss,
-                                            total + EVAL_SCORES, eval->values);
-    /* Accuracy has its own place. */
-    for (int i = 0; i < eval->value_count; i++)
-        if (strcmp(eval->values[i].name, "accuracy") == 0) {
-            eval->accuracy = eval->values[i].value;
-            eval->values[i] = eval->values[--eval->value_count];
-        }
+    eval->loss = 0;
+    for (int k = 0; k < nn_graph_losses(run->graph); k++)
+        eval_loss(run, k, eval);
 }
 
 err_code_t train_evaluate(train_state_t *run, train_eval_t *out, err_t *err)

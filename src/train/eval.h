@@ -17,22 +17,29 @@ typedef struct train_eval {
 
 /* Its memory. */
 typedef struct train_eval_room {
-    train_scores_t *scores;
-    size_t count;   /* of the sums of a step */
-    double *sums;   /* [count] */
-    double *total;  /* [count] */
-    double *leaves; /* reproducible mode: [slots, count - EVAL_LOSS] */
+    train_scores_t *scores[NN_FIELDS_MAX]; /* of each loss */
+    size_t at[NN_FIELDS_MAX];              /* where the sums of a loss begin */
+    size_t count;                          /* of the sums of a step */
+    double *sums;                          /* [count] */
+    double *total;                         /* [count] */
+    double *leaves; /* reproducible mode: [slots, count - EVAL_FLAGS] */
     ddp_fold_t *fold;
     float *output;       /* of the largest batch, a part for each team; NULL:
                             nobody looks at it */
     size_t output_elems; /* of such a part */
+    bool look;           /* does a score look at it? */
 } train_eval_room_t;
 
 /* The sums of one step. */
 enum {
     EVAL_STOP,
     EVAL_FAILED,
-    EVAL_LOSS, /* from here on summed along the tree in reproducible mode */
+    EVAL_FLAGS /* from here on summed along the tree in reproducible mode */
+};
+
+/* Behind them, of each loss: */
+enum {
+    EVAL_LOSS,
     EVAL_DENOMINATOR,
     EVAL_CORRECT,
     EVAL_COUNTED, /* elements of targets that count */

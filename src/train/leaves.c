@@ -22,7 +22,7 @@ typedef struct leaves_job {
     train_state_t *run;
     const hdf5io_batch_t *batch;
     train_leaves_t mine;
-    double scale;
+    double scales[NN_FIELDS_MAX];
     pthread_mutex_t lock; /* of all below */
     double forward, backward;
     int64_t failed; /* the lowest leaf with an error: the same one whoever is
@@ -83,23 +83,28 @@ static err_code_t leaf_compute(const leaves_job_t *job, int member,
                                double *tail, leaf_times_t *times, err_t *err)
 {
     const train_team_t *team = &job->run->replica.teams[member];
+    const int losses = nn_graph_losses(job->run->graph);
     const int64_t from = leaf_from(job, leaf->number);
     nn_batch_t part = train_batch_part(job->run, job->batch, from);
     nn_exec_t *exec = train_team_leaf(team, leaf_size(job, from), grads,
-                                      tail + TRAIN_REPLICA_TAIL);
+                                      tail + train_replica_sums(losses));
     double begin = clock_now();
-    nn_result_t result;
+    nn_result_t results[NN_FIELDS_MAX];
     double middle;
     err_code_t rc;
 
-    rc = nn_exec_forward(exec, &part, &result, err);
+    rc = nn_exec_forward(exec, &part, results, err);
     middle = clock_now();
     times->forward += middle - begin;
     if (rc != ERR_OK)
         return rc;
-    tail[TRAIN_REPLICA_LOSS] = result.loss_sum;
-    tail[TRAIN_REPLICA_CORRECT] = (double)result.correct;
-    rc = nn_exec_backward(exec, &part, job->scale, false, err);
+    for (int k = 0; k < losses; k++) {
+        double *sums = tail + train_replica_sums(k);
+
+        sums[TRAIN_REPLICA_LOSS] = results[k].loss_sum;
+        sums[TRAIN_REPLICA_CORRECT] = (double)results[k].correct;
+    }
+    rc = nn_exec_backward(exec, &part, job->scales, false, err);
     times->backward += clock_now() - middle;
     return rc;
 }
@@ -142,7 +147,7 @@ static err_code_t leaves_compute(train_state_t *run,
     const train_replica_t *replica = &run->replica;
     leaves_job_t job = job_of(run, &run->train, batch, err);
 
-    job.scale = train_weigh_scale(run);
+    train_weigh_scales(run, job.scales);
     ddp_tree_begin(replica->tree, job.mine.first, job.mine.held,
                    job.mine.leaves);
     crew_run(replica->crew, leaves_train, &job);
@@ -155,7 +160,7 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
                              train_times_t *times, err_code_t *own, err_t *err)
 {
     double *tail = ddp_tail(run->replica.ddp);
-    double flags[TRAIN_REPLICA_TAIL] = {0};
+    double flags[TRAIN_REPLICA_FLAGS] = {0};
     double begin;
     err_code_t rc;
 
@@ -169,13 +174,13 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
     flags[TRAIN_REPLICA_FAILED] = *own != ERR_OK ? 1.0 : 0.0;
     train_phase_set(run, "all-reduce");
     begin = clock_now();
-    rc = comm_allreduce(run->group, flags, TRAIN_REPLICA_TAIL, COMM_FLOAT64,
+    rc = comm_allreduce(run->group, flags, TRAIN_REPLICA_FLAGS, COMM_FLOAT64,
                         COMM_SUM, *own == ERR_OK ? err : NULL);
     if (rc != ERR_OK)
         return *own != ERR_OK ? *own : rc;
     if (flags[TRAIN_REPLICA_FAILED] == 0.0)
         rc = ddp_tree_reduce(run->replica.tree, err);
-    for (int i = TRAIN_REPLICA_REQUEST; i < TRAIN_REPLICA_TAIL; i++)
+    for (int i = 0; i < TRAIN_REPLICA_FLAGS; i++)
         tail[i] = flags[i];
     times->tree = clock_now() - begin;
     return rc;
@@ -183,10 +188,10 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
 
 /* ---- evaluation --------------------------------------------------------- */
 
-/* The sums of a leaf, from EVAL_LOSS on. */
+/* The sums of a leaf, from EVAL_FLAGS on. */
 static double *eval_leaf(const train_eval_room_t *room, int slot)
 {
-    return room->leaves + (size_t)slot * (room->count - EVAL_LOSS);
+    return room->leaves + (size_t)slot * (room->count - EVAL_FLAGS);
 }
 
 static void eval_add(void *context, int to, int from)
@@ -194,7 +199,7 @@ static void eval_add(void *context, int to, int from)
     const train_eval_room_t *room = context;
 
     ddp_fold_sum(eval_leaf(room, to), eval_leaf(room, from),
-                 room->count - EVAL_LOSS, COMM_FLOAT64);
+                 room->count - EVAL_FLAGS, COMM_FLOAT64);
 }
 
 err_code_t train_leaves_eval_open(train_state_t *run, err_t *err)
@@ -205,7 +210,7 @@ err_code_t train_leaves_eval_open(train_state_t *run, err_t *err)
                                config->train.batch, run->teams);
     err_code_t rc;
 
-    rc = mem_alloc((size_t)slots * (room->count - EVAL_LOSS) *
+    rc = mem_alloc((size_t)slots * (room->count - EVAL_FLAGS) *
                        sizeof *room->leaves,
                    "metrics", (void **)&room->leaves, err);
     return rc == ERR_OK ? ddp_fold_open(slots, eval_add, room, &room->fold, err)
@@ -259,6 +264,6 @@ err_code_t train_leaves_eval_reduce(train_state_t *run,
     for (int i = 0; i < count; i++)
         views[i] = eval_leaf(room, slots[i]);
     return comm_allreduce_tree(run->group, views, job.mine.first, job.mine.held,
-                               job.mine.leaves, sums + EVAL_LOSS,
-                               room->count - EVAL_LOSS, COMM_FLOAT64, err);
+                               job.mine.leaves, sums + EVAL_FLAGS,
+                               room->count - EVAL_FLAGS, COMM_FLOAT64, err);
 }

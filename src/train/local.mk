@@ -7,6 +7,7 @@ libtrain_la_SOURCES = \
 	src/train/config.c src/train/config.h \
 	src/train/data.c src/train/data.h \
 	src/train/eval.c src/train/eval.h \
+	src/train/fields.c src/train/fields.h \
 	src/train/hello.c src/train/hello.h \
 	src/train/kept.c src/train/kept.h \
 	src/train/leaves.c \

@@ -168,7 +168,8 @@ static void teams_bind(train_replica_t *replica,
         .params = replica->params,
         .grads = ddp_grads(replica->ddp),
         .buffers = replica->buffers,
-        .moments = ddp_tail(replica->ddp) + TRAIN_REPLICA_TAIL,
+        .moments = ddp_tail(replica->ddp) +
+                   train_replica_sums(nn_graph_losses(replica->graph)),
         .grad_ready = replica->tree == NULL ? on_grad_ready : NULL,
         .reduce_small = replica->sync != NULL ? on_reduce_small : NULL,
         .context = replica};
@@ -209,7 +210,8 @@ static ddp_layout_t layout_of(const train_replica_t *replica)
         .views = replica->views,
         .view_count = replica->view_count,
         .grad_elems = nn_graph_param_elems(graph),
-        .tail_doubles = TRAIN_REPLICA_TAIL + nn_graph_moment_elems(graph),
+        .tail_doubles = train_replica_sums(nn_graph_losses(graph)) +
+                        nn_graph_moment_elems(graph),
         .shards = replica->shard != NULL ? replica->shard->cut : NULL};
 }
 

@@ -22,17 +22,29 @@
 #include "train/team.h"
 
 /* float64 sums that travel with each step's last bucket, in front of the
- * batch-norm moments: what all ranks must know at the step's end. */
+ * batch-norm moments: what all ranks must know at the step's end. First flags,
+ * whole numbers: */
 enum {
-    TRAIN_REPLICA_LOSS,    /* sum over samples */
-    TRAIN_REPLICA_CORRECT, /* right answers */
     TRAIN_REPLICA_REQUEST, /* ranks that were asked to checkpoint and stop
                               (USR1) */
     TRAIN_REPLICA_TERM,    /* ranks that were told to end (TERM) */
     TRAIN_REPLICA_DUE,     /* rank 0: the checkpoint's time has come */
     TRAIN_REPLICA_FAILED,  /* ranks that met an error in this step */
-    TRAIN_REPLICA_TAIL     /* number of these */
+    TRAIN_REPLICA_FLAGS    /* number of these */
 };
+
+/* Behind them, of each loss: */
+enum {
+    TRAIN_REPLICA_LOSS,    /* sum over samples */
+    TRAIN_REPLICA_CORRECT, /* right answers */
+    TRAIN_REPLICA_SUMS     /* number of these */
+};
+
+/* Where the sums of [loss] begin; for the number of losses, the moments. */
+static inline size_t train_replica_sums(int loss)
+{
+    return TRAIN_REPLICA_FLAGS + TRAIN_REPLICA_SUMS * (size_t)loss;
+}
 
 typedef struct train_replica {
     dev_device_t *dev;

@@ -21,8 +21,9 @@ enum {
 };
 
 typedef struct train_weigh {
-    double sums[WEIGH_SUMS]; /* of all ranks, once finished */
-    double own;              /* this rank's denominator */
+    double sums[NN_FIELDS_MAX][WEIGH_SUMS]; /* of each loss: of all ranks, once
+                                               finished */
+    double own[NN_FIELDS_MAX];              /* this rank's denominators */
     comm_work_t *work;
 } train_weigh_t;
 
@@ -92,9 +93,16 @@ err_code_t train_weigh_finish(train_state_t *run, err_t *err);
 /* Reproducible mode: both, along the tree of leaves. */
 err_code_t train_weigh_leaves(train_state_t *run, const hdf5io_batch_t *batch,
                               err_t *err);
-/* What gradients are multiplied by: 0 if nothing counts (on any rank; in a
- * local step, on this one), and then there is nothing to update with. */
-double train_weigh_scale(const train_state_t *run);
+/* What the gradients of each loss are multiplied by: its weight over its
+ * denominator; 0 if nothing counts (on any rank; in a local step, on this one).
+ * False: all are 0, and there is nothing to update with. */
+bool train_weigh_scales(const train_state_t *run, double scales[NN_FIELDS_MAX]);
+
+/* The means of a step's losses, whose sums over all ranks are in [tail] (see
+ * replica.h), into [out]; NaN where nothing counts. Their weighted sum into
+ * [sum]; false, and NaN, if nothing counts in any. */
+bool train_weigh_losses(const train_state_t *run, const double *tail,
+                        double out[NN_FIELDS_MAX], double *sum);
 
 /* step.c: one update. All ranks get the same outcome. */
 err_code_t train_step(train_state_t *run, err_t *err);
@@ -142,13 +150,13 @@ err_code_t train_eval_open(train_state_t *run, err_t *err);
 void train_eval_close(train_state_t *run);
 
 /* eval.c: forward of [count] samples by team [member]; what was found is
- * written to [sums], which begin at EVAL_LOSS. */
+ * written to [sums], which begin at EVAL_FLAGS. */
 err_code_t train_eval_forward(train_state_t *run, int member,
                               const nn_batch_t *batch, int64_t count,
                               double *sums, err_t *err);
 
 /* leaves.c: an evaluation step in reproducible mode: this rank's leaves folded,
- * then, from EVAL_LOSS on, summed over ranks into [sums]. The first is local,
+ * then, from EVAL_FLAGS on, summed over ranks into [sums]. The first is local,
  * so that its errors are known before anybody reduces. */
 err_code_t train_leaves_eval_open(train_state_t *run, err_t *err);
 err_code_t train_leaves_eval(train_state_t *run, const hdf5io_batch_t *batch,

@@ -31,7 +31,7 @@ struct train_scores {
     size_t sums;
     bool look;
     int count;
-    score_t scores[OBS_VALUES_MAX];
+    score_t scores[TRAIN_SCORES_MAX];
 };
 
 /* A batch: rows of classes, or plain elements. */
@@ -293,12 +293,11 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 /* ---- opening --------------------------------------------------------------
  */
 
-static int graph_suits(const nn_graph_t *graph)
+static int loss_suits(const nn_loss_info_t *loss)
 {
-    if (nn_graph_classes(graph) > 0)
+    if (loss->classes > 0)
         return CLASSES;
-    return strcmp(nn_graph_loss(graph), "bce") == 0 ? YES_NO | NUMBERS
-                                                    : NUMBERS;
+    return strcmp(loss->kind, "bce") == 0 ? YES_NO | NUMBERS : NUMBERS;
 }
 
 static err_code_t fail(tree_place_t place, err_t *err, const char *name,
@@ -350,7 +349,7 @@ static err_code_t score_add(train_scores_t *all, int suits, const char *name,
             return fail(place, err, name, "is named twice");
     if (kind->add == NULL)
         return ERR_OK;
-    if (all->count == OBS_VALUES_MAX)
+    if (all->count == TRAIN_SCORES_MAX)
         return fail(place, err, name, "is one too many: 12 are possible");
     score = &all->scores[all->count++];
     *score = (score_t){.kind = kind, .k = k, .at = all->sums};
@@ -360,11 +359,10 @@ static err_code_t score_add(train_scores_t *all, int suits, const char *name,
 }
 
 /* What goes with the loss. */
-static err_code_t scores_choose(train_scores_t *all, const nn_graph_t *graph,
+static err_code_t scores_choose(train_scores_t *all, const char *loss,
                                 int suits, err_t *err)
 {
     const tree_place_t nowhere = {.file = "metrics"};
-    const char *loss = nn_graph_loss(graph);
     err_code_t rc = ERR_OK;
 
     if (suits == CLASSES && all->rows > 1 && all->inner == 1)
@@ -401,37 +399,67 @@ static err_code_t scores_read(train_scores_t *all, const tree_t *metrics,
     return rc;
 }
 
-static void scores_shape(train_scores_t *all, const nn_graph_t *graph)
+static void scores_shape(train_scores_t *all, const nn_loss_info_t *loss)
 {
-    nn_layer_info_t last = nn_graph_layer(graph, nn_graph_layers(graph) - 1);
-
-    all->classes = nn_graph_classes(graph);
-    all->rows = nn_graph_target_elems(graph);
+    all->classes = loss->classes;
+    all->rows = loss->elems;
     all->inner = 1;
     if (all->classes == 0)
         return;
-    for (int d = nn_graph_class_axis(graph); d < last.ndim; d++)
-        all->inner *= last.dims[d];
-    all->ignore = nn_graph_ignored(graph, &all->ignored);
-    all->plain = nn_graph_loss_plain(graph);
+    for (int d = loss->class_axis; d < loss->ndim; d++)
+        all->inner *= loss->dims[d];
+    all->ignore = loss->ignore;
+    all->ignored = loss->ignored;
+    all->plain = loss->plain;
+}
+
+/* Every name in a map of metrics is that of a loss. */
+static err_code_t names_check(const tree_t *metrics, const nn_graph_t *graph,
+                              err_t *err)
+{
+    const int losses = nn_graph_losses(graph);
+
+    for (size_t i = 0; i < tree_count(metrics); i++) {
+        const char *name = tree_key(metrics, i);
+        int k = 0;
+
+        while (k < losses &&
+               strcmp(nn_graph_loss_info(graph, k).name, name) != 0)
+            k++;
+        if (k < losses)
+            continue;
+        return fail(tree_key_place(metrics, i), err, name,
+                    "is the name of no loss: a loss has its target's, or its "
+                    "own");
+    }
+    return ERR_OK;
 }
 
 err_code_t train_scores_open(const tree_t *metrics, const nn_graph_t *graph,
-                             train_scores_t **out, err_t *err)
+                             int loss, train_scores_t **out, err_t *err)
 {
-    const int suits = graph_suits(graph);
-    const char *text = metrics == NULL ? "auto" : tree_text(metrics);
+    const nn_loss_info_t info = nn_graph_loss_info(graph, loss);
+    const int suits = loss_suits(&info);
     train_scores_t *all;
+    const char *text;
     void *block;
     err_code_t rc;
 
+    if (metrics != NULL && tree_kind(metrics) == TREE_MAP &&
+        nn_graph_losses(graph) > 1) {
+        rc = names_check(metrics, graph, err);
+        if (rc != ERR_OK)
+            return rc;
+        metrics = tree_get(metrics, info.name);
+    }
+    text = metrics == NULL ? "auto" : tree_text(metrics);
     rc = mem_alloc(sizeof *all, "metrics", &block, err);
     if (rc != ERR_OK)
         return rc;
     all = block;
-    scores_shape(all, graph);
+    scores_shape(all, &info);
     rc = text != NULL && strcmp(text, "auto") == 0
-             ? scores_choose(all, graph, suits, err)
+             ? scores_choose(all, info.kind, suits, err)
              : scores_read(all, metrics, suits, err);
     if (rc != ERR_OK) {
         mem_free(all);

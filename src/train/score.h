@@ -15,14 +15,16 @@
 typedef struct train_scores train_scores_t;
 
 /*
- * The scores that `metrics` names: a list of names, or one; NULL or "auto":
- * what goes with the loss. ERR_CONFIG with file:line:column: unknown, twice,
- * too many, or not for this loss. classes       accuracy (always there), topK,
- * miou, iouK, perplexity, bits numbers       mae, rmse, r2 (over all elements
- * alike) yes or no     accuracy
+ * The scores of [loss] that `metrics` names: a list of names, or one; NULL or
+ * "auto": what goes with the loss. Where the model has several losses,
+ * `metrics` is such, for each alike, or a map of their names to such, and the
+ * scores begin with the loss's name. ERR_CONFIG with file:line:column: unknown,
+ * twice, too many, or not for this loss. classes       accuracy (always there),
+ * topK, miou, iouK, perplexity, bits numbers       mae, rmse, r2 (over all
+ * elements alike) yes or no     accuracy
  */
 err_code_t train_scores_open(const tree_t *metrics, const nn_graph_t *graph,
-                             train_scores_t **out, err_t *err);
+                             int loss, train_scores_t **out, err_t *err);
 void train_scores_close(train_scores_t *scores); /* NULL allowed */
 
 /* Doubles that are added up. */
@@ -34,8 +36,11 @@ bool train_scores_look(const train_scores_t *scores);
 void train_scores_add(const train_scores_t *scores, const float *output,
                       const void *target, int64_t samples, double *sums);
 
-/* The values of [sums] and a mean [loss] into [out]; returns their number, at
- * most OBS_VALUES_MAX. NaN where nothing counted. */
+/* Scores of one loss at most. */
+#define TRAIN_SCORES_MAX 12
+
+/* The values of [sums] and a mean [loss] into [out] of TRAIN_SCORES_MAX;
+ * returns their number. NaN where nothing counted. */
 int train_scores_values(const train_scores_t *scores, double loss,
                         const double *sums, obs_value_t *out);
 

@@ -10,6 +10,7 @@
  * hear its sentence. So nobody waits for it, and no update is made.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -35,7 +36,8 @@ static void tail_begin(train_state_t *run)
     double *tail = ddp_tail(run->replica.ddp);
 
     memset(tail, 0,
-           (TRAIN_REPLICA_TAIL + nn_graph_moment_elems(run->graph)) *
+           (train_replica_sums(nn_graph_losses(run->graph)) +
+            nn_graph_moment_elems(run->graph)) *
                sizeof *tail);
     train_flags_fill(run, tail);
 }
@@ -44,22 +46,18 @@ static void tail_begin(train_state_t *run)
 nn_batch_t train_batch_part(const train_state_t *run,
                             const hdf5io_batch_t *whole, int64_t from)
 {
-    int64_t dims[OP_DIMS_MAX];
-    int ndim = nn_graph_input(run->graph, dims);
-    int64_t elems = 1;
-    bool class = nn_graph_classes(run->graph) > 0;
-    size_t width = (size_t)nn_graph_target_elems(run->graph) *
-                   (class ? sizeof(int64_t) : sizeof(float));
+    const nn_graph_t *graph = run->graph;
+    nn_batch_t part = {.sample_ids = whole->sample_ids + from,
+                       .seed = (uint64_t)run->config->run.seed,
+                       .epoch = (uint64_t)whole->epoch};
 
-    for (int d = 0; d < ndim; d++)
-        elems *= dims[d];
-    return (nn_batch_t){.input = (const char *)whole->input +
-                                 sizeof(float) * (size_t)(from * elems),
-                        .target =
-                            (const char *)whole->target + (size_t)from * width,
-                        .sample_ids = whole->sample_ids + from,
-                        .seed = (uint64_t)run->config->run.seed,
-                        .epoch = (uint64_t)whole->epoch};
+    for (int k = 0; k < nn_graph_inputs(graph); k++)
+        part.inputs[k] = (const float *)whole->inputs[k] +
+                         (size_t)(from * nn_graph_input_info(graph, k).elems);
+    for (int k = 0; k < nn_graph_targets(graph); k++)
+        part.targets[k] = (const char *)whole->targets[k] +
+                          (size_t)from * nn_graph_target_info(graph, k).bytes;
+    return part;
 }
 
 static err_code_t micro_step(train_state_t *run, const nn_batch_t *batch,
@@ -70,23 +68,28 @@ static err_code_t micro_step(train_state_t *run, const nn_batch_t *batch,
     nn_exec_t *exec = train_replica_exec(replica, count, true);
     double *tail = ddp_tail(replica->ddp);
     double begin = clock_now();
-    nn_result_t result;
+    nn_result_t results[NN_FIELDS_MAX];
+    double scales[NN_FIELDS_MAX];
     double middle;
     err_code_t rc;
 
     /* A sign of life: the step of a large batch may take long. */
     train_phase_set(run, "forward and backward");
-    rc = nn_exec_forward(exec, batch, &result, err);
+    rc = nn_exec_forward(exec, batch, results, err);
     middle = clock_now();
     times->forward += middle - begin;
     if (rc != ERR_OK)
         return rc;
-    tail[TRAIN_REPLICA_LOSS] += result.loss_sum;
-    tail[TRAIN_REPLICA_CORRECT] += (double)result.correct;
+    for (int k = 0; k < nn_graph_losses(run->graph); k++) {
+        double *sums = tail + train_replica_sums(k);
+
+        sums[TRAIN_REPLICA_LOSS] += results[k].loss_sum;
+        sums[TRAIN_REPLICA_CORRECT] += (double)results[k].correct;
+    }
     rc = train_weigh_finish(run, err);
+    train_weigh_scales(run, scales);
     if (rc == ERR_OK)
-        rc = nn_exec_backward(exec, batch, train_weigh_scale(run), accumulate,
-                              err);
+        rc = nn_exec_backward(exec, batch, scales, accumulate, err);
     times->backward += clock_now() - middle;
     return rc;
 }
@@ -191,6 +194,11 @@ static err_code_t step_compute(train_state_t *run, const hdf5io_batch_t *batch,
 
 /* ---- what the step ends with -------------------------------------------- */
 
+typedef struct step_end {
+    double losses[NN_FIELDS_MAX], loss; /* each, and their weighted sum */
+    double lr, norm;
+} step_end_t;
+
 /* A loss or gradient that is not a number ends the run before the update spoils
  * the weights. Both are the same bits on every rank, so all ranks agree. */
 err_code_t train_number_check(const train_state_t *run, const char *what,
@@ -206,24 +214,44 @@ err_code_t train_number_check(const train_state_t *run, const char *what,
                    (long long)run->progress.step + 1);
 }
 
-/* Where targets have weights, an epoch's loss is the mean of its steps' losses,
- * by what counts in them. */
-static void progress_advance(train_state_t *run, const hdf5io_batch_t *batch)
+/* An epoch's loss of a model with one loss is the sum over all that counts in
+ * it; where targets have weights, the mean of its steps' losses, by what counts
+ * in them; of several losses, or a weighted one, by the samples. */
+static void loss_advance(train_state_t *run, const hdf5io_batch_t *batch,
+                         double loss)
+{
+    const double *tail = ddp_tail(run->replica.ddp) + train_replica_sums(0);
+    const double counted = run->weigh.sums[0][WEIGH_COUNTED];
+    const double denominator = run->weigh.sums[0][WEIGH_DENOMINATOR];
+    hdf5io_progress_t *progress = &run->progress;
+
+    if (nn_graph_losses(run->graph) > 1 ||
+        nn_graph_loss_info(run->graph, 0).weight != 1) {
+        if (isfinite(loss)) {
+            progress->loss_sum += loss * (double)batch->global;
+            progress->loss_count += batch->global;
+        }
+    } else {
+        if (denominator == counted)
+            progress->loss_sum += tail[TRAIN_REPLICA_LOSS];
+        else if (denominator > 0)
+            progress->loss_sum +=
+                tail[TRAIN_REPLICA_LOSS] / denominator * counted;
+        progress->loss_count += (int64_t)counted;
+    }
+    progress->correct += (int64_t)tail[TRAIN_REPLICA_CORRECT];
+}
+
+static void progress_advance(train_state_t *run, const hdf5io_batch_t *batch,
+                             double loss)
 {
     const double *tail = ddp_tail(run->replica.ddp);
-    const double counted = run->weigh.sums[WEIGH_COUNTED];
-    const double denominator = run->weigh.sums[WEIGH_DENOMINATOR];
     hdf5io_progress_t *progress = &run->progress;
 
     progress->step++;
     progress->epoch_step++;
     progress->samples += batch->global;
-    if (denominator == counted)
-        progress->loss_sum += tail[TRAIN_REPLICA_LOSS];
-    else if (denominator > 0)
-        progress->loss_sum += tail[TRAIN_REPLICA_LOSS] / denominator * counted;
-    progress->loss_count += (int64_t)counted;
-    progress->correct += (int64_t)tail[TRAIN_REPLICA_CORRECT];
+    loss_advance(run, batch, loss);
     run->checkpoint_due = tail[TRAIN_REPLICA_DUE] > 0.0;
     run->stop =
         tail[TRAIN_REPLICA_REQUEST] > 0.0 || tail[TRAIN_REPLICA_TERM] > 0.0;
@@ -258,6 +286,7 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
 {
     train_replica_t *replica = &run->replica;
     int64_t step = run->progress.step;
+    double scales[NN_FIELDS_MAX];
     err_code_t rc;
 
     rc = grads_clip(run, norm, err);
@@ -267,9 +296,10 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
         return rc;
     *lr = optim_schedule_lr(replica->schedule, optim_lr(replica->optim), step);
     nn_graph_fold_moments(run->graph,
-                          ddp_tail(replica->ddp) + TRAIN_REPLICA_TAIL,
+                          ddp_tail(replica->ddp) +
+                              train_replica_sums(nn_graph_losses(run->graph)),
                           batch->global, replica->buffers);
-    if (!(train_weigh_scale(run) > 0))
+    if (!train_weigh_scales(run, scales))
         return ERR_OK;
     if (replica->shard != NULL)
         return train_shard_update(replica->shard, run->group, replica->ddp,
@@ -280,17 +310,33 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
     return ERR_OK;
 }
 
+/* Each of several losses, under its name. */
+static int losses_name(const train_state_t *run, const double *losses,
+                       obs_value_t *out)
+{
+    const int count = nn_graph_losses(run->graph);
+
+    for (int k = 0; k < count && count > 1; k++) {
+        snprintf(out[k].name, sizeof out[k].name, "%.40s_loss",
+                 nn_graph_loss_info(run->graph, k).name);
+        out[k].value = losses[k];
+    }
+    return count > 1 ? count : 0;
+}
+
 static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
-                     const train_times_t *times, double loss, double lr,
-                     double norm)
+                     const train_times_t *times, const step_end_t *end)
 {
     ddp_stats_t comm = ddp_stats_take(run->replica.ddp);
     double took = clock_now() - times->begin;
+    obs_value_t values[NN_FIELDS_MAX];
     obs_step_t row = {.step = run->progress.step,
                       .epoch = run->progress.epoch,
                       .samples = run->progress.samples,
-                      .loss = loss,
-                      .lr = lr,
+                      .loss = end->loss,
+                      .values = values,
+                      .value_count = losses_name(run, end->losses, values),
+                      .lr = end->lr,
                       .step_s = took,
                       .data_s = times->data,
                       .forward_s = times->forward,
@@ -299,7 +345,7 @@ static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
                       .comm_exposed_s = comm.exposed_s + times->tree,
                       .comm_bytes = (double)comm.bytes + run->local.bytes,
                       .samples_per_s = (double)batch->global / took,
-                      .grad_norm = norm};
+                      .grad_norm = end->norm};
 
     run->step_s += took;
     run->data_s += times->data;
@@ -313,25 +359,24 @@ static err_code_t step_end(train_state_t *run, const hdf5io_batch_t *batch,
                            train_times_t *times, err_code_t own, err_t *err)
 {
     const double *tail = ddp_tail(run->replica.ddp);
-    double loss, lr, norm;
+    step_end_t end;
     err_code_t rc = ERR_OK;
 
     if (tail[TRAIN_REPLICA_FAILED] > 0.0)
         return train_vote(&run->votes, own, &run->speaker, err);
     run->speaker = run->rank == 0;
-    loss = tail[TRAIN_REPLICA_LOSS] / run->weigh.sums[WEIGH_DENOMINATOR];
-    if (run->weigh.sums[WEIGH_DENOMINATOR] > 0)
-        rc = train_number_check(run, "the loss", loss, err);
+    if (train_weigh_losses(run, tail, end.losses, &end.loss))
+        rc = train_number_check(run, "the loss", end.loss, err);
     if (rc != ERR_OK)
         return rc;
     train_phase_set(run, "update");
-    rc = update(run, batch, &lr, &norm, err);
+    rc = update(run, batch, &end.lr, &end.norm, err);
     if (rc != ERR_OK)
         return rc;
-    progress_advance(run, batch);
+    progress_advance(run, batch, end.loss);
     rc = train_local_end(run, times, err);
     if (rc == ERR_OK)
-        step_log(run, batch, times, loss, lr, norm);
+        step_log(run, batch, times, &end);
     return rc;
 }
 

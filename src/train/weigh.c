@@ -7,6 +7,7 @@
  * would be wrong: each rank adds up its own, and one small sum travels while
  * forward runs.
  */
+#include <math.h>
 #include <string.h>
 
 #include "comm/comm_fold.h"
@@ -15,28 +16,41 @@
 /* Known beforehand? Then fill it. */
 static bool weigh_plain(train_state_t *run, const hdf5io_batch_t *batch)
 {
-    int64_t global;
+    const int64_t global = batch == NULL ? 0 : batch->global;
+    const int64_t count = batch == NULL ? 0 : batch->count;
 
     if (nn_graph_weighs(run->graph))
         return false;
-    global = batch == NULL ? 0 : batch->global;
-    run->weigh.sums[WEIGH_DENOMINATOR] =
-        nn_graph_denominator(run->graph, global);
-    run->weigh.sums[WEIGH_COUNTED] = run->weigh.sums[WEIGH_DENOMINATOR];
-    run->weigh.own =
-        nn_graph_denominator(run->graph, batch == NULL ? 0 : batch->count);
+    for (int k = 0; k < nn_graph_losses(run->graph); k++) {
+        double denominator = nn_loss_denominator(run->graph, k, global);
+
+        run->weigh.sums[k][WEIGH_DENOMINATOR] = denominator;
+        run->weigh.sums[k][WEIGH_COUNTED] = denominator;
+        run->weigh.own[k] = nn_loss_denominator(run->graph, k, count);
+    }
     return true;
 }
 
 /* The weights of [count] samples from my sample [from] on. */
 static void weigh_add(const train_state_t *run, const hdf5io_batch_t *batch,
-                      int64_t from, int64_t count, double sums[WEIGH_SUMS])
+                      int64_t from, int64_t count, double (*sums)[WEIGH_SUMS])
 {
     nn_batch_t part = train_batch_part(run, batch, from);
-    nn_weight_t weight = nn_graph_weigh(run->graph, part.target, count);
 
-    sums[WEIGH_DENOMINATOR] = weight.denominator;
-    sums[WEIGH_COUNTED] = (double)weight.counted;
+    for (int k = 0; k < nn_graph_losses(run->graph); k++) {
+        int target = nn_graph_loss_info(run->graph, k).target;
+        nn_weight_t weight =
+            nn_loss_weigh(run->graph, k, part.targets[target], count);
+
+        sums[k][WEIGH_DENOMINATOR] = weight.denominator;
+        sums[k][WEIGH_COUNTED] = (double)weight.counted;
+    }
+}
+
+/* Doubles that the ranks add up. */
+static size_t weigh_count(const train_state_t *run)
+{
+    return WEIGH_SUMS * (size_t)nn_graph_losses(run->graph);
 }
 
 err_code_t train_weigh_begin(train_state_t *run, const hdf5io_batch_t *batch,
@@ -50,8 +64,9 @@ err_code_t train_weigh_begin(train_state_t *run, const hdf5io_batch_t *batch,
         return ERR_OK;
     if (batch != NULL && batch->count > 0)
         weigh_add(run, batch, 0, batch->count, weigh->sums);
-    weigh->own = weigh->sums[WEIGH_DENOMINATOR];
-    state = comm_allreduce_start(run->group, weigh->sums, WEIGH_SUMS,
+    for (int k = 0; k < NN_FIELDS_MAX; k++)
+        weigh->own[k] = weigh->sums[k][WEIGH_DENOMINATOR];
+    state = comm_allreduce_start(run->group, weigh->sums, weigh_count(run),
                                  COMM_FLOAT64, COMM_SUM, &weigh->work, err);
     return state == COMM_FAILED ? ERR_PEER : ERR_OK;
 }
@@ -71,16 +86,16 @@ err_code_t train_weigh_leaves(train_state_t *run, const hdf5io_batch_t *batch,
     const int64_t leaf = run->config->train.microbatch;
     train_leaves_t mine = train_leaves_of(
         &run->train, leaf, run->config->train.batch, run->progress.epoch_step);
-    double stack[COMM_VIEWS_MAX][WEIGH_SUMS];
+    double stack[COMM_VIEWS_MAX][NN_FIELDS_MAX][WEIGH_SUMS];
     void *views[COMM_VIEWS_MAX];
     comm_fold_t fold;
 
     run->weigh = (train_weigh_t){0};
     if (weigh_plain(run, batch))
         return ERR_OK;
-    comm_fold_begin(&fold, mine.leaves, WEIGH_SUMS, COMM_FLOAT64);
+    comm_fold_begin(&fold, mine.leaves, weigh_count(run), COMM_FLOAT64);
     for (int64_t i = 0; i < mine.held; i++) {
-        double *sums = stack[fold.depth];
+        double(*sums)[WEIGH_SUMS] = stack[fold.depth];
         int64_t from = i * leaf;
 
         memset(sums, 0, sizeof stack[0]);
@@ -93,14 +108,48 @@ err_code_t train_weigh_leaves(train_state_t *run, const hdf5io_batch_t *batch,
     for (int i = 0; i < fold.depth; i++)
         views[i] = stack[i];
     return comm_allreduce_tree(run->group, views, mine.first, mine.held,
-                               mine.leaves, run->weigh.sums, WEIGH_SUMS,
+                               mine.leaves, run->weigh.sums, weigh_count(run),
                                COMM_FLOAT64, err);
 }
 
-double train_weigh_scale(const train_state_t *run)
+bool train_weigh_scales(const train_state_t *run, double scales[NN_FIELDS_MAX])
 {
-    double denominator =
-        run->local.step ? run->weigh.own : run->weigh.sums[WEIGH_DENOMINATOR];
+    bool any = false;
 
-    return denominator > 0 ? 1.0 / denominator : 0.0;
+    for (int k = 0; k < nn_graph_losses(run->graph); k++) {
+        double denominator = run->local.step
+                                 ? run->weigh.own[k]
+                                 : run->weigh.sums[k][WEIGH_DENOMINATOR];
+
+        scales[k] = denominator > 0
+                        ? nn_graph_loss_info(run->graph, k).weight / denominator
+                        : 0.0;
+        any = any || scales[k] > 0;
+    }
+    return any;
+}
+
+bool train_weigh_losses(const train_state_t *run, const double *tail,
+                        double out[NN_FIELDS_MAX], double *sum)
+{
+    bool any = false;
+
+    *sum = 0;
+    for (int k = 0; k < nn_graph_losses(run->graph); k++) {
+        double denominator = run->weigh.sums[k][WEIGH_DENOMINATOR];
+        double weight = nn_graph_loss_info(run->graph, k).weight;
+
+        out[k] = NAN;
+        if (!(denominator > 0))
+            continue;
+        out[k] = tail[train_replica_sums(k) + TRAIN_REPLICA_LOSS] / denominator;
+        /* A loss that is only watched may be what it wants. */
+        if (weight == 0)
+            continue;
+        *sum += weight * out[k];
+        any = true;
+    }
+    if (!any)
+        *sum = NAN;
+    return any;
 }

@@ -59,7 +59,7 @@ expect 0 'best |magnetisation| threshold' \
     make ising --train 40 --valid 20 --force -o "$scratch/a"
 expect 0 '/spins  *int8  *\[10, 32, 32\]' info "$scratch/a/train-00.h5"
 expect 65 'no such file' info "$scratch/none.h5"
-expect 0 '^ok .*train-03.h5: 3 datasets' verify "$scratch"/a/*.h5
+expect 0 '^ok .*train-03.h5: 4 datasets' verify "$scratch"/a/*.h5
 echo 'not HDF5' >"$scratch/text.h5"
 expect 65 '1 of 2 files are bad' verify "$scratch/text.h5" \
     "$scratch/a/train-00.h5"

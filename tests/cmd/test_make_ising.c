@@ -118,7 +118,7 @@ typedef struct loaded {
     int count;
     int8_t spins[90][CMD_ISING_SITES];
     int8_t phase[90];
-    float temperature[90];
+    float temperature[90], energy[90];
     double bound;
 } loaded_t;
 
@@ -133,6 +133,7 @@ static void load_valid(loaded_t *to)
         to->count += read_set(file, "/spins", H5T_NATIVE_SCHAR, to->spins[at]);
         read_set(file, "/phase", H5T_NATIVE_SCHAR, to->phase + at);
         read_set(file, "/temperature", H5T_NATIVE_FLOAT, to->temperature + at);
+        read_set(file, "/energy", H5T_NATIVE_FLOAT, to->energy + at);
         to->bound = read_bound(file);
         H5Fclose(file);
         free(path);
@@ -151,6 +152,8 @@ Test(make, valid_shards_hold_samples_and_their_bound)
         int below = (double)all->temperature[i] < cmd_ising_critical();
 
         cr_expect_eq(all->phase[i], below);
+        cr_expect_eq(all->energy[i],
+                     (float)cmd_ising_energy(all->spins[i]) / CMD_ISING_SITES);
         for (int k = 0; k < CMD_ISING_SITES; k++)
             cr_assert(all->spins[i][k] == 1 || all->spins[i][k] == -1);
     }
@@ -235,8 +238,8 @@ Test(make, verify_reads_all_and_finds_damage)
 
     make("a", 1, 1);
     cr_assert_eq(cmd_data_verify(path, &report, &err), ERR_OK, "%s", err.text);
-    cr_expect_eq(report.datasets, 3);
-    cr_expect_eq(report.bytes, 37 * (CMD_ISING_SITES + 1 + 4));
+    cr_expect_eq(report.datasets, 4);
+    cr_expect_eq(report.bytes, 37 * (CMD_ISING_SITES + 1 + 4 + 4));
     cr_expect_eq(report.hash, hash_of("a/train-00.h5"));
     cr_assert_eq(truncate(path, 20000), 0);
     cr_expect_eq(cmd_data_verify(path, &report, &err), ERR_DATA);

@@ -26,14 +26,15 @@ void open_setup(open_setup_t *setup, const char *directory, const char *pattern)
                             .target = {.path = (char *)"/phase", .scale = 1}};
     setup->patterns[0] = files_path(directory, pattern);
     setup->shards = (opt_texts_t){.count = 1, .items = setup->patterns};
-    setup->config = (hdf5io_dataset_config_t){.shards = &setup->shards,
-                                              .input = &setup->input,
-                                              .target = &setup->target,
-                                              .target_is_class = true,
-                                              .classes = OPEN_CLASSES,
-                                              .input_elems = OPEN_ELEMS,
-                                              .target_elems = 1,
-                                              .input_shape = "[12]"};
+    setup->config =
+        (hdf5io_dataset_config_t){.shards = &setup->shards,
+                                  .inputs[0] = {.field = &setup->input,
+                                                .elems = OPEN_ELEMS,
+                                                .shape = "[12]"},
+                                  .targets[0] = {.field = &setup->target,
+                                                 .as = HDF5IO_AS_CLASSES,
+                                                 .limit = OPEN_CLASSES,
+                                                 .elems = 1}};
 }
 
 void open_setup_free(open_setup_t *setup)

@@ -169,8 +169,8 @@ static void check_type(const char *directory, files_layout_t layout, hid_t type,
     open_setup(&setup, directory, "typed.h5");
     setup.input.scale = 0.5;
     setup.input.shift = -1;
-    setup.config.target_is_class = false;
-    setup.config.target_elems = 2;
+    setup.config.targets[0].as = HDF5IO_AS_REALS;
+    setup.config.targets[0].elems = 2;
     dataset = open_dataset(&setup);
     cr_assert_eq(hdf5io_dataset_read(dataset, index, 6, input[0], target, &err),
                  ERR_OK, "type %d, layout %d: %s", number, (int)layout,
@@ -317,7 +317,7 @@ Test(dataset, an_enumeration_counts_as_its_integers)
     H5Tclose(type);
     open_setup(&setup, directory, "bool.h5");
     setup.target.path = (char *)"flag";
-    setup.config.target_is_class = false;
+    setup.config.targets[0].as = HDF5IO_AS_REALS;
     dataset = open_dataset(&setup);
     cr_assert_eq(hdf5io_dataset_read(dataset, index, 4, input, target, NULL),
                  ERR_OK);
@@ -389,7 +389,7 @@ Test(dataset, rows_larger_than_the_stage)
     for (int layout = 0; layout < 3; layout++) {
         files_write(path, (files_layout_t)layout, 0, 6, columns, 2);
         open_setup(&setup, directory, "wide.h5");
-        setup.config.input_elems = 400001;
+        setup.config.inputs[0].elems = 400001;
         dataset = open_dataset(&setup);
         cr_assert_eq(
             hdf5io_dataset_read(dataset, index, 5, input, target, NULL),

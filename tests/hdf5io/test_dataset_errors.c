@@ -301,8 +301,8 @@ Test(dataset_errors, same_values_in_another_shape_disagree)
 Test(dataset_errors, the_model_takes_another_size)
 {
     open_write(directory, "a.h5", FILES_CONTIGUOUS, 0, 4);
-    setup.config.input_elems = 784;
-    setup.config.input_shape = "[1, 28, 28]";
+    setup.config.inputs[0].elems = 784;
+    setup.config.inputs[0].shape = "[1, 28, 28]";
     CHECK_OPEN(&setup, ERR_DATA,
                "a.h5: samples of /spins are [3, 4] (12 values), but "
                "model.input is [1, 28, 28] (784 values)");
@@ -314,8 +314,8 @@ Test(dataset_errors, targets_of_another_size)
     setup.target.path = (char *)"/temperature";
     CHECK_OPEN(&setup, ERR_DATA, "targets of /temperature are [2] (2 values)",
                "1 class number a sample");
-    setup.config.target_is_class = false;
-    setup.config.target_elems = 3;
+    setup.config.targets[0].as = HDF5IO_AS_REALS;
+    setup.config.targets[0].elems = 3;
     CHECK_OPEN(&setup, ERR_DATA, "but the model gives 3 values");
 }
 
@@ -398,11 +398,11 @@ Test(dataset_errors, label_out_of_range)
     check_label(dataset, 23, "row 23 of /phase holds label -1");
     check_label(dataset, 29, "label nan");
     hdf5io_dataset_close(dataset);
-    setup.config.classes = 1;
+    setup.config.targets[0].limit = 1;
     dataset = open_dataset(&setup);
     check_label(dataset, 3, "label 1: expected a whole number from 0 to 0");
     hdf5io_dataset_close(dataset);
-    setup.config.classes = 2;
+    setup.config.targets[0].limit = 2;
     setup.target.shift = -2;
     dataset = open_dataset(&setup);
     check_label(dataset, 3, "label 1: expected a whole number from 2 to 3");
@@ -427,7 +427,8 @@ Test(dataset_errors, token_out_of_range)
     err_t err = ERR_INIT;
 
     files_write(path, FILES_GZIP, 0, 30, columns, 2);
-    setup.config.tokens = 12;
+    setup.config.inputs[0].as = HDF5IO_AS_TOKENS;
+    setup.config.inputs[0].limit = 12;
     dataset = open_dataset(&setup);
     cr_assert_eq(hdf5io_dataset_read(dataset, (int64_t[]){29, 3}, 2, input,
                                      target, &err),

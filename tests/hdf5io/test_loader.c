@@ -59,9 +59,6 @@ static hdf5io_loader_t *open_loader(hdf5io_sampler_t *sampler, int prefetch,
                                      .epoch = epoch,
                                      .step = step,
                                      .epochs = 3,
-                                     .input_elems = OPEN_ELEMS,
-                                     .target_elems = 1,
-                                     .target_is_class = true,
                                      .rank = 0};
     hdf5io_loader_t *loader = NULL;
     err_t err = ERR_INIT;
@@ -235,19 +232,15 @@ Test(loader, an_error_surfaces_in_its_place_and_stays)
 Test(loader, float_targets_have_their_own_width)
 {
     hdf5io_sampler_t *sampler = open_sampler(0, 1, HDF5IO_SHUFFLE_FULL);
-    hdf5io_loader_config_t config = {.dataset = NULL,
-                                     .sampler = sampler,
-                                     .prefetch = 3,
-                                     .epochs = 1,
-                                     .input_elems = OPEN_ELEMS,
-                                     .target_elems = 2};
+    hdf5io_loader_config_t config = {
+        .dataset = NULL, .sampler = sampler, .prefetch = 3, .epochs = 1};
     hdf5io_loader_t *loader = NULL;
     hdf5io_batch_t *batch;
 
     hdf5io_dataset_close(dataset);
     setup.target.path = (char *)"/temperature";
-    setup.config.target_is_class = false;
-    setup.config.target_elems = 2;
+    setup.config.targets[0].as = HDF5IO_AS_REALS;
+    setup.config.targets[0].elems = 2;
     dataset = open_dataset(&setup);
     config.dataset = dataset;
     cr_assert_eq(hdf5io_loader_open(&config, &loader, NULL), ERR_OK);

@@ -34,10 +34,10 @@ static void stream_setup(open_setup_t *setup, const char *directory)
     setup->input.path = (char *)"/tokens";
     setup->target.path = (char *)"";
     setup->config.sequence = LENGTH;
-    setup->config.classes = CLASSES;
-    setup->config.input_elems = LENGTH;
-    setup->config.target_elems = LENGTH;
-    setup->config.input_shape = "[5]";
+    setup->config.targets[0].limit = CLASSES;
+    setup->config.inputs[0].elems = LENGTH;
+    setup->config.targets[0].elems = LENGTH;
+    setup->config.inputs[0].shape = "[5]";
 }
 
 /* Two files: 23 numbers are 4 samples, 11 numbers from number 40 on are 2. */
@@ -119,7 +119,7 @@ Test(stream, of_floats_has_scaled_targets)
 
     stream_write(directory, "a.h5", FILES_CONTIGUOUS, H5T_IEEE_F64LE, 0, 40);
     stream_setup(&setup, directory);
-    setup.config.target_is_class = false;
+    setup.config.targets[0].as = HDF5IO_AS_REALS;
     setup.input.scale = 0.5;
     setup.input.shift = 1;
     dataset = open_dataset(&setup);
@@ -155,10 +155,10 @@ Test(stream, that_is_none_is_refused)
                          "data.sequence it is one stream");
     setup.input.path = (char *)"/phase";
     setup.config.sequence = 10;
-    setup.config.input_elems = setup.config.target_elems = 10;
+    setup.config.inputs[0].elems = setup.config.targets[0].elems = 10;
     expect_error(&setup, "hold no samples");
     setup.config.sequence = 4;
-    setup.config.input_elems = setup.config.target_elems = LENGTH;
+    setup.config.inputs[0].elems = setup.config.targets[0].elems = LENGTH;
     expect_error(&setup, "samples of /phase are [4] (4 values), but "
                          "model.input is [5]");
     setup.config.sequence = LENGTH;
@@ -192,10 +192,10 @@ Test(stream, ignored_numbers_pass_as_they_are_stored)
     setup.input.path = (char *)"/x";
     setup.target =
         (hdf5io_field_t){.path = (char *)"/y", .scale = 1, .shift = -1};
-    setup.config.ignore = true;
-    setup.config.ignored = 255;
-    setup.config.input_elems = 1;
-    setup.config.target_elems = 4;
+    setup.config.targets[0].ignore = true;
+    setup.config.targets[0].ignored = 255;
+    setup.config.inputs[0].elems = 1;
+    setup.config.targets[0].elems = 4;
     dataset = open_dataset(&setup);
     cr_assert_eq(hdf5io_dataset_read(dataset, index, 2, input, target, &err),
                  ERR_OK, "%s", err.text);
@@ -203,7 +203,7 @@ Test(stream, ignored_numbers_pass_as_they_are_stored)
         for (int i = 0; i < 4; i++)
             cr_expect_eq(target[n][i], i == 2 ? 255 : (index[n] + i) / 2);
     hdf5io_dataset_close(dataset);
-    setup.config.ignored = 254;
+    setup.config.targets[0].ignored = 254;
     dataset = open_dataset(&setup);
     cr_assert_eq(hdf5io_dataset_read(dataset, index, 2, input, target, &err),
                  ERR_DATA);

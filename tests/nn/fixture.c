@@ -154,40 +154,63 @@ static void *zeros(size_t bytes)
     return block;
 }
 
+static void make_input(const nn_input_info_t *info, rng_t *rng, int64_t n,
+                       void *out)
+{
+    for (int64_t i = n * info->elems; i < (n + 1) * info->elems; i++)
+        if (info->tokens > 0)
+            ((int32_t *)out)[i] =
+                (int32_t)rng_below(rng, (uint64_t)info->tokens);
+        else
+            ((float *)out)[i] = (float)rng_normal(rng);
+}
+
+static void make_target(const nn_loss_info_t *loss, rng_t *rng, int64_t n,
+                        void *out)
+{
+    for (int64_t i = n * loss->elems; i < (n + 1) * loss->elems; i++)
+        if (loss->classes > 0)
+            ((int64_t *)out)[i] =
+                (int64_t)rng_below(rng, (uint64_t)loss->classes);
+        else
+            ((float *)out)[i] = (float)rng_normal(rng);
+}
+
 /* Every sample has its own numbers, whatever batch it is in. */
 static void make_batch(fixture_t *f, int64_t from, int64_t batch)
 {
-    const op_desc_t *in = &f->graph->layers[0].config.in;
-    const int64_t elems = nn_sample_elems(in);
-    const int64_t targets = nn_graph_target_elems(f->graph);
-    const int64_t classes = nn_graph_classes(f->graph);
-    const int64_t tokens = nn_graph_tokens(f->graph);
+    const nn_graph_t *graph = f->graph;
     rng_t rng;
 
-    f->input = zeros((size_t)(batch * elems) * sizeof(float));
-    f->target = zeros((size_t)(batch * targets) * sizeof(int64_t));
+    for (int k = 0; k < nn_graph_inputs(graph); k++)
+        f->inputs[k] = zeros((size_t)batch * sizeof(float) *
+                             (size_t)nn_graph_input_info(graph, k).elems);
+    for (int k = 0; k < nn_graph_targets(graph); k++)
+        f->targets[k] =
+            zeros((size_t)batch * nn_graph_target_info(graph, k).bytes);
     f->ids = zeros((size_t)batch * sizeof(uint64_t));
     for (int64_t n = 0; n < batch; n++) {
         f->ids[n] = (uint64_t)(from + n);
         rng_open(&rng, 2, RNG_ISING, f->ids[n], 0);
-        for (int64_t i = 0; i < elems; i++)
-            if (tokens > 0)
-                ((int32_t *)f->input)[n * elems + i] =
-                    (int32_t)rng_below(&rng, (uint64_t)tokens);
-            else
-                ((float *)f->input)[n * elems + i] = (float)rng_normal(&rng);
-        for (int64_t i = 0; i < targets; i++)
-            if (classes > 0)
-                ((int64_t *)f->target)[n * targets + i] =
-                    (int64_t)rng_below(&rng, (uint64_t)classes);
-            else
-                ((float *)f->target)[n * targets + i] = (float)rng_normal(&rng);
+        for (int k = 0; k < nn_graph_inputs(graph); k++) {
+            nn_input_info_t input = nn_graph_input_info(graph, k);
+
+            make_input(&input, &rng, n, f->inputs[k]);
+        }
+        for (int k = 0; k < nn_graph_targets(graph); k++) {
+            nn_loss_info_t loss =
+                nn_graph_loss_info(graph, nn_graph_target_info(graph, k).loss);
+
+            make_target(&loss, &rng, n, f->targets[k]);
+        }
     }
-    f->batch = (nn_batch_t){.input = f->input,
-                            .target = f->target,
-                            .sample_ids = f->ids,
-                            .seed = 3,
-                            .epoch = 1};
+    f->input = f->inputs[0];
+    f->target = f->targets[0];
+    f->batch = (nn_batch_t){.sample_ids = f->ids, .seed = 3, .epoch = 1};
+    for (int k = 0; k < NN_FIELDS_MAX; k++) {
+        f->batch.inputs[k] = f->inputs[k];
+        f->batch.targets[k] = f->targets[k];
+    }
 }
 
 void fixture_open(fixture_t *f, const nn_graph_t *graph, const char *backend,
@@ -248,8 +271,10 @@ void fixture_close(fixture_t *f)
     mem_free(f->bind.grads);
     mem_free(f->bind.moments);
     mem_free(f->bind.activations);
-    mem_free(f->input);
-    mem_free(f->target);
+    for (int k = 0; k < NN_FIELDS_MAX; k++) {
+        mem_free(f->inputs[k]);
+        mem_free(f->targets[k]);
+    }
     mem_free(f->ids);
     dev_stream_close(f->bind.stream);
     dev_close(f->dev);
@@ -257,19 +282,25 @@ void fixture_close(fixture_t *f)
 
 double fixture_forward(fixture_t *f)
 {
-    nn_result_t result = {0};
+    nn_result_t results[NN_FIELDS_MAX] = {{0}};
     err_t err = ERR_INIT;
+    double sum = 0;
 
-    cr_assert_eq(nn_exec_forward(f->exec, &f->batch, &result, &err), ERR_OK,
+    cr_assert_eq(nn_exec_forward(f->exec, &f->batch, results, &err), ERR_OK,
                  "%s", err.text);
-    return result.loss_sum;
+    for (int k = 0; k < nn_graph_losses(f->graph); k++)
+        sum += nn_graph_loss_info(f->graph, k).weight * results[k].loss_sum;
+    return sum;
 }
 
 void fixture_backward(fixture_t *f, double scale, bool accumulate)
 {
+    double scales[NN_FIELDS_MAX];
     err_t err = ERR_INIT;
 
-    cr_assert_eq(nn_exec_backward(f->exec, &f->batch, scale, accumulate, &err),
+    for (int k = 0; k < nn_graph_losses(f->graph); k++)
+        scales[k] = scale * nn_graph_loss_info(f->graph, k).weight;
+    cr_assert_eq(nn_exec_backward(f->exec, &f->batch, scales, accumulate, &err),
                  ERR_OK, "%s", err.text);
 }
 

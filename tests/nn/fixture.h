@@ -24,8 +24,8 @@ typedef struct fixture {
     nn_bind_t bind;
     float *params, *buffers;
     nn_batch_t batch;
-    void *input;
-    void *target;
+    void *input, *target; /* the first of each */
+    void *inputs[NN_FIELDS_MAX], *targets[NN_FIELDS_MAX];
     uint64_t *ids;
 } fixture_t;
 
@@ -46,6 +46,7 @@ void fixture_poison(fixture_t *f);
 /* Allocate the arena anew, after exec->bytes has changed. */
 void fixture_rebind(fixture_t *f);
 
+/* The weighted sum of the losses' sums; and its gradients. */
 double fixture_forward(fixture_t *f);
 void fixture_backward(fixture_t *f, double scale, bool accumulate);
 

@@ -267,6 +267,7 @@ static void check_order(const char *yaml)
 {
     nn_graph_t *graph = fixture_graph(yaml);
     order_t order = {.graph = graph, .fail_at = -1};
+    const double one = 1;
     fixture_t f;
     err_t err = ERR_INIT;
 
@@ -280,7 +281,8 @@ static void check_order(const char *yaml)
     cr_expect_eq(order.next, nn_graph_params(graph));
     order.next = 0;
     order.fail_at = 2;
-    cr_expect_eq(nn_exec_backward(f.exec, &f.batch, 1, true, &err), ERR_PEER);
+    cr_expect_eq(nn_exec_backward(f.exec, &f.batch, &one, true, &err),
+                 ERR_PEER);
     cr_expect_eq(order.next, 3);
     fixture_close(&f);
     nn_graph_close(graph);
@@ -405,7 +407,7 @@ Test(exec, every_dropout_has_its_own_mask)
 
     fixture_open(&f, graph, "ref", 0, BATCH, true);
     fixture_forward(&f);
-    cr_assert_eq(nn_exec_output(f.exec, out, &err), ERR_OK);
+    cr_assert_eq(nn_exec_output(f.exec, 0, out, &err), ERR_OK);
     for (int i = 0; i < BATCH * 500; i++)
         zeros += out[i] == 0;
     /* Three quarters, within five standard deviations. */
@@ -424,7 +426,7 @@ Test(exec, output_is_what_the_loss_sees_and_outlives_backward)
 
     fixture_open(&f, graph, "ref", 0, BATCH, true);
     loss = fixture_forward(&f);
-    cr_assert_eq(nn_exec_output(f.exec, out, &err), ERR_OK);
+    cr_assert_eq(nn_exec_output(f.exec, 0, out, &err), ERR_OK);
     for (int n = 0; n < BATCH; n++) {
         double sum = 0;
 
@@ -435,7 +437,7 @@ Test(exec, output_is_what_the_loss_sees_and_outlives_backward)
     }
     cr_expect_float_eq(loss, expected, 1e-5 * expected);
     fixture_backward(&f, 1, false);
-    cr_assert_eq(nn_exec_output(f.exec, after, &err), ERR_OK);
+    cr_assert_eq(nn_exec_output(f.exec, 0, after, &err), ERR_OK);
     cr_expect_arr_eq(out, after, sizeof out);
     fixture_close(&f);
     nn_graph_close(graph);
@@ -475,7 +477,7 @@ static void compare_backends(const char *yaml)
     for (int b = 0; b < 2; b++) {
         fixture_open(&f[b], graph, b == 0 ? "ref" : "cpu", 0, BATCH, true);
         loss[b] = fixture_forward(&f[b]);
-        cr_assert_eq(nn_exec_output(f[b].exec, out[b], &err), ERR_OK);
+        cr_assert_eq(nn_exec_output(f[b].exec, 0, out[b], &err), ERR_OK);
         fixture_backward(&f[b], 1, false);
     }
     cr_expect_float_eq(loss[0], loss[1], 1e-5 * fabs(loss[0]));
@@ -522,6 +524,73 @@ Test(exec, ref_gradients_of_other_losses_match_finite_differences)
         check_gradients(text, "ref");
         compare_backends(text);
     }
+}
+
+/* Tokens and numbers in; classes and numbers out; a tensor that two losses and
+ * a layer read, and losses that read one target together. */
+static const char *const several_model =
+    "model:\n"
+    "  input: {words: [6], image: [2, 5, 4]}\n"
+    "  layers:\n"
+    "    - {conv: {out: 3, kernel: 3, pad: 1}, from: image}\n"
+    "    - tanh\n"
+    "    - {name: seen, flatten: }\n"
+    "    - {embedding: {vocabulary: 7, out: 4}, from: words}\n"
+    "    - {name: read, flatten: }\n"
+    "    - {concat: , from: [read, seen]}\n"
+    "    - {name: both, linear: {out: 3}}\n"
+    "    - {tanh: , from: both}\n"
+    "    - {name: far, linear: {out: 2}}\n"
+    "loss:\n"
+    "  - {mse: , from: both, target: place}\n"
+    "  - {cross_entropy: , from: far, target: kind, weight: 0.3}\n"
+    "  - {huber: {delta: 0.5}, from: both, target: place, name: near}\n";
+
+Test(exec, several_inputs_and_losses)
+{
+    nn_graph_t *graph = fixture_graph(several_model);
+
+    check_gradients(several_model, "ref");
+    compare_backends(several_model);
+    cr_expect_eq(nn_graph_inputs(graph), 2);
+    cr_expect_eq(nn_graph_input_info(graph, 0).tokens, 7);
+    cr_expect_eq(nn_graph_input_info(graph, 1).tokens, 0);
+    cr_expect_eq(nn_graph_losses(graph), 3);
+    cr_expect_eq(nn_graph_targets(graph), 2);
+    cr_expect_eq(nn_graph_loss_info(graph, 2).target, 0);
+    cr_expect_str_eq(nn_graph_loss_info(graph, 2).name, "near");
+    cr_expect_eq(nn_graph_target_info(graph, 1).bytes, sizeof(int64_t));
+    nn_graph_close(graph);
+}
+
+/* Even of targets that are no numbers. */
+Test(exec, a_loss_of_scale_0_is_left_out)
+{
+    const double scales[] = {0, 1, 0}, alone[] = {1, 1, 1};
+    nn_graph_t *graph = fixture_graph(several_model);
+    const size_t elems = nn_graph_param_elems(graph);
+    nn_result_t results[3];
+    fixture_t f, g;
+
+    fixture_open(&f, graph, "cpu", 0, BATCH, true);
+    fixture_open(&g, graph, "cpu", 0, BATCH, true);
+    ((float *)f.targets[0])[2] = NAN;
+    cr_assert_eq(nn_exec_forward(f.exec, &f.batch, results, NULL), ERR_OK);
+    cr_expect(isnan(results[0].loss_sum) && isnan(results[2].loss_sum));
+    cr_expect(isfinite(results[1].loss_sum));
+    cr_assert_eq(nn_exec_backward(f.exec, &f.batch, scales, false, NULL),
+                 ERR_OK);
+    cr_assert_eq(nn_exec_forward(g.exec, &g.batch, results, NULL), ERR_OK);
+    cr_assert_eq(nn_exec_backward(g.exec, &g.batch, scales, false, NULL),
+                 ERR_OK);
+    cr_expect_gt(fixture_largest(f.bind.grads, elems), 0);
+    cr_expect_eq(fixture_distance(f.bind.grads, g.bind.grads, elems), 0);
+    cr_assert_eq(nn_exec_backward(g.exec, &g.batch, alone, false, NULL),
+                 ERR_OK);
+    cr_expect_gt(fixture_distance(f.bind.grads, g.bind.grads, elems), 0);
+    fixture_close(&f);
+    fixture_close(&g);
+    nn_graph_close(graph);
 }
 
 /* Forward of a batch in which [token] stands at position 2 of sample 3. */

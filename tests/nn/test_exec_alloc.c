@@ -84,6 +84,7 @@ int posix_memalign(void **out, size_t align, size_t bytes)
 static long count_step_as(const nn_exec_config_t *config, const char *yaml)
 {
     nn_graph_t *graph = fixture_graph(yaml);
+    const double one = 1;
     nn_result_t result;
     err_t err = ERR_INIT;
     err_code_t code = ERR_OK;
@@ -98,7 +99,7 @@ static long count_step_as(const nn_exec_config_t *config, const char *yaml)
     for (int i = 0; i < 3 && code == ERR_OK; i++) {
         code = nn_exec_forward(f.exec, &f.batch, &result, &err);
         if (code == ERR_OK)
-            code = nn_exec_backward(f.exec, &f.batch, 1, i > 0, &err);
+            code = nn_exec_backward(f.exec, &f.batch, &one, i > 0, &err);
     }
     counting = false;
     cr_assert_eq(code, ERR_OK);

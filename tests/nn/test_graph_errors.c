@@ -6,6 +6,14 @@
 
 #include "nn/fixture.h"
 
+/* Two ends; the loss follows. */
+#define TWO                                    \
+    "model:\n  input: [4]\n  layers:\n"        \
+    "    - {name: slim, linear: {out: 2}}\n"   \
+    "    - {name: wide, linear: {out: 3}}\n\n" \
+    "loss: "
+#define IMAGE_META "model: {input: {image: [4], meta: [2]},\n "
+
 typedef struct wrong {
     const char *yaml;
     const char *begins; /* of the sentence */
@@ -334,8 +342,72 @@ static const wrong_t wrongs[] = {
     {LAYER("linear: {out: 2}") "\nloss: {mse: {a: 1}}\n",
      "m.yaml:5:14: ",
      {"unknown key 'a'"}},
-    {LAYER("linear: {out: 2}") "\nloss: [mse]\n",
-     "m.yaml:5:7: a loss is a name or a map",
+    {LAYER("linear: {out: 2}") "\nloss: []\n",
+     "m.yaml:5:7: loss is one loss or a list of 1 to 8, but has 0",
+     {NULL}},
+    {LAYER("linear: {out: 2}") "\nloss: [mse, [mae]]\n",
+     "m.yaml:5:13: a loss is a name or a map",
+     {NULL}},
+    {LAYER("linear: {out: 2}") "\nloss: [mse, mae]\n",
+     "m.yaml:5:13: two losses are called 'target'",
+     {"at m.yaml:5:8", "{mae: , name: target2}"}},
+    {LAYER("linear: {out: 2}") "\nloss: {mse: , from: liner1}\n",
+     "m.yaml:5:21: loss target: from names 'liner1'",
+     {"did you mean 'linear1'"}},
+    {LAYER("linear: {out: 2}") "\nloss: {mse: , from: input}\n",
+     "m.yaml:5:21: loss target: from names the input 'input'",
+     {"what a layer gives"}},
+    {LAYER("linear: {out: 2}") "\nloss: {mse: , weight: much}\n",
+     "m.yaml:5:23: loss target: weight is a number from 0 to 1e30",
+     {"'much'"}},
+    {LAYER("linear: {out: 2}") "\nloss: {mse: , weight: 0}\n",
+     "m.yaml:5:7: the weight of every loss is 0",
+     {NULL}},
+    {LAYER("linear: {out: 2}") "\nloss: {mse: , target: a.b}\n",
+     "m.yaml:5:23: the target of a loss is made of up to 40 letters",
+     {"'a.b'"}},
+    {LAYER("linear: {out: 2}") "\nloss: {mse: , share: a}\n",
+     "m.yaml:5:15: one loss has two kinds, 'mse' and 'share'",
+     {NULL}},
+    {LAYER("linear: {out: 2}") "\nloss: [mse, {cross_entropy: , name: b}]\n",
+     "m.yaml:5:14: loss b (cross_entropy) takes the target target as class "
+     "numbers",
+     {"loss target (mse) at m.yaml:5:8 takes it as real numbers",
+      "under two names"}},
+    {TWO "[{mse: , from: slim}, {mae: , name: b}]\n",
+     "m.yaml:7:30: loss b (mae) takes 3 values of the target target",
+     {"loss target (mse) at m.yaml:7:9 takes 2", "outputs of one shape"}},
+    {TWO "[cross_entropy, {cross_entropy: {ignore_index: 1}, name: b}]\n",
+     "m.yaml:7:24: loss b (cross_entropy) and loss target at m.yaml:7:8",
+     {"the same ignore_index"}},
+    {TWO "[{mse: , from: slim}]\n",
+     "m.yaml:5:20: nothing uses the output of layer wide (linear)",
+     {NULL}},
+    {IMAGE_META "layers: [{linear: {out: 2}, from: image}]}" LOSS,
+     "m.yaml:1:29: nothing uses the input meta",
+     {"data.input"}},
+    {IMAGE_META "layers: [flatten, {concat: , from: [flatten1, meta]}, "
+                "{linear: {out: 2}}]}" LOSS,
+     "m.yaml:2:11: layer flatten1 (flatten) is the first, but the model has 2 "
+     "inputs",
+     {"{flatten: , from: image}"}},
+    {IMAGE_META "layers: [{linear: {out: 2}, from: imag}]}" LOSS,
+     "m.yaml:2:36: layer linear1: from names 'imag'",
+     {"did you mean 'image'"}},
+    {IMAGE_META "layers: [{relu: , from: meta, name: image}]}" LOSS,
+     "m.yaml:2:38: a layer's name",
+     {"that of an input", "'image'"}},
+    {"model: {input: {image: [4], entry: [2]}, layers: [relu]}" LOSS,
+     "m.yaml:1:29: an input's name",
+     {"'entry'"}},
+    {"model: {input: {image: [4], meta: [0]}, layers: [relu]}" LOSS,
+     "m.yaml:1:36: model.input.meta",
+     {NULL}},
+    {"model: {input: {}, layers: [relu]}" LOSS,
+     "m.yaml:1:16: model.input names 0 inputs",
+     {NULL}},
+    {"model: {input: {a: [4], b: [2]}, preset: mlp}" LOSS,
+     "m.yaml:1:16: model.input names 2 inputs, but a preset",
      {NULL}},
     {LAYER("linear: {out: 2}") "\n",
      "the run file has no loss",

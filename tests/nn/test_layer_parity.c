@@ -114,7 +114,7 @@ static void check_case(const json_t *json, const char *backend)
     cr_expect(fabs(found - loss) <= TOLERANCE * loss,
               "%s on %s: loss %.9g, PyTorch has %.9g", name, backend, found,
               loss);
-    cr_assert_eq(nn_exec_output(f.exec, out, NULL), ERR_OK);
+    cr_assert_eq(nn_exec_output(f.exec, 0, out, NULL), ERR_OK);
     check_near(name, backend, "the output", out, output);
     fixture_backward(&f, 1 / divisor, false);
     check_gradients(&f, name, backend, json_object_get(json, "grads"));

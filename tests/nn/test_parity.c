@@ -253,14 +253,13 @@ static double train_step(parity_t *p, int64_t step)
 {
     int64_t samples = p->reference->batch;
     nn_batch_t batch;
-    double loss;
+    double loss, scale;
     err_t err = ERR_INIT;
 
     memset(p->moments, 0, nn_graph_moment_elems(p->graph) * sizeof(double));
     loss = forward(p, p->train, step * samples, &batch);
-    cr_assert_eq(nn_exec_backward(p->train, &batch,
-                                  1 / nn_graph_denominator(p->graph, samples),
-                                  false, &err),
+    scale = 1 / nn_graph_denominator(p->graph, samples);
+    cr_assert_eq(nn_exec_backward(p->train, &batch, &scale, false, &err),
                  ERR_OK, "%s", err.text);
     nn_graph_fold_moments(p->graph, p->moments, samples, p->buffers);
     optim_step(p->optim, p->params, p->grads, optim_lr(p->optim), step + 1);

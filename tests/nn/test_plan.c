@@ -245,8 +245,8 @@ static void expect_same_output(fixture_t *f, fixture_t *g, const char *yaml)
     const size_t elems = (size_t)(desc->dims[0] * nn_sample_elems(desc));
     float *a = malloc(elems * sizeof *a), *b = malloc(elems * sizeof *b);
 
-    cr_assert_eq(nn_exec_output(f->exec, a, NULL), ERR_OK);
-    cr_assert_eq(nn_exec_output(g->exec, b, NULL), ERR_OK);
+    cr_assert_eq(nn_exec_output(f->exec, 0, a, NULL), ERR_OK);
+    cr_assert_eq(nn_exec_output(g->exec, 0, b, NULL), ERR_OK);
     cr_expect_eq(fixture_distance(a, b, elems), 0, "%s", yaml);
     free(a);
     free(b);

@@ -146,7 +146,8 @@ static void expect_first(const json_t *json, const fixture_t *f, int64_t batch)
     float *logits = malloc(count * sizeof *logits);
     err_t err = ERR_INIT;
 
-    cr_assert_eq(nn_exec_output(f->exec, logits, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(nn_exec_output(f->exec, 0, logits, &err), ERR_OK, "%s",
+                 err.text);
     expect_tensor(json, "logits", logits, count);
     free(logits);
     cr_expect_eq(json_object_size(json_object_get(json, "tensors")),

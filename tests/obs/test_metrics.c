@@ -172,9 +172,10 @@ Test(metrics, losses_read_back_to_the_same_bits)
 Test(metrics, every_row_fits_its_line)
 {
     const double long_one = -1.2345678901234567e-300;
-    obs_step_t row = {INT64_MIN, INT64_MIN, INT64_MIN, long_one, long_one,
-                      long_one,  long_one,  long_one,  long_one, long_one,
-                      long_one,  long_one,  long_one,  long_one};
+    obs_step_t row = {INT64_MIN, INT64_MIN, INT64_MIN, long_one,
+                      long_one,  long_one,  long_one,  long_one,
+                      long_one,  long_one,  long_one,  long_one,
+                      long_one,  long_one,  NULL,      0};
     obs_metrics_t *metrics = open_after(0);
     err_t err = ERR_INIT;
     json_t *object;

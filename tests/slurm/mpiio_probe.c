@@ -36,25 +36,20 @@ static err_code_t probe_open(probe_t *probe, char **words, err_t *err)
     hdf5io_field_t input = {.path = (char *)"/spins", .scale = 0.1, .shift = 3};
     hdf5io_field_t target = {.path = (char *)"/phase", .scale = 1};
     opt_texts_t shards = {.count = 1, .items = &words[2]};
-    hdf5io_dataset_config_t data = {.shards = &shards,
-                                    .input = &input,
-                                    .target = &target,
-                                    .target_is_class = true,
-                                    .classes = atoi(words[4]),
-                                    .input_elems = ELEMS,
-                                    .target_elems = 1,
-                                    .input_shape = "[12]",
-                                    .mpi = probe->mpi};
+    hdf5io_dataset_config_t data = {
+        .shards = &shards,
+        .inputs[0] = {.field = &input, .elems = ELEMS, .shape = "[12]"},
+        .targets[0] = {.field = &target,
+                       .as = HDF5IO_AS_CLASSES,
+                       .limit = atoi(words[4]),
+                       .elems = 1},
+        .mpi = probe->mpi};
     hdf5io_sampler_config_t order = {.batch = BATCH,
                                      .rank = boot_rank(probe->boot),
                                      .size = boot_size(probe->boot),
                                      .shuffle = HDF5IO_SHUFFLE_FULL,
                                      .seed = 3};
-    hdf5io_loader_config_t ahead = {.prefetch = 4,
-                                    .epochs = 2,
-                                    .input_elems = ELEMS,
-                                    .target_elems = 1,
-                                    .target_is_class = true};
+    hdf5io_loader_config_t ahead = {.prefetch = 4, .epochs = 2};
     err_code_t code = hdf5io_dataset_open(&data, &probe->dataset, err);
 
     if (code != ERR_OK)

@@ -38,7 +38,7 @@ static err_code_t rig_try(rig_t *rig, const char *input, const char *loss,
                                tree_get(rig->tree, "loss"), &rig->graph, &none),
                  ERR_OK, "%s", none.text);
     rig->scores = NULL;
-    return train_scores_open(tree_get(rig->tree, "metrics"), rig->graph,
+    return train_scores_open(tree_get(rig->tree, "metrics"), rig->graph, 0,
                              &rig->scores, err);
 }
 
