@@ -25,9 +25,7 @@ static const char builtin[] = HEADER "\n"
                                      "allreduce slice any any 1M halving\n"
                                      "allreduce slice any any any ring\n"
                                      "allreduce local any any 4K shot\n"
-                                     "allreduce local half any any direct\n"
-                                     "allreduce local any any 32K doubling\n"
-                                     "allreduce local any any any ring\n"
+                                     "allreduce local any any any stage\n"
                                      "allreduce net half any any direct\n"
                                      "allreduce net any any 32K doubling\n"
                                      "allreduce net any any any ring\n"
@@ -44,10 +42,11 @@ static const char builtin[] = HEADER "\n"
                                      "allgather net any any any ring\n";
 
 static const char *const algorithms[COMM_ALGORITHMS + 1] = {
-    [COMM_BY_NODE] = "node",       [COMM_BY_FLAT] = "flat",
-    [COMM_BY_SHOT] = "shot",       [COMM_BY_DOUBLING] = "doubling",
-    [COMM_BY_HALVING] = "halving", [COMM_BY_RING] = "ring",
-    [COMM_BY_DIRECT] = "direct",   [COMM_BY_BRUCK] = "bruck"};
+    [COMM_BY_NODE] = "node",         [COMM_BY_FLAT] = "flat",
+    [COMM_BY_SHOT] = "shot",         [COMM_BY_STAGE] = "stage",
+    [COMM_BY_DOUBLING] = "doubling", [COMM_BY_HALVING] = "halving",
+    [COMM_BY_RING] = "ring",         [COMM_BY_DIRECT] = "direct",
+    [COMM_BY_BRUCK] = "bruck"};
 static const char *const choices[COMM_CHOICES + 1] = {
     [COMM_CHOICE_ALLREDUCE] = "allreduce",
     [COMM_CHOICE_REDUCE_SCATTER] = "reduce-scatter",
@@ -70,7 +69,8 @@ bool comm_algorithm_fits(comm_algorithm_t algorithm, comm_choice_t choice,
                          comm_where_t where)
 {
     const unsigned node = 1u << COMM_BY_NODE, flat = 1u << COMM_BY_FLAT,
-                   shot = 1u << COMM_BY_SHOT, doubling = 1u << COMM_BY_DOUBLING,
+                   shot = 1u << COMM_BY_SHOT, stage = 1u << COMM_BY_STAGE,
+                   doubling = 1u << COMM_BY_DOUBLING,
                    halving = 1u << COMM_BY_HALVING, ring = 1u << COMM_BY_RING,
                    direct = 1u << COMM_BY_DIRECT, bruck = 1u << COMM_BY_BRUCK;
     unsigned fit = direct | ring;
@@ -78,8 +78,9 @@ bool comm_algorithm_fits(comm_algorithm_t algorithm, comm_choice_t choice,
     if (choice == COMM_CHOICE_ALLREDUCE)
         fit = where == COMM_WHERE_ARENA   ? node | flat
               : where == COMM_WHERE_SLICE ? doubling | halving | ring
-              : where == COMM_WHERE_LOCAL ? shot | doubling | ring | direct
-                                          : doubling | ring | direct;
+              : where == COMM_WHERE_LOCAL
+                  ? shot | stage | doubling | ring | direct
+                  : doubling | ring | direct;
     else if (where == COMM_WHERE_ARENA || where == COMM_WHERE_SLICE)
         fit = 0;
     else if (choice == COMM_CHOICE_ALLGATHER)

@@ -20,6 +20,7 @@ typedef enum comm_algorithm {
     COMM_BY_NODE,     /* memory that the ranks of a node share */
     COMM_BY_FLAT,     /* not by node: as if the data lay in no arena */
     COMM_BY_SHOT,     /* one-shot slots, small */
+    COMM_BY_STAGE,    /* copied through memory that the ranks share */
     COMM_BY_DOUBLING, /* recursive doubling */
     COMM_BY_HALVING,  /* Rabenseifner: recursive halving, then doubling */
     COMM_BY_RING,

@@ -64,6 +64,7 @@ static comm_state_t ucx_start(comm_group_t *base, const comm_request_t *request,
     ucx_group_t *group = (ucx_group_t *)base;
     ucx_work_t *work = &group->works[group->started % COMM_WORKS_MAX];
     uint64_t queued;
+    ucx_way_t way;
 
     if (base->size == 1)
         return comm_self_ops.start(base, request, out, err);
@@ -79,8 +80,8 @@ static comm_state_t ucx_start(comm_group_t *base, const comm_request_t *request,
     }
     work_fill(group, work, request);
     atomic_fetch_add(&group->progress, 1);
-    if (ucx_node_takes(group, request)) /* else see algorithm_of */
-        work->queued = ucx_node_start(group, work);
+    if (ucx_node_way(group, request, &way)) /* else see ucx_choose */
+        work->queued = ucx_node_start(group, work, way);
     if (work->queued) {
         work->started = clock_now();
         queued = atomic_load(&group->queued);
@@ -130,6 +131,15 @@ static void thread_check(ucx_group_t *group, double *ticked, double *stuck,
     atomic_store(&group->hung, true);
 }
 
+/* Until [work] has changed its state, at most until [instant]. */
+static void wait_changed(ucx_group_t *group, ucx_work_t *work, double instant)
+{
+    pthread_mutex_lock(&group->lock);
+    if (atomic_load(&work->state) == COMM_PENDING)
+        thread_cond_wait(&group->changed, &group->lock, instant);
+    pthread_mutex_unlock(&group->lock);
+}
+
 static void wait_block(ucx_group_t *group, ucx_work_t *work)
 {
     double tick = liveness_interval(group->base.timeout);
@@ -138,17 +148,16 @@ static void wait_block(ucx_group_t *group, ucx_work_t *work)
     for (int i = 0; group->spin && i < SPINS; i++)
         if (atomic_load(&work->state) != COMM_PENDING)
             return;
-    pthread_mutex_lock(&group->lock);
     while (atomic_load(&work->state) == COMM_PENDING &&
            !atomic_load(&group->hung)) {
         double before = clock_now();
 
-        thread_cond_wait(&group->changed, &group->lock, before + tick);
-        pthread_mutex_unlock(&group->lock);
+        if (ucx_node_busy(group)) /* others may wait for that */
+            ucx_node_attend(group, work);
+        else
+            wait_changed(group, work, before + tick);
         thread_check(group, &ticked, &stuck, clock_now() - before);
-        pthread_mutex_lock(&group->lock);
     }
-    pthread_mutex_unlock(&group->lock);
 }
 
 static err_code_t ucx_wait(comm_work_t *base, err_t *err)
@@ -158,6 +167,7 @@ static err_code_t ucx_wait(comm_work_t *base, err_t *err)
     bool done = true;
 
     atomic_fetch_add(&group->waiting, 1);
+    ucx_stage_present(group, true);
     if (work->queued) {
         wait_block(group, work);
         done = atomic_load(&work->state) == COMM_DONE;
@@ -166,6 +176,7 @@ static err_code_t ucx_wait(comm_work_t *base, err_t *err)
         done = done && ucx_node_wait(group, work);
         atomic_store(&work->node, 0);
     }
+    ucx_stage_present(group, false);
     atomic_fetch_add(&group->progress, 1);
     atomic_fetch_sub(&group->waiting, 1);
     work->busy = false;
@@ -199,14 +210,13 @@ static const char *ucx_allreduce_name(const comm_group_t *base,
                               .data = (void *)data,
                               .count = count,
                               .type = type};
+    ucx_way_t way;
 
-    if (ucx_node_takes(group, &request)) {
-        if (group->place.nodes > 1)
-            return ucx_span_name(
-                ucx_span_plan(&group->place, count, type).kind);
-        return ucx_shot_takes(group, &request) ? "shot" : "node";
-    }
-    return comm_algorithm_name(ucx_choice(group, &request));
+    if (!ucx_node_way(group, &request, &way))
+        return comm_algorithm_name(ucx_choice(group, &request));
+    if (group->place.nodes > 1)
+        return ucx_span_name(ucx_span_plan(&group->place, count, type).kind);
+    return way == WAY_SHOT ? "shot" : way == WAY_SLOT ? "node" : "stage";
 }
 
 /* ---- open and close ------------------------------------------------------ */

@@ -87,6 +87,6 @@ void ucx_bell_ring(ucx_group_t *group, int local)
 
 void ucx_bell_asleep(ucx_group_t *group, bool asleep)
 {
-    if (group->place.nodes > 1 && atomic_load(&group->node.open))
+    if (atomic_load(&group->node.open))
         atomic_store(&node_seats(group)[group->place.local].asleep, asleep);
 }

@@ -51,7 +51,10 @@ comm_algorithm_t ucx_choice(const ucx_group_t *group,
     comm_algorithm_t found = ucx_asked(group, what);
     size_t scratch = query_of(group, what).bytes;
 
-    if (found == COMM_BY_SHOT) /* there is no board, or it is too much */
+    /* There is no board, or it is too much. */
+    if (found == COMM_BY_STAGE && comm_type_rounds(what->type))
+        found = COMM_BY_DIRECT;
+    if (found == COMM_BY_SHOT || found == COMM_BY_STAGE)
         found = COMM_BY_DOUBLING;
     if (found == COMM_BY_BRUCK)
         scratch *= (size_t)group->base.size;

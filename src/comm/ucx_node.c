@@ -101,14 +101,28 @@ static err_code_t board_open(ucx_group_t *group, err_t *err)
         group->node.shots.ranks =
             (shot_rank_t *)(void *)((char *)board + group->node.bytes -
                                     shots_bytes(group));
-    if (code == ERR_OK && group->place.nodes > 1)
+    if (code == ERR_OK)
         code = bells_open(group, err);
     return code;
 }
 
+/* [code], because of which the group goes [how]: it can do without, unless it
+ * has failed. */
+static err_code_t do_without(ucx_group_t *group, err_code_t code,
+                             const err_t *reason, const char *how, err_t *err)
+{
+    if (atomic_load(&group->failed)) {
+        if (err != NULL)
+            *err = *reason;
+        return code;
+    }
+    if (group->base.rank == 0)
+        log_warn("comm", "%s, which is slower: %s", how, reason->text);
+    return ERR_OK;
+}
+
 err_code_t ucx_node_open(ucx_group_t *group, err_t *err)
 {
-    ucx_node_t *node = &group->node;
     err_t reason = ERR_INIT;
     err_code_t code;
 
@@ -118,21 +132,18 @@ err_code_t ucx_node_open(ucx_group_t *group, err_t *err)
     if (code != ERR_OK)
         return code;
     code = board_open(group, &reason);
-    if (code == ERR_OK) {
-        atomic_store(&node->open, true);
-        return ERR_OK;
-    }
-    if (atomic_load(&group->failed)) {
-        if (err != NULL)
-            *err = reason;
-        return code;
-    }
-    if (group->base.rank == 0)
-        log_warn("comm",
-                 "gradients go through UCX even within the node, which is "
-                 "slower: %s",
-                 reason.text);
-    return ERR_OK;
+    if (code != ERR_OK)
+        return do_without(group, code, &reason,
+                          "gradients go through UCX even within the node", err);
+    if (group->place.nodes == 1)
+        code = ucx_stage_open(group, &reason);
+    if (code != ERR_OK)
+        code = do_without(group, code, &reason,
+                          "what lies in no arena goes through UCX even within "
+                          "the node",
+                          err);
+    atomic_store(&group->node.open, code == ERR_OK);
+    return code;
 }
 
 void ucx_node_close(ucx_group_t *group)
@@ -140,6 +151,7 @@ void ucx_node_close(ucx_group_t *group)
     void *board = group->node.board;
 
     ucx_bell_close(group);
+    ucx_stage_close(group);
     ucx_shm_unmap(&board, 1, group->node.bytes);
     group->node.board = NULL;
     mem_free(group->node.bells);
@@ -178,18 +190,26 @@ static bool table_takes(const ucx_group_t *group, size_t bytes, bool half)
 }
 
 /* A sum that is rounded once cannot be made in two stages. */
-bool ucx_node_takes(const ucx_group_t *group, const comm_request_t *request)
+static bool slot_takes(const ucx_group_t *group, const comm_request_t *request)
 {
     size_t bytes = request->count * comm_type_bytes(request->type);
     bool half = comm_type_rounds(request->type);
 
+    return request->kind == COMM_ALLREDUCE &&
+           (group->place.nodes == 1 || !half) &&
+           arena_find(group, request->data, bytes) != NULL &&
+           table_takes(group, bytes, half);
+}
+
+bool ucx_node_way(const ucx_group_t *group, const comm_request_t *request,
+                  ucx_way_t *way)
+{
     if (!atomic_load(&group->node.open))
         return false;
-    return ucx_shot_takes(group, request) ||
-           (request->kind == COMM_ALLREDUCE &&
-            (group->place.nodes == 1 || !half) &&
-            arena_find(group, request->data, bytes) != NULL &&
-            table_takes(group, bytes, half));
+    *way = ucx_shot_takes(group, request) ? WAY_SHOT
+           : slot_takes(group, request)   ? WAY_SLOT
+                                          : WAY_STAGE;
+    return *way != WAY_STAGE || ucx_stage_takes(group, request);
 }
 
 void ucx_node_ring(ucx_group_t *group)
@@ -279,7 +299,7 @@ static bool owns_slice(const ucx_group_t *group, const comm_request_t *request)
                    .slices;
 }
 
-bool ucx_node_start(ucx_group_t *group, ucx_work_t *work)
+bool ucx_node_start(ucx_group_t *group, ucx_work_t *work, ucx_way_t way)
 {
     const comm_request_t *request = &work->request;
     uint64_t number = work->number;
@@ -287,11 +307,14 @@ bool ucx_node_start(ucx_group_t *group, ucx_work_t *work)
     node_post_t *post = &slot->posts[group->place.local];
     const ucx_arena_t *arena;
 
-    work->shot = ucx_shot_takes(group, request);
+    atomic_store(&work->way, way);
     atomic_store(&work->node_since, 0);
     atomic_store(&work->node, number + 1);
-    if (work->shot) {
-        ucx_shot_start(group, work);
+    if (way != WAY_SLOT) {
+        if (way == WAY_SHOT)
+            ucx_shot_start(group, work);
+        else
+            ucx_stage_start(group, work);
         return false;
     }
     arena = arena_find(group, request->data,
@@ -416,7 +439,7 @@ bool ucx_node_opened(ucx_group_t *group, uint64_t number)
 static bool number_done(const ucx_group_t *group, const ucx_work_t *work,
                         uint64_t number)
 {
-    if (atomic_load(&work->shot))
+    if (atomic_load(&work->way) != WAY_SLOT)
         return atomic_load_explicit(&work->state, memory_order_acquire) ==
                COMM_DONE;
     return ucx_node_done(group, number);
@@ -427,19 +450,30 @@ static bool work_done(const ucx_group_t *group, const ucx_work_t *work)
     return number_done(group, work, work->number);
 }
 
-/* Do something for [work], if there is anything to do. */
+/* What others may wait for: this rank does it whatever it waits for itself. */
+static bool others_go(ucx_group_t *group)
+{
+    bool did = ucx_shot_busy(group) && ucx_shot_go(group);
+
+    return ucx_stage_go(group) || did;
+}
+
+/* Do something, for [work] first. */
 static bool work_go(ucx_group_t *group, const ucx_work_t *work)
 {
+    int way = atomic_load(&work->way);
     bool did;
 
-    if (work->shot)
-        return ucx_shot_go(group);
+    if (way == WAY_SHOT && ucx_shot_go(group))
+        return true;
+    if (way != WAY_SLOT)
+        return others_go(group);
     pthread_mutex_lock(&group->node.lock);
     did = piece_do(group, work->number);
     pthread_mutex_unlock(&group->node.lock);
     if (!did)
         odd_check(group, work->number);
-    return did;
+    return did || others_go(group);
 }
 
 comm_state_t ucx_node_poll(ucx_group_t *group, ucx_work_t *work)
@@ -451,16 +485,23 @@ comm_state_t ucx_node_poll(ucx_group_t *group, ucx_work_t *work)
     return atomic_load(&group->failed) ? COMM_FAILED : COMM_PENDING;
 }
 
-/* Is there anything to do for [work], or is it over? */
+static bool others_wait(ucx_group_t *group)
+{
+    return (ucx_shot_busy(group) && ucx_shot_ready(group)) ||
+           ucx_stage_ready(group);
+}
+
+/* Is there anything to do, or is [work] over? */
 static bool wait_over(ucx_group_t *group, const ucx_work_t *work)
 {
     const node_slot_t *slot = node_slot(group, work->number);
     uint64_t claim;
 
-    if (work_done(group, work) || atomic_load(&group->failed))
+    if (work_done(group, work) || atomic_load(&group->failed) ||
+        others_wait(group))
         return true;
-    if (work->shot)
-        return ucx_shot_ready(group);
+    if (atomic_load(&work->way) != WAY_SLOT)
+        return false;
     claim = atomic_load(&slot->claim);
     return (claim >> CLAIM_BITS == work->number + 1 &&
             (claim & CLAIM_MASK) != 0) ||
@@ -474,13 +515,25 @@ static void cpu_relax(void)
 #endif
 }
 
-/* Until there is something to do, or for a nap. */
-static void wait_block(ucx_group_t *group, const ucx_work_t *work)
+/* For a nap, unless there is something to do. */
+static void wait_nap(ucx_group_t *group, const ucx_work_t *work,
+                     bool (*over)(ucx_group_t *, const ucx_work_t *))
 {
     static const struct timespec nap = {.tv_nsec = NAP_NANOSECONDS};
     node_board_t *board = group->node.board;
     unsigned bell;
 
+    ucx_stage_summon(group);
+    atomic_fetch_add(&board->sleepers, 1);
+    bell = atomic_load(&board->bell);
+    if (!over(group, work))
+        syscall(SYS_futex, &board->bell, FUTEX_WAIT, bell, &nap, NULL, 0);
+    atomic_fetch_sub(&board->sleepers, 1);
+}
+
+/* Until there is something to do, or for a nap. */
+static void wait_block(ucx_group_t *group, const ucx_work_t *work)
+{
     for (int i = 0; group->node.spin && i < SPINS; i++) {
         if (wait_over(group, work))
             return;
@@ -491,23 +544,43 @@ static void wait_block(ucx_group_t *group, const ucx_work_t *work)
             return;
         sched_yield();
     }
-    atomic_fetch_add(&board->sleepers, 1);
-    bell = atomic_load(&board->bell);
-    if (!wait_over(group, work))
-        syscall(SYS_futex, &board->bell, FUTEX_WAIT, bell, &nap, NULL, 0);
-    atomic_fetch_sub(&board->sleepers, 1);
+    wait_nap(group, work, wait_over);
 }
 
 bool ucx_node_wait(ucx_group_t *group, ucx_work_t *work)
 {
-    while (!work_done(group, work)) {
-        if (atomic_load(&group->failed))
-            return false;
+    bool done = work_done(group, work);
+
+    while (!done && !atomic_load(&group->failed)) {
         if (!work_go(group, work))
             wait_block(group, work);
+        done = work_done(group, work);
     }
-    atomic_fetch_add(&group->node.moves, 1);
-    return true;
+    atomic_fetch_add(&group->node.moves, done);
+    if (!done) { /* whoever copies for it has ended when we have been here */
+        pthread_mutex_lock(&group->node.lock);
+        pthread_mutex_unlock(&group->node.lock);
+    }
+    return done;
+}
+
+bool ucx_node_busy(const ucx_group_t *group)
+{
+    return atomic_load(&group->node.open) &&
+           (ucx_shot_busy(group) || ucx_stage_busy(group));
+}
+
+/* The comm thread rings when [work] is done. */
+static bool attend_over(ucx_group_t *group, const ucx_work_t *work)
+{
+    return atomic_load(&work->state) != COMM_PENDING ||
+           atomic_load(&group->failed) || others_wait(group);
+}
+
+void ucx_node_attend(ucx_group_t *group, const ucx_work_t *work)
+{
+    if (!others_go(group))
+        wait_nap(group, work, attend_over);
 }
 
 uint64_t ucx_node_oldest(ucx_group_t *group, double *since)

@@ -15,7 +15,8 @@
  * of them: the same bits everywhere, whoever claims it. The comm thread has no
  * part in it; it goes on finding faults, which end the waits.
  *
- * Small collectives on one node take another way: ucx_shot.h.
+ * On one node, small all-reduces and those of memory that lies in no arena take
+ * other ways: ucx_shot.h, ucx_stage.h.
  *
  * Several nodes (ucx_span.c): the buffer is cut into slices, each owned by one
  * rank of every node. The comm thread of the owner sums its slice over the
@@ -36,11 +37,14 @@
 #include "base/mem.h"
 #include "comm/comm_ops.h"
 #include "comm/ucx_shot.h"
+#include "comm/ucx_stage.h"
 
 #define UCX_NODE_ARENAS 16 /* of one group; further ones are plain memory */
 
 typedef struct ucx_group ucx_group_t;
 typedef struct ucx_work ucx_work_t;
+
+typedef enum ucx_way { WAY_SLOT, WAY_SHOT, WAY_STAGE } ucx_way_t;
 
 typedef struct node_post {               /* what one rank wants to be reduced */
     _Alignas(MEM_ALIGN) uint64_t offset; /* in its arena */
@@ -91,7 +95,8 @@ typedef struct ucx_node {
     int bell;             /* to read from; -1: none */
     int *bells;           /* [count], to write to */
     ucx_shots_t shots;
-    atomic_uint_fast64_t moves; /* waits that ended well */
+    ucx_stages_t stages;
+    atomic_uint_fast64_t moves; /* waits that ended well, segments */
     uint32_t opened;            /* arenas so far */
     ucx_arena_t *arenas[UCX_NODE_ARENAS];
 } ucx_node_t;
@@ -132,14 +137,15 @@ void ucx_bell_asleep(ucx_group_t *group, bool asleep);
 err_code_t ucx_node_open(ucx_group_t *group, err_t *err);
 void ucx_node_close(ucx_group_t *group);
 
-/* Does the node stage carry out [request]? All-reduces whose data lies in an
- * arena (over several nodes: not of 16-bit floats) and, in a group on one node,
- * barriers and small all-reduces of any memory. */
-bool ucx_node_takes(const ucx_group_t *group, const comm_request_t *request);
+/* Does the node stage carry out [request], and which way? All-reduces whose
+ * data lies in an arena (over several nodes: not of 16-bit floats) and, in a
+ * group on one node, barriers and all-reduces of any memory. */
+bool ucx_node_way(const ucx_group_t *group, const comm_request_t *request,
+                  ucx_way_t *way);
 
-/* Post [work] (whose request the node stage takes). True: the comm thread has a
+/* Post [work], which goes that way. True: the comm thread has a
  * part in it, so that it must be queued for it. */
-bool ucx_node_start(ucx_group_t *group, ucx_work_t *work);
+bool ucx_node_start(ucx_group_t *group, ucx_work_t *work, ucx_way_t way);
 bool ucx_node_done(const ucx_group_t *group, uint64_t number);
 /* Have all ranks of the node come? Fails the group if they disagree. */
 bool ucx_node_opened(ucx_group_t *group, uint64_t number);
@@ -156,9 +162,27 @@ comm_state_t ucx_node_poll(ucx_group_t *group, ucx_work_t *work);
 /* Until the work is done (true) or the group has failed. */
 bool ucx_node_wait(ucx_group_t *group, ucx_work_t *work);
 
+/* Has this rank works that go on only by what its threads do? */
+bool ucx_node_busy(const ucx_group_t *group);
+/* Go on with those, or sleep a little, while [work] is the comm thread's. */
+void ucx_node_attend(ucx_group_t *group, const ucx_work_t *work);
+
 /* The oldest number that is started and not done, UINT64_MAX: none; *since:
  * the instant of its start. Any thread. */
 uint64_t ucx_node_oldest(ucx_group_t *group, double *since);
+
+/* Ask for the cache lines of [bytes] bytes at [at] to be read and then written:
+ * they come with the right to write, so that the writing waits for nobody. */
+static inline void node_lines_own(const char *at, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += MEM_ALIGN) {
+#if defined(__x86_64__) /* the builtin does not, unless told that it exists */
+        __asm__ volatile("prefetchw %0" ::"m"(at[i]));
+#else
+        __builtin_prefetch(at + i, 1);
+#endif
+    }
+}
 
 /* ---- node_sum.c ---------------------------------------------------------- */
 

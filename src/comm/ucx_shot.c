@@ -25,9 +25,13 @@ bool ucx_shot_takes(const ucx_group_t *group, const comm_request_t *request)
             ucx_asked(group, request) == COMM_BY_SHOT);
 }
 
+/* Two ranks swap their slots each time around: who has read one has it in its
+ * cache when it writes there next. */
 static shot_slot_t *shot_slot(const ucx_group_t *group, int local,
                               uint64_t shot)
 {
+    if (group->place.count == 2)
+        local ^= (int)(shot / SHOTS % 2);
     return &group->node.shots.ranks[local].slots[shot % SHOTS];
 }
 
@@ -76,7 +80,7 @@ static void shots_post(ucx_group_t *group)
     ucx_shots_t *shots = &group->node.shots;
     uint64_t before = shots->posted;
 
-    while (shots->posted < shots->begun && slot_free(group)) {
+    while (shots->posted < atomic_load(&shots->begun) && slot_free(group)) {
         const ucx_work_t *work = shots->works[shots->posted % COMM_WORKS_MAX];
 
         slot_write(group, &work->request, shots->posted++);
@@ -90,9 +94,18 @@ void ucx_shot_start(ucx_group_t *group, ucx_work_t *work)
     ucx_shots_t *shots = &group->node.shots;
 
     pthread_mutex_lock(&group->node.lock);
-    shots->works[shots->begun++ % COMM_WORKS_MAX] = work;
+    shots->works[atomic_load(&shots->begun) % COMM_WORKS_MAX] = work;
+    atomic_fetch_add(&shots->begun, 1);
     shots_post(group);
     pthread_mutex_unlock(&group->node.lock);
+}
+
+bool ucx_shot_busy(const ucx_group_t *group)
+{
+    const ucx_shots_t *shots = &group->node.shots;
+
+    return atomic_load_explicit(&shots->taken, memory_order_relaxed) <
+           atomic_load_explicit(&shots->begun, memory_order_relaxed);
 }
 
 /* ---- take ---------------------------------------------------------------- */
@@ -131,6 +144,10 @@ static void shot_sum(ucx_group_t *group, const comm_request_t *request,
 
     for (int i = 0; i < group->place.count; i++)
         parts[i] = shot_slot(group, i, shot)->data;
+    if (group->place.count == 2)
+        node_lines_own(parts[!group->place.local],
+                       request->count * comm_type_bytes(request->type));
+    parts[group->place.local] = request->data; /* the same, and nearer */
     if (group->place.count == 2 && !comm_type_rounds(request->type))
         comm_reduce(request->data, parts[0], parts[1], request->count,
                     request->type, request->op);

@@ -45,7 +45,7 @@ typedef struct shot_rank {
 
 typedef struct ucx_shots {
     shot_rank_t *ranks;         /* [count of the node], on the board */
-    uint64_t begun;             /* by start */
+    atomic_uint_fast64_t begun; /* by start */
     uint64_t posted;            /* on the board */
     atomic_uint_fast64_t taken; /* of all ranks, summed here */
     uint64_t floor;             /* all ranks had taken so many */
@@ -57,6 +57,8 @@ bool ucx_shot_takes(const ucx_group_t *group, const comm_request_t *request);
 void ucx_shot_start(ucx_group_t *group, ucx_work_t *work);
 /* Post and take what can be; true if anything was taken. */
 bool ucx_shot_go(ucx_group_t *group);
+/* Has this rank shots that are not taken? Any thread. */
+bool ucx_shot_busy(const ucx_group_t *group);
 /* Can the next shot be taken? Any thread. */
 bool ucx_shot_ready(const ucx_group_t *group);
 

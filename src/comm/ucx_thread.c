@@ -65,6 +65,8 @@ static void work_end(ucx_group_t *group, ucx_active_t *active,
     atomic_store(&work->state, (int)state);
     pthread_cond_broadcast(&group->changed);
     pthread_mutex_unlock(&group->lock);
+    if (atomic_load(&group->node.open)) /* see ucx_node_attend */
+        ucx_node_ring(group);
 }
 
 /* Take new works from the owner, in order of number. */
@@ -255,6 +257,7 @@ static void thread_sleep(ucx_group_t *group, double instant, bool leaving)
     atomic_store(&group->asleep, true);
     ucx_bell_asleep(group, true);
     if (!owner_calls(group, leaving) && !mates_came(group) &&
+        !ucx_stage_wanted(group) &&
         (group->frozen || ucp_worker_arm(group->worker) == UCS_OK)) {
         left = instant - clock_now();
         count = epoll_wait(group->epollfd, events, 8,
@@ -285,6 +288,7 @@ static bool thread_turn(ucx_group_t *group, double now)
         moved = true;
     }
     moved |= works_advance(group);
+    moved |= ucx_stage_help(group);
     if (now >= group->tick_at)
         group->tick_at = ucx_notes_tick(group, now);
     if (atomic_load(&group->failed))

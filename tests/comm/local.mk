@@ -41,6 +41,13 @@ tests_comm_test_comm_ucx_CFLAGS = $(TEST_CFLAGS)
 tests_comm_test_comm_ucx_LDADD = libranks.la libcomm.la libbase.la \
 	$(TEST_LIBS)
 
+check_PROGRAMS += tests/comm/test_comm_stage
+tests_comm_test_comm_stage_SOURCES = tests/comm/test_comm_stage.c
+tests_comm_test_comm_stage_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_comm_test_comm_stage_CFLAGS = $(TEST_CFLAGS)
+tests_comm_test_comm_stage_LDADD = libranks.la libcomm.la libbase.la \
+	$(TEST_LIBS)
+
 check_PROGRAMS += tests/comm/test_comm_span
 tests_comm_test_comm_span_SOURCES = tests/comm/test_comm_span.c
 tests_comm_test_comm_span_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests

@@ -39,13 +39,14 @@ Test(comm_table, builtin_decides)
     comm_table_default(&table);
     cr_assert_gt(table.count, 10);
     cr_assert_eq(found(&table, COMM_WHERE_ARENA, false, 2, 4), COMM_BY_NODE);
-    cr_assert_eq(found(&table, COMM_WHERE_LOCAL, false, 3, 32768),
+    cr_assert_eq(found(&table, COMM_WHERE_LOCAL, false, 3, 4097),
+                 COMM_BY_STAGE);
+    cr_assert_eq(found(&table, COMM_WHERE_NET, false, 3, 32768),
                  COMM_BY_DOUBLING);
-    cr_assert_eq(found(&table, COMM_WHERE_LOCAL, false, 3, 32769),
-                 COMM_BY_RING);
+    cr_assert_eq(found(&table, COMM_WHERE_NET, false, 3, 32769), COMM_BY_RING);
     cr_assert_eq(found(&table, COMM_WHERE_LOCAL, true, 3, 4), COMM_BY_SHOT);
-    cr_assert_eq(found(&table, COMM_WHERE_LOCAL, true, 3, 4097),
-                 COMM_BY_DIRECT);
+    cr_assert_eq(found(&table, COMM_WHERE_LOCAL, true, 3, 4097), COMM_BY_STAGE);
+    cr_assert_eq(found(&table, COMM_WHERE_NET, true, 3, 4097), COMM_BY_DIRECT);
     cr_assert_eq(found(&table, COMM_WHERE_SLICE, false, 8, 1 << 30),
                  COMM_BY_HALVING);
     cr_assert_eq(found(&table, COMM_WHERE_SLICE, false, 9, 1 << 30),
@@ -195,10 +196,16 @@ static int run_names(const comm_oob_t *oob, void *argument)
     comm_table_default(&table);
     comm_table_force(&table, COMM_BY_FLAT);
     for (int i = 0; i < table.count; i++)
-        if (table.rows[i].bytes == 32768)
-            table.rows[i].bytes = 64;
-        else if (table.rows[i].algorithm == COMM_BY_SHOT)
+        if (table.rows[i].algorithm == COMM_BY_SHOT)
             table.rows[i].bytes = 4;
+        else if (table.rows[i].algorithm == COMM_BY_STAGE) {
+            table.rows[i].algorithm = COMM_BY_DOUBLING;
+            table.rows[i].bytes = 64;
+            table.rows[table.count] = table.rows[i];
+            table.rows[table.count].bytes = SIZE_MAX;
+            table.rows[table.count++].algorithm = COMM_BY_STAGE;
+            break;
+        }
     RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
     RANKS_OK(comm_arena_open(group, 4096, &arena, &err), err);
     memset(&table, 0, sizeof table); /* it was copied */
@@ -208,9 +215,9 @@ static int run_names(const comm_oob_t *oob, void *argument)
     RANKS_CHECK(strcmp(comm_allreduce_name(group, &data, 1, COMM_FLOAT32),
                        "shot") == 0);
     RANKS_CHECK(strcmp(comm_allreduce_name(group, &data, 17, COMM_FLOAT32),
-                       "ring") == 0);
-    RANKS_CHECK(strcmp(comm_allreduce_name(group, &data, 17, COMM_FLOAT16),
-                       "direct") == 0);
+                       "stage") == 0);
+    RANKS_CHECK(strcmp(comm_allreduce_name(group, &data, 33, COMM_FLOAT16),
+                       "stage") == 0);
     comm_arena_close(arena);
     comm_group_close(group);
     return 0;

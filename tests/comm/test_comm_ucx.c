@@ -54,7 +54,8 @@ Test(comm_ucx, processes)
     collectives_on(8, false, false);
 }
 
-/* The same without the node stage: all goes through UCX. */
+/* The same without an arena: sums are staged. Through UCX they go with other
+ * tables, in test_comm_table.c. */
 Test(comm_ucx, ordinary_memory)
 {
     plain = true;
