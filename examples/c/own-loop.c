@@ -7,12 +7,13 @@
  *   cc own-loop.c $(pkg-config --cflags --libs cddp) -o own-loop
  *   ./own-loop 2                             two ranks, threads of one process
  *   srun --mpi=pmix -n 2 ./own-loop          two processes under Slurm
+ *   srun --mpi=pmix -n 2 ./own-loop 0 5000   the same, 5000 steps
  */
 #include <cddp/cddp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SAMPLES = 1024, STEPS = 300 };
+enum { SAMPLES = 1024 };
 
 /* Gradients of this rank's samples, divided by the number of all; returns its
  * part of the mean squared error. */
@@ -38,12 +39,12 @@ static cddp_code_t train(cddp_group_t *group, void *context,
     const cddp_ddp_config_t config = {
         .views = views, .view_count = 2, .elems = 2, .sums = 1};
     const int rank = cddp_group_rank(group), size = cddp_group_size(group);
+    const int steps = *(const int *)context;
     float params[2] = {0, 0};
     cddp_ddp_t *ddp = NULL;
     cddp_code_t code = cddp_ddp_open(group, &config, &ddp, error);
 
-    (void)context;
-    for (int step = 1; code == CDDP_OK && step <= STEPS; step++) {
+    for (int step = 1; code == CDDP_OK && step <= steps; step++) {
         float *grads = cddp_ddp_grads(ddp);
         double *loss = cddp_ddp_sums(ddp);
 
@@ -57,10 +58,13 @@ static cddp_code_t train(cddp_group_t *group, void *context,
             code = cddp_ddp_wait(ddp, error);
         for (int p = 0; code == CDDP_OK && p < 2; p++)
             params[p] -= 0.7f * grads[p];
-        if (code == CDDP_OK && rank == 0 && step == STEPS)
-            printf("%d ranks: w %.3f b %.3f loss %.2e\n", size, params[0],
-                   params[1], *loss);
+        if (code == CDDP_OK && rank == 0 && (step & (step - 1)) == 0) {
+            printf("step %d loss %.3e\n", step, *loss); /* 1, 2, 4, 8 ... */
+            fflush(stdout);
+        }
     }
+    if (code == CDDP_OK && rank == 0)
+        printf("%d ranks: w %.3f b %.3f\n", size, params[0], params[1]);
     if (code == CDDP_OK)
         code = cddp_ddp_check(ddp, params, sizeof params, error);
     cddp_ddp_close(ddp);
@@ -70,13 +74,14 @@ static cddp_code_t train(cddp_group_t *group, void *context,
 int main(int argc, char **argv)
 {
     const cddp_run_config_t config = {.local = argc > 1 ? atoi(argv[1]) : 0};
+    int steps = argc > 2 ? atoi(argv[2]) : 300;
     cddp_error_t error;
     cddp_code_t code = CDDP_UNAVAILABLE;
 
     if (!cddp_version_check())
         fprintf(stderr, "built for cddp %s, but this is %s\n", CDDP_VERSION,
                 cddp_version());
-    else if ((code = cddp_run(&config, train, NULL, &error)) != CDDP_OK)
+    else if ((code = cddp_run(&config, train, &steps, &error)) != CDDP_OK)
         fprintf(stderr, "own-loop: %s\n", error.text);
     return code;
 }

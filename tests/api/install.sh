@@ -4,8 +4,13 @@
 # Sourced by tests that use the installed library: installs libcddp, its headers
 # and its .pc file below $scratch, and knows how a user's program is compiled.
 # $source and $build are the trees; ends the test as skipped (77) where
-# pkg-config or a compiler is missing.
+# pkg-config or a compiler is missing. $SANITIZE (from tests/sanitize) are flags
+# for programs that use a library with sanitizers in it.
 CC=${CC:-cc}
+SANITIZE=${SANITIZE:-}
+# A leak in a program of ours is a failure; in Criterion's it cannot be.
+[ -z "$SANITIZE" ] ||
+    export LSAN_OPTIONS=${LSAN_OPTIONS/exitcode=0/exitcode=23}
 source=$(cd "${srcdir:-.}" && pwd)
 build=$PWD
 scratch=$(mktemp -d)
@@ -44,6 +49,6 @@ compile()
     local from=$1 to=$2
     shift 2
     # shellcheck disable=SC2046,SC2086 # lists of words
-    $CC -std=c11 -Wall -Wextra -Werror -O1 "$from" "$@" \
+    $CC -std=c11 -Wall -Wextra -Werror -O1 $SANITIZE "$from" "$@" \
         $(pkg-config --cflags --libs cddp) -o "$to"
 }

@@ -10,8 +10,9 @@ cd "$scratch" || exit 1
 # plugin SOURCE OUT [FLAG...]
 plugin()
 {
-    # shellcheck disable=SC2046
-    $CC -std=gnu11 -Wall -Wextra -Werror -O1 -shared -fPIC "$1" "${@:3}" \
+    # shellcheck disable=SC2046,SC2086 # lists of words
+    $CC -std=gnu11 -Wall -Wextra -Werror -O1 $SANITIZE -shared -fPIC "$1" \
+        "${@:3}" \
         $(pkg-config --cflags cddp) -o "$2" || fail "$1 ${*:3} does not compile"
 }
 
