@@ -73,8 +73,16 @@ tests_nn_test_layer_parity_CFLAGS = $(NN_TEST_CFLAGS) $(JANSSON_CFLAGS)
 tests_nn_test_layer_parity_LDADD = $(NN_TEST_LIBS) $(JANSSON_LIBS)
 check_PROGRAMS += tests/nn/test_preset_parity
 EXTRA_DIST += tests/data/presets.json tests/python/make_preset_reference.py
-tests_nn_test_preset_parity_SOURCES = tests/nn/test_preset_parity.c \
+EXTRA_DIST += tests/data/preset_curves.json
+PRESET_TEST_FIXTURE = tests/nn/preset_formula.c tests/nn/preset_formula.h \
 	$(NN_TEST_FIXTURE)
+tests_nn_test_preset_parity_SOURCES = tests/nn/test_preset_parity.c \
+	$(PRESET_TEST_FIXTURE)
 tests_nn_test_preset_parity_CFLAGS = $(NN_TEST_CFLAGS) $(JANSSON_CFLAGS)
 tests_nn_test_preset_parity_LDADD = $(NN_TEST_LIBS) $(JANSSON_LIBS)
+check_PROGRAMS += tests/nn/test_preset_curves
+tests_nn_test_preset_curves_SOURCES = tests/nn/test_preset_curves.c \
+	$(PRESET_TEST_FIXTURE)
+tests_nn_test_preset_curves_CFLAGS = $(NN_TEST_CFLAGS) $(JANSSON_CFLAGS)
+tests_nn_test_preset_curves_LDADD = liboptim.la $(NN_TEST_LIBS) $(JANSSON_LIBS)
 # End of tests/nn

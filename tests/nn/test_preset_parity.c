@@ -8,104 +8,23 @@
  * projections on random signs are compared.
  */
 #include <criterion/criterion.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "nn/fixture.h"
+#include "nn/preset_formula.h"
 
-#define STEPS 20
 #define PROBES 8
-/* Relative to a tensor's norm; PyTorch's own float32 may be further away. */
-#define TOLERANCE 1e-5
-#define NOISE 4.0
-
-/* ---- the formula --------------------------------------------------------- */
-
-static uint64_t key_of(const char *name)
-{
-    uint64_t key = 0xcbf29ce484222325u;
-
-    for (; *name != '\0'; name++)
-        key = (key ^ (unsigned char)*name) * 0x100000001b3u;
-    return key;
-}
-
-static uint64_t mix(uint64_t z)
-{
-    z += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-/* In [-1, 1), exact in float32. */
-static float number(uint64_t key, uint64_t i)
-{
-    return (float)((double)(mix(key + i) >> 40) / 0x1p23 - 1);
-}
-
-static void weights_make(const nn_graph_t *graph, float *params)
-{
-    for (int p = 0; p < nn_graph_params(graph); p++) {
-        const nn_param_t *param = nn_graph_param(graph, p);
-        const uint64_t key = key_of(param->name);
-        const size_t length = strlen(param->name);
-        const bool gain =
-            length > 7 && strcmp(param->name + length - 7, ".weight") == 0;
-        int half = 0;
-
-        for (size_t fan = param->count / (size_t)param->dims[0]; fan >= 4;
-             fan /= 4)
-            half++;
-        for (size_t i = 0; i < param->count; i++)
-            params[param->offset + i] =
-                param->ndim == 1 ? number(key, i) / 8 + (gain ? 1.0f : 0.0f)
-                                 : ldexpf(number(key, i), -half);
-    }
-}
-
-static void batch_make(const fixture_t *f, int64_t samples, int64_t step)
-{
-    const nn_graph_t *graph = f->graph;
-    const int64_t tokens = nn_graph_tokens(graph);
-    const int64_t classes = nn_graph_classes(graph);
-    const int64_t targets = samples * nn_graph_target_elems(graph);
-    int64_t dims[OP_DIMS_MAX], elems = samples;
-    const uint64_t input = key_of("input"), target = key_of("target");
-
-    for (int d = 0, ndim = nn_graph_input(graph, dims); d < ndim; d++)
-        elems *= dims[d];
-    for (int64_t i = 0; i < elems; i++)
-        if (tokens > 0)
-            ((int32_t *)f->input)[i] =
-                (int32_t)((mix(input + (uint64_t)(step * elems + i)) >> 33) %
-                          (uint64_t)tokens);
-        else
-            ((float *)f->input)[i] =
-                number(input, (uint64_t)(step * elems + i));
-    for (int64_t i = 0; i < targets; i++) {
-        const uint64_t at = (uint64_t)(step * targets + i);
-
-        if (classes > 0)
-            ((int64_t *)f->target)[i] =
-                (int64_t)((mix(target + at) >> 33) % (uint64_t)classes);
-        else
-            ((float *)f->target)[i] = number(target, at);
-    }
-}
 
 /* ---- comparing ----------------------------------------------------------- */
 
 /* The norm of the difference to what is recorded, relative to the norm. */
 static double distance(const json_t *recorded, const float *x, size_t count)
 {
-    const uint64_t key = key_of("probe");
+    const uint64_t key = preset_key("probe");
     double sums[1 + PROBES] = {0}, square = 0, norm;
 
     for (size_t i = 0; i < count; i++) {
-        const uint64_t bits = mix(key + i);
+        const uint64_t bits = preset_mix(key + i);
 
         sums[0] += (double)x[i] * x[i];
         for (int k = 0; k < PROBES; k++)
@@ -132,7 +51,7 @@ static void expect_tensor(const json_t *json, const char *name, const float *x,
     cr_assert_not_null(tensor, "%s has no %s in PyTorch",
                        json_string_value(json_object_get(json, "name")), name);
     far = distance(json_object_get(tensor, "probes"), x, count);
-    cr_expect(far <= fmax(TOLERANCE, NOISE * noise),
+    cr_expect(far <= fmax(PRESET_TOLERANCE, PRESET_NOISE * noise),
               "%s, %s: %.2e from PyTorch's (its own float32: %.2e)",
               json_string_value(json_object_get(json, "name")), name, far,
               noise);
@@ -171,18 +90,19 @@ static void check_case(const json_t *json)
     const double denominator = nn_graph_denominator(graph, batch);
     fixture_t f;
 
-    cr_assert_eq(json_array_size(losses), STEPS);
+    cr_assert_eq(json_array_size(losses), PRESET_STEPS);
     fixture_open(&f, graph, "cpu", 0, batch, true);
-    weights_make(graph, f.params);
-    for (int64_t step = 0; step < STEPS; step++) {
+    preset_weights(graph, f.params);
+    for (int64_t step = 0; step < PRESET_STEPS; step++) {
         const double expected =
             json_number_value(json_array_get(losses, (size_t)step));
         double found;
 
-        batch_make(&f, batch, step);
+        preset_batch(&f, batch, step);
         found = fixture_forward(&f) / denominator;
         cr_expect(fabs(found - expected) <=
-                      fmax(TOLERANCE, NOISE * drift) * fabs(expected),
+                      fmax(PRESET_TOLERANCE, PRESET_NOISE * drift) *
+                          fabs(expected),
                   "%s, step %d: loss %.8g, PyTorch has %.8g",
                   json_string_value(json_object_get(json, "name")), (int)step,
                   found, expected);
@@ -198,18 +118,12 @@ static void check_case(const json_t *json)
 
 Test(preset_parity, presets_compute_what_pytorch_computes)
 {
-    const char *source = getenv("srcdir");
-    char path[4096];
-    json_error_t error;
     json_t *json;
 
     if (!fixture_has_backend("cpu"))
         cr_skip_test("the cpu backend (oneDNN) is not built in");
-    snprintf(path, sizeof path, "%s/tests/data/presets.json",
-             source != NULL ? source : ".");
-    json = json_load_file(path, 0, &error);
-    cr_assert_not_null(json, "%s: %s", path, error.text);
-    cr_assert_geq(json_array_size(json_object_get(json, "cases")), 11);
+    json = preset_load("presets.json");
+    cr_assert_geq(json_array_size(json_object_get(json, "cases")), 13);
     for (size_t i = 0; i < json_array_size(json_object_get(json, "cases")); i++)
         check_case(json_array_get(json_object_get(json, "cases"), i));
     json_decref(json);

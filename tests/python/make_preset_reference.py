@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-"""Record what PyTorch computes for every preset, for test_preset_parity.c.
+"""Record what PyTorch computes for every preset, for test_preset_parity.c and
+test_preset_curves.c.
 
     pip install torch numpy        (in an environment outside of this tree)
     tests/python/make_preset_reference.py tests/data
 
-writes presets.json, which is committed: the test needs neither Python nor
+writes presets.json and preset_curves.json, which are committed: the test needs neither Python nor
 PyTorch. Weights and samples are made by a formula (number, below) on both sides,
 so the file holds results only: the loss and gradients of a first step, and the
 losses of 20 steps. Of each gradient, and of the logits, it holds the norm and
 projections on PROBES vectors of random signs: the difference of two tensors has
 the root mean square of the differences of their projections as its norm, on
 average.
+
+preset_curves.json has the losses of 20 steps with optimizers and schedules: the
+presets of FULL with each optimizer and each schedule with warm-up, all others
+with two optimizers. LAMB and LARS are those of make_optim_reference.py, from
+their papers.
 
 The networks are written here once more, by hand, with torch.nn.functional; a
 layer's name is that of cddp's layer, or its kind and number. PyTorch computes in
@@ -27,6 +33,8 @@ import sys
 import numpy
 import torch
 import torch.nn.functional as F
+
+from make_optim_reference import LAMB, LARS, SCHEDULES
 
 STEPS, PROBES = 20, 8
 MASK = (1 << 64) - 1
@@ -126,6 +134,22 @@ class Net:
             x = x.flatten(1)
         return F.linear(x, self.param(name + ".weight", out, x.shape[-1]),
                         self.param(name + ".bias", out) if bias else None)
+
+    def lstm(self, x, out, name, reverse=False):
+        """All states, in the order of the tokens."""
+        w = [self.param(f"{name}.{part}", 4 * out, *rest) for part, rest in (
+            ("weight_ih", (x.shape[2],)), ("weight_hh", (out,)),
+            ("bias_ih", ()), ("bias_hh", ()))]
+        h = c = x.new_zeros(x.shape[0], out)
+        states = [None] * x.shape[1]
+        order = range(x.shape[1])
+        for t in reversed(order) if reverse else order:
+            i, f, g, o = (F.linear(x[:, t], w[0], w[2])
+                          + F.linear(h, w[1], w[3])).chunk(4, 1)
+            c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+            h = o.sigmoid() * c.tanh()
+            states[t] = h
+        return torch.stack(states, 1)
 
     def position(self, x, name):
         return x + self.param(name + ".weight", *x.shape[1:])
@@ -237,6 +261,20 @@ def gpt2(net, x):
     return x @ table.T
 
 
+def lstm(net, x):
+    for name in ("l1", "l2"):
+        there = net.lstm(x, 6, name + "_there")
+        back = net.lstm(x, 6, name + "_back", True)
+        x = torch.cat((there, back), 2)
+    # the last state of each way: behind its last token
+    return net.linear(torch.cat((there[:, -1], back[:, 0]), 1), 5, name="head")
+
+
+def lstm_each(net, x):
+    x = F.embedding(x.long(), net.param("tokens.weight", 11, 6))
+    return net.linear(net.lstm(x, 6, "l1"), 11, True, name="head")
+
+
 def cosmoflow(net, x):
     for d in range(3):
         x = F.leaky_relu(net.conv(x, 4 << d, 2, 1), 0.3)
@@ -315,7 +353,40 @@ CASES = [
      "blocks: 1", "cross_entropy", 0.005, 4),
     ("gpt2", gpt2, "preset: gpt2, input: [10], vocabulary: 11, width: 12, "
      "depth: 2, heads: 3, dropout: 0", "cross_entropy", 0.05, 4),
+    ("lstm", lstm, "preset: lstm, input: [7, 3], out: 5, width: 6, depth: 2, "
+     "bidirectional: true", "cross_entropy", 0.1, 4),
+    ("lstm of tokens", lstm_each, "preset: lstm, input: [9], vocabulary: 11, "
+     "out: 11, width: 6, each: true", "cross_entropy", 0.1, 4),
 ]
+TOKENS = ("gpt2", "lstm of tokens")
+
+# Section of the run file, and the same in PyTorch.
+OPTIMIZERS = {
+    "momentum": ("{sgd: {lr: RATE, momentum: 0.9, weight_decay: 0.01}}",
+                 lambda p, lr: torch.optim.SGD(p, lr=lr, momentum=0.9,
+                                               weight_decay=0.01)),
+    "nesterov": ("{sgd: {lr: RATE, momentum: 0.9, nesterov: true}}",
+                 lambda p, lr: torch.optim.SGD(p, lr=lr, momentum=0.9,
+                                               nesterov=True)),
+    "adam": ("{adam: {lr: RATE, eps: 1.0e-6}}",
+             lambda p, lr: torch.optim.Adam(p, lr=lr, eps=1e-6)),
+    "adamw": ("{adamw: {lr: RATE, eps: 1.0e-6, weight_decay: 0.1}}",
+              lambda p, lr: torch.optim.AdamW(p, lr=lr, eps=1e-6,
+                                              weight_decay=0.1)),
+    "rmsprop": ("{rmsprop: {lr: RATE, alpha: 0.9, eps: 1.0e-4}}",
+                lambda p, lr: torch.optim.RMSprop(p, lr=lr, alpha=0.9,
+                                                  eps=1e-4)),
+    "lamb": ("{lamb: {lr: RATE, weight_decay: 0.1}}",
+             lambda p, lr: LAMB(p, lr, (0.9, 0.999), 1e-6, 0.1)),
+    "lars": ("{lars: {lr: RATE, trust: 0.1, weight_decay: 0.01}}",
+             lambda p, lr: LARS(p, lr, 0.9, 0.01, 0.1)),
+}
+RATES = {"momentum": 0.02, "nesterov": 0.02, "adam": 0.002, "adamw": 0.002,
+         "rmsprop": 0.002, "lamb": 0.02, "lars": 0.05}
+FULL = ("mlp", "gpt2")
+REST = ("momentum", "adamw")
+WARM = [name for name in SCHEDULES
+        if "warmup" in SCHEDULES[name][0]]
 
 
 def inputs(case, step, dtype):
@@ -324,7 +395,7 @@ def inputs(case, step, dtype):
              model.split("input: [")[1].split("]")[0].split(",")]
     count = math.prod(shape)
     first = step * batch * count
-    if name == "gpt2":
+    if name in TOKENS:
         tokens = (mix(key_of("input"), first, batch * count)
                   >> numpy.uint64(33)) % numpy.uint64(11)
         return torch.tensor(tokens.astype(numpy.int64).reshape(batch, count))
@@ -338,7 +409,7 @@ def loss_of(case, y, step):
         count = y.numel() // batch
         target = number("target", step * batch * count, batch * count)
         return F.mse_loss(y, torch.tensor(target.reshape(y.shape)).to(y.dtype))
-    axis = 2 if case[0] == "gpt2" else 1
+    axis = 2 if case[0] in TOKENS else 1
     y = y.movedim(axis, -1)
     count = y.numel() // y.shape[-1]
     target = (mix(key_of("target"), step * count, count)
@@ -364,6 +435,61 @@ def run(case, dtype):
     return losses, first
 
 
+def curve(case, optimizer, schedule, lr, dtype):
+    """The losses of 20 steps."""
+    _, network, _, _, _, _ = case
+    net, losses, at, plan = Net(dtype), [], None, None
+    for step in range(STEPS):
+        net.begin()
+        loss = loss_of(case, network(net, inputs(case, step, dtype)), step)
+        if at is None:
+            at = OPTIMIZERS[optimizer][1](list(net.params.values()), lr)
+            plan = SCHEDULES[schedule][1](at)
+        at.zero_grad()
+        loss.backward()
+        losses.append(loss.item())
+        at.step()
+        plan.step()
+    return losses
+
+
+def drift_of(losses, single):
+    """How far float32 is, relative."""
+    return float(f"{max(abs(a - b) / abs(a) for a, b in zip(losses, single)):.2g}")
+
+
+def curves():
+    for case in CASES:
+        full = case[0] in FULL
+        for optimizer in OPTIMIZERS if full else REST:
+            for schedule in WARM if full else ("cosine-warmup",):
+                # as much slower as plain descent must be
+                lr = RATES[optimizer] * min(1, case[4] / 0.05)
+                exact = curve(case, optimizer, schedule, lr, torch.float64)
+                single = curve(case, optimizer, schedule, lr, torch.float32)
+                still = curve(case, "momentum", schedule, 0, torch.float64)
+                # else the test could not tell that anything is learnt
+                assert drift_of(exact, still) > max(
+                    1e-5, 4 * drift_of(exact, single)), (case[0], optimizer)
+                yield {"preset": case[0], "name":
+                       f"{case[0]}, {optimizer}, {schedule}",
+                       "run": f"optimizer: {OPTIMIZERS[optimizer][0]}\n"
+                       .replace("RATE", f"{lr:.9g}")
+                       + f"schedule: {SCHEDULES[schedule][0]}\n",
+                       "drift": drift_of(exact, single),
+                       "losses": [float(f"{loss:.8g}") for loss in exact]}
+
+
+def save(name, head, rows):
+    """One line a row."""
+    with open(pathlib.Path(sys.argv[1]) / name, "w", encoding="ascii") as file:
+        file.write('{"torch": "%s", %s[\n'
+                   % (torch.__version__.split("+")[0], head))
+        file.write(",\n".join(json.dumps(row, separators=(",", ":"))
+                              for row in rows))
+        file.write("\n]}\n")
+
+
 def rounded(values):
     return [float(f"{value:.9g}") for value in values]
 
@@ -382,21 +508,18 @@ def main():
             worst = max(worst, noise)
             tensors[name] = {"noise": float(f"{noise:.2g}"),
                              "probes": rounded(probes(tensor))}
-        drift = max(abs(a - b) / abs(a)
-                    for a, b in zip(losses, single_losses))
+        drift = drift_of(losses, single_losses)
         print(case[0], losses[0], losses[-1], "float32: gradients off by",
               worst, "losses by", drift)
         cases.append({"name": case[0], "batch": case[5], "lr": case[4],
                       "run": f"model: {{{case[2]}}}\nloss: {case[3]}\n",
-                      "losses": rounded(losses), "drift": float(f"{drift:.2g}"),
+                      "losses": rounded(losses), "drift": drift,
                       "tensors": tensors})
-    with open(pathlib.Path(sys.argv[1]) / "presets.json", "w",
-              encoding="ascii") as file:
-        file.write('{"torch": "%s", "cases": [\n'
-                   % torch.__version__.split("+")[0])
-        file.write(",\n".join(json.dumps(case, separators=(",", ":"))
-                              for case in cases))
-        file.write("\n]}\n")
+    save("presets.json", '"cases": ', cases)
+    found = list(curves())
+    for row in found:
+        print(row["name"], row["losses"][0], row["losses"][-1], row["drift"])
+    save("preset_curves.json", '"epoch_steps": 5, "curves": ', found)
 
 
 if __name__ == "__main__":
