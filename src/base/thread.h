@@ -19,6 +19,14 @@ typedef void *(*thread_main_t)(void *argument);
 err_code_t thread_start(const char *name, thread_main_t main, void *argument,
                         pthread_t *out, err_t *err);
 
+/*
+ * The calling thread does little, but others wait for it: let it run as soon as
+ * it wakes, also where a computing thread has the core. Needs no privilege, as
+ * its share of the time stays what it is. Linux before 6.12 has no such thing;
+ * then nothing changes.
+ */
+void thread_prompt(void);
+
 /* Cores in this process's affinity mask (sched_getaffinity), at least 1. */
 int thread_cores(void);
 

@@ -340,6 +340,7 @@ static void *thread_main(void *argument)
     ucx_group_t *group = argument;
 
     log_rank_set(group->base.rank);
+    thread_prompt();
     ucx_notes_open(group);
     thread_loop(group);
     group->clean = !atomic_load(&group->failed) && !ucx_notes_sending(group);

@@ -5,7 +5,12 @@
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -133,4 +138,39 @@ Test(thread, cores_follow_the_affinity_mask)
     CPU_SET(first, &set);
     cr_assert_eq(sched_setaffinity(0, sizeof set, &set), 0);
     cr_assert_eq(thread_cores(), 1);
+}
+
+/* The kernel's time slice of this thread, in ns; 0: it does not say. */
+static uint64_t slice(void)
+{
+    uint64_t attr[6] = {0}; /* size, policy, ..., the slice in bytes 24 to 31 */
+
+    cr_assert_eq(syscall(SYS_sched_getattr, 0, attr, sizeof attr, 0), 0);
+    return attr[3];
+}
+
+static void *prompt(void *argument)
+{
+    thread_prompt();
+    *(uint64_t *)argument = slice();
+    return NULL;
+}
+
+Test(thread, a_prompt_one_has_a_short_slice_of_its_own)
+{
+    struct utsname name;
+    uint64_t before, there;
+    pthread_t thread;
+    int major, minor;
+    err_t err = ERR_INIT;
+
+    uname(&name);
+    cr_assert_eq(sscanf(name.release, "%d.%d", &major, &minor), 2);
+    if (major < 6 || (major == 6 && minor < 12))
+        cr_skip("slices need Linux 6.12, this is %s", name.release);
+    before = slice();
+    cr_assert_eq(thread_start("prompt", prompt, &there, &thread, &err), ERR_OK);
+    pthread_join(thread, NULL);
+    cr_assert_eq(there, 200000);
+    cr_assert_eq(slice(), before, "it is that thread's alone");
 }
