@@ -13,6 +13,8 @@ typedef struct view {
     size_t count;
     int ndim;
     size_t rows; /* the first dimension; 0: not known, or no dimension */
+    int unit;    /* neighbours with the same number are finished at the same
+                    time (they are of one layer); 0: not known */
 } view_t;
 
 /* Elements [first, first + count) of an arena. */

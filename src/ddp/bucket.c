@@ -2,34 +2,64 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "ddp/bucket.h"
 
+#include <string.h>
+
 static size_t mib_elems(double mib)
 {
     return (size_t)(mib * 1048576.0 / sizeof(float));
 }
 
-/* End of the run of views from [from] (exclusive bound [to]) that fits in
- * [limit] elements; at least one view. */
-static int run_end(const ddp_layout_t *layout, int from, int to, size_t limit)
+/* Are views [v - 1] and [v] finished at the same time? */
+static bool together(const ddp_layout_t *layout, int v)
 {
-    size_t start = layout->views[from].offset;
-    int v = from + 1;
+    return layout->views[v].unit != 0 &&
+           layout->views[v].unit == layout->views[v - 1].unit;
+}
 
-    while (v < to &&
-           layout->views[v].offset + layout->views[v].count - start <= limit)
-        v++;
+/* End of the unit that begins with view [v], at most [to]. */
+static int unit_end(const ddp_layout_t *layout, int v, int to)
+{
+    for (v++; v < to && together(layout, v); v++)
+        ;
     return v;
 }
 
-/* First view of the run that ends the arena and fits in [limit] elements, not
- * before [from]; at least one view. */
-static int last_run_begin(const ddp_layout_t *layout, int from, size_t limit)
+/* First view of the unit that ends before [v], at least [from]. */
+static int unit_begin(const ddp_layout_t *layout, int v, int from)
 {
-    const ddp_view_t *last = &layout->views[layout->view_count - 1];
-    size_t end = last->offset + last->count;
-    int v = layout->view_count - 1;
+    for (v--; v > from && together(layout, v); v--)
+        ;
+    return v;
+}
 
-    while (v > from && end - layout->views[v - 1].offset <= limit)
-        v--;
+/* Elements from view [from] to the end of view [to - 1]. */
+static size_t run_elems(const ddp_layout_t *layout, int from, int to)
+{
+    const ddp_view_t *last = &layout->views[to - 1];
+
+    return last->offset + last->count - layout->views[from].offset;
+}
+
+/* End of the run of units from [from] (exclusive bound [to]) that fits in
+ * [limit] elements; at least one unit. */
+static int run_end(const ddp_layout_t *layout, int from, int to, size_t limit)
+{
+    int v = unit_end(layout, from, to);
+
+    while (v < to && run_elems(layout, from, unit_end(layout, v, to)) <= limit)
+        v = unit_end(layout, v, to);
+    return v;
+}
+
+/* First view of the run that ends before [to] and fits in [limit] elements, not
+ * before [from]; at least one unit. */
+static int run_begin(const ddp_layout_t *layout, int from, int to, size_t limit)
+{
+    int v = unit_begin(layout, to, from);
+
+    while (v > from &&
+           run_elems(layout, unit_begin(layout, v, from), to) <= limit)
+        v = unit_begin(layout, v, from);
     return v;
 }
 
@@ -46,11 +76,32 @@ static void bucket_fill(ddp_bucket_t *bucket, const ddp_layout_t *layout,
     bucket->count = end - bucket->offset;
 }
 
+/* Buckets that end the arena, none before view [from], into the end of
+ * [buckets]; *first gets the first one's place there. Returns its first view.
+ */
+static int ends_cut(const ddp_config_t *config, const ddp_layout_t *layout,
+                    int from, ddp_bucket_t *buckets, int *first)
+{
+    double limit = config->last_bucket_mb;
+    int v = layout->view_count;
+    int at = layout->view_count;
+
+    do {
+        int begin = run_begin(layout, from, v, mib_elems(limit));
+
+        bucket_fill(&buckets[--at], layout, begin, v);
+        v = begin;
+        limit *= 2;
+    } while (v > from && limit < config->bucket_cap_mb);
+    *first = at;
+    return v;
+}
+
 int ddp_bucket_cut(const ddp_config_t *config, const ddp_layout_t *layout,
                    ddp_bucket_t *buckets)
 {
     int views = layout->view_count;
-    int count = 0;
+    int count = 0, ends = views;
     int v = 0;
     int tail;
 
@@ -60,13 +111,14 @@ int ddp_bucket_cut(const ddp_config_t *config, const ddp_layout_t *layout,
     bucket_fill(&buckets[count++], layout, 0, v);
     if (v == views)
         return count;
-    tail = last_run_begin(layout, v, mib_elems(config->last_bucket_mb));
+    tail = ends_cut(config, layout, v, buckets, &ends);
     while (v < tail) {
         int end = run_end(layout, v, tail, mib_elems(config->bucket_cap_mb));
 
         bucket_fill(&buckets[count++], layout, v, end);
         v = end;
     }
-    bucket_fill(&buckets[count++], layout, tail, views);
-    return count;
+    memmove(buckets + count, buckets + ends,
+            (size_t)(views - ends) * sizeof *buckets);
+    return count + views - ends;
 }

@@ -69,7 +69,9 @@ const opt_row_t ddp_options[] = {
      .min = 0.001,
      .max = 4096,
      .unit = "MiB",
-     .help = "largest last bucket: what finishes last cannot hide"},
+     .help = "largest last bucket, and half of the largest before it: what "
+             "finishes "
+             "last cannot hide"},
     {.name = "check_every",
      .type = OPT_EVERY,
      .offset = offsetof(ddp_config_t, check_every),

@@ -197,7 +197,8 @@ static err_code_t views_list(train_replica_t *replica, err_t *err)
                      .offset = param->offset,
                      .count = param->count,
                      .ndim = param->ndim,
-                     .rows = param->ndim > 0 ? (size_t)param->dims[0] : 0};
+                     .rows = param->ndim > 0 ? (size_t)param->dims[0] : 0,
+                     .unit = param->layer + 1};
     }
     return rc;
 }

@@ -88,3 +88,51 @@ Test(bucket, a_parameter_larger_than_the_limit_is_alone)
     cr_assert_eq(buckets[1].view_count, 1);
     cr_assert_eq(buckets[3].view_count, 1);
 }
+
+/* What is under way when backward ends is small: each bucket is at most twice
+ * as large as the one behind it, up to the cap. */
+Test(bucket, sizes_fall_towards_the_end)
+{
+    size_t sizes[40];
+    ddp_layout_t layout;
+    ddp_config_t config = limits(1, 4, 0.5);
+    ddp_bucket_t buckets[VIEWS];
+    int count;
+
+    for (int v = 0; v < 40; v++)
+        sizes[v] = 65536; /* a quarter of a MiB */
+    layout = layout_of(sizes, 40);
+    count = ddp_bucket_cut(&config, &layout, buckets);
+    check_cover(&layout, buckets, count);
+    cr_assert_eq(count, 1 + 2 + 3);
+    cr_assert_eq(buckets[count - 1].view_count, 2);
+    cr_assert_eq(buckets[count - 2].view_count, 4);
+    cr_assert_eq(buckets[count - 3].view_count, 8);
+    cr_assert_eq(buckets[count - 4].view_count, 6);
+    cr_assert_eq(buckets[1].view_count, 16);
+}
+
+/* A bias that fits behind another layer's weight would make it wait. */
+Test(bucket, no_layer_is_cut_apart)
+{
+    size_t sizes[20];
+    ddp_layout_t layout;
+    ddp_config_t config = limits(1, 2, 1);
+    ddp_bucket_t buckets[VIEWS];
+    int count;
+
+    for (int v = 0; v < 20; v++)
+        sizes[v] =
+            v % 2 == 0 ? 512 : 262144; /* bias, weight: 1 MiB and 2 KiB */
+    layout = layout_of(sizes, 20);
+    cr_assert_eq(ddp_bucket_cut(&config, &layout, buckets), 11);
+    for (int v = 0; v < 20; v++)
+        views[v].unit = 1 + v / 2;
+    count = ddp_bucket_cut(&config, &layout, buckets);
+    check_cover(&layout, buckets, count);
+    cr_assert_eq(count, 10);
+    for (int b = 0; b < count; b++) {
+        cr_assert_eq(buckets[b].view_count, 2);
+        cr_assert_eq(buckets[b].first_view, 2 * b);
+    }
+}
