@@ -29,9 +29,11 @@ static const char builtin[] = HEADER "\n"
                                      "allreduce net half any any direct\n"
                                      "allreduce net any any 32K doubling\n"
                                      "allreduce net any any any ring\n"
+                                     "reduce-scatter arena any any any node\n"
                                      "reduce-scatter local any any any direct\n"
                                      "reduce-scatter net any any 64K direct\n"
                                      "reduce-scatter net any any any ring\n"
+                                     "gather-ranges arena any any any node\n"
                                      "gather-ranges local any any 64K direct\n"
                                      "gather-ranges local any any any ring\n"
                                      "gather-ranges net any any 64K direct\n"
@@ -81,10 +83,10 @@ bool comm_algorithm_fits(comm_algorithm_t algorithm, comm_choice_t choice,
               : where == COMM_WHERE_LOCAL
                   ? shot | stage | doubling | ring | direct
                   : doubling | ring | direct;
-    else if (where == COMM_WHERE_ARENA || where == COMM_WHERE_SLICE)
-        fit = 0;
     else if (choice == COMM_CHOICE_ALLGATHER)
-        fit = bruck | ring;
+        fit = where >= COMM_WHERE_LOCAL ? bruck | ring : 0;
+    else if (where < COMM_WHERE_LOCAL)
+        fit = where == COMM_WHERE_ARENA ? node | flat : 0;
     return (fit >> algorithm & 1u) != 0;
 }
 
@@ -118,7 +120,7 @@ comm_algorithm_t comm_table_find(const comm_table_t *table,
     for (int i = 0; i < table->count; i++)
         if (row_fits(&table->rows[i], query))
             return table->rows[i].algorithm;
-    return COMM_BY_RING; /* not reached: table_complete */
+    return COMM_BY_RING; /* of what rows may be left out: not by node */
 }
 
 uint64_t comm_table_hash(const comm_table_t *table)

@@ -7,7 +7,7 @@
  * additions in it, so all give the same bits. Everything else goes through a
  * block that stays in the first-level cache.
  */
-#include "comm/ucx_node.h"
+#include "comm/node_sum.h"
 
 #define CLONES
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && \
@@ -57,19 +57,29 @@ void node_sum(char *const *parts, int size, size_t count, comm_type_t type,
     }
 }
 
-void node_sum_into(char *const *parts, int size, size_t count, comm_type_t type,
-                   comm_op_t op, char *into)
+void node_sum_part(char *const *parts, int size, size_t at, size_t count,
+                   comm_type_t type, comm_op_t op, char *into)
 {
     const size_t step = COMM_BLOCK_ELEMENTS;
-    size_t width = comm_type_bytes(type);
+    size_t width = comm_type_bytes(type), end = at + count * width;
     comm_block_t sum;
 
     if (size == 1 && into == parts[0])
         return;
-    for (size_t at = 0; at < count; at += step) {
-        size_t some = count - at < step ? count - at : step;
-
-        block_sum(parts, size, at * width, some, type, op, &sum);
-        comm_block_end(&sum, into + at * width, some, type);
+    if (size == 2 && !comm_type_rounds(type)) {
+        comm_reduce(into + at, parts[0] + at, parts[1] + at, count, type, op);
+        return;
     }
+    for (; at < end; at += step * width) {
+        size_t some = (end - at) / width < step ? (end - at) / width : step;
+
+        block_sum(parts, size, at, some, type, op, &sum);
+        comm_block_end(&sum, into + at, some, type);
+    }
+}
+
+void node_sum_into(char *const *parts, int size, size_t count, comm_type_t type,
+                   comm_op_t op, char *into)
+{
+    node_sum_part(parts, size, 0, count, type, op, into);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "comm/ucx_group.h"
 #include "comm/ucx_span.h"
@@ -178,9 +179,10 @@ static const ucx_arena_t *arena_find(const ucx_group_t *group, const void *data,
     return NULL;
 }
 
-static bool table_takes(const ucx_group_t *group, size_t bytes, bool half)
+static bool table_takes(const ucx_group_t *group, comm_choice_t choice,
+                        size_t bytes, bool half)
 {
-    comm_query_t query = {.choice = COMM_CHOICE_ALLREDUCE,
+    comm_query_t query = {.choice = choice,
                           .where = COMM_WHERE_ARENA,
                           .half = half,
                           .ranks = group->base.size,
@@ -195,10 +197,18 @@ static bool slot_takes(const ucx_group_t *group, const comm_request_t *request)
     size_t bytes = request->count * comm_type_bytes(request->type);
     bool half = comm_type_rounds(request->type);
 
-    return request->kind == COMM_ALLREDUCE &&
-           (group->place.nodes == 1 || !half) &&
-           arena_find(group, request->data, bytes) != NULL &&
-           table_takes(group, bytes, half);
+    comm_choice_t choice = COMM_CHOICE_ALLREDUCE;
+
+    if (request->kind == COMM_REDUCE_SCATTER)
+        choice = COMM_CHOICE_REDUCE_SCATTER;
+    else if (request->kind == COMM_GATHER_RANGES)
+        choice = COMM_CHOICE_GATHER_RANGES;
+    else if (request->kind != COMM_ALLREDUCE)
+        return false;
+    if (group->place.nodes > 1 && (half || choice != COMM_CHOICE_ALLREDUCE))
+        return false;
+    return arena_find(group, request->data, bytes) != NULL &&
+           table_takes(group, choice, bytes, half);
 }
 
 bool ucx_node_way(const ucx_group_t *group, const comm_request_t *request,
@@ -244,7 +254,8 @@ static bool slot_agrees(const ucx_group_t *group, const node_slot_t *slot)
     for (int i = 1; i < group->place.count; i++) {
         const node_post_t *post = &slot->posts[i];
 
-        if (post->count != first->count || post->type != first->type ||
+        if (post->count != first->count || post->cuts != first->cuts ||
+            post->kind != first->kind || post->type != first->type ||
             post->op != first->op)
             return false;
     }
@@ -320,6 +331,12 @@ bool ucx_node_start(ucx_group_t *group, ucx_work_t *work, ucx_way_t way)
     arena = arena_find(group, request->data,
                        request->count * comm_type_bytes(request->type));
     post->count = request->count;
+    post->cuts =
+        request->cuts == NULL
+            ? 0
+            : hash_bytes(request->cuts, ((size_t)group->base.size + 1) *
+                                            sizeof *request->cuts);
+    post->kind = (uint16_t)request->kind;
     post->type = (uint16_t)request->type;
     post->op = (uint16_t)request->op;
     post->arena = arena->number;
@@ -355,23 +372,53 @@ void ucx_node_parts(ucx_group_t *group, uint64_t number, char **parts)
     }
 }
 
-/* Under node.lock. */
-static void piece_run(ucx_group_t *group, uint64_t number, uint32_t piece)
+/* [count] elements from [begin] on lie at [parts]: of each range what lies
+ * among them, summed to its owner, or from its owner to all others. On one node
+ * ranks are numbered as in the group. */
+static void ranges_run(const comm_request_t *what, char *const *parts, int size,
+                       size_t begin, size_t count)
 {
-    const node_slot_t *slot = node_slot(group, number);
-    const node_post_t *first = &slot->posts[0];
-    comm_type_t type = (comm_type_t)first->type;
-    size_t width = comm_type_bytes(type), bytes = first->count * width;
+    size_t width = comm_type_bytes(what->type);
+    const size_t *cuts = what->cuts;
+
+    for (int owner = 0; owner < size; owner++) {
+        size_t first = cuts[owner] > begin ? cuts[owner] : begin;
+        size_t last =
+            cuts[owner + 1] < begin + count ? cuts[owner + 1] : begin + count;
+        size_t at = (first - begin) * width;
+
+        if (first >= last)
+            continue;
+        if (what->kind == COMM_REDUCE_SCATTER)
+            node_sum_part(parts, size, at, last - first, what->type, what->op,
+                          parts[owner]);
+        for (int i = 0; what->kind == COMM_GATHER_RANGES && i < size; i++)
+            if (i != owner)
+                memcpy(parts[i] + at, parts[owner] + at,
+                       (last - first) * width);
+    }
+}
+
+/* Under node.lock. */
+static void piece_run(ucx_group_t *group, const ucx_work_t *work,
+                      uint32_t piece)
+{
+    const comm_request_t *what = &work->request;
+    size_t width = comm_type_bytes(what->type), bytes = what->count * width;
     size_t step = piece_bytes(bytes, group->place.count);
     size_t begin = piece * step;
     size_t end = bytes - begin < step ? bytes : begin + step;
     char **parts = group->node.parts;
 
-    ucx_node_parts(group, number, parts);
+    ucx_node_parts(group, work->number, parts);
     for (int i = 0; i < group->place.count; i++)
         parts[i] += begin;
-    node_sum(parts, group->place.count, (end - begin) / width, type,
-             (comm_op_t)first->op);
+    if (what->kind == COMM_ALLREDUCE)
+        node_sum(parts, group->place.count, (end - begin) / width, what->type,
+                 what->op);
+    else
+        ranges_run(what, parts, group->place.count, begin / width,
+                   (end - begin) / width);
 }
 
 void ucx_node_add(ucx_group_t *group, uint64_t number)
@@ -385,15 +432,15 @@ void ucx_node_add(ucx_group_t *group, uint64_t number)
     }
 }
 
-static bool piece_do(ucx_group_t *group, uint64_t number)
+static bool piece_do(ucx_group_t *group, const ucx_work_t *work)
 {
-    node_slot_t *slot = node_slot(group, number);
+    node_slot_t *slot = node_slot(group, work->number);
     uint32_t piece;
 
-    if (!piece_claim(slot, number, &piece))
+    if (!piece_claim(slot, work->number, &piece))
         return false;
-    piece_run(group, number, piece);
-    ucx_node_add(group, number);
+    piece_run(group, work, piece);
+    ucx_node_add(group, work->number);
     return true;
 }
 
@@ -412,7 +459,8 @@ void ucx_node_disagree(ucx_group_t *group, uint64_t number)
         return;
     err_set(&fault, ERR_CONFIG,
             "collective %" PRIu64 ": the ranks reduce buffers of different "
-            "sizes or types: all must start the same collectives in the same "
+            "sizes, ranges or types: all must start the same collectives in "
+            "the same "
             "order",
             number);
     ucx_group_fail(group, &fault);
@@ -469,7 +517,7 @@ static bool work_go(ucx_group_t *group, const ucx_work_t *work)
     if (way != WAY_SLOT)
         return others_go(group);
     pthread_mutex_lock(&group->node.lock);
-    did = piece_do(group, work->number);
+    did = piece_do(group, work);
     pthread_mutex_unlock(&group->node.lock);
     if (!did)
         odd_check(group, work->number);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The node stage of a ucx group: all-reduce through memory that all ranks of a
+ * The node stage of a ucx group: all-reduce, and on one node its two halves,
+ * reduce-scatter and all-gather of ranges, through memory that all ranks of a
  * node map. The arenas of all ranks (memfds, ucx_shm.c) and a board lie in such
  * memory; every node of the group has a board.
  *
@@ -36,6 +37,7 @@
 
 #include "base/mem.h"
 #include "comm/comm_ops.h"
+#include "comm/node_sum.h"
 #include "comm/ucx_shot.h"
 #include "comm/ucx_stage.h"
 
@@ -49,8 +51,9 @@ typedef enum ucx_way { WAY_SLOT, WAY_SHOT, WAY_STAGE } ucx_way_t;
 typedef struct node_post {               /* what one rank wants to be reduced */
     _Alignas(MEM_ALIGN) uint64_t offset; /* in its arena */
     uint64_t count;
+    uint64_t cuts; /* hash of those of ranges */
     uint32_t arena;
-    uint16_t type, op;
+    uint16_t kind, type, op;
 } node_post_t;
 
 typedef struct node_slot {
@@ -170,28 +173,5 @@ void ucx_node_attend(ucx_group_t *group, const ucx_work_t *work);
 /* The oldest number that is started and not done, UINT64_MAX: none; *since:
  * the instant of its start. Any thread. */
 uint64_t ucx_node_oldest(ucx_group_t *group, double *since);
-
-/* Ask for the cache lines of [bytes] bytes at [at] to be read and then written:
- * they come with the right to write, so that the writing waits for nobody. */
-static inline void node_lines_own(const char *at, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i += MEM_ALIGN) {
-#if defined(__x86_64__) /* the builtin does not, unless told that it exists */
-        __asm__ volatile("prefetchw %0" ::"m"(at[i]));
-#else
-        __builtin_prefetch(at + i, 1);
-#endif
-    }
-}
-
-/* ---- node_sum.c ---------------------------------------------------------- */
-
-/* Reduce [count] elements at parts[0 .. size-1] in that order; the result goes
- * to all of them. */
-void node_sum(char *const *parts, int size, size_t count, comm_type_t type,
-              comm_op_t op);
-/* The same; the result goes to [into], which may be one of them. */
-void node_sum_into(char *const *parts, int size, size_t count, comm_type_t type,
-                   comm_op_t op, char *into);
 
 #endif

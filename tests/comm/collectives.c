@@ -389,10 +389,10 @@ static int check_serial(const void *data, size_t begin, size_t end,
 }
 
 /* Summed in rank order: the bits of a serial loop, however it is cut. */
-static int run_rank_order(comm_group_t *group, size_t count, comm_type_t type)
+static int run_rank_order(comm_group_t *group, void *data, size_t count,
+                          comm_type_t type)
 {
     int rank = comm_group_rank(group), size = comm_group_size(group);
-    void *data = malloc(count * comm_type_bytes(type));
     size_t cuts[RANKS_MAX + 1];
     err_t err = ERR_INIT;
     int failed = 0;
@@ -404,17 +404,23 @@ static int run_rank_order(comm_group_t *group, size_t count, comm_type_t type)
                  err);
         failed = check_serial(data, cuts[rank], cuts[rank + 1], type, size);
     }
-    free(data);
     return failed;
 }
 
-static int run_rank_orders(comm_group_t *group)
+/* In ordinary memory, and at [data]. */
+static int run_rank_orders(comm_group_t *group, void *data)
 {
-    for (int type = 0; type < COMM_TYPES; type++)
-        if (run_rank_order(group, type == COMM_FLOAT32 ? 40007 : 3001,
-                           (comm_type_t)type))
-            return 1;
-    return 0;
+    void *plain = malloc(40007 * sizeof(double));
+    int failed = 0;
+
+    for (int type = 0; type < COMM_TYPES; type++) {
+        size_t count = type == COMM_FLOAT32 ? 40007 : 3001;
+
+        failed |= run_rank_order(group, plain, count, (comm_type_t)type) ||
+                  run_rank_order(group, data, count, (comm_type_t)type);
+    }
+    free(plain);
+    return failed;
 }
 
 /* ---- tree ---------------------------------------------------------------- */
@@ -522,7 +528,7 @@ int collectives_run(const comm_oob_t *real, void *argument)
              run_poll(group) || run_broadcast(group, data) ||
              run_allgather(group, data) ||
              run_ranges(group, data, what->large) ||
-             (what->rank_order && run_rank_orders(group)) ||
+             (what->rank_order && run_rank_orders(group, data)) ||
              run_tree(group, what->large);
     comm_arena_close(arena);
     if (what->plain)

@@ -39,6 +39,13 @@ Test(comm_table, builtin_decides)
     comm_table_default(&table);
     cr_assert_gt(table.count, 10);
     cr_assert_eq(found(&table, COMM_WHERE_ARENA, false, 2, 4), COMM_BY_NODE);
+    cr_assert_eq(
+        comm_table_find(&table,
+                        &(comm_query_t){.choice = COMM_CHOICE_REDUCE_SCATTER,
+                                        .where = COMM_WHERE_ARENA,
+                                        .ranks = 3,
+                                        .bytes = 4}),
+        COMM_BY_NODE);
     cr_assert_eq(found(&table, COMM_WHERE_LOCAL, false, 3, 4097),
                  COMM_BY_STAGE);
     cr_assert_eq(found(&table, COMM_WHERE_NET, false, 3, 32768),

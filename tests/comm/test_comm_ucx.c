@@ -322,18 +322,23 @@ Test(comm_ucx, one_shot_slots)
 
 static int run_node_mismatch(const comm_oob_t *oob, void *argument)
 {
+    static const size_t cuts[2][4] = {{0, 3, 6, 10}, {0, 4, 6, 10}};
     comm_config_t config = {.backend = "ucx", .timeout = 20};
     comm_arena_t *arena;
     comm_group_t *group;
     err_t err = ERR_INIT;
 
-    (void)argument;
     RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
-    RANKS_OK(comm_arena_open(group, 4096, &arena, &err), err);
-    RANKS_CHECK(comm_allreduce(group, comm_arena_data(arena),
-                               oob->rank == 1 ? 11 : 10, COMM_FLOAT32, COMM_SUM,
-                               &err) == ERR_CONFIG);
-    RANKS_CHECK(strstr(err.text, "different sizes") != NULL);
+    RANKS_OK(comm_arena_open(group, 65536, &arena, &err), err);
+    if (argument == NULL)
+        RANKS_CHECK(comm_allreduce(group, comm_arena_data(arena),
+                                   oob->rank == 1 ? 11000 : 10000, COMM_FLOAT32,
+                                   COMM_SUM, &err) == ERR_CONFIG);
+    else
+        RANKS_CHECK(comm_reduce_scatter(group, comm_arena_data(arena),
+                                        cuts[oob->rank == 1], COMM_FLOAT32,
+                                        COMM_SUM, &err) == ERR_CONFIG);
+    RANKS_CHECK(strstr(err.text, "different sizes, ranges") != NULL);
     comm_arena_close(arena);
     comm_group_close(group);
     return 0;
@@ -344,6 +349,7 @@ Test(comm_ucx, node_stage_tells_different_arguments)
     int results[3];
 
     cr_assert_eq(ranks_forks(3, 60, run_node_mismatch, NULL, results), 0);
+    cr_assert_eq(ranks_forks(3, 60, run_node_mismatch, results, results), 0);
 }
 
 /* More than there is: a sentence, on every rank, and the group lives on. */
