@@ -60,4 +60,19 @@ learns()
     exit 1
 learns preset-cosmoflow 2 'loss > 0 && loss < 0.27'
 learns preset-unet3d 2 'right > 55'
+# Each of several losses has its own mean over all ranks: as many ranks as one
+# likes print the same.
+rows='"(loss|phase_loss|energy_loss|energy_mae)": [0-9.]+'
+for ranks in 1 2; do
+    "$build/cddp-train" --local $ranks --set train.epochs=2 \
+        --set train.batch=7 --set run.dir=two-$ranks \
+        "$source/examples/ising-two.yaml" >/dev/null 2>&1
+    grep -oE "$rows" two-$ranks/metrics.jsonl >two-$ranks.txt
+done
+if ! paste two-1.txt two-2.txt | awk '{ d = $2 - $4; if (d < 0) d = -d
+    if ($1 != $3 || d > 1e-5 * $2) { print; bad = 1 } }
+    END { exit bad || NR != 32 }'; then
+    echo "FAIL: ising-two: the losses of 1 and 2 ranks differ"
+    failed=1
+fi
 exit $failed

@@ -73,7 +73,8 @@ tests_nn_test_layer_parity_CFLAGS = $(NN_TEST_CFLAGS) $(JANSSON_CFLAGS)
 tests_nn_test_layer_parity_LDADD = $(NN_TEST_LIBS) $(JANSSON_LIBS)
 check_PROGRAMS += tests/nn/test_preset_parity
 EXTRA_DIST += tests/data/presets.json tests/python/make_preset_reference.py
-EXTRA_DIST += tests/data/preset_curves.json
+EXTRA_DIST += tests/data/preset_curves.json \
+	tests/data/fields.json tests/python/make_fields_reference.py
 PRESET_TEST_FIXTURE = tests/nn/preset_formula.c tests/nn/preset_formula.h \
 	$(NN_TEST_FIXTURE)
 tests_nn_test_preset_parity_SOURCES = tests/nn/test_preset_parity.c \

@@ -51,34 +51,45 @@ void preset_weights(const nn_graph_t *graph, float *params)
     }
 }
 
+/* [count] numbers of batch [step], keyed by [name]: whole ones from 0 to below
+ * - 1, or real ones. */
+static void reals_make(const char *name, int64_t step, int64_t count,
+                       float *out)
+{
+    for (int64_t i = 0; i < count; i++)
+        out[i] = number(preset_key(name), (uint64_t)(step * count + i));
+}
+
+static int64_t whole(const char *name, int64_t at, int64_t below)
+{
+    return (int64_t)((preset_mix(preset_key(name) + (uint64_t)at) >> 33) %
+                     (uint64_t)below);
+}
+
 void preset_batch(const fixture_t *f, int64_t samples, int64_t step)
 {
     const nn_graph_t *graph = f->graph;
-    const int64_t tokens = nn_graph_tokens(graph);
-    const int64_t classes = nn_graph_classes(graph);
-    const int64_t targets = samples * nn_graph_target_elems(graph);
-    int64_t dims[OP_DIMS_MAX], elems = samples;
-    const uint64_t input = preset_key("input"), target = preset_key("target");
 
-    for (int d = 0, ndim = nn_graph_input(graph, dims); d < ndim; d++)
-        elems *= dims[d];
-    for (int64_t i = 0; i < elems; i++)
-        if (tokens > 0)
-            ((int32_t *)f->input)[i] =
-                (int32_t)((preset_mix(input + (uint64_t)(step * elems + i)) >>
-                           33) %
-                          (uint64_t)tokens);
-        else
-            ((float *)f->input)[i] =
-                number(input, (uint64_t)(step * elems + i));
-    for (int64_t i = 0; i < targets; i++) {
-        const uint64_t at = (uint64_t)(step * targets + i);
+    for (int k = 0; k < nn_graph_inputs(graph); k++) {
+        const nn_input_info_t input = nn_graph_input_info(graph, k);
+        const int64_t count = samples * input.elems;
 
-        if (classes > 0)
-            ((int64_t *)f->target)[i] =
-                (int64_t)((preset_mix(target + at) >> 33) % (uint64_t)classes);
-        else
-            ((float *)f->target)[i] = number(target, at);
+        if (input.tokens == 0)
+            reals_make(input.name, step, count, f->inputs[k]);
+        for (int64_t i = 0; i < count && input.tokens > 0; i++)
+            ((int32_t *)f->inputs[k])[i] =
+                (int32_t)whole(input.name, step * count + i, input.tokens);
+    }
+    for (int k = 0; k < nn_graph_targets(graph); k++) {
+        const nn_target_info_t target = nn_graph_target_info(graph, k);
+        const nn_loss_info_t loss = nn_graph_loss_info(graph, target.loss);
+        const int64_t count = samples * loss.elems;
+
+        if (loss.classes == 0)
+            reals_make(target.name, step, count, f->targets[k]);
+        for (int64_t i = 0; i < count && loss.classes > 0; i++)
+            ((int64_t *)f->targets[k])[i] =
+                whole(target.name, step * count + i, loss.classes);
     }
 }
 

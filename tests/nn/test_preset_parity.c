@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Every preset against PyTorch, whose numbers make_preset_reference.py recorded
- * in tests/data/presets.json: the output, the loss and the gradient of every
- * parameter of a first step, and the losses of 20 steps. Weights and samples
- * are made by the formula of that script; of each tensor its norm and
- * projections on random signs are compared.
+ * Every preset, and a model with several inputs and losses, against PyTorch,
+ * whose numbers make_preset_reference.py recorded in tests/data/presets.json,
+ * and make_fields_reference.py in fields.json: the output, the loss and the
+ * gradient of every parameter of a first step, and the losses of 20 steps.
+ * Weights and samples are made by the formula of that script; of each tensor
+ * its norm and projections on random signs are compared.
  */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "nn/preset_formula.h"
@@ -57,26 +59,64 @@ static void expect_tensor(const json_t *json, const char *name, const float *x,
               noise);
 }
 
+/* What each loss reads: "logits", or "logits.NAME" of several. */
+static void expect_outputs(const json_t *json, const fixture_t *f,
+                           int64_t batch)
+{
+    const int losses = nn_graph_losses(f->graph);
+
+    for (int k = 0; k < losses; k++) {
+        const nn_loss_info_t loss = nn_graph_loss_info(f->graph, k);
+        size_t count = (size_t)batch;
+        char name[64] = "logits";
+        err_t err = ERR_INIT;
+        float *logits;
+
+        for (int d = 0; d < loss.ndim; d++)
+            count *= (size_t)loss.dims[d];
+        if (losses > 1)
+            snprintf(name, sizeof name, "logits.%s", loss.name);
+        logits = malloc(count * sizeof *logits);
+        cr_assert_eq(nn_exec_output(f->exec, k, logits, &err), ERR_OK, "%s",
+                     err.text);
+        expect_tensor(json, name, logits, count);
+        free(logits);
+    }
+}
+
 static void expect_first(const json_t *json, const fixture_t *f, int64_t batch)
 {
     const nn_graph_t *graph = f->graph;
-    const op_desc_t *out = &graph->layers[nn_graph_layers(graph) - 1].out;
-    const size_t count = (size_t)(batch * nn_sample_elems(out));
-    float *logits = malloc(count * sizeof *logits);
-    err_t err = ERR_INIT;
 
-    cr_assert_eq(nn_exec_output(f->exec, 0, logits, &err), ERR_OK, "%s",
-                 err.text);
-    expect_tensor(json, "logits", logits, count);
-    free(logits);
+    expect_outputs(json, f, batch);
     cr_expect_eq(json_object_size(json_object_get(json, "tensors")),
-                 (size_t)nn_graph_params(graph) + 1);
+                 (size_t)(nn_graph_params(graph) + nn_graph_losses(graph)));
     for (int p = 0; p < nn_graph_params(graph); p++) {
         const nn_param_t *param = nn_graph_param(graph, p);
 
         expect_tensor(json, param->name, f->bind.grads + param->offset,
                       param->count);
     }
+}
+
+/* Forward and backward of the weighted sum of the losses' means, which is
+ * returned. */
+static double step_run(fixture_t *f)
+{
+    nn_result_t results[NN_FIELDS_MAX];
+    double scales[NN_FIELDS_MAX], loss = 0;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(nn_exec_forward(f->exec, &f->batch, results, &err), ERR_OK,
+                 "%s", err.text);
+    for (int k = 0; k < nn_graph_losses(f->graph); k++) {
+        scales[k] = nn_graph_loss_info(f->graph, k).weight /
+                    results[k].weight.denominator;
+        loss += scales[k] * results[k].loss_sum;
+    }
+    cr_assert_eq(nn_exec_backward(f->exec, &f->batch, scales, false, &err),
+                 ERR_OK, "%s", err.text);
+    return loss;
 }
 
 static void check_case(const json_t *json)
@@ -87,7 +127,6 @@ static void check_case(const json_t *json)
     const json_t *losses = json_object_get(json, "losses");
     nn_graph_t *graph =
         fixture_graph(json_string_value(json_object_get(json, "run")));
-    const double denominator = nn_graph_denominator(graph, batch);
     fixture_t f;
 
     cr_assert_eq(json_array_size(losses), PRESET_STEPS);
@@ -99,14 +138,13 @@ static void check_case(const json_t *json)
         double found;
 
         preset_batch(&f, batch, step);
-        found = fixture_forward(&f) / denominator;
+        found = step_run(&f);
         cr_expect(fabs(found - expected) <=
                       fmax(PRESET_TOLERANCE, PRESET_NOISE * drift) *
                           fabs(expected),
                   "%s, step %d: loss %.8g, PyTorch has %.8g",
                   json_string_value(json_object_get(json, "name")), (int)step,
                   found, expected);
-        fixture_backward(&f, 1 / denominator, false);
         if (step == 0)
             expect_first(json, &f, batch);
         for (size_t i = 0; i < nn_graph_param_elems(graph); i++)
@@ -116,15 +154,27 @@ static void check_case(const json_t *json)
     nn_graph_close(graph);
 }
 
-Test(preset_parity, presets_compute_what_pytorch_computes)
+/* All cases of [name] in tests/data, [least] at least. */
+static void check_file(const char *name, size_t least)
 {
-    json_t *json;
+    json_t *json, *cases;
 
     if (!fixture_has_backend("cpu"))
         cr_skip_test("the cpu backend (oneDNN) is not built in");
-    json = preset_load("presets.json");
-    cr_assert_geq(json_array_size(json_object_get(json, "cases")), 13);
-    for (size_t i = 0; i < json_array_size(json_object_get(json, "cases")); i++)
-        check_case(json_array_get(json_object_get(json, "cases"), i));
+    json = preset_load(name);
+    cases = json_object_get(json, "cases");
+    cr_assert_geq(json_array_size(cases), least);
+    for (size_t i = 0; i < json_array_size(cases); i++)
+        check_case(json_array_get(cases, i));
     json_decref(json);
+}
+
+Test(preset_parity, presets_compute_what_pytorch_computes)
+{
+    check_file("presets.json", 13);
+}
+
+Test(preset_parity, so_do_several_inputs_and_losses)
+{
+    check_file("fields.json", 1);
 }

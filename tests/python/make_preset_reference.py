@@ -494,28 +494,31 @@ def rounded(values):
     return [float(f"{value:.9g}") for value in values]
 
 
+def case_of(name, text, batch, lr, double, single):
+    """What is recorded of a run in float64, and how far float32 is from it;
+    each is (losses, tensors of the first step)."""
+    (losses, first), (single_losses, single_first) = double, single
+    tensors = {}
+    worst = 0
+    for key, tensor in first.items():
+        noise = float((tensor - single_first[key].double()).norm()
+                      / tensor.norm())
+        worst = max(worst, noise)
+        tensors[key] = {"noise": float(f"{noise:.2g}"),
+                        "probes": rounded(probes(tensor))}
+    drift = drift_of(losses, single_losses)
+    print(name, losses[0], losses[-1], "float32: gradients off by", worst,
+          "losses by", drift)
+    return {"name": name, "batch": batch, "lr": lr, "run": text,
+            "losses": rounded(losses), "drift": drift, "tensors": tensors}
+
+
 def main():
     torch.set_num_threads(1)
-    cases = []
-    for case in CASES:
-        losses, first = run(case, torch.float64)
-        single_losses, single = run(case, torch.float32)
-        tensors = {}
-        worst = 0
-        for name, tensor in first.items():
-            noise = float((tensor - single[name].double()).norm()
-                          / tensor.norm())
-            worst = max(worst, noise)
-            tensors[name] = {"noise": float(f"{noise:.2g}"),
-                             "probes": rounded(probes(tensor))}
-        drift = drift_of(losses, single_losses)
-        print(case[0], losses[0], losses[-1], "float32: gradients off by",
-              worst, "losses by", drift)
-        cases.append({"name": case[0], "batch": case[5], "lr": case[4],
-                      "run": f"model: {{{case[2]}}}\nloss: {case[3]}\n",
-                      "losses": rounded(losses), "drift": drift,
-                      "tensors": tensors})
-    save("presets.json", '"cases": ', cases)
+    save("presets.json", '"cases": ', [
+        case_of(case[0], f"model: {{{case[2]}}}\nloss: {case[3]}\n", case[5],
+                case[4], run(case, torch.float64), run(case, torch.float32))
+        for case in CASES])
     found = list(curves())
     for row in found:
         print(row["name"], row["losses"][0], row["losses"][-1], row["drift"])

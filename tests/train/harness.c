@@ -56,6 +56,28 @@ static void dataset_write(hid_t file, const char *name, hid_t type, int ndim,
     H5Sclose(space);
 }
 
+/* Fields for models with several of them, from a stream of their own. */
+static void more_write(hid_t file, int samples, const int *y, uint64_t seed)
+{
+    int(*w)[3] = malloc((size_t)samples * sizeof *w);
+    float(*z)[2] = malloc((size_t)samples * sizeof *z);
+    hsize_t dims[2] = {(hsize_t)samples, 3};
+    rng_t rng;
+
+    rng_open(&rng, seed, RNG_INIT, 1, 0);
+    for (int i = 0; i < samples; i++) {
+        for (int k = 0; k < 3; k++)
+            w[i][k] = (int)rng_below(&rng, 5);
+        z[i][0] = (float)(w[i][0] + 0.1 * rng_normal(&rng));
+        z[i][1] = (float)(y[i] + 0.1 * rng_normal(&rng));
+    }
+    dataset_write(file, "/w", H5T_NATIVE_INT, 2, dims, w);
+    dims[1] = 2;
+    dataset_write(file, "/z", H5T_NATIVE_FLOAT, 2, dims, z);
+    free(z);
+    free(w);
+}
+
 static void shard_write(const char *path, int samples, uint64_t seed)
 {
     size_t count = (size_t)samples * HARNESS_FEATURES;
@@ -74,6 +96,7 @@ static void shard_write(const char *path, int samples, uint64_t seed)
     }
     dataset_write(file, "/x", H5T_NATIVE_FLOAT, 2, dims, x);
     dataset_write(file, "/y", H5T_NATIVE_INT, 1, dims, y);
+    more_write(file, samples, y, seed);
     cr_assert_geq(H5Fclose(file), 0);
     free(y);
     free(x);

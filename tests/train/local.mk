@@ -44,6 +44,12 @@ tests_train_test_weigh_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_train_test_weigh_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 tests_train_test_weigh_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
 
+check_PROGRAMS += tests/train/test_fields
+tests_train_test_fields_SOURCES = tests/train/test_fields.c
+tests_train_test_fields_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_train_test_fields_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_train_test_fields_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
+
 check_PROGRAMS += tests/train/test_hook
 tests_train_test_hook_SOURCES = tests/train/test_hook.c
 tests_train_test_hook_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Runs with several inputs and losses: the number of ranks changes nothing,
+ * each loss has its own mean and columns, and names that do not fit are told
+ * with their place.
+ */
+#include "train/fields.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "conf/conf.h"
+#include "train/harness.h"
+
+/* In batches of 24, in the order of the file; the last has 5. */
+#define SAMPLES 101
+#define STEPS 15
+#define IGNORED 7
+
+/* ---- runs ---------------------------------------------------------------- */
+
+static void fields_open(harness_t *harness)
+{
+    harness_open(harness, SAMPLES);
+    harness->settings[0] = "data.shuffle=none";
+    harness->settings[1] =
+        "data.input={x: {path: /x}, words: {path: /w, cast: float32}}";
+    harness->settings[2] = "data.target={kind: {path: /y}, place: {path: /z, "
+                           "scale: 0.5}}";
+    harness->settings[3] = "model.input={words: [3], x: [12]}";
+    harness->settings[4] =
+        "model.layers=[{linear: {out: 8}, from: x}, {name: seen, "
+        "tanh: }, {embedding: {vocabulary: 5, out: 4}, from: words}, {name: "
+        "read, flatten: }, {concat: , from: [seen, read]}, {name: both, "
+        "dropout: {rate: 0.1}}, {name: a, linear: {out: 2}, from: both}, "
+        "{name: b, linear: {out: 2}, from: both}]";
+    harness->settings[5] =
+        "loss=[{cross_entropy: {ignore_index: 7, weight: [1, 3]}, from: a, "
+        "target: kind}, {mse: , from: b, target: place, weight: 0.3}, {mae: , "
+        "from: b, target: place, weight: 0, name: watched}]";
+    /* Nothing of the first loss counts in the second step. */
+    for (int i = 0; i < SAMPLES; i++)
+        if ((i >= 24 && i < 48) || i % 7 == 0)
+            harness_label_set(harness, i, IGNORED);
+}
+
+static void run_ok(const harness_t *harness, int ranks, train_outcome_t *out)
+{
+    err_t err = ERR_INIT;
+    err_code_t rc = harness_run(harness, ranks, out, &err);
+
+    cr_assert_eq(rc, ERR_OK, "%d ranks: %s", ranks, err.text);
+}
+
+/* The values of [key] of all rows of steps, or of evaluations; null is NaN. */
+static int row_values(const harness_t *harness, bool eval, const char *key,
+                      double values[STEPS])
+{
+    char path[300], wanted[64];
+    char *text, *at, *rest = NULL;
+    size_t bytes;
+    int count = 0;
+    err_t err = ERR_INIT;
+
+    snprintf(path, sizeof path, "%s/run/metrics.jsonl", harness->dir);
+    snprintf(wanted, sizeof wanted, "\"%s\": ", key);
+    cr_assert_eq(file_read(path, &text, &bytes, &err), ERR_OK, "%s", err.text);
+    for (at = strtok_r(text, "\n", &rest); at != NULL && count < STEPS;
+         at = strtok_r(NULL, "\n", &rest)) {
+        const char *found = strstr(at, wanted);
+
+        if ((strstr(at, "\"event\"") != NULL) != eval)
+            continue;
+        cr_assert_not_null(found, "%s: %s", key, at);
+        found += strlen(wanted);
+        values[count++] =
+            strncmp(found, "null", 4) == 0 ? (double)NAN : strtod(found, NULL);
+    }
+    free(text);
+    return count;
+}
+
+static const struct {
+    bool eval;
+    const char *key;
+} columns[] = {
+    {false, "loss"},         {false, "kind_loss"}, {false, "place_loss"},
+    {false, "watched_loss"}, {true, "loss"},       {true, "accuracy"},
+    {true, "kind_accuracy"}, {true, "kind_loss"},  {true, "place_loss"},
+    {true, "place_mae"},     {true, "place_r2"},   {true, "watched_loss"}};
+
+enum { COLUMNS = sizeof columns / sizeof columns[0] };
+
+typedef double table_t[COLUMNS][STEPS];
+
+static void table_read(const harness_t *harness, table_t table)
+{
+    for (int c = 0; c < COLUMNS; c++)
+        cr_assert_eq(
+            row_values(harness, columns[c].eval, columns[c].key, table[c]),
+            columns[c].eval ? 3 : STEPS);
+}
+
+static void table_compare(table_t a, table_t b, const char *what)
+{
+    for (int c = 0; c < COLUMNS; c++)
+        for (int i = 0; i < (columns[c].eval ? 3 : STEPS); i++)
+            cr_assert((isnan(a[c][i]) && isnan(b[c][i])) ||
+                          fabs(a[c][i] - b[c][i]) <= 2e-5,
+                      "%s: %s[%d] is %.9g and %.9g", what, columns[c].key, i,
+                      a[c][i], b[c][i]);
+}
+
+Test(fields, ranks_and_parts_change_nothing, .timeout = 120)
+{
+    static const char *const more[] = {NULL, "train.accumulate=3", "ddp.zero=1",
+                                       "data.prefetch=0"};
+    table_t first = {{0}};
+    train_outcome_t out;
+
+    for (int n = 1; n <= 5; n++) {
+        table_t table = {{0}};
+        harness_t harness;
+
+        fields_open(&harness);
+        harness.settings[6] = more[n % 4];
+        run_ok(&harness, n, &out);
+        table_read(&harness, n == 1 ? first : table);
+        if (n > 1)
+            table_compare(first, table,
+                          harness.settings[6] == NULL ? "ranks"
+                                                      : harness.settings[6]);
+        harness_close(&harness);
+    }
+}
+
+Test(fields, a_loss_without_targets_is_left_out_of_the_step)
+{
+    table_t t = {{0}};
+    train_outcome_t out;
+    harness_t harness;
+
+    fields_open(&harness);
+    run_ok(&harness, 2, &out);
+    table_read(&harness, t);
+    cr_expect(isnan(t[1][1]), "%g", t[1][1]);
+    cr_expect_float_eq(t[0][1], 0.3 * t[2][1], 1e-9);
+    cr_expect_float_eq(t[0][0], t[1][0] + 0.3 * t[2][0], 1e-9);
+    cr_expect_gt(t[3][0], 0);
+    cr_expect_float_eq(t[4][2], t[7][2] + 0.3 * t[8][2], 1e-9);
+    cr_expect_eq(t[5][2], t[6][2]);
+    cr_expect_float_eq(out.loss, t[4][2], 1e-12);
+    /* It learns both. */
+    cr_expect_lt(t[8][2], 0.9 * t[8][0]);
+    cr_expect_gt(t[6][2], 0.7);
+    harness_close(&harness);
+}
+
+Test(fields, reproducible_runs_have_the_same_bits, .timeout = 120)
+{
+    harness_t one, other;
+    train_outcome_t out;
+
+    fields_open(&one);
+    one.settings[6] = "train.reproducible=true";
+    one.settings[7] = "train.microbatch=5";
+    run_ok(&one, 1, &out);
+    for (int n = 2; n <= 4; n++) {
+        char what[32];
+
+        fields_open(&other);
+        other.settings[6] = one.settings[6];
+        other.settings[7] = one.settings[7];
+        run_ok(&other, n, &out);
+        snprintf(what, sizeof what, "%d ranks", n);
+        harness_compare(&one, &other, STEPS, 0, what);
+        harness_close(&other);
+    }
+    harness_close(&one);
+}
+
+Test(fields, an_interrupted_run_ends_with_the_same_bits, .timeout = 120)
+{
+    const int lives[2] = {2, 2};
+    harness_t whole, parts;
+    train_outcome_t out;
+
+    fields_open(&whole);
+    fields_open(&parts);
+    run_ok(&whole, 2, &out);
+    cr_expect_gt(harness_run_interrupted(&parts, 9, lives, &out), 2);
+    harness_compare(&whole, &parts, STEPS, 0, "interrupted");
+    harness_close(&whole);
+    harness_close(&parts);
+}
+
+/* ---- sentences ----------------------------------------------------------- */
+
+#define REST                                                             \
+    "model: {input: {image: [4], meta: [2]}, layers: [{concat: , from: " \
+    "[image, meta]}, {name: both, linear: {out: 3}}]}\n"                 \
+    "loss: [{cross_entropy: , target: kind}, {mse: , target: place}]\n"  \
+    "optimizer: sgd\n"
+#define ONE                                                          \
+    "model: {input: [4], layers: [{linear: {out: 3}}]}\nloss: mse\n" \
+    "optimizer: sgd\n"
+#define INPUT "input: {image: {path: /a}, meta: {path: /b}},\n"
+#define TARGET "target: {kind: {path: /c}, place: {path: /d}}}\n"
+
+static const struct {
+    const char *text, *sentence;
+} wrongs[] = {
+    {"data: {train: a.h5, input: {image: {path: /a}, mta: {path: /b}},\n" TARGET
+         REST,
+     "run.yaml:1:48: data.input.mta: no input of the model is called 'mta'; "
+     "did you mean 'meta'? (there: image, meta)"},
+    {"data: {train: a.h5, input: {image: {path: /a}},\n" TARGET REST,
+     "run.yaml:3:29: model.input.meta needs data.input.meta, which is not "
+     "there"},
+    {"data: {train: a.h5, input: {path: /a},\n" TARGET REST,
+     "run.yaml:3:17: model.input.image needs data.input.image"},
+    {"data: {train: a.h5, " INPUT
+     "target: {kind: {path: /c}, plac: {path: /d}}}\n" REST,
+     "run.yaml:2:28: data.target.plac: no target of a loss is called 'plac'; "
+     "did you mean 'place'? (there: kind, place)"},
+    {"data: {train: a.h5, " INPUT "target: {kind: {path: /c}}}\n" REST,
+     "run.yaml:4:42: loss mse needs data.target.place, which is not there"},
+    {"data: {train: a.h5, " INPUT "target: {path: /c}}\n" REST,
+     "run.yaml:4:9: loss cross_entropy needs data.target.kind"},
+    {"data: {train: a.h5, input: {path: /a},\n" TARGET ONE,
+     "run.yaml:2:10: data.target.kind: no target of a loss is called 'kind' "
+     "(there: target)"},
+    {"data: {train: a.h5, input: {a: {path: /a}},\ntarget: {path: /c}}\n" ONE,
+     "run.yaml:1:29: data.input.a: no input of the model is called 'a' (there: "
+     "input)"},
+    {"data: {train: a.h5, input: {path: /a}, sequence: 4}\n"
+     "model: {input: [4], layers: [{embedding: {vocabulary: 3, out: 2}}, "
+     "{linear: {out: 3, flatten: false}}]}\n"
+     "loss: [{cross_entropy: , target: a}, {cross_entropy: , target: b}]\n"
+     "optimizer: sgd\n",
+     "run.yaml:3:39: loss cross_entropy reads a target of its own, but with "
+     "data.sequence"},
+};
+
+Test(fields, names_that_do_not_fit_have_their_place)
+{
+    for (size_t i = 0; i < sizeof wrongs / sizeof wrongs[0]; i++) {
+        hdf5io_dataset_config_t data = {0};
+        nn_graph_t *graph = NULL;
+        train_fields_t texts;
+        train_config_t config;
+        tree_t *tree = NULL;
+        err_t err = ERR_INIT;
+
+        cr_assert_eq(conf_parse("run.yaml", wrongs[i].text, &tree, &err),
+                     ERR_OK, "%s", err.text);
+        cr_assert_eq(train_config_read(tree, &config, &err), ERR_OK, "%s",
+                     err.text);
+        cr_assert_eq(nn_graph_open(config.model, config.loss, &graph, &err),
+                     ERR_OK, "%s", err.text);
+        cr_expect_eq(train_fields_match(&config, graph, &texts, &data, &err),
+                     ERR_CONFIG);
+        cr_expect_eq(
+            strncmp(err.text, wrongs[i].sentence, strlen(wrongs[i].sentence)),
+            0, "expected: %s\n   found: %s", wrongs[i].sentence, err.text);
+        nn_graph_close(graph);
+        train_config_free(&config);
+        tree_free(tree);
+    }
+}
+
+/* What the run file says, and where the loss stands that it does not fit. */
+static const struct {
+    const char *loss, *target, *sentence;
+} misfits[] = {
+    {"loss=cross_entropy", "data.target.path=/z", "loss cross_entropy: "},
+    {"loss=[{cross_entropy: , target: a}]", "data.target={a: {path: /z}}",
+     "values), but the loss takes 1 class number a sample"},
+    {"loss=mse", "data.target.path=/y",
+     "targets of /y are [] (1 values), but the model gives 2 values"},
+};
+
+Test(fields, a_target_that_does_not_fit_its_loss_has_a_place)
+{
+    for (size_t i = 0; i < sizeof misfits / sizeof misfits[0]; i++) {
+        train_outcome_t out;
+        harness_t harness;
+        err_t err = ERR_INIT;
+
+        harness_open(&harness, 48);
+        harness.settings[0] = misfits[i].loss;
+        harness.settings[1] = misfits[i].target;
+        cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_DATA);
+        cr_expect_eq(strncmp(err.text, "--set", 5), 0, "%s", err.text);
+        cr_expect_not_null(strstr(err.text, misfits[i].sentence), "%s",
+                           err.text);
+        harness_close(&harness);
+    }
+}
+
+Test(fields, metrics_are_chosen_by_loss)
+{
+    double values[STEPS];
+    train_outcome_t out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+
+    fields_open(&harness);
+    harness.settings[6] = "metrics={kind: [top1], place: [rmse]}";
+    run_ok(&harness, 2, &out);
+    cr_expect_eq(row_values(&harness, true, "kind_top1", values), 3);
+    cr_expect_eq(row_values(&harness, true, "place_rmse", values), 3);
+    harness.settings[6] = "metrics={knd: [top1]}";
+    harness.resume = TRAIN_RESUME_FRESH;
+    cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_CONFIG);
+    cr_expect_not_null(strstr(err.text, "knd is the name of no loss"), "%s",
+                       err.text);
+    harness_close(&harness);
+}
