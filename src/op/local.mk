@@ -43,7 +43,9 @@ libop_la_SOURCES = \
 	src/op/cpu/permute.c src/op/cpu/mean.c src/op/cpu/upsample.c \
 	src/op/cpu/math.h src/op/cpu/activation.c \
 	src/op/cpu/pointwise.c \
-	src/op/cpu/attention.c src/op/cpu/position.c src/op/cpu/embedding.c \
+	src/op/cpu/attention.c src/op/cpu/attention.h \
+	src/op/cpu/attention_bf16.c src/op/cpu/pairs.c src/op/cpu/pairs.h \
+	src/op/cpu/position.c src/op/cpu/embedding.c \
 	src/op/cpu/rotary.c src/op/cpu/recurrent.c \
 	src/op/cpu/upsample_linear.c src/op/cpu/max.c src/op/cpu/pad.c \
 	src/op/cpu/adaptive.c \

@@ -74,8 +74,9 @@ static const opt_row_t loop_options[] = {
                    "memory; one reduction"),
     CONFIG(train.precision, "precision", OPT_CHOICE, "fp32",
            .choices = precisions,
-           .help = "fp32; bf16: linear and conv multiply numbers rounded to "
-                   "bfloat16 (sums, parameters, gradients and checkpoints stay "
+           .help = "fp32; bf16: linear, conv and attention multiply numbers "
+                   "rounded to bfloat16 (sums, parameters, gradients and "
+                   "checkpoints stay "
                    "float32); auto: bf16 where every rank's CPU can"),
     CONFIG(train.recompute, "recompute", OPT_CHOICE, "none",
            .choices = recomputes,

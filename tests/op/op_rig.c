@@ -307,6 +307,11 @@ void op_rig_close(op_rig_t *rig)
 
 /* ---- tensors ------------------------------------------------------------ */
 
+bool op_rig_narrows(op_kind_t kind)
+{
+    return kind == OP_LINEAR || kind == OP_CONV2D || kind == OP_ATTENTION;
+}
+
 bool op_rig_is_loss(const op_rig_t *rig)
 {
     op_kind_t kind = rig->config.kind;

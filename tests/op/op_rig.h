@@ -70,6 +70,8 @@ void op_rig_forward(op_rig_t *rig);
 void op_rig_backward(op_rig_t *rig);
 
 bool op_rig_is_loss(const op_rig_t *rig);
+/* Does this kind round the factors of its products with op_config.bf16? */
+bool op_rig_narrows(op_kind_t kind);
 /* The case's configuration with numbers of [type]; tokens stay tokens. */
 op_config_t op_rig_config(const op_case_t *test, op_type_t type);
 /* The same for all cases: allocate zeroed [count] doubles; freed with free. */

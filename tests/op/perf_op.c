@@ -5,7 +5,7 @@
  * can do at most, measured by the same threads in the same run: a product of
  * large matrices (GFLOP/s) and a sum of large vectors (GB/s).
  *
- *     perf_op [THREADS] [PART OF A CASE'S NAME]
+ *     perf_op [THREADS] [PART OF A CASE'S NAME] [bf16]
  *
  * Times are the best of many turns. GB/s counts every tensor of the call once:
  * inputs, parameters, outputs, and in backward their gradients. The limit is
@@ -85,13 +85,15 @@ static void print_part(double seconds, double flops, double bytes,
            bytes / seconds / 1e9, 100 * limit / seconds);
 }
 
-static void print_case(const op_case_t *test, int threads,
+static void print_case(const op_case_t *row, int threads, bool bf16,
                        const bench_peak_t *peak)
 {
     double forward, backward, in, out, params;
+    op_case_t test = *row;
     op_rig_t rig;
 
-    op_rig_open(&rig, test, "cpu", OP_FLOAT32, threads);
+    test.config.bf16 = bf16;
+    op_rig_open(&rig, &test, "cpu", OP_FLOAT32, threads);
     in = bytes_in(&rig);
     params = bytes_params(&rig);
     out = (double)op_out(rig.op)->bytes;
@@ -103,7 +105,7 @@ static void print_case(const op_case_t *test, int threads,
         backward = params + 2 * out + in; /* zeros, then sums */
     if (!op_reads_x(rig.op))
         backward -= in;
-    printf("%-33s", test->name);
+    printf("%-33s", test.name);
     print_part(best_of(&rig, op_rig_forward), op_flops(rig.op), forward, peak);
     print_part(best_of(&rig, op_rig_backward), backward_flops(&rig), backward,
                peak);
@@ -115,14 +117,15 @@ int main(int argc, char **argv)
 {
     int threads = argc > 1 ? atoi(argv[1]) : 1;
     const char *part = argc > 2 ? argv[2] : "";
+    const bool bf16 = argc > 3 && strcmp(argv[3], "bf16") == 0;
     bench_peak_t peak;
     err_t err = ERR_INIT;
 
-    if (threads < 1) {
-        fprintf(stderr, "perf_op [THREADS] [PART OF A CASE'S NAME]\n");
+    if (threads < 1 || argc > (bf16 ? 4 : 3)) {
+        fprintf(stderr, "perf_op [THREADS] [PART OF A CASE'S NAME] [bf16]\n");
         return 64;
     }
-    if (bench_peak_measure(threads, false, &peak, &err) != ERR_OK) {
+    if (bench_peak_measure(threads, bf16, &peak, &err) != ERR_OK) {
         fprintf(stderr, "perf_op: %s\n", err.text);
         return 69;
     }
@@ -131,7 +134,8 @@ int main(int argc, char **argv)
     printf("%-33s %9s %7s %7s %6s %9s %7s %7s %6s\n", "case", "fwd us",
            "GFLOP/s", "GB/s", "of it", "bwd us", "GFLOP/s", "GB/s", "of it");
     for (int i = 0; i < op_perf_case_count; i++)
-        if (strstr(op_perf_cases[i].name, part) != NULL)
-            print_case(&op_perf_cases[i], threads, &peak);
+        if (strstr(op_perf_cases[i].name, part) != NULL &&
+            (!bf16 || op_rig_narrows(op_perf_cases[i].config.kind)))
+            print_case(&op_perf_cases[i], threads, bf16, &peak);
     return 0;
 }

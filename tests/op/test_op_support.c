@@ -37,7 +37,7 @@ static const char *bf16_text(const op_backend_ops_t *backend,
                  test->name, err.text);
     if (!taken)
         return "no";
-    return kind == OP_LINEAR || kind == OP_CONV2D ? "yes" : "f32";
+    return op_rig_narrows(kind) ? "yes" : "f32";
 }
 
 Test(op_support, table)

@@ -15,6 +15,7 @@
  */
 #include <string.h>
 
+#include "op/cpu/attention.h"
 #include "op/cpu/block.h"
 #include "op/cpu/combine.h"
 #include "op/cpu/cpu.h"
@@ -22,47 +23,26 @@
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
 
-#define BLOCK 32
+#define BLOCK CPU_ATTENTION_BLOCK
 
-enum { Q, K, V };
-
-typedef struct attention_work {
-    op_attention_t a;
-    bool causal;
-    float scale; /* 1 / sqrt(D) */
-    const float *in[3];
-    float *gradient[3]; /* NULL: not wanted */
-    float *y;
-    const float *dy;
-    float *top, *part, *delta; /* [N,H,T], of each row: the maximum, 1 / the sum
-                                  of exponentials, y dy; NULL in evaluation */
-} attention_work_t;
-
-typedef float square_t[BLOCK][BLOCK];
 typedef float turned_t[OP_HEAD_MAX][BLOCK]; /* [D, keys] */
 typedef float rows_t[BLOCK][OP_HEAD_MAX];   /* [tokens, D] */
 
 /* ---- blocks -------------------------------------------------------------- */
 
-/* Where token [t] of head [h] begins in q, k or v. */
-static int64_t attention_at(const attention_work_t *work, int which, int64_t n,
-                            int64_t t, int64_t h)
+int64_t cpu_attention_at(const cpu_attention_work_t *work, int which, int64_t n,
+                         int64_t t, int64_t h)
 {
     const op_attention_t *a = &work->a;
-    int64_t tokens = which == Q ? a->T : a->S;
+    int64_t tokens = which == CPU_Q ? a->T : a->S;
 
     return a->base[which] + (n * tokens + t) * a->stride[which] + h * a->D;
 }
 
-static int64_t attention_y(const attention_work_t *work, int64_t n, int64_t t,
-                           int64_t h)
+int64_t cpu_attention_y(const cpu_attention_work_t *work, int64_t n, int64_t t,
+                        int64_t h)
 {
     return ((n * work->a.T + t) * work->a.H + h) * work->a.D;
-}
-
-static int64_t attention_count(int64_t first, int64_t all)
-{
-    return all - first < BLOCK ? all - first : BLOCK;
 }
 
 /* Rows from [from] on, [row] elements apart, as columns; those behind the
@@ -77,29 +57,44 @@ static void attention_turn(const float *from, int64_t row, int64_t count,
 
 /* to[i,j] = sum_d rows[i,d] turned[d,j] */
 static void attention_scores(int64_t rows, int64_t D, const float *data,
-                             int64_t row, turned_t turned, square_t to)
+                             int64_t row, turned_t turned, cpu_square_t to)
 {
-    memset(to, 0, sizeof(square_t));
+    memset(to, 0, sizeof(cpu_square_t));
     cpu_block_add(rows, BLOCK, D, (cpu_block_t){data, row, 1}, turned[0], BLOCK,
                   to[0], BLOCK);
 }
 
 /* ---- forward ------------------------------------------------------------- */
 
-/* A block of queries, in columns: what it has of its softmax so far. */
+/* A block of queries, in columns. */
 typedef struct attention_columns {
     turned_t q;
-    float top[BLOCK], sum[BLOCK], factor[BLOCK];
+    cpu_columns_t softmax;
 } attention_columns_t;
 
-/*
- * Scores [keys, queries] become exp(score * scale - top); top and sum go on,
- * and factor is what earlier results must be multiplied by. Query i reads the
- * first i + [ahead] keys of this block.
- */
+void cpu_attention_start(cpu_columns_t *columns)
+{
+    for (int i = 0; i < BLOCK; i++) {
+        columns->top[i] = -INFINITY;
+        columns->sum[i] = 0;
+    }
+}
+
+float cpu_attention_keep(const cpu_attention_work_t *work,
+                         const cpu_columns_t *columns, int64_t at, int64_t i)
+{
+    const float part = 1.0f / columns->sum[i];
+
+    if (work->top != NULL) {
+        work->top[at + i] = columns->top[i];
+        work->part[at + i] = part;
+    }
+    return part;
+}
+
 CPU_CLONES
-static void attention_softmax(square_t s, int64_t keys, int64_t ahead,
-                              float scale, attention_columns_t *columns)
+void cpu_attention_softmax(float (*s)[CPU_ATTENTION_BLOCK], int64_t keys,
+                           int64_t ahead, float scale, cpu_columns_t *columns)
 {
     float most[BLOCK], sum[BLOCK];
 
@@ -135,63 +130,55 @@ static void attention_scale(float *y, int64_t D, float factor)
 }
 
 /* The keys from [k0] on, for the queries from [i0] on: adds to y. */
-static void attention_forward_keys(const attention_work_t *work, int64_t n,
+static void attention_forward_keys(const cpu_attention_work_t *work, int64_t n,
                                    int64_t h, int64_t i0, int64_t k0,
                                    attention_columns_t *columns)
 {
     const op_attention_t *a = &work->a;
-    const int64_t g = h / (a->H / a->G), rows = attention_count(i0, a->T);
-    const int64_t keys = attention_count(k0, a->S), y_row = a->H * a->D;
-    float *y = work->y + attention_y(work, n, i0, h);
-    square_t s;
+    const int64_t g = h / (a->H / a->G), rows = cpu_attention_count(i0, a->T);
+    const int64_t keys = cpu_attention_count(k0, a->S), y_row = a->H * a->D;
+    float *y = work->y + cpu_attention_y(work, n, i0, h);
+    cpu_square_t s;
 
-    attention_scores(keys, a->D, work->in[K] + attention_at(work, K, n, k0, g),
-                     a->stride[K], columns->q, s);
-    attention_softmax(s, keys, work->causal ? i0 - k0 + 1 : keys, work->scale,
-                      columns);
+    attention_scores(keys, a->D,
+                     work->in[CPU_K] + cpu_attention_at(work, CPU_K, n, k0, g),
+                     a->stride[CPU_K], columns->q, s);
+    cpu_attention_softmax(s, keys, work->causal ? i0 - k0 + 1 : keys,
+                          work->scale, &columns->softmax);
     for (int64_t i = 0; i < rows && k0 > 0; i++)
-        if (!(columns->factor[i] == 1.0f))
-            attention_scale(y + i * y_row, a->D, columns->factor[i]);
+        if (!(columns->softmax.factor[i] == 1.0f))
+            attention_scale(y + i * y_row, a->D, columns->softmax.factor[i]);
     cpu_block_add(rows, a->D, keys, (cpu_block_t){s[0], 1, BLOCK},
-                  work->in[V] + attention_at(work, V, n, k0, g), a->stride[V],
-                  y, y_row);
+                  work->in[CPU_V] + cpu_attention_at(work, CPU_V, n, k0, g),
+                  a->stride[CPU_V], y, y_row);
 }
 
 /* y of the queries from [i0] on. */
-static void attention_forward_block(const attention_work_t *work, int64_t n,
+static void attention_forward_block(const cpu_attention_work_t *work, int64_t n,
                                     int64_t h, int64_t i0)
 {
     const op_attention_t *a = &work->a;
-    const int64_t rows = attention_count(i0, a->T), y_row = a->H * a->D;
+    const int64_t rows = cpu_attention_count(i0, a->T), y_row = a->H * a->D;
     const int64_t last = work->causal ? i0 + rows : a->S;
-    float *y = work->y + attention_y(work, n, i0, h);
+    float *y = work->y + cpu_attention_y(work, n, i0, h);
     attention_columns_t columns;
 
-    attention_turn(work->in[Q] + attention_at(work, Q, n, i0, h), a->stride[Q],
-                   rows, a->D, columns.q);
-    for (int64_t i = 0; i < BLOCK; i++) {
-        columns.top[i] = -INFINITY;
-        columns.sum[i] = 0;
-    }
+    attention_turn(work->in[CPU_Q] + cpu_attention_at(work, CPU_Q, n, i0, h),
+                   a->stride[CPU_Q], rows, a->D, columns.q);
+    cpu_attention_start(&columns.softmax);
     for (int64_t i = 0; i < rows; i++)
         memset(y + i * y_row, 0, (size_t)a->D * sizeof *y);
     for (int64_t k0 = 0; k0 < last; k0 += BLOCK)
         attention_forward_keys(work, n, h, i0, k0, &columns);
-    for (int64_t i = 0; i < rows; i++) {
-        const int64_t at = (n * a->H + h) * a->T + i0 + i;
-        const float part = 1.0f / columns.sum[i];
-
-        attention_scale(y + i * y_row, a->D, part);
-        if (work->top != NULL) {
-            work->top[at] = columns.top[i];
-            work->part[at] = part;
-        }
-    }
+    for (int64_t i = 0; i < rows; i++)
+        attention_scale(y + i * y_row, a->D,
+                        cpu_attention_keep(work, &columns.softmax,
+                                           (n * a->H + h) * a->T + i0, i));
 }
 
 static void attention_body_forward(void *context, int64_t first, int64_t last)
 {
-    const attention_work_t *work = context;
+    const cpu_attention_work_t *work = context;
     const op_attention_t *a = &work->a;
 
     for (int64_t nh = first; nh < last; nh++)
@@ -202,10 +189,10 @@ static void attention_body_forward(void *context, int64_t first, int64_t last)
 /* ---- backward ------------------------------------------------------------ */
 
 /* How many keys of the block at [k0] does query [i] read? */
-static int64_t attention_seen(const attention_work_t *work, int64_t i,
+static int64_t attention_seen(const cpu_attention_work_t *work, int64_t i,
                               int64_t k0)
 {
-    int64_t count = attention_count(k0, work->a.S);
+    int64_t count = cpu_attention_count(k0, work->a.S);
 
     if (work->causal && i - k0 + 1 < count)
         count = i - k0 + 1;
@@ -233,19 +220,19 @@ static void attention_row_back(float *s, float *dp, int64_t seen, float scale,
 }
 
 /* Queries from [i0] on of head [h] against a key block: adds to dq, dk, dv. */
-static void attention_backward_block(const attention_work_t *work,
+static void attention_backward_block(const cpu_attention_work_t *work,
                                      attention_keys_t *keys, int64_t h,
                                      int64_t i0)
 {
     const op_attention_t *a = &work->a;
-    const int64_t n = keys->n, rows = attention_count(i0, a->T);
+    const int64_t n = keys->n, rows = cpu_attention_count(i0, a->T);
     const int64_t at = (n * a->H + h) * a->T + i0, y_row = a->H * a->D;
-    const int64_t q_at = attention_at(work, Q, n, i0, h);
-    const float *q = work->in[Q] + q_at;
-    const float *dy = work->dy + attention_y(work, n, i0, h);
-    square_t p, ds;
+    const int64_t q_at = cpu_attention_at(work, CPU_Q, n, i0, h);
+    const float *q = work->in[CPU_Q] + q_at;
+    const float *dy = work->dy + cpu_attention_y(work, n, i0, h);
+    cpu_square_t p, ds;
 
-    attention_scores(rows, a->D, q, a->stride[Q], keys->k, p);
+    attention_scores(rows, a->D, q, a->stride[CPU_Q], keys->k, p);
     attention_scores(rows, a->D, dy, y_row, keys->v, ds);
     for (int64_t i = 0; i < rows; i++)
         attention_row_back(p[i], ds[i], attention_seen(work, i0 + i, keys->k0),
@@ -254,25 +241,28 @@ static void attention_backward_block(const attention_work_t *work,
     cpu_block_add(keys->count, a->D, rows, (cpu_block_t){p[0], 1, BLOCK}, dy,
                   y_row, keys->dv[0], OP_HEAD_MAX);
     cpu_block_add(keys->count, a->D, rows, (cpu_block_t){ds[0], 1, BLOCK}, q,
-                  a->stride[Q], keys->dk[0], OP_HEAD_MAX);
-    if (work->gradient[Q] != NULL)
+                  a->stride[CPU_Q], keys->dk[0], OP_HEAD_MAX);
+    if (work->gradient[CPU_Q] != NULL)
         cpu_block_add(rows, a->D, keys->count, (cpu_block_t){ds[0], BLOCK, 1},
-                      work->in[K] + attention_at(work, K, n, keys->k0, keys->g),
-                      a->stride[K], work->gradient[Q] + q_at, a->stride[Q]);
+                      work->in[CPU_K] +
+                          cpu_attention_at(work, CPU_K, n, keys->k0, keys->g),
+                      a->stride[CPU_K], work->gradient[CPU_Q] + q_at,
+                      a->stride[CPU_Q]);
 }
 
-static void attention_store(const attention_work_t *work, int which,
+static void attention_store(const cpu_attention_work_t *work, int which,
                             const attention_keys_t *keys, rows_t from)
 {
     float *to = work->gradient[which];
 
     for (int64_t j = 0; to != NULL && j < keys->count; j++)
-        memcpy(to + attention_at(work, which, keys->n, keys->k0 + j, keys->g),
-               from[j], (size_t)work->a.D * sizeof *to);
+        memcpy(
+            to + cpu_attention_at(work, which, keys->n, keys->k0 + j, keys->g),
+            from[j], (size_t)work->a.D * sizeof *to);
 }
 
 /* The key block at [k0] against all queries that read it. */
-static void attention_backward_keys(const attention_work_t *work, int64_t n,
+static void attention_backward_keys(const cpu_attention_work_t *work, int64_t n,
                                     int64_t g, int64_t k0)
 {
     const op_attention_t *a = &work->a;
@@ -282,18 +272,18 @@ static void attention_backward_keys(const attention_work_t *work, int64_t n,
     keys.n = n;
     keys.g = g;
     keys.k0 = k0;
-    keys.count = attention_count(k0, a->S);
+    keys.count = cpu_attention_count(k0, a->S);
     memset(keys.dk, 0, sizeof keys.dk);
     memset(keys.dv, 0, sizeof keys.dv);
-    attention_turn(work->in[K] + attention_at(work, K, n, k0, g), a->stride[K],
-                   keys.count, a->D, keys.k);
-    attention_turn(work->in[V] + attention_at(work, V, n, k0, g), a->stride[V],
-                   keys.count, a->D, keys.v);
+    attention_turn(work->in[CPU_K] + cpu_attention_at(work, CPU_K, n, k0, g),
+                   a->stride[CPU_K], keys.count, a->D, keys.k);
+    attention_turn(work->in[CPU_V] + cpu_attention_at(work, CPU_V, n, k0, g),
+                   a->stride[CPU_V], keys.count, a->D, keys.v);
     for (int64_t h = g * heads; h < (g + 1) * heads; h++)
         for (int64_t i0 = work->causal ? k0 : 0; i0 < a->T; i0 += BLOCK)
             attention_backward_block(work, &keys, h, i0);
-    attention_store(work, K, &keys, keys.dk);
-    attention_store(work, V, &keys, keys.dv);
+    attention_store(work, CPU_K, &keys, keys.dk);
+    attention_store(work, CPU_V, &keys, keys.dv);
 }
 
 CPU_CLONES
@@ -313,25 +303,26 @@ static float attention_dot(const float *a, const float *b, int64_t count)
 }
 
 /* delta of head [h], and dq = 0. */
-static void attention_prepare(const attention_work_t *work, int64_t n,
+static void attention_prepare(const cpu_attention_work_t *work, int64_t n,
                               int64_t h)
 {
     const op_attention_t *a = &work->a;
 
     for (int64_t i = 0; i < a->T; i++) {
-        const float *y = work->y + attention_y(work, n, i, h);
+        const float *y = work->y + cpu_attention_y(work, n, i, h);
 
         work->delta[(n * a->H + h) * a->T + i] =
-            attention_dot(y, work->dy + attention_y(work, n, i, h), a->D);
-        if (work->gradient[Q] != NULL)
-            memset(work->gradient[Q] + attention_at(work, Q, n, i, h), 0,
-                   (size_t)a->D * sizeof *y);
+            attention_dot(y, work->dy + cpu_attention_y(work, n, i, h), a->D);
+        if (work->gradient[CPU_Q] != NULL)
+            memset(work->gradient[CPU_Q] +
+                       cpu_attention_at(work, CPU_Q, n, i, h),
+                   0, (size_t)a->D * sizeof *y);
     }
 }
 
 static void attention_body_backward(void *context, int64_t first, int64_t last)
 {
-    const attention_work_t *work = context;
+    const cpu_attention_work_t *work = context;
     const op_attention_t *a = &work->a;
     const int64_t heads = a->H / a->G;
 
@@ -347,28 +338,49 @@ static void attention_body_backward(void *context, int64_t first, int64_t last)
 
 /* ---- calls --------------------------------------------------------------- */
 
+typedef struct cpu_attention {
+    cpu_combine_t combine;
+    size_t room, room_bytes; /* bf16: for each thread, in scratch */
+} cpu_attention_t;
+
 static err_code_t cpu_attention_open(op_t *op, err_t *err)
 {
     op_attention_t a = op_attention_of(&op->config);
+    cpu_attention_t *state;
+    err_code_t code;
 
     op->reads_y = true;
     if (op->config.training)
         op->workspace_bytes = 3 * (size_t)(a.N * a.H * a.T) * sizeof(float);
-    return cpu_combine_open(op, true, err);
+    code = cpu_combine_open_in(op, sizeof(cpu_attention_t), true, err);
+    if (code != ERR_OK || !op->config.bf16)
+        return code;
+    state = op->state;
+    state->room_bytes = cpu_attention_bf16_room(&a, op->config.training);
+    state->room = cpu_room_take(&state->combine.room,
+                                state->room_bytes * (size_t)op->config.threads);
+    cpu_room_finish(&state->combine.room, op);
+    return ERR_OK;
 }
 
 /* Everything but y and dy. */
 static err_code_t attention_start(op_t *op, const op_args_t *args,
-                                  attention_work_t *work, err_t *err)
+                                  cpu_attention_work_t *work, err_t *err)
 {
+    const cpu_attention_t *state = op->state;
     const float *inside[OP_INPUTS_MAX];
     err_code_t code = cpu_combine_read(op, args, inside, err);
 
-    *work = (attention_work_t){.a = op_attention_of(&op->config),
-                               .causal = op->config.heads.causal};
+    *work = (cpu_attention_work_t){.a = op_attention_of(&op->config),
+                                   .causal = op->config.heads.causal};
     work->scale = 1.0f / sqrtf((float)work->a.D);
     for (int i = 0; i < 3 && code == ERR_OK; i++)
         work->in[i] = inside[work->a.input[i]];
+    if (op->config.bf16) {
+        work->room = (char *)args->scratch + state->room;
+        work->room_bytes = state->room_bytes;
+        work->tiles = cpu_has_amx();
+    }
     if (op->config.training) {
         const int64_t rows = work->a.N * work->a.H * work->a.T;
 
@@ -382,14 +394,16 @@ static err_code_t attention_start(op_t *op, const op_args_t *args,
 static err_code_t cpu_attention_forward(op_t *op, const op_args_t *args,
                                         err_t *err)
 {
-    attention_work_t work;
+    cpu_attention_work_t work;
     err_code_t code = attention_start(op, args, &work, err);
 
     if (code != ERR_OK)
         return code;
     work.y = args->y;
     cpu_team_run(op->config.threads, work.a.N * work.a.H, 1,
-                 attention_body_forward, &work);
+                 op->config.bf16 ? cpu_attention_bf16_forward
+                                 : attention_body_forward,
+                 &work);
     return ERR_OK;
 }
 
@@ -397,7 +411,7 @@ static err_code_t cpu_attention_backward(op_t *op, const op_args_t *args,
                                          err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    attention_work_t work;
+    cpu_attention_work_t work;
     err_code_t code = attention_start(op, args, &work, err);
 
     work.y = args->y;
@@ -411,7 +425,9 @@ static err_code_t cpu_attention_backward(op_t *op, const op_args_t *args,
     }
     if (code == ERR_OK)
         cpu_team_run(op->config.threads, work.a.N * work.a.G, 1,
-                     attention_body_backward, &work);
+                     op->config.bf16 ? cpu_attention_bf16_backward
+                                     : attention_body_backward,
+                     &work);
     for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
         void *to = cpu_combine_gradient(op, args, k);
 

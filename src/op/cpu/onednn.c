@@ -29,6 +29,13 @@ bool cpu_has_bf16(void)
     return ((unsigned)dnnl_get_effective_cpu_isa() & needed) == needed;
 }
 
+bool cpu_has_amx(void)
+{
+    const unsigned needed = dnnl_cpu_isa_avx512_core_amx;
+
+    return ((unsigned)dnnl_get_effective_cpu_isa() & needed) == needed;
+}
+
 err_code_t cpu_engine_open(cpu_engine_t *engine, err_t *err)
 {
     dnnl_status_t status;

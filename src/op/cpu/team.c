@@ -48,3 +48,8 @@ void cpu_team_run(int threads, int64_t count, int64_t grain,
     else
         GOMP_parallel(cpu_team_member, &team, (unsigned)threads, 0);
 }
+
+int cpu_team_number(void)
+{
+    return omp_get_thread_num();
+}

@@ -26,4 +26,7 @@ typedef void cpu_team_body_t(void *context, int64_t first, int64_t last);
 void cpu_team_run(int threads, int64_t count, int64_t grain,
                   cpu_team_body_t *body, void *context);
 
+/* In a body: which thread of the team is this, from 0? */
+int cpu_team_number(void);
+
 #endif

@@ -9,7 +9,8 @@
  *   ds[i,j] = p[i,j] (dp[i,j] - sum_k p[i,k] dp[i,k]) / sqrt(D)
  *   dq[i,d] = sum_j ds[i,j] k[j,d]
  *   dk[j,d] = sum_{h of g, i} ds[i,j] q[i,d],  dv[j,d] = sum p[i,j] dy[i,d]
- * scratch holds p and ds of a head, and dk and dv of a group, in double.
+ * scratch holds p and ds of a head, and dk and dv of a group, in double. With
+ * bf16, the factors of all these sums are rounded, those of p dp are not.
  */
 #include <math.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 enum { Q, K, V };
 
 typedef struct ref_attention {
+    const op_t *op;
     op_type_t type;
     op_attention_t a;
     bool causal;
@@ -40,7 +42,8 @@ static err_code_t ref_attention_open(op_t *op, err_t *err)
 
 static ref_attention_t ref_attention_make(const op_t *op, const op_args_t *args)
 {
-    ref_attention_t s = {.type = op->config.in.type,
+    ref_attention_t s = {.op = op,
+                         .type = op->config.in.type,
                          .a = op_attention_of(&op->config),
                          .causal = op->config.heads.causal,
                          .p = args->scratch};
@@ -72,8 +75,8 @@ static int64_t ref_attention_index(const ref_attention_t *s, int which,
 static double ref_attention_get(const ref_attention_t *s, int which, int64_t n,
                                 int64_t t, int64_t h, int64_t d)
 {
-    return ref_get(s->type, s->in[which],
-                   ref_attention_index(s, which, n, t, h, d));
+    return ref_factor(s->op, s->in[which],
+                      ref_attention_index(s, which, n, t, h, d));
 }
 
 /* Index into y. */
@@ -126,7 +129,8 @@ static err_code_t ref_attention_forward(op_t *op, const op_args_t *args,
             double y = 0;
 
             for (int64_t j = 0; j < a->S; j++)
-                y += s.p[i * a->S + j] * ref_attention_get(&s, V, n, j, g, d);
+                y += ref_narrow(op, s.p[i * a->S + j]) *
+                     ref_attention_get(&s, V, n, j, g, d);
             ref_put(s.type, args->y, ref_attention_y(&s, n, i, h, d), y);
         }
     }
@@ -145,9 +149,9 @@ static void ref_attention_slope(const ref_attention_t *s, const op_args_t *args,
         for (int64_t j = 0; j < S; j++) {
             ds[j] = 0;
             for (int64_t d = 0; d < s->a.D; d++)
-                ds[j] +=
-                    ref_get(s->type, args->dy, ref_attention_y(s, n, i, h, d)) *
-                    ref_attention_get(s, V, n, j, g, d);
+                ds[j] += ref_factor(s->op, args->dy,
+                                    ref_attention_y(s, n, i, h, d)) *
+                         ref_attention_get(s, V, n, j, g, d);
             mean += p[j] * ds[j];
         }
         for (int64_t j = 0; j < S; j++)
@@ -164,12 +168,15 @@ static void ref_attention_pull(const ref_attention_t *s, const op_args_t *args,
     for (int64_t id = 0; id < s->a.T * D; id++) {
         int64_t i = id / D, d = id % D;
         double q = ref_attention_get(s, Q, n, i, h, d), dq = 0;
-        double dy = ref_get(s->type, args->dy, ref_attention_y(s, n, i, h, d));
+        double dy = ref_factor(s->op, args->dy, ref_attention_y(s, n, i, h, d));
 
         for (int64_t j = 0; j < S; j++) {
-            dq += s->ds[i * S + j] * ref_attention_get(s, K, n, j, g, d);
-            s->sums[K][j * D + d] += s->ds[i * S + j] * q;
-            s->sums[V][j * D + d] += s->p[i * S + j] * dy;
+            double p = ref_narrow(s->op, s->p[i * S + j]);
+            double ds = ref_narrow(s->op, s->ds[i * S + j]);
+
+            dq += ds * ref_attention_get(s, K, n, j, g, d);
+            s->sums[K][j * D + d] += ds * q;
+            s->sums[V][j * D + d] += p * dy;
         }
         if (s->gradient[Q] != NULL)
             ref_put(s->type, s->gradient[Q],

@@ -19,17 +19,23 @@ static inline double ref_get(op_type_t type, const void *data, int64_t i)
                               : ((const double *)data)[i];
 }
 
-/* The same as a factor of a product: rounded to bfloat16 if the op says so. */
-static inline double ref_factor(const op_t *op, const void *data, int64_t i)
+/* [exact] as a factor of a product: rounded to bfloat16 if the op says so. */
+static inline double ref_narrow(const op_t *op, double exact)
 {
-    float value = (float)ref_get(op->config.in.type, data, i);
+    float value = (float)exact;
     uint16_t narrow;
 
     if (!op->config.bf16)
-        return ref_get(op->config.in.type, data, i);
+        return exact;
     half_round_bf16(&narrow, &value, 1);
     half_widen_bf16(&value, &narrow, 1);
     return (double)value;
+}
+
+/* Element [i] of a tensor of numbers as a factor. */
+static inline double ref_factor(const op_t *op, const void *data, int64_t i)
+{
+    return ref_narrow(op, ref_get(op->config.in.type, data, i));
 }
 
 /* Store [value], rounded to [type], as element [i]. */
