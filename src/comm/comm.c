@@ -346,9 +346,10 @@ err_code_t comm_work_wait(comm_work_t *work, err_t *err)
 
 /* A failed start has filled *err, if there is one; the code must survive a
  * caller who passes NULL. */
-static err_code_t finish(comm_state_t state, comm_work_t **work, err_t *local,
-                         err_t *err)
+static err_code_t finish(comm_group_t *group, comm_state_t state,
+                         comm_work_t **work, err_t *local, err_t *err)
 {
+    group->waits = false;
     if (state != COMM_FAILED)
         return comm_work_wait(*work, err);
     if (err != NULL)
@@ -362,7 +363,9 @@ err_code_t comm_allreduce(comm_group_t *group, void *data, size_t count,
     comm_work_t *work = NULL;
     err_t local;
 
+    group->waits = true;
     return finish(
+        group,
         comm_allreduce_start(group, data, count, type, op, &work, &local),
         &work, &local, err);
 }
@@ -375,7 +378,9 @@ err_code_t comm_allreduce_tree(comm_group_t *group, void *const *views,
     comm_work_t *work = NULL;
     err_t local;
 
-    return finish(comm_allreduce_tree_start(group, views, first, held, leaves,
+    group->waits = true;
+    return finish(group,
+                  comm_allreduce_tree_start(group, views, first, held, leaves,
                                             data, count, type, &work, &local),
                   &work, &local, err);
 }
@@ -386,7 +391,9 @@ err_code_t comm_broadcast(comm_group_t *group, void *data, size_t bytes,
     comm_work_t *work = NULL;
     err_t local;
 
-    return finish(comm_broadcast_start(group, data, bytes, root, &work, &local),
+    group->waits = true;
+    return finish(group,
+                  comm_broadcast_start(group, data, bytes, root, &work, &local),
                   &work, &local, err);
 }
 
@@ -396,7 +403,9 @@ err_code_t comm_allgather(comm_group_t *group, const void *mine, size_t bytes,
     comm_work_t *work = NULL;
     err_t local;
 
-    return finish(comm_allgather_start(group, mine, bytes, all, &work, &local),
+    group->waits = true;
+    return finish(group,
+                  comm_allgather_start(group, mine, bytes, all, &work, &local),
                   &work, &local, err);
 }
 
@@ -407,7 +416,9 @@ err_code_t comm_reduce_scatter(comm_group_t *group, void *data,
     comm_work_t *work = NULL;
     err_t local;
 
+    group->waits = true;
     return finish(
+        group,
         comm_reduce_scatter_start(group, data, cuts, type, op, &work, &local),
         &work, &local, err);
 }
@@ -419,7 +430,9 @@ err_code_t comm_allgather_ranges(comm_group_t *group, void *data,
     comm_work_t *work = NULL;
     err_t local;
 
+    group->waits = true;
     return finish(
+        group,
         comm_allgather_ranges_start(group, data, cuts, type, &work, &local),
         &work, &local, err);
 }
@@ -429,7 +442,9 @@ err_code_t comm_barrier(comm_group_t *group, err_t *err)
     comm_work_t *work = NULL;
     err_t local;
 
-    return finish(comm_barrier_start(group, &work, &local), &work, &local, err);
+    group->waits = true;
+    return finish(group, comm_barrier_start(group, &work, &local), &work,
+                  &local, err);
 }
 
 /* ---- arena --------------------------------------------------------------- */

@@ -60,6 +60,7 @@ struct comm_group {
     const comm_ops_t *ops;
     int rank, size;
     double timeout;
+    bool waits;                /* what is being started is waited for at once */
     comm_hello_t *hellos;      /* [size]; freed by comm_group_close, */
     const comm_table_t *table; /* and so is this */
 };

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The ranks are processes (or threads), each with one UCP worker that its comm
- * thread drives. This file is the owner's side: it fills the table of works,
- * waits, opens and closes. See ucx_group.h for the whole.
+ * thread or its owner drives. This file is the owner's side: it fills the table
+ * of works, waits, opens and closes. See ucx_group.h for the whole.
  */
 #include <string.h>
 #include <unistd.h>
@@ -89,7 +89,7 @@ static comm_state_t ucx_start(comm_group_t *base, const comm_request_t *request,
         atomic_store(&group->queued, queued + 1);
     }
     atomic_store(&group->submitted, ++group->started);
-    if (work->queued)
+    if (work->queued && !base->waits)
         ucx_thread_wake(group);
     *out = &work->base;
     return COMM_PENDING;
@@ -145,6 +145,7 @@ static void wait_block(ucx_group_t *group, ucx_work_t *work)
     double tick = liveness_interval(group->base.timeout);
     double ticked = 0, stuck = 0;
 
+    ucx_thread_wake(group);
     for (int i = 0; group->spin && i < SPINS; i++)
         if (atomic_load(&work->state) != COMM_PENDING)
             return;
@@ -169,7 +170,8 @@ static err_code_t ucx_wait(comm_work_t *base, err_t *err)
     atomic_fetch_add(&group->waiting, 1);
     ucx_stage_present(group, true);
     if (work->queued) {
-        wait_block(group, work);
+        if (!ucx_drive_wait(group, work))
+            wait_block(group, work);
         done = atomic_load(&work->state) == COMM_DONE;
     }
     if (atomic_load(&work->node) != 0) {
@@ -281,6 +283,7 @@ static void ucx_close(comm_group_t *base)
     pthread_mutex_destroy(&group->node.lock);
     pthread_cond_destroy(&group->changed);
     pthread_mutex_destroy(&group->lock);
+    pthread_mutex_destroy(&group->drive);
     mem_free(group);
 }
 
@@ -333,6 +336,8 @@ static err_code_t group_new(const comm_config_t *config, const comm_oob_t *oob,
     group->left_rank = -1;
     group->fault = (err_t)ERR_INIT;
     atomic_store(&group->polled, -1e9);
+    atomic_store(&group->driven, -1e9);
+    pthread_mutex_init(&group->drive, NULL);
     pthread_mutex_init(&group->lock, NULL);
     pthread_mutex_init(&group->node.lock, NULL);
     thread_cond_init(&group->changed);

@@ -16,7 +16,7 @@ libcomm_la_SOURCES = \
 	src/comm/ucx_tree.c src/comm/ucx_direct.c src/comm/ucx_choice.c \
 	src/comm/ucx_node.h src/comm/ucx_node.c src/comm/node_sum.c src/comm/node_sum.h \
 	src/comm/ucx_shm.c src/comm/ucx_segment.c src/comm/ucx_segment.h \
-	src/comm/ucx_bell.c \
+	src/comm/ucx_bell.c src/comm/ucx_drive.c \
 	src/comm/ucx_shot.c src/comm/ucx_shot.h \
 	src/comm/ucx_stage.c src/comm/ucx_stage.h \
 	src/comm/ucx_place.c src/comm/ucx_place.h src/comm/ucx_span.c \

@@ -4,12 +4,13 @@
  * The inside of the ucx backend (comm_ucx.c and ucx_*.c).
  *
  * Two threads: the owner, who starts, polls, waits and closes, and the comm
- * thread, which alone touches the UCP worker. They meet in the table of works:
- * the owner fills the slot of the next number, queues it and raises
- * `submitted`; the comm thread carries out up to UCX_ACTIVE works at a time, in
- * order of number, and stores each one's state. Works of the node stage
- * (ucx_node.h) within one node are not queued: owners carry them out. Fields
- * below are marked [o], [c] or [a]tomic.
+ * thread. One of them drives at a time (ucx_drive.c) and alone touches the UCP
+ * worker. They meet in the table of works: the owner fills the slot of the next
+ * number, queues it and raises `submitted`; the driver carries out up to
+ * UCX_ACTIVE works at a time, in order of number, and stores each one's state.
+ * Works of the node stage (ucx_node.h) within one node are not queued: owners
+ * carry them out. Fields below are marked [o] (owner), [c] (driver) or
+ * [a]tomic.
  *
  * A work is cut into lanes (ucx_lane.h), which go their way side by side: one
  * computes while the other is on the wire. See ucx_peer.h for liveness.
@@ -34,7 +35,7 @@ struct ucx_work {
     comm_work_t base;
     uint64_t number;
     bool busy;              /* [o] given out, not yet waited for */
-    bool queued;            /* [o] the comm thread has a part in it */
+    bool queued;            /* [o] the driver has a part in it */
     atomic_int state;       /* comm_state_t */
     comm_request_t request; /* [o] before submitted, then [c] */
     void *views[COMM_VIEWS_MAX];
@@ -63,6 +64,9 @@ struct ucx_group {
     bool spin; /* more cores than ranks that share them */
 
     /* Owner and comm thread. */
+    pthread_mutex_t drive; /* who holds it drives */
+    atomic_bool wanted;    /* the owner asks for it */
+    _Atomic double driven; /* instant at which the owner last gave it back */
     ucx_work_t works[COMM_WORKS_MAX];
     uint64_t started;                  /* [o] next number */
     atomic_uint_fast64_t submitted;    /* works below it are in the table */
@@ -82,7 +86,7 @@ struct ucx_group {
     pthread_cond_t changed;
     err_t fault;
 
-    /* Comm thread. */
+    /* Driver. */
     pthread_t thread;
     bool running; /* [o] thread was started */
     int wakefd, epollfd;
@@ -136,6 +140,35 @@ comm_algorithm_t ucx_asked(const ucx_group_t *group,
 /* The choice for what the node stage does not take. Pure. */
 comm_algorithm_t ucx_choice(const ucx_group_t *group,
                             const comm_request_t *what);
+
+/* ---- ucx_drive.c --------------------------------------------------------- */
+
+/* epoll data: a rank (its pidfd), or */
+enum { UCX_EVENT_WAKE = -1, UCX_EVENT_WORKER = -2, UCX_EVENT_BELL = -3 };
+
+/* Turns that moved nothing, and the instant of the first of them. */
+typedef struct ucx_idle {
+    int turns;
+    double since;
+} ucx_idle_t;
+
+/* The driver: one turn; true if anything moved. */
+bool ucx_drive_turn(ucx_group_t *group, double now);
+/* After a turn that moved nothing: look again at once? */
+bool ucx_drive_patient(const ucx_group_t *group, ucx_idle_t *idle, double now,
+                       bool spin);
+/* Else: how long it may sleep. */
+double ucx_drive_until(const ucx_group_t *group, double now);
+
+/* The comm thread: begin to drive, as soon as it has to; stop; sleep until
+ * [instant] or an event, while the owner may drive. */
+void ucx_drive_take(ucx_group_t *group);
+void ucx_drive_give(ucx_group_t *group);
+void ucx_drive_sleep(ucx_group_t *group, double instant, bool leaving);
+
+/* The owner: drive until [work] is over; false: that is left to the comm
+ * thread. */
+bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work);
 
 /* ---- ucx_thread.c -------------------------------------------------------- */
 

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Driving a ucx group: works are carried out, UCX makes progress, deadlines are
+ * looked at. Whoever holds `drive` does so. That is the comm thread, unless the
+ * owner waits for the last collective that it started: then the owner drives
+ * itself, as every hand-over between threads costs more than a small message
+ * takes. The comm thread steps in when the owner leaves works behind, and a
+ * moment after its last wait.
+ *
+ * Between events the driver sleeps in epoll: the worker's descriptor, an
+ * eventfd for new works, the pidfds of node-mates; only while works are under
+ * way, and where a core is free for it, it looks a little longer before that.
+ */
+#include <poll.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "comm/ucx_group.h"
+
+#define SPIN_SECONDS 50e-6 /* about the price of going to sleep and waking */
+#define YIELDS 2
+
+/* How long requests may take to end after a fault. */
+#define QUIET_SECONDS 0.5
+
+/* So long after an owner's wait its next one is expected. */
+#define LINGER_SECONDS 1e-3
+#define PARK_MOST 8 /* milliseconds */
+
+/* How often the owner asks before it leaves the work to the comm thread. */
+#define ASKS 400
+
+/* Collectives of more elements may leave bytes behind in UCX. */
+#define LARGE ((size_t)64 << 10)
+
+/* ---- works --------------------------------------------------------------- */
+
+static void work_begin(ucx_group_t *group, ucx_active_t *active,
+                       ucx_work_t *work)
+{
+    int lanes;
+    ucx_algorithm_t algorithm = ucx_choose(group, work, &lanes);
+
+    active->work = work;
+    for (int i = 0; i < lanes; i++) {
+        ucx_lane_t *lane = &active->lanes[i];
+
+        lane->work = work;
+        lane->request = &work->request;
+        lane->algorithm = algorithm;
+        lane->number = work->number;
+        lane->index = i;
+        lane->lanes = lanes;
+        lane->alive = true;
+        lane->broken = lane->idle = false;
+        lane->state = 0;
+        lane->mask = 0;
+        lane->at = (size_t)i * UCX_CHUNK_BYTES;
+    }
+    group->active_count++;
+}
+
+static void work_end(ucx_group_t *group, ucx_active_t *active,
+                     comm_state_t state)
+{
+    ucx_work_t *work = active->work;
+
+    active->work = NULL;
+    group->active_count--;
+    pthread_mutex_lock(&group->lock);
+    atomic_store(&work->state, (int)state);
+    pthread_cond_broadcast(&group->changed);
+    pthread_mutex_unlock(&group->lock);
+}
+
+/* Take new works from the owner, in order of number. */
+static bool works_admit(ucx_group_t *group)
+{
+    bool admitted = false;
+
+    for (int i = 0; i < UCX_ACTIVE; i++) {
+        if (group->taken >= atomic_load(&group->queued))
+            break;
+        if (group->active[i].work != NULL)
+            continue;
+        work_begin(group, &group->active[i],
+                   group->queue[group->taken++ % COMM_WORKS_MAX]);
+        admitted = true;
+    }
+    if (admitted)
+        ucx_left_check(group);
+    return admitted;
+}
+
+static bool lane_advance(ucx_group_t *group, ucx_lane_t *lane)
+{
+    bool moved = false;
+
+    lane->idle = false;
+    while (lane->alive && lane->pending == 0 && !lane->broken && !lane->idle &&
+           !atomic_load(&group->failed)) {
+        lane->alive = lane->algorithm(group, lane);
+        moved |= !lane->idle;
+    }
+    return moved;
+}
+
+static bool works_advance(ucx_group_t *group)
+{
+    bool moved = false;
+
+    for (int i = 0; i < UCX_ACTIVE; i++) {
+        ucx_active_t *active = &group->active[i];
+        bool alive = false;
+
+        if (active->work == NULL)
+            continue;
+        for (int j = 0; j < UCX_LANES; j++) {
+            moved |= lane_advance(group, &active->lanes[j]);
+            alive |= active->lanes[j].alive || active->lanes[j].pending > 0;
+        }
+        if (!alive && !atomic_load(&group->failed))
+            work_end(group, active, COMM_DONE);
+    }
+    return moved;
+}
+
+/* ---- after a fault ------------------------------------------------------- */
+
+static unsigned lanes_pending(const ucx_group_t *group)
+{
+    unsigned pending = 0;
+
+    for (int i = 0; i < UCX_ACTIVE; i++)
+        for (int j = 0; j < UCX_LANES; j++)
+            pending += group->active[i].lanes[j].pending;
+    return pending;
+}
+
+static void fault_begin(ucx_group_t *group, double now)
+{
+    group->failed_at = now;
+    ucx_notes_want(group, NOTE_FAULT);
+    for (int i = 0; i < UCX_ACTIVE; i++)
+        for (int j = 0; j < UCX_LANES; j++) {
+            group->active[i].lanes[j].alive = false;
+            ucx_lane_cancel(&group->active[i].lanes[j]);
+        }
+}
+
+/* Fail the works once the others have been told and UCX has let go of the
+ * works' memory. What it does not let go in time (a large send to a dead rank)
+ * is kept from moving by never driving the worker again. */
+static void fault_step(ucx_group_t *group, double now)
+{
+    if (group->failed_at <= 0)
+        fault_begin(group, now);
+    if (!group->quiet) {
+        if ((lanes_pending(group) > 0 || !ucx_notes_idle(group)) &&
+            now - group->failed_at < QUIET_SECONDS)
+            return;
+        group->frozen = lanes_pending(group) > 0;
+        group->quiet = true;
+    }
+    while (works_admit(group) || group->active_count > 0)
+        for (int i = 0; i < UCX_ACTIVE; i++)
+            if (group->active[i].work != NULL)
+                work_end(group, &group->active[i], COMM_FAILED);
+}
+
+/* ---- sleeping ------------------------------------------------------------ */
+
+static void event_take(ucx_group_t *group, int which)
+{
+    eventfd_t count;
+    char rings[64];
+
+    if (which == UCX_EVENT_WAKE) {
+        (void)!eventfd_read(group->wakefd, &count);
+    } else if (which == UCX_EVENT_BELL) {
+        (void)!read(group->node.bell, rings, sizeof rings);
+    } else if (which >= 0) { /* the process of this rank has ended */
+        epoll_ctl(group->epollfd, EPOLL_CTL_DEL, group->peers[which].pidfd,
+                  NULL);
+        /* Who is no neighbour may have left without a good-bye to us; if it
+         * died, its neighbours pass it on. */
+        if (group->peers[which].neighbour)
+            ucx_peer_lost(group, which);
+    }
+}
+
+static bool owner_calls(ucx_group_t *group, bool leaving)
+{
+    return (group->active_count < UCX_ACTIVE &&
+            atomic_load(&group->queued) > group->taken) ||
+           atomic_load(&group->leaving) != leaving;
+}
+
+/* Have the ranks of this node come for whom a lane waits? */
+static bool mates_came(ucx_group_t *group)
+{
+    for (int i = 0; i < UCX_ACTIVE; i++)
+        for (int j = 0; j < UCX_LANES; j++) {
+            const ucx_lane_t *lane = &group->active[i].lanes[j];
+
+            if (group->active[i].work != NULL && lane->alive && lane->idle &&
+                ucx_node_opened(group, lane->number))
+                return true;
+        }
+    return false;
+}
+
+/* About to sleep: is there really nothing to do? */
+static bool sleep_ready(ucx_group_t *group, bool leaving)
+{
+    ucx_bell_asleep(group, true);
+    return !owner_calls(group, leaving) && !mates_came(group) &&
+           (group->frozen || ucp_worker_arm(group->worker) == UCS_OK);
+}
+
+typedef struct events {
+    struct epoll_event list[8];
+    int count;
+} events_t;
+
+static void events_await(const ucx_group_t *group, double instant,
+                         events_t *events)
+{
+    double left = instant - clock_now();
+
+    events->count = epoll_wait(group->epollfd, events->list, 8,
+                               left <= 0 ? 0 : (int)(left * 1000) + 1);
+}
+
+/* Another driver may have taken them, too: that does no harm. */
+static void events_take(ucx_group_t *group, const events_t *events)
+{
+    for (int i = 0; i < events->count; i++)
+        event_take(group, events->list[i].data.fd);
+}
+
+double ucx_drive_until(const ucx_group_t *group, double now)
+{
+    double instant = group->tick_at;
+
+    if (group->failed_at > 0 && !group->quiet && instant > now + 0.02)
+        instant = now + 0.02;
+    return group->notes_due ? 0 : instant;
+}
+
+bool ucx_drive_patient(const ucx_group_t *group, ucx_idle_t *idle, double now,
+                       bool spin)
+{
+    if (idle->turns++ == 0)
+        idle->since = now;
+    if (group->active_count == 0 || group->quiet)
+        return false;
+    if (spin)
+        return now - idle->since < SPIN_SECONDS;
+    if (idle->turns > YIELDS)
+        return false;
+    sched_yield();
+    return true;
+}
+
+/* ---- a turn -------------------------------------------------------------- */
+
+bool ucx_drive_turn(ucx_group_t *group, double now)
+{
+    bool moved = works_admit(group);
+
+    for (int i = 0; i < 64 && !group->frozen; i++) {
+        if (ucp_worker_progress(group->worker) == 0)
+            break;
+        moved = true;
+    }
+    moved |= works_advance(group);
+    if (now >= group->tick_at)
+        group->tick_at = ucx_notes_tick(group, now);
+    if (atomic_load(&group->failed))
+        fault_step(group, now);
+    if (!group->frozen)
+        ucx_notes_send(group);
+    return moved;
+}
+
+/* ---- the comm thread's part ---------------------------------------------- */
+
+/* Does the group need its comm thread now? Under drive. */
+static bool drive_due(ucx_group_t *group)
+{
+    double now = clock_now();
+
+    return group->active_count > 0 ||
+           atomic_load(&group->queued) > group->taken || group->notes_due ||
+           atomic_load(&group->leaving) || atomic_load(&group->failed) ||
+           now >= group->tick_at ||
+           now - atomic_load(&group->driven) > LINGER_SECONDS;
+}
+
+static bool drive_try(ucx_group_t *group)
+{
+    if (atomic_load(&group->wanted) ||
+        pthread_mutex_trylock(&group->drive) != 0)
+        return false;
+    if (drive_due(group))
+        return true;
+    pthread_mutex_unlock(&group->drive);
+    return false;
+}
+
+void ucx_drive_take(ucx_group_t *group)
+{
+    struct pollfd wake = {.fd = group->wakefd, .events = POLLIN};
+    eventfd_t count;
+    int pause = 1;
+
+    atomic_store(&group->asleep, true);
+    while (!drive_try(group)) {
+        if (poll(&wake, 1, pause) > 0)
+            (void)!eventfd_read(group->wakefd, &count);
+        pause = pause < PARK_MOST ? 2 * pause : PARK_MOST;
+    }
+    atomic_store(&group->asleep, false);
+}
+
+void ucx_drive_give(ucx_group_t *group)
+{
+    pthread_mutex_unlock(&group->drive);
+}
+
+void ucx_drive_sleep(ucx_group_t *group, double instant, bool leaving)
+{
+    events_t events;
+
+    atomic_store(&group->asleep, true);
+    if (sleep_ready(group, leaving)) {
+        ucx_drive_give(group);
+        events_await(group, instant, &events);
+        ucx_drive_take(group);
+        events_take(group, &events);
+    }
+    ucx_bell_asleep(group, false);
+    atomic_store(&group->asleep, false);
+}
+
+/* ---- the owner's part ---------------------------------------------------- */
+
+/* The comm thread gives the drive away at its next turn, unless it hangs. */
+static bool drive_ask(ucx_group_t *group)
+{
+    bool got = pthread_mutex_trylock(&group->drive) == 0;
+
+    atomic_store(&group->wanted, !got);
+    for (int i = 1; !got && i <= ASKS; i++) {
+        if (i % 20 == 0)
+            sched_yield();
+        got = pthread_mutex_trylock(&group->drive) == 0;
+    }
+    atomic_store(&group->wanted, false);
+    return got;
+}
+
+static void owner_sleep(ucx_group_t *group, double instant)
+{
+    events_t events;
+
+    if (sleep_ready(group, false)) {
+        events_await(group, instant, &events);
+        events_take(group, &events);
+    }
+    ucx_bell_asleep(group, false);
+}
+
+bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
+{
+    ucx_idle_t idle = {0};
+    bool left;
+
+    if (work->number + 1 != group->started || !drive_ask(group))
+        return false;
+    ucx_bell_asleep(group, false);
+    while (atomic_load(&work->state) == COMM_PENDING) {
+        double now = clock_now();
+
+        if (ucx_drive_turn(group, now))
+            idle.turns = 0;
+        else if (!ucx_drive_patient(group, &idle, now, group->node.spin))
+            owner_sleep(group, ucx_drive_until(group, now));
+    }
+    left = group->active_count > 0 || group->notes_due ||
+           atomic_load(&group->failed) || work->request.count > LARGE;
+    atomic_store(&group->driven, clock_now());
+    ucx_drive_give(group);
+    if (left)
+        ucx_thread_wake(group);
+    return true;
+}
