@@ -22,6 +22,7 @@
 #include "comm/ucx_group.h"
 
 #define SPIN_SECONDS 50e-6 /* about the price of going to sleep and waking */
+#define LOOKS 2
 #define YIELDS 2
 
 /* How long requests may take to end after a fault. */
@@ -259,11 +260,10 @@ bool ucx_drive_patient(const ucx_group_t *group, ucx_idle_t *idle, double now,
         idle->since = now;
     if (group->active_count == 0 || group->quiet)
         return false;
-    if (spin)
-        return now - idle->since < SPIN_SECONDS;
-    if (idle->turns > YIELDS)
+    if (spin ? now - idle->since >= SPIN_SECONDS : idle->turns > YIELDS)
         return false;
-    sched_yield();
+    if (!spin || idle->turns > LOOKS)
+        sched_yield(); /* others may share this core, seen or not */
     return true;
 }
 
@@ -271,9 +271,10 @@ bool ucx_drive_patient(const ucx_group_t *group, ucx_idle_t *idle, double now,
 
 bool ucx_drive_turn(ucx_group_t *group, double now)
 {
-    bool moved = works_admit(group);
+    uint64_t moves = group->moves;
+    bool moved = works_admit(group) && works_advance(group);
 
-    for (int i = 0; i < 64 && !group->frozen; i++) {
+    for (int i = 0; i < 64 && !group->frozen && moves == group->moves; i++) {
         if (ucp_worker_progress(group->worker) == 0)
             break;
         moved = true;

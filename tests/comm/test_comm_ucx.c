@@ -3,6 +3,7 @@
 /* The ucx backend: collectives with ranks as threads and as processes. Faults
  * are in test_comm_faults.c. */
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -169,6 +170,44 @@ Test(comm_ucx, two_groups)
     int results[3];
 
     cr_assert_eq(ranks_forks(3, 60, run_two_groups, NULL, results), 0);
+}
+
+/* While the owner waits it drives UCX itself; what it starts and only polls
+ * goes on without it, also just after it has waited. */
+static int run_poll_after_wait(const comm_oob_t *oob, void *argument)
+{
+    comm_config_t config = {.backend = "ucx", .timeout = 20};
+    const size_t *count = argument;
+    comm_group_t *group;
+    comm_work_t *work;
+    float *data = calloc(*count, sizeof *data);
+    err_t err = ERR_INIT;
+
+    RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
+    for (int round = 0; round < 40; round++) {
+        for (int i = 0; i < round % 4; i++)
+            RANKS_OK(comm_barrier(group, &err), err);
+        data[*count - 1] = (float)(oob->rank + round);
+        RANKS_CHECK(comm_allreduce_start(group, data, *count, COMM_FLOAT32,
+                                         COMM_SUM, &work, &err) != COMM_FAILED);
+        while (comm_work_poll(work) == COMM_PENDING)
+            sched_yield();
+        RANKS_CHECK(comm_work_poll(work) == COMM_DONE);
+        RANKS_OK(comm_work_wait(work, &err), err);
+        RANKS_CHECK(data[*count - 1] == (float)(3 + 3 * round));
+    }
+    comm_group_close(group);
+    free(data);
+    return 0;
+}
+
+Test(comm_ucx, polling_goes_on_after_a_wait)
+{
+    static size_t small = 30000, large = 300000; /* no one-shot slots */
+    int results[3];
+
+    cr_assert_eq(ranks_forks(3, 60, run_poll_after_wait, &small, results), 0);
+    cr_assert_eq(ranks_forks(3, 60, run_poll_after_wait, &large, results), 0);
 }
 
 /* Ranks that start different collectives get an error, not wrong numbers. */
