@@ -46,7 +46,8 @@ static int seat_open(const node_seat_t *seat)
 
     snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)seat->pid,
              (long long)seat->fd);
-    fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    /* To read, too: so who rings for a dead rank gets no SIGPIPE. */
+    fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (fd >= 0 && (fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode))) {
         close(fd);
         fd = -1;

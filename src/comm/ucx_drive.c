@@ -76,6 +76,8 @@ static void work_end(ucx_group_t *group, ucx_active_t *active,
     atomic_store(&work->state, (int)state);
     pthread_cond_broadcast(&group->changed);
     pthread_mutex_unlock(&group->lock);
+    if (atomic_load(&group->node.open)) /* see ucx_node_attend */
+        ucx_node_ring(group);
 }
 
 /* Take new works from the owner, in order of number. */
@@ -220,6 +222,7 @@ static bool sleep_ready(ucx_group_t *group, bool leaving)
 {
     ucx_bell_asleep(group, true);
     return !owner_calls(group, leaving) && !mates_came(group) &&
+           !ucx_stage_wanted(group) &&
            (group->frozen || ucp_worker_arm(group->worker) == UCS_OK);
 }
 
@@ -280,6 +283,7 @@ bool ucx_drive_turn(ucx_group_t *group, double now)
         moved = true;
     }
     moved |= works_advance(group);
+    moved |= ucx_stage_help(group);
     if (now >= group->tick_at)
         group->tick_at = ucx_notes_tick(group, now);
     if (atomic_load(&group->failed))
@@ -382,6 +386,8 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
     ucx_idle_t idle = {0};
     bool left;
 
+    if (group->place.nodes == 1 && atomic_load(&group->node.open))
+        return false; /* node-mates may ring for the comm thread at any time */
     if (work->number + 1 != group->started || !drive_ask(group))
         return false;
     ucx_bell_asleep(group, false);
