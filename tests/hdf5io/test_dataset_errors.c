@@ -319,6 +319,37 @@ Test(dataset_errors, targets_of_another_size)
     CHECK_OPEN(&setup, ERR_DATA, "but the model gives 3 values");
 }
 
+/* Whoever wants it is named first, with the place in the run file. */
+Test(dataset_errors, what_does_not_fit_is_told_with_its_place)
+{
+    hdf5io_want_t *input = &setup.config.inputs[0];
+    hdf5io_want_t *target = &setup.config.targets[0];
+
+    open_write(directory, "a.h5", FILES_GZIP, 1, 4);
+    input->place = "run.yaml:5:10";
+    target->place = "run.yaml:9:7: loss mse";
+    input->name = "image";
+    input->elems = 3;
+    input->shape = "[3]";
+    CHECK_OPEN(&setup, ERR_DATA, "run.yaml:5:10: ", "model.input.image is [3]");
+    input->elems = OPEN_ELEMS;
+    setup.target.path = (char *)"/temperature";
+    CHECK_OPEN(&setup, ERR_DATA, "run.yaml:9:7: loss mse: ",
+               "a.h5: targets of /temperature are [2]");
+    target->elems = 2;
+    CHECK_OPEN(&setup, ERR_DATA, "run.yaml:9:7: loss mse: ",
+               "targets of /temperature are real numbers (the first sample "
+               "holds 1.25), but the loss takes class numbers from 0 to 2");
+    target->as = HDF5IO_AS_REALS;
+    setup.config.inputs[1] = *target;
+    setup.config.inputs[1].as = HDF5IO_AS_TOKENS;
+    setup.config.inputs[1].name = "heat";
+    setup.config.input_count = 2;
+    setup.target.scale = 0.5;
+    CHECK_OPEN(&setup, ERR_CONFIG,
+               "data.input.heat: scale 0.5 and shift 0: tokens take scale 1");
+}
+
 static void write_uneven(const char *name, int64_t inputs, int64_t targets)
 {
     const files_column_t input = {"/spins", 2, {3, 4}, H5T_STD_I8LE, zero};

@@ -259,6 +259,62 @@ Test(loader, float_targets_have_their_own_width)
     hdf5io_sampler_close(sampler);
 }
 
+/* Of every sample a token, real numbers, a class and real numbers again, from
+ * shards of every layout. */
+Test(loader, several_inputs_and_targets_of_their_own_types)
+{
+    hdf5io_field_t phase = {.path = (char *)"/phase", .scale = 1, .shift = 1};
+    hdf5io_field_t heat = {
+        .path = (char *)"/temperature", .scale = 2, .shift = -1};
+    hdf5io_loader_t *loader = NULL;
+    hdf5io_batch_t *batch;
+
+    setup.config.inputs[0] = (hdf5io_want_t){.field = &phase,
+                                             .as = HDF5IO_AS_TOKENS,
+                                             .limit = OPEN_CLASSES + 1,
+                                             .elems = 1,
+                                             .shape = "[1]",
+                                             .name = "word"};
+    setup.config.inputs[1] = (hdf5io_want_t){.field = &setup.input,
+                                             .elems = OPEN_ELEMS,
+                                             .shape = "[12]",
+                                             .name = "spins"};
+    setup.config.targets[1] = (hdf5io_want_t){.field = &heat, .elems = 2};
+    setup.config.input_count = setup.config.target_count = 2;
+    hdf5io_dataset_close(dataset);
+    dataset = open_dataset(&setup);
+    cr_expect_eq(hdf5io_dataset_inputs(dataset), 2);
+    cr_expect_eq(hdf5io_dataset_targets(dataset), 2);
+    cr_expect_eq(hdf5io_dataset_field_bytes(dataset, 0), 4);
+    cr_expect_eq(hdf5io_dataset_field_bytes(dataset, 1), 4 * OPEN_ELEMS);
+    cr_expect_eq(hdf5io_dataset_field_bytes(dataset, 2), 8);
+    cr_expect_eq(hdf5io_dataset_field_bytes(dataset, 3), 8);
+    for (int prefetch = 0; prefetch <= 3; prefetch += 3) {
+        hdf5io_sampler_t *sampler = open_sampler(1, 2, HDF5IO_SHUFFLE_FULL);
+
+        loader = open_loader(sampler, prefetch, 0, 0);
+        for (int step = 0; step < 7; step++) {
+            cr_assert_eq(hdf5io_loader_next(loader, &batch, NULL), ERR_OK);
+            for (int64_t i = 0; i < batch->count; i++) {
+                int64_t row = (int64_t)batch->sample_ids[i];
+                double kind = open_phase(row, 0);
+
+                cr_assert_eq(((int32_t *)batch->inputs[0])[i], kind + 1);
+                cr_assert_eq(((int64_t *)batch->targets[0])[i], kind);
+                for (int64_t e = 0; e < OPEN_ELEMS; e++)
+                    cr_assert_eq(
+                        (double)((float *)batch->inputs[1])[OPEN_ELEMS * i + e],
+                        open_spin(row, e));
+                for (int64_t e = 0; e < 2; e++)
+                    cr_assert_eq(((float *)batch->targets[1])[2 * i + e],
+                                 (float)open_temperature(row, e) * 2 - 1);
+            }
+        }
+        hdf5io_loader_close(loader);
+        hdf5io_sampler_close(sampler);
+    }
+}
+
 /* Contiguous shards are read without HDF5; it allocates for each of its reads.
  * The first batches bring the scratch to its size. */
 Test(loader, contiguous_reads_allocate_nothing_after_the_start)
