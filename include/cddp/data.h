@@ -20,6 +20,17 @@ extern "C" {
 
 typedef struct cddp_data cddp_data_t;
 
+/* One input or target of several. Zeroed, optional fields mean their defaults.
+ */
+typedef struct cddp_field {
+    const char *path; /* dataset in the files, "/spins" */
+    int64_t elems;    /* of one sample; 0: 1 */
+    int64_t classes;  /* a target: see cddp_data_config_t */
+    int64_t tokens;   /* an input: the same */
+    double scale;     /* value = stored * scale + shift; 0 means 1 */
+    double shift;
+} cddp_field_t;
+
 /* Zeroed, optional fields mean their defaults. */
 typedef struct cddp_data_config {
     const char *const *files; /* names or globs, ended by NULL */
@@ -42,6 +53,11 @@ typedef struct cddp_data_config {
     int64_t epochs;
     int64_t epoch, step; /* the first batch to deliver, to go on from there */
     int prefetch;        /* batches read ahead; 0: none */
+    /* (optional) Several inputs and targets, up to CDDP_FIELDS_MAX (8) of each,
+     * in the order of the model's, instead of all from input to shift but
+     * sequence, which takes one of each. */
+    const cddp_field_t *inputs, *targets;
+    int input_count, target_count;
 } cddp_data_config_t;
 
 typedef struct cddp_batch {
@@ -51,6 +67,8 @@ typedef struct cddp_batch {
     void *input;         /* float or int32_t [count, input_elems] */
     void *target;        /* int64_t or float [count, target_elems] */
     uint64_t *ids;       /* [count] numbers of the samples in the data set */
+    void *inputs[8];     /* each; input is the first */
+    void *targets[8];    /* each; target is the first */
 } cddp_batch_t;
 
 /* Open and check all files. Local: the ranks of [group] are dealt samples by

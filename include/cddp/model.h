@@ -28,6 +28,17 @@ extern "C" {
 typedef struct cddp_model cddp_model_t;
 typedef struct cddp_exec cddp_exec_t;
 
+/* Inputs, targets and losses of a model: so many of each at most. */
+#define CDDP_FIELDS_MAX 8
+
+/* One loss. The text lives as long as the model. */
+typedef struct cddp_loss {
+    const char *name; /* its target's, if it has no other */
+    const char *kind; /* "cross_entropy" */
+    int target;       /* number of the target that it reads */
+    double weight;    /* its part of the sum that is trained for */
+} cddp_loss_t;
+
 /* One tensor of the arena of parameters or buffers. */
 typedef struct cddp_param {
     const char *name; /* "conv1.weight"; lives as long as the model */
@@ -51,6 +62,15 @@ cddp_param_t cddp_model_buffer(const cddp_model_t *model, int index);
 size_t cddp_model_buffer_elems(const cddp_model_t *model);
 size_t cddp_model_moments(const cddp_model_t *model); /* doubles */
 
+/* Inputs in the order of the text, losses too, targets in the order in which
+ * losses name them: how many, and the name of number [index]. */
+int cddp_model_inputs(const cddp_model_t *model);
+const char *cddp_model_input(const cddp_model_t *model, int index);
+int cddp_model_targets(const cddp_model_t *model);
+const char *cddp_model_target(const cddp_model_t *model, int index);
+int cddp_model_losses(const cddp_model_t *model);
+cddp_loss_t cddp_model_loss(const cddp_model_t *model, int index);
+
 /* A number that two models of the same structure share. */
 uint64_t cddp_model_hash(const cddp_model_t *model);
 
@@ -64,6 +84,9 @@ void cddp_model_init(const cddp_model_t *model, uint64_t seed, float *params,
  * NULL. */
 double cddp_model_weigh(const cddp_model_t *model, const void *target,
                         int64_t samples);
+/* The same of number [loss] of several, with the [target] that it reads. */
+double cddp_model_weigh_loss(const cddp_model_t *model, int loss,
+                             const void *target, int64_t samples);
 
 /* Fold a step's moments, summed over all ranks, of [samples] samples in all,
  * into the buffers. */
@@ -89,6 +112,9 @@ typedef struct cddp_samples {
     const void *target;  /* int64_t classes or float, [samples, target] */
     const uint64_t *ids; /* [samples], key of random numbers (dropout) */
     uint64_t seed, epoch;
+    /* (optional) Of a model with several: each, instead of input and target.
+     * Only read. */
+    void *const *inputs, *const *targets;
 } cddp_samples_t;
 
 cddp_code_t cddp_exec_open(const cddp_model_t *model,
@@ -96,18 +122,29 @@ cddp_code_t cddp_exec_open(const cddp_model_t *model,
                            cddp_error_t *error);
 void cddp_exec_close(cddp_exec_t *exec); /* NULL allowed */
 
-/* Sum of the losses of all samples; classifiers: and right answers. */
+/* Sum of the loss of all samples; classifiers: and right answers (NULL: they
+ * are dropped). Several losses: an array for each. */
 cddp_code_t cddp_exec_forward(cddp_exec_t *exec, const cddp_samples_t *samples,
                               double *loss_sum, int64_t *correct,
                               cddp_error_t *error);
 
-/* Gradients of [scale] * loss_sum, written over grads, or added to them. */
+/* Gradients of [scale] * loss_sum, written over grads, or added to them. For
+ * models with one loss. */
 cddp_code_t cddp_exec_backward(cddp_exec_t *exec, const cddp_samples_t *samples,
                                double scale, int add, cddp_error_t *error);
+/* Gradients of the sum of scales[k] * loss_sum[k] over all losses; usually that
+ * is weight / weigh_loss, and 0 where nothing counts. */
+cddp_code_t cddp_exec_backward_losses(cddp_exec_t *exec,
+                                      const cddp_samples_t *samples,
+                                      const double *scales, int add,
+                                      cddp_error_t *error);
 
-/* What the model gave in the last forward, [samples, output], into [out]. */
+/* What the model gave in the last forward, [samples, output], into [out]: what
+ * the (first) loss read, or that of number [loss]. */
 cddp_code_t cddp_exec_output(cddp_exec_t *exec, float *out,
                              cddp_error_t *error);
+cddp_code_t cddp_exec_output_loss(cddp_exec_t *exec, int loss, float *out,
+                                  cddp_error_t *error);
 
 #ifdef __cplusplus
 }

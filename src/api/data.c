@@ -17,18 +17,51 @@ struct cddp_data {
     cddp_batch_t batch; /* what next has handed out */
 };
 
+_Static_assert(sizeof((cddp_batch_t *)0)->inputs ==
+                   sizeof((hdf5io_batch_t *)0)->inputs,
+               "fields of cddp_batch_t");
+
 /* ---- opening ------------------------------------------------------------- */
+
+static err_code_t fields_check(const cddp_data_config_t *config, err_t *err)
+{
+    bool whole = true;
+
+    if (config->inputs == NULL && config->targets == NULL) {
+        if (config->input == NULL ||
+            (config->target == NULL && config->sequence == 0))
+            return err_set(err, ERR_CONFIG,
+                           "a data set needs files, input and target");
+        return config->input_elems >= 1
+                   ? ERR_OK
+                   : err_set(err, ERR_CONFIG, "a data set needs input_elems");
+    }
+    if (config->inputs == NULL || config->targets == NULL ||
+        config->input_count < 1 || config->input_count > HDF5IO_FIELDS_MAX ||
+        config->target_count < 1 || config->target_count > HDF5IO_FIELDS_MAX)
+        return err_set(err, ERR_CONFIG,
+                       "a data set with several fields needs 1 to %d inputs "
+                       "and 1 to %d targets",
+                       HDF5IO_FIELDS_MAX, HDF5IO_FIELDS_MAX);
+    if (config->sequence > 0)
+        return err_set(err, ERR_CONFIG,
+                       "sequence cuts samples from one stream; it takes input "
+                       "and target, not inputs and targets");
+    for (int k = 0; k < config->input_count; k++)
+        whole = whole && config->inputs[k].path != NULL;
+    for (int k = 0; k < config->target_count; k++)
+        whole = whole && config->targets[k].path != NULL;
+    return whole ? ERR_OK
+                 : err_set(err, ERR_CONFIG,
+                           "every input and target of a data set needs a path");
+}
 
 static err_code_t config_check(const cddp_data_config_t *config, int size,
                                err_t *err)
 {
-    if (config->files == NULL || config->files[0] == NULL ||
-        config->input == NULL ||
-        (config->target == NULL && config->sequence == 0))
+    if (config->files == NULL || config->files[0] == NULL)
         return err_set(err, ERR_CONFIG,
                        "a data set needs files, input and target");
-    if (config->input_elems < 1)
-        return err_set(err, ERR_CONFIG, "a data set needs input_elems");
     if (config->batch < size)
         return err_set(err, ERR_CONFIG,
                        "batch is %lld, smaller than the %d ranks: some would "
@@ -38,43 +71,59 @@ static err_code_t config_check(const cddp_data_config_t *config, int size,
         config->prefetch < 0)
         return err_set(err, ERR_CONFIG,
                        "epoch, step, epochs and prefetch are not negative");
-    return ERR_OK;
+    return fields_check(config, err);
 }
 
-static int64_t target_elems(const cddp_data_config_t *config)
+/* What [field] is to the reader; [shape] is room for a text. */
+static hdf5io_want_t want_of(const cddp_field_t *field, hdf5io_field_t *where,
+                             char shape[32])
 {
-    return config->target_elems > 0 ? config->target_elems : 1;
+    const int64_t elems = field->elems > 0 ? field->elems : 1;
+    hdf5io_want_t want = {
+        .field = where, .as = HDF5IO_AS_REALS, .elems = elems, .shape = shape};
+
+    *where = (hdf5io_field_t){.path = (char *)field->path,
+                              .scale = field->scale != 0 ? field->scale : 1,
+                              .shift = field->shift};
+    snprintf(shape, 32, "[%lld]", (long long)elems);
+    if (field->tokens > 0)
+        want.as = HDF5IO_AS_TOKENS;
+    if (field->classes > 0)
+        want.as = HDF5IO_AS_CLASSES;
+    want.limit = field->classes > 0 ? field->classes : field->tokens;
+    return want;
 }
 
 static err_code_t dataset_open(const cddp_data_config_t *config,
                                hdf5io_dataset_t **out, err_t *err)
 {
+    const bool several = config->inputs != NULL;
+    const cddp_field_t input = {.path = config->input,
+                                .elems = config->input_elems,
+                                .tokens = config->tokens,
+                                .scale = config->scale,
+                                .shift = config->shift};
+    const cddp_field_t target = {.path = config->sequence > 0 ? config->input
+                                                              : config->target,
+                                 .elems = config->target_elems,
+                                 .classes = config->classes};
+    const cddp_field_t *inputs = several ? config->inputs : &input;
+    const cddp_field_t *targets = several ? config->targets : &target;
     opt_texts_t shards = {.items = (char **)config->files};
-    char shape[32];
-    const hdf5io_field_t input = {.path = (char *)config->input,
-                                  .scale =
-                                      config->scale != 0 ? config->scale : 1,
-                                  .shift = config->shift};
-    const hdf5io_field_t target = {
-        .path = (char *)(config->sequence > 0 ? config->input : config->target),
-        .scale = 1};
-    const hdf5io_dataset_config_t inner = {
+    hdf5io_field_t where[2 * HDF5IO_FIELDS_MAX];
+    char shapes[2 * HDF5IO_FIELDS_MAX][32];
+    hdf5io_dataset_config_t inner = {
         .shards = &shards,
-        .inputs[0] = {.field = &input,
-                      .as = config->tokens > 0 ? HDF5IO_AS_TOKENS
-                                               : HDF5IO_AS_REALS,
-                      .limit = config->tokens,
-                      .elems = config->input_elems,
-                      .shape = shape},
-        .targets[0] = {.field = &target,
-                       .as = config->classes > 0 ? HDF5IO_AS_CLASSES
-                                                 : HDF5IO_AS_REALS,
-                       .limit = config->classes,
-                       .elems = target_elems(config)},
-        .sequence = config->sequence,
-    };
+        .input_count = several ? config->input_count : 1,
+        .target_count = several ? config->target_count : 1,
+        .sequence = config->sequence};
+    const int first = inner.input_count;
 
-    snprintf(shape, sizeof shape, "[%lld]", (long long)config->input_elems);
+    for (int k = 0; k < inner.input_count; k++)
+        inner.inputs[k] = want_of(&inputs[k], &where[k], shapes[k]);
+    for (int k = 0; k < inner.target_count; k++)
+        inner.targets[k] =
+            want_of(&targets[k], &where[first + k], shapes[first + k]);
     while (config->files[shards.count] != NULL)
         shards.count++;
     return hdf5io_dataset_open(&inner, out, err);
@@ -185,7 +234,7 @@ cddp_code_t cddp_data_next(cddp_data_t *data, const cddp_batch_t **out,
 
     if (code != ERR_OK)
         return api_answer(code, &err, error);
-    if (batch != NULL)
+    if (batch != NULL) {
         data->batch = (cddp_batch_t){.epoch = batch->epoch,
                                      .step = batch->step,
                                      .count = batch->count,
@@ -193,6 +242,9 @@ cddp_code_t cddp_data_next(cddp_data_t *data, const cddp_batch_t **out,
                                      .input = batch->input,
                                      .target = batch->target,
                                      .ids = batch->sample_ids};
+        memcpy(data->batch.inputs, batch->inputs, sizeof batch->inputs);
+        memcpy(data->batch.targets, batch->targets, sizeof batch->targets);
+    }
     *out = batch == NULL ? NULL : &data->batch;
     return CDDP_OK;
 }

@@ -13,7 +13,10 @@
 
 _Static_assert(OP_DIMS_MAX <= 6, "dims of cddp_param_t");
 
+_Static_assert(NN_FIELDS_MAX == CDDP_FIELDS_MAX, "CDDP_FIELDS_MAX");
+
 struct cddp_exec {
+    const nn_graph_t *graph;
     nn_exec_t *exec;
     dev_device_t *dev;
     nn_bind_t bind;
@@ -45,14 +48,6 @@ cddp_code_t cddp_model_open(const char *name, const char *text,
         code = err_set(&err, ERR_CONFIG,
                        "%s: syncbatchnorm layers work in cddp-train only; use "
                        "batchnorm in a program of your own",
-                       name);
-    }
-    if (code == ERR_OK &&
-        (nn_graph_inputs(graph) > 1 || nn_graph_losses(graph) > 1)) {
-        nn_graph_close(graph);
-        code = err_set(&err, ERR_CONFIG,
-                       "%s: several inputs or losses work in cddp-train only; "
-                       "use one of each in a program of your own",
                        name);
     }
     if (code == ERR_OK)
@@ -111,6 +106,41 @@ size_t cddp_model_moments(const cddp_model_t *model)
     return nn_graph_moment_elems(graph_of(model));
 }
 
+int cddp_model_inputs(const cddp_model_t *model)
+{
+    return nn_graph_inputs(graph_of(model));
+}
+
+const char *cddp_model_input(const cddp_model_t *model, int index)
+{
+    return nn_graph_input_info(graph_of(model), index).name;
+}
+
+int cddp_model_targets(const cddp_model_t *model)
+{
+    return nn_graph_targets(graph_of(model));
+}
+
+const char *cddp_model_target(const cddp_model_t *model, int index)
+{
+    return nn_graph_target_info(graph_of(model), index).name;
+}
+
+int cddp_model_losses(const cddp_model_t *model)
+{
+    return nn_graph_losses(graph_of(model));
+}
+
+cddp_loss_t cddp_model_loss(const cddp_model_t *model, int index)
+{
+    const nn_loss_info_t loss = nn_graph_loss_info(graph_of(model), index);
+
+    return (cddp_loss_t){.name = loss.name,
+                         .kind = loss.kind,
+                         .target = loss.target,
+                         .weight = loss.weight};
+}
+
 uint64_t cddp_model_hash(const cddp_model_t *model)
 {
     return nn_graph_hash(graph_of(model));
@@ -126,6 +156,12 @@ double cddp_model_weigh(const cddp_model_t *model, const void *target,
                         int64_t samples)
 {
     return nn_graph_weigh(graph_of(model), target, samples).denominator;
+}
+
+double cddp_model_weigh_loss(const cddp_model_t *model, int loss,
+                             const void *target, int64_t samples)
+{
+    return nn_loss_weigh(graph_of(model), loss, target, samples).denominator;
 }
 
 void cddp_model_fold(const cddp_model_t *model, const double *moments,
@@ -174,6 +210,7 @@ static err_code_t exec_open(const nn_graph_t *graph,
         return err_set(err, ERR_CONFIG,
                        "an exec needs samples, params and, for training, "
                        "grads");
+    exec->graph = graph;
     code = dev_open("cpu", 0, &exec->dev, err);
     inner.dev = exec->dev;
     if (code == ERR_OK)
@@ -219,46 +256,92 @@ void cddp_exec_close(cddp_exec_t *exec)
     free(exec);
 }
 
-static nn_batch_t batch_of(const cddp_samples_t *samples)
+static nn_batch_t batch_of(const cddp_exec_t *exec,
+                           const cddp_samples_t *samples)
 {
-    return (nn_batch_t){.input = samples->input,
+    nn_batch_t batch = {.input = samples->input,
                         .target = samples->target,
                         .sample_ids = samples->ids,
                         .seed = samples->seed,
                         .epoch = samples->epoch};
+
+    for (int k = 0; k < nn_graph_inputs(exec->graph) && samples->inputs != NULL;
+         k++)
+        batch.inputs[k] = samples->inputs[k];
+    for (int k = 0;
+         k < nn_graph_targets(exec->graph) && samples->targets != NULL; k++)
+        batch.targets[k] = samples->targets[k];
+    return batch;
+}
+
+/* All that the model reads is there. */
+static err_code_t batch_check(const cddp_exec_t *exec, const nn_batch_t *batch,
+                              err_t *err)
+{
+    for (int k = 0; k < nn_graph_inputs(exec->graph); k++)
+        if (batch->inputs[k] == NULL)
+            return err_set(err, ERR_CONFIG, "the samples lack the input %s",
+                           nn_graph_input_info(exec->graph, k).name);
+    for (int k = 0; k < nn_graph_targets(exec->graph); k++)
+        if (batch->targets[k] == NULL)
+            return err_set(err, ERR_CONFIG, "the samples lack the target %s",
+                           nn_graph_target_info(exec->graph, k).name);
+    return ERR_OK;
 }
 
 cddp_code_t cddp_exec_forward(cddp_exec_t *exec, const cddp_samples_t *samples,
                               double *loss_sum, int64_t *correct,
                               cddp_error_t *error)
 {
-    const nn_batch_t batch = batch_of(samples);
-    nn_result_t result;
+    const nn_batch_t batch = batch_of(exec, samples);
+    nn_result_t results[NN_FIELDS_MAX];
     err_t err = ERR_INIT;
-    err_code_t code = nn_exec_forward(exec->exec, &batch, &result, &err);
+    err_code_t code = batch_check(exec, &batch, &err);
 
-    if (code == ERR_OK) {
-        *loss_sum = result.loss_sum;
+    if (code == ERR_OK)
+        code = nn_exec_forward(exec->exec, &batch, results, &err);
+    for (int k = 0; k < nn_graph_losses(exec->graph) && code == ERR_OK; k++) {
+        loss_sum[k] = results[k].loss_sum;
         if (correct != NULL)
-            *correct = result.correct;
+            correct[k] = results[k].correct;
     }
+    return api_answer(code, &err, error);
+}
+
+cddp_code_t cddp_exec_backward_losses(cddp_exec_t *exec,
+                                      const cddp_samples_t *samples,
+                                      const double *scales, int add,
+                                      cddp_error_t *error)
+{
+    const nn_batch_t batch = batch_of(exec, samples);
+    err_t err = ERR_INIT;
+    err_code_t code = batch_check(exec, &batch, &err);
+
+    if (code == ERR_OK)
+        code = nn_exec_backward(exec->exec, &batch, scales, add != 0, &err);
     return api_answer(code, &err, error);
 }
 
 cddp_code_t cddp_exec_backward(cddp_exec_t *exec, const cddp_samples_t *samples,
                                double scale, int add, cddp_error_t *error)
 {
-    const nn_batch_t batch = batch_of(samples);
+    if (nn_graph_losses(exec->graph) > 1)
+        return cddp_error_set(error, CDDP_CONFIG,
+                              "the model has %d losses, each with a scale of "
+                              "its own: call cddp_exec_backward_losses",
+                              nn_graph_losses(exec->graph));
+    return cddp_exec_backward_losses(exec, samples, &scale, add, error);
+}
+
+cddp_code_t cddp_exec_output_loss(cddp_exec_t *exec, int loss, float *out,
+                                  cddp_error_t *error)
+{
     err_t err = ERR_INIT;
 
-    return api_answer(
-        nn_exec_backward(exec->exec, &batch, &scale, add != 0, &err), &err,
-        error);
+    return api_answer(nn_exec_output(exec->exec, loss, out, &err), &err, error);
 }
 
 cddp_code_t cddp_exec_output(cddp_exec_t *exec, float *out, cddp_error_t *error)
 {
-    err_t err = ERR_INIT;
-
-    return api_answer(nn_exec_output(exec->exec, 0, out, &err), &err, error);
+    return cddp_exec_output_loss(exec, 0, out, error);
 }

@@ -11,6 +11,12 @@ tests_api_test_api_CFLAGS = $(TEST_CFLAGS) -I$(srcdir)/tests $(HDF5_CFLAGS) \
 	$(MPI_CFLAGS)
 tests_api_test_api_LDADD = libapi.la libcmd.la $(TRAIN_LIBS) $(HDF5_LIBS) $(MPI_LIBS) \
 	$(TEST_LIBS)
+check_PROGRAMS += tests/api/test_fields
+tests_api_test_fields_SOURCES = tests/api/test_fields.c
+tests_api_test_fields_CFLAGS = $(TEST_CFLAGS) -I$(srcdir)/tests $(HDF5_CFLAGS) \
+	$(MPI_CFLAGS)
+tests_api_test_fields_LDADD = libapi.la libcmd.la $(TRAIN_LIBS) $(HDF5_LIBS) $(MPI_LIBS) \
+	$(TEST_LIBS)
 
 check_PROGRAMS += tests/api/test_hook
 tests_api_test_hook_SOURCES = tests/api/test_hook.c
