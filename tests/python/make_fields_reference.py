@@ -97,4 +97,4 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     base.save("fields.json", '"cases": ', [
         base.case_of("three inputs, three losses", MODEL, BATCH, LR,
-                     run(torch.float64), run(torch.float32))])
+                     run(torch.float64), noise=run(torch.float32))])

@@ -23,7 +23,9 @@ their papers.
 The networks are written here once more, by hand, with torch.nn.functional; a
 layer's name is that of cddp's layer, or its kind and number. PyTorch computes in
 float64 from float32 weights, so what is recorded carries no rounding of its own;
-`noise` is how far PyTorch's own float32 is from it, relative to the norm.
+`noise` is how far PyTorch's own float32 is from it, relative to the norm, and
+`noise16` how far its autocast to bfloat16 is; `drift` and `drift16` are those of
+the losses.
 """
 import json
 import math
@@ -418,12 +420,13 @@ def loss_of(case, y, step):
                            torch.tensor(target.astype(numpy.int64)))
 
 
-def run(case, dtype):
+def run(case, dtype, autocast=False):
     _, network, _, _, lr, _ = case
     net, losses, first = Net(dtype), [], None
     for step in range(STEPS):
         net.begin()
-        y = network(net, inputs(case, step, dtype))
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            y = network(net, inputs(case, step, dtype)).to(dtype)
         loss = loss_of(case, y, step)
         grads = torch.autograd.grad(loss, list(net.params.values()))
         losses.append(loss.item())
@@ -494,30 +497,35 @@ def rounded(values):
     return [float(f"{value:.9g}") for value in values]
 
 
-def case_of(name, text, batch, lr, double, single):
-    """What is recorded of a run in float64, and how far float32 is from it;
-    each is (losses, tensors of the first step)."""
-    (losses, first), (single_losses, single_first) = double, single
-    tensors = {}
-    worst = 0
-    for key, tensor in first.items():
-        noise = float((tensor - single_first[key].double()).norm()
-                      / tensor.norm())
-        worst = max(worst, noise)
-        tensors[key] = {"noise": float(f"{noise:.2g}"),
-                        "probes": rounded(probes(tensor))}
-    drift = drift_of(losses, single_losses)
-    print(name, losses[0], losses[-1], "float32: gradients off by", worst,
-          "losses by", drift)
-    return {"name": name, "batch": batch, "lr": lr, "run": text,
-            "losses": rounded(losses), "drift": drift, "tensors": tensors}
+def case_of(name, text, batch, lr, double, **others):
+    """What is recorded of a run in float64, and how far it is from others, such
+    as noise=that in float32; each is (losses, tensors of the first step)."""
+    losses, first = double
+    found = {"name": name, "batch": batch, "lr": lr, "run": text,
+             "losses": rounded(losses),
+             "tensors": {key: {"probes": rounded(probes(tensor))}
+                         for key, tensor in first.items()}}
+    for noise, (other_losses, other_first) in others.items():
+        worst = 0
+        for key, tensor in first.items():
+            far = float((tensor - other_first[key].double()).norm()
+                        / tensor.norm())
+            worst = max(worst, far)
+            found["tensors"][key][noise] = float(f"{far:.2g}")
+        drift = noise.replace("noise", "drift")
+        found[drift] = drift_of(losses, other_losses)
+        print(name, losses[0], losses[-1], noise, "of gradients:", worst,
+              "of losses:", found[drift])
+    return found
 
 
 def main():
     torch.set_num_threads(1)
     save("presets.json", '"cases": ', [
         case_of(case[0], f"model: {{{case[2]}}}\nloss: {case[3]}\n", case[5],
-                case[4], run(case, torch.float64), run(case, torch.float32))
+                case[4], run(case, torch.float64),
+                noise=run(case, torch.float32),
+                noise16=run(case, torch.float32, True))
         for case in CASES])
     found = list(curves())
     for row in found:
