@@ -144,6 +144,7 @@ err_code_t ucx_node_open(ucx_group_t *group, err_t *err)
                           "the node",
                           err);
     atomic_store(&group->node.open, code == ERR_OK);
+    ucx_thread_wake(group); /* if it sleeps, so that it says so on the board */
     return code;
 }
 

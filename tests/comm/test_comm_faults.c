@@ -26,6 +26,7 @@ TestSuite(comm_faults, .init = transports, .timeout = 120);
 typedef enum fault_kind {
     DIES,          /* in the middle of a collective */
     DIES_SOMEWHEN, /* at a random moment */
+    DIES_AWAY,     /* while it computes and the others wait */
     STOPS,
     LEAVES,
     STAYS_AWAY
@@ -77,6 +78,10 @@ static int culprit_end(comm_group_t *group, const fault_case_t *fault,
         comm_group_close(group);
         return 0;
     }
+    if (fault->kind == DIES_AWAY) {
+        usleep(200000); /* computes: long enough for the others to sleep */
+        raise(SIGKILL);
+    }
     RANKS_CHECK(comm_allreduce_start(group, data, fault->count, COMM_FLOAT32,
                                      COMM_SUM, &work, &err) == COMM_PENDING);
     usleep(1000);
@@ -117,6 +122,7 @@ static int run_fault(const comm_oob_t *oob, void *argument)
     double begin;
     err_t err = ERR_INIT;
 
+    signal(SIGPIPE, SIG_DFL); /* as programs have it; Criterion ignores it */
     if (fault->two_hosts)
         oob = &apart;
     RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
@@ -269,6 +275,19 @@ Test(comm_faults, in_the_node_stage)
     fault.timeout = 4;
     fault.within = 10;
     fault_on(3, fault, 0);
+}
+
+/* Who waits wakes the comm thread of who computes: of a dead one, too. */
+Test(comm_faults, killed_rank_is_named_while_it_is_rung_for)
+{
+    fault_case_t fault = dies;
+
+    fault.kind = DIES_AWAY;
+    fault.count = 500000;
+    fault_on(2, fault, 128 + SIGKILL);
+    fault_on(5, fault, 128 + SIGKILL);
+    fault.arena = fault.two_hosts = true;
+    fault_on(4, fault, 128 + SIGKILL);
 }
 
 /* ... and on two hosts: of four ranks the culprit owns a slice, of three it
