@@ -24,7 +24,8 @@ typedef struct bench {
     const train_config_t *config;
     train_bench_t *train;
     train_bench_info_t info;
-    double *times; /* [args->steps] */
+    double *times;   /* [args->steps] */
+    double *exposed; /* [args->steps] */
     double first_step;
 } bench_t;
 
@@ -34,6 +35,7 @@ typedef struct row {
     nn_cost_t cost;
     bench_peak_t peak; /* of all ranks together */
     double rss, state, activations;
+    double exposed; /* mean of what the last rank in a step waited */
 } row_t;
 
 /* ---- the row ------------------------------------------------------------- */
@@ -41,7 +43,7 @@ typedef struct row {
 #define COLUMNS                                                              \
     "model,precision,batch,ranks,threads,steps,min_ms,median_ms,p95_ms,"     \
     "samples_per_s,gflops,peak_gflops,bandwidth_GBps,bound_ms,limit,rss_MB," \
-    "state_MB,activation_MB,first_step_s\n"
+    "state_MB,activation_MB,first_step_s,exposed_ms\n"
 
 void bench_step_header(const bench_step_args_t *args)
 {
@@ -79,7 +81,7 @@ static void row_print(const bench_t *bench, const row_t *row)
 
     if (bench->args->csv)
         printf("%s,%s,%lld,%d,%d,%d,%.4f,%.4f,%.4f,%.2f,%.2f,%.2f,%.2f,%.4f,"
-               "%s,%.1f,%.1f,%.1f,%.4f\n",
+               "%s,%.1f,%.1f,%.1f,%.4f,%.4f\n",
                bench->config->run.name, bench->info.bf16 ? "bf16" : "fp32",
                (long long)bench->info.global, bench->info.size,
                bench->info.threads, bench->args->steps, row->times.min * 1e3,
@@ -87,7 +89,8 @@ static void row_print(const bench_t *bench, const row_t *row)
                (double)bench->info.global / median, flops / median * 1e-9,
                row->peak.flops_s * 1e-9, row->peak.bytes_s * 1e-9,
                row->cost.seconds * 1e3, limit, row->rss * 1e-6,
-               row->state * 1e-6, row->activations * 1e-6, bench->first_step);
+               row->state * 1e-6, row->activations * 1e-6, bench->first_step,
+               row->exposed * 1e3);
     else
         printf("%-12s %5s %6lld %5d %7d %9.3f %9.3f %9.3f %10.1f %8.1f %8.1f "
                "%8.1f %9.3f %-8s %7.1f %7.3f\n",
@@ -150,18 +153,20 @@ static err_code_t row_make(bench_t *bench, row_t *row, err_t *err)
 
 /* ---- steps --------------------------------------------------------------- */
 
-static err_code_t steps_run(bench_t *bench, int count, double *times,
-                            err_t *err)
+static err_code_t steps_run(bench_t *bench, int count, bool timed, err_t *err)
 {
     err_code_t rc = ERR_OK;
     double loss;
 
     for (int i = 0; rc == ERR_OK && i < count; i++) {
         double begin = clock_now();
+        double exposed = train_bench_exposed(bench->train);
 
         rc = train_bench_step(bench->train, &loss, err);
-        if (times != NULL)
-            times[i] = clock_now() - begin;
+        if (!timed)
+            continue;
+        bench->times[i] = clock_now() - begin;
+        bench->exposed[i] = train_bench_exposed(bench->train) - exposed;
     }
     return rc;
 }
@@ -215,13 +220,30 @@ static err_code_t paced_run(bench_t *bench, err_t *err)
     while (rc == ERR_OK && fgets(line, sizeof line, stdin) != NULL) {
         double begin;
 
-        rc = steps_run(bench, bench->args->warm_up, NULL, err);
+        rc = steps_run(bench, bench->args->warm_up, false, err);
         begin = clock_now();
         if (rc == ERR_OK)
-            rc = steps_run(bench, steps, NULL, err);
+            rc = steps_run(bench, steps, false, err);
         printf("%.9f\n", (clock_now() - begin) / steps);
         fflush(stdout);
     }
+    return rc;
+}
+
+/* Of each step the slowest rank's time, and the least wait: that of the rank
+ * which came last, and waited for no other one, but for the network alone. */
+static err_code_t steps_gather(bench_t *bench, row_t *row, err_t *err)
+{
+    const size_t steps = (size_t)bench->args->steps;
+    err_code_t rc;
+
+    rc = comm_allreduce(bench->info.group, bench->times, steps, COMM_FLOAT64,
+                        COMM_MAX, err);
+    if (rc == ERR_OK)
+        rc = comm_allreduce(bench->info.group, bench->exposed, steps,
+                            COMM_FLOAT64, COMM_MIN, err);
+    for (size_t i = 0; i < steps; i++)
+        row->exposed += bench->exposed[i] / (double)steps;
     return rc;
 }
 
@@ -230,17 +252,18 @@ static err_code_t timed_run(bench_t *bench, err_t *err)
     const int steps = bench->args->steps;
     row_t row = {.rss = 0};
     void *block = NULL;
-    err_code_t rc =
-        mem_alloc((size_t)steps * sizeof *bench->times, "times", &block, err);
+    err_code_t rc = mem_alloc(2 * (size_t)steps * sizeof *bench->times, "times",
+                              &block, err);
 
+    if (rc != ERR_OK)
+        return rc;
     bench->times = block;
+    bench->exposed = bench->times + steps;
+    rc = steps_run(bench, bench->args->warm_up, false, err);
     if (rc == ERR_OK)
-        rc = steps_run(bench, bench->args->warm_up, NULL, err);
+        rc = steps_run(bench, steps, true, err);
     if (rc == ERR_OK)
-        rc = steps_run(bench, steps, bench->times, err);
-    if (rc == ERR_OK)
-        rc = comm_allreduce(bench->info.group, bench->times, (size_t)steps,
-                            COMM_FLOAT64, COMM_MAX, err);
+        rc = steps_gather(bench, &row, err);
     if (rc == ERR_OK)
         rc = row_make(bench, &row, err);
     if (rc == ERR_OK) {
@@ -261,7 +284,7 @@ static err_code_t bench_run(bench_t *bench, err_t *err)
     if (bench->args->record != NULL)
         rc = record(bench, err);
     else
-        rc = steps_run(bench, 1, NULL, err);
+        rc = steps_run(bench, 1, false, err);
     bench->first_step = clock_since_start();
     if (rc == ERR_OK)
         rc = bench->args->paced ? paced_run(bench, err) : timed_run(bench, err);

@@ -215,3 +215,8 @@ err_code_t train_bench_step(train_bench_t *bench, double *loss, err_t *err)
         *loss = progress->loss_sum / (double)progress->loss_count;
     return rc;
 }
+
+double train_bench_exposed(const train_bench_t *bench)
+{
+    return bench->run.exposed_s;
+}

@@ -45,4 +45,7 @@ nn_cost_t train_bench_cost(const train_bench_t *bench, double flops_s,
 /* One step; *loss is the mean over the global batch. Collective. */
 err_code_t train_bench_step(train_bench_t *bench, double *loss, err_t *err);
 
+/* Seconds for which this rank has waited for communication so far. */
+double train_bench_exposed(const train_bench_t *bench);
+
 #endif

@@ -70,6 +70,7 @@ typedef struct train_state {
     double main_to_step_s;  /* since main() */
     double first_step_at;   /* wall clock */
     double data_s, step_s;  /* sums over the steps of this life */
+    double exposed_s;       /* of communication, too */
     double peak_rss;        /* bytes, of the rank with most; 0: not yet known */
     train_eval_room_t room;
     train_eval_t eval;

@@ -349,6 +349,7 @@ static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
 
     run->step_s += took;
     run->data_s += times->data;
+    run->exposed_s += row.comm_exposed_s;
     if (run->metrics != NULL &&
         run->progress.step % run->config->train.log_every == 0)
         obs_metrics_step(run->metrics, &row);
