@@ -63,6 +63,12 @@ err_code_t ddp_hook_check(const ddp_config_t *config, err_t *err);
 
 void ddp_hook_document(str_buf_t *out);
 
+/* Bytes that the hook of [config] needs on each of [ranks] ranks beside the
+ * gradients of [layout], as far as it tells; opens it to see. Local. */
+err_code_t ddp_hook_bytes(const ddp_config_t *config,
+                          const ddp_layout_t *layout, int ranks, size_t *bytes,
+                          err_t *err);
+
 /* ---- the reducer --------------------------------------------------------- */
 
 /* One parameter's view of the gradient arena. */

@@ -175,28 +175,26 @@ static err_code_t tables_make(ddp_hooked_t *hooked, const ddp_layout_t *layout,
     for (int v = 0; v < layout->view_count; v++)
         hooked->views[v] = view_of(&layout->views[v]);
     for (int b = 0; b < hooked->bucket_count; b++)
-        hooked->buckets[b] =
-            (ddp_hook_bucket_t){.index = b,
-                                .grads = grads + buckets[b].offset,
-                                .offset = buckets[b].offset,
-                                .count = buckets[b].count,
-                                .views = hooked->views + buckets[b].first_view,
-                                .view_count = buckets[b].view_count};
+        hooked->buckets[b] = (ddp_hook_bucket_t){
+            .index = b,
+            .grads = grads == NULL ? NULL : grads + buckets[b].offset,
+            .offset = buckets[b].offset,
+            .count = buckets[b].count,
+            .views = hooked->views + buckets[b].first_view,
+            .view_count = buckets[b].view_count};
     return ERR_OK;
 }
 
-err_code_t ddp_hooked_open(const ddp_config_t *config, comm_group_t *group,
-                           const ddp_layout_t *layout,
-                           const ddp_bucket_t *buckets, int bucket_count,
-                           float *grads, ddp_stats_t *stats, ddp_hooked_t **out,
-                           err_t *err)
+/* As rank [rank] of [size]; the wires lead nowhere yet. */
+static err_code_t hooked_make(const ddp_config_t *config,
+                              const ddp_layout_t *layout,
+                              const ddp_bucket_t *buckets, int bucket_count,
+                              float *grads, int rank, int size,
+                              ddp_hooked_t **out, err_t *err)
 {
     ddp_hooked_t *hooked = NULL;
     err_code_t rc;
 
-    *out = NULL;
-    if (!ddp_hook_wanted(config))
-        return ERR_OK;
     rc = mem_alloc(sizeof *hooked, "comm hook", (void **)&hooked, err);
     if (rc != ERR_OK)
         return rc;
@@ -206,15 +204,13 @@ err_code_t ddp_hooked_open(const ddp_config_t *config, comm_group_t *group,
         rc = tables_make(hooked, layout, buckets, grads, err);
     if (rc != ERR_OK)
         goto close;
-    for (int b = 0; b < bucket_count; b++)
-        hooked->wires[b] = (ddp_wire_t){.group = group, .stats = stats};
     hooked->plan = (ddp_hook_plan_t){.options = hooked->options,
                                      .context = hooked->ops->context,
                                      .buckets = hooked->buckets,
                                      .bucket_count = bucket_count,
                                      .elems = layout->grad_elems,
-                                     .rank = comm_group_rank(group),
-                                     .size = comm_group_size(group)};
+                                     .rank = rank,
+                                     .size = size};
     rc = hooked->ops->open(&hooked->plan, &hooked->state, err);
     if (rc != ERR_OK)
         goto close;
@@ -223,6 +219,49 @@ err_code_t ddp_hooked_open(const ddp_config_t *config, comm_group_t *group,
 
 close:
     ddp_hooked_close(hooked);
+    return rc;
+}
+
+err_code_t ddp_hooked_open(const ddp_config_t *config, comm_group_t *group,
+                           const ddp_layout_t *layout,
+                           const ddp_bucket_t *buckets, int bucket_count,
+                           float *grads, ddp_stats_t *stats, ddp_hooked_t **out,
+                           err_t *err)
+{
+    err_code_t rc;
+
+    *out = NULL;
+    if (!ddp_hook_wanted(config))
+        return ERR_OK;
+    rc = hooked_make(config, layout, buckets, bucket_count, grads,
+                     comm_group_rank(group), comm_group_size(group), out, err);
+    for (int b = 0; rc == ERR_OK && b < bucket_count; b++)
+        (*out)->wires[b] = (ddp_wire_t){.group = group, .stats = stats};
+    return rc;
+}
+
+err_code_t ddp_hook_bytes(const ddp_config_t *config,
+                          const ddp_layout_t *layout, int ranks, size_t *bytes,
+                          err_t *err)
+{
+    ddp_hooked_t *hooked = NULL;
+    ddp_bucket_t *buckets = NULL;
+    err_code_t rc;
+
+    *bytes = 0;
+    if (!ddp_hook_wanted(config))
+        return ERR_OK;
+    rc = mem_alloc((size_t)layout->view_count * sizeof *buckets, "buckets",
+                   (void **)&buckets, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = hooked_make(config, layout, buckets,
+                     ddp_bucket_cut(config, layout, buckets), NULL, 0, ranks,
+                     &hooked, err);
+    if (rc == ERR_OK && hooked->ops->bytes != NULL)
+        *bytes = hooked->ops->bytes(hooked->state);
+    ddp_hooked_close(hooked);
+    mem_free(buckets);
     return rc;
 }
 

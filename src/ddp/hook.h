@@ -112,6 +112,9 @@ typedef struct ddp_hook_ops {
      * many. Freshly opened, they hold zeros: setting all to zeros forgets the
      * past. Default: there is no state. */
     int (*parts)(void *state, ddp_hook_part_t *parts);
+
+    /* (optional) Bytes of memory that [state] holds. Default: not told. */
+    size_t (*bytes)(const void *state);
 } ddp_hook_ops_t;
 
 #endif

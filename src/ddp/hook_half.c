@@ -94,6 +94,15 @@ static err_code_t half_open(const half_format_t *format,
     return ERR_OK;
 }
 
+static size_t half_bytes(const void *state)
+{
+    const half_t *half = state;
+
+    return half->elems *
+           (sizeof *half->sent +
+            (half->residual != NULL ? sizeof *half->residual : 0));
+}
+
 static err_code_t fp16_open(const ddp_hook_plan_t *plan, void **state,
                             err_t *err)
 {
@@ -177,7 +186,8 @@ const ddp_hook_ops_t ddp_hook_fp16 = {
     .open = fp16_open,
     .close = half_close,
     .turn = half_turn,
-    .parts = half_parts};
+    .parts = half_parts,
+    .bytes = half_bytes};
 
 const ddp_hook_ops_t ddp_hook_bf16 = {
     .row = {.name = "bf16",
@@ -188,4 +198,5 @@ const ddp_hook_ops_t ddp_hook_bf16 = {
     .open = bf16_open,
     .close = half_close,
     .turn = half_turn,
-    .parts = half_parts};
+    .parts = half_parts,
+    .bytes = half_bytes};

@@ -53,7 +53,7 @@ typedef struct powersgd {
     matrix_t *matrices;
     part_t *parts; /* [bucket_count] */
     float *messages, *q, *residual;
-    size_t q_count;
+    size_t message_count, q_count;
     int64_t step;
 } powersgd_t;
 
@@ -166,10 +166,18 @@ static void powersgd_close(void *state)
     mem_free(sgd);
 }
 
+static size_t powersgd_bytes(const void *state)
+{
+    const powersgd_t *sgd = state;
+    const size_t kept = sgd->residual != NULL ? sgd->plan->elems : 0;
+
+    return sizeof(float) * (sgd->message_count + sgd->q_count + kept);
+}
+
 static err_code_t powersgd_alloc(powersgd_t *sgd, err_t *err)
 {
     const ddp_hook_plan_t *plan = sgd->plan;
-    size_t views = 0, messages = 0;
+    size_t views = 0;
     err_code_t rc;
 
     for (int b = 0; b < plan->bucket_count; b++)
@@ -181,8 +189,8 @@ static err_code_t powersgd_alloc(powersgd_t *sgd, err_t *err)
                        "PowerSGD", (void **)&sgd->parts, err);
     if (rc != ERR_OK)
         return rc;
-    parts_plan(sgd, &messages);
-    rc = floats_alloc(messages, &sgd->messages, err);
+    parts_plan(sgd, &sgd->message_count);
+    rc = floats_alloc(sgd->message_count, &sgd->messages, err);
     if (rc == ERR_OK)
         rc = floats_alloc(sgd->q_count, &sgd->q, err);
     if (rc == ERR_OK && sgd->options.error_feedback)
@@ -386,4 +394,5 @@ const ddp_hook_ops_t ddp_hook_powersgd = {
     .close = powersgd_close,
     .begin = powersgd_begin,
     .turn = powersgd_turn,
-    .parts = powersgd_parts};
+    .parts = powersgd_parts,
+    .bytes = powersgd_bytes};

@@ -24,6 +24,7 @@ typedef struct check {
     train_replica_t replica;
     bool bf16;
     int teams;
+    size_t hook_bytes;
 } check_t;
 
 static err_code_t check_open(check_t *check, err_t *err)
@@ -69,6 +70,14 @@ static err_code_t check_open(check_t *check, err_t *err)
     plan.span.epoch_steps = check->train.steps;
     plan.sizes = train_sizes_of(&check->train, &check->valid);
     return train_replica_open(&plan, &check->replica, err);
+}
+
+static err_code_t hook_look(check_t *check, err_t *err)
+{
+    const ddp_layout_t layout = train_replica_layout(&check->replica);
+
+    return ddp_hook_bytes(&check->config->ddp, &layout, check->ranks,
+                          &check->hook_bytes, err);
 }
 
 static void shape_format(const int64_t *dims, int ndim, char *out, size_t room)
@@ -218,12 +227,14 @@ static void memory_print(const check_t *check)
     memory_line("gradients", params);
     if (partials > 0)
         memory_line("partial gradients", partials);
+    if (check->hook_bytes > 0)
+        memory_line("comm hook", check->hook_bytes);
     memory_line("optimizer state", slots);
     memory_line("running statistics", buffers);
     memory_line("activations, scratch", activations);
     memory_line("batches read ahead", batch);
-    memory_line("total",
-                2 * params + partials + slots + buffers + activations + batch);
+    memory_line("total", 2 * params + partials + check->hook_bytes + slots +
+                             buffers + activations + batch);
 }
 
 static void recompute_print(const check_t *check,
@@ -279,6 +290,8 @@ err_code_t train_check(const train_config_t *config, int ranks, err_t *err)
                        "ranks",
                        (long long)config->train.batch, ranks);
     rc = check_open(&check, err);
+    if (rc == ERR_OK)
+        rc = hook_look(&check, err);
     if (rc == ERR_OK) {
         layers_print(&check);
         optimizer_print(&check);

@@ -203,7 +203,7 @@ static err_code_t views_list(train_replica_t *replica, err_t *err)
     return rc;
 }
 
-static ddp_layout_t layout_of(const train_replica_t *replica)
+ddp_layout_t train_replica_layout(const train_replica_t *replica)
 {
     const nn_graph_t *graph = replica->graph;
 
@@ -219,7 +219,7 @@ static ddp_layout_t layout_of(const train_replica_t *replica)
 static err_code_t shard_open(train_replica_t *replica,
                              const train_replica_plan_t *plan, err_t *err)
 {
-    const ddp_layout_t layout = layout_of(replica);
+    const ddp_layout_t layout = train_replica_layout(replica);
 
     return plan->config->ddp.zero == 0
                ? ERR_OK
@@ -230,7 +230,7 @@ static err_code_t shard_open(train_replica_t *replica,
 static err_code_t reducer_open(train_replica_t *replica,
                                const train_replica_plan_t *plan, err_t *err)
 {
-    const ddp_layout_t layout = layout_of(replica);
+    const ddp_layout_t layout = train_replica_layout(replica);
     err_code_t rc;
 
     rc = ddp_open(&plan->config->ddp, plan->group, &layout, &replica->ddp, err);

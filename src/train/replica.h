@@ -111,6 +111,9 @@ void train_replica_close(train_replica_t *replica);
 nn_exec_t *train_replica_exec(const train_replica_t *replica, int64_t batch,
                               bool training);
 
+/* The gradients as the reducer sees them. */
+ddp_layout_t train_replica_layout(const train_replica_t *replica);
+
 /* Activations of all teams. */
 size_t train_replica_activations(const train_replica_t *replica);
 

@@ -59,6 +59,9 @@ for example in ising ising-mlp; do
         --set train.threads=3 $example.yaml
     expect 0 'partial gradients +[0-9.]+ [KM]iB' \
         cddp-train --check --set train.reproducible=true $example.yaml
+    expect 0 'comm hook +[0-9.]+ [KM]iB' \
+        cddp-train --check --local 2 --set 'ddp.hook={powersgd: {rank: 2}}' \
+        $example.yaml
     # More parameters than this host can hold.
     expect 71 "^cddp-train: $example.yaml:[0-9]+:[0-9]+: the model has 1.378e\+11 parameters, which with their gradients take 1.0 TiB a rank, but this host has" \
         cddp-train --check --set 'model.layers=[linear: {out: 134217728}, linear: {out: 2}]' $example.yaml

@@ -12,9 +12,42 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/conf.h"
 #include "ddp/hook_fixture.h"
 
 /* ---- powersgd ------------------------------------------------------------ */
+
+/* What `--check` prints. [elems] floats of residual, and what is sent. */
+static size_t bytes_of(const char *hook)
+{
+    static const ddp_view_t views[] = {
+        {.name = "w", .count = 6000, .ndim = 2, .rows = 60},
+        {.name = "b", .offset = 6000, .count = 16, .ndim = 1, .rows = 16}};
+    const ddp_layout_t layout = {
+        .views = views, .view_count = 2, .grad_elems = 6016};
+    ddp_config_t config = {
+        .first_bucket_mb = 1, .bucket_cap_mb = 25, .last_bucket_mb = 1};
+    tree_t *tree = NULL;
+    size_t bytes = 1;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(conf_parse("run.yaml", hook, &tree, &err), ERR_OK);
+    config.hook = tree_get(tree, "hook");
+    cr_assert_eq(ddp_hook_bytes(&config, &layout, 4, &bytes, &err), ERR_OK,
+                 "%s", err.text);
+    tree_free(tree);
+    return bytes;
+}
+
+Test(hook, memory_is_told_beforehand)
+{
+    cr_assert_eq(bytes_of("hook: none"), 0);
+    cr_assert_eq(bytes_of("hook: bf16"), 6016 * (2 + 4));
+    cr_assert_eq(bytes_of("hook: {fp16: {error_feedback: false}}"), 6016 * 2);
+    /* P of 60 x 3 and the bias in the message, Q of 100 x 3, the residual. */
+    cr_assert_eq(bytes_of("hook: {powersgd: {rank: 3}}"),
+                 4 * (180 + 16 + 300 + 6016));
+}
 
 Test(hook, none_is_the_plain_sum)
 {
