@@ -77,40 +77,56 @@ static void forget(const ddp_hook_part_t *parts, int count)
         memset(parts[p].data, 0, parts[p].count * sizeof *parts[p].data);
 }
 
-err_code_t train_kept_restore(const train_kept_t *kept, ddp_t *ddp,
-                              const hdf5io_checkpoint_config_t *config,
-                              const hdf5io_checkpoint_info_t *info, err_t *err)
+/* The hook's state is not there, or of no use. */
+static void begin_anew(const train_kept_t *kept, ddp_t *ddp,
+                       const hdf5io_checkpoint_config_t *config,
+                       const hdf5io_checkpoint_info_t *info)
 {
     ddp_hook_part_t parts[DDP_HOOK_PARTS];
-    int count = ddp_hook_parts(ddp, parts);
-    bool same = info->world_size == config->votes->size;
-    hdf5io_checkpoint_info_t again;
-    err_t why = ERR_INIT;
-    bool found = false;
-    err_code_t rc = ERR_CONFIG;
 
-    if (count == 0)
-        return ERR_OK;
-    /* ERR_CONFIG: it is not there, or of another shape. */
-    if (same)
-        rc = hdf5io_checkpoint_read(config, info->path, kept->hook,
-                                    kept->hook_count, &found, &again, &why);
-    if (rc == ERR_OK)
-        return ERR_OK;
-    if (rc != ERR_CONFIG) {
-        *err = why;
-        return rc;
-    }
-    forget(parts, count);
-    if (config->votes->rank == 0 && same)
+    if (kept->hook_count == 0)
+        return;
+    forget(parts, ddp_hook_parts(ddp, parts));
+    if (config->votes->rank != 0)
+        return;
+    if (info->world_size == config->votes->size)
         log_warn("train",
                  "%s was made without this comm hook: ddp.hook begins with "
                  "nothing kept back",
                  info->path);
-    else if (config->votes->rank == 0)
+    else
         log_warn("train",
                  "%s was written by %d ranks and this run has %d: what "
                  "ddp.hook kept back on each rank is dropped",
                  info->path, info->world_size, config->votes->size);
-    return ERR_OK;
+}
+
+err_code_t train_kept_read(const train_kept_t *kept, ddp_t *ddp,
+                           const hdf5io_checkpoint_config_t *config,
+                           const char *path, bool *found,
+                           hdf5io_checkpoint_info_t *info, err_t *err)
+{
+    err_t why = ERR_INIT;
+    err_code_t rc = ERR_CONFIG;
+
+    /* ERR_CONFIG: the hook's state is not there, or of another shape; or the
+     * model is another one, which the second look finds, too. */
+    if (kept->hook_count > 0)
+        rc = hdf5io_checkpoint_read(config, path, kept->tensors, kept->count,
+                                    found, info, &why);
+    if (rc == ERR_OK) {
+        if (*found && info->world_size != config->votes->size)
+            begin_anew(kept, ddp, config, info);
+        return ERR_OK;
+    }
+    if (rc != ERR_CONFIG) {
+        *err = why;
+        return rc;
+    }
+    rc = hdf5io_checkpoint_read(config, path, kept->tensors,
+                                kept->count - kept->hook_count, found, info,
+                                err);
+    if (rc == ERR_OK && *found)
+        begin_anew(kept, ddp, config, info);
+    return rc;
 }

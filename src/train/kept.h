@@ -29,10 +29,13 @@ err_code_t train_kept_open(ddp_t *ddp, const hdf5io_tensor_t *tensors,
                            err_t *err);
 void train_kept_close(train_kept_t *kept);
 
-/* Take the hook's state from the checkpoint [info] of [config], or warn (on
- * rank 0) and begin with none. Collective. */
-err_code_t train_kept_restore(const train_kept_t *kept, ddp_t *ddp,
-                              const hdf5io_checkpoint_config_t *config,
-                              const hdf5io_checkpoint_info_t *info, err_t *err);
+/* As hdf5io_checkpoint_read, of all that is kept: in one go where the
+ * checkpoint has the hook's state, too; else, or where another number of ranks
+ * wrote it, the hook begins with none, with a warning (on rank 0). Collective.
+ */
+err_code_t train_kept_read(const train_kept_t *kept, ddp_t *ddp,
+                           const hdf5io_checkpoint_config_t *config,
+                           const char *path, bool *found,
+                           hdf5io_checkpoint_info_t *info, err_t *err);
 
 #endif

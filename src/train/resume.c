@@ -172,15 +172,11 @@ static err_code_t state_read(train_state_t *run, bool *found,
     err_code_t rc;
 
     config_fill(run, &config);
-    rc = hdf5io_checkpoint_read(
-        &config.checkpoint, train_begin_done(run) ? NULL : path,
-        replica->tensors, replica->tensor_count, found, info, err);
+    rc = train_kept_read(&replica->kept, replica->ddp, &config.checkpoint,
+                         train_begin_done(run) ? NULL : path, found, info, err);
     if (rc == ERR_OK && !*found && path != NULL)
-        rc = hdf5io_checkpoint_read(&config.checkpoint, path, replica->tensors,
-                                    replica->tensor_count, found, info, err);
-    if (rc == ERR_OK && *found)
-        rc = train_kept_restore(&replica->kept, replica->ddp,
-                                &config.checkpoint, info, err);
+        rc = train_kept_read(&replica->kept, replica->ddp, &config.checkpoint,
+                             path, found, info, err);
     config_free(&config);
     return rc;
 }
