@@ -10,7 +10,7 @@ libcomm_la_SOURCES = \
 	src/comm/threads_team.c src/comm/threads_piece.c \
 	src/comm/comm_liveness.c src/comm/comm_liveness.h \
 	src/comm/comm_ucx.c src/comm/ucx_group.h src/comm/ucx_lane.h \
-	src/comm/ucx_peer.h \
+	src/comm/ucx_peer.h src/comm/ucx_calls.c src/comm/ucx_calls.h \
 	src/comm/ucx_mates.c src/comm/ucx_net.c src/comm/ucx_notes.c \
 	src/comm/ucx_ring.c src/comm/ucx_small.c src/comm/ucx_thread.c \
 	src/comm/ucx_tree.c src/comm/ucx_direct.c src/comm/ucx_choice.c \

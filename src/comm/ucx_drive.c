@@ -45,6 +45,7 @@ static void work_begin(ucx_group_t *group, ucx_active_t *active,
 {
     int lanes;
     ucx_algorithm_t algorithm = ucx_choose(group, work, &lanes);
+    uint32_t digest = ucx_calls_begin(group, work);
 
     active->work = work;
     for (int i = 0; i < lanes; i++) {
@@ -54,6 +55,7 @@ static void work_begin(ucx_group_t *group, ucx_active_t *active,
         lane->request = &work->request;
         lane->algorithm = algorithm;
         lane->number = work->number;
+        lane->digest = digest;
         lane->index = i;
         lane->lanes = lanes;
         lane->alive = true;

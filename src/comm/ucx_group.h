@@ -97,6 +97,7 @@ struct ucx_group {
     uint64_t moved;  /* moves when last looked at */
     double moved_at; /* instant at which moves had changed */
     ucx_node_t node;
+    ucx_calls_t calls;
     liveness_t liveness;
     double beat_at; /* instant of the next beat */
     double tick_at; /* instant by which to look at deadlines */

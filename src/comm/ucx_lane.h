@@ -7,9 +7,10 @@
  * A lane is a state machine: whenever none of its requests is outstanding, its
  * algorithm computes on what has come and posts the next round.
  *
- * Tags: kind, source rank, collective number, lane. UCP keeps the order of
- * messages with equal tags between two ranks, and a lane posts its sends to a
- * rank and its receives from a rank in the same order on both sides.
+ * Tags: kind, source rank, digest of the call, collective number, lane. UCP
+ * keeps the order of messages with equal tags between two ranks, and a lane
+ * posts its sends to a rank and its receives from a rank in the same order on
+ * both sides.
  */
 #ifndef CDDP_COMM_UCX_LANE_H
 #define CDDP_COMM_UCX_LANE_H
@@ -70,11 +71,12 @@ struct ucx_lane {
     const comm_request_t *request; /* what is to be done */
     ucx_algorithm_t algorithm;
     uint64_t number;
-    int index;   /* of this lane in its work */
-    int lanes;   /* how many the work has */
-    bool alive;  /* not yet done */
-    bool broken; /* a message failed: it waits for the fault to be told */
-    bool idle;   /* it waits for ranks of this node: look again later */
+    uint32_t digest; /* of the call (ucx_calls.h) */
+    int index;       /* of this lane in its work */
+    int lanes;       /* how many the work has */
+    bool alive;      /* not yet done */
+    bool broken;     /* a message failed: it waits for the fault to be told */
+    bool idle;       /* it waits for ranks of this node: look again later */
     unsigned pending;
     ucx_request_t *posted; /* list of the pending ones */
     /* State of the algorithm: */

@@ -239,8 +239,9 @@ void ucx_request_free(ucx_request_t *request)
 
 static ucp_tag_t lane_tag(const ucx_lane_t *lane, int source)
 {
-    return UCX_TAG_KIND(UCX_TAG_DATA) | (ucp_tag_t)source << 36 |
-           (lane->number & UINT64_C(0xffffffff)) << 4 | (ucp_tag_t)lane->index;
+    return UCX_TAG_KIND(UCX_TAG_DATA) | (ucp_tag_t)source << 40 |
+           (ucp_tag_t)lane->digest << 20 |
+           (lane->number & UINT64_C(0xffff)) << 4 | (ucp_tag_t)lane->index;
 }
 
 static void lane_link(ucx_lane_t *lane, ucx_request_t *request)

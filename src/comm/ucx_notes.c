@@ -125,6 +125,8 @@ static void note_fill(ucx_group_t *group, ucx_note_t *note, int kind)
                          polled < 2 * liveness_interval(group->base.timeout);
     if (phase != NULL)
         snprintf(note->beat.phase, sizeof note->beat.phase, "%s", phase);
+    if (kind == NOTE_CALL)
+        note->call = ucx_calls_mine(group);
     if (kind != NOTE_FAULT)
         return;
     pthread_mutex_lock(&group->lock);
@@ -175,7 +177,7 @@ static void note_post(ucx_group_t *group, int rank, int kind)
 void ucx_notes_send(ucx_group_t *group)
 {
     static const ucx_note_kind_t order[] = {NOTE_FAULT, NOTE_BYE, NOTE_ACK,
-                                            NOTE_BEAT};
+                                            NOTE_CALL, NOTE_BEAT};
 
     if (!group->notes_due)
         return;
@@ -249,6 +251,9 @@ static void note_heard(ucx_group_t *group, const ucx_note_t *note)
         break;
     case NOTE_BYE:
         heard_bye(group, note);
+        break;
+    case NOTE_CALL:
+        ucx_calls_heard(group, note->from, &note->call);
         break;
     case NOTE_ACK:
         group->peers[note->from].parted = true;
@@ -450,5 +455,6 @@ double ucx_notes_tick(ucx_group_t *group, double now)
     stall_check(group, oldest, waited, now);
     if (atomic_load(&group->failed))
         return group->beat_at;
-    return liveness_look(&group->liveness, group->beat_at);
+    return ucx_calls_tick(group, now,
+                          liveness_look(&group->liveness, group->beat_at));
 }

@@ -12,6 +12,7 @@
 
 #include "comm/comm_liveness.h"
 #include "comm/comm_ops.h"
+#include "comm/ucx_calls.h"
 
 typedef struct ucx_group ucx_group_t;
 
@@ -20,7 +21,8 @@ typedef enum ucx_note_kind {
     NOTE_BEAT,
     NOTE_FAULT, /* culprit and text: there is a fault */
     NOTE_BYE,   /* I leave */
-    NOTE_ACK    /* I know that you left; nothing more comes from me */
+    NOTE_ACK,   /* I know that you left; nothing more comes from me */
+    NOTE_CALL   /* call: what I called, as it takes long */
 } ucx_note_kind_t;
 
 #define UCX_NOTE_TEXT 320
@@ -31,6 +33,7 @@ typedef struct ucx_note {
     int32_t culprit;
     int32_t code; /* err_code_t of a fault */
     liveness_beat_t beat;
+    ucx_call_t call;
     char text[UCX_NOTE_TEXT];
 } ucx_note_t;
 
@@ -44,6 +47,7 @@ typedef struct ucx_peer {
     bool sending;    /* note is on its way */
     bool parted;     /* it left, or acknowledged that we leave */
     unsigned wanted; /* bits 1 << kind: notes to be sent */
+    ucx_call_t call; /* the last one that it told */
     ucx_note_t note;
 } ucx_peer_t;
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "comm/comm.h"
 #include "comm/ucx_lane.h"
 #include "comm/ucx_place.h"
@@ -268,33 +269,112 @@ Test(comm_span, threads)
 
 /* ---- different requests -------------------------------------------------- */
 
-static int run_mismatch(const comm_oob_t *oob, void *argument)
+/* What each rank calls in the end, by letter:
+ * a: all-reduce of 10 floats   b: of 11            c: of 10 doubles
+ * m: maximum of 10 floats      n: 10 in no arena   g: all-gather of 40 bytes
+ * r: broadcast from rank 0     l: from the last    w: a barrier
+ */
+typedef struct odd_case {
+    const char *hosts, *calls;
+    const char *texts[3]; /* in everybody's sentence */
+} odd_case_t;
+
+static err_code_t odd_call(comm_group_t *group, char which, void *arena,
+                           err_t *err)
+{
+    static _Thread_local char plain[4096];
+    int last = comm_group_size(group) - 1;
+
+    switch (which) {
+    case 'c':
+        return comm_allreduce(group, arena, 10, COMM_FLOAT64, COMM_SUM, err);
+    case 'm':
+        return comm_allreduce(group, arena, 10, COMM_FLOAT32, COMM_MAX, err);
+    case 'n':
+        return comm_allreduce(group, plain, 10, COMM_FLOAT32, COMM_SUM, err);
+    case 'g':
+        return comm_allgather(group, arena, 40, plain, err);
+    case 'r':
+    case 'l':
+        return comm_broadcast(group, plain, 40, which == 'r' ? 0 : last, err);
+    case 'w':
+        return comm_barrier(group, err);
+    default:
+        return comm_allreduce(group, arena, which == 'b' ? 11 : 10,
+                              COMM_FLOAT32, COMM_SUM, err);
+    }
+}
+
+static int run_odd(const comm_oob_t *oob, void *argument)
 {
     comm_config_t config = {.backend = "ucx", .timeout = 20};
+    const odd_case_t *odd = argument;
+    char host[] = {odd->hosts[oob->rank], '\0'};
     comm_oob_t apart = *oob;
     comm_arena_t *arena = NULL;
     comm_group_t *group;
+    double begin;
     err_t err = ERR_INIT;
     err_code_t code;
 
-    (void)argument;
-    apart.host = oob->rank < 2 ? "left" : "right";
+    apart.host = host;
     RANKS_OK(comm_group_open(&config, &apart, &group, &err), err);
     code = comm_arena_open(group, 4096, &arena, &err);
+    begin = clock_now();
     if (code == ERR_OK) /* else the others have gone ahead */
-        code = comm_allreduce(group, comm_arena_data(arena),
-                              oob->rank == 1 ? 11 : 10, COMM_FLOAT32, COMM_SUM,
-                              &err);
+        code = odd_call(group, odd->calls[oob->rank], comm_arena_data(arena),
+                        &err);
+    if (code == ERR_OK) /* who only sends may learn of it later */
+        code = comm_barrier(group, &err);
+    RANKS_CHECK(clock_now() - begin < 5); /* no deadline has to end it */
     RANKS_CHECK(code == ERR_CONFIG);
-    RANKS_CHECK(strstr(err.text, "different sizes") != NULL);
+    for (int i = 0; i < 3 && odd->texts[i] != NULL; i++)
+        if (strstr(err.text, odd->texts[i]) == NULL) {
+            fprintf(stderr, "%s: no \"%s\" in: %s\n", odd->calls, odd->texts[i],
+                    err.text);
+            return 1;
+        }
     comm_arena_close(arena);
     comm_group_close(group);
     return 0;
 }
 
-Test(comm_span, different_arguments_are_told)
+static void odd_check(odd_case_t *odd)
 {
-    int results[4];
+    int size = (int)strlen(odd->hosts);
+    int results[RANKS_MAX];
 
-    cr_assert_eq(ranks_forks(4, 60, run_mismatch, NULL, results), 0);
+    cr_assert_eq(ranks_forks(size, 60, run_odd, odd, results), 0, "%s",
+                 odd->calls);
+}
+
+#define SAME_ORDER "must start the same collectives in the same order"
+
+Test(comm_span, different_calls_between_nodes_are_told)
+{
+    odd_case_t cases[] = {
+        {"xy",
+         "ab",
+         {"rank 0 on x called an all-reduce of 10 float32, sum",
+          "rank 1 on y an all-reduce of 11 float32, sum", SAME_ORDER}},
+        {"xy", "ac", {"10 float32, sum", "10 float64, sum", SAME_ORDER}},
+        {"xy", "am", {"10 float32, sum", "10 float32, maximum"}},
+        {"xy",
+         "ag",
+         {"an all-reduce of 10 float32", "an all-gather of 40 bytes a rank"}},
+        {"xy",
+         "wr",
+         {"called a barrier", "a broadcast of 40 bytes from rank 0",
+          SAME_ORDER}},
+        {"xyz", "llr", {"from rank 0", "rank 2 on z", "from rank 2"}},
+        {"xxyy", "aabb", {"10 float32, sum", "11 float32, sum", SAME_ORDER}},
+        {"xxyy", "aaam", {SAME_ORDER}},
+        {"xxyy",
+         "aann",
+         {"10 float32, sum, in an arena", "10 float32, sum, in no arena",
+          SAME_ORDER}},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        odd_check(&cases[i]);
 }

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Different calls in one collective: see ucx_calls.h. */
+#include "comm/ucx_calls.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "comm/ucx_group.h"
+
+/* A collective that takes longer is told. */
+#define CALL_SECONDS 0.1
+
+static ucx_call_t call_of(const ucx_work_t *work)
+{
+    const comm_request_t *what = &work->request;
+
+    return (ucx_call_t){.number = work->number + 1,
+                        .count = (int64_t)what->count,
+                        .root = what->root,
+                        .kind = (uint8_t)what->kind,
+                        .type = (uint8_t)what->type,
+                        .op = (uint8_t)what->op,
+                        .arena = atomic_load(&work->node) != 0};
+}
+
+static bool calls_equal(const ucx_call_t *a, const ucx_call_t *b)
+{
+    return a->count == b->count && a->root == b->root && a->kind == b->kind &&
+           a->type == b->type && a->op == b->op && a->arena == b->arena;
+}
+
+/* Kind, type, operation and arena as they are, the rest hashed. */
+static uint32_t call_digest(const ucx_call_t *call)
+{
+    int64_t rest[2] = {call->count, call->root};
+    uint64_t hash = hash_bytes(rest, sizeof rest) >> 40;
+    uint64_t exact = (uint64_t)call->kind | (uint64_t)call->type << 3 |
+                     (uint64_t)call->op << 6 | (uint64_t)call->arena << 8;
+
+    return (uint32_t)((exact | hash << 9) &
+                      ((UINT64_C(1) << UCX_DIGEST_BITS) - 1));
+}
+
+static void call_print(const ucx_call_t *call, const char *arena, char *text,
+                       size_t room)
+{
+    static const char *const ops[] = {
+        [COMM_SUM] = "sum", [COMM_MAX] = "maximum", [COMM_MIN] = "minimum"};
+    const char *kind = comm_kind_name((comm_kind_t)call->kind);
+    const char *type = comm_type_name((comm_type_t)call->type);
+
+    switch ((comm_kind_t)call->kind) {
+    case COMM_BARRIER:
+        snprintf(text, room, "a %s", kind);
+        break;
+    case COMM_BROADCAST:
+        snprintf(text, room, "a %s of %" PRId64 " bytes from rank %d", kind,
+                 call->count, (int)call->root);
+        break;
+    case COMM_ALLGATHER:
+        snprintf(text, room, "an %s of %" PRId64 " bytes a rank", kind,
+                 call->count);
+        break;
+    case COMM_GATHER_RANGES:
+        snprintf(text, room, "an %s of %" PRId64 " %s", kind, call->count,
+                 type);
+        break;
+    case COMM_REDUCE_SCATTER:
+        snprintf(text, room, "a %s of %" PRId64 " %s, %s", kind, call->count,
+                 type, ops[call->op]);
+        break;
+    default:
+        snprintf(text, room, "an %s of %" PRId64 " %s, %s%s", kind, call->count,
+                 type, ops[call->op], arena);
+        break;
+    }
+}
+
+static const char *arena_words(const ucx_call_t *a, const ucx_call_t *b)
+{
+    if (a->arena == b->arena)
+        return "";
+    return a->arena ? ", in an arena" : ", in no arena";
+}
+
+/* Ranks [a] and [b] called different things. */
+static void calls_differ(ucx_group_t *group, int a, const ucx_call_t *one,
+                         int b, const ucx_call_t *other)
+{
+    char first[96], second[96];
+    err_t fault = ERR_INIT;
+
+    if (atomic_load(&group->failed))
+        return;
+    call_print(one, arena_words(one, other), first, sizeof first);
+    call_print(other, arena_words(other, one), second, sizeof second);
+    err_set(&fault, ERR_CONFIG,
+            "collective %" PRIu64 ": rank %d on %s called %s, rank %d on %s "
+            "%s: all must start the same collectives in the same order",
+            one->number - 1, comm_rank_name(&group->base, a),
+            group->base.hellos[a].host, first, comm_rank_name(&group->base, b),
+            group->base.hellos[b].host, second);
+    ucx_group_fail(group, &fault);
+}
+
+static void calls_compare(ucx_group_t *group, int from, const ucx_call_t *call)
+{
+    const ucx_call_t *mine =
+        &group->calls.begun[(call->number - 1) % UCX_CALLS];
+    int rank = group->base.rank;
+
+    if (call->number == 0 || mine->number != call->number ||
+        calls_equal(mine, call))
+        return;
+    if (rank < from)
+        calls_differ(group, rank, mine, from, call);
+    else
+        calls_differ(group, from, call, rank, mine);
+}
+
+uint32_t ucx_calls_begin(ucx_group_t *group, const ucx_work_t *work)
+{
+    ucx_calls_t *calls = &group->calls;
+    ucx_call_t call = call_of(work);
+
+    calls->begun[work->number % UCX_CALLS] = call;
+    if (work->started + CALL_SECONDS < group->tick_at)
+        group->tick_at = work->started + CALL_SECONDS;
+    for (int rank = 0; call.number <= calls->ahead && rank < group->base.size;
+         rank++)
+        calls_compare(group, rank, &group->peers[rank].call);
+    return call_digest(&call);
+}
+
+/* The oldest that is under way. */
+static const ucx_work_t *work_oldest(const ucx_group_t *group)
+{
+    const ucx_work_t *oldest = NULL;
+
+    for (int i = 0; i < UCX_ACTIVE; i++) {
+        const ucx_work_t *work = group->active[i].work;
+
+        if (work != NULL && (oldest == NULL || work->number < oldest->number))
+            oldest = work;
+    }
+    return oldest;
+}
+
+ucx_call_t ucx_calls_mine(const ucx_group_t *group)
+{
+    const ucx_work_t *work = work_oldest(group);
+
+    return work == NULL ? (ucx_call_t){0} : call_of(work);
+}
+
+double ucx_calls_tick(ucx_group_t *group, double now, double instant)
+{
+    const ucx_work_t *work = work_oldest(group);
+    double due;
+
+    if (work == NULL || group->calls.told == work->number + 1)
+        return instant;
+    due = work->started + CALL_SECONDS;
+    if (now >= due) {
+        group->calls.told = work->number + 1;
+        ucx_notes_want(group, NOTE_CALL);
+        return instant;
+    }
+    return due < instant ? due : instant;
+}
+
+void ucx_calls_heard(ucx_group_t *group, int from, const ucx_call_t *call)
+{
+    if (call->number == 0 || call->kind > COMM_BARRIER ||
+        call->type >= COMM_TYPES || call->op >= COMM_OPS)
+        return;
+    group->peers[from].call = *call;
+    if (call->number > group->calls.ahead)
+        group->calls.ahead = call->number;
+    calls_compare(group, from, call);
+}
