@@ -214,9 +214,9 @@ static err_code_t oob_exchange(void *context, const void *mine, size_t bytes,
 
 static err_code_t bench_open(bench_t *bench, boot_t *boot, err_t *err)
 {
-    comm_table_t table;
-    comm_config_t config = {
-        .backend = bench->args->backend, .timeout = TIMEOUT, .table = &table};
+    comm_config_t config = {.backend = bench->args->backend,
+                            .timeout = TIMEOUT,
+                            .table_path = bench->args->table};
     comm_oob_t oob = {.context = boot,
                       .rank = bench->rank,
                       .size = bench->size,
@@ -229,8 +229,6 @@ static err_code_t bench_open(bench_t *bench, boot_t *boot, err_t *err)
     rc = mem_alloc(BENCH_ROUNDS_MAX * sizeof *bench->times, "times", &times,
                    err);
     bench->times = times;
-    if (rc == ERR_OK)
-        rc = comm_table_load(bench->args->table, &table, err);
     if (rc == ERR_OK)
         rc = comm_group_open(&config, &oob, &bench->group, err);
     if (rc != ERR_OK)

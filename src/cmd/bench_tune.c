@@ -263,7 +263,9 @@ static err_code_t oob_exchange(void *context, const void *mine, size_t bytes,
 /* How many nodes there are, and ranks on the one with the fewest. */
 static err_code_t places_find(tune_t *tune, err_t *err)
 {
-    comm_config_t config = {.backend = tune->args->backend, .timeout = TIMEOUT};
+    comm_config_t config = {.backend = tune->args->backend,
+                            .timeout = TIMEOUT,
+                            .table_path = tune->args->table};
     int32_t least, nodes;
     void *ranks = NULL;
     err_code_t rc =
@@ -331,6 +333,8 @@ static err_code_t tune_run(tune_t *tune, err_t *err)
     void *plain = NULL, *cuts = NULL;
     err_code_t rc = places_find(tune, err);
 
+    if (rc == ERR_OK) /* the group could */
+        rc = comm_table_load(tune->args->table, &tune->table, err);
     if (rc == ERR_OK)
         rc = mem_alloc(tune->args->largest * size, "buffer", &plain, err);
     if (rc == ERR_OK)
@@ -366,7 +370,6 @@ err_code_t bench_tune(const bench_args_t *args, boot_t *boot, err_t *err)
                                              .rank = boot_rank(boot),
                                              .size = boot_size(boot),
                                              .exchange = oob_exchange};
-        rc = comm_table_load(args->table, &((tune_t *)tune)->table, err);
     }
     if (rc == ERR_OK)
         rc = tune_run(tune, err);

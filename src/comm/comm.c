@@ -7,6 +7,7 @@
 #include "comm/comm.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,9 +30,26 @@ static void hello_fill(comm_hello_t *hello, const comm_oob_t *oob,
     hello->name = oob->name != NULL ? *oob->name : oob->rank;
 }
 
+/* Cannot one of them join? */
+static err_code_t hello_refused(const comm_hello_t *hellos, int size,
+                                err_t *err)
+{
+    for (int rank = 0; rank < size; rank++)
+        if (hellos[rank].refusal != ERR_OK)
+            return err_set(err, (err_code_t)hellos[rank].refusal,
+                           "rank %d on %s cannot join: %.*s",
+                           (int)hellos[rank].name, hellos[rank].host,
+                           (int)sizeof hellos[rank].why, hellos[rank].why);
+    return ERR_OK;
+}
+
 static err_code_t hello_compare(const comm_hello_t *hellos, int size,
                                 err_t *err)
 {
+    err_code_t refusal = hello_refused(hellos, size, err);
+
+    if (refusal != ERR_OK)
+        return refusal;
     for (int rank = 1; rank < size; rank++) {
         if (memcmp(hellos[rank].backend, hellos[0].backend,
                    sizeof hellos[0].backend) != 0)
@@ -41,9 +59,9 @@ static err_code_t hello_compare(const comm_hello_t *hellos, int size,
                            hellos[0].backend, rank, hellos[rank].backend);
         if (hellos[rank].table != hellos[0].table)
             return err_set(err, ERR_CONFIG,
-                           "rank 0 and rank %d, on %s, have different tables "
-                           "of algorithms: give all ranks the same file",
-                           rank, hellos[rank].host);
+                           "rank 0 on %s and rank %d on %s have different "
+                           "tables of algorithms: give all ranks the same file",
+                           hellos[0].host, rank, hellos[rank].host);
     }
     return ERR_OK;
 }
@@ -51,7 +69,8 @@ static err_code_t hello_compare(const comm_hello_t *hellos, int size,
 /* Allocate and exchange *hellos; the caller frees them. */
 static err_code_t hello_exchange(const comm_oob_t *oob, const comm_ops_t *ops,
                                  const comm_table_t *table,
-                                 comm_hello_t **hellos, err_t *err)
+                                 const err_t *refusal, comm_hello_t **hellos,
+                                 err_t *err)
 {
     comm_hello_t mine;
     void *all = NULL;
@@ -61,6 +80,9 @@ static err_code_t hello_exchange(const comm_oob_t *oob, const comm_ops_t *ops,
     if (code != ERR_OK)
         return code;
     hello_fill(&mine, oob, ops, table);
+    mine.refusal = refusal->code;
+    snprintf(mine.why, sizeof mine.why, "%.*s", (int)sizeof mine.why - 1,
+             refusal->text);
     code = oob->exchange(oob->context, &mine, sizeof mine, all, err);
     if (code == ERR_OK)
         code = hello_compare(all, oob->size, err);
@@ -71,6 +93,19 @@ static err_code_t hello_exchange(const comm_oob_t *oob, const comm_ops_t *ops,
     return code;
 }
 
+/* The others wait in their first exchange: a *refusal is told there. */
+static const comm_table_t *table_prepare(const comm_config_t *config,
+                                         comm_table_t *table, err_t *refusal)
+{
+    if (config->table != NULL)
+        memcpy(table, config->table, sizeof *table);
+    else
+        comm_table_default(table);
+    if (config->table_path != NULL)
+        (void)comm_table_load(config->table_path, table, refusal);
+    return table;
+}
+
 err_code_t comm_group_open(const comm_config_t *config, const comm_oob_t *oob,
                            comm_group_t **out, err_t *err)
 {
@@ -78,6 +113,7 @@ err_code_t comm_group_open(const comm_config_t *config, const comm_oob_t *oob,
     comm_hello_t *hellos = NULL;
     const comm_ops_t *ops;
     void *table = NULL;
+    err_t refusal = ERR_INIT;
     err_code_t code;
 
     if (!(config->timeout > 0))
@@ -91,12 +127,8 @@ err_code_t comm_group_open(const comm_config_t *config, const comm_oob_t *oob,
     code = mem_alloc(sizeof *own.table, "comm table", &table, err);
     if (code != ERR_OK)
         return code;
-    if (config->table != NULL)
-        memcpy(table, config->table, sizeof *own.table);
-    else
-        comm_table_default(table);
-    own.table = table;
-    code = hello_exchange(oob, ops, table, &hellos, err);
+    own.table = table_prepare(config, table, &refusal);
+    code = hello_exchange(oob, ops, own.table, &refusal, &hellos, err);
     if (code == ERR_OK)
         code = ops->open(&own, oob, hellos, out, err);
     if (code != ERR_OK) {

@@ -46,6 +46,9 @@ typedef struct comm_config {
     /* (optional) Which algorithms carry out collectives; copied; the same on
      * all ranks, or the group does not open. Default: the built-in table. */
     const struct comm_table *table;
+    /* (optional) A file with that table, in place of it. A rank that cannot
+     * read it ends all of them, and all say why. */
+    const char *table_path;
 } comm_config_t;
 
 /* ---- group ------------------------------------------------------------- */

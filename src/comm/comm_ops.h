@@ -52,8 +52,10 @@ typedef struct comm_hello {
     char backend[16];
     char host[ERR_HOST_MAX];
     int64_t pid;
-    uint64_t table; /* hash of its table of algorithms */
-    int64_t name;   /* what faults call this rank; differs between ranks */
+    uint64_t table;  /* hash of its table of algorithms */
+    int64_t name;    /* what faults call this rank; differs between ranks */
+    int64_t refusal; /* err_code_t: it cannot join, and */
+    char why[256];
 } comm_hello_t;
 
 struct comm_group {

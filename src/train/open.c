@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"
-#include "comm/comm_table.h"
 #include "train/hello.h"
 #include "train/run_priv.h"
 
@@ -51,13 +50,10 @@ static err_code_t group_open(train_state_t *run, err_t *err)
                       .size = run->size,
                       .exchange = oob_exchange};
     const char *backend = ddp_backend_name(&run->config->ddp);
-    comm_table_t table;
     comm_config_t config = {.timeout = run->config->fault.timeout,
-                            .table = &table};
-    err_code_t rc = comm_table_load(run->config->ddp.comm_table, &table, err);
+                            .table_path = run->config->ddp.comm_table};
+    err_code_t rc;
 
-    if (rc != ERR_OK)
-        return rc;
     if (strcmp(backend, "auto") == 0)
         backend = run->size == 1 ? "self" : run->env->backend;
     config.backend = backend;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "comm/collectives.h"
 #include "comm/comm_table.h"
 #include "lib/ranks.h"
@@ -30,6 +31,63 @@ static comm_algorithm_t found(const comm_table_t *table, comm_where_t where,
                           .bytes = bytes};
 
     return comm_table_find(table, &query);
+}
+
+/* One rank has no table, or another one: all end, and know which and why. */
+typedef struct table_case {
+    const char *good, *bad; /* paths; the last rank's is bad */
+    err_code_t code;
+    const char *text;
+} table_case_t;
+
+static int run_refused(const comm_oob_t *oob, void *argument)
+{
+    const table_case_t *which = argument;
+    bool last = oob->rank == oob->size - 1;
+    comm_config_t config = {.backend = "ucx",
+                            .timeout = 20,
+                            .table_path = last ? which->bad : which->good};
+    comm_oob_t apart = *oob;
+    comm_group_t *group = NULL;
+    double begin = clock_now();
+    err_t err = ERR_INIT;
+
+    apart.host = last ? "right" : "left";
+    RANKS_CHECK(comm_group_open(&config, &apart, &group, &err) == which->code);
+    RANKS_CHECK(clock_now() - begin < 5);
+    RANKS_CHECK(strstr(err.text, "rank 2 on right") != NULL);
+    RANKS_CHECK(strstr(err.text, which->text) != NULL);
+    return 0;
+}
+
+Test(comm_table, unreadable_on_one_rank_ends_all)
+{
+    char path[] = "/tmp/cddp-table-XXXXXX";
+    table_case_t cases[] = {
+        {"", "/does/not/exist", ERR_IO, "/does/not/exist"},
+        {"", path, ERR_CONFIG, "is no table of algorithms"},
+        {"", path, ERR_CONFIG, "rank 0 on left"},
+    };
+    comm_table_t table;
+    str_buf_t text = {0};
+    int results[3], fd = mkstemp(path);
+    FILE *file = fdopen(fd, "w");
+
+    cr_assert_not_null(file);
+    fputs("nothing\n", file);
+    fflush(file);
+    cr_assert_eq(ranks_forks(3, 30, run_refused, &cases[0], results), 0);
+    cr_assert_eq(ranks_forks(3, 30, run_refused, &cases[1], results), 0);
+
+    comm_table_default(&table);
+    comm_table_force(&table, COMM_BY_RING);
+    comm_table_print(&table, &text);
+    rewind(file);
+    fputs(text.text, file);
+    fclose(file);
+    cr_assert_eq(ranks_forks(3, 30, run_refused, &cases[2], results), 0);
+    str_buf_free(&text);
+    unlink(path);
 }
 
 Test(comm_table, builtin_decides)
