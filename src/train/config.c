@@ -72,12 +72,12 @@ static const opt_row_t loop_options[] = {
            .unit = "micro-batches",
            .help = "parts that a rank cuts its share of a batch into, to save "
                    "memory; one reduction"),
-    CONFIG(train.precision, "precision", OPT_CHOICE, "fp32",
-           .choices = precisions,
-           .help = "fp32; bf16: linear, conv and attention multiply numbers "
-                   "rounded to bfloat16 (sums, parameters, gradients and "
-                   "checkpoints stay "
-                   "float32); auto: bf16 where every rank's CPU can"),
+    CONFIG(
+        train.precision, "precision", OPT_CHOICE, "fp32", .choices = precisions,
+        .help = "fp32; bf16: linear, conv, attention, lstm and gru multiply "
+                "numbers rounded to bfloat16 (sums, parameters, gradients and "
+                "checkpoints stay "
+                "float32); auto: bf16 where every rank's CPU can"),
     CONFIG(train.recompute, "recompute", OPT_CHOICE, "none",
            .choices = recomputes,
            .help = "blocks: keep for backward only what lies between blocks of "

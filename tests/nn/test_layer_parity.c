@@ -4,7 +4,8 @@
  * Single layers against PyTorch, whose numbers tests/python/
  * make_layer_reference.py recorded in tests/data/layers.json: with the same
  * weights, input and target the same output, loss and gradient of every
- * parameter, to 1e-5 of the norm.
+ * parameter, to 1e-5 of the norm, in bfloat16 (against the same numbers) to
+ * 2e-2.
  */
 #include <criterion/criterion.h>
 #include <jansson.h>
@@ -15,7 +16,11 @@
 #include "base/str.h"
 #include "nn/fixture.h"
 
-#define TOLERANCE 1e-5
+typedef struct arithmetic {
+    const char *backend;
+    bool bf16;
+    double tolerance;
+} arithmetic_t;
 
 static json_t *reference_load(void)
 {
@@ -60,8 +65,8 @@ static void weights_copy(fixture_t *f, const json_t *params)
 }
 
 /* The norm of the difference, by that of what PyTorch has. */
-static void check_near(const char *name, const char *backend, const char *what,
-                       const float *found, const json_t *list)
+static void check_near(const char *name, const arithmetic_t *in,
+                       const char *what, const float *found, const json_t *list)
 {
     double apart = 0, size = 0;
 
@@ -71,23 +76,23 @@ static void check_near(const char *name, const char *backend, const char *what,
         apart += pow((double)found[i] - expected, 2);
         size += pow(expected, 2);
     }
-    cr_expect(sqrt(apart) <= TOLERANCE * sqrt(size),
+    cr_expect(sqrt(apart) <= in->tolerance * sqrt(size),
               "%s on %s: %s differs from PyTorch's by %.2e of its norm", name,
-              backend, what, sqrt(apart / size));
+              in->backend, what, sqrt(apart / size));
 }
 
 static void check_gradients(const fixture_t *f, const char *name,
-                            const char *backend, const json_t *grads)
+                            const arithmetic_t *in, const json_t *grads)
 {
     for (int i = 0; i < nn_graph_params(f->graph); i++) {
         const nn_param_t *param = nn_graph_param(f->graph, i);
 
-        check_near(name, backend, param->name, f->bind.grads + param->offset,
+        check_near(name, in, param->name, f->bind.grads + param->offset,
                    json_object_get(grads, param->name));
     }
 }
 
-static void check_case(const json_t *json, const char *backend)
+static void check_case(const json_t *json, const arithmetic_t *in)
 {
     const char *name = json_string_value(json_object_get(json, "name"));
     nn_graph_t *graph =
@@ -101,7 +106,13 @@ static void check_case(const json_t *json, const char *backend)
     double divisor, found;
     fixture_t f;
 
-    fixture_open(&f, graph, backend, 0, batch, true);
+    fixture_open_as(&f, graph,
+                    &(nn_exec_config_t){.op_backend = in->backend,
+                                        .batch = batch,
+                                        .training = true,
+                                        .threads = 1,
+                                        .bf16 = in->bf16},
+                    0);
     weights_copy(&f, json_object_get(json, "params"));
     if (nn_graph_tokens(graph) > 0)
         tokens_copy(input, f.input);
@@ -111,35 +122,51 @@ static void check_case(const json_t *json, const char *backend)
     divisor = nn_graph_denominator(graph, batch);
     cr_assert_eq((size_t)divisor, elems);
     found = fixture_forward(&f) / divisor;
-    cr_expect(fabs(found - loss) <= TOLERANCE * loss,
-              "%s on %s: loss %.9g, PyTorch has %.9g", name, backend, found,
+    cr_expect(fabs(found - loss) <= in->tolerance * loss,
+              "%s on %s: loss %.9g, PyTorch has %.9g", name, in->backend, found,
               loss);
     cr_assert_eq(nn_exec_output(f.exec, 0, out, NULL), ERR_OK);
-    check_near(name, backend, "the output", out, output);
+    check_near(name, in, "the output", out, output);
     fixture_backward(&f, 1 / divisor, false);
-    check_gradients(&f, name, backend, json_object_get(json, "grads"));
+    check_gradients(&f, name, in, json_object_get(json, "grads"));
     fixture_close(&f);
     nn_graph_close(graph);
     free(out);
 }
 
-static void check_all(const char *backend)
+static void check_all(const arithmetic_t *in)
 {
     json_t *reference = reference_load();
     const json_t *cases = json_object_get(reference, "cases"), *json;
     size_t index;
 
     cr_assert_gt(json_array_size(cases), 0);
-    json_array_foreach(cases, index, json) check_case(json, backend);
+    json_array_foreach(cases, index, json) check_case(json, in);
     json_decref(reference);
 }
 
 Test(layer_parity, ref_computes_what_pytorch_computes)
 {
-    check_all("ref");
+    check_all(&(arithmetic_t){.backend = "ref", .tolerance = 1e-5});
 }
 
 Test(layer_parity, cpu_computes_what_pytorch_computes)
 {
-    check_all("cpu");
+    check_all(&(arithmetic_t){.backend = "cpu", .tolerance = 1e-5});
+}
+
+Test(layer_parity, ref_is_near_pytorch_in_bf16)
+{
+    check_all(&(arithmetic_t){"ref", true, 2e-2});
+}
+
+Test(layer_parity, cpu_is_near_pytorch_in_bf16)
+{
+    const op_backend_ops_t *cpu = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(op_backend_get("cpu", &cpu, &err), ERR_OK, "%s", err.text);
+    if (!op_backend_bf16(cpu))
+        cr_skip_test("this CPU cannot multiply bfloat16");
+    check_all(&(arithmetic_t){"cpu", true, 2e-2});
 }

@@ -309,7 +309,8 @@ void op_rig_close(op_rig_t *rig)
 
 bool op_rig_narrows(op_kind_t kind)
 {
-    return kind == OP_LINEAR || kind == OP_CONV2D || kind == OP_ATTENTION;
+    return kind == OP_LINEAR || kind == OP_CONV2D || kind == OP_ATTENTION ||
+           kind == OP_LSTM || kind == OP_GRU;
 }
 
 bool op_rig_is_loss(const op_rig_t *rig)

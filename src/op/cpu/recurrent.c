@@ -7,11 +7,15 @@
  * weights are one product each again. What lies between the products is done in
  * one pass over the samples, which threads share.
  *
+ * With bf16 the factors of all products are rounded into scratch: x and the
+ * weights once a call, h and du as each step makes them.
+ *
  * The workspace keeps the gates [T,N,G], h [T+1,N,H], and c [T+1,N,H] or (gru)
  * h's part of n [T,N,H].
  */
 #include <string.h>
 
+#include "base/half.h"
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/math.h"
@@ -22,6 +26,8 @@
 /* Features of a step that are worth a thread; columns of a sum. */
 #define STEP_GRAIN 2048
 #define SUM_GRAIN 64
+/* Numbers to be rounded that are. */
+#define ROUND_GRAIN 16384
 
 typedef struct cpu_recurrent {
     cpu_room_t room;
@@ -31,6 +37,8 @@ typedef struct cpu_recurrent {
     size_t xt, u;               /* forward, in scratch */
     size_t dxt, da, du, dh, dc; /* backward, and xt again */
     size_t back;                /* dh's part that came through the gates */
+    /* The rounded factors, with bf16. */
+    size_t narrow_x, narrow_h, narrow_wx, narrow_wh, narrow_da, narrow_du;
 } cpu_recurrent_t;
 
 typedef struct recurrent_work {
@@ -51,7 +59,7 @@ static err_code_t recurrent_matmuls(op_t *op, const recurrent_work_t *w,
     const int64_t rows = w->T * w->N;
     cpu_recurrent_t *state = op->state;
     cpu_engine_t *engine = &state->room.engine;
-    const struct {
+    struct {
         cpu_prim_t *prim;
         cpu_matmul_spec_t spec;
         bool wanted;
@@ -75,9 +83,11 @@ static err_code_t recurrent_matmuls(op_t *op, const recurrent_work_t *w,
     };
     err_code_t code = ERR_OK;
 
-    for (size_t i = 0; i < sizeof all / sizeof all[0] && code == ERR_OK; i++)
+    for (size_t i = 0; i < sizeof all / sizeof all[0] && code == ERR_OK; i++) {
+        all[i].spec.bf16 = op->config.bf16;
         if (all[i].wanted)
             code = cpu_prim_matmul(all[i].prim, engine, &all[i].spec, err);
+    }
     return code;
 }
 
@@ -96,6 +106,16 @@ static recurrent_work_t recurrent_sizes(const op_t *op)
     return work;
 }
 
+/* Room for [count] rounded numbers; none in float32. */
+static size_t recurrent_narrow(op_t *op, int64_t count)
+{
+    cpu_recurrent_t *state = op->state;
+
+    if (!op->config.bf16)
+        return 0;
+    return cpu_room_take(&state->room, (size_t)count * sizeof(uint16_t));
+}
+
 static void recurrent_take(op_t *op, const recurrent_work_t *w)
 {
     const size_t state_bytes = (size_t)(w->N * w->H) * sizeof(float);
@@ -106,12 +126,19 @@ static void recurrent_take(op_t *op, const recurrent_work_t *w)
 
     op->workspace_bytes = gates_bytes + 2 * (size_t)(w->T + 1) * state_bytes;
     state->xt = cpu_room_take(room, x_bytes);
+    state->narrow_x = recurrent_narrow(op, w->T * w->N * w->F);
+    state->narrow_h = recurrent_narrow(op, w->T * w->N * w->H);
+    state->narrow_wx = recurrent_narrow(op, w->G * w->F);
+    state->narrow_wh = recurrent_narrow(op, w->G * w->H);
     cpu_room_keep(room);
     state->u = cpu_room_take(room, gates_bytes / (size_t)w->T);
     if (op->config.training) {
         cpu_room_restart(room);
         state->da = cpu_room_take(room, gates_bytes);
         state->du = w->lstm ? state->da : cpu_room_take(room, gates_bytes);
+        state->narrow_da = recurrent_narrow(op, w->T * w->N * w->G);
+        state->narrow_du = w->lstm ? state->narrow_da
+                                   : recurrent_narrow(op, w->T * w->N * w->G);
         state->dh = cpu_room_take(room, state_bytes);
         state->dc = cpu_room_take(room, state_bytes);
         state->back = cpu_room_take(room, state_bytes);
@@ -218,6 +245,47 @@ static void recurrent_team(const op_t *op, recurrent_work_t *work,
                  work);
 }
 
+typedef struct recurrent_round {
+    const float *from;
+    uint16_t *to;
+} recurrent_round_t;
+
+static void recurrent_round_body(void *context, int64_t first, int64_t last)
+{
+    const recurrent_round_t *work = context;
+
+    half_round_bf16(work->to + first, work->from + first,
+                    (size_t)(last - first));
+}
+
+/* Elements [at, at + count) of [from] as a factor: with bf16 they are rounded
+ * to their place behind [narrow] in scratch. */
+static const void *recurrent_factor(const op_t *op, const op_args_t *args,
+                                    size_t narrow, const float *from,
+                                    int64_t at, int64_t count)
+{
+    uint16_t *to = (uint16_t *)(void *)((char *)args->scratch + narrow);
+    recurrent_round_t work = {from + at, to + at};
+
+    if (!op->config.bf16)
+        return from + at;
+    cpu_team_run(op->config.threads, count, ROUND_GRAIN, recurrent_round_body,
+                 &work);
+    return work.to;
+}
+
+static const void *recurrent_weight(const op_t *op, const recurrent_work_t *w,
+                                    const op_args_t *args, int which)
+{
+    const cpu_recurrent_t *state = op->state;
+
+    if (which == 0)
+        return recurrent_factor(op, args, state->narrow_wx, args->params[0], 0,
+                                w->G * w->F);
+    return recurrent_factor(op, args, state->narrow_wh, args->params[1], 0,
+                            w->G * w->H);
+}
+
 /* Run a product of [a] and [b] into [to]. */
 static err_code_t recurrent_product(cpu_recurrent_t *state, cpu_prim_t *prim,
                                     const op_args_t *args, const void *a,
@@ -299,7 +367,7 @@ static err_code_t cpu_recurrent_forward(op_t *op, const op_args_t *args,
     cpu_recurrent_t *state = op->state;
     recurrent_work_t w = recurrent_make(op, args);
     const size_t row = (size_t)(w.N * w.H) * sizeof(float);
-    const void *x;
+    const void *x, *wh;
     err_code_t code =
         cpu_port_read(&state->plain.x, &state->room, args, args->x, &x, err);
 
@@ -309,11 +377,16 @@ static err_code_t cpu_recurrent_forward(op_t *op, const op_args_t *args,
     recurrent_order(op, &w);
     memset(w.h, 0, row);
     memset(w.c, 0, row);
-    code = recurrent_product(state, &state->forward_x, args, w.xt,
-                             args->params[0], args->params[2], w.gates, err);
+    code = recurrent_product(
+        state, &state->forward_x, args,
+        recurrent_factor(op, args, state->narrow_x, w.xt, 0, w.T * w.N * w.F),
+        recurrent_weight(op, &w, args, 0), args->params[2], w.gates, err);
+    wh = recurrent_weight(op, &w, args, 1);
     for (w.step = 0; w.step < w.T && code == ERR_OK; w.step++) {
-        code = recurrent_product(state, &state->forward_h, args,
-                                 w.h + w.step * w.N * w.H, args->params[1],
+        const void *h = recurrent_factor(op, args, state->narrow_h, w.h,
+                                         w.step * w.N * w.H, w.N * w.H);
+
+        code = recurrent_product(state, &state->forward_h, args, h, wh,
                                  args->params[3], w.u, err);
         if (code == ERR_OK)
             recurrent_team(op, &w, recurrent_forward_body);
@@ -416,17 +489,23 @@ static void recurrent_sum_body(void *context, int64_t first, int64_t last)
     }
 }
 
-/* Gradients of the parameters, once da and du of all steps are there. */
+/* Gradients of the parameters, with [da] and [du] of all steps as factors. */
 static err_code_t recurrent_weights(op_t *op, const recurrent_work_t *w,
-                                    const op_args_t *args, err_t *err)
+                                    const op_args_t *args, const void *da,
+                                    const void *du, err_t *err)
 {
     cpu_recurrent_t *state = op->state;
-    err_code_t code = recurrent_product(state, &state->weights_x, args, w->da,
-                                        w->xt, NULL, args->dparams[0], err);
+    const int64_t rows = w->T * w->N;
+    err_code_t code = recurrent_product(
+        state, &state->weights_x, args, da,
+        recurrent_factor(op, args, state->narrow_x, w->xt, 0, rows * w->F),
+        NULL, args->dparams[0], err);
 
     if (code == ERR_OK)
-        code = recurrent_product(state, &state->weights_h, args, w->du, w->h,
-                                 NULL, args->dparams[1], err);
+        code = recurrent_product(
+            state, &state->weights_h, args, du,
+            recurrent_factor(op, args, state->narrow_h, w->h, 0, rows * w->H),
+            NULL, args->dparams[1], err);
     for (int i = 0; i < 2 && op->config.bias && code == ERR_OK; i++) {
         recurrent_sum_t sum = {i == 0 ? w->da : w->du, args->dparams[2 + i],
                                w->T * w->N, w->G};
@@ -438,12 +517,14 @@ static err_code_t recurrent_weights(op_t *op, const recurrent_work_t *w,
 }
 
 static err_code_t recurrent_data(op_t *op, recurrent_work_t *w,
-                                 const op_args_t *args, err_t *err)
+                                 const op_args_t *args, const void *da,
+                                 err_t *err)
 {
     cpu_recurrent_t *state = op->state;
     cpu_port_t *port = &state->plain.dx;
-    err_code_t code = recurrent_product(state, &state->data, args, w->da,
-                                        args->params[0], NULL, w->dxt, err);
+    err_code_t code =
+        recurrent_product(state, &state->data, args, da,
+                          recurrent_weight(op, w, args, 0), NULL, w->dxt, err);
 
     if (code != ERR_OK)
         return code;
@@ -458,7 +539,8 @@ static err_code_t cpu_recurrent_backward(op_t *op, const op_args_t *args,
     cpu_recurrent_t *state = op->state;
     recurrent_work_t w = recurrent_make(op, args);
     const size_t row = (size_t)(w.N * w.H) * sizeof(float);
-    const void *x;
+    const int64_t count = w.N * w.G;
+    const void *x, *wh, *da, *du = NULL;
     err_code_t code =
         cpu_port_read(&state->plain.x, &state->room, args, args->x, &x, err);
 
@@ -468,17 +550,24 @@ static err_code_t cpu_recurrent_backward(op_t *op, const op_args_t *args,
     recurrent_order(op, &w);
     memset(w.dh, 0, row);
     memset(w.dc, 0, row);
+    wh = recurrent_weight(op, &w, args, 1);
     for (w.step = w.T - 1; w.step >= 0 && code == ERR_OK; w.step--) {
         recurrent_team(op, &w, recurrent_backward_body);
+        du = recurrent_factor(op, args, state->narrow_du, w.du, w.step * count,
+                              count);
         if (w.step > 0)
-            code = recurrent_product(state, &state->back_h, args,
-                                     w.du + w.step * w.N * w.G, args->params[1],
-                                     NULL, w.back, err);
+            code = recurrent_product(state, &state->back_h, args, du, wh, NULL,
+                                     w.back, err);
     }
-    if (code == ERR_OK)
-        code = recurrent_weights(op, &w, args, err);
+    if (code != ERR_OK)
+        return code;
+    /* du is that of the first step, with those of all others behind it */
+    da = w.lstm ? du
+                : recurrent_factor(op, args, state->narrow_da, w.da, 0,
+                                   w.T * count);
+    code = recurrent_weights(op, &w, args, da, du, err);
     if (code == ERR_OK && op->config.need_dx)
-        code = recurrent_data(op, &w, args, err);
+        code = recurrent_data(op, &w, args, da, err);
     return code;
 }
 

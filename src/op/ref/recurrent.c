@@ -17,6 +17,7 @@
 #include "op/ref/ref.h"
 
 typedef struct ref_recurrent {
+    const op_t *op;
     op_type_t type;
     bool lstm, bias, reverse, last;
     int64_t T, F, H, G;     /* G: numbers in all gates */
@@ -50,7 +51,8 @@ static err_code_t ref_recurrent_open(op_t *op, err_t *err)
 static ref_recurrent_t ref_recurrent_of(const op_t *op, const op_args_t *args,
                                         int64_t n)
 {
-    ref_recurrent_t r = {.type = op->config.in.type,
+    ref_recurrent_t r = {.op = op,
+                         .type = op->config.in.type,
                          .lstm = op->config.kind == OP_LSTM,
                          .bias = op->config.bias,
                          .reverse = op->config.recurrent.reverse,
@@ -93,9 +95,9 @@ static double ref_recurrent_sum(const ref_recurrent_t *r, const op_args_t *args,
     double sum = r->bias ? ref_get(r->type, args->params[2 + which], g) : 0;
 
     for (int64_t k = 0; k < size; k++)
-        sum += ref_get(r->type, args->params[which], g * size + k) *
-               (which == 0 ? ref_get(r->type, args->x, at + k)
-                           : r->h[s * r->H + k]);
+        sum += ref_factor(r->op, args->params[which], g * size + k) *
+               (which == 0 ? ref_factor(r->op, args->x, at + k)
+                           : ref_narrow(r->op, r->h[s * r->H + k]));
     return sum;
 }
 
@@ -197,20 +199,22 @@ static void ref_recurrent_pull(const op_t *op, const ref_recurrent_t *r,
         double dx = 0;
 
         for (int64_t g = 0; g < r->G; g++) {
-            r->dwi[g * r->F + f] +=
-                r->da[g] * ref_get(r->type, args->x, at + f);
-            dx += r->da[g] * ref_get(r->type, args->params[0], g * r->F + f);
+            const double da = ref_narrow(op, r->da[g]);
+
+            r->dwi[g * r->F + f] += da * ref_factor(op, args->x, at + f);
+            dx += da * ref_factor(op, args->params[0], g * r->F + f);
         }
         if (op->config.need_dx)
             ref_put(r->type, args->dx, at + f, dx);
     }
     for (int64_t g = 0; g < r->G; g++) {
+        const double du = ref_narrow(op, r->du[g]);
+
         r->db[g] += r->da[g];
         r->db[r->G + g] += r->du[g];
         for (int64_t k = 0; k < r->H; k++) {
-            r->dwh[g * r->H + k] += r->du[g] * r->h[s * r->H + k];
-            r->dh[k] +=
-                r->du[g] * ref_get(r->type, args->params[1], g * r->H + k);
+            r->dwh[g * r->H + k] += du * ref_narrow(op, r->h[s * r->H + k]);
+            r->dh[k] += du * ref_factor(op, args->params[1], g * r->H + k);
         }
     }
 }
