@@ -117,8 +117,8 @@ typedef struct op_config {
                       evaluation form, no workspace kept */
     bool bias;     /* linear, conv, lstm, gru: with b */
     bool bf16;     /* linear, conv, attention, lstm, gru: multiply numbers
-                      rounded to bfloat16; sums and all tensors outside stay float32
-                      (conv: db is the sum of the rounded dy) */
+                      rounded to bfloat16; sums and all tensors outside stay
+                      float32 (conv: db is the sum of the rounded dy) */
     bool need_dx;  /* backward computes dx (false for the first layer) */
     int threads;   /* team size, >= 1 */
     int64_t out;   /* linear, embedding, lstm, gru: features out */
