@@ -77,6 +77,27 @@ one_node_sees_other_files()
     run 0 srun -N2 -n2 --ntasks-per-node=1 rm -r "/dev/shm/$$"
 }
 
+# Two inputs and two targets, of several shards: every column of every shard is
+# read by all ranks together.
+several_fields()
+{
+    local io
+
+    need_mpi
+    run 0 "$BUILD/cddp-data" make ising -o data/ising --train 90 --valid 30 \
+        --shards 2
+    for io in independent mpi; do
+        run 0 "${four[@]}" "$BUILD/cddp-train" --set data.io="$io" \
+            --set run.dir="$io" --set train.epochs=2 --set train.batch=40 \
+            "$SOURCE/examples/ising-two.yaml"
+        grep -oE '"(loss|phase_loss|energy_loss)": [0-9.]+' \
+            "$io/metrics.jsonl" >"$io.txt"
+    done
+    # 3 steps an epoch and its evaluation
+    expect_lines mpi.txt '"energy_loss"' 8
+    cmp independent.txt mpi.txt || fail "MPI-IO trains on other bits"
+}
+
 not_built_in()
 {
     ! grep -q 'define HAVE_PARALLEL_HDF5' "$BUILD/config.h" ||
@@ -96,6 +117,7 @@ test_case "MPI-IO and independent reads give the same bits" same_bits
 test_case "bad data on one rank ends all of them" one_rank_has_bad_data
 test_case "a bad shard is named by every rank" all_ranks_see_a_bad_shard
 test_case "nodes that see different files" one_node_sees_other_files
+test_case "several inputs and targets" several_fields
 test_case "without parallel HDF5" not_built_in
 test_case "MPI-IO outside a step" alone
 test_done
