@@ -7,6 +7,7 @@
  */
 #include "hdf5io/dataset.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -86,7 +87,10 @@ static err_code_t dataset_same_shape(const hdf5io_column_t *first,
                                      const hdf5io_column_t *other, err_t *err)
 {
     char here[256], there[256];
-    bool same = first->ndim == other->ndim;
+    bool same;
+
+    assert(first != NULL && other != NULL); /* both shards are open */
+    same = first->ndim == other->ndim;
 
     for (int i = 0; same && i < first->ndim; i++)
         same = first->dims[i] == other->dims[i];

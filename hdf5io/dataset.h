@@ -39,7 +39,7 @@ extern const opt_row_t hdf5io_input_options[];
 extern const opt_row_t hdf5io_target_options[];
 
 /* Inputs of a sample, and as many targets. */
-#define HDF5IO_FIELDS_MAX 8
+#define HDF5IO_FIELDS_MAX OPT_MAP_MAX
 
 /* What the numbers of a field are to whom they are read for. */
 typedef enum hdf5io_as {

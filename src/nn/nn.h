@@ -34,7 +34,7 @@ typedef struct nn_exec nn_exec_t;
 
 /* Inputs of a model, its losses, and the targets that they read: each so many
  * at most. */
-#define NN_FIELDS_MAX 8
+#define NN_FIELDS_MAX OPT_MAP_MAX
 
 /* One tensor of the parameter (or buffer) arena. */
 typedef struct nn_param {

@@ -7,10 +7,6 @@
 
 #include "base/str.h"
 
-_Static_assert((int)NN_FIELDS_MAX == (int)HDF5IO_FIELDS_MAX &&
-                   (int)NN_FIELDS_MAX == (int)OPT_MAP_MAX,
-               "one bound for fields");
-
 /* One side of the match: what the model has. */
 typedef struct names {
     const char *key; /* "input" or "target" */

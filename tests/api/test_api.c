@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/check.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "cddp/cddp.h"
@@ -43,21 +44,6 @@ Test(api, a_program_can_fill_an_error)
 }
 
 /* ---- collectives --------------------------------------------------------- */
-
-#define CHECK(condition)                                                \
-    do {                                                                \
-        if (!(condition))                                               \
-            return cddp_error_set(error, CDDP_DATA, "%s:%d: failed %s", \
-                                  __FILE__, __LINE__, #condition);      \
-    } while (0)
-
-#define OK(call)                    \
-    do {                            \
-        cddp_code_t code_ = (call); \
-                                    \
-        if (code_ != CDDP_OK)       \
-            return code_;           \
-    } while (0)
 
 static cddp_code_t collectives(cddp_group_t *group, void *context,
                                cddp_error_t *error)

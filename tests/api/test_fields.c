@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/check.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "cddp/cddp.h"
@@ -69,21 +70,6 @@ static void stop(void)
 }
 
 TestSuite(fields, .init = start, .fini = stop, .timeout = 60);
-
-#define CHECK(condition)                                                \
-    do {                                                                \
-        if (!(condition))                                               \
-            return cddp_error_set(error, CDDP_DATA, "%s:%d: failed %s", \
-                                  __FILE__, __LINE__, #condition);      \
-    } while (0)
-
-#define OK(call)                    \
-    do {                            \
-        cddp_code_t code_ = (call); \
-                                    \
-        if (code_ != CDDP_OK)       \
-            return code_;           \
-    } while (0)
 
 typedef struct loop {
     double losses[STEPS][2];

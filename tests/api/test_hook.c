@@ -7,22 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/check.h"
 #include "cddp/cddp.h"
-
-#define CHECK(condition)                                                \
-    do {                                                                \
-        if (!(condition))                                               \
-            return cddp_error_set(error, CDDP_DATA, "%s:%d: failed %s", \
-                                  __FILE__, __LINE__, #condition);      \
-    } while (0)
-
-#define OK(call)                    \
-    do {                            \
-        cddp_code_t code_ = (call); \
-                                    \
-        if (code_ != CDDP_OK)       \
-            return code_;           \
-    } while (0)
 
 /* ---- an own hook: each rank sends the mean of each bucket -----------------
  */

@@ -300,7 +300,7 @@ Test(loader, several_inputs_and_targets_of_their_own_types)
                 double kind = open_phase(row, 0);
 
                 cr_assert_eq(((int32_t *)batch->inputs[0])[i], kind + 1);
-                cr_assert_eq(((int64_t *)batch->targets[0])[i], kind);
+                cr_assert_eq(((int64_t *)batch->targets[0])[i], (int64_t)kind);
                 for (int64_t e = 0; e < OPEN_ELEMS; e++)
                     cr_assert_eq(
                         (double)((float *)batch->inputs[1])[OPEN_ELEMS * i + e],

@@ -336,6 +336,33 @@ void harness_compare(const harness_t *a, const harness_t *b, int64_t step,
     newest_close(&x);
 }
 
+int harness_values(const harness_t *harness, bool evaluations, const char *key,
+                   double *values, int room)
+{
+    char path[300], wanted[64];
+    char *text, *at, *rest = NULL;
+    size_t bytes;
+    int count = 0;
+    err_t err = ERR_INIT;
+
+    snprintf(path, sizeof path, "%s/run/metrics.jsonl", harness->dir);
+    snprintf(wanted, sizeof wanted, "\"%s\": ", key);
+    cr_assert_eq(file_read(path, &text, &bytes, &err), ERR_OK, "%s", err.text);
+    for (at = strtok_r(text, "\n", &rest); at != NULL && count < room;
+         at = strtok_r(NULL, "\n", &rest)) {
+        const char *found = strstr(at, wanted);
+
+        if ((strstr(at, "\"event\"") != NULL) != evaluations)
+            continue;
+        cr_assert_not_null(found, "%s: %s", key, at);
+        found += strlen(wanted);
+        values[count++] =
+            strncmp(found, "null", 4) == 0 ? (double)NAN : strtod(found, NULL);
+    }
+    free(text);
+    return count;
+}
+
 /* ---- interruption -------------------------------------------------------- */
 
 /* The ranks are threads of this process. */

@@ -45,6 +45,11 @@ int harness_run_interrupted(harness_t *harness, int looks, const int lives[2],
 /* Overwrite the label of [row] in train.h5. */
 void harness_label_set(const harness_t *harness, int row, int label);
 
+/* The values of [key] in the rows of metrics.jsonl that are of steps, or of
+ * evaluations, into [values] of [room]; null is NaN. Returns how many. */
+int harness_values(const harness_t *harness, bool evaluations, const char *key,
+                   double *values, int room);
+
 /* The newest checkpoints of both runs are of step [step] and hold the same
  * tensors, whose elements differ by at most [tolerance] times their size or one
  * (0: bit for bit); asserts, with [what] for the sentence. */

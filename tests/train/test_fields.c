@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "conf/conf.h"
 #include "train/harness.h"
 
@@ -57,34 +56,6 @@ static void run_ok(const harness_t *harness, int ranks, train_outcome_t *out)
     cr_assert_eq(rc, ERR_OK, "%d ranks: %s", ranks, err.text);
 }
 
-/* The values of [key] of all rows of steps, or of evaluations; null is NaN. */
-static int row_values(const harness_t *harness, bool eval, const char *key,
-                      double values[STEPS])
-{
-    char path[300], wanted[64];
-    char *text, *at, *rest = NULL;
-    size_t bytes;
-    int count = 0;
-    err_t err = ERR_INIT;
-
-    snprintf(path, sizeof path, "%s/run/metrics.jsonl", harness->dir);
-    snprintf(wanted, sizeof wanted, "\"%s\": ", key);
-    cr_assert_eq(file_read(path, &text, &bytes, &err), ERR_OK, "%s", err.text);
-    for (at = strtok_r(text, "\n", &rest); at != NULL && count < STEPS;
-         at = strtok_r(NULL, "\n", &rest)) {
-        const char *found = strstr(at, wanted);
-
-        if ((strstr(at, "\"event\"") != NULL) != eval)
-            continue;
-        cr_assert_not_null(found, "%s: %s", key, at);
-        found += strlen(wanted);
-        values[count++] =
-            strncmp(found, "null", 4) == 0 ? (double)NAN : strtod(found, NULL);
-    }
-    free(text);
-    return count;
-}
-
 static const struct {
     bool eval;
     const char *key;
@@ -101,9 +72,9 @@ typedef double table_t[COLUMNS][STEPS];
 static void table_read(const harness_t *harness, table_t table)
 {
     for (int c = 0; c < COLUMNS; c++)
-        cr_assert_eq(
-            row_values(harness, columns[c].eval, columns[c].key, table[c]),
-            columns[c].eval ? 3 : STEPS);
+        cr_assert_eq(harness_values(harness, columns[c].eval, columns[c].key,
+                                    table[c], STEPS),
+                     columns[c].eval ? 3 : STEPS);
 }
 
 static void table_compare(table_t a, table_t b, const char *what)
@@ -313,8 +284,9 @@ Test(fields, metrics_are_chosen_by_loss)
     fields_open(&harness);
     harness.settings[6] = "metrics={kind: [top1], place: [rmse]}";
     run_ok(&harness, 2, &out);
-    cr_expect_eq(row_values(&harness, true, "kind_top1", values), 3);
-    cr_expect_eq(row_values(&harness, true, "place_rmse", values), 3);
+    cr_expect_eq(harness_values(&harness, true, "kind_top1", values, STEPS), 3);
+    cr_expect_eq(harness_values(&harness, true, "place_rmse", values, STEPS),
+                 3);
     harness.settings[6] = "metrics={knd: [top1]}";
     harness.resume = TRAIN_RESUME_FRESH;
     cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_CONFIG);

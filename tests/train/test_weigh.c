@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "train/harness.h"
 
 /* In batches of 24, in the order of the file; the last has 5. */
@@ -42,32 +41,6 @@ static void run_ok(const harness_t *harness, int ranks, train_outcome_t *out)
     cr_assert_eq(rc, ERR_OK, "%d ranks: %s", ranks, err.text);
 }
 
-/* The values of [key] of all steps in metrics.jsonl; null is NaN. */
-static int step_values(const harness_t *harness, const char *key,
-                       double values[64])
-{
-    char path[300], wanted[64];
-    char *text, *at;
-    size_t bytes;
-    int count = 0;
-    err_t err = ERR_INIT;
-
-    snprintf(path, sizeof path, "%s/run/metrics.jsonl", harness->dir);
-    snprintf(wanted, sizeof wanted, "\"%s\": ", key);
-    cr_assert_eq(file_read(path, &text, &bytes, &err), ERR_OK, "%s", err.text);
-    for (at = strtok(text, "\n"); at != NULL; at = strtok(NULL, "\n")) {
-        const char *found = strstr(at, wanted);
-
-        if (strstr(at, "\"event\"") != NULL || found == NULL || count == 64)
-            continue;
-        found += strlen(wanted);
-        values[count++] =
-            strncmp(found, "null", 4) == 0 ? (double)NAN : strtod(found, NULL);
-    }
-    free(text);
-    return count;
-}
-
 Test(weigh, the_mean_is_over_all_ranks)
 {
     double first[64] = {0};
@@ -80,7 +53,7 @@ Test(weigh, the_mean_is_over_all_ranks)
         weigh_open(&harness, weighted);
         harness.settings[3] = n == 4 ? "train.accumulate=2" : NULL;
         run_ok(&harness, n, &out);
-        cr_assert_eq(step_values(&harness, "loss", losses), 15);
+        cr_assert_eq(harness_values(&harness, false, "loss", losses, 64), 15);
         if (n == 1) {
             one = out;
             memcpy(first, losses, sizeof first);
@@ -143,7 +116,7 @@ Test(weigh, steps_without_a_target_change_nothing)
         harness.settings[4] =
             mode == 1 ? "train.reproducible=true" : "train.accumulate=1";
         run_ok(&harness, 3, &one);
-        cr_assert_eq(step_values(&harness, "loss", losses), 15);
+        cr_assert_eq(harness_values(&harness, false, "loss", losses, 64), 15);
         for (int i = 0; i < 15; i++)
             cr_assert(isnan(losses[i]));
         harness.settings[3] = "optimizer={sgd: {lr: 1.0e-30}}";
