@@ -3,20 +3,15 @@
 /*
  * The arithmetic of the node stage. Two ranks and 32-bit floats, the commonest
  * case, have a loop that reads each input and writes each result once, compiled
- * for several vector units of which the loader picks one; there is nothing but
- * additions in it, so all give the same bits. Everything else goes through a
- * block that stays in the first-level cache.
+ * for several vector units of which the loader picks one (base/clones.h); there
+ * is nothing but additions in it, so all give the same bits. Everything else
+ * goes through a block that stays in the first-level cache.
  */
 #include "comm/node_sum.h"
 
-#define CLONES
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#undef CLONES
-#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
+#include "base/clones.h"
 
-CLONES static void pair_float32(float *a, float *b, size_t count)
+BASE_CLONES static void pair_float32(float *a, float *b, size_t count)
 {
     _Pragma("omp simd") for (size_t i = 0; i < count; i++)
     {

@@ -41,6 +41,11 @@ tests_comm_test_comm_ucx_CFLAGS = $(TEST_CFLAGS)
 tests_comm_test_comm_ucx_LDADD = libranks.la libcomm.la libbase.la \
 	$(TEST_LIBS)
 
+check_PROGRAMS += tests/comm/test_node_sum
+tests_comm_test_node_sum_SOURCES = tests/comm/test_node_sum.c
+tests_comm_test_node_sum_CFLAGS = $(TEST_CFLAGS)
+tests_comm_test_node_sum_LDADD = libcomm.la libbase.la $(TEST_LIBS)
+
 check_PROGRAMS += tests/comm/test_comm_stage
 tests_comm_test_comm_stage_SOURCES = tests/comm/test_comm_stage.c
 tests_comm_test_comm_stage_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
