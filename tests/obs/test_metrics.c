@@ -124,6 +124,34 @@ Test(metrics, a_step_row_has_the_documented_keys_in_order)
     free(text);
 }
 
+/* All that a row can have, each as long as it can be. */
+Test(metrics, every_value_of_a_row_fits)
+{
+    static obs_value_t values[OBS_VALUES_MAX];
+    const obs_step_t row = {
+        .step = 1, .loss = 1, .values = values, .value_count = OBS_VALUES_MAX};
+    obs_metrics_t *metrics = open_after(0);
+    err_t err = ERR_INIT;
+    json_t *object;
+    char *text;
+
+    for (int i = 0; i < OBS_VALUES_MAX; i++) {
+        snprintf(values[i].name, sizeof values[i].name, "%0*d",
+                 (int)sizeof values[i].name - 1, i);
+        values[i].value = -1.2345678901234567e-100 * (i + 1);
+    }
+    obs_metrics_step(metrics, &row);
+    obs_metrics_close(metrics);
+    cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK);
+    object = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    cr_assert_not_null(object, "%s", text);
+    for (int i = 0; i < OBS_VALUES_MAX; i++)
+        cr_expect_eq(json_real_value(json_object_get(object, values[i].name)),
+                     values[i].value);
+    json_decref(object);
+    free(text);
+}
+
 Test(metrics, an_eval_row_has_the_documented_keys)
 {
     static const obs_value_t values[] = {{"top5", 0.75}, {"r2", NAN}};
