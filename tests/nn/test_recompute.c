@@ -27,6 +27,24 @@ static const char *const presets[] = {
     "depth: 6, heads: 2, dropout: 0.1}\n"
     "loss: cross_entropy\n"};
 
+/* A loss that reads an early layer, and an input that is read late. */
+static const char several[] =
+    "model:\n"
+    "  input: {x: [40], words: [6]}\n"
+    "  layers:\n"
+    "    - {linear: {out: 60}, from: x}\n"
+    "    - {name: start, tanh: }\n"
+    "    - {name: early, linear: {out: 7}}\n"
+    "    - {dropout: {rate: 0.1}, from: start}\n"
+    "    - repeat: {times: 8, layers: [{linear: {out: 60}}, tanh]}\n"
+    "    - {name: deep, linear: {out: 24}}\n"
+    "    - {embedding: {vocabulary: 9, out: 4}, from: words}\n"
+    "    - {name: read, flatten: }\n"
+    "    - {name: both, add: , from: [deep, read]}\n"
+    "loss:\n"
+    "  - {cross_entropy: , from: early, target: kind}\n"
+    "  - {mse: , from: both, target: place, weight: 0.25}\n";
+
 static void open_both(const nn_graph_t *graph, int threads, fixture_t *plain,
                       fixture_t *blocks)
 {
@@ -89,6 +107,39 @@ Test(recompute, presets_have_the_same_bits)
     for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++)
         for (int threads = 1; threads <= 2; threads++)
             expect_same_bits(presets[i], threads);
+}
+
+static void expect_same_outputs(const fixture_t *plain, const fixture_t *blocks)
+{
+    for (int k = 0; k < nn_graph_losses(plain->graph); k++) {
+        float a[BATCH * 24], b[BATCH * 24];
+        const size_t bytes =
+            BATCH * sizeof *a *
+            (size_t)nn_graph_loss_info(plain->graph, k).dims[0];
+
+        cr_assert_eq(nn_exec_output(plain->exec, k, a, NULL), ERR_OK);
+        cr_assert_eq(nn_exec_output(blocks->exec, k, b, NULL), ERR_OK);
+        cr_expect_eq(memcmp(a, b, bytes), 0, "output %d", k);
+    }
+}
+
+Test(recompute, losses_may_read_early_layers)
+{
+    nn_graph_t *graph;
+    fixture_t plain, blocks;
+    double loss;
+
+    if (!fixture_has_backend("cpu"))
+        cr_skip_test("the cpu backend (oneDNN) is not built in");
+    expect_same_bits(several, 1);
+    graph = fixture_graph(several);
+    open_both(graph, 1, &plain, &blocks);
+    step(&plain, false, &loss);
+    step(&blocks, false, &loss);
+    /* Even behind a backward. */
+    expect_same_outputs(&plain, &blocks);
+    close_both(&plain, &blocks);
+    nn_graph_close(graph);
 }
 
 Test(recompute, gpt2_with_8_blocks_needs_less_than_half)
