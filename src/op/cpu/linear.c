@@ -8,6 +8,10 @@
  * it is up to three times slower on plain w, and allocates in each call.
  */
 #include "op/cpu/linear.h"
+
+#include <string.h>
+
+#include "base/half.h"
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/team.h"
@@ -106,30 +110,41 @@ static err_code_t cpu_linear_forward(op_t *op, const op_args_t *args,
 typedef struct cpu_bias_work {
     const float *dy;
     float *db;
+    uint16_t *narrow; /* dy rounded, or NULL */
     int64_t N, O;
 } cpu_bias_work_t;
 
-/* db[o] = sum_n dy[n,o] for a range of columns, row after row. */
+/* to += from */
 CPU_CLONES
+static void cpu_bias_row(float *restrict to, const float *restrict from,
+                         int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] += from[i];
+}
+
+/* db[o] = sum_n dy[n,o] for a range of columns, row after row, each of which is
+ * rounded while it is in the cache. */
 static void cpu_bias_body(void *context, int64_t first, int64_t last)
 {
     const cpu_bias_work_t *work = context;
-    float *restrict db = work->db;
+    const int64_t count = last - first;
 
-    for (int64_t o = first; o < last; o++)
-        db[o] = 0;
+    memset(work->db + first, 0, (size_t)count * sizeof(float));
     for (int64_t n = 0; n < work->N; n++) {
-        const float *dy = work->dy + n * work->O;
+        const int64_t at = n * work->O + first;
 
-        for (int64_t o = first; o < last; o++)
-            db[o] += dy[o];
+        cpu_bias_row(work->db + first, work->dy + at, count);
+        if (work->narrow != NULL)
+            half_round_bf16(work->narrow + at, work->dy + at, (size_t)count);
     }
 }
 
-void cpu_linear_bias(const op_t *op, const op_args_t *args)
+void cpu_linear_bias(const op_t *op, const op_args_t *args, uint16_t *narrow)
 {
     cpu_bias_work_t work = {.dy = args->dy,
                             .db = args->dparams[1],
+                            .narrow = narrow,
                             .N = op_linear_rows(&op->config),
                             .O = op->config.out};
 
@@ -148,7 +163,7 @@ static err_code_t cpu_linear_run_weights(op_t *op, const op_args_t *args,
     if (code != ERR_OK)
         return code;
     if (op->config.bias)
-        cpu_linear_bias(op, args);
+        cpu_linear_bias(op, args, NULL);
     cpu_prim_bind(&linear->weights, DNNL_ARG_SRC, args->dy);
     cpu_prim_bind(&linear->weights, DNNL_ARG_WEIGHTS, x);
     cpu_prim_bind(&linear->weights, DNNL_ARG_DST, args->dparams[0]);

@@ -3,8 +3,9 @@
 /*
  * linear with products in bfloat16: x, w and dy are rounded into buffers, laid
  * out as they were; oneDNN multiplies these and sums in float32. Forward leaves
- * the rounded x in the workspace for the gradient of w, so that x itself need
- * not be kept: half of the memory. The bias and its gradient are float32.
+ * the rounded x and w in the workspace for backward, so that x itself need not
+ * be kept (half of the memory), and w is rounded once a step. The bias and its
+ * gradient are float32; dy is rounded in the pass that sums it up.
  */
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
@@ -15,6 +16,7 @@ typedef struct cpu_narrow {
     cpu_plain_t plain;
     cpu_prim_t forward, data, weights;
     cpu_port_t x, w, dy; /* from float32 to bfloat16 */
+    size_t w_at;         /* of w, behind x, in the workspace */
 } cpu_narrow_t;
 
 /* The port of a plain matrix. */
@@ -47,7 +49,10 @@ static err_code_t cpu_narrow_open_backward(op_t *op, const cpu_matmul_spec_t *y,
         code = cpu_prim_matmul(&narrow->data, engine, &dx, err);
     if (code == ERR_OK)
         code = cpu_narrow_port(&narrow->dy, &narrow->room, N, O, err);
-    op->workspace_bytes = sizeof(uint16_t) * (size_t)(N * F);
+    narrow->w_at = mem_round(sizeof(uint16_t) * (size_t)(N * F));
+    op->workspace_bytes = narrow->w_at;
+    if (op->config.need_dx)
+        op->workspace_bytes += sizeof(uint16_t) * (size_t)(O * F);
     op->reads_x = false;
     return code;
 }
@@ -99,17 +104,21 @@ static err_code_t cpu_narrow_forward(op_t *op, const op_args_t *args,
                                      err_t *err)
 {
     cpu_narrow_t *narrow = op->state;
-    void *kept = op->config.training ? args->workspace
-                                     : cpu_port_place(&narrow->x, args, NULL);
-    const void *x, *w;
+    const bool keep = op->config.training;
+    void *kept =
+        keep ? args->workspace : cpu_port_place(&narrow->x, args, NULL);
+    void *w = keep && op->config.need_dx
+                  ? (char *)args->workspace + narrow->w_at
+                  : cpu_port_place(&narrow->w, args, NULL);
+    const void *x;
     err_code_t code =
         cpu_port_read(&narrow->plain.x, &narrow->room, args, args->x, &x, err);
 
     if (code == ERR_OK)
         code = cpu_port_read_to(&narrow->x, &narrow->room, args, x, kept, err);
     if (code == ERR_OK)
-        code = cpu_port_read(&narrow->w, &narrow->room, args, args->params[0],
-                             &w, err);
+        code = cpu_port_read_to(&narrow->w, &narrow->room, args,
+                                args->params[0], w, err);
     if (code != ERR_OK)
         return code;
     cpu_prim_bind(&narrow->forward, DNNL_ARG_SRC, kept);
@@ -124,14 +133,11 @@ static err_code_t cpu_narrow_run_data(op_t *op, const op_args_t *args,
                                       const void *dy, err_t *err)
 {
     cpu_narrow_t *narrow = op->state;
-    const void *w;
-    err_code_t code = cpu_port_read(&narrow->w, &narrow->room, args,
-                                    args->params[0], &w, err);
+    err_code_t code;
 
-    if (code != ERR_OK)
-        return code;
     cpu_prim_bind(&narrow->data, DNNL_ARG_SRC, dy);
-    cpu_prim_bind(&narrow->data, DNNL_ARG_WEIGHTS, w);
+    cpu_prim_bind(&narrow->data, DNNL_ARG_WEIGHTS,
+                  (const char *)args->workspace + narrow->w_at);
     cpu_prim_bind(&narrow->data, DNNL_ARG_DST,
                   cpu_port_place(&narrow->plain.dx, args, args->dx));
     code = cpu_room_run(&narrow->room, &narrow->data, args, err);
@@ -145,14 +151,16 @@ static err_code_t cpu_narrow_backward(op_t *op, const op_args_t *args,
                                       err_t *err)
 {
     cpu_narrow_t *narrow = op->state;
-    const void *dy;
-    err_code_t code =
-        cpu_port_read(&narrow->dy, &narrow->room, args, args->dy, &dy, err);
+    const void *dy = cpu_port_place(&narrow->dy, args, NULL);
+    err_code_t code = ERR_OK;
 
+    if (op->config.bias)
+        cpu_linear_bias(op, args, (uint16_t *)(uintptr_t)dy);
+    else
+        code =
+            cpu_port_read(&narrow->dy, &narrow->room, args, args->dy, &dy, err);
     if (code != ERR_OK)
         return code;
-    if (op->config.bias)
-        cpu_linear_bias(op, args);
     cpu_prim_bind(&narrow->weights, DNNL_ARG_SRC, dy);
     cpu_prim_bind(&narrow->weights, DNNL_ARG_WEIGHTS, args->workspace);
     cpu_prim_bind(&narrow->weights, DNNL_ARG_DST, args->dparams[0]);
