@@ -21,8 +21,8 @@
 #include "base/clock.h"
 #include "comm/ucx_group.h"
 
-#define SPIN_SECONDS 50e-6 /* about the price of going to sleep and waking */
 #define LOOKS 2
+#define PROBE 64 /* sleeps after which looking is tried anew */
 #define YIELDS 2
 
 /* How long requests may take to end after a fault. */
@@ -258,18 +258,40 @@ double ucx_drive_until(const ucx_group_t *group, double now)
     return group->notes_due ? 0 : instant;
 }
 
-bool ucx_drive_patient(const ucx_group_t *group, ucx_idle_t *idle, double now,
+/* Looking was in vain. That may be because who is waited for needs this core:
+ * what cannot be seen from here (other containers, other hosts' ranks on the
+ * same machine) and what sched_yield does not help (tasks of different groups
+ * of the scheduler). So look for a shorter time, now and then for the whole. */
+static void patience_lose(ucx_group_t *group)
+{
+    group->patience /= 2;
+    if (++group->sleeps % PROBE == 0)
+        group->patience = UCX_SPIN_SECONDS;
+}
+
+bool ucx_drive_patient(ucx_group_t *group, ucx_idle_t *idle, double now,
                        bool spin)
 {
     if (idle->turns++ == 0)
         idle->since = now;
     if (group->active_count == 0 || group->quiet)
         return false;
-    if (spin ? now - idle->since >= SPIN_SECONDS : idle->turns > YIELDS)
-        return false;
-    if (!spin || idle->turns > LOOKS)
-        sched_yield(); /* others may share this core, seen or not */
-    return true;
+    if (spin ? now - idle->since < group->patience : idle->turns <= YIELDS) {
+        if (!spin || idle->turns > LOOKS)
+            sched_yield();
+        return true;
+    }
+    if (!idle->slept)
+        patience_lose(group);
+    idle->slept = true;
+    return false;
+}
+
+void ucx_drive_moved(ucx_group_t *group, ucx_idle_t *idle)
+{
+    if (idle->turns > 0 && !idle->slept)
+        group->patience = UCX_SPIN_SECONDS;
+    *idle = (ucx_idle_t){0};
 }
 
 /* ---- a turn -------------------------------------------------------------- */
@@ -397,7 +419,7 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
         double now = clock_now();
 
         if (ucx_drive_turn(group, now))
-            idle.turns = 0;
+            ucx_drive_moved(group, &idle);
         else if (!ucx_drive_patient(group, &idle, now, group->node.spin))
             owner_sleep(group, ucx_drive_until(group, now));
     }

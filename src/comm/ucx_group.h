@@ -107,6 +107,8 @@ struct ucx_group {
     bool farewell;    /* good-byes were wanted */
     double failed_at; /* instant at which the comm thread saw the fault */
     ucx_inbox_t inboxes[UCX_INBOXES];
+    double patience; /* seconds to look before sleeping */
+    unsigned sleeps; /* after looking in vain */
     bool quiet;  /* after a fault: nothing of the owner's is touched any more */
     bool frozen; /* a request could not be ended: the worker rests for ever */
     bool clean;  /* nothing is outstanding: the worker may be destroyed */
@@ -147,17 +149,24 @@ comm_algorithm_t ucx_choice(const ucx_group_t *group,
 /* epoll data: a rank (its pidfd), or */
 enum { UCX_EVENT_WAKE = -1, UCX_EVENT_WORKER = -2, UCX_EVENT_BELL = -3 };
 
-/* Turns that moved nothing, and the instant of the first of them. */
+/* About the price of going to sleep and waking. */
+#define UCX_SPIN_SECONDS 50e-6
+
+/* Turns that moved nothing, the instant of the first of them, and whether
+ * there was a sleep among them. */
 typedef struct ucx_idle {
     int turns;
     double since;
+    bool slept;
 } ucx_idle_t;
 
 /* The driver: one turn; true if anything moved. */
 bool ucx_drive_turn(ucx_group_t *group, double now);
 /* After a turn that moved nothing: look again at once? */
-bool ucx_drive_patient(const ucx_group_t *group, ucx_idle_t *idle, double now,
+bool ucx_drive_patient(ucx_group_t *group, ucx_idle_t *idle, double now,
                        bool spin);
+/* After one that moved something. */
+void ucx_drive_moved(ucx_group_t *group, ucx_idle_t *idle);
 /* Else: how long it may sleep. */
 double ucx_drive_until(const ucx_group_t *group, double now);
 

@@ -80,7 +80,7 @@ static void thread_loop(ucx_group_t *group)
             continue;
         }
         if (ucx_drive_turn(group, now)) {
-            idle.turns = 0;
+            ucx_drive_moved(group, &idle);
             continue;
         }
         if (leaving && leave_step(group, now, &until))
@@ -152,6 +152,7 @@ err_code_t ucx_thread_start(ucx_group_t *group, err_t *err)
             code = event_add(group, group->peers[i].pidfd, i, err);
     if (code != ERR_OK)
         return code;
+    group->patience = UCX_SPIN_SECONDS;
     group->moved_at = clock_now();
     ucx_notes_open(group);
     code = thread_start("cddp-comm", thread_main, group, &group->thread, err);
