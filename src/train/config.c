@@ -222,28 +222,9 @@ static err_code_t local_check(const tree_t *tree, const train_config_t *config,
 static err_code_t config_check(const tree_t *tree, const train_config_t *config,
                                err_t *err)
 {
-    const hdf5io_field_t *target = train_field(&config->data.target, 0);
     opt_unit_t eval = config->train.eval_every.unit;
     opt_unit_t check = config->ddp.check_every.unit;
 
-    if (config->data.sequence > 0 && config->data.input.count > 1)
-        return refuse(tree, "data", "input",
-                      "names several inputs, but data.sequence cuts samples "
-                      "from one stream of numbers; name one input, or leave "
-                      "data.sequence out",
-                      err);
-    for (int k = 0; k < config->data.target.count; k++)
-        if (config->data.sequence == 0 &&
-            train_field(&config->data.target, k)->path[0] == '\0')
-            return refuse(tree, "data", "target",
-                          "has no path: name the HDF5 dataset that holds the "
-                          "targets, or set data.sequence",
-                          err);
-    if (config->data.sequence > 0 && target->path[0] != '\0')
-        return refuse(tree, "data", "target",
-                      "and data.sequence are both set; the target of a "
-                      "sequence is its next number, so take data.target out",
-                      err);
     if (config->train.clip_norm != 0 && config->train.clip_value != 0)
         return refuse(tree, "train", "clip_value",
                       "and train.clip_norm are both set; clip in one way and "
@@ -266,6 +247,45 @@ static err_code_t config_check(const tree_t *tree, const train_config_t *config,
     return local_check(tree, config, err);
 }
 
+/* A sequence is its own target; else each target has a path. */
+static err_code_t fields_check(const tree_t *tree, const train_config_t *config,
+                               err_t *err)
+{
+    const opt_map_t *targets = &config->data.target;
+    const bool sequence = config->data.sequence > 0;
+    char at[512];
+
+    if (sequence && config->data.input.count > 1)
+        return refuse(tree, "data", "input",
+                      "names several inputs, but data.sequence cuts samples "
+                      "from one stream of numbers; name one input, or leave "
+                      "data.sequence out",
+                      err);
+    for (int k = 0; k < targets->count; k++) {
+        const bool path = train_field(targets, k)->path[0] != '\0';
+
+        if (sequence && path)
+            return refuse(tree, "data", "target",
+                          "and data.sequence are both set; the target of a "
+                          "sequence is its next number, so take data.target "
+                          "out",
+                          err);
+        if (sequence || path)
+            continue;
+        if (targets->names[k] == NULL)
+            return refuse(tree, "data", "target",
+                          "has no path: name the HDF5 dataset that holds the "
+                          "targets, or set data.sequence",
+                          err);
+        tree_place_format(targets->places[k], at, sizeof at);
+        return err_set(err, ERR_CONFIG,
+                       "%s: data.target.%s has no path: name the HDF5 dataset "
+                       "that holds it",
+                       at, targets->names[k]);
+    }
+    return ERR_OK;
+}
+
 err_code_t train_config_read(const tree_t *tree, train_config_t *config,
                              err_t *err)
 {
@@ -275,7 +295,9 @@ err_code_t train_config_read(const tree_t *tree, train_config_t *config,
     rc = opt_fill(train_options, tree, "", &read, err);
     if (rc != ERR_OK)
         return rc;
-    rc = config_check(tree, &read, err);
+    rc = fields_check(tree, &read, err);
+    if (rc == ERR_OK)
+        rc = config_check(tree, &read, err);
     if (rc != ERR_OK) {
         opt_free(train_options, &read);
         return rc;

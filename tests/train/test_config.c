@@ -168,6 +168,26 @@ Test(config, a_target_or_a_sequence)
     expect_no_target(
         "  target: {path: /y}\n  sequence: 4\n",
         "run.yaml:4:11: data.target and data.sequence are both set");
+    expect_no_target("  target: {a: {path: /y}, b: {shift: 1}}\n",
+                     "run.yaml:4:27: data.target.b has no path");
+    expect_no_target("  target: {a: {path: /y}}\n  sequence: 4\n",
+                     "data.target and data.sequence are both set");
+}
+
+Test(config, a_stream_is_one_input)
+{
+    char text[] = "data: {train: a, sequence: 4,\n"
+                  "  input: {a: {path: /x}, b: {path: /y}}}\n"
+                  "model: {}\nloss: mse\noptimizer: sgd\n";
+    train_config_t config;
+    tree_t *tree = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(read_text(text, &tree, &config, &err), ERR_CONFIG);
+    cr_assert_not_null(
+        strstr(err.text, "run.yaml:2:10: data.input names several inputs"),
+        "%s", err.text);
+    tree_free(tree);
 }
 
 Test(config, the_rate_scales_with_the_batch)
