@@ -22,7 +22,8 @@ struct crew {
     int busy;
     crew_job_t *job;
     void *context;
-    int started; /* threads */
+    int started;  /* threads */
+    bool running; /* known to who runs jobs alone */
     crew_member_t members[];
 };
 
@@ -100,8 +101,28 @@ void crew_close(crew_t *crew)
     mem_free(crew);
 }
 
+int crew_size(const crew_t *crew)
+{
+    return crew->started + 1;
+}
+
+bool crew_busy(const crew_t *crew)
+{
+    return crew->running;
+}
+
+/* Wait until all threads are through. */
+static void crew_wait(crew_t *crew)
+{
+    pthread_mutex_lock(&crew->lock);
+    while (crew->busy > 0)
+        pthread_cond_wait(&crew->back, &crew->lock);
+    pthread_mutex_unlock(&crew->lock);
+}
+
 void crew_run(crew_t *crew, crew_job_t *job, void *context)
 {
+    crew->running = true;
     if (crew->started > 0) {
         pthread_mutex_lock(&crew->lock);
         crew->job = job;
@@ -112,10 +133,7 @@ void crew_run(crew_t *crew, crew_job_t *job, void *context)
         pthread_mutex_unlock(&crew->lock);
     }
     job(context, 0);
-    if (crew->started == 0)
-        return;
-    pthread_mutex_lock(&crew->lock);
-    while (crew->busy > 0)
-        pthread_cond_wait(&crew->back, &crew->lock);
-    pthread_mutex_unlock(&crew->lock);
+    if (crew->started > 0)
+        crew_wait(crew);
+    crew->running = false;
 }

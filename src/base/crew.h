@@ -8,6 +8,8 @@
 #ifndef CDDP_BASE_CREW_H
 #define CDDP_BASE_CREW_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 typedef struct crew crew_t;
@@ -20,5 +22,10 @@ void crew_close(crew_t *crew); /* NULL allowed */
 /* Every member calls [job]; returns when all are back, and what they wrote is
  * seen. Allocates nothing. */
 void crew_run(crew_t *crew, crew_job_t *job, void *context);
+
+/* Members; and is a job under way? To be asked by who runs jobs, who may find
+ * itself inside of one. */
+int crew_size(const crew_t *crew);
+bool crew_busy(const crew_t *crew);
 
 #endif

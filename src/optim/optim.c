@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "op/cpu/team.h"
 #include "optim/optim_priv.h"
 
 /* Fewer elements are not worth a team. */
@@ -169,6 +170,11 @@ void optim_close(optim_t *optim)
         opt_free(optim->kind->row.options, optim->options);
     }
     mem_free(optim);
+}
+
+void optim_crew(crew_t *crew)
+{
+    cpu_team_lend(crew);
 }
 
 void optim_team(optim_t *optim, int threads)

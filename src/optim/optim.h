@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/crew.h"
 #include "base/err.h"
 #include "base/opt.h"
 #include "base/str.h"
@@ -72,6 +73,10 @@ void optim_scale_lr(optim_t *optim, double factor);
 /* Let up to [threads] threads (of the ops' team) share an update; 1 at first.
  */
 void optim_team(optim_t *optim, int threads);
+
+/* The calling thread's updates, norms and clipping take their threads from
+ * [crew] (not owned), between its jobs; NULL: from the ops' team again. */
+void optim_crew(crew_t *crew);
 
 /* Elements of frozen parameters. */
 size_t optim_frozen(const optim_t *optim);

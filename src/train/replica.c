@@ -128,6 +128,8 @@ static err_code_t teams_open(train_replica_t *replica,
                              &replica->teams[replica->team_count++], err);
     if (rc == ERR_OK)
         rc = crew_open(plan->teams, "leaves", &replica->crew, err);
+    if (rc == ERR_OK && plan->teams > 1)
+        optim_crew(replica->crew);
     return rc;
 }
 
@@ -386,6 +388,7 @@ void train_replica_close(train_replica_t *replica)
     mem_free(replica->tensor_names);
     mem_free(replica->tensors);
     mem_free(replica->views);
+    optim_crew(NULL);
     crew_close(replica->crew);
     for (int t = 0; t < replica->team_count; t++)
         train_team_close(&replica->teams[t]);

@@ -11,6 +11,7 @@
 
 typedef struct work {
     pthread_barrier_t all;
+    crew_t *crew;
     int count[SIZE];
     pthread_t who[SIZE];
 } work_t;
@@ -22,6 +23,8 @@ static void work_do(void *context, int member)
 
     pthread_barrier_wait(&work->all);
     work->count[member]++;
+    if (member == 0)
+        cr_assert(crew_busy(work->crew));
     work->who[member] = pthread_self();
 }
 
@@ -36,7 +39,10 @@ Test(crew, every_member_does_every_job_at_the_same_time)
         pthread_barrier_init(&work.all, NULL, (unsigned)size);
         cr_assert_eq(crew_open(size, "crew", &crew, &err), ERR_OK, "%s",
                      err.text);
+        cr_assert_eq(crew_size(crew), size);
+        work.crew = crew;
         for (int job = 1; job <= JOBS; job++) {
+            cr_assert_not(crew_busy(crew));
             crew_run(crew, work_do, &work);
             for (int i = 0; i < size; i++)
                 cr_assert_eq(work.count[i], job, "member %d of %d", i, size);

@@ -61,3 +61,63 @@ Test(op_team, size_is_per_thread)
     cr_expect_eq(seen, 3);
     cr_expect_eq(omp_get_max_threads(), 2);
 }
+
+/* Who took items: at most one of ITEMS threads each. */
+typedef struct takers {
+    pthread_t who[ITEMS];
+} takers_t;
+
+static void take_items(void *context, int64_t first, int64_t last)
+{
+    takers_t *takers = context;
+
+    for (int64_t i = first; i < last; i++)
+        takers->who[i] = pthread_self();
+}
+
+static void member_note(void *context, int member)
+{
+    ((pthread_t *)context)[member] = pthread_self();
+}
+
+static bool one_of(pthread_t thread, const pthread_t *threads, int count)
+{
+    bool found = false;
+
+    for (int i = 0; i < count; i++)
+        found = found || pthread_equal(thread, threads[i]);
+    return found;
+}
+
+/* Inside of a job the crew has no time: OpenMP's threads do it. */
+static void job_run(void *context, int member)
+{
+    if (member == 0)
+        cpu_team_run(2, ITEMS, 1, take_items, context);
+}
+
+Test(op_team, a_crew_that_is_lent_does_the_work)
+{
+    pthread_t members[3];
+    crew_t *crew = NULL;
+    err_t err = ERR_INIT;
+    takers_t takers;
+
+    cr_assert_eq(crew_open(3, "crew", &crew, &err), ERR_OK, "%s", err.text);
+    crew_run(crew, member_note, members);
+    cpu_team_lend(crew);
+    for (int threads = 2; threads <= 5; threads++) {
+        cpu_team_run(threads, ITEMS, 1, take_items, &takers);
+        for (int i = 0; i < ITEMS; i++)
+            cr_assert(
+                one_of(takers.who[i], members, threads < 3 ? threads : 3));
+        cr_assert(pthread_equal(takers.who[0], members[0]));
+        cr_assert_not(pthread_equal(takers.who[ITEMS - 1], members[0]));
+    }
+    crew_run(crew, job_run, &takers);
+    cr_assert_not(one_of(takers.who[ITEMS - 1], members, 3));
+    cpu_team_lend(NULL);
+    cpu_team_run(2, ITEMS, 1, take_items, &takers);
+    cr_assert_not(one_of(takers.who[ITEMS - 1], members, 3));
+    crew_close(crew);
+}

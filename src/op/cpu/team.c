@@ -7,6 +7,8 @@
  */
 #include "op/cpu/team.h"
 
+#include <stddef.h>
+
 #include "op/cpu/openmp.h"
 
 void GOMP_parallel(void (*body)(void *), void *context, unsigned threads,
@@ -14,6 +16,7 @@ void GOMP_parallel(void (*body)(void *), void *context, unsigned threads,
 
 typedef struct cpu_team {
     int64_t count;
+    int size; /* with a crew */
     cpu_team_body_t *body;
     void *context;
 } cpu_team_t;
@@ -24,15 +27,35 @@ void cpu_team_set(int threads)
         omp_set_num_threads(threads);
 }
 
-static void cpu_team_member(void *argument)
+/* global: a thread's own, as is the number of threads that OpenMP keeps. */
+static _Thread_local crew_t *cpu_team_crew;
+
+void cpu_team_lend(crew_t *crew)
 {
-    const cpu_team_t *team = argument;
-    int64_t number = omp_get_thread_num(), size = omp_get_num_threads();
+    cpu_team_crew = crew;
+}
+
+/* What member [number] of [size] has to do. */
+static void cpu_team_share(const cpu_team_t *team, int64_t number, int64_t size)
+{
     int64_t first = team->count * number / size;
     int64_t last = team->count * (number + 1) / size;
 
     if (first < last)
         team->body(team->context, first, last);
+}
+
+static void cpu_team_member(void *argument)
+{
+    cpu_team_share(argument, omp_get_thread_num(), omp_get_num_threads());
+}
+
+static void cpu_team_mate(void *argument, int member)
+{
+    const cpu_team_t *team = argument;
+
+    if (member < team->size)
+        cpu_team_share(team, member, team->size);
 }
 
 void cpu_team_run(int threads, int64_t count, int64_t grain,
@@ -43,10 +66,16 @@ void cpu_team_run(int threads, int64_t count, int64_t grain,
 
     if (most < threads)
         threads = (int)most;
-    if (threads <= 1)
+    if (threads <= 1) {
         body(context, 0, count);
-    else
+    } else if (cpu_team_crew != NULL && !crew_busy(cpu_team_crew)) {
+        int size = crew_size(cpu_team_crew);
+
+        team.size = threads < size ? threads : size;
+        crew_run(cpu_team_crew, cpu_team_mate, &team);
+    } else {
         GOMP_parallel(cpu_team_member, &team, (unsigned)threads, 0);
+    }
 }
 
 int cpu_team_number(void)

@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "base/crew.h"
+
 /* The team size of the calling thread's later oneDNN primitives (and of their
  * making: oneDNN plans for the team that it sees then). Cheap when nothing
  * changes. */
@@ -28,5 +30,12 @@ void cpu_team_run(int threads, int64_t count, int64_t grain,
 
 /* In a body: which thread of the team is this, from 0? */
 int cpu_team_number(void);
+
+/*
+ * The calling thread has [crew] at hand: between its jobs, cpu_team_run of this
+ * thread takes its members instead of OpenMP's, which would keep a core busy
+ * for a while after each turn that the crew needs. NULL: no longer.
+ */
+void cpu_team_lend(crew_t *crew);
 
 #endif
