@@ -7,7 +7,8 @@
  *
  * The memory bound: each of the R ranks reads and writes a buffer of that size
  * once, all at the same time, in place and with ordinary stores; an all-reduce
- * on one node cannot do with less than these R reads and R writes.
+ * on one node cannot do with less than these R reads and R writes. Over several
+ * nodes there is the link's bound, too (bench_link.h); the longer one counts.
  */
 #include "cmd/bench_allreduce.h"
 
@@ -17,6 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cmd/bench_link.h"
 #include "cmd/bench_tune.h"
 #include "comm/comm.h"
 
@@ -29,6 +31,7 @@ typedef struct bench {
     const bench_args_t *args;
     comm_group_t *group;
     comm_arena_t *arena;
+    bench_link_t link;
     void *plain;
     float *data;
     double *times; /* [BENCH_ROUNDS_MAX] */
@@ -40,6 +43,7 @@ typedef struct bench_row {
     int ranks;
     const char *algorithm;
     bench_times_t times, bound;
+    const char *bound_by; /* static */
 } bench_row_t;
 
 /* ---- results ------------------------------------------------------------- */
@@ -67,11 +71,11 @@ static void header_print(bool csv)
 {
     if (csv)
         printf("bytes,ranks,algorithm,min_us,median_us,p99_us,algbw_GBps,"
-               "busbw_GBps,bound_us\n");
+               "busbw_GBps,bound_us,bound_by\n");
     else
-        printf("%10s %5s %-14s %11s %11s %11s %10s %10s %11s\n", "bytes",
+        printf("%10s %5s %-14s %11s %11s %11s %10s %10s %11s %s\n", "bytes",
                "ranks", "algorithm", "min us", "median us", "p99 us",
-               "algbw GB/s", "busbw GB/s", "bound us");
+               "algbw GB/s", "busbw GB/s", "bound us", "by");
 }
 
 static void row_print(const bench_row_t *row, bool csv)
@@ -79,11 +83,12 @@ static void row_print(const bench_row_t *row, bool csv)
     double algbw = (double)row->bytes / row->times.median * 1e-9;
     double busbw = algbw * 2 * (row->ranks - 1) / row->ranks;
 
-    printf(csv ? "%zu,%d,%s,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f\n"
-               : "%10zu %5d %-14s %11.3f %11.3f %11.3f %10.3f %10.3f %11.3f\n",
-           row->bytes, row->ranks, row->algorithm, row->times.min * 1e6,
-           row->times.median * 1e6, row->times.p99 * 1e6, algbw, busbw,
-           row->bound.median * 1e6);
+    printf(
+        csv ? "%zu,%d,%s,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%s\n"
+            : "%10zu %5d %-14s %11.3f %11.3f %11.3f %10.3f %10.3f %11.3f %s\n",
+        row->bytes, row->ranks, row->algorithm, row->times.min * 1e6,
+        row->times.median * 1e6, row->times.p99 * 1e6, algbw, busbw,
+        row->bound.median * 1e6, row->bound_by);
     fflush(stdout);
 }
 
@@ -160,6 +165,11 @@ static err_code_t call_bound(bench_t *bench, size_t count, err_t *err)
     return ERR_OK;
 }
 
+static err_code_t call_link(bench_t *bench, size_t count, err_t *err)
+{
+    return bench_link_run(&bench->link, count * sizeof(float), err);
+}
+
 static err_code_t calls_time(bench_t *bench, size_t count,
                              err_code_t (*call)(bench_t *, size_t, err_t *),
                              bench_times_t *out, err_t *err)
@@ -186,6 +196,23 @@ static err_code_t calls_time(bench_t *bench, size_t count,
     return rc;
 }
 
+static err_code_t bound_time(bench_t *bench, size_t count, bench_row_t *row,
+                             err_t *err)
+{
+    bench_times_t link;
+    err_code_t rc = calls_time(bench, count, call_bound, &row->bound, err);
+
+    row->bound_by = "memory";
+    if (rc != ERR_OK || bench->link.nodes == 1)
+        return rc;
+    rc = calls_time(bench, count, call_link, &link, err);
+    if (rc == ERR_OK && link.median > row->bound.median) {
+        row->bound = link;
+        row->bound_by = "link";
+    }
+    return rc;
+}
+
 static err_code_t size_run(bench_t *bench, size_t bytes, err_t *err)
 {
     size_t count = bytes / sizeof(float);
@@ -198,7 +225,7 @@ static err_code_t size_run(bench_t *bench, size_t bytes, err_t *err)
     if (rc == ERR_OK)
         rc = calls_time(bench, count, call_reduce, &row.times, err);
     if (rc == ERR_OK)
-        rc = calls_time(bench, count, call_bound, &row.bound, err);
+        rc = bound_time(bench, count, &row, err);
     if (rc == ERR_OK && bench->rank == 0)
         row_print(&row, bench->args->csv);
     return rc;
@@ -231,6 +258,9 @@ static err_code_t bench_open(bench_t *bench, boot_t *boot, err_t *err)
     bench->times = times;
     if (rc == ERR_OK)
         rc = comm_group_open(&config, &oob, &bench->group, err);
+    if (rc == ERR_OK)
+        rc = bench_link_open(bench->group, bench->args->largest, &bench->link,
+                             err);
     if (rc != ERR_OK)
         return rc;
     if (bench->args->plain) {
@@ -261,6 +291,7 @@ err_code_t bench_allreduce(const bench_args_t *args, boot_t *boot, err_t *err)
     for (size_t bytes = args->smallest; rc == ERR_OK && bytes > 0;
          bytes = bench_args_next(args, bytes))
         rc = size_run(&bench, bytes, err);
+    bench_link_close(&bench.link);
     comm_arena_close(bench.arena);
     comm_group_close(bench.group);
     mem_free(bench.plain);

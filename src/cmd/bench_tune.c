@@ -38,6 +38,7 @@ typedef struct tune {
     size_t *cuts;
     double times[ROUNDS_MAX];
     int slices, nodes;
+    bool sliced; /* the node stage takes part in groups over several nodes */
     tune_times_t found[COMM_CHOICES + 1]; /* the last: slices */
 } tune_t;
 
@@ -242,7 +243,7 @@ static err_code_t algorithm_time(tune_t *tune, comm_algorithm_t algorithm,
         tune_times_t *what = &tune->found[i];
 
         if (comm_algorithm_fits(algorithm, what->choice, what->where) &&
-            (what->where != COMM_WHERE_SLICE || tune->nodes > 1))
+            (what->where != COMM_WHERE_SLICE || tune->sliced))
             rc = collective_time(tune, what, algorithm, err);
     }
     comm_arena_close(tune->arena);
@@ -283,6 +284,8 @@ static err_code_t places_find(tune_t *tune, err_t *err)
     if (rc == ERR_OK) {
         tune->slices = (int)least;
         tune->nodes = (int)nodes;
+        /* With one rank on each node there is no node stage. */
+        tune->sliced = nodes > 1 && nodes < tune->oob.size;
     }
     comm_group_close(tune->group);
     tune->group = NULL;
@@ -313,7 +316,7 @@ static err_code_t table_write(tune_t *tune, err_t *err)
     err_code_t rc = ERR_OK;
 
     for (int i = 0; rc == ERR_OK && i <= COMM_CHOICES; i++)
-        if (i < COMM_CHOICES || tune->nodes > 1)
+        if (i < COMM_CHOICES || tune->sliced)
             rc = tune_rows(&tune->table, &tune->found[i], err);
     if (rc == ERR_OK) {
         comm_table_print(&tune->table, &text);

@@ -7,6 +7,7 @@ libcmd_la_SOURCES += src/cmd/bench_allreduce.c src/cmd/bench_allreduce.h
 libcmd_la_SOURCES += src/cmd/bench_args.c src/cmd/bench_args.h
 libcmd_la_SOURCES += src/cmd/info_topology.c src/cmd/info_topology.h
 libcmd_la_SOURCES += src/cmd/bench_tune.c src/cmd/bench_tune.h
+libcmd_la_SOURCES += src/cmd/bench_link.c src/cmd/bench_link.h
 libcmd_la_SOURCES += src/cmd/bench_peak.c src/cmd/bench_peak.h
 libcmd_la_SOURCES += src/cmd/bench_record.c src/cmd/bench_record.h
 libcmd_la_SOURCES += src/cmd/bench_step.c src/cmd/bench_step.h

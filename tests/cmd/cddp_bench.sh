@@ -4,6 +4,7 @@
 # cddp-bench allreduce: ranks as threads, with both backends, and one rank.
 set -eu
 header=bytes,ranks,algorithm,min_us,median_us,p99_us,algbw_GBps,busbw_GBps,bound_us
+header+=,bound_by
 export UCX_TLS=self,sysv,posix,cma,tcp UCX_NET_DEVICES=lo
 
 check() {
@@ -12,8 +13,8 @@ check() {
     ./cddp-bench allreduce --csv "$@" >bench.$$
     [ "$(head -1 bench.$$)" = "$header" ]
     tail -n +2 bench.$$ | awk -F, -v ranks="$ranks" -v rows="$rows" '
-        NF != 9 || $2 != ranks || $3 == "" || !($4 > 0) || $5 < $4 ||
-            $6 < $5 || !($9 > 0) {print "bad row: " $0; bad = 1}
+        NF != 10 || $2 != ranks || $3 == "" || !($4 > 0) || $5 < $4 ||
+            $6 < $5 || !($9 > 0) || $10 != "memory" {print "bad row: " $0; bad = 1}
         END {exit bad || NR != rows}'
 }
 

@@ -34,6 +34,44 @@ three_and_one()
     same_bits 4
 }
 
+# Measured on the cluster's nodes, read by a run, which goes that way.
+tuned()
+{
+    local bench=("$BUILD/cddp-bench" allreduce --sizes 4K:64K --rounds 3)
+    local two=(srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix)
+
+    run 0 "${two[@]}" "${bench[@]}" --tune table
+    expect_lines out '^allreduce,slice,4096,(doubling|halving|ring),' 3
+    expect_lines out '^allgather,net,65536,(bruck|ring),' 2
+    expect_no_text out ',local,'
+    expect_text table 'cddp-bench allreduce --tune: 4 ranks on 2 nodes'
+    sed -i 's/^\(allreduce  *slice .*\) [a-z]*$/\1 ring/' table
+    run 0 "${two[@]}" "${bench[@]}" --csv --table table
+    expect_lines out '^[0-9]+,4,node\+ring,.*,(memory|link)$' 3
+    expect_text out '^65536,.*,link$'
+    # One rank on each node: nothing is reduced within nodes.
+    run 0 srun -N2 -n2 --mpi=pmix "${bench[@]}" --tune table
+    expect_no_text out ',slice,'
+}
+
+# A file of that name on one node only.
+table_is_missing()
+{
+    local start_at=$SECONDS
+
+    cat >missing <<END
+#!/bin/sh
+[ \$SLURM_PROCID = 0 ] && table= || table=$PWD/none
+exec "$BUILD/cddp-bench" allreduce --sizes 4K --table "\$table"
+END
+    chmod +x missing
+    run 74 srun -N2 -n2 --mpi=pmix ./missing
+    expect_lines err 'rank 1 on n2 cannot join: .*none' 2
+    [ $((SECONDS - start_at)) -lt 30 ] || fail "it took a time-out to find"
+}
+
 test_case "two ranks on each of two nodes" two_and_two
 test_case "three ranks on one node, one on the other" three_and_one
+test_case "a table is tuned over two nodes and used" tuned
+test_case "a table that one node does not have ends all" table_is_missing
 test_done
