@@ -49,6 +49,7 @@ libop_la_SOURCES = \
 	src/op/cpu/rotary.c src/op/cpu/recurrent.c \
 	src/op/cpu/upsample_linear.c src/op/cpu/max.c src/op/cpu/pad.c \
 	src/op/cpu/adaptive.c \
+	src/op/cpu/channels.c src/op/cpu/channels.h \
 	src/op/cpu/norm.c src/op/cpu/syncbatchnorm.c
 libop_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(ONEDNN_CFLAGS)
 libop_la_LIBADD = libopblock.la $(ONEDNN_LIBS) -lgomp

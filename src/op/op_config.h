@@ -119,6 +119,7 @@ typedef struct op_config {
     bool bf16;     /* linear, conv, attention, lstm, gru: multiply numbers
                       rounded to bfloat16; sums and all tensors outside stay
                       float32 (conv: db is the sum of the rounded dy) */
+    bool relu;     /* batchnorm, add: y = max(0, .), where NaN stays NaN */
     bool need_dx;  /* backward computes dx (false for the first layer) */
     int threads;   /* team size, >= 1 */
     int64_t out;   /* linear, embedding, lstm, gru: features out */
@@ -139,7 +140,8 @@ typedef struct op_config {
     const struct cddp_layer *custom; /* OP_CUSTOM: cddp/plugin.h */
     double custom_options[OP_CUSTOM_OPTIONS];
     op_desc_t in; /* the first input, as its producer describes it */
-    int others;   /* add, mul, concat: inputs after the first, else 0 */
+    int others;   /* add, mul, concat: inputs after the first; batchnorm: 1 if
+                     other[0] is added to its result; else 0 */
     op_desc_t other[OP_INPUTS_MAX - 1];
 } op_config_t;
 

@@ -171,6 +171,8 @@ static err_code_t op_shape_same(const op_config_t *config, op_desc_t *out,
                        "%s on %s: epsilon is %g, but must be positive",
                        op_kind_name(config->kind),
                        op_desc_text(&config->in, text), config->epsilon);
+    if (config->kind == OP_BATCHNORM && config->others > 0)
+        return op_shape_combine(config, out, err);
     if (config->kind == OP_DROPOUT && !(config->rate >= 0 && config->rate < 1))
         return err_set(err, ERR_CONFIG,
                        "dropout on %s: the rate is %g, but must be at least 0 "

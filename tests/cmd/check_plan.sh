@@ -80,7 +80,7 @@ for mode in train.reproducible=false train.reproducible=true; do
     done
     newest() { ls -d "$1/checkpoints/step-"* | tail -n 1; }
     "$build/cddp-ckpt" diff "$(newest "none-$mode")" \
-        "$(newest "blocks-$mode")" >diff 2>&1 ||
-        fail "$mode: recomputing changes the model: $(cat diff)"
+        "$(newest "blocks-$mode")" >differences 2>&1 ||
+        fail "$mode: recomputing changes the model: $(cat differences)"
 done
 exit $failed

@@ -1,136 +1,485 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * batchnorm on oneDNN, in the layout of x; a plain x of more than 5 dimensions
- * is seen as [N,C,space], one without space as images of one pixel. The
- * workspace keeps mean and variance, float [2C]. The moments follow from them
- * in double: sum x = M mean and sum x^2 = M (var + mean^2), which gives var
- * back without cancellation.
+ * batchnorm in the layout of x: blocked by 16 or 8 channels, channels last, or
+ * plain; y = bn(x) [+ other] [and relu]. Own loops (channels.h), as oneDNN's
+ * fused relu turns NaN into 0 and so would hide that a run diverges.
+ *
+ * Forward is two passes over x: statistics, then y. Backward is two over x, dy
+ * and (with relu) y: sums, then dx and the gradient of other. A pass is cut
+ * into items, a segment of one sample and one block of channels each. Each item
+ * leaves its partial sums in scratch, and these are added in order of samples;
+ * so no bit depends on the number of threads. Mean and variance of an item come
+ * from chunks that stay in the nearest cache, centred at their own mean, and
+ * are merged in double by the formula of Chan, Golub and LeVeque (1979).
+ *
+ * The workspace keeps mean and 1 / sqrt(var + epsilon), float [2, padded C].
  */
+#include <math.h>
+
 #include "base/mem.h"
+#include "op/cpu/channels.h"
+#include "op/cpu/combine.h"
 #include "op/cpu/cpu.h"
-#include "op/cpu/port.h"
+#include "op/cpu/team.h"
 
-typedef struct cpu_norm {
-    cpu_room_t room;
-    cpu_md_t x; /* as the primitives see it */
-    cpu_prim_t forward, backward;
-    size_t unwanted; /* offset of dx in scratch, when nobody needs it */
-} cpu_norm_t;
+/* Vectors of a chunk (16 KiB), and of an item. */
+#define CPU_CHUNK 256
+#define CPU_SEGMENT 2048
 
-static err_code_t cpu_norm_open_backward(op_t *op, cpu_norm_t *norm, err_t *err)
-{
-    op->workspace_bytes = 2 * (size_t)op->config.in.dims[1] * sizeof(float);
-    if (!op->config.need_dx)
-        norm->unwanted = cpu_room_take(&norm->room, cpu_md_bytes(&norm->x));
-    return cpu_prim_norm_backward(&norm->backward, &norm->room.engine,
-                                  &op->config, &norm->x, &norm->forward, err);
-}
+typedef struct cpu_bn {
+    cpu_combine_t combine;
+    int64_t C, N, lanes, blocks; /* lanes: channels of a block */
+    int64_t sample, block;       /* floats from one to the next */
+    bool follow;                 /* a position's channels follow each other */
+    cpu_run_t run;               /* of one sample and block */
+    int64_t segments, items;
+    size_t partials; /* where they begin in scratch: double [items, 2, lanes] */
+    size_t sums;     /* backward: double [2, padded C] */
+} cpu_bn_t;
 
-static err_code_t cpu_norm_open(op_t *op, err_t *err)
+/* One call. */
+typedef struct cpu_bn_work {
+    const cpu_bn_t *bn;
+    const op_config_t *config;
+    const op_args_t *args;
+    const float *x, *other, *y, *dy;
+    float *to, *dx, *dother;
+    const float *kept;
+    double *partials, *sums;
+} cpu_bn_work_t;
+
+/* ---- opening ------------------------------------------------------------- */
+
+/* How the elements of [op] lie in a layout of [lanes] channels a block; 0: all
+ * channels of a position follow each other. */
+static void bn_shape(const op_t *op, int lanes, cpu_bn_t *bn)
 {
     const op_desc_t *in = &op->config.in;
-    int64_t flat[3] = {in->dims[0], in->dims[1], op_desc_space(in)};
-    cpu_norm_t *norm;
-    err_code_t code =
-        mem_alloc(sizeof *norm, "a batchnorm op", &op->state, err);
+    const int64_t C = in->dims[1], space = op_desc_space(in);
+    const bool rows = lanes == 1 && space == 1; /* [N,C] */
+    const int64_t floats = space * lanes;
 
-    if (code != ERR_OK)
-        return code;
-    norm = op->state;
-    code = cpu_engine_open(&norm->room.engine, err);
-    if (code == ERR_OK)
-        code = cpu_md_of(&norm->x, &norm->room.engine, in, err);
-    if (code != ERR_OK)
-        return code;
-    op->out.layout = in->layout;
-    op->out.bytes = in->bytes;
-    if (in->layout == NULL && flat[2] == 1)
-        code =
-            cpu_md_pixels(&norm->x, &norm->room.engine, flat[0], flat[1], err);
-    else if (in->ndim > 5)
-        code = cpu_md_plain(&norm->x, &norm->room.engine, 3, flat, err);
-    if (code == ERR_OK)
-        code = cpu_prim_norm_forward(&norm->forward, &norm->room.engine,
-                                     &op->config, &norm->x, err);
-    if (code == ERR_OK && op->config.training)
-        code = cpu_norm_open_backward(op, norm, err);
-    if (code == ERR_OK)
-        cpu_room_finish(&norm->room, op);
-    return code;
+    bn->C = C;
+    bn->N = rows ? 1 : in->dims[0];
+    bn->lanes = lanes > 0 && !rows ? lanes : CPU_WIDE;
+    bn->blocks = (C + bn->lanes - 1) / bn->lanes;
+    bn->follow = rows || lanes == 0;
+    if (bn->follow) {
+        bn->sample = C * space;
+        bn->block = CPU_WIDE;
+        bn->run = (cpu_run_t){.vectors = rows ? in->dims[0] : space,
+                              .stride = C,
+                              .width = CPU_WIDE};
+    } else {
+        bn->sample = bn->blocks * floats;
+        bn->block = floats;
+        bn->run = (cpu_run_t){.vectors = floats / CPU_WIDE,
+                              .stride = CPU_WIDE,
+                              .width = CPU_WIDE,
+                              .rest = (int)(floats % CPU_WIDE)};
+    }
+    bn->segments = (bn->run.vectors + CPU_SEGMENT - 1) / CPU_SEGMENT;
+    if (bn->segments == 0)
+        bn->segments = 1;
+    bn->items = bn->blocks * bn->N * bn->segments;
 }
 
-static void cpu_norm_close(op_t *op)
+static void bn_room(op_t *op, cpu_bn_t *bn)
 {
-    cpu_norm_t *norm = op->state;
+    const size_t padded = (size_t)(bn->blocks * bn->lanes);
 
-    if (norm == NULL)
+    bn->partials = mem_round(op->scratch_bytes);
+    bn->sums = bn->partials + mem_round((size_t)bn->items * 2 *
+                                        (size_t)bn->lanes * sizeof(double));
+    if (!op->config.training)
         return;
-    cpu_prim_close(&norm->forward);
-    cpu_prim_close(&norm->backward);
-    cpu_engine_close(&norm->room.engine);
-    mem_free(norm);
+    op->scratch_bytes = bn->sums + 2 * padded * sizeof(double);
+    op->workspace_bytes = 2 * padded * sizeof(float);
 }
 
-static void cpu_norm_moments(const op_t *op, const float *kept, double *moments)
+static err_code_t cpu_bn_open(op_t *op, err_t *err)
 {
-    const op_desc_t *in = &op->config.in;
-    int64_t C = in->dims[1];
-    double M = (double)(in->dims[0] * op_desc_space(in));
+    const op_desc_t out = op->out;
+    int lanes = 1;
+    cpu_bn_t *bn;
+    err_code_t code = cpu_combine_open_in(op, sizeof *bn, false, err);
 
-    for (int64_t c = 0; c < C; c++) {
-        double mean = (double)kept[c], var = (double)kept[C + c];
+    if (code != ERR_OK)
+        return code;
+    bn = op->state;
+    if (op->out.layout != NULL)
+        code = cpu_md_lanes(&bn->combine.layout, &bn->combine.room.engine,
+                            out.ndim, out.dims, &lanes, err);
+    if (code == ERR_OK && lanes < 0) { /* none of ours: make it plain */
+        cpu_combine_close(op);
+        op->state = NULL;
+        op->out = out;
+        code = cpu_combine_open_in(op, sizeof *bn, true, err);
+        bn = op->state;
+        lanes = 1;
+    }
+    if (code != ERR_OK)
+        return code;
+    op->reads_y = op->config.relu;
+    bn_shape(op, lanes, bn);
+    bn_room(op, bn);
+    return ERR_OK;
+}
 
-        moments[c] = M * mean;
-        moments[C + c] = M * (var + mean * mean);
+/* ---- items --------------------------------------------------------------- */
+
+typedef struct cpu_bn_item {
+    int64_t block, at; /* where its floats begin */
+    cpu_run_t run;
+} cpu_bn_item_t;
+
+static cpu_bn_item_t bn_item(const cpu_bn_t *bn, int64_t index)
+{
+    const int64_t s = index % bn->segments;
+    const int64_t n = index / bn->segments % bn->N;
+    cpu_bn_item_t item = {.block = index / bn->segments / bn->N,
+                          .run = bn->run};
+    const int64_t first = s * CPU_SEGMENT, left = bn->run.vectors - first;
+
+    item.at = n * bn->sample + item.block * bn->block + first * bn->run.stride;
+    item.run.vectors = left < CPU_SEGMENT ? left : CPU_SEGMENT;
+    if (s + 1 < bn->segments)
+        item.run.rest = 0;
+    if (bn->follow && bn->C - item.block * CPU_WIDE < CPU_WIDE)
+        item.run.width = (int)(bn->C - item.block * CPU_WIDE);
+    return item;
+}
+
+/* Cut the next chunk off [item] into [chunk]; false: nothing is left. */
+static bool bn_chunk(cpu_bn_item_t *item, cpu_bn_item_t *chunk)
+{
+    *chunk = *item;
+    if (item->run.vectors > CPU_CHUNK) {
+        chunk->run.vectors = CPU_CHUNK;
+        chunk->run.rest = 0;
+    }
+    if (chunk->run.vectors == 0 && chunk->run.rest == 0)
+        return false;
+    item->at += chunk->run.vectors * item->run.stride;
+    item->run.vectors -= chunk->run.vectors;
+    item->run.rest -= chunk->run.rest;
+    return true;
+}
+
+/* Elements of each channel in [run]. */
+static double bn_count(const cpu_bn_t *bn, cpu_run_t run)
+{
+    return (double)(run.vectors * CPU_WIDE + run.rest) * (1.0 / CPU_WIDE) *
+           (double)(CPU_WIDE / bn->lanes);
+}
+
+/* Add up the vector's lanes of each channel. */
+static void bn_fold(const cpu_bn_t *bn, const float *lanes, double *out)
+{
+    for (int64_t c = 0; c < bn->lanes; c++)
+        out[c] = 0;
+    for (int64_t l = 0; l < CPU_WIDE; l++)
+        out[l % bn->lanes] += (double)lanes[l];
+}
+
+static void bn_team(const cpu_bn_work_t *work, cpu_team_body_t *body)
+{
+    const cpu_bn_t *bn = work->bn;
+    const int64_t floats = (bn->run.vectors + 1) * CPU_WIDE;
+
+    cpu_team_run(work->config->threads, bn->items,
+                 1 + CPU_COMBINE_GRAIN / floats, body, (void *)work);
+}
+
+static double *bn_partial(const cpu_bn_work_t *work, int64_t item)
+{
+    return work->partials + item * 2 * work->bn->lanes;
+}
+
+/* ---- statistics ---------------------------------------------------------- */
+
+/* Mean and sum of squares around it. */
+typedef struct cpu_bn_moments {
+    double count, mean, square;
+} cpu_bn_moments_t;
+
+static void moments_merge(cpu_bn_moments_t *into, double count, double mean,
+                          double square)
+{
+    const double all = into->count + count, apart = mean - into->mean;
+
+    into->mean += apart * count / all;
+    into->square += square + apart * apart * into->count * count / all;
+    into->count = all;
+}
+
+static void statistics_chunk(const cpu_bn_work_t *work,
+                             const cpu_bn_item_t *chunk,
+                             cpu_bn_moments_t *moments)
+{
+    const cpu_bn_t *bn = work->bn;
+    const float *x = work->x + chunk->at;
+    const double count = bn_count(bn, chunk->run);
+    float centre[CPU_WIDE], first[CPU_WIDE], second[CPU_WIDE];
+    double sums[CPU_WIDE], squares[CPU_WIDE];
+
+    cpu_channels_sum(x, chunk->run, first);
+    bn_fold(bn, first, sums);
+    for (int l = 0; l < CPU_WIDE; l++)
+        centre[l] = (float)(sums[l % bn->lanes] / count);
+    cpu_channels_moments(x, chunk->run, centre, first, second);
+    bn_fold(bn, first, sums);
+    bn_fold(bn, second, squares);
+    for (int64_t c = 0; c < bn->lanes; c++)
+        moments_merge(&moments[c], count, (double)centre[c] + sums[c] / count,
+                      squares[c] - sums[c] * sums[c] / count);
+}
+
+static void statistics_body(void *context, int64_t first, int64_t last)
+{
+    const cpu_bn_work_t *work = context;
+    const int64_t lanes = work->bn->lanes;
+
+    for (int64_t i = first; i < last; i++) {
+        cpu_bn_item_t item = bn_item(work->bn, i), chunk;
+        cpu_bn_moments_t moments[CPU_WIDE] = {{0}};
+        double *partial = bn_partial(work, i);
+
+        while (bn_chunk(&item, &chunk))
+            statistics_chunk(work, &chunk, moments);
+        for (int64_t c = 0; c < lanes; c++) {
+            partial[c] = moments[c].mean;
+            partial[lanes + c] = moments[c].square;
+        }
     }
 }
 
-static err_code_t cpu_norm_forward(op_t *op, const op_args_t *args, err_t *err)
+/* Merge the items of each channel, always in the same order. */
+static void statistics_finish(const cpu_bn_work_t *work, double *moments)
 {
-    cpu_norm_t *norm = op->state;
-    const float *kept = args->workspace;
-    bool training = op->config.training;
-    int64_t C = op->config.in.dims[1];
-    err_code_t code;
+    const cpu_bn_t *bn = work->bn;
+    const int64_t each = bn->N * bn->segments, padded = bn->blocks * bn->lanes;
+    float *kept = work->args->workspace;
 
-    cpu_prim_bind(&norm->forward, DNNL_ARG_SRC, args->x);
-    cpu_prim_bind(&norm->forward, DNNL_ARG_DST, args->y);
-    cpu_prim_bind(&norm->forward, DNNL_ARG_SCALE, args->params[0]);
-    cpu_prim_bind(&norm->forward, DNNL_ARG_SHIFT, args->params[1]);
-    cpu_prim_bind(&norm->forward, DNNL_ARG_MEAN,
-                  training ? kept : args->running_mean);
-    cpu_prim_bind(&norm->forward, DNNL_ARG_VARIANCE,
-                  training ? kept + C : args->running_var);
-    code = cpu_room_run(&norm->room, &norm->forward, args, err);
-    if (code == ERR_OK && training)
-        cpu_norm_moments(op, kept, args->moments);
+    for (int64_t c = 0; c < padded; c++) {
+        const int64_t block = c / bn->lanes, lane = c % bn->lanes;
+        cpu_bn_moments_t all = {0};
+
+        for (int64_t i = block * each; i < (block + 1) * each; i++) {
+            const double *partial = bn_partial(work, i);
+
+            moments_merge(&all, bn_count(bn, bn_item(bn, i).run), partial[lane],
+                          partial[bn->lanes + lane]);
+        }
+        kept[c] = (float)all.mean;
+        kept[padded + c] =
+            (float)(1 / sqrt(all.square / all.count + work->config->epsilon));
+        if (c >= bn->C)
+            continue;
+        moments[c] = all.count * all.mean;
+        moments[bn->C + c] = all.square + all.count * all.mean * all.mean;
+    }
+}
+
+/* ---- elements ------------------------------------------------------------ */
+
+/* The numbers of channel [c]; those of padding keep it at 0. */
+static void bn_channel(const cpu_bn_work_t *work, int64_t c, int lane,
+                       cpu_lanes_t *lanes)
+{
+    const cpu_bn_t *bn = work->bn;
+    const int64_t padded = bn->blocks * bn->lanes;
+    const float *gamma = work->args->params[0], *beta = work->args->params[1];
+    const float *variance = work->args->running_var;
+    float inverse;
+
+    if (c >= bn->C)
+        return;
+    lanes->mean[lane] =
+        work->kept != NULL ? work->kept[c] : work->args->running_mean[c];
+    inverse =
+        work->kept != NULL
+            ? work->kept[padded + c]
+            : (float)(1 / sqrt((double)variance[c] + work->config->epsilon));
+    lanes->factor[lane] = inverse * gamma[c];
+    lanes->shift[lane] = beta[c];
+    if (work->sums == NULL)
+        return;
+    lanes->plain[lane] = (float)work->sums[c];
+    lanes->product[lane] = (float)work->sums[padded + c];
+}
+
+static void bn_lanes(const cpu_bn_work_t *work, int64_t block,
+                     cpu_lanes_t *lanes)
+{
+    const int64_t each = work->bn->lanes;
+
+    *lanes = (cpu_lanes_t){.mean = {0}};
+    for (int l = 0; l < CPU_WIDE; l++)
+        bn_channel(work, block * each + l % each, l, lanes);
+}
+
+static void apply_body(void *context, int64_t first, int64_t last)
+{
+    const cpu_bn_work_t *work = context;
+
+    for (int64_t i = first; i < last; i++) {
+        const cpu_bn_item_t item = bn_item(work->bn, i);
+        cpu_lanes_t lanes;
+
+        bn_lanes(work, item.block, &lanes);
+        cpu_channels_apply(work->x + item.at,
+                           work->other != NULL ? work->other + item.at : NULL,
+                           work->config->relu, item.run, &lanes,
+                           work->to + item.at);
+    }
+}
+
+static err_code_t cpu_bn_forward(op_t *op, const op_args_t *args, err_t *err)
+{
+    const cpu_bn_t *bn = op->state;
+    const float *in[OP_INPUTS_MAX] = {NULL};
+    cpu_bn_work_t work = {
+        .bn = bn, .config = &op->config, .args = args, .to = args->y};
+    err_code_t code = cpu_combine_read(op, args, in, err);
+
+    if (code != ERR_OK)
+        return code;
+    work.x = in[0];
+    work.other = op->config.others > 0 ? in[1] : NULL;
+    if (op->config.training) {
+        work.partials = (double *)((char *)args->scratch + bn->partials);
+        bn_team(&work, statistics_body);
+        statistics_finish(&work, args->moments);
+        work.kept = args->workspace;
+    }
+    bn_team(&work, apply_body);
+    return ERR_OK;
+}
+
+/* ---- backward ------------------------------------------------------------ */
+
+static void products_body(void *context, int64_t first, int64_t last)
+{
+    const cpu_bn_work_t *work = context;
+    const int64_t each = work->bn->lanes;
+
+    for (int64_t i = first; i < last; i++) {
+        cpu_bn_item_t item = bn_item(work->bn, i), chunk;
+        double *partial = bn_partial(work, i);
+        cpu_lanes_t lanes;
+
+        bn_lanes(work, item.block, &lanes);
+        for (int64_t c = 0; c < 2 * each; c++)
+            partial[c] = 0;
+        while (bn_chunk(&item, &chunk)) {
+            float plain[CPU_WIDE], product[CPU_WIDE];
+            double folded[2][CPU_WIDE];
+
+            cpu_channels_products(
+                work->x + chunk.at, work->y != NULL ? work->y + chunk.at : NULL,
+                work->dy + chunk.at, chunk.run, lanes.mean, plain, product);
+            bn_fold(work->bn, plain, folded[0]);
+            bn_fold(work->bn, product, folded[1]);
+            for (int64_t c = 0; c < each; c++) {
+                partial[c] += folded[0][c];
+                partial[each + c] += folded[1][c];
+            }
+        }
+    }
+}
+
+/* The gradients of gamma and beta, and what dx takes off. */
+static void products_finish(const cpu_bn_work_t *work, double *sums)
+{
+    const cpu_bn_t *bn = work->bn;
+    const int64_t each = bn->N * bn->segments, padded = bn->blocks * bn->lanes;
+    const double M = (double)bn->N * bn_count(bn, bn->run);
+    float *dgamma = work->args->dparams[0], *dbeta = work->args->dparams[1];
+
+    for (int64_t c = 0; c < bn->C; c++) {
+        const int64_t block = c / bn->lanes, lane = c % bn->lanes;
+        const double inverse = (double)work->kept[padded + c];
+        double plain = 0, product = 0;
+
+        for (int64_t i = block * each; i < (block + 1) * each; i++) {
+            plain += bn_partial(work, i)[lane];
+            product += bn_partial(work, i)[bn->lanes + lane];
+        }
+        dbeta[c] = (float)plain;
+        dgamma[c] = (float)(product * inverse);
+        sums[c] = plain / M;
+        sums[padded + c] = product * inverse * inverse / M;
+    }
+}
+
+static void pull_body(void *context, int64_t first, int64_t last)
+{
+    const cpu_bn_work_t *work = context;
+
+    for (int64_t i = first; i < last; i++) {
+        const cpu_bn_item_t item = bn_item(work->bn, i);
+        const int64_t at = item.at;
+        cpu_lanes_t lanes;
+
+        bn_lanes(work, item.block, &lanes);
+        cpu_channels_pull(work->x + at, work->y != NULL ? work->y + at : NULL,
+                          work->dy + at, item.run, &lanes,
+                          work->dx != NULL ? work->dx + at : NULL,
+                          work->dother != NULL ? work->dother + at : NULL);
+    }
+}
+
+/* Where the gradient of input [k] is written; NULL: nobody wants it. */
+static float *gradient_place(op_t *op, const op_args_t *args, int k)
+{
+    cpu_bn_t *bn = op->state;
+    void *to =
+        k <= op->config.others ? cpu_combine_gradient(op, args, k) : NULL;
+
+    return to == NULL ? NULL : cpu_port_place(&bn->combine.grad[k], args, to);
+}
+
+static err_code_t cpu_bn_backward(op_t *op, const op_args_t *args, err_t *err)
+{
+    cpu_bn_t *bn = op->state;
+    char *scratch = args->scratch;
+    cpu_bn_work_t work = {.bn = bn,
+                          .config = &op->config,
+                          .args = args,
+                          .y = op->config.relu ? args->y : NULL,
+                          .dy = args->dy,
+                          .dx = gradient_place(op, args, 0),
+                          .dother = gradient_place(op, args, 1),
+                          .kept = args->workspace,
+                          .partials = (double *)(scratch + bn->partials)};
+    double *sums = (double *)(scratch + bn->sums);
+    const void *x = NULL;
+    err_code_t code = cpu_port_read(&bn->combine.in[0], &bn->combine.room, args,
+                                    args->x, &x, err);
+
+    if (code != ERR_OK)
+        return code;
+    work.x = x;
+    bn_team(&work, products_body);
+    products_finish(&work, sums);
+    work.sums = sums;
+    if (work.dx != NULL || work.dother != NULL)
+        bn_team(&work, pull_body);
+    for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
+        void *to = cpu_combine_gradient(op, args, k);
+
+        if (to != NULL)
+            code = cpu_port_flush(&bn->combine.grad[k], &bn->combine.room, args,
+                                  to, err);
+    }
     return code;
 }
 
-static err_code_t cpu_norm_backward(op_t *op, const op_args_t *args, err_t *err)
-{
-    cpu_norm_t *norm = op->state;
-    const float *kept = args->workspace;
-    int64_t C = op->config.in.dims[1];
-
-    cpu_prim_bind(&norm->backward, DNNL_ARG_SRC, args->x);
-    cpu_prim_bind(&norm->backward, DNNL_ARG_MEAN, kept);
-    cpu_prim_bind(&norm->backward, DNNL_ARG_VARIANCE, kept + C);
-    cpu_prim_bind(&norm->backward, DNNL_ARG_DIFF_DST, args->dy);
-    cpu_prim_bind(&norm->backward, DNNL_ARG_SCALE, args->params[0]);
-    cpu_prim_bind(&norm->backward, DNNL_ARG_SHIFT, args->params[1]);
-    cpu_prim_bind(&norm->backward, DNNL_ARG_DIFF_SCALE, args->dparams[0]);
-    cpu_prim_bind(&norm->backward, DNNL_ARG_DIFF_SHIFT, args->dparams[1]);
-    cpu_prim_bind(&norm->backward, DNNL_ARG_DIFF_SRC,
-                  op->config.need_dx ? args->dx
-                                     : (char *)args->scratch + norm->unwanted);
-    return cpu_room_run(&norm->room, &norm->backward, args, err);
-}
-
 const op_kernel_t cpu_batchnorm_kernel = {
-    .open = cpu_norm_open,
-    .close = cpu_norm_close,
-    .forward = cpu_norm_forward,
-    .backward = cpu_norm_backward,
+    .open = cpu_bn_open,
+    .close = cpu_combine_close,
+    .forward = cpu_bn_forward,
+    .backward = cpu_bn_backward,
 };

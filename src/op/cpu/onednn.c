@@ -100,15 +100,6 @@ err_code_t cpu_md_any(cpu_md_t *md, cpu_engine_t *engine, int ndim,
                       "free layout", err);
 }
 
-err_code_t cpu_md_pixels(cpu_md_t *md, cpu_engine_t *engine, int64_t rows,
-                         int64_t channels, err_t *err)
-{
-    const int64_t dims[] = {rows, channels, 1, 1};
-
-    return cpu_status(cpu_md_make(md, engine, 4, dims, dnnl_f32, dnnl_acdb),
-                      "channels-last layout", err);
-}
-
 /* A matrix of [rows] x [columns]; stored by columns if [turned]. */
 static dnnl_status_t cpu_md_matrix(cpu_md_t *md, cpu_engine_t *engine,
                                    int64_t rows, int64_t columns, bool turned,
@@ -139,6 +130,37 @@ bool cpu_md_equal(const cpu_md_t *a, const cpu_md_t *b)
 size_t cpu_md_bytes(const cpu_md_t *md)
 {
     return dnnl_memory_desc_get_size(cpu_md_raw(md));
+}
+
+err_code_t cpu_md_lanes(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
+                        const int64_t *dims, int *lanes, err_t *err)
+{
+    static const struct {
+        int lanes;
+        dnnl_format_tag_t tags[OP_SPACE_MAX]; /* of 1, 2, 3 dimensions */
+    } known[] = {{1, {dnnl_abc, dnnl_abcd, dnnl_abcde}},
+                 {16, {dnnl_aBc16b, dnnl_aBcd16b, dnnl_aBcde16b}},
+                 {8, {dnnl_aBc8b, dnnl_aBcd8b, dnnl_aBcde8b}},
+                 {0, {dnnl_acb, dnnl_acdb, dnnl_acdeb}}};
+    cpu_md_t one;
+
+    *lanes = -1;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        err_code_t code;
+
+        if (ndim < 3 || ndim > 2 + OP_SPACE_MAX)
+            return ERR_OK;
+        code = cpu_status(cpu_md_make(&one, engine, ndim, dims, dnnl_f32,
+                                      known[i].tags[ndim - 3]),
+                          "layout", err);
+        if (code != ERR_OK)
+            return code;
+        if (!cpu_md_equal(md, &one))
+            continue;
+        *lanes = known[i].lanes;
+        return ERR_OK;
+    }
+    return ERR_OK;
 }
 
 err_code_t cpu_md_of(cpu_md_t *md, cpu_engine_t *engine, const op_desc_t *desc,
@@ -183,14 +205,6 @@ static const int cpu_args_pool_backward[] = {
     DNNL_ARG_DIFF_DST, DNNL_ARG_WORKSPACE, DNNL_ARG_DIFF_SRC, 0};
 static const int cpu_args_mean_backward[] = {DNNL_ARG_DIFF_DST,
                                              DNNL_ARG_DIFF_SRC, 0};
-const int cpu_args_norm[] = {DNNL_ARG_SRC,
-                             DNNL_ARG_DST,
-                             DNNL_ARG_MEAN,
-                             DNNL_ARG_VARIANCE,
-                             DNNL_ARG_SCALE,
-                             DNNL_ARG_SHIFT,
-                             0};
-
 cpu_window_t cpu_window_of_conv(const op_conv_t *conv)
 {
     cpu_window_t window = {.kernel = {0}};
@@ -235,13 +249,6 @@ const int *cpu_pool_args(const op_config_t *config, bool forward)
 dnnl_prop_kind_t cpu_forward_kind(const op_config_t *config)
 {
     return config->training ? dnnl_forward_training : dnnl_forward_inference;
-}
-
-unsigned cpu_norm_flags(const op_config_t *config)
-{
-    unsigned flags = dnnl_use_scale | dnnl_use_shift;
-
-    return config->training ? flags : flags | dnnl_use_global_stats;
 }
 
 dnnl_status_t cpu_matmul_mds(const cpu_matmul_spec_t *spec,

@@ -66,16 +66,17 @@ err_code_t cpu_md_plain_bf16(cpu_md_t *md, cpu_engine_t *engine, int ndim,
 /* Let the primitive choose; elements are bfloat16 if [bf16]. */
 err_code_t cpu_md_any(cpu_md_t *md, cpu_engine_t *engine, int ndim,
                       const int64_t *dims, bool bf16, err_t *err);
-/* The plain matrix [rows, channels] seen as images of one pixel, channels last:
- * the same memory, for kernels that are good at that. */
-err_code_t cpu_md_pixels(cpu_md_t *md, cpu_engine_t *engine, int64_t rows,
-                         int64_t channels, err_t *err);
 /* [md] of [ndim] dimensions in another order: dimension i of [out] is dimension
  * order[i] of [md]; the same memory. */
 err_code_t cpu_md_permute(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
                           const int *order, cpu_md_t *out, err_t *err);
 bool cpu_md_equal(const cpu_md_t *a, const cpu_md_t *b);
 size_t cpu_md_bytes(const cpu_md_t *md);
+/* How the channels of [dims] lie in [md]: *lanes is 1: plain; 8 or 16: in
+ * blocks of so many; 0: those of a position follow each other; -1: otherwise.
+ */
+err_code_t cpu_md_lanes(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
+                        const int64_t *dims, int *lanes, err_t *err);
 
 /* The layout of an op's input: its own, or plain. */
 err_code_t cpu_md_of(cpu_md_t *md, cpu_engine_t *engine, const op_desc_t *desc,
@@ -132,14 +133,6 @@ err_code_t cpu_prim_pool_backward(cpu_prim_t *prim, cpu_engine_t *engine,
                                   const op_config_t *config, const cpu_md_t *x,
                                   const cpu_md_t *y, const cpu_prim_t *forward,
                                   err_t *err);
-
-/* Batch norm of [md]; statistics of the batch in training, else given. */
-err_code_t cpu_prim_norm_forward(cpu_prim_t *prim, cpu_engine_t *engine,
-                                 const op_config_t *config, const cpu_md_t *md,
-                                 err_t *err);
-err_code_t cpu_prim_norm_backward(cpu_prim_t *prim, cpu_engine_t *engine,
-                                  const op_config_t *config, const cpu_md_t *md,
-                                  const cpu_prim_t *forward, err_t *err);
 
 /* Copy from one layout to another (DNNL_ARG_FROM, DNNL_ARG_TO). */
 err_code_t cpu_prim_reorder(cpu_prim_t *prim, cpu_engine_t *engine,

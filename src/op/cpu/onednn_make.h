@@ -42,9 +42,6 @@ dnnl_status_t cpu_matmul_mds(const cpu_matmul_spec_t *spec,
                              cpu_engine_t *engine, cpu_md_t *a, cpu_md_t *b,
                              cpu_md_t *c, cpu_md_t *bias);
 
-/* Batch norm with scale and shift; in evaluation with given statistics. */
-unsigned cpu_norm_flags(const op_config_t *config);
-
 /*
  * prim->desc was made with [status]: make the primitive and its arguments
  * [args], ended by 0. [what] names it in sentences.
@@ -56,6 +53,5 @@ err_code_t cpu_prim_finish(cpu_prim_t *prim, cpu_engine_t *engine,
 /* The arguments of the primitives, where they are the same in all versions. */
 extern const int cpu_args_forward[], cpu_args_forward_bias[];
 extern const int cpu_args_data[], cpu_args_weights[], cpu_args_weights_bias[];
-extern const int cpu_args_norm[];
 
 #endif

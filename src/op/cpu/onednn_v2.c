@@ -142,38 +142,6 @@ err_code_t cpu_prim_pool_backward(cpu_prim_t *prim, cpu_engine_t *engine,
                          cpu_pool_args(config, false), err);
 }
 
-err_code_t cpu_prim_norm_forward(cpu_prim_t *prim, cpu_engine_t *engine,
-                                 const op_config_t *config, const cpu_md_t *md,
-                                 err_t *err)
-{
-    dnnl_batch_normalization_desc_t op;
-    dnnl_status_t status = dnnl_batch_normalization_forward_desc_init(
-        &op, cpu_forward_kind(config), &md->desc, (float)config->epsilon,
-        cpu_norm_flags(config));
-
-    return cpu_prim_make(prim, engine, "batchnorm forward", status, &op, NULL,
-                         cpu_args_norm, err);
-}
-
-err_code_t cpu_prim_norm_backward(cpu_prim_t *prim, cpu_engine_t *engine,
-                                  const op_config_t *config, const cpu_md_t *md,
-                                  const cpu_prim_t *forward, err_t *err)
-{
-    /* shift is asked for, but not read */
-    static const int args[] = {DNNL_ARG_SRC,        DNNL_ARG_MEAN,
-                               DNNL_ARG_VARIANCE,   DNNL_ARG_DIFF_DST,
-                               DNNL_ARG_SCALE,      DNNL_ARG_DIFF_SRC,
-                               DNNL_ARG_DIFF_SCALE, DNNL_ARG_DIFF_SHIFT,
-                               DNNL_ARG_SHIFT,      0};
-    dnnl_batch_normalization_desc_t op;
-    dnnl_status_t status = dnnl_batch_normalization_backward_desc_init(
-        &op, dnnl_backward, &md->desc, &md->desc, (float)config->epsilon,
-        cpu_norm_flags(config));
-
-    return cpu_prim_make(prim, engine, "batchnorm backward", status, &op,
-                         forward, args, err);
-}
-
 /* The window of a conv from y to x: what out_pad adds to y lies behind it. */
 err_code_t cpu_prim_deconv_forward(cpu_prim_t *prim, cpu_engine_t *engine,
                                    const cpu_conv_spec_t *spec, err_t *err)

@@ -147,38 +147,6 @@ err_code_t cpu_prim_pool_backward(cpu_prim_t *prim, cpu_engine_t *engine,
                            cpu_pool_args(config, false), err);
 }
 
-err_code_t cpu_prim_norm_forward(cpu_prim_t *prim, cpu_engine_t *engine,
-                                 const op_config_t *config, const cpu_md_t *md,
-                                 err_t *err)
-{
-    dnnl_status_t status =
-        dnnl_batch_normalization_forward_primitive_desc_create(
-            &prim->desc, engine->engine, cpu_forward_kind(config), md->desc,
-            md->desc, (float)config->epsilon, cpu_norm_flags(config),
-            engine->attr);
-
-    return cpu_prim_finish(prim, engine, "batchnorm forward", status,
-                           cpu_args_norm, err);
-}
-
-err_code_t cpu_prim_norm_backward(cpu_prim_t *prim, cpu_engine_t *engine,
-                                  const op_config_t *config, const cpu_md_t *md,
-                                  const cpu_prim_t *forward, err_t *err)
-{
-    static const int args[] = {
-        DNNL_ARG_SRC,        DNNL_ARG_MEAN,       DNNL_ARG_VARIANCE,
-        DNNL_ARG_DIFF_DST,   DNNL_ARG_SCALE,      DNNL_ARG_DIFF_SRC,
-        DNNL_ARG_DIFF_SCALE, DNNL_ARG_DIFF_SHIFT, 0};
-    dnnl_status_t status =
-        dnnl_batch_normalization_backward_primitive_desc_create(
-            &prim->desc, engine->engine, dnnl_backward, md->desc, md->desc,
-            md->desc, (float)config->epsilon, cpu_norm_flags(config),
-            forward->desc, engine->attr);
-
-    return cpu_prim_finish(prim, engine, "batchnorm backward", status, args,
-                           err);
-}
-
 /* The window of a conv from y to x: what out_pad adds to y lies behind it. */
 err_code_t cpu_prim_deconv_forward(cpu_prim_t *prim, cpu_engine_t *engine,
                                    const cpu_conv_spec_t *spec, err_t *err)

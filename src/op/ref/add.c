@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* add: y = x + other[0] + ... from left to right; each gradient is dy. */
+/* add: y = x + other[0] + ... from left to right, then relu if asked for; each
+ * gradient is dy, or 0 where relu's y is not above 0. */
 #include "op/ref/ref.h"
 
 static err_code_t ref_add_open(op_t *op, err_t *err)
 {
     (void)err;
     op->in_place = true;
+    op->reads_y = op->config.relu;
     op->reads_x = false;
     return ERR_OK;
 }
@@ -22,27 +24,30 @@ static err_code_t ref_add_forward(op_t *op, const op_args_t *args, err_t *err)
 
         for (int k = 0; k < op->config.others; k++)
             sum += ref_get(type, args->other[k], i);
-        ref_put(type, args->y, i, sum);
+        ref_put(type, args->y, i, op->config.relu && sum < 0 ? 0 : sum);
     }
     return ERR_OK;
 }
 
-static void ref_add_copy(op_t *op, const void *from, void *to)
+static void ref_add_pull(op_t *op, const op_args_t *args, void *to)
 {
     op_type_t type = op->config.in.type;
     int64_t count = op_desc_elems(&op->config.in);
 
     for (int64_t i = 0; i < count && to != NULL; i++)
-        ref_put(type, to, i, ref_get(type, from, i));
+        ref_put(type, to, i,
+                op->config.relu && !(ref_get(type, args->y, i) > 0)
+                    ? 0
+                    : ref_get(type, args->dy, i));
 }
 
 static err_code_t ref_add_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     (void)err;
     for (int k = 0; k < op->config.others; k++)
-        ref_add_copy(op, args->dy, args->dother[k]);
+        ref_add_pull(op, args, args->dother[k]);
     if (op->config.need_dx)
-        ref_add_copy(op, args->dy, args->dx);
+        ref_add_pull(op, args, args->dx);
     return ERR_OK;
 }
 

@@ -7,6 +7,8 @@
  *   xhat = (x - mean) / sqrt(var + epsilon),  y = gamma * xhat + beta
  *   dbeta = sum dy,  dgamma = sum dy * xhat
  *   dx = gamma / sqrt(var + epsilon) * (dy - (dbeta + xhat * dgamma) / M)
+ * With another input, that is added to y, and its gradient is dy. With relu, y
+ * is then max(0, y), and dy is 0 where y is not above 0.
  * The workspace keeps mean and 1/sqrt(var + epsilon), double [2C].
  */
 #include <math.h>
@@ -16,6 +18,7 @@
 static err_code_t ref_batchnorm_open(op_t *op, err_t *err)
 {
     (void)err;
+    op->reads_y = op->config.relu;
     if (op->config.training)
         op->workspace_bytes =
             2 * (size_t)op->config.in.dims[1] * sizeof(double);
@@ -85,11 +88,25 @@ static err_code_t ref_batchnorm_forward(op_t *op, const op_args_t *args,
         for (int64_t i = 0; i < M; i++) {
             int64_t at = ref_batchnorm_index(in, c, i);
             double xhat = (ref_get(in->type, args->x, at) - mean) * inverse;
+            double y = gamma * xhat + beta;
 
-            ref_put(in->type, args->y, at, gamma * xhat + beta);
+            if (op->config.others > 0)
+                y += ref_get(in->type, args->other[0], at);
+            ref_put(in->type, args->y, at, op->config.relu && y < 0 ? 0 : y);
         }
     }
     return ERR_OK;
+}
+
+/* dy at element [at], as far as relu lets it through. */
+static double ref_batchnorm_dy(const op_t *op, const op_args_t *args,
+                               int64_t at)
+{
+    const op_type_t type = op->config.in.type;
+
+    if (op->config.relu && !(ref_get(type, args->y, at) > 0))
+        return 0;
+    return ref_get(type, args->dy, at);
 }
 
 static void ref_batchnorm_backward_channel(op_t *op, const op_args_t *args,
@@ -104,8 +121,10 @@ static void ref_batchnorm_backward_channel(op_t *op, const op_args_t *args,
 
     for (int64_t i = 0; i < M; i++) {
         int64_t at = ref_batchnorm_index(in, c, i);
-        double dy = ref_get(in->type, args->dy, at);
+        double dy = ref_batchnorm_dy(op, args, at);
 
+        if (op->config.others > 0 && args->dother[0] != NULL)
+            ref_put(in->type, args->dother[0], at, dy);
         dbeta += dy;
         dgamma += dy * (ref_get(in->type, args->x, at) - mean) * inverse;
     }
@@ -113,7 +132,7 @@ static void ref_batchnorm_backward_channel(op_t *op, const op_args_t *args,
     ref_put(in->type, args->dparams[1], c, dbeta);
     for (int64_t i = 0; op->config.need_dx && i < M; i++) {
         int64_t at = ref_batchnorm_index(in, c, i);
-        double dy = ref_get(in->type, args->dy, at);
+        double dy = ref_batchnorm_dy(op, args, at);
         double xhat = (ref_get(in->type, args->x, at) - mean) * inverse;
 
         ref_put(in->type, args->dx, at,

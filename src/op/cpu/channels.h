@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The loops of batchnorm over a run: floats of one sample that belong to one
+ * block of channels, as vectors of 16 lanes. The numbers of a lane are those of
+ * its channel; in a plain image all lanes are the same channel. With relu, the
+ * output is max(0, .), and NaN stays NaN; its gradient passes where the output
+ * is above 0.
+ */
+#ifndef CDDP_OP_CPU_CHANNELS_H
+#define CDDP_OP_CPU_CHANNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CPU_WIDE 16
+
+typedef struct cpu_run {
+    int64_t vectors, stride; /* floats from one to the next */
+    int width; /* lanes of each that count; the others are not touched */
+    int rest;  /* lanes that count of one more vector behind them; 0: none */
+} cpu_run_t;
+
+typedef struct cpu_lanes {
+    float mean[CPU_WIDE], factor[CPU_WIDE];
+    float shift[CPU_WIDE];                    /* forward */
+    float plain[CPU_WIDE], product[CPU_WIDE]; /* backward */
+} cpu_lanes_t;
+
+/* Sum of x; sums of x - centre and of its squares. Of each lane, written. */
+void cpu_channels_sum(const float *x, cpu_run_t run, float *sum);
+void cpu_channels_moments(const float *x, cpu_run_t run, const float *centre,
+                          float *first, float *second);
+
+/* y = (x - mean) factor + shift, and + other (NULL: none). */
+void cpu_channels_apply(const float *x, const float *other, bool relu,
+                        cpu_run_t run, const cpu_lanes_t *lanes, float *y);
+
+/* Sums of g and g (x - mean), where g is dy or, if [y] is not NULL, what relu
+ * lets through. */
+void cpu_channels_products(const float *x, const float *y, const float *dy,
+                           cpu_run_t run, const float *mean, float *plain,
+                           float *product);
+
+/* dx = factor (g - plain - (x - mean) product), dother = g; NULL: not wanted.
+ */
+void cpu_channels_pull(const float *x, const float *y, const float *dy,
+                       cpu_run_t run, const cpu_lanes_t *lanes, float *dx,
+                       float *dother);
+
+#endif
