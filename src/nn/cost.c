@@ -26,8 +26,8 @@ static void call_add(call_t call, double flops_s, double bytes_s,
 
 static double input_bytes(const nn_exec_t *exec, int i)
 {
-    const nn_layer_t *layer = &exec->graph->layers[i];
     const nn_node_t *node = &exec->nodes[i];
+    const nn_layer_t *layer = &exec->graph->layers[node->own];
     double bytes = 0;
 
     for (int k = 0; k < node->inputs; k++)
@@ -42,10 +42,10 @@ static double input_bytes(const nn_exec_t *exec, int i)
 
 static call_t forward_call(const nn_exec_t *exec, int i)
 {
-    const nn_layer_t *layer = &exec->graph->layers[i];
     const op_t *op = exec->nodes[i].op;
+    const nn_layer_t *layer = &exec->graph->layers[exec->nodes[i].own];
 
-    if (layer->kind->view)
+    if (op == NULL || layer->kind->view)
         return (call_t){0};
     return (call_t){.flops = op_flops(op),
                     .bytes = input_bytes(exec, i) + (double)op_out(op)->bytes +
@@ -54,15 +54,16 @@ static call_t forward_call(const nn_exec_t *exec, int i)
 
 static call_t backward_call(const nn_exec_t *exec, int i)
 {
-    const nn_layer_t *layer = &exec->graph->layers[i];
     const nn_node_t *node = &exec->nodes[i];
-    const double inputs = input_bytes(exec, i);
-    const double out = (double)op_out(node->op)->bytes;
+    const nn_layer_t *layer = &exec->graph->layers[node->own];
     const bool dx = node->grad[0] != NN_NONE;
+    double inputs, out;
     call_t call;
 
     if (layer->kind->view || !node->back)
         return (call_t){0};
+    inputs = input_bytes(exec, i);
+    out = (double)op_out(node->op)->bytes;
     call.flops = op_flops(node->op) * (layer->param_count > 0 && dx ? 2 : 1);
     call.bytes = out + 2 * sizeof(float) * (double)layer->param_elems;
     call.bytes += op_reads_x(node->op) ? inputs : 0;
@@ -114,8 +115,15 @@ static bool adds_bias(const nn_exec_t *exec, int i)
 nn_layer_plan_t nn_exec_layer_plan(const nn_exec_t *exec, int layer)
 {
     const nn_node_t *node = &exec->nodes[layer];
+    const nn_node_t *holder =
+        node->joined == NN_NONE ? node : &exec->nodes[node->joined];
 
-    return (nn_layer_plan_t){.blocked = op_out(node->op)->layout != NULL,
+    if (node->joined != NN_NONE)
+        return (nn_layer_plan_t){.joined = node->joined,
+                                 .recomputed = holder->redo,
+                                 .block = holder->part + 1};
+    return (nn_layer_plan_t){.joined = -1,
+                             .blocked = op_out(node->op)->layout != NULL,
                              .in_place = is_in_place(exec, layer),
                              .bias = adds_bias(exec, layer),
                              .recomputed = node->redo,
@@ -134,6 +142,7 @@ nn_plan_facts_t nn_exec_facts(const nn_exec_t *exec)
         facts.blocked += layer.blocked;
         facts.biases += layer.bias;
         facts.recomputed += layer.recomputed;
+        facts.fused += layer.joined >= 0;
     }
     for (int b = 0; b < exec->block_count; b++) {
         const nn_block_t *block = &exec->blocks[b];

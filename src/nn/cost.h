@@ -21,6 +21,7 @@ typedef struct nn_plan_facts {
     int layers;
     int in_place; /* layers whose output takes the place of an input */
     int blocked;  /* layers whose output stays in the backend's own layout */
+    int fused;    /* layers that another one's call computes, too */
     int biases;   /* layers that add theirs inside of their product */
     int recomputed_blocks, recomputed; /* blocks and layers of them that run
                                           again ahead of their backward */
@@ -32,6 +33,7 @@ nn_plan_facts_t nn_exec_facts(const nn_exec_t *exec);
 
 /* What became of one layer. */
 typedef struct nn_layer_plan {
+    int joined;      /* the layer whose call computes it, too; else -1 */
     bool blocked;    /* its output stays in the backend's own layout */
     bool in_place;   /* its output takes the place of its first input */
     bool bias;       /* added inside of its product */

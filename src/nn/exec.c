@@ -37,26 +37,25 @@ static op_desc_t node_desc(const nn_exec_t *exec, int index)
 
 static err_code_t node_open(nn_exec_t *exec, int i, err_t *err)
 {
-    const nn_layer_t *layer = &exec->graph->layers[i];
     nn_node_t *node = &exec->nodes[i];
+    const nn_layer_t *layer = &exec->graph->layers[node->own];
     op_config_t config = layer->config;
+    bool back = layer->param_count > 0 || is_loss(exec, i);
     err_code_t code;
 
-    bool back = layer->param_count > 0 || is_loss(exec, i);
-
-    node->own = i;
-    node->inputs = layer->inputs;
-    for (int k = 0; k < layer->inputs; k++) {
-        node->from[k] = layer->from[k];
-        back = back || runs_back(exec, layer->from[k]);
-    }
-    config.in = node_desc(exec, layer->from[0]);
-    for (int k = 1; k < layer->inputs; k++)
-        config.other[k - 1] = node_desc(exec, layer->from[k]);
+    if (node->joined != NN_NONE)
+        return ERR_OK;
+    for (int k = 0; k < node->inputs; k++)
+        back = back || runs_back(exec, node->from[k]);
+    config.in = node_desc(exec, node->from[0]);
+    config.others = node->inputs - 1;
+    for (int k = 1; k < node->inputs; k++)
+        config.other[k - 1] = node_desc(exec, node->from[k]);
+    config.relu = node->relu;
     node->back = back && exec->config.training;
     config.training = exec->config.training;
     config.bf16 = exec->config.bf16;
-    config.need_dx = runs_back(exec, layer->from[0]);
+    config.need_dx = runs_back(exec, node->from[0]);
     config.threads = exec->config.threads;
     code = op_open(exec->backend, exec->config.dev, &config, &node->op, err);
     if (code != ERR_OK)
@@ -118,6 +117,7 @@ err_code_t nn_exec_open(const nn_graph_t *graph, const nn_exec_config_t *config,
         goto fail;
     exec->nodes = block;
     exec->count = graph->layer_count + graph->loss_count;
+    code = nn_exec_link(exec, err);
     for (int i = 0; i < exec->count && code == ERR_OK; i++)
         code = node_open(exec, i, err);
     for (int k = 0; k < graph->loss_count && code == ERR_OK; k++)
@@ -157,7 +157,8 @@ double nn_exec_flops(const nn_exec_t *exec)
     double flops = 0;
 
     for (int i = 0; i < exec->count; i++)
-        flops += op_flops(exec->nodes[i].op);
+        if (exec->nodes[i].op != NULL)
+            flops += op_flops(exec->nodes[i].op);
     return flops;
 }
 
@@ -266,7 +267,7 @@ err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
         /* Not before: the block may hold something else until then. */
         if (i == nn_exec_first_loss(exec))
             code = dev_fill(stream, sums, 0, bytes, err);
-        if (code == ERR_OK)
+        if (code == ERR_OK && exec->nodes[i].op != NULL)
             code = node_forward(exec, i, false, batch, err);
     }
     if (code == ERR_OK)

@@ -62,6 +62,8 @@ static void plan_reads(nn_exec_t *exec)
 
         node->first.read = i;
         node->again.read = node->at;
+        if (node->op == NULL)
+            continue;
         if (node->back && op_reads_y(node->op))
             read_later(node, node->later);
         for (int k = 0; k < node->inputs; k++) {
@@ -155,7 +157,8 @@ static void plan_outputs(nn_exec_t *exec)
     int start;
 
     for (int i = 0; i < nn_exec_first_loss(exec); i++)
-        plan_output(exec, i, false, i, nodes[i].first.read);
+        if (nodes[i].op != NULL)
+            plan_output(exec, i, false, i, nodes[i].first.read);
     for (int last = exec->count - 1; last >= 0; last = start - 1) {
         start = nn_recompute_start(exec, last);
         for (int i = start; i <= last; i++)
@@ -239,12 +242,14 @@ static void plan_node(nn_exec_t *exec, int i)
 
     node->first.y = node->again.y = NN_NONE;
     node->dy = NN_NONE;
+    node->scratch = NN_NONE;
+    node->fresh = NN_NONE;
+    if (node->op == NULL)
+        return;
     plan_pass(exec, i, i, back && !node->redo ? node->later : i, &node->first);
     if (node->redo)
         plan_pass(exec, i, node->at, back ? node->later : node->at,
                   &node->again);
-    node->scratch = NN_NONE;
-    node->fresh = NN_NONE;
     if (!back)
         return;
     node->scratch =

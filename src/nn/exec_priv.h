@@ -38,6 +38,9 @@ typedef struct nn_pass {
  * later are times. */
 typedef struct nn_node {
     op_t *op;
+    int joined; /* the node whose call computes it, too, or NN_NONE; a joined
+                   node has no op and no inputs */
+    bool relu;  /* its call ends with relu, besides the layer's own op */
     int own;    /* the layer whose parameters it uses */
     int inputs; /* earlier nodes, or inputs: see nn_is_input */
     int from[OP_INPUTS_MAX];
@@ -86,6 +89,10 @@ static inline int nn_exec_loss_from(const nn_exec_t *exec, int loss)
 {
     return exec->nodes[nn_exec_first_loss(exec) + loss].from[0];
 }
+
+/* Take the nodes' inputs from the graph, and join layers into one call where
+ * that saves passes over memory (exec_fuse.c). */
+err_code_t nn_exec_link(nn_exec_t *exec, err_t *err);
 
 /* Choose and place the blocks of an exec whose ops are open. */
 err_code_t nn_exec_plan(nn_exec_t *exec, err_t *err);

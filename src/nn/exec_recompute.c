@@ -24,7 +24,7 @@ static size_t node_bytes(const nn_exec_t *exec, int i)
 {
     const op_t *op = exec->nodes[i].op;
 
-    return op_out(op)->bytes + op_workspace_bytes(op);
+    return op == NULL ? 0 : op_out(op)->bytes + op_workspace_bytes(op);
 }
 
 /* crossing[p]: bytes of outputs that nodes before p give to p and later ones;
@@ -47,7 +47,7 @@ static void count_bytes(const nn_exec_t *exec, size_t *crossing, size_t *before,
             if (!nn_is_input(node->from[k]))
                 reader[node->from[k]] = i;
     }
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) /* a joined node has no reader */
         for (int p = i + 1; p <= reader[i]; p++)
             crossing[p] += op_out(exec->nodes[i].op)->bytes;
 }
@@ -91,6 +91,9 @@ static void choose_redo(nn_exec_t *exec, bool *kept, bool *wanted)
     for (int i = exec->count - 1; i >= 0; i--) {
         nn_node_t *node = &exec->nodes[i];
 
+        node->redo = false;
+        if (node->op == NULL)
+            continue;
         if (node->part == exec->parts - 1 ||
             exec->graph->layers[node->own].config.kind == OP_SYNCBATCHNORM)
             kept[i] = true;

@@ -16,6 +16,8 @@ typedef struct nn_exec_config {
     bool recompute; /* training: keep what lies between blocks of layers only,
                        and compute a block again ahead of its backward; the
                        same bits in less memory */
+    bool unfused;   /* each layer is a call of its own: the same bits, slower;
+                       for comparisons */
     int threads;
 } nn_exec_config_t;
 

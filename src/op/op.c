@@ -74,6 +74,11 @@ bool op_backend_bf16(const op_backend_ops_t *backend)
     return backend->bf16 == NULL || backend->bf16();
 }
 
+bool op_backend_fuses(const op_backend_ops_t *backend)
+{
+    return backend->fuses;
+}
+
 /* Multiplications and additions of one forward. */
 static double op_count_flops(const op_config_t *config, const op_desc_t *out)
 {
@@ -103,7 +108,10 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
         return 4.0 * out_elems;
     case OP_ADD:
     case OP_MUL:
-        return in_elems * config->others;
+        return in_elems * (config->others + config->relu);
+    case OP_BATCHNORM:
+        return in_elems *
+               (op_element_flops[config->kind] + config->others + config->relu);
     case OP_ATTENTION:
         return op_attention_flops(config);
     default:

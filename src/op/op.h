@@ -65,6 +65,10 @@ err_code_t op_backend_get(const char *name, const op_backend_ops_t **out,
 /* Can [backend] do op_config.bf16 on this machine? */
 bool op_backend_bf16(const op_backend_ops_t *backend);
 
+/* Is an op with config.relu, or a batchnorm that adds, faster there than its
+ * parts one by one? (All backends can do both.) */
+bool op_backend_fuses(const op_backend_ops_t *backend);
+
 /* Infer the output of [config]: plain dims of y ([*out].layout NULL). Pure;
  * ERR_CONFIG says which shapes do not fit (both are named). Losses give [1]. */
 err_code_t op_shape(const op_config_t *config, op_desc_t *out, err_t *err);

@@ -105,15 +105,20 @@ static const train_team_exec_t *largest_exec(const check_t *check)
 }
 
 /* "blocked, in place, block 2 again" into [out]. */
-static void layer_plan_format(const nn_exec_t *exec, int layer, char *out,
-                              size_t room)
+static void layer_plan_format(const nn_graph_t *graph, const nn_exec_t *exec,
+                              int layer, char *out, size_t room)
 {
     const nn_layer_plan_t plan = nn_exec_layer_plan(exec, layer);
-    size_t at =
-        (size_t)snprintf(out, room, "%s%s", plan.blocked ? "blocked" : "plain",
-                         plan.in_place ? ", in place" : "");
+    size_t at;
 
-    if (plan.recomputed)
+    if (plan.joined >= 0)
+        at = (size_t)snprintf(out, room, "in the call of %s",
+                              nn_graph_layer(graph, plan.joined).name);
+    else
+        at = (size_t)snprintf(out, room, "%s%s",
+                              plan.blocked ? "blocked" : "plain",
+                              plan.in_place ? ", in place" : "");
+    if (plan.recomputed && at < room)
         snprintf(out + at, room - at, ", block %d again", plan.block);
 }
 
@@ -128,11 +133,11 @@ static void layers_print(const check_t *check)
            "parameters", largest != NULL ? "output lies" : "");
     for (int i = 0; i < nn_graph_layers(graph); i++) {
         nn_layer_info_t layer = nn_graph_layer(graph, i);
-        char params[32], plan[64] = "";
+        char params[32], plan[128] = "";
 
         shape_format(layer.dims, layer.ndim, text, sizeof text);
         if (largest != NULL)
-            layer_plan_format(largest->exec, i, plan, sizeof plan);
+            layer_plan_format(graph, largest->exec, i, plan, sizeof plan);
         printf("%-20s %-12s %-18s %12s  %s\n", layer.name, layer.kind, text,
                str_count(layer.params, params, sizeof params), plan);
         total += layer.params;
@@ -272,10 +277,12 @@ static void plan_print(const check_t *check)
     recompute_print(check, largest, &facts, &cost);
     memory_line("kept for backward", facts.kept);
     memory_line("without reuse", facts.apart);
-    printf("  of %d layers %d work in place, %d leave their output in blocked "
-           "layout, %d add a bias\n  inside of their product; the loss and its "
-           "gradient are one pass each\n",
-           facts.layers, facts.in_place, facts.blocked, facts.biases);
+    printf(
+        "  of %d layers %d work in place, %d leave their output in blocked "
+        "layout, %d add a bias\n  inside of their product, %d are computed in "
+        "the call of another one; the loss and its\n  gradient are one pass "
+        "each\n",
+        facts.layers, facts.in_place, facts.blocked, facts.biases, facts.fused);
 }
 
 err_code_t train_check(const train_config_t *config, int ranks, err_t *err)

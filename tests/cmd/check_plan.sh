@@ -73,6 +73,15 @@ check 'model={input: [1, 32, 32], layers: [linear: {out: 2}]}' \
     train.recompute=blocks
 says 'recompute: nothing'
 
+# Fused calls.
+check 'model={preset: resnet18, input: [1, 32, 32], classes: 2, width: 16}'
+says '^s1b1_bn1 +batchnorm +16x32x32 +32  in the call of s1b1_relu1$'
+says '^s1b1_bn2 +batchnorm +16x32x32 +32  in the call of s1b1$'
+says '^s1b1_add +add +16x32x32 +0  in the call of s1b1$'
+says '^s2b1_bn2 +batchnorm +32x16x16 +64  (blocked|plain)$'
+says '^s2b1_downbn +batchnorm +32x16x16 +64  in the call of s2b1$'
+says '25 are computed in the call of another one'
+
 for mode in train.reproducible=false train.reproducible=true; do
     for recompute in none blocks; do
         train "$recompute-$mode" "$deep" "train.recompute=$recompute" "$mode" \

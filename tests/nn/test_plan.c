@@ -211,8 +211,11 @@ static void unshare(fixture_t *f)
     for (int i = 0; i < old; i++)
         blocks[i] = (nn_block_t){.bytes = exec->blocks[i].bytes, .last = 1};
     for (int i = 0; i + 1 < exec->count; i++) {
-        size_t bytes = op_out(exec->nodes[i].op)->bytes;
+        size_t bytes;
 
+        if (exec->nodes[i].op == NULL)
+            continue;
+        bytes = op_out(exec->nodes[i].op)->bytes;
         exec->nodes[i].first.y = fresh_block(blocks, &count, bytes);
         exec->nodes[i].again.y = exec->nodes[i].first.y;
         if (exec->nodes[i].dy != NN_NONE)

@@ -168,6 +168,42 @@ Test(op_check, two_threads)
         check_case(&op_cases[i], 2);
 }
 
+static void check_teams(const op_case_t *test)
+{
+    op_rig_t one, three;
+
+    op_rig_open(&one, test, "cpu", OP_FLOAT32, 1);
+    op_rig_open(&three, test, "cpu", OP_FLOAT32, 3);
+    run(&one);
+    run(&three);
+    for (size_t i = 0; i < RESULTS; i++) {
+        const int64_t count = op_rig_count(&one, results[i]);
+        double *a = op_rig_doubles(count), *b = op_rig_doubles(count);
+
+        op_rig_get(&one, results[i], a);
+        op_rig_get(&three, results[i], b);
+        cr_assert_arr_eq(a, b, (size_t)count * sizeof(double),
+                         "%s: %s depends on the number of threads", test->name,
+                         tensor_names[results[i]]);
+        free(a);
+        free(b);
+    }
+    if (!test->evaluation)
+        cr_assert_arr_eq(one.args.moments, three.args.moments,
+                         2 * (size_t)test->config.in.dims[1] * sizeof(double),
+                         "%s: moments depend on the number of threads",
+                         test->name);
+    op_rig_close(&one);
+    op_rig_close(&three);
+}
+
+Test(op_check, batchnorm_gives_the_same_bits_in_any_team)
+{
+    for (int i = 0; i < op_case_count; i++)
+        if (op_cases[i].config.kind == OP_BATCHNORM)
+            check_teams(&op_cases[i]);
+}
+
 /* A NaN in x must reach y: nothing may hide that a run diverges. */
 Test(op_check, nan_passes)
 {

@@ -346,7 +346,7 @@ CASES = [
     ("unet2d", unet(4, 2, F.max_pool2d), "preset: unet2d, input: [2, 16, 8], "
      "out: 2, width: 4, depth: 2", "mse", 0.05, 4),
     ("unet3d", unet(4, 2, F.max_pool3d), "preset: unet3d, input: [1, 8, 8, 4], "
-     "out: 2, width: 4, depth: 2", "mse", 0.05, 3),
+     "out: 2, width: 4, depth: 2", "mse", 0.03, 3),
     ("vit", vit, "preset: vit, input: [3, 16, 12], classes: 5, patch: 4, "
      "width: 12, depth: 2, heads: 3", "cross_entropy", 0.05, 4),
     ("cosmoflow", cosmoflow, "preset: cosmoflow, input: [2, 16, 16, 16], "

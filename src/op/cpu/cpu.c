@@ -37,6 +37,7 @@ const op_backend_ops_t op_cpu_backend = {
     .float64 = false,
     .bf16 = cpu_has_bf16,
     .private_in = true,
+    .fuses = true,
     .kernels =
         {
             [OP_LINEAR] = &cpu_linear_kernel,

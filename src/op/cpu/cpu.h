@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The CPU backend: oneDNN for what it does well (linear, conv, maxpool,
- * batchnorm, relu, reorders), own loops for the rest. float32 only. Private
+ * reorders), own loops for the rest. float32 only. Private
  * layouts are those of oneDNN (cpu_md_t): conv chooses, the ops behind it
  * follow, flatten and the losses go back to plain.
  */

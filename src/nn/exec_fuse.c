@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Which layers one call computes: batchnorm and relu; batchnorm, the add of a
+ * shortcut and relu; add and relu. They must follow each other in the list, and
+ * nobody else may read what lies between them. The last of them, relu, becomes
+ * the node of the call; the others are joined to it and have no op. As no other
+ * layer lies between, gradients become ready in the same order as without.
+ *
+ * Fused or not, the numbers are the same to the last bit. Products (linear,
+ * conv) add their bias themselves, but take no relu: oneDNN's, inside of a
+ * product, turns NaN into 0.
+ */
+#include "base/mem.h"
+#include "nn/exec_priv.h"
+
+static op_kind_t kind_of(const nn_exec_t *exec, int node)
+{
+    return node < 0 ? OP_CUSTOM : exec->graph->layers[node].config.kind;
+}
+
+static void node_link(nn_exec_t *exec, int i)
+{
+    const nn_layer_t *layer = &exec->graph->layers[i];
+    nn_node_t *node = &exec->nodes[i];
+
+    node->own = i;
+    node->joined = NN_NONE;
+    node->inputs = layer->inputs;
+    for (int k = 0; k < layer->inputs; k++)
+        node->from[k] = layer->from[k];
+}
+
+/* Let [node] compute [part], whose result only it reads, and take what that
+ * takes. */
+static void node_join(nn_exec_t *exec, int node, int part)
+{
+    nn_node_t *to = &exec->nodes[node], *from = &exec->nodes[part];
+
+    to->own = part;
+    to->inputs = from->inputs;
+    for (int k = 0; k < from->inputs; k++)
+        to->from[k] = from->from[k];
+    to->relu = true;
+    from->inputs = 0;
+    from->joined = node;
+}
+
+/* [node] computes an add of two: if the layer before it is a batchnorm whose
+ * result goes nowhere else, that, too. */
+static void join_norm(nn_exec_t *exec, int node, const int *readers)
+{
+    nn_node_t *to = &exec->nodes[node];
+    const int norm = to->own - 1;
+    int other;
+
+    if (kind_of(exec, norm) != OP_BATCHNORM || readers[norm] != 1 ||
+        to->inputs != 2 || (to->from[0] != norm && to->from[1] != norm))
+        return;
+    other = to->from[0] == norm ? to->from[1] : to->from[0];
+    node_join(exec, node, norm);
+    to->from[to->inputs++] = other;
+}
+
+err_code_t nn_exec_link(nn_exec_t *exec, err_t *err)
+{
+    const bool fuse = op_backend_fuses(exec->backend) && !exec->config.unfused;
+    int *readers;
+    void *block;
+    err_code_t code = mem_alloc((size_t)exec->count * sizeof *readers,
+                                "a memory plan", &block, err);
+
+    if (code != ERR_OK)
+        return code;
+    readers = block;
+    for (int i = 0; i < exec->count; i++) {
+        node_link(exec, i);
+        for (int k = 0; k < exec->nodes[i].inputs; k++)
+            if (!nn_is_input(exec->nodes[i].from[k]))
+                readers[exec->nodes[i].from[k]]++;
+    }
+    for (int i = 1; i < exec->count && fuse; i++) {
+        const op_kind_t before = kind_of(exec, i - 1);
+
+        if (kind_of(exec, i) != OP_RELU || exec->nodes[i].from[0] != i - 1 ||
+            readers[i - 1] != 1 || (before != OP_BATCHNORM && before != OP_ADD))
+            continue;
+        node_join(exec, i, i - 1);
+        if (before == OP_ADD)
+            join_norm(exec, i, readers);
+    }
+    mem_free(block);
+    return ERR_OK;
+}
