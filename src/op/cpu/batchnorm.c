@@ -6,8 +6,9 @@
  * fused relu turns NaN into 0 and so would hide that a run diverges.
  *
  * Forward is two passes over x: statistics, then y. Backward is two over x, dy
- * and (with relu) y: sums, then dx and the gradient of other. A pass is cut
- * into items, a segment of one sample and one block of channels each. Each item
+ * and (with relu) y: sums and the gradient of other, then dx. A pass is cut
+ * into items: one block of channels of some samples, or of a segment of one
+ * sample that is large. Each item
  * leaves its partial sums in scratch, and these are added in order of samples;
  * so no bit depends on the number of threads. Mean and variance of an item come
  * from chunks that stay in the nearest cache, centred at their own mean, and
@@ -33,7 +34,8 @@ typedef struct cpu_bn {
     int64_t sample, block;       /* floats from one to the next */
     bool follow;                 /* a position's channels follow each other */
     cpu_run_t run;               /* of one sample and block */
-    int64_t segments, items;
+    int64_t group; /* samples of an item: several, where they are small */
+    int64_t groups, segments, items;
     size_t partials; /* where they begin in scratch: double [items, 2, lanes] */
     size_t sums;     /* backward: double [2, padded C] */
 } cpu_bn_t;
@@ -82,7 +84,12 @@ static void bn_shape(const op_t *op, int lanes, cpu_bn_t *bn)
     bn->segments = (bn->run.vectors + CPU_SEGMENT - 1) / CPU_SEGMENT;
     if (bn->segments == 0)
         bn->segments = 1;
-    bn->items = bn->blocks * bn->N * bn->segments;
+    bn->run.apart = bn->sample;
+    bn->group = CPU_CHUNK / (bn->run.vectors + 1);
+    if (bn->group == 0)
+        bn->group = 1;
+    bn->groups = (bn->N + bn->group - 1) / bn->group;
+    bn->items = bn->blocks * bn->groups * bn->segments;
 }
 
 static void bn_room(op_t *op, cpu_bn_t *bn)
@@ -137,12 +144,13 @@ typedef struct cpu_bn_item {
 static cpu_bn_item_t bn_item(const cpu_bn_t *bn, int64_t index)
 {
     const int64_t s = index % bn->segments;
-    const int64_t n = index / bn->segments % bn->N;
-    cpu_bn_item_t item = {.block = index / bn->segments / bn->N,
+    const int64_t n = index / bn->segments % bn->groups * bn->group;
+    cpu_bn_item_t item = {.block = index / bn->segments / bn->groups,
                           .run = bn->run};
     const int64_t first = s * CPU_SEGMENT, left = bn->run.vectors - first;
 
     item.at = n * bn->sample + item.block * bn->block + first * bn->run.stride;
+    item.run.samples = bn->N - n < bn->group ? bn->N - n : bn->group;
     item.run.vectors = left < CPU_SEGMENT ? left : CPU_SEGMENT;
     if (s + 1 < bn->segments)
         item.run.rest = 0;
@@ -170,8 +178,9 @@ static bool bn_chunk(cpu_bn_item_t *item, cpu_bn_item_t *chunk)
 /* Elements of each channel in [run]. */
 static double bn_count(const cpu_bn_t *bn, cpu_run_t run)
 {
-    return (double)(run.vectors * CPU_WIDE + run.rest) * (1.0 / CPU_WIDE) *
-           (double)(CPU_WIDE / bn->lanes);
+    const int64_t floats = run.vectors * CPU_WIDE + run.rest;
+
+    return (double)(run.samples * floats / bn->lanes);
 }
 
 /* Add up the vector's lanes of each channel. */
@@ -186,7 +195,7 @@ static void bn_fold(const cpu_bn_t *bn, const float *lanes, double *out)
 static void bn_team(const cpu_bn_work_t *work, cpu_team_body_t *body)
 {
     const cpu_bn_t *bn = work->bn;
-    const int64_t floats = (bn->run.vectors + 1) * CPU_WIDE;
+    const int64_t floats = bn->group * (bn->run.vectors + 1) * CPU_WIDE;
 
     cpu_team_run(work->config->threads, bn->items,
                  1 + CPU_COMBINE_GRAIN / floats, body, (void *)work);
@@ -259,7 +268,8 @@ static void statistics_body(void *context, int64_t first, int64_t last)
 static void statistics_finish(const cpu_bn_work_t *work, double *moments)
 {
     const cpu_bn_t *bn = work->bn;
-    const int64_t each = bn->N * bn->segments, padded = bn->blocks * bn->lanes;
+    const int64_t each = bn->groups * bn->segments,
+                  padded = bn->blocks * bn->lanes;
     float *kept = work->args->workspace;
 
     for (int64_t c = 0; c < padded; c++) {
@@ -379,7 +389,8 @@ static void products_body(void *context, int64_t first, int64_t last)
 
             cpu_channels_products(
                 work->x + chunk.at, work->y != NULL ? work->y + chunk.at : NULL,
-                work->dy + chunk.at, chunk.run, lanes.mean, plain, product);
+                work->dy + chunk.at, chunk.run, lanes.mean, plain, product,
+                work->dother != NULL ? work->dother + chunk.at : NULL);
             bn_fold(work->bn, plain, folded[0]);
             bn_fold(work->bn, product, folded[1]);
             for (int64_t c = 0; c < each; c++) {
@@ -394,8 +405,11 @@ static void products_body(void *context, int64_t first, int64_t last)
 static void products_finish(const cpu_bn_work_t *work, double *sums)
 {
     const cpu_bn_t *bn = work->bn;
-    const int64_t each = bn->N * bn->segments, padded = bn->blocks * bn->lanes;
-    const double M = (double)bn->N * bn_count(bn, bn->run);
+    const int64_t each = bn->groups * bn->segments,
+                  padded = bn->blocks * bn->lanes;
+    const double M =
+        (double)(bn->N * (bn->run.vectors * CPU_WIDE + bn->run.rest) /
+                 bn->lanes);
     float *dgamma = work->args->dparams[0], *dbeta = work->args->dparams[1];
 
     for (int64_t c = 0; c < bn->C; c++) {
@@ -425,9 +439,7 @@ static void pull_body(void *context, int64_t first, int64_t last)
 
         bn_lanes(work, item.block, &lanes);
         cpu_channels_pull(work->x + at, work->y != NULL ? work->y + at : NULL,
-                          work->dy + at, item.run, &lanes,
-                          work->dx != NULL ? work->dx + at : NULL,
-                          work->dother != NULL ? work->dother + at : NULL);
+                          work->dy + at, item.run, &lanes, work->dx + at);
     }
 }
 
@@ -465,7 +477,11 @@ static err_code_t cpu_bn_backward(op_t *op, const op_args_t *args, err_t *err)
     bn_team(&work, products_body);
     products_finish(&work, sums);
     work.sums = sums;
-    if (work.dx != NULL || work.dother != NULL)
+    if (work.dother != NULL) { /* relu has let it through already */
+        work.dy = work.dother;
+        work.y = NULL;
+    }
+    if (work.dx != NULL)
         bn_team(&work, pull_body);
     for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
         void *to = cpu_combine_gradient(op, args, k);

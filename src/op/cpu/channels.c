@@ -61,23 +61,31 @@ CPU_INLINE void lanes_pass(wide_t *v, const wide_t *y)
 
 /* ---- sums ---------------------------------------------------------------- */
 
+CPU_INLINE void sum_run(const float *x, const cpu_run_t *run, wide_t *total)
+{
+    int64_t i = 0;
+    wide_t v;
+
+    for (; run->width == CPU_WIDE && i + 4 <= run->vectors; i += 4)
+        for (int k = 0; k < 4; k++)
+            total[k] += *(const wide_t *)(x + (i + k) * run->stride);
+    for (; i < run->vectors; i++) {
+        lanes_load(&v, x + i * run->stride, run->width, &zero);
+        total[0] += v;
+    }
+    if (run->rest > 0) {
+        lanes_load(&v, x + i * run->stride, run->rest, &zero);
+        total[1] += v;
+    }
+}
+
 CPU_CLONES
 void cpu_channels_sum(const float *x, cpu_run_t run, float *sum)
 {
-    wide_t total[4] = {zero, zero, zero, zero}, v;
-    int64_t i = 0;
+    wide_t total[4] = {zero, zero, zero, zero};
 
-    for (; run.width == CPU_WIDE && i + 4 <= run.vectors; i += 4)
-        for (int k = 0; k < 4; k++)
-            total[k] += *(const wide_t *)(x + (i + k) * run.stride);
-    for (; i < run.vectors; i++) {
-        lanes_load(&v, x + i * run.stride, run.width, &zero);
-        total[0] += v;
-    }
-    if (run.rest > 0) {
-        lanes_load(&v, x + run.vectors * run.stride, run.rest, &zero);
-        total[1] += v;
-    }
+    for (int64_t n = 0; n < run.samples; n++)
+        sum_run(x + n * run.apart, &run, total);
     total[0] = (total[0] + total[1]) + (total[2] + total[3]);
     memcpy(sum, total, sizeof(wide_t));
 }
@@ -93,21 +101,32 @@ CPU_INLINE void moments_of(const float *x, int width, const wide_t *centre,
     *second += d * d;
 }
 
+CPU_INLINE void moments_run(const float *x, const cpu_run_t *run,
+                            const wide_t *centre, wide_t *first, wide_t *second)
+{
+    int64_t i = 0;
+
+    for (; run->width == CPU_WIDE && i + 2 <= run->vectors; i += 2)
+        for (int k = 0; k < 2; k++)
+            moments_of(x + (i + k) * run->stride, CPU_WIDE, centre, &first[k],
+                       &second[k]);
+    for (; i < run->vectors; i++)
+        moments_of(x + i * run->stride, run->width, centre, &first[0],
+                   &second[0]);
+    if (run->rest > 0)
+        moments_of(x + i * run->stride, run->rest, centre, &first[1],
+                   &second[1]);
+}
+
 CPU_CLONES
 void cpu_channels_moments(const float *x, cpu_run_t run, const float *centre,
                           float *first, float *second)
 {
     const wide_t c = *(const wide_t *)centre;
     wide_t a[2] = {zero, zero}, b[2] = {zero, zero};
-    int64_t i = 0;
 
-    for (; run.width == CPU_WIDE && i + 2 <= run.vectors; i += 2)
-        for (int k = 0; k < 2; k++)
-            moments_of(x + (i + k) * run.stride, CPU_WIDE, &c, &a[k], &b[k]);
-    for (; i < run.vectors; i++)
-        moments_of(x + i * run.stride, run.width, &c, &a[0], &b[0]);
-    if (run.rest > 0)
-        moments_of(x + i * run.stride, run.rest, &c, &a[1], &b[1]);
+    for (int64_t n = 0; n < run.samples; n++)
+        moments_run(x + n * run.apart, &run, &c, a, b);
     a[0] += a[1];
     b[0] += b[1];
     memcpy(first, a, sizeof(wide_t));
@@ -127,9 +146,14 @@ CPU_INLINE void gradient_load(wide_t *g, const float *y, const float *dy,
     lanes_pass(g, &out);
 }
 
+/* Sums of backward, as they grow. */
+typedef struct products {
+    wide_t plain[2], product[2];
+} products_t;
+
 CPU_INLINE void products_of(const float *x, const float *y, const float *dy,
                             int width, bool relu, const wide_t *mean,
-                            wide_t *plain, wide_t *product)
+                            wide_t *plain, wide_t *product, float *dother)
 {
     wide_t g, v;
 
@@ -137,47 +161,61 @@ CPU_INLINE void products_of(const float *x, const float *y, const float *dy,
     lanes_load(&v, x, width, mean);
     *plain += g;
     *product += g * (v - *mean);
+    if (dother != NULL)
+        lanes_store(dother, &g, width);
 }
 
 CPU_INLINE void products_run(const float *x, const float *y, const float *dy,
-                             cpu_run_t run, bool relu, const wide_t *mean,
-                             wide_t *plain, wide_t *product)
+                             const cpu_run_t *run, bool relu,
+                             const wide_t *mean, products_t *sums,
+                             float *dother)
 {
+    const bool store = dother != NULL;
     int64_t i = 0;
 
-    for (; run.width == CPU_WIDE && i + 2 <= run.vectors; i += 2)
+    for (; run->width == CPU_WIDE && i + 2 <= run->vectors; i += 2)
         for (int k = 0; k < 2; k++) {
-            const int64_t at = (i + k) * run.stride;
+            const int64_t at = (i + k) * run->stride;
 
             products_of(x + at, y + at, dy + at, CPU_WIDE, relu, mean,
-                        &plain[k], &product[k]);
+                        &sums->plain[k], &sums->product[k],
+                        store ? dother + at : NULL);
         }
-    for (; i <= run.vectors; i++) {
-        const int64_t at = i * run.stride;
-        const int width = i < run.vectors ? run.width : run.rest;
+    for (; i <= run->vectors; i++) {
+        const int64_t at = i * run->stride;
+        const int width = i < run->vectors ? run->width : run->rest;
 
         if (width > 0)
-            products_of(x + at, y + at, dy + at, width, relu, mean, &plain[0],
-                        &product[0]);
+            products_of(x + at, y + at, dy + at, width, relu, mean,
+                        &sums->plain[0], &sums->product[0],
+                        store ? dother + at : NULL);
     }
 }
 
 CPU_CLONES
 void cpu_channels_products(const float *x, const float *y, const float *dy,
                            cpu_run_t run, const float *mean, float *plain,
-                           float *product)
+                           float *product, float *dother)
 {
     const wide_t m = *(const wide_t *)mean;
-    wide_t a[2] = {zero, zero}, b[2] = {zero, zero};
+    products_t sums = {{zero, zero}, {zero, zero}};
 
-    if (y != NULL)
-        products_run(x, y, dy, run, true, &m, a, b);
-    else
-        products_run(x, dy, dy, run, false, &m, a, b);
-    a[0] += a[1];
-    b[0] += b[1];
-    memcpy(plain, a, sizeof(wide_t));
-    memcpy(product, b, sizeof(wide_t));
+    for (int64_t n = 0; n < run.samples; n++) {
+        const int64_t at = n * run.apart;
+
+        if (y != NULL && dother != NULL)
+            products_run(x + at, y + at, dy + at, &run, true, &m, &sums,
+                         dother + at);
+        else if (y != NULL)
+            products_run(x + at, y + at, dy + at, &run, true, &m, &sums, NULL);
+        else
+            products_run(x + at, dy + at, dy + at, &run, false, &m, &sums,
+                         dother != NULL ? dother + at : NULL);
+    }
+    sums.plain[0] += sums.plain[1];
+    sums.product[0] += sums.product[1];
+    memcpy(plain, sums.plain, sizeof(wide_t));
+    memcpy(product, sums.product, sizeof(wide_t));
 }
 
 /* ---- elements ------------------------------------------------------------ */
@@ -200,20 +238,20 @@ CPU_INLINE void apply_of(const float *x, const float *other, int width,
     lanes_store(y, &v, width);
 }
 
-CPU_INLINE void apply_run(const float *x, const float *other, cpu_run_t run,
-                          bool add, bool relu, const cpu_lanes_t *lanes,
-                          float *y)
+CPU_INLINE void apply_run(const float *x, const float *other,
+                          const cpu_run_t *run, bool add, bool relu,
+                          const cpu_lanes_t *lanes, float *y)
 {
     int64_t i = 0;
 
-    for (; run.width == CPU_WIDE && i < run.vectors; i++) {
-        const int64_t at = i * run.stride;
+    for (; run->width == CPU_WIDE && i < run->vectors; i++) {
+        const int64_t at = i * run->stride;
 
         apply_of(x + at, other + at, CPU_WIDE, add, relu, lanes, y + at);
     }
-    for (; i <= run.vectors; i++) {
-        const int64_t at = i * run.stride;
-        const int width = i < run.vectors ? run.width : run.rest;
+    for (; i <= run->vectors; i++) {
+        const int64_t at = i * run->stride;
+        const int width = i < run->vectors ? run->width : run->rest;
 
         if (width > 0)
             apply_of(x + at, other + at, width, add, relu, lanes, y + at);
@@ -225,29 +263,32 @@ void cpu_channels_apply(const float *x, const float *other, bool relu,
                         cpu_run_t run, const cpu_lanes_t *lanes, float *y)
 {
     const cpu_lanes_t own = *lanes; /* y cannot lie over it */
+    const bool add = other != NULL;
 
-    if (other == NULL && !relu)
-        apply_run(x, x, run, false, false, &own, y);
-    else if (other == NULL)
-        apply_run(x, x, run, false, true, &own, y);
-    else if (!relu)
-        apply_run(x, other, run, true, false, &own, y);
-    else
-        apply_run(x, other, run, true, true, &own, y);
+    for (int64_t n = 0; n < run.samples; n++) {
+        const float *from = x + n * run.apart;
+        const float *beside = add ? other + n * run.apart : from;
+        float *to = y + n * run.apart;
+
+        if (!add && !relu)
+            apply_run(from, beside, &run, false, false, &own, to);
+        else if (!add)
+            apply_run(from, beside, &run, false, true, &own, to);
+        else if (!relu)
+            apply_run(from, beside, &run, true, false, &own, to);
+        else
+            apply_run(from, beside, &run, true, true, &own, to);
+    }
 }
 
 CPU_INLINE void pull_of(const float *x, const float *y, const float *dy,
                         int width, bool relu, const cpu_lanes_t *lanes,
-                        float *dx, float *dother)
+                        float *dx)
 {
     wide_t g, v;
 
     gradient_load(&g, y, dy, width, relu);
     lanes_load(&v, x, width, &zero);
-    if (dother != NULL)
-        lanes_store(dother, &g, width);
-    if (dx == NULL)
-        return;
     v -= *(const wide_t *)lanes->mean;
     v = *(const wide_t *)lanes->factor * (g - *(const wide_t *)lanes->plain -
                                           v * *(const wide_t *)lanes->product);
@@ -255,42 +296,37 @@ CPU_INLINE void pull_of(const float *x, const float *y, const float *dy,
 }
 
 CPU_INLINE void pull_run(const float *x, const float *y, const float *dy,
-                         cpu_run_t run, bool relu, const cpu_lanes_t *lanes,
-                         float *dx, float *dother)
+                         const cpu_run_t *run, bool relu,
+                         const cpu_lanes_t *lanes, float *dx)
 {
     int64_t i = 0;
 
-    for (; run.width == CPU_WIDE && i < run.vectors; i++) {
-        const int64_t at = i * run.stride;
+    for (; run->width == CPU_WIDE && i < run->vectors; i++) {
+        const int64_t at = i * run->stride;
 
-        pull_of(x + at, y + at, dy + at, CPU_WIDE, relu, lanes,
-                dx != NULL ? dx + at : NULL,
-                dother != NULL ? dother + at : NULL);
+        pull_of(x + at, y + at, dy + at, CPU_WIDE, relu, lanes, dx + at);
     }
-    for (; i <= run.vectors; i++) {
-        const int64_t at = i * run.stride;
-        const int width = i < run.vectors ? run.width : run.rest;
+    for (; i <= run->vectors; i++) {
+        const int64_t at = i * run->stride;
+        const int width = i < run->vectors ? run->width : run->rest;
 
         if (width > 0)
-            pull_of(x + at, y + at, dy + at, width, relu, lanes,
-                    dx != NULL ? dx + at : NULL,
-                    dother != NULL ? dother + at : NULL);
+            pull_of(x + at, y + at, dy + at, width, relu, lanes, dx + at);
     }
 }
 
 CPU_CLONES
 void cpu_channels_pull(const float *x, const float *y, const float *dy,
-                       cpu_run_t run, const cpu_lanes_t *lanes, float *dx,
-                       float *dother)
+                       cpu_run_t run, const cpu_lanes_t *lanes, float *dx)
 {
     const cpu_lanes_t own = *lanes;
 
-    if (y == NULL && dother == NULL)
-        pull_run(x, dy, dy, run, false, &own, dx, NULL);
-    else if (y == NULL)
-        pull_run(x, dy, dy, run, false, &own, dx, dother);
-    else if (dother == NULL)
-        pull_run(x, y, dy, run, true, &own, dx, NULL);
-    else
-        pull_run(x, y, dy, run, true, &own, dx, dother);
+    for (int64_t n = 0; n < run.samples; n++) {
+        const int64_t at = n * run.apart;
+
+        if (y != NULL)
+            pull_run(x + at, y + at, dy + at, &run, true, &own, dx + at);
+        else
+            pull_run(x + at, dy + at, dy + at, &run, false, &own, dx + at);
+    }
 }

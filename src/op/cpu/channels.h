@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The loops of batchnorm over a run: floats of one sample that belong to one
- * block of channels, as vectors of 16 lanes. The numbers of a lane are those of
- * its channel; in a plain image all lanes are the same channel. With relu, the
- * output is max(0, .), and NaN stays NaN; its gradient passes where the output
- * is above 0.
+ * The loops of batchnorm over a run: floats of one or more samples that
+ * belong to one block of channels, as vectors of 16 lanes. The numbers of a
+ * lane are those of its channel; in a plain image all lanes are the same
+ * channel. With relu, the output is max(0, .), and NaN stays NaN; its gradient
+ * passes where the output is above 0.
  */
 #ifndef CDDP_OP_CPU_CHANNELS_H
 #define CDDP_OP_CPU_CHANNELS_H
@@ -19,6 +19,7 @@ typedef struct cpu_run {
     int64_t vectors, stride; /* floats from one to the next */
     int width; /* lanes of each that count; the others are not touched */
     int rest;  /* lanes that count of one more vector behind them; 0: none */
+    int64_t samples, apart; /* so often, floats from one sample to the next */
 } cpu_run_t;
 
 typedef struct cpu_lanes {
@@ -37,15 +38,13 @@ void cpu_channels_apply(const float *x, const float *other, bool relu,
                         cpu_run_t run, const cpu_lanes_t *lanes, float *y);
 
 /* Sums of g and g (x - mean), where g is dy or, if [y] is not NULL, what relu
- * lets through. */
+ * lets through. g is written to [dother], unless that is NULL. */
 void cpu_channels_products(const float *x, const float *y, const float *dy,
                            cpu_run_t run, const float *mean, float *plain,
-                           float *product);
+                           float *product, float *dother);
 
-/* dx = factor (g - plain - (x - mean) product), dother = g; NULL: not wanted.
- */
+/* dx = factor (g - plain - (x - mean) product). */
 void cpu_channels_pull(const float *x, const float *y, const float *dy,
-                       cpu_run_t run, const cpu_lanes_t *lanes, float *dx,
-                       float *dother);
+                       cpu_run_t run, const cpu_lanes_t *lanes, float *dx);
 
 #endif
