@@ -27,8 +27,7 @@ struct op_backend_ops {
     /* (optional) Can this machine multiply bfloat16? default: it can */
     bool (*bf16)(void);
     bool private_in; /* does it take inputs in its private layouts? */
-    bool fuses;      /* is a fused op (config.relu, batchnorm with another
-                        input) faster than its parts? */
+    bool fuses;      /* see op_backend_fuses */
     const op_kernel_t *kernels[OP_KINDS]; /* NULL: not supported */
     /* (optional) Called in the thread that runs the op, before open, forward
      * and backward: make its thread team as large as op->config.threads. */

@@ -11,7 +11,7 @@ tests_nn_test_cost_LDADD = $(NN_TEST_LIBS)
 check_PROGRAMS += tests/nn/test_exec tests/nn/test_exec_alloc \
 	tests/nn/test_graph tests/nn/test_graph_errors \
 	tests/nn/test_graph_init tests/nn/test_plan tests/nn/test_preset \
-	tests/nn/test_recompute
+	tests/nn/test_recompute tests/nn/test_fuse
 
 tests_nn_test_exec_SOURCES = tests/nn/test_exec.c $(NN_TEST_FIXTURE)
 tests_nn_test_exec_CFLAGS = $(NN_TEST_CFLAGS)
@@ -43,6 +43,10 @@ tests_nn_test_plan_LDADD = $(NN_TEST_LIBS)
 tests_nn_test_preset_SOURCES = tests/nn/test_preset.c $(NN_TEST_FIXTURE)
 tests_nn_test_preset_CFLAGS = $(NN_TEST_CFLAGS)
 tests_nn_test_preset_LDADD = $(NN_TEST_LIBS)
+
+tests_nn_test_fuse_SOURCES = tests/nn/test_fuse.c $(NN_TEST_FIXTURE)
+tests_nn_test_fuse_CFLAGS = $(NN_TEST_CFLAGS)
+tests_nn_test_fuse_LDADD = $(NN_TEST_LIBS)
 
 tests_nn_test_recompute_SOURCES = tests/nn/test_recompute.c $(NN_TEST_FIXTURE)
 tests_nn_test_recompute_CFLAGS = $(NN_TEST_CFLAGS)
