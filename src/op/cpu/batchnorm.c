@@ -183,11 +183,11 @@ static double bn_count(const cpu_bn_t *bn, cpu_run_t run)
     return (double)(run.samples * floats / bn->lanes);
 }
 
-/* Add up the vector's lanes of each channel. */
+/* Add up the vector's lanes of each channel; [out] has room for CPU_WIDE. */
 static void bn_fold(const cpu_bn_t *bn, const float *lanes, double *out)
 {
-    for (int64_t c = 0; c < bn->lanes; c++)
-        out[c] = 0;
+    for (int l = 0; l < CPU_WIDE; l++)
+        out[l] = 0;
     for (int64_t l = 0; l < CPU_WIDE; l++)
         out[l % bn->lanes] += (double)lanes[l];
 }

@@ -37,7 +37,7 @@ CPU_INLINE void lanes_store(float *to, const wide_t *from, int width)
 
 static const wide_t zero;
 
-/* Set to 0 where [by] is below 0: NaN passes. */
+/* Set to 0 what is below 0: NaN passes. */
 CPU_INLINE void lanes_relu(wide_t *v)
 {
     const mask_t below = *v < zero;
