@@ -32,21 +32,22 @@ typedef struct narrow_room {
     float *sums;               /* y (a block), dq: [width, BLOCK] each */
     float *back;               /* a block of them turned back */
     float *top, *part, *delta; /* [T] of one head */
-    char *end;
+    char *from;                /* NULL: only its size is wanted */
+    size_t size;
 } narrow_room_t;
 
 static void *room_take(narrow_room_t *room, int64_t elements, size_t size)
 {
-    void *at = room->end;
+    const size_t at = room->size;
 
-    room->end += mem_round((size_t)elements * size);
-    return at;
+    room->size += mem_round((size_t)elements * size);
+    return room->from == NULL ? NULL : room->from + at;
 }
 
 static narrow_room_t room_make(const op_attention_t *a, bool training,
                                char *from)
 {
-    narrow_room_t room = {.width = cpu_pairs_pad(a->D), .end = from};
+    narrow_room_t room = {.width = cpu_pairs_pad(a->D), .from = from};
     const int64_t block = BLOCK * room.width, tokens = cpu_pairs_pad(a->T);
     const int64_t keys = cpu_pairs_pad(a->S) * room.width;
     const int64_t queries = training ? tokens * room.width : block;
@@ -73,9 +74,7 @@ static narrow_room_t room_make(const op_attention_t *a, bool training,
 
 size_t cpu_attention_bf16_room(const op_attention_t *a, bool training)
 {
-    char *from = NULL;
-
-    return (size_t)(room_make(a, training, from).end - from);
+    return room_make(a, training, NULL).size;
 }
 
 static narrow_room_t room_of_thread(const cpu_attention_work_t *work)

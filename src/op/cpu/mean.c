@@ -70,12 +70,22 @@ static void cpu_mean_body_forward(void *context, int64_t first, int64_t last)
 }
 
 CPU_CLONES
+static void row_fill(float *x, int64_t count, float value)
+{
+    for (int64_t i = 0; i < count; i++)
+        x[i] = value;
+}
+
+CPU_CLONES
 static void cpu_mean_body_backward(void *context, int64_t first, int64_t last)
 {
     const cpu_mean_work_t *work = context;
     const float scale = 1.0f / (float)work->count;
 
-    for (int64_t o = first; o < last; o++)
+    for (int64_t o = first; work->inner == 1 && o < last; o++)
+        row_fill(work->to + o * work->count, work->count,
+                 work->from[o] * scale);
+    for (int64_t o = first; work->inner > 1 && o < last; o++)
         for (int64_t k = 0; k < work->count; k++) {
             const float *dy = work->from + o * work->inner;
             float *dx = work->to + (o * work->count + k) * work->inner;
