@@ -64,6 +64,8 @@ EXTRA_DIST += tests/slurm/reproducible.t
 EXTRA_DIST += tests/slurm/trainlib.sh tests/slurm/train.t \
 	tests/slurm/signal.t tests/slurm/kill.t tests/slurm/bad_input.t \
 	tests/slurm/runs/plain.yaml tests/slurm/runs/full.yaml
+SLURM_TESTS += api.t
+EXTRA_DIST += tests/slurm/api.t
 SLURM_TESTS += fault.t
 EXTRA_DIST += tests/slurm/fault.t
 SLURM_TESTS += scale.t
