@@ -153,7 +153,9 @@ ucx_call_t ucx_calls_mine(const ucx_group_t *group)
 {
     const ucx_work_t *work = work_oldest(group);
 
-    return work == NULL ? (ucx_call_t){0} : call_of(work);
+    if (work == NULL)
+        return (ucx_call_t){0};
+    return call_of(work);
 }
 
 double ucx_calls_tick(ucx_group_t *group, double now, double instant)

@@ -83,8 +83,7 @@ static int ends_cut(const ddp_config_t *config, const ddp_layout_t *layout,
                     int from, ddp_bucket_t *buckets, int *first)
 {
     double limit = config->last_bucket_mb;
-    int v = layout->view_count;
-    int at = layout->view_count;
+    int v = layout->view_count, at = v;
 
     do {
         int begin = run_begin(layout, from, v, mib_elems(limit));

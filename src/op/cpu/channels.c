@@ -170,7 +170,6 @@ CPU_INLINE void products_run(const float *x, const float *y, const float *dy,
                              const wide_t *mean, products_t *sums,
                              float *dother)
 {
-    const bool store = dother != NULL;
     int64_t i = 0;
 
     for (; run->width == CPU_WIDE && i + 2 <= run->vectors; i += 2)
@@ -179,7 +178,7 @@ CPU_INLINE void products_run(const float *x, const float *y, const float *dy,
 
             products_of(x + at, y + at, dy + at, CPU_WIDE, relu, mean,
                         &sums->plain[k], &sums->product[k],
-                        store ? dother + at : NULL);
+                        dother == NULL ? NULL : dother + at);
         }
     for (; i <= run->vectors; i++) {
         const int64_t at = i * run->stride;
@@ -188,7 +187,7 @@ CPU_INLINE void products_run(const float *x, const float *y, const float *dy,
         if (width > 0)
             products_of(x + at, y + at, dy + at, width, relu, mean,
                         &sums->plain[0], &sums->product[0],
-                        store ? dother + at : NULL);
+                        dother == NULL ? NULL : dother + at);
     }
 }
 
