@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * usage: mpi_allreduce SMALLEST LARGEST      (bytes, below mpirun)
+ * usage: mpi_allreduce SMALLEST LARGEST [ROUNDS]     (bytes, below mpirun)
  *
  * MPI_Allreduce measured as cddp-bench allreduce measures ours: in place, every
  * rank writes its buffer before each call, a barrier, the slowest rank's time.
@@ -32,13 +32,14 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double measure(float *data, size_t count, int rank)
+static double measure(float *data, size_t count, int rank, size_t asked)
 {
     static double times[ROUNDS_MAX];
     size_t rounds = ROUNDS_BYTES / (count * sizeof *data);
 
     rounds = rounds > ROUNDS_MAX ? ROUNDS_MAX : rounds;
     rounds = rounds < ROUNDS_MIN ? ROUNDS_MIN : rounds;
+    rounds = asked > 0 && asked < ROUNDS_MAX ? asked : rounds;
     for (size_t i = 0; i < WARM_UP + rounds; i++) {
         double begin;
 
@@ -59,7 +60,7 @@ static double measure(float *data, size_t count, int rank)
 
 int main(int argc, char **argv)
 {
-    size_t smallest, largest;
+    size_t smallest, largest, rounds;
     float *data;
     int rank;
 
@@ -67,11 +68,12 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     smallest = argc > 2 ? strtoull(argv[1], NULL, 10) : 4;
     largest = argc > 2 ? strtoull(argv[2], NULL, 10) : (size_t)256 << 20;
+    rounds = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
     data = calloc(1, largest);
     if (data == NULL)
         MPI_Abort(MPI_COMM_WORLD, 71);
     for (size_t bytes = smallest; bytes > 0;) {
-        double median = measure(data, bytes / sizeof *data, rank);
+        double median = measure(data, bytes / sizeof *data, rank, rounds);
 
         if (rank == 0)
             printf("%zu,%.3f\n", bytes, median * 1e6);

@@ -32,7 +32,7 @@ static void collectives_on(int count, bool large, bool threads)
         cr_assert_eq(ranks_threads(count, collectives_run, &what), 0,
                      "%d ranks", count);
     else
-        cr_assert_eq(ranks_forks(count, 60, collectives_run, &what, results), 0,
+        cr_assert_eq(ranks_forks(count, 100, collectives_run, &what, results), 0,
                      "%d ranks", count);
 }
 
@@ -89,7 +89,7 @@ static void collectives_over(const char *nodes, bool large, bool threads)
         cr_assert_eq(ranks_threads(count, collectives_run, &what), 0, "%s",
                      nodes);
     else
-        cr_assert_eq(ranks_forks(count, 60, collectives_run, &what, results), 0,
+        cr_assert_eq(ranks_forks(count, 100, collectives_run, &what, results), 0,
                      "%s", nodes);
 }
 
