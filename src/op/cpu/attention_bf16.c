@@ -8,6 +8,7 @@
  * of tokens is brought into once, or is made of a square of scores in place.
  * y and dq are summed turned, [features, queries].
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -79,8 +80,10 @@ size_t cpu_attention_bf16_room(const op_attention_t *a, bool training)
 
 static narrow_room_t room_of_thread(const cpu_attention_work_t *work)
 {
-    return room_make(&work->a, work->dy != NULL,
-                     work->room + (size_t)cpu_team_number() * work->room_bytes);
+    char *from = work->room + (size_t)cpu_team_number() * work->room_bytes;
+
+    assert(from != NULL); /* room_make then only measures */
+    return room_make(&work->a, work->dy != NULL, from);
 }
 
 /* Scores [keys, queries] of a block of keys and one of queries. */
