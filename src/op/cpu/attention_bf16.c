@@ -78,12 +78,13 @@ size_t cpu_attention_bf16_room(const op_attention_t *a, bool training)
     return room_make(a, training, NULL).size;
 }
 
-static narrow_room_t room_of_thread(const cpu_attention_work_t *work)
+static narrow_room_t room_of_thread(const cpu_attention_work_t *work,
+                                    bool backward)
 {
     char *from = work->room + (size_t)cpu_team_number() * work->room_bytes;
 
-    assert(from != NULL); /* room_make then only measures */
-    return room_make(&work->a, work->dy != NULL, from);
+    assert(from != NULL); /* with NULL, room_make only measures */
+    return room_make(&work->a, backward, from);
 }
 
 /* Scores [keys, queries] of a block of keys and one of queries. */
@@ -222,7 +223,7 @@ void cpu_attention_bf16_forward(void *context, int64_t first, int64_t last)
 {
     const cpu_attention_work_t *work = context;
     const op_attention_t *a = &work->a;
-    narrow_room_t room = room_of_thread(work);
+    narrow_room_t room = room_of_thread(work, false);
 
     cpu_pairs_begin(work->tiles);
     for (int64_t nh = first; nh < last; nh++) {
@@ -406,7 +407,7 @@ void cpu_attention_bf16_backward(void *context, int64_t first, int64_t last)
     const cpu_attention_work_t *work = context;
     const op_attention_t *a = &work->a;
     const int64_t heads = a->H / a->G;
-    narrow_room_t room = room_of_thread(work);
+    narrow_room_t room = room_of_thread(work, true);
 
     cpu_pairs_begin(work->tiles);
     for (int64_t ng = first; ng < last; ng++) {
