@@ -26,9 +26,9 @@ _Static_assert(DATASET_FIELDS_MAX <= SHARD_COLUMNS_MAX, "columns");
 /* Descriptors that the rest of the program may need beside the shards. */
 #define DATASET_SPARE_FILES 256
 
-/* Decoded chunks kept in memory, over all shards: a shuffle window of 16384
- * samples of 4 KB. */
-#define DATASET_CACHE_BYTES ((size_t)64 << 20)
+/* Decoded chunks kept in memory, over all columns of all shards: of an input
+ * and a target, a shuffle window of 16384 samples of 4 KB each. */
+#define DATASET_CACHE_BYTES ((size_t)128 << 20)
 
 static const char *const dataset_casts[] = {"float32", NULL};
 
@@ -239,11 +239,12 @@ static err_code_t dataset_shards_open(hdf5io_dataset_t *dataset,
                                       const hdf5io_dataset_config_t *config,
                                       char **paths, int count, err_t *err)
 {
-    hdf5io_shard_config_t how = {.count = dataset->field_count,
-                                 .collective = config->mpi != NULL,
-                                 .sequence = config->sequence,
-                                 .cache_bytes =
-                                     DATASET_CACHE_BYTES / (size_t)count};
+    hdf5io_shard_config_t how = {
+        .count = dataset->field_count,
+        .collective = config->mpi != NULL,
+        .sequence = config->sequence,
+        .cache_bytes = DATASET_CACHE_BYTES /
+                       ((size_t)dataset->field_count * (size_t)count)};
     err_code_t code = ERR_OK;
 
     for (int k = 0; k < dataset->field_count; k++)

@@ -259,8 +259,8 @@ void cddp_exec_close(cddp_exec_t *exec)
 static nn_batch_t batch_of(const cddp_exec_t *exec,
                            const cddp_samples_t *samples)
 {
-    nn_batch_t batch = {.input = samples->input,
-                        .target = samples->target,
+    nn_batch_t batch = {.inputs = {samples->input},
+                        .targets = {samples->target},
                         .sample_ids = samples->ids,
                         .seed = samples->seed,
                         .epoch = samples->epoch};
@@ -336,9 +336,18 @@ cddp_code_t cddp_exec_backward(cddp_exec_t *exec, const cddp_samples_t *samples,
 cddp_code_t cddp_exec_output_loss(cddp_exec_t *exec, int loss, float *out,
                                   cddp_error_t *error)
 {
+    const int losses = nn_graph_losses(exec->graph);
     err_t err = ERR_INIT;
+    err_code_t code;
 
-    return api_answer(nn_exec_output(exec->exec, loss, out, &err), &err, error);
+    if (loss < 0 || loss >= losses)
+        code = err_set(&err, ERR_CONFIG,
+                       "the model has %d losses, numbered from 0; there is no "
+                       "loss %d",
+                       losses, loss);
+    else
+        code = nn_exec_output(exec->exec, loss, out, &err);
+    return api_answer(code, &err, error);
 }
 
 cddp_code_t cddp_exec_output(cddp_exec_t *exec, float *out, cddp_error_t *error)

@@ -4,8 +4,7 @@
  * `cddp-data make fields`: densities in three dimensions (data_fields.h), as
  * shards DIR/train-NN.h5 and DIR/valid-NN.h5 with /density float32 and /web
  * uint8 [n, edge, edge, edge], /parameters float32 [n, 3] and the same scaled
- * to
- * [-1, 1], /scaled.
+ * to [-1, 1], /scaled.
  */
 #ifndef CDDP_CMD_MAKE_FIELDS_H
 #define CDDP_CMD_MAKE_FIELDS_H

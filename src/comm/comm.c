@@ -27,6 +27,7 @@ static void hello_fill(comm_hello_t *hello, const comm_oob_t *oob,
         strcpy(hello->host, "unknown");
     hello->pid = getpid();
     hello->table = comm_table_hash(table);
+    hello->own_net = ops->own_net != NULL && ops->own_net();
     hello->name = oob->name != NULL ? *oob->name : oob->rank;
 }
 

@@ -54,6 +54,7 @@ typedef struct comm_hello {
     int64_t pid;
     uint64_t table;  /* hash of its table of algorithms */
     int64_t name;    /* what faults call this rank; differs between ranks */
+    int64_t own_net; /* its environment chooses the backend's network */
     int64_t refusal; /* err_code_t: it cannot join, and */
     char why[256];
 } comm_hello_t;
@@ -78,6 +79,9 @@ struct comm_arena {
 
 struct comm_ops {
     const char *name;
+
+    /* (optional) What hello.own_net says of this rank. */
+    bool (*own_net)(void);
 
     /* Join the ranks of [oob]; the [hellos] of all ranks have been compared and
      * outlive the group. Fills every field of comm_group_t. */

@@ -179,6 +179,8 @@ static err_code_t ucx_wait(comm_work_t *base, err_t *err)
         atomic_store(&work->node, 0);
     }
     ucx_stage_present(group, false);
+    if (ucx_stage_wanted(group)) /* who saw me here rings no more */
+        ucx_thread_wake(group);
     atomic_fetch_add(&group->progress, 1);
     atomic_fetch_sub(&group->waiting, 1);
     work->busy = false;
@@ -375,6 +377,7 @@ static err_code_t ucx_open(const comm_config_t *config, const comm_oob_t *oob,
 
 const comm_ops_t comm_ucx_ops = {
     .name = "ucx",
+    .own_net = ucx_net_is_own,
     .open = ucx_open,
     .close = ucx_close,
     .report = ucx_report,

@@ -30,6 +30,7 @@
 
 /* So long after an owner's wait its next one is expected. */
 #define LINGER_SECONDS 1e-3
+#define LONG_AGO (-1e9)
 #define PARK_MOST 8 /* milliseconds */
 
 /* How often the owner asks before it leaves the work to the comm thread. */
@@ -425,7 +426,9 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
     }
     left = group->active_count > 0 || group->notes_due ||
            atomic_load(&group->failed) || work->request.count > LARGE;
-    atomic_store(&group->driven, clock_now());
+    /* What UCX may still hold of a large one has to go out at once. */
+    atomic_store(&group->driven,
+                 work->request.count > LARGE ? LONG_AGO : clock_now());
     ucx_drive_give(group);
     if (left)
         ucx_thread_wake(group);

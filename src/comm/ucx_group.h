@@ -117,6 +117,8 @@ struct ucx_group {
 
 /* ---- ucx_net.c: worker, endpoints, messages ------------------------------ */
 
+/* Does the environment choose UCX's network on this rank? */
+bool ucx_net_is_own(void);
 err_code_t ucx_net_open(ucx_group_t *group, const comm_oob_t *oob,
                         const comm_hello_t *hellos, err_t *err);
 void ucx_net_close(ucx_group_t *group);

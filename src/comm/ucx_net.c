@@ -28,10 +28,7 @@ static void request_init(void *request)
     memset(request, 0, sizeof(ucx_request_t));
 }
 
-/* Larger segments over TCP than UCX's own choice (8 KiB): fewer system calls.
- * What the user's environment says counts more. Where it restricts the
- * transports there may be no TCP, and UCX would warn of unknown names. */
-static void config_tune(ucp_config_t *config)
+bool ucx_net_is_own(void)
 {
     static const char *const theirs[] = {"UCX_TLS", "UCX_NET_DEVICES",
                                          "UCX_TCP_TX_SEG_SIZE",
@@ -39,17 +36,28 @@ static void config_tune(ucp_config_t *config)
 
     for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++)
         if (getenv(theirs[i]) != NULL)
-            return;
-    (void)ucp_config_modify(config, "TX_SEG_SIZE", "64k");
-    (void)ucp_config_modify(config, "RX_SEG_SIZE", "64k");
-}
-
-static bool hosts_differ(const comm_hello_t *hellos, int size)
-{
-    for (int rank = 1; rank < size; rank++)
-        if (strcmp(hellos[rank].host, hellos[0].host) != 0)
             return true;
     return false;
+}
+
+/* Larger segments over TCP than UCX's own choice (8 KiB): fewer system calls.
+ * All ranks or none, as a receiver's segments must hold a sender's. What the
+ * users' environments say counts more; where they restrict the transports there
+ * may be no TCP, and UCX would warn of unknown names. */
+static void config_tune(ucp_config_t *config, const comm_hello_t *hellos,
+                        int size)
+{
+    bool several = false;
+
+    for (int rank = 0; rank < size; rank++) {
+        if (hellos[rank].own_net)
+            return;
+        several = several || strcmp(hellos[rank].host, hellos[0].host) != 0;
+    }
+    if (!several)
+        return;
+    (void)ucp_config_modify(config, "TX_SEG_SIZE", "64k");
+    (void)ucp_config_modify(config, "RX_SEG_SIZE", "64k");
 }
 
 static err_code_t context_open(ucx_group_t *group, const comm_hello_t *hellos,
@@ -75,8 +83,7 @@ static err_code_t context_open(ucx_group_t *group, const comm_hello_t *hellos,
 
     if (status != UCS_OK)
         return net_error(err, "read its configuration", status);
-    if (hosts_differ(hellos, group->base.size))
-        config_tune(config);
+    config_tune(config, hellos, group->base.size);
     status = ucp_init(&params, config, &group->context);
     ucp_config_release(config);
     if (status != UCS_OK) {

@@ -51,13 +51,17 @@ static err_code_t tables_open(ucx_group_t *group, err_t *err)
 {
     ucx_node_t *node = &group->node;
     size_t count = (size_t)group->place.count;
-    void *parts = NULL, *bells = NULL;
+    void *parts = NULL, *bells = NULL, *stages = NULL;
     err_code_t code =
         mem_alloc(2 * count * sizeof *node->parts, "comm parts", &parts, err);
 
     if (code == ERR_OK)
         code =
             mem_alloc(count * sizeof *node->bells, "comm bells", &bells, err);
+    if (code == ERR_OK)
+        code = mem_alloc(count * sizeof *node->stages.table, "comm stages",
+                         &stages, err);
+    node->stages.table = stages;
     node->parts = parts;
     node->span_parts = node->parts == NULL ? NULL : node->parts + count;
     node->bells = bells;
@@ -156,6 +160,7 @@ void ucx_node_close(ucx_group_t *group)
     ucx_stage_close(group);
     ucx_shm_unmap(&board, 1, group->node.bytes);
     group->node.board = NULL;
+    mem_free(group->node.stages.table);
     mem_free(group->node.bells);
     mem_free(group->node.parts);
 }
@@ -531,6 +536,7 @@ comm_state_t ucx_node_poll(ucx_group_t *group, ucx_work_t *work)
         work_go(group, work);
     if (work_done(group, work))
         return COMM_DONE;
+    ucx_stage_summon(group); /* who computes has a comm thread */
     return atomic_load(&group->failed) ? COMM_FAILED : COMM_PENDING;
 }
 

@@ -53,8 +53,7 @@ static char *stage_data(const ucx_group_t *group, int local, uint64_t segment)
 err_code_t ucx_stage_open(ucx_group_t *group, err_t *err)
 {
     ucx_stages_t *stages = &group->node.stages;
-    size_t count = (size_t)group->place.count, bytes = STAGE_NODE / count;
-    void *maps = NULL;
+    size_t bytes = STAGE_NODE / (size_t)group->place.count;
     err_code_t code;
 
     bytes = bytes > STAGE_MOST    ? STAGE_MOST
@@ -62,14 +61,9 @@ err_code_t ucx_stage_open(ucx_group_t *group, err_t *err)
                                   : bytes;
     stages->segment = bytes / STAGE_SLOTS / MEM_ALIGN * MEM_ALIGN;
     stages->bytes = sizeof(stage_rank_t) + STAGE_SLOTS * stages->segment;
-    code = mem_alloc(count * sizeof *stages->maps, "comm stages", &maps, err);
-    if (code != ERR_OK)
-        return code;
-    code = ucx_shm_share(group, stages->bytes, true, maps, err);
+    code = ucx_shm_share(group, stages->bytes, true, stages->table, err);
     if (code == ERR_OK)
-        stages->maps = maps;
-    else
-        mem_free(maps);
+        stages->maps = stages->table;
     return code;
 }
 
@@ -80,7 +74,6 @@ void ucx_stage_close(ucx_group_t *group)
     if (stages->maps == NULL)
         return;
     ucx_shm_unmap(stages->maps, group->place.count, stages->bytes);
-    mem_free(stages->maps);
     stages->maps = NULL;
 }
 
@@ -358,8 +351,13 @@ static bool can_take(const ucx_group_t *group)
 
 bool ucx_stage_takes(const ucx_group_t *group, const comm_request_t *request)
 {
-    return group->node.stages.maps != NULL && request->kind == COMM_ALLREDUCE &&
-           request->count > 0 && ucx_asked(group, request) == COMM_BY_STAGE;
+    comm_algorithm_t asked;
+
+    if (group->node.stages.maps == NULL || request->kind != COMM_ALLREDUCE ||
+        request->count == 0)
+        return false;
+    asked = ucx_asked(group, request); /* what is too much for one shot, too */
+    return asked == COMM_BY_STAGE || asked == COMM_BY_SHOT;
 }
 
 void ucx_stage_start(ucx_group_t *group, ucx_work_t *work)

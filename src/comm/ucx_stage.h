@@ -57,7 +57,8 @@ typedef struct stage_cursor {
 } stage_cursor_t;
 
 typedef struct ucx_stages {
-    void **maps; /* [count of the node]; NULL: there is no staging */
+    void **table; /* [count of the node], what maps will be */
+    void **maps;  /* NULL: there is no staging */
     size_t bytes, segment;
     ucx_work_t *works[COMM_WORKS_MAX];
     uint64_t begun; /* works */

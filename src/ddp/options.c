@@ -70,8 +70,7 @@ const opt_row_t ddp_options[] = {
      .max = 4096,
      .unit = "MiB",
      .help = "largest last bucket, and half of the largest before it: what "
-             "finishes "
-             "last cannot hide"},
+             "finishes last cannot hide"},
     {.name = "check_every",
      .type = OPT_EVERY,
      .offset = offsetof(ddp_config_t, check_every),

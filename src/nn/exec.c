@@ -399,7 +399,7 @@ static err_code_t node_backward(nn_exec_t *exec, int i, const nn_batch_t *batch,
     if (code == ERR_OK)
         code = add_inputs(exec, i, err);
     if (code != ERR_OK) {
-        err_prefix(err, "layer %s", exec->graph->layers[i].name);
+        err_prefix(err, "layer %s", exec->graph->layers[node->own].name);
         return code;
     }
     return finish_gradients(exec, i, accumulate, &args, err);

@@ -58,6 +58,9 @@ static void join_norm(nn_exec_t *exec, int node, const int *readers)
         to->inputs != 2 || (to->from[0] != norm && to->from[1] != norm))
         return;
     other = to->from[0] == norm ? to->from[1] : to->from[0];
+    /* Else a tensor's two gradients would be added in another order. */
+    if (other == exec->nodes[norm].from[0])
+        return;
     node_join(exec, node, norm);
     to->from[to->inputs++] = other;
 }

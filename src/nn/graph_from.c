@@ -70,6 +70,11 @@ err_code_t nn_layer_name(nn_graph_t *graph, int index, const nn_item_t *item,
     layer->name = name != NULL ? str_printf("%s%s", name, item->scope)
                                : str_printf("%s%d", layer->kind->name,
                                             kind_number(graph, layer));
+    if (find_input(graph, layer->name) != NN_UNKNOWN)
+        return nn_fail_at(place, err,
+                          "a layer and an input are both called '%s'; give "
+                          "one of them another name",
+                          layer->name);
     for (const nn_layer_t *other = graph->layers; other < layer; other++)
         if (strcmp(other->name, layer->name) == 0)
             return nn_fail_at(
@@ -188,10 +193,10 @@ static err_code_t follow(const nn_graph_t *graph, int index,
     if (strcmp(name, "entry") == 0) {
         if (item->scope[0] == '\0')
             return nn_fail_at(tree_place(node), err,
-                              "layer %s: 'entry' is what an iteration starts "
+                              "%s %s: 'entry' is what an iteration starts "
                               "from, so it has a meaning inside of a repeat "
                               "only",
-                              layer->name);
+                              what_is(graph, index), layer->name);
         *out = item->start;
         return check_start(graph, index, *out, tree_place(node), err);
     }
@@ -200,10 +205,10 @@ static err_code_t follow(const nn_graph_t *graph, int index,
         return fail_unknown(graph, index, key, node, name, err);
     if (found >= index)
         return nn_fail_at(tree_place(node), err,
-                          "layer %s: %s names '%s', %s; a layer takes earlier "
+                          "%s %s: %s names '%s', %s; a layer takes earlier "
                           "ones only, as a cycle could not be computed: put "
                           "it behind what it needs",
-                          layer->name, key, name,
+                          what_is(graph, index), layer->name, key, name,
                           found == index ? "which is the layer itself"
                                          : "which comes after it");
     *out = found;

@@ -232,7 +232,7 @@ static const char losses_text[] =
     "`phase_loss`, `phase_accuracy` |\n\n"
     "Each loss is divided by its own number of targets over all ranks; one "
     "of which no\ntarget counts is left out of that step. `metrics` may be a "
-    "map of these names, too:\n`{phase: [top2], energy: [mae, r2]}`.\n";
+    "map of these names, too:\n`{phase: [top2], energy: [mae, r2]}`.\n\n";
 
 void nn_graph_document(str_buf_t *out)
 {

@@ -96,21 +96,25 @@ static char *mark_path(const train_state_t *run)
     return str_printf("%s/begun", run->config->run.dir);
 }
 
-/* An earlier life of this job has done what the command line asks for. */
-static bool mark_there(const train_state_t *run)
+/* Has an earlier life of this job done what the command line asks for? */
+static err_code_t mark_read(const train_state_t *run, bool *there, err_t *err)
 {
     char *path = mark_path(run), *text = NULL;
-    err_t ignored = ERR_INIT; /* no file is the answer no */
     size_t bytes;
-    bool there = false;
+    err_code_t rc = ERR_OK;
 
-    if (file_read(path, &text, &bytes, &ignored) == ERR_OK) {
+    *there = false;
+    if (access(path, F_OK) != 0 && errno == ENOENT)
+        goto free;
+    rc = file_read(path, &text, &bytes, err);
+    if (rc == ERR_OK) {
         text[strcspn(text, "\n")] = '\0';
-        there = strcmp(text, run->env->job->id) == 0;
+        *there = strcmp(text, run->env->job->id) == 0;
     }
+free:
     free(text);
     free(path);
-    return there;
+    return rc;
 }
 
 static err_code_t mark_set(const train_state_t *run, err_t *err)
@@ -128,12 +132,15 @@ static err_code_t mark_set(const train_state_t *run, err_t *err)
 static err_code_t begin(const train_state_t *run, err_t *err)
 {
     const train_resume_t how = run->env->resume;
+    bool done = false;
     err_code_t rc = ERR_OK;
 
     if (how != TRAIN_RESUME_FRESH && how != TRAIN_RESUME_NEVER)
         return ERR_OK;
-    if (train_begin_done(run) && mark_there(run))
-        return ERR_OK;
+    if (train_begin_done(run))
+        rc = mark_read(run, &done, err);
+    if (rc != ERR_OK || done)
+        return rc;
     rc = how == TRAIN_RESUME_FRESH ? begin_fresh(run->config, err)
                                    : check_never(run->config, err);
     if (rc == ERR_OK && run->env->job->id[0] != '\0')

@@ -215,6 +215,8 @@ static void memory_print(const check_t *check)
 
     for (int k = 0; k < nn_graph_inputs(graph); k++)
         batch += sizeof(float) * (uint64_t)nn_graph_input_info(graph, k).elems;
+    for (int k = 0; k < nn_graph_targets(graph); k++)
+        batch += nn_graph_target_info(graph, k).bytes;
     batch *= (uint64_t)hdf5io_sampler_share(check->train.sampler, 0).count *
              (uint64_t)(config->data.prefetch + 1);
     if (config->train.reproducible)

@@ -74,10 +74,10 @@ static const opt_row_t loop_options[] = {
                    "memory; one reduction"),
     CONFIG(
         train.precision, "precision", OPT_CHOICE, "fp32", .choices = precisions,
-        .help = "fp32; bf16: linear, conv, attention, lstm and gru multiply "
-                "numbers rounded to bfloat16 (sums, parameters, gradients and "
-                "checkpoints stay "
-                "float32); auto: bf16 where every rank's CPU can"),
+        .help =
+            "fp32; bf16: linear, conv, attention, lstm and gru multiply "
+            "numbers rounded to bfloat16 (sums, parameters, gradients and "
+            "checkpoints stay float32); auto: bf16 where every rank's CPU can"),
     CONFIG(train.recompute, "recompute", OPT_CHOICE, "none",
            .choices = recomputes,
            .help = "blocks: keep for backward only what lies between blocks of "

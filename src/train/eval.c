@@ -180,8 +180,9 @@ static void value_add(train_eval_t *eval, const char *loss, const char *name,
 }
 
 /* The numbers of one loss. The first accuracy is the evaluation's. Where one of
- * several losses has nothing that counts, the others stand alone. */
-static void eval_loss(const train_state_t *run, int k, train_eval_t *eval)
+ * several losses has nothing that counts, the others stand alone. Does it count
+ * in the loss of all? */
+static bool eval_loss(const train_state_t *run, int k, train_eval_t *eval)
 {
     const bool several = nn_graph_losses(run->graph) > 1;
     const nn_loss_info_t info = nn_graph_loss_info(run->graph, k);
@@ -208,18 +209,22 @@ static void eval_loss(const train_state_t *run, int k, train_eval_t *eval)
     for (int i = 0; i < count; i++)
         if (strcmp(values[i].name, "accuracy") != 0)
             value_add(eval, name, values[i].name, values[i].value);
-    if (several && !(total[EVAL_DENOMINATOR] > 0))
-        return;
-    if (info.weight > 0)
-        eval->loss += info.weight * loss;
+    if (info.weight <= 0 || (several && !(total[EVAL_DENOMINATOR] > 0)))
+        return false;
+    eval->loss += info.weight * loss;
+    return true;
 }
 
 /* From sums to numbers. */
 static void eval_fill(const train_state_t *run, train_eval_t *eval)
 {
+    bool any = false;
+
     eval->loss = 0;
     for (int k = 0; k < nn_graph_losses(run->graph); k++)
-        eval_loss(run, k, eval);
+        any = eval_loss(run, k, eval) || any;
+    if (!any)
+        eval->loss = NAN;
 }
 
 err_code_t train_evaluate(train_state_t *run, train_eval_t *out, err_t *err)

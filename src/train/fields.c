@@ -128,6 +128,12 @@ static err_code_t inputs_match(const train_config_t *config,
                  wanted.count > 1 ? input.name : "");
         shape_format(&input, texts->shapes[k], sizeof texts->shapes[k]);
     }
+    if (config->data.sequence > 0 && wanted.count > 1)
+        return err_set(err, ERR_CONFIG,
+                       "%s is a second input, but data.sequence cuts samples "
+                       "from one stream of numbers; leave data.sequence out, "
+                       "or all inputs but one",
+                       wanted.places[1]);
     rc = match(&wanted, fields, of, err);
     for (int k = 0; k < wanted.count && rc == ERR_OK; k++) {
         nn_input_info_t input = nn_graph_input_info(graph, k);

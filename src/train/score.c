@@ -30,6 +30,8 @@ struct train_scores {
     int64_t ignored;
     size_t sums;
     bool look;
+    bool several;     /* losses has the model; */
+    const char *loss; /* the kind of this one */
     int count;
     score_t scores[TRAIN_SCORES_MAX];
 };
@@ -321,6 +323,18 @@ static bool kind_match(const score_kind_t *kind, const char *name, int64_t *k)
            str_to_int(name + length, k) && *k >= kind->first;
 }
 
+static err_code_t fail_unsuited(const train_scores_t *all, tree_place_t place,
+                                err_t *err, const char *name)
+{
+    char why[160];
+
+    snprintf(why, sizeof why, "does not go with the loss %s%s", all->loss,
+             all->several ? "; of several losses, metrics is a map by their "
+                            "names, as in {energy: [mae]}"
+                          : "");
+    return fail(place, err, name, why);
+}
+
 static err_code_t score_add(train_scores_t *all, int suits, const char *name,
                             tree_place_t place, err_t *err)
 {
@@ -335,11 +349,12 @@ static err_code_t score_add(train_scores_t *all, int suits, const char *name,
             if ((kinds[i].suits & suits) != 0)
                 kind = &kinds[i];
         }
+    if (kind == NULL && known)
+        return fail_unsuited(all, place, err, name);
     if (kind == NULL)
         return fail(place, err, name,
-                    known ? "does not go with this loss"
-                          : "is unknown (known: accuracy, top5, miou, iou1, "
-                            "perplexity, bits, mae, rmse, r2)");
+                    "is unknown (known: accuracy, top5, miou, iou1, "
+                    "perplexity, bits, mae, rmse, r2)");
     if (kind->first >= 0 && k >= all->classes + (kind->first == 1))
         return fail(place, err, name, "is beyond the model's classes");
     if (kind->sums < 0 && all->classes > CLASSES_MAX)
@@ -445,8 +460,7 @@ err_code_t train_scores_open(const tree_t *metrics, const nn_graph_t *graph,
     void *block;
     err_code_t rc;
 
-    if (metrics != NULL && tree_kind(metrics) == TREE_MAP &&
-        nn_graph_losses(graph) > 1) {
+    if (metrics != NULL && tree_kind(metrics) == TREE_MAP) {
         rc = names_check(metrics, graph, err);
         if (rc != ERR_OK)
             return rc;
@@ -458,6 +472,8 @@ err_code_t train_scores_open(const tree_t *metrics, const nn_graph_t *graph,
         return rc;
     all = block;
     scores_shape(all, &info);
+    all->loss = info.kind;
+    all->several = nn_graph_losses(graph) > 1;
     rc = text != NULL && strcmp(text, "auto") == 0
              ? scores_choose(all, info.kind, suits, err)
              : scores_read(all, metrics, suits, err);

@@ -128,6 +128,7 @@ static cddp_code_t share_run(loop_t *loop, const cddp_batch_t *batch,
     CHECK(cddp_exec_forward(exec, &lacking, sums, NULL, error) == CDDP_CONFIG);
     CHECK(strstr(error->text, "lack the target kind") != NULL);
     OK(cddp_exec_forward(exec, &samples, sums, NULL, error));
+    CHECK(cddp_exec_output_loss(exec, 2, out, error) == CDDP_CONFIG);
     OK(cddp_exec_output_loss(exec, 1, out, error));
     CHECK(isfinite(out[batch->count - 1]));
     CHECK(cddp_exec_backward(exec, &samples, 1, 0, error) == CDDP_CONFIG);

@@ -32,8 +32,8 @@ static void collectives_on(int count, bool large, bool threads)
         cr_assert_eq(ranks_threads(count, collectives_run, &what), 0,
                      "%d ranks", count);
     else
-        cr_assert_eq(ranks_forks(count, 100, collectives_run, &what, results), 0,
-                     "%d ranks", count);
+        cr_assert_eq(ranks_forks(count, 100, collectives_run, &what, results),
+                     0, "%d ranks", count);
 }
 
 Test(comm_ucx, one_rank)
@@ -89,8 +89,8 @@ static void collectives_over(const char *nodes, bool large, bool threads)
         cr_assert_eq(ranks_threads(count, collectives_run, &what), 0, "%s",
                      nodes);
     else
-        cr_assert_eq(ranks_forks(count, 100, collectives_run, &what, results), 0,
-                     "%s", nodes);
+        cr_assert_eq(ranks_forks(count, 100, collectives_run, &what, results),
+                     0, "%s", nodes);
 }
 
 Test(comm_ucx, two_nodes)

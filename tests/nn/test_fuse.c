@@ -11,7 +11,8 @@
 #define BATCH 6
 
 /* Every form, and what must stay apart: a batchnorm that others read, one that
- * does not come right before the add, an add of three. */
+ * does not come right before the add, one whose input is added to it, too, an
+ * add of three. */
 static const char *const fused_model =
     "model:\n"
     "  input: [3, 8, 8]\n"
@@ -34,6 +35,10 @@ static const char *const fused_model =
     "    - {name: r4, relu: }\n"
     "    - {name: a4, add: , from: [r4, r4]}\n"
     "    - {name: r5, relu: }\n"
+    "    - {name: n6, batchnorm: }\n"
+    "    - {name: a5, add: , from: [n6, r5]}\n"
+    "    - {name: r7, relu: }\n"
+    "    - {name: a6, add: , from: [r7, r5]}\n"
     "    - linear: {out: 33}\n"
     "    - {name: n5, batchnorm: }\n"
     "    - {name: r6, relu: }\n"
@@ -89,9 +94,11 @@ Test(fuse, what_goes_together_is_one_call)
     expect_joined(&f, "r3", NULL);
     expect_joined(&f, "a3", "r4");
     expect_joined(&f, "a4", "r5");
+    expect_joined(&f, "n6", NULL);
+    expect_joined(&f, "a5", "r7");
     expect_joined(&f, "n5", "r6");
     expect_joined(&f, "r6", NULL);
-    cr_expect_eq(nn_exec_facts(f.exec).fused, 8);
+    cr_expect_eq(nn_exec_facts(f.exec).fused, 9);
     fixture_close(&f);
     open_fused(graph, true, true, 1, &f);
     cr_expect_eq(nn_exec_facts(f.exec).fused, 0);

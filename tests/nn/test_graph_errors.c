@@ -397,6 +397,10 @@ static const wrong_t wrongs[] = {
     {IMAGE_META "layers: [{relu: , from: meta, name: image}]}" LOSS,
      "m.yaml:2:38: a layer's name",
      {"that of an input", "'image'"}},
+    {"model: {input: {linear1: [4], b: [4]}, layers: [{linear: {out: 4}, "
+     "from: b}, {add: , from: [linear1, b]}]}" LOSS,
+     "m.yaml:1:50: a layer and an input are both called 'linear1'",
+     {NULL}},
     {"model: {input: {image: [4], entry: [2]}, layers: [relu]}" LOSS,
      "m.yaml:1:29: an input's name",
      {"'entry'"}},

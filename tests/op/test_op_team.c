@@ -106,18 +106,54 @@ Test(op_team, a_crew_that_is_lent_does_the_work)
     cr_assert_eq(crew_open(3, "crew", &crew, &err), ERR_OK, "%s", err.text);
     crew_run(crew, member_note, members);
     cpu_team_lend(crew);
-    for (int threads = 2; threads <= 5; threads++) {
+    for (int threads = 2; threads <= 3; threads++) {
         cpu_team_run(threads, ITEMS, 1, take_items, &takers);
         for (int i = 0; i < ITEMS; i++)
-            cr_assert(
-                one_of(takers.who[i], members, threads < 3 ? threads : 3));
+            cr_assert(one_of(takers.who[i], members, threads));
         cr_assert(pthread_equal(takers.who[0], members[0]));
         cr_assert_not(pthread_equal(takers.who[ITEMS - 1], members[0]));
     }
+    cpu_team_run(4, ITEMS, 1, take_items, &takers); /* more than it has */
+    cr_assert_not(one_of(takers.who[ITEMS - 1], members, 3));
     crew_run(crew, job_run, &takers);
     cr_assert_not(one_of(takers.who[ITEMS - 1], members, 3));
     cpu_team_lend(NULL);
     cpu_team_run(2, ITEMS, 1, take_items, &takers);
     cr_assert_not(one_of(takers.who[ITEMS - 1], members, 3));
+    crew_close(crew);
+}
+
+static void number_take(void *context, int64_t first, int64_t last)
+{
+    int *numbers = context;
+
+    for (int64_t i = first; i < last; i++)
+        numbers[i] = cpu_team_number();
+}
+
+/* A team of one inside of a team: it is member 0 there, and again [i] after. */
+static void number_nest(void *context, int64_t first, int64_t last)
+{
+    int inner = -1;
+
+    cpu_team_run(1, 1, 1, number_take, &inner);
+    cr_assert_eq(inner, 0);
+    number_take(context, first, last);
+}
+
+Test(op_team, members_have_numbers_of_their_own)
+{
+    crew_t *crew = NULL;
+    err_t err = ERR_INIT;
+    int numbers[3];
+
+    cr_assert_eq(crew_open(3, "crew", &crew, &err), ERR_OK, "%s", err.text);
+    for (int lent = 0; lent < 2; lent++) {
+        cpu_team_lend(lent ? crew : NULL);
+        cpu_team_run(3, 3, 1, number_nest, numbers);
+        for (int i = 0; i < 3; i++)
+            cr_assert_eq(numbers[i], i);
+    }
+    cpu_team_lend(NULL);
     crew_close(crew);
 }

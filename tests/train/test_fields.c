@@ -216,6 +216,10 @@ static const struct {
      "optimizer: sgd\n",
      "run.yaml:3:39: loss cross_entropy reads a target of its own, but with "
      "data.sequence"},
+    {"data: {train: a.h5, input: {path: /a}, sequence: 4}\n"
+     "model: {input: {a: [4], b: [4]}, layers: [{concat: , from: [a, b]}, "
+     "{linear: {out: 3}}]}\nloss: cross_entropy\noptimizer: sgd\n",
+     "run.yaml:2:25: model.input.b is a second input, but data.sequence"},
 };
 
 Test(fields, names_that_do_not_fit_have_their_place)
@@ -292,5 +296,10 @@ Test(fields, metrics_are_chosen_by_loss)
     cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_CONFIG);
     cr_expect_not_null(strstr(err.text, "knd is the name of no loss"), "%s",
                        err.text);
+    harness.settings[6] = "metrics=[rmse]";
+    cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_CONFIG);
+    cr_expect_not_null(strstr(err.text, "rmse does not go with the loss "
+                                        "cross_entropy; of several losses"),
+                       "%s", err.text);
     harness_close(&harness);
 }

@@ -187,14 +187,16 @@ Test(score, what_is_no_metric_is_told_with_its_place)
 {
     expect_refused("mse", "[mae, f1]", "m.yaml:3:16: metrics: f1 is unknown");
     expect_refused("mse", "top5", "m.yaml:3:10: metrics: top5 does not go");
-    expect_refused("cross_entropy", "[r2]", "r2 does not go with this loss");
+    expect_refused("cross_entropy", "[r2]",
+                   "r2 does not go with the loss cross_entropy");
     expect_refused("cross_entropy", "[top0]", "top0 is unknown");
     expect_refused("cross_entropy", "[top6]", "top6 is beyond the model's");
     expect_refused("cross_entropy", "[iou5]", "iou5 is beyond the model's");
     expect_refused("cross_entropy", "[bits, bits]",
                    "m.yaml:3:17: metrics: "
                    "bits is named twice");
-    expect_refused("cross_entropy", "{bits: 1}", "it is no list of names");
+    expect_refused("cross_entropy", "{bits: 1}", "bits is the name of no loss");
+    expect_refused("cross_entropy", "7", "metrics: 7 is unknown");
 }
 
 /* ---- in runs ---------------------------------------------------------------

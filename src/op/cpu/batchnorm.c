@@ -8,11 +8,11 @@
  * Forward is two passes over x: statistics, then y. Backward is two over x, dy
  * and (with relu) y: sums and the gradient of other, then dx. A pass is cut
  * into items: one block of channels of some samples, or of a segment of one
- * sample that is large. Each item
- * leaves its partial sums in scratch, and these are added in order of samples;
- * so no bit depends on the number of threads. Mean and variance of an item come
- * from chunks that stay in the nearest cache, centred at their own mean, and
- * are merged in double by the formula of Chan, Golub and LeVeque (1979).
+ * sample that is large. Each item leaves its partial sums in scratch, and these
+ * are added in order of samples; so no bit depends on the number of threads.
+ * Mean and variance of an item come from chunks that stay in the nearest cache,
+ * centred at their own mean, and are merged in double by the formula of Chan,
+ * Golub and LeVeque (1979).
  *
  * The workspace keeps mean and 1 / sqrt(var + epsilon), float [2, padded C].
  */

@@ -35,14 +35,20 @@ void cpu_team_lend(crew_t *crew)
     cpu_team_crew = crew;
 }
 
-/* What member [number] of [size] has to do. */
-static void cpu_team_share(const cpu_team_t *team, int64_t number, int64_t size)
-{
-    int64_t first = team->count * number / size;
-    int64_t last = team->count * (number + 1) / size;
+/* global: a thread's own place in the team that it works in. */
+static _Thread_local int cpu_team_place;
 
-    if (first < last)
+/* What member [number] of [size] has to do. */
+static void cpu_team_share(const cpu_team_t *team, int number, int size)
+{
+    const int64_t first = team->count * number / size;
+    const int64_t last = team->count * (number + 1) / size;
+    const int outer = cpu_team_place;
+
+    cpu_team_place = number;
+    if (first < last || size == 1)
         team->body(team->context, first, last);
+    cpu_team_place = outer;
 }
 
 static void cpu_team_member(void *argument)
@@ -66,12 +72,11 @@ void cpu_team_run(int threads, int64_t count, int64_t grain,
 
     if (most < threads)
         threads = (int)most;
+    team.size = threads;
     if (threads <= 1) {
-        body(context, 0, count);
-    } else if (cpu_team_crew != NULL && !crew_busy(cpu_team_crew)) {
-        int size = crew_size(cpu_team_crew);
-
-        team.size = threads < size ? threads : size;
+        cpu_team_share(&team, 0, 1);
+    } else if (cpu_team_crew != NULL && !crew_busy(cpu_team_crew) &&
+               crew_size(cpu_team_crew) >= threads) {
         crew_run(cpu_team_crew, cpu_team_mate, &team);
     } else {
         GOMP_parallel(cpu_team_member, &team, (unsigned)threads, 0);
@@ -80,5 +85,5 @@ void cpu_team_run(int threads, int64_t count, int64_t grain,
 
 int cpu_team_number(void)
 {
-    return omp_get_thread_num();
+    return cpu_team_place;
 }

@@ -34,7 +34,8 @@ int cpu_team_number(void);
 /*
  * The calling thread has [crew] at hand: between its jobs, cpu_team_run of this
  * thread takes its members instead of OpenMP's, which would keep a core busy
- * for a while after each turn that the crew needs. NULL: no longer.
+ * for a while after each turn that the crew needs. A team that is larger than
+ * the crew is OpenMP's all the same. NULL: no longer.
  */
 void cpu_team_lend(crew_t *crew);
 
