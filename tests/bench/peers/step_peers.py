@@ -305,6 +305,9 @@ def try_variant(case, precision, record, compiled, last, best):
     """The faster of [best] and this variant, if it works here and agrees."""
     label = ("compiled" if compiled else "eager") + (" last" if last else "")
     try:
+        if compiled:  # else dynamo gives up after the eighth model, unseen
+            import torch._dynamo
+            torch._dynamo.reset()
         peer = Peer(CASES_ALL[case][0], record, precision, compiled, last)
         check(case, precision, peer, record["losses"].tolist())
     except Exception as error:  # say so: the others are there
