@@ -300,12 +300,15 @@ static void point_gradients(const nn_exec_t *exec, int i, bool accumulate,
     const bool first = writes_first(exec, own, accumulate);
     char *fresh = block_at(exec, exec->nodes[i].fresh);
 
+    args->add = !first && op_adds(exec->nodes[i].op);
     for (int k = 0; k < layer->param_count; k++) {
         const nn_param_t *param = nn_graph_param(exec->graph, layer->params[k]);
 
-        args->dparams[k] =
-            first ? (void *)(exec->bind.grads + param->offset) : (void *)fresh;
-        fresh += mem_round(sizeof(float) * param->count);
+        args->dparams[k] = first || args->add
+                               ? (void *)(exec->bind.grads + param->offset)
+                               : (void *)fresh;
+        if (fresh != NULL)
+            fresh += mem_round(sizeof(float) * param->count);
     }
 }
 
@@ -324,7 +327,7 @@ static err_code_t finish_gradients(nn_exec_t *exec, int i, bool accumulate,
     for (int k = layer->param_count - 1; k >= 0 && code == ERR_OK; k--) {
         const nn_param_t *param = nn_graph_param(exec->graph, layer->params[k]);
 
-        if (!first)
+        if (!first && !args->add)
             code = op_add(exec->backend, bind->grads + param->offset,
                           args->dparams[k], param->count, OP_FLOAT32,
                           bind->stream, err);

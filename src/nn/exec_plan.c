@@ -254,8 +254,9 @@ static void plan_node(nn_exec_t *exec, int i)
         return;
     node->scratch =
         block_add(exec, op_scratch_bytes(node->op), node->later, node->later);
-    node->fresh = block_add(exec, fresh_bytes(exec->graph, layer), node->later,
-                            node->later);
+    if (!op_adds(node->op))
+        node->fresh = block_add(exec, fresh_bytes(exec->graph, layer),
+                                node->later, node->later);
 }
 
 err_code_t nn_exec_plan_parts(nn_exec_t *exec, int parts, err_t *err)

@@ -271,6 +271,11 @@ bool op_reads_y(const op_t *op)
     return op->reads_y;
 }
 
+bool op_adds(const op_t *op)
+{
+    return op->adds;
+}
+
 err_code_t op_forward(op_t *op, const op_args_t *args, dev_stream_t *stream,
                       err_t *err)
 {

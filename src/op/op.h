@@ -34,7 +34,8 @@ typedef struct op_args {
     void *y;            /* forward out; backward in (const);
                            losses: unused (see loss_sum) */
     const void *params[OP_PARAMS_MAX]; /* w, b  or  gamma, beta */
-    void *dparams[OP_PARAMS_MAX];      /* overwritten by backward */
+    void *dparams[OP_PARAMS_MAX];      /* overwritten by backward; */
+    bool add;                          /* with op_adds: added to, instead */
     const void *dy;
     void *dx;                             /* overwritten by backward */
     const void *other[OP_INPUTS_MAX - 1]; /* inputs after the first */
@@ -107,6 +108,9 @@ bool op_in_place(const op_t *op); /* may y be x (and dx be dy)? Other inputs
  */
 bool op_reads_x(const op_t *op);
 bool op_reads_y(const op_t *op);
+
+/* Can backward add its parameters' gradients to what is there (args.add)? */
+bool op_adds(const op_t *op);
 
 /* Run on [stream]. dy has the layout of op_out. A loss's backward reads x and
  * target and writes dx = scale * d(sum)/dx. ERR_DATA: a target is no class.

@@ -46,6 +46,7 @@ struct op {
     double flops;
     bool in_place;         /* false unless the kernel says so */
     bool reads_x, reads_y; /* true, false unless the kernel says so */
+    bool adds;             /* false unless the kernel says so */
     void *state;           /* the kernel's own */
 };
 

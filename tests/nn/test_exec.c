@@ -340,6 +340,33 @@ Test(exec, gradients_of_shared_weights_are_added)
     nn_graph_close(apart);
 }
 
+/* The head writes the gradient of the shared table, the embedding adds to it;
+ * a second backward adds all once more. */
+Test(exec, a_tied_table_gets_the_gradients_of_all_its_users)
+{
+    nn_graph_t *graph = fixture_graph(
+        "model: {preset: gpt2, input: [6], vocabulary: 9, width: 8, depth: 1, "
+        "heads: 2}\nloss: cross_entropy\n");
+    const size_t elems = nn_graph_param_elems(graph);
+    fixture_t f, g;
+
+    if (!fixture_has_backend("cpu"))
+        cr_skip_test("the cpu backend (oneDNN) is not built in");
+    fixture_open(&f, graph, "ref", 0, BATCH, true);
+    fixture_open(&g, graph, "cpu", 0, BATCH, true);
+    for (int times = 1; times <= 2; times++) {
+        fixture_forward(&f);
+        fixture_forward(&g);
+        fixture_backward(&f, 1, times > 1);
+        fixture_backward(&g, 1, times > 1);
+        cr_expect_lt(fixture_distance(f.bind.grads, g.bind.grads, elems),
+                     1e-5 * fixture_largest(f.bind.grads, elems));
+    }
+    fixture_close(&f);
+    fixture_close(&g);
+    nn_graph_close(graph);
+}
+
 Test(exec, moments_are_added_and_dropout_rests_in_evaluation)
 {
     nn_graph_t *graph = fixture_graph(fixture_cnn);

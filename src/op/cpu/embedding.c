@@ -21,6 +21,7 @@ typedef struct embedding_work {
     const int32_t *tokens;
     const float *from; /* w or dy */
     float *to;         /* y or dw */
+    bool add;          /* to what dw holds */
 } embedding_work_t;
 
 static embedding_work_t embedding_make(const op_t *op, const op_args_t *args)
@@ -29,6 +30,14 @@ static embedding_work_t embedding_make(const op_t *op, const op_args_t *args)
                               .rows = op->config.embedding.rows,
                               .features = op->config.out,
                               .tokens = args->x};
+}
+
+/* Few rows of a large table have a gradient, so it is worth adding in place. */
+static err_code_t cpu_embedding_open(op_t *op, err_t *err)
+{
+    (void)err;
+    op->adds = true;
+    return ERR_OK;
 }
 
 static void embedding_forward_body(void *context, int64_t first, int64_t last)
@@ -48,9 +57,10 @@ static void embedding_backward_body(void *context, int64_t first, int64_t last)
     const embedding_work_t *work = context;
     const int64_t width = work->features;
 
-    if (last - first == width)
+    if (!work->add && last - first == width)
         memset(work->to, 0, (size_t)(work->rows * width) * sizeof(float));
-    for (int64_t r = 0; r < work->rows && last - first < width; r++)
+    for (int64_t r = 0; r < work->rows && !work->add && last - first < width;
+         r++)
         memset(work->to + r * width + first, 0,
                (size_t)(last - first) * sizeof(float));
     for (int64_t i = 0; i < work->count; i++) {
@@ -85,12 +95,14 @@ static err_code_t cpu_embedding_backward(op_t *op, const op_args_t *args,
     (void)err;
     work.from = args->dy;
     work.to = args->dparams[0];
+    work.add = args->add;
     cpu_team_run(op->config.threads, work.features, ADD_GRAIN,
                  embedding_backward_body, &work);
     return ERR_OK;
 }
 
 const op_kernel_t cpu_embedding_kernel = {
+    .open = cpu_embedding_open,
     .forward = cpu_embedding_forward,
     .backward = cpu_embedding_backward,
 };
