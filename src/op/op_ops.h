@@ -44,9 +44,8 @@ struct op {
     op_desc_t out, grad_in;
     size_t workspace_bytes, scratch_bytes; /* 0 unless the kernel says so */
     double flops;
-    bool in_place;         /* false unless the kernel says so */
+    bool in_place, adds;   /* false unless the kernel says so */
     bool reads_x, reads_y; /* true, false unless the kernel says so */
-    bool adds;             /* false unless the kernel says so */
     void *state;           /* the kernel's own */
 };
 
