@@ -123,4 +123,12 @@ err_code_t hdf5io_checkpoint_verify(const char *path,
 err_code_t hdf5io_checkpoint_list(const char *directory, char ***paths,
                                   int *count, err_t *err);
 
+/* A run goes on from the checkpoint [path], of step [step]. Those in
+ * [directory] that it leaves behind are renamed to superseded-*, lest a later
+ * life takes them for its own: newer ones, or, if [path] is not of this
+ * directory (*elsewhere), all. Local. */
+err_code_t hdf5io_checkpoint_supersede(const char *directory, const char *path,
+                                       int64_t step, bool *elsewhere,
+                                       err_t *err);
+
 #endif

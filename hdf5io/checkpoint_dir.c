@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
@@ -42,6 +43,15 @@ char *hdf5io_dir_path(const char *directory, const char *prefix, int64_t step,
                           step);
     return str_printf("%s/%s" STEP_PREFIX "%010" PRId64 "-%016" PRIx64,
                       directory, prefix, step, nonce);
+}
+
+uint64_t hdf5io_dir_nonce(void)
+{
+    uint64_t nonce = 0;
+
+    if (getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
+        nonce = (uint64_t)(uintptr_t)&nonce;
+    return nonce | 1;
 }
 
 static int newest_first(const void *a, const void *b)
@@ -212,21 +222,78 @@ err_code_t hdf5io_dir_publish(const hdf5io_io_t *io, const char *directory,
     return code;
 }
 
-/* Rename one checkpoint to [prefix]NAME-NONCE; NULL (logged) on failure. */
+/* Rename one checkpoint to [prefix]NAME-NONCE, its path in *out. */
+static err_code_t step_rename(const hdf5io_io_t *io, const char *directory,
+                              int64_t step, const char *prefix, uint64_t nonce,
+                              char **out, err_t *err)
+{
+    char *from = hdf5io_dir_path(directory, "", step, 0);
+    char *to = hdf5io_dir_path(directory, prefix, step, nonce);
+    err_code_t code = hdf5io_io_rename(io, from, to, err);
+
+    if (code == ERR_OK)
+        *out = to;
+    else
+        free(to);
+    free(from);
+    return code;
+}
+
+/* The same; NULL (logged) on failure. */
 static char *step_move(const hdf5io_io_t *io, const char *directory,
                        int64_t step, const char *prefix, uint64_t nonce)
 {
     err_t err = ERR_INIT;
-    char *from = hdf5io_dir_path(directory, "", step, 0);
-    char *to = hdf5io_dir_path(directory, prefix, step, nonce);
+    char *to = NULL;
 
-    if (hdf5io_io_rename(io, from, to, &err) != ERR_OK) {
+    if (step_rename(io, directory, step, prefix, nonce, &to, &err) != ERR_OK)
         log_warn("hdf5io", "cannot retire a checkpoint: %s", err.text);
-        free(to);
-        to = NULL;
-    }
-    free(from);
     return to;
+}
+
+/* Is [path] the checkpoint of [step] in [directory]? */
+static bool is_step(const char *path, const char *directory, int64_t step)
+{
+    char *own = hdf5io_dir_path(directory, "", step, 0);
+    struct stat one, other;
+    bool same = stat(path, &one) == 0 && stat(own, &other) == 0 &&
+                one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+
+    free(own);
+    return same;
+}
+
+err_code_t hdf5io_checkpoint_supersede(const char *directory, const char *path,
+                                       int64_t step, bool *elsewhere,
+                                       err_t *err)
+{
+    const hdf5io_io_t *io = &hdf5io_io_system;
+    const bool other = !is_step(path, directory, step);
+    const uint64_t nonce = hdf5io_dir_nonce();
+    int64_t *steps = NULL;
+    int count = 0;
+    err_code_t code = hdf5io_dir_steps(directory, &steps, &count, err);
+
+    for (int i = 0; code == ERR_OK && i < count; i++) {
+        char *moved = NULL;
+
+        if (!other && steps[i] <= step)
+            continue;
+        code = step_rename(io, directory, steps[i], "superseded-", nonce,
+                           &moved, err);
+        if (code == ERR_OK)
+            log_warn("hdf5io",
+                     "the run goes on from %s: the checkpoint of step %" PRId64
+                     " is now %s",
+                     path, steps[i], moved);
+        free(moved);
+    }
+    if (code == ERR_OK && count > 0)
+        code = hdf5io_io_sync(io, directory, err);
+    free(steps);
+    if (code == ERR_OK)
+        *elsewhere = other;
+    return code;
 }
 
 void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,

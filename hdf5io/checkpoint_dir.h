@@ -25,6 +25,9 @@ bool hdf5io_dir_step(const char *name, int64_t *step);
 char *hdf5io_dir_path(const char *directory, const char *prefix, int64_t step,
                       uint64_t nonce);
 
+/* A number that no dead run has used; never 0. */
+uint64_t hdf5io_dir_nonce(void);
+
 /* Steps of the published checkpoints, newest first; free() the list. A
  * directory that is not there has none. */
 err_code_t hdf5io_dir_steps(const char *directory, int64_t **steps, int *count,

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
@@ -37,16 +36,6 @@ typedef struct writer {
     uint64_t nonce;
     char *tmp, *final; /* paths; tmp is NULL until begun */
 } writer_t;
-
-/* A number that no dead run has used; never 0. */
-static uint64_t nonce_make(void)
-{
-    uint64_t nonce = 0;
-
-    if (getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
-        nonce = (uint64_t)(uintptr_t)&nonce;
-    return nonce | 1;
-}
 
 /* The directory of checkpoints. Whoever made it, it is durable in RUNDIR before
  * anything in it is called published. */
@@ -70,7 +59,7 @@ static err_code_t begin(writer_t *w, err_t *err)
     if (code != ERR_OK)
         return code;
     hdf5io_dir_clean(home);
-    w->nonce = nonce_make();
+    w->nonce = hdf5io_dir_nonce();
     tmp = hdf5io_dir_path(home, ".tmp-", w->step, w->nonce);
     if (mkdir(tmp, 0777) != 0)
         code =

@@ -34,8 +34,8 @@ static err_code_t column_read_located(const hdf5io_column_t *column, int fd,
                            column->file, at, strerror(errno));
         if (got == 0)
             return err_set(err, ERR_DATA,
-                           "%s was truncated while it was read: it ends at "
-                           "byte %" PRIu64 ", within %s",
+                           "%s was truncated while it was read: it ends "
+                           "before byte %" PRIu64 ", within %s",
                            column->file, at, column->path);
         next += got;
         at += (uint64_t)got;

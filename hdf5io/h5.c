@@ -50,6 +50,23 @@ typedef struct h5_text {
     size_t room;
 } h5_text_t;
 
+/* A driver's text gives the system's reason among its own variables, which are
+ * nobody's: "file write failed: time = ..., error message = 'No space left on
+ * device', buf = ...". Only what failed and the reason are kept. */
+static void h5_reason(const char *text, char *out, size_t room)
+{
+    static const char mark[] = "error message = '";
+    const char *reason = strstr(text, mark);
+
+    if (reason == NULL) {
+        snprintf(out, room, "%s", text);
+        return;
+    }
+    reason += sizeof mark - 1;
+    snprintf(out, room, "%.*s: %.*s", (int)strcspn(text, ":"), text,
+             (int)strcspn(reason, "'"), reason);
+}
+
 /* Keep the first entry: of a walk upward, that is the innermost. */
 static herr_t h5_innermost(unsigned depth, const H5E_error2_t *entry,
                            void *context)
@@ -78,13 +95,13 @@ char *h5_err_text(char *out, size_t room)
 err_code_t h5_err_set(err_t *err, err_code_t code, const char *format, ...)
 {
     char sentence[ERR_TEXT_MAX];
-    char cause[ERR_TEXT_MAX];
+    char text[ERR_TEXT_MAX], cause[ERR_TEXT_MAX];
     va_list args;
 
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    h5_err_text(cause, sizeof cause);
+    h5_reason(h5_err_text(text, sizeof text), cause, sizeof cause);
     if (cause[0] == '\0')
         return err_set(err, code, "%s", sentence);
     return err_set(err, code, "%s (HDF5: %s)", sentence, cause);

@@ -23,7 +23,8 @@ err_code_t h5_err_set(err_t *err, err_code_t code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Take HDF5's innermost error text into [out], which is returned ("" if there
- * is none), and clear its error stack. Lock held. */
+ * is none), and clear its error stack. It is whole: "errno = " and the rest of
+ * a driver's variables are there for who looks for them. Lock held. */
 char *h5_err_text(char *out, size_t room);
 
 /* A file-access list: no file locking (Lustre, NFS), 1.10 format bounds,

@@ -64,6 +64,9 @@ err_code_t slurm_signal_install(err_t *err)
     /* A reader of our output that has gone must not take the run with it. */
     if (code == ERR_OK)
         code = install(SIGPIPE, SIG_IGN, err);
+    /* Nor a limit on the size of files: a write that fails is told. */
+    if (code == ERR_OK)
+        code = install(SIGXFSZ, SIG_IGN, err);
     return code;
 }
 

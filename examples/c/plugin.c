@@ -117,7 +117,7 @@ static cddp_code_t build(const cddp_build_t *build, cddp_error_t *error)
     const cddp_host_t *host = build->host;
     char options[64];
 
-    if (build->input.ndim != 3)
+    if (build->input[0].ndim != 3)
         return cddp_refuse(error, "the model takes [channels, height, width]");
     for (int stage = 0; stage < 2; stage++) {
         snprintf(options, sizeof options, "out %d kernel 3 pad 1",

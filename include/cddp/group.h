@@ -26,8 +26,16 @@ extern "C" {
 typedef struct cddp_group cddp_group_t;
 typedef struct cddp_work cddp_work_t;
 
-typedef enum cddp_type { CDDP_FLOAT32, CDDP_FLOAT64, CDDP_INT64 } cddp_type_t;
-typedef enum cddp_op { CDDP_SUM, CDDP_MAX } cddp_op_t;
+typedef enum cddp_type {
+    CDDP_FLOAT32,
+    CDDP_FLOAT64,
+    CDDP_INT64,
+    CDDP_INT32,
+    CDDP_BFLOAT16, /* sums are formed in 32 bits and rounded once */
+    CDDP_FLOAT16   /* the same */
+} cddp_type_t;
+/* NaN wins a maximum and a minimum; integer sums wrap. */
+typedef enum cddp_op { CDDP_SUM, CDDP_MAX, CDDP_MIN } cddp_op_t;
 typedef enum cddp_state { CDDP_DONE, CDDP_PENDING, CDDP_FAILED } cddp_state_t;
 
 /* Zeroed, it means the defaults. */
@@ -66,6 +74,30 @@ void cddp_group_report(cddp_group_t *group, int64_t step, const char *phase);
 /* CDDP_OK while every peer is well. Never blocks. */
 cddp_code_t cddp_group_check(cddp_group_t *group, cddp_error_t *error);
 
+/* ---- sub-groups -----------------------------------------------------------
+ */
+
+typedef enum cddp_split {
+    CDDP_SPLIT_NODE,  /* the ranks of this rank's node */
+    CDDP_SPLIT_ACROSS /* those with this rank's place on their nodes */
+} cddp_split_t;
+
+/* The ranks of [group] that this rank is with, in rank order into ranks[size of
+ * group]; returns how many. Local. */
+int cddp_group_ranks(const cddp_group_t *group, cddp_split_t how, int *ranks);
+
+/* Open the group of [count] ranks of [group], in which rank i is ranks[i]: with
+ * collectives of its own, which go on beside those of [group]. All ranks of
+ * [group] call this at the same time, each with the list of the group that it
+ * is to be in; with count 0 a rank is in none and gets NULL. Collective. Close
+ * it ahead of [group]. */
+cddp_code_t cddp_group_split(cddp_group_t *group, const int *ranks, int count,
+                             cddp_group_t **out, cddp_error_t *error);
+void cddp_group_close(cddp_group_t *group); /* of a split only; NULL allowed */
+
+/* ---- collectives ----------------------------------------------------------
+ */
+
 /* In-place all-reduce of [count] elements at [data]. */
 cddp_code_t cddp_allreduce(cddp_group_t *group, void *data, size_t count,
                            cddp_type_t type, cddp_op_t op, cddp_error_t *error);
@@ -80,9 +112,38 @@ cddp_code_t cddp_allgather(cddp_group_t *group, const void *mine, size_t bytes,
 
 cddp_code_t cddp_barrier(cddp_group_t *group, cddp_error_t *error);
 
-/* Start an all-reduce that completes later; [data] is left alone until then.
- * The work is released by cddp_work_wait, which must be called once for each
- * start that did not answer CDDP_FAILED; CDDP_DONE leaves NULL in *work. */
+/* The two halves of an all-reduce: of the elements at [data], rank r owns those
+ * from cuts[r] to cuts[r + 1] - 1 (size + 1 numbers, from 0 on, never falling,
+ * the same on all ranks). Reduce-scatter leaves the reduced elements in this
+ * rank's range, all others are spent; all-gather of ranges takes that and fills
+ * the others. */
+cddp_code_t cddp_reduce_scatter(cddp_group_t *group, void *data,
+                                const size_t *cuts, cddp_type_t type,
+                                cddp_op_t op, cddp_error_t *error);
+cddp_code_t cddp_allgather_ranges(cddp_group_t *group, void *data,
+                                  const size_t *cuts, cddp_type_t type,
+                                  cddp_error_t *error);
+
+/* Start a collective that completes later; its memory ([cuts] too) is left
+ * alone until then. The work is released by cddp_work_wait, which must be
+ * called once for each start that did not answer CDDP_FAILED; CDDP_DONE leaves
+ * NULL in *work. */
+cddp_state_t cddp_broadcast_start(cddp_group_t *group, void *data, size_t bytes,
+                                  int root, cddp_work_t **work,
+                                  cddp_error_t *error);
+cddp_state_t cddp_allgather_start(cddp_group_t *group, const void *mine,
+                                  size_t bytes, void *all, cddp_work_t **work,
+                                  cddp_error_t *error);
+cddp_state_t cddp_reduce_scatter_start(cddp_group_t *group, void *data,
+                                       const size_t *cuts, cddp_type_t type,
+                                       cddp_op_t op, cddp_work_t **work,
+                                       cddp_error_t *error);
+cddp_state_t cddp_allgather_ranges_start(cddp_group_t *group, void *data,
+                                         const size_t *cuts, cddp_type_t type,
+                                         cddp_work_t **work,
+                                         cddp_error_t *error);
+cddp_state_t cddp_barrier_start(cddp_group_t *group, cddp_work_t **work,
+                                cddp_error_t *error);
 cddp_state_t cddp_allreduce_start(cddp_group_t *group, void *data, size_t count,
                                   cddp_type_t type, cddp_op_t op,
                                   cddp_work_t **work, cddp_error_t *error);

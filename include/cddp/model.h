@@ -71,6 +71,13 @@ const char *cddp_model_target(const cddp_model_t *model, int index);
 int cddp_model_losses(const cddp_model_t *model);
 cddp_loss_t cddp_model_loss(const cddp_model_t *model, int index);
 
+/* Calls of an exec's sum in a training forward, and as many in a backward: one
+ * for each syncbatchnorm layer. Call [index] of a forward, then a backward
+ * (from 0 to twice as many) sums so many numbers. Every rank makes all calls,
+ * so one without samples makes them itself, with zeros. */
+int cddp_model_syncs(const cddp_model_t *model);
+size_t cddp_model_sync_count(const cddp_model_t *model, int index);
+
 /* A number that two models of the same structure share. */
 uint64_t cddp_model_hash(const cddp_model_t *model);
 
@@ -105,6 +112,18 @@ typedef struct cddp_exec_config {
      * with 0, 1, 2, ... An error ends the backward. */
     cddp_code_t (*ready)(void *context, int index, cddp_error_t *error);
     void *context;
+    int recompute; /* training, 1: keep for backward only what lies between
+                      blocks of layers, and compute a block again ahead of its
+                      backward: the same bits in less memory, for up to one more
+                      forward (the run file's train.recompute) */
+    /* Add [count] numbers up over the ranks, in place: of models with
+     * syncbatchnorm layers, see cddp_model_syncs. Where a reducer works
+     * meanwhile, over a sub-group of its own. */
+    cddp_code_t (*sum)(void *context, double *sums, size_t count,
+                       cddp_error_t *error);
+    int bf16; /* 1: products of numbers rounded to bfloat16, as the run
+                 file's train.precision; CDDP_UNAVAILABLE where the CPU
+                 cannot */
 } cddp_exec_config_t;
 
 typedef struct cddp_samples {
@@ -121,6 +140,9 @@ cddp_code_t cddp_exec_open(const cddp_model_t *model,
                            const cddp_exec_config_t *config, cddp_exec_t **out,
                            cddp_error_t *error);
 void cddp_exec_close(cddp_exec_t *exec); /* NULL allowed */
+
+/* Bytes of the exec's own arena: activations, scratch, what backward needs. */
+size_t cddp_exec_bytes(const cddp_exec_t *exec);
 
 /* Sum of the loss of all samples; classifiers: and right answers (NULL: they
  * are dropped). Several losses: an array for each. */

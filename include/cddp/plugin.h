@@ -15,7 +15,9 @@
  *
  *     cc -shared -fPIC mine.c $(pkg-config --cflags cddp) -o libmine.so
  *
- * examples/c/plugin.c is one. Tensors are float32, row-major, batch first.
+ * examples/c/plugin.c is one; examples/c/plugin-two.c builds a model with
+ * several inputs, and brings its losses. Tensors are float32, row-major, batch
+ * first.
  *
  * Thread rule: several ranks may be threads of one process, so functions of a
  * plugin may run in several threads at a time: keep no state in variables of
@@ -24,12 +26,10 @@
 #ifndef CDDP_PLUGIN_H
 #define CDDP_PLUGIN_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include <string.h>
 
 #include <cddp/error.h>
+#include <cddp/layer.h>
 #include <cddp/version.h>
 
 #ifdef __cplusplus
@@ -37,98 +37,23 @@ extern "C" {
 #endif
 
 /* The version of this header; plugins of another one are refused. */
-#define CDDP_PLUGIN_INTERFACE 1
+#define CDDP_PLUGIN_INTERFACE 2
 
-#define CDDP_DIMS_MAX 6
-#define CDDP_INPUTS_MAX 8
-#define CDDP_PARAMS_MAX 4
-#define CDDP_OPTIONS_MAX 16
 #define CDDP_LAYERS_MAX 32
-
-typedef struct cddp_shape {
-    int ndim;
-    int64_t dims[CDDP_DIMS_MAX]; /* dims[0] is the batch, but of parameters */
-} cddp_shape_t;
-
-/* An option of a layer or model, a number. A table ends with a NULL name. */
-typedef struct cddp_option {
-    const char *name, *help;
-    const char *fallback; /* "0.25"; NULL: it must be given */
-    double min, max;
-    int whole; /* whole numbers only */
-} cddp_option_t;
-
-/* Fill [error] with CDDP_CONFIG and the formatted sentence; returns the code.
- */
-#ifdef __GNUC__
-__attribute__((format(printf, 2, 3), unused))
-#endif
-static inline cddp_code_t
-cddp_refuse(cddp_error_t *error, const char *format, ...)
-{
-    va_list args;
-
-    error->code = CDDP_CONFIG;
-    va_start(args, format);
-    vsnprintf(error->text, sizeof error->text, format, args);
-    va_end(args);
-    return CDDP_CONFIG;
-}
-
-/* ---- layers -------------------------------------------------------------- */
-
-/* What a layer's shape function gets and fills. */
-typedef struct cddp_shapes {
-    const double *options; /* by the table's order */
-    int inputs;
-    cddp_shape_t in[CDDP_INPUTS_MAX];
-    cddp_shape_t out;                    /* to be filled */
-    int params;                          /* to be filled, may stay 0 */
-    cddp_shape_t param[CDDP_PARAMS_MAX]; /* to be filled */
-    size_t workspace; /* bytes kept from forward to backward, may stay 0 */
-    double flops;     /* of one forward, for reports; may stay 0 */
-} cddp_shapes_t;
-
-/* Pointers of one call. */
-typedef struct cddp_call {
-    const cddp_shapes_t *shapes;
-    int training, threads;
-    const float *x[CDDP_INPUTS_MAX];
-    const float *params[CDDP_PARAMS_MAX];
-    float *y;        /* forward: to be written; backward: as it was */
-    const float *dy; /* backward, as all below */
-    float *dx[CDDP_INPUTS_MAX];      /* to be overwritten; NULL: not wanted */
-    float *dparams[CDDP_PARAMS_MAX]; /* to be overwritten */
-    void *workspace;
-} cddp_call_t;
-
-typedef enum cddp_begin {
-    CDDP_BEGIN_ZERO,
-    CDDP_BEGIN_ONE,
-    CDDP_BEGIN_FAN_IN /* uniform in +-1/sqrt(elements of a row of the first) */
-} cddp_begin_t;
-
-typedef struct cddp_layer_param {
-    const char *name; /* "weight" */
-    cddp_begin_t begin;
-} cddp_layer_param_t;
-
-/* A kind of layer. All functions answer CDDP_OK, or fill [error]. */
-typedef struct cddp_layer {
-    const char *name; /* in run files; no built-in one */
-    const char *help;
-    const cddp_option_t *options; /* NULL: none */
-    int several; /* takes 2 to CDDP_INPUTS_MAX inputs, else 1 */
-    cddp_layer_param_t params[CDDP_PARAMS_MAX];
-    /* Pure. The sentence of an error says which shapes do not fit. */
-    cddp_code_t (*shape)(cddp_shapes_t *shapes, cddp_error_t *error);
-    cddp_code_t (*forward)(const cddp_call_t *call, cddp_error_t *error);
-    cddp_code_t (*backward)(const cddp_call_t *call, cddp_error_t *error);
-} cddp_layer_t;
 
 /* ---- models -------------------------------------------------------------- */
 
 typedef struct cddp_builder cddp_builder_t;
+
+/* A loss that a build function brings. */
+typedef struct cddp_built_loss {
+    const char *kind;    /* as in run files: "cross_entropy" */
+    const char *from;    /* the layer that it reads; NULL: the last one */
+    const char *target;  /* its target in data.target; NULL: "target" */
+    const char *name;    /* NULL: the target's */
+    const char *weight;  /* "0.3"; NULL: 1 */
+    const char *options; /* of its kind, as those of add; NULL: none */
+} cddp_built_loss_t;
 
 /* What a build function calls. */
 typedef struct cddp_host {
@@ -136,9 +61,14 @@ typedef struct cddp_host {
     /* Add a layer of [kind] called [name] (NULL: as the run file would), which
      * takes the outputs of the layers [from] (names separated by blanks; NULL:
      * the one before), with [options], keys and values in turn, separated by
-     * blanks, lists by commas: "out 8 kernel 3,3 bias false" (NULL: none). */
+     * blanks, lists by commas: "out 8 kernel 3,3 bias false" (NULL: none). A
+     * name of an input in [from] is that input, which the first layer needs
+     * where there are several. */
     void (*add)(cddp_builder_t *builder, const char *kind, const char *name,
                 const char *from, const char *options);
+    /* Add a loss. They count where the run file says `loss: plugin`; else its
+     * own do, whose from may name any layer of the plugin. */
+    void (*loss)(cddp_builder_t *builder, const cddp_built_loss_t *loss);
 } cddp_host_t;
 
 /* What a build function gets. */
@@ -146,8 +76,25 @@ typedef struct cddp_build {
     const cddp_host_t *host;
     cddp_builder_t *builder;
     const double *options; /* by the table's order */
-    cddp_shape_t input;    /* model.input: one sample, without the batch */
+    /* model.input: names ("input" where the only one has none) and shapes of
+     * one sample, without the batch. */
+    int inputs;
+    const char *names[CDDP_INPUTS_MAX];
+    cddp_shape_t input[CDDP_INPUTS_MAX];
 } cddp_build_t;
+
+/* The number of the input called [name]; -1: model.input has none. */
+#ifdef __GNUC__
+__attribute__((unused))
+#endif
+static inline int
+cddp_input_find(const cddp_build_t *build, const char *name)
+{
+    for (int k = 0; k < build->inputs; k++)
+        if (strcmp(build->names[k], name) == 0)
+            return k;
+    return -1;
+}
 
 /* ---- the plugin ---------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "boot/boot.h"
+#include "comm/comm_split.h"
 
 /* Seconds that ranks may take to find each other; Slurm itself can need a while
  * to start thousands of tasks. */
@@ -153,6 +154,31 @@ cddp_code_t cddp_run(const cddp_run_config_t *config, cddp_rank_t rank,
 
 /* ---- the group ----------------------------------------------------------- */
 
+int cddp_group_ranks(const cddp_group_t *group, cddp_split_t how, int *ranks)
+{
+    return comm_split_ranks(
+        api_group_const(group),
+        how == CDDP_SPLIT_NODE ? COMM_SPLIT_NODE : COMM_SPLIT_ACROSS, ranks);
+}
+
+cddp_code_t cddp_group_split(cddp_group_t *group, const int *ranks, int count,
+                             cddp_group_t **out, cddp_error_t *error)
+{
+    comm_group_t *inner = NULL;
+    err_t err = ERR_INIT;
+    err_code_t code =
+        comm_split_open(api_group(group), ranks, count, &inner, &err);
+
+    if (code == ERR_OK)
+        *out = (cddp_group_t *)inner;
+    return api_answer(code, &err, error);
+}
+
+void cddp_group_close(cddp_group_t *group)
+{
+    comm_group_close(api_group(group));
+}
+
 int cddp_group_rank(const cddp_group_t *group)
 {
     return comm_group_rank(api_group_const(group));
@@ -183,91 +209,4 @@ cddp_code_t cddp_group_check(cddp_group_t *group, cddp_error_t *error)
     err_t err = ERR_INIT;
 
     return api_answer(comm_group_check(api_group(group), &err), &err, error);
-}
-
-/* ---- collectives --------------------------------------------------------- */
-
-static const comm_type_t types[] = {[CDDP_FLOAT32] = COMM_FLOAT32,
-                                    [CDDP_FLOAT64] = COMM_FLOAT64,
-                                    [CDDP_INT64] = COMM_INT64};
-static const comm_op_t ops[] = {[CDDP_SUM] = COMM_SUM, [CDDP_MAX] = COMM_MAX};
-
-comm_type_t api_type(cddp_type_t type)
-{
-    return types[type];
-}
-
-cddp_code_t cddp_allreduce(cddp_group_t *group, void *data, size_t count,
-                           cddp_type_t type, cddp_op_t op, cddp_error_t *error)
-{
-    err_t err = ERR_INIT;
-
-    return api_answer(comm_allreduce(api_group(group), data, count, types[type],
-                                     ops[op], &err),
-                      &err, error);
-}
-
-cddp_code_t cddp_broadcast(cddp_group_t *group, void *data, size_t bytes,
-                           int root, cddp_error_t *error)
-{
-    err_t err = ERR_INIT;
-
-    return api_answer(comm_broadcast(api_group(group), data, bytes, root, &err),
-                      &err, error);
-}
-
-cddp_code_t cddp_allgather(cddp_group_t *group, const void *mine, size_t bytes,
-                           void *all, cddp_error_t *error)
-{
-    err_t err = ERR_INIT;
-
-    return api_answer(comm_allgather(api_group(group), mine, bytes, all, &err),
-                      &err, error);
-}
-
-cddp_code_t cddp_barrier(cddp_group_t *group, cddp_error_t *error)
-{
-    err_t err = ERR_INIT;
-
-    return api_answer(comm_barrier(api_group(group), &err), &err, error);
-}
-
-static cddp_state_t state_of(comm_state_t state, const err_t *err,
-                             cddp_error_t *error)
-{
-    if (state == COMM_DONE)
-        return CDDP_DONE;
-    if (state == COMM_PENDING)
-        return CDDP_PENDING;
-    if (err != NULL)
-        api_answer(err->code, err, error);
-    return CDDP_FAILED;
-}
-
-cddp_state_t cddp_allreduce_start(cddp_group_t *group, void *data, size_t count,
-                                  cddp_type_t type, cddp_op_t op,
-                                  cddp_work_t **work, cddp_error_t *error)
-{
-    comm_work_t *inner = NULL;
-    err_t err = ERR_INIT;
-    comm_state_t state = comm_allreduce_start(
-        api_group(group), data, count, types[type], ops[op], &inner, &err);
-
-    if (state != COMM_FAILED)
-        *work = (cddp_work_t *)inner;
-    return state_of(state, &err, error);
-}
-
-cddp_state_t cddp_work_poll(cddp_work_t *work)
-{
-    return work == NULL
-               ? CDDP_DONE
-               : state_of(comm_work_poll((comm_work_t *)work), NULL, NULL);
-}
-
-cddp_code_t cddp_work_wait(cddp_work_t *work, cddp_error_t *error)
-{
-    err_t err = ERR_INIT;
-
-    return api_answer(comm_work_wait((comm_work_t *)work, &err), &err, error);
 }

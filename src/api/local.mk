@@ -9,6 +9,7 @@ noinst_LTLIBRARIES += libapi.la
 libapi_la_SOURCES = \
 	src/api/api.h \
 	src/api/checkpoint.c \
+	src/api/collective.c \
 	src/api/data.c \
 	src/api/ddp.c \
 	src/api/error.c \
@@ -32,6 +33,7 @@ dist_cddpinclude_HEADERS = \
 	include/cddp/error.h \
 	include/cddp/group.h \
 	include/cddp/hook.h \
+	include/cddp/layer.h \
 	include/cddp/model.h \
 	include/cddp/plugin.h
 nodist_cddpinclude_HEADERS = include/cddp/version.h

@@ -21,6 +21,8 @@ struct cddp_exec {
     dev_device_t *dev;
     nn_bind_t bind;
     cddp_code_t (*ready)(void *context, int index, cddp_error_t *error);
+    cddp_code_t (*sum)(void *context, double *sums, size_t count,
+                       cddp_error_t *error);
     void *context;
 };
 
@@ -43,13 +45,6 @@ cddp_code_t cddp_model_open(const char *name, const char *text,
         code = nn_graph_open(tree_get(tree, "model"), tree_get(tree, "loss"),
                              &graph, &err);
     tree_free(tree);
-    if (code == ERR_OK && nn_graph_syncs(graph) > 0) {
-        nn_graph_close(graph);
-        code = err_set(&err, ERR_CONFIG,
-                       "%s: syncbatchnorm layers work in cddp-train only; use "
-                       "batchnorm in a program of your own",
-                       name);
-    }
     if (code == ERR_OK)
         *out = (cddp_model_t *)graph;
     return api_answer(code, &err, error);
@@ -141,6 +136,16 @@ cddp_loss_t cddp_model_loss(const cddp_model_t *model, int index)
                          .weight = loss.weight};
 }
 
+int cddp_model_syncs(const cddp_model_t *model)
+{
+    return nn_graph_syncs(graph_of(model));
+}
+
+size_t cddp_model_sync_count(const cddp_model_t *model, int index)
+{
+    return nn_graph_sync_count(graph_of(model), index);
+}
+
 uint64_t cddp_model_hash(const cddp_model_t *model)
 {
     return nn_graph_hash(graph_of(model));
@@ -149,13 +154,13 @@ uint64_t cddp_model_hash(const cddp_model_t *model)
 void cddp_model_init(const cddp_model_t *model, uint64_t seed, float *params,
                      float *buffers)
 {
-    nn_graph_init(graph_of(model), seed, params, buffers);
+    nn_graph_init(graph_of(model), seed, NULL, params, buffers);
 }
 
 double cddp_model_weigh(const cddp_model_t *model, const void *target,
                         int64_t samples)
 {
-    return nn_graph_weigh(graph_of(model), target, samples).denominator;
+    return nn_loss_weigh(graph_of(model), 0, target, samples).denominator;
 }
 
 double cddp_model_weigh_loss(const cddp_model_t *model, int loss,
@@ -181,17 +186,56 @@ static err_code_t exec_ready(void *context, int index, err_t *err)
     return api_question(code, &error, err);
 }
 
+static err_code_t exec_sum(void *context, double *sums, size_t count,
+                           err_t *err)
+{
+    const cddp_exec_t *exec = context;
+    cddp_error_t error = {.culprit = -1};
+    cddp_code_t code = exec->sum(exec->context, sums, count, &error);
+
+    return api_question(code, &error, err);
+}
+
 static void exec_bind(cddp_exec_t *exec, const cddp_exec_config_t *config)
 {
     exec->ready = config->ready;
+    exec->sum = config->sum;
     exec->context = config->context;
     exec->bind.params = config->params;
     exec->bind.grads = config->grads;
     exec->bind.buffers = config->buffers;
     exec->bind.moments = config->moments;
     exec->bind.grad_ready = config->ready == NULL ? NULL : exec_ready;
+    exec->bind.reduce_small = config->sum == NULL ? NULL : exec_sum;
     exec->bind.context = exec;
     nn_exec_bind(exec->exec, &exec->bind);
+}
+
+static err_code_t exec_check(const nn_graph_t *graph,
+                             const cddp_exec_config_t *config, err_t *err)
+{
+    const op_backend_ops_t *backend = NULL;
+    err_code_t code;
+
+    if (config->samples < 1 || config->params == NULL ||
+        (config->training != 0 && config->grads == NULL))
+        return err_set(err, ERR_CONFIG,
+                       "an exec needs samples, params and, for training, "
+                       "grads");
+    if (config->training != 0 && config->sum == NULL &&
+        nn_graph_syncs(graph) > 0)
+        return err_set(err, ERR_CONFIG,
+                       "the model has syncbatchnorm layers, so an exec needs "
+                       "sum, which adds numbers up over the ranks");
+    if (config->bf16 == 0)
+        return ERR_OK;
+    code = op_backend_get("cpu", &backend, err);
+    if (code != ERR_OK || op_backend_bf16(backend))
+        return code;
+    return err_set(err, ERR_UNAVAILABLE,
+                   "an exec with bf16 cannot be opened, as this CPU cannot "
+                   "multiply bfloat16 (it lacks AVX512_BF16 and AMX): leave "
+                   "bf16 0");
 }
 
 static err_code_t exec_open(const nn_graph_t *graph,
@@ -201,15 +245,14 @@ static err_code_t exec_open(const nn_graph_t *graph,
     nn_exec_config_t inner = {.op_backend = "cpu",
                               .batch = config->samples,
                               .training = config->training != 0,
+                              .recompute = config->recompute != 0,
+                              .bf16 = config->bf16 != 0,
                               .threads = config->threads > 0 ? config->threads
                                                              : thread_cores()};
-    err_code_t code;
+    err_code_t code = exec_check(graph, config, err);
 
-    if (config->samples < 1 || config->params == NULL ||
-        (config->training != 0 && config->grads == NULL))
-        return err_set(err, ERR_CONFIG,
-                       "an exec needs samples, params and, for training, "
-                       "grads");
+    if (code != ERR_OK)
+        return code;
     exec->graph = graph;
     code = dev_open("cpu", 0, &exec->dev, err);
     inner.dev = exec->dev;
@@ -254,6 +297,11 @@ void cddp_exec_close(cddp_exec_t *exec)
         dev_stream_close(exec->bind.stream);
     dev_close(exec->dev);
     free(exec);
+}
+
+size_t cddp_exec_bytes(const cddp_exec_t *exec)
+{
+    return nn_exec_activation_bytes(exec->exec);
 }
 
 static nn_batch_t batch_of(const cddp_exec_t *exec,

@@ -5,6 +5,7 @@
 #ifndef CDDP_BASE_FILE_H
 #define CDDP_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -25,5 +26,15 @@ err_code_t file_make_dirs(const char *path, err_t *err);
 
 /* Remove a file or a directory tree; absent is fine. Never follows links. */
 err_code_t file_remove_tree(const char *path, err_t *err);
+
+/* Does [fd] take a line of text now? Waits for its reader, a stopped terminal
+ * or a full pipe, at most [seconds]. What is closed or broken takes it, too:
+ * the write then says why not. */
+bool file_takes(int fd, double seconds);
+
+/* First thing in main(): descriptors 0 to 2 that the caller has closed are put
+ * in use, lest the next file that is opened gets what is meant for people.
+ * Writing to them goes on to fail. */
+void file_standard_open(void);
 
 #endif

@@ -17,10 +17,13 @@ libbase_la_SOURCES = \
 	src/base/opt_value.c src/base/opt_value.h \
 	src/base/queue.c src/base/queue.h \
 	src/base/rng.c src/base/rng.h \
+	src/base/rng_fill.c src/base/rng_log.h \
+	src/base/rng_x86.c src/base/rng_x86.h \
 	src/base/str.c src/base/str.h \
 	src/base/thread.c src/base/thread.h \
 	src/base/tree.c src/base/tree_print.c src/base/tree.h \
 	src/base/view.h
-libbase_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(XXHASH_CFLAGS)
+libbase_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) -fno-math-errno
+libbase_la_CFLAGS += -ffp-contract=off $(XXHASH_CFLAGS)
 libbase_la_LIBADD = $(XXHASH_LIBS)
 # End of src/base

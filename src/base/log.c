@@ -3,7 +3,8 @@
 /*
  * A line is composed on the stack and leaves in one write, so that the lines of
  * threads and of ranks that share a terminal do not mix. A failing write is
- * ignored: there is nowhere left to report it.
+ * ignored: there is nowhere left to report it. So is a reader that takes
+ * nothing: a run must not stop for it.
  */
 #include "base/log.h"
 
@@ -15,9 +16,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 
 #define LOG_LINE_MAX 2048
 #define LOG_UNSET (-1)
+#define LOG_PATIENCE 1.0 /* seconds */
 
 static const char *const log_names[] = {"error", "warn", "info", "debug",
                                         "trace"};
@@ -109,6 +112,8 @@ void log_print(log_level_t level, const char *module, const char *format, ...)
     used = log_vappend(line, used, format, args);
     va_end(args);
     line[used++] = '\n'; /* used <= LOG_LINE_MAX - 1: the NUL gives way */
+    if (!file_takes(STDERR_FILENO, LOG_PATIENCE))
+        return;
     written = write(STDERR_FILENO, line, used);
     (void)written;
 }

@@ -25,7 +25,8 @@ typedef enum opt_type {
     OPT_CHOICE,  /* int: index into choices */
     OPT_SECONDS, /* double: "60 s", "10 min", "2 h"; a bare number is seconds */
     OPT_EVERY,   /* opt_every_t: "1 epoch", "100 steps", "10 min", "never" */
-    OPT_INTS,    /* opt_ints_t: a list of integers, or one integer */
+    OPT_INTS,    /* opt_ints_t: a list of integers, or one integer; with choices
+                    also one of these, see opt_ints_t */
     OPT_TEXTS,   /* opt_texts_t: a list of texts, or one text */
     OPT_TREE,    /* const tree_t *: the sub-tree itself (not owned), any form */
     OPT_SECTION, /* a struct inside the target, described by rows; absent: its
@@ -43,7 +44,7 @@ typedef struct opt_every {
 #define OPT_LIST_MAX 16
 
 typedef struct opt_ints {
-    int count;
+    int count; /* below 0: the word choices[-1 - count] instead */
     int64_t items[OPT_LIST_MAX];
 } opt_ints_t;
 
@@ -75,7 +76,8 @@ typedef struct opt_row {
     double min, max;      /* for INT, REAL, SECONDS and each of INTS; both 0:
                              no bounds */
     const char *unit;     /* "samples", "MiB", NULL */
-    const char *const *choices; /* OPT_CHOICE: NULL-terminated */
+    const char *const *choices; /* OPT_CHOICE; (optional) OPT_INTS; ended by
+                                   NULL */
     const struct opt_row *rows; /* OPT_SECTION, OPT_MAP */
     size_t size;                /* OPT_MAP: bytes of a section's struct */
     const char *help;           /* one sentence, no full stop */

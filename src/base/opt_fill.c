@@ -96,9 +96,15 @@ static err_code_t opt_fill_ints(const opt_row_t *row, const tree_t *value,
                                 const char *name, opt_ints_t *out, err_t *err)
 {
     opt_ints_t ints = {.count = (int)opt_items(value)};
+    const char *word = row->choices == NULL ? NULL : tree_text(value);
     err_code_t code;
     int i;
 
+    for (i = 0; word != NULL && row->choices[i] != NULL; i++)
+        if (strcmp(row->choices[i], word) == 0) {
+            out->count = -1 - i;
+            return ERR_OK;
+        }
     if (opt_items(value) > OPT_LIST_MAX)
         return opt_error(err, value, "%s: expected at most %d items, found %zu",
                          name, OPT_LIST_MAX, opt_items(value));
@@ -213,16 +219,33 @@ static tree_t *opt_fallback_tree(const char *text)
     return tree;
 }
 
+/* A section that is not there: all defaults; what it lacks is reported where
+ * the map around it stands. */
+static err_code_t opt_fill_absent(const opt_row_t *row, const tree_t *map,
+                                  const char *name, void *field, err_t *err)
+{
+    tree_t *none =
+        map == NULL ? NULL : tree_new(TREE_MAP, NULL, tree_place(map));
+    err_code_t code;
+
+    if (row->type == OPT_SECTION) {
+        code = opt_fill(row->rows, none, name, field, err);
+    } else {
+        code = opt_fill_map(row, none, name, field, err);
+        ((opt_map_t *)field)->places[0] = (tree_place_t){NULL, 0, 0};
+    }
+    tree_free(none);
+    return code;
+}
+
 static err_code_t opt_fill_fallback(const opt_row_t *row, const tree_t *map,
                                     const char *name, void *field, err_t *err)
 {
     err_code_t code;
     tree_t *tree;
 
-    if (row->type == OPT_SECTION)
-        return opt_fill(row->rows, NULL, name, field, err);
-    if (row->type == OPT_MAP)
-        return opt_fill_map(row, NULL, name, field, err);
+    if (row->type == OPT_SECTION || row->type == OPT_MAP)
+        return opt_fill_absent(row, map, name, field, err);
     if (row->fallback == NULL)
         return opt_error(err, map, "%s is missing%s%s", name,
                          row->help == NULL ? "" : ": ",

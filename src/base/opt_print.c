@@ -20,6 +20,10 @@ static void opt_print_list(const opt_row_t *row, const void *field,
     const opt_ints_t *ints = field;
     int i;
 
+    if (row->type == OPT_INTS && ints->count < 0) {
+        tree_print_text(row->choices[-1 - ints->count], out);
+        return;
+    }
     str_buf_add(out, "[");
     for (i = 0; row->type == OPT_INTS && i < ints->count; i++)
         str_buf_add(out, "%s%" PRId64, i == 0 ? "" : ", ", ints->items[i]);

@@ -159,6 +159,9 @@ void opt_value_describe(const opt_row_t *row, str_buf_t *out)
     };
     const char *const *choice;
 
+    if (row->type == OPT_INTS && row->choices != NULL)
+        for (choice = row->choices; *choice != NULL; choice++)
+            str_buf_add(out, "%s, ", *choice);
     str_buf_add(out, "%s", words[row->type]);
     if (row->type == OPT_CHOICE)
         for (choice = row->choices; *choice != NULL; choice++)

@@ -3,13 +3,14 @@
 /*
  * A stream spends the low half of its counter as position; its key and the high
  * half are a Philox block of (seed, purpose, a, b), so that different streams
- * start 128 bits apart. rng_normal brings its own logarithm: the bits of libm
- * change with its version and with the vector unit it picks.
+ * start 128 bits apart.
  */
 #include "base/rng.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "base/rng_log.h"
 
 #define RNG_ROUNDS 10
 
@@ -94,24 +95,6 @@ uint64_t rng_below(rng_t *rng, uint64_t bound)
         x = rng_u64(rng);
     } while (x < surplus);
     return x % bound;
-}
-
-/* Logarithm of a normal x in (0, 1]: 2 atanh((m - 1) / (m + 1)) of the mantissa
- * m in [1/sqrt 2, sqrt 2) as a series (|s| < 0.1716, error below 1e-17). */
-static double rng_log(double x)
-{
-    int power, k;
-    double m = frexp(x, &power), s, square, sum = 0;
-
-    if (m < 0.70710678118654752440) {
-        m *= 2;
-        power--;
-    }
-    s = (m - 1) / (m + 1);
-    square = s * s;
-    for (k = 21; k >= 1; k -= 2)
-        sum = sum * square + 1.0 / k;
-    return 2 * s * sum + power * 0.69314718055994530942;
 }
 
 /* Marsaglia's polar method, one of the pair used. */

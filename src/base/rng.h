@@ -8,6 +8,7 @@
 #ifndef CDDP_BASE_RNG_H
 #define CDDP_BASE_RNG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* A stream: a key, and a 128-bit position. */
@@ -42,5 +43,20 @@ uint64_t rng_u64(rng_t *rng);
 double rng_uniform(rng_t *rng);                 /* [0, 1), 53 bits */
 uint64_t rng_below(rng_t *rng, uint64_t bound); /* [0, bound), unbiased */
 double rng_normal(rng_t *rng);                  /* mean 0, variance 1 */
+
+/* Many at once, by the vector units; the numbers and the stream behind them are
+ * those of as many calls, bit by bit: out[i] is
+ * (float)(mean + scale * rng_normal) or (float)((2 * rng_uniform - 1) * bound).
+ */
+void rng_fill_normal(rng_t *rng, double mean, double scale, float *out,
+                     size_t count);
+void rng_fill_uniform(rng_t *rng, double bound, float *out, size_t count);
+
+/* To share such work among threads, for a stream at the start of a block (as
+ * opened): pass over [blocks] blocks of the generator. A block holds two
+ * uniform numbers; of normal ones it holds one or none (rng_count_normal: how
+ * many the next [blocks] hold; the stream stays). */
+void rng_skip(rng_t *rng, uint64_t blocks);
+size_t rng_count_normal(const rng_t *rng, uint64_t blocks);
 
 #endif

@@ -3,12 +3,11 @@
 #include "cmd/bench_args.h"
 
 #include <ctype.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/number.h"
+#include "cmd/args.h"
 
 #define SMALLEST 4
 #define LARGEST ((size_t)256 << 20)
@@ -113,9 +112,10 @@ static err_code_t sizes_take(bench_args_t *args, const char *text, err_t *err)
                    text);
 }
 
-static err_code_t option_take(bench_args_t *args, int option, char **argv,
-                              err_t *err)
+static err_code_t option_take(void *context, int option, err_t *err)
 {
+    bench_args_t *args = context;
+
     switch (option) {
     case OPT_SIZES:
         return sizes_take(args, optarg, err);
@@ -143,31 +143,22 @@ static err_code_t option_take(bench_args_t *args, int option, char **argv,
     case 'h':
         args->help = true;
         return ERR_OK;
-    case OPT_VERSION:
+    default: /* OPT_VERSION */
         args->version = true;
         return ERR_OK;
-    default:
-        return err_set(err, ERR_USAGE, "%s %s; try cddp-bench --help",
-                       option == ':' ? "a value is missing behind option"
-                                     : "unknown option",
-                       argv[optind - 1]);
     }
 }
 
 err_code_t bench_args_parse(int argc, char **argv, bench_args_t *out,
                             err_t *err)
 {
+    static const cmd_options_t options = {"cddp-bench", long_options,
+                                          option_take};
     bench_args_t args = {.help = false};
-    int option;
+    err_code_t rc = cmd_options_take(&options, argc, argv, &args, err);
 
-    opterr = 0;
-    optind = 0; /* tests parse more than once */
-    while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-        err_code_t rc = option_take(&args, option, argv, err);
-
-        if (rc != ERR_OK)
-            return rc;
-    }
+    if (rc != ERR_OK)
+        return rc;
     if (args.smallest == 0) {
         args.smallest = args.tune != NULL ? TUNE_SMALLEST : SMALLEST;
         args.largest = args.tune != NULL ? TUNE_LARGEST : LARGEST;

@@ -2,11 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "cmd/bench_step_args.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "cmd/number.h"
 
 #define STEPS 30
 #define WARM_UP 5
@@ -76,20 +73,10 @@ static err_code_t scaling_take(bench_step_args_t *args, const char *text,
     return ERR_OK;
 }
 
-static err_code_t set_take(bench_step_args_t *args, const char *text,
-                           err_t *err)
+static err_code_t option_take(void *context, int option, err_t *err)
 {
-    if (args->set_count == BENCH_SETS_MAX)
-        return err_set(err, ERR_USAGE,
-                       "more than %d times --set: put them into the run file",
-                       BENCH_SETS_MAX);
-    args->sets[args->set_count++] = text;
-    return ERR_OK;
-}
+    bench_step_args_t *args = context;
 
-static err_code_t option_take(bench_step_args_t *args, int option, char **argv,
-                              err_t *err)
-{
     switch (option) {
     case OPT_STEPS:
         return cmd_number_take("--steps", "steps", 1, 1000000, optarg,
@@ -98,7 +85,7 @@ static err_code_t option_take(bench_step_args_t *args, int option, char **argv,
         return cmd_number_take("--warm-up", "steps", 0, 1000000, optarg,
                                &args->warm_up, err);
     case OPT_SET:
-        return set_take(args, optarg, err);
+        return cmd_sets_take(&args->sets, optarg, err);
     case OPT_LOCAL:
         return cmd_number_take("--local", "ranks", 1, CMD_LOCAL_MAX, optarg,
                                &args->local, err);
@@ -113,14 +100,9 @@ static err_code_t option_take(bench_step_args_t *args, int option, char **argv,
     case OPT_PACED:
         args->paced = true;
         return ERR_OK;
-    case 'h':
+    default: /* 'h' */
         args->help = true;
         return ERR_OK;
-    default:
-        return err_set(err, ERR_USAGE, "%s %s; try cddp-bench step --help",
-                       option == ':' ? "a value is missing behind option"
-                                     : "unknown option",
-                       argv[optind - 1]);
     }
 }
 
@@ -142,17 +124,13 @@ static err_code_t args_check(const bench_step_args_t *args, err_t *err)
 err_code_t bench_step_args_parse(int argc, char **argv, bench_step_args_t *out,
                                  err_t *err)
 {
+    static const cmd_options_t options = {"cddp-bench step", long_options,
+                                          option_take};
     bench_step_args_t args = {.steps = STEPS, .warm_up = WARM_UP};
-    int option;
+    err_code_t rc = cmd_options_take(&options, argc, argv, &args, err);
 
-    opterr = 0;
-    optind = 0; /* tests parse more than once */
-    while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-        err_code_t rc = option_take(&args, option, argv, err);
-
-        if (rc != ERR_OK)
-            return rc;
-    }
+    if (rc != ERR_OK)
+        return rc;
     if (!args.help && argc - optind != 1)
         return err_set(err, ERR_USAGE,
                        "expected one run file, found %s%s; try cddp-bench step "

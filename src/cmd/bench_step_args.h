@@ -7,8 +7,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-
-#define BENCH_SETS_MAX 256
+#include "cmd/args.h"
 
 typedef enum bench_scaling {
     BENCH_SCALING_NONE,
@@ -22,8 +21,7 @@ typedef struct bench_step_args {
     int steps, warm_up; /* timed; before them */
     bench_scaling_t scaling;
     const char *record; /* NULL: not given */
-    const char *sets[BENCH_SETS_MAX];
-    int set_count;
+    cmd_sets_t sets;
     const char *run_file;
 } bench_step_args_t;
 

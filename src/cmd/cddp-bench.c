@@ -10,11 +10,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/thread.h"
 #include "cmd/bench_allreduce.h"
 #include "cmd/bench_args.h"
 #include "cmd/bench_step.h"
+#include "cmd/output.h"
 #include "cmd/version.h"
 
 #define BOOT_TIMEOUT 120.0
@@ -106,8 +108,7 @@ static err_code_t task_run(rank_job_t *job, err_t *err)
 
 static int finish(err_code_t rc, err_t *err)
 {
-    if (fflush(stdout) != 0 && rc == ERR_OK)
-        rc = err_set(err, ERR_IO, "cannot write to standard output");
+    rc = cmd_output_finish(rc, err);
     if (rc != ERR_OK)
         fprintf(stderr, "cddp-bench: %s\n", err->text);
     return (int)rc;
@@ -178,6 +179,7 @@ static int step_main(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    file_standard_open();
     if (argc > 1 && strcmp(argv[1], "step") == 0)
         return step_main(argc - 1, argv + 1);
     return allreduce_main(argc, argv);

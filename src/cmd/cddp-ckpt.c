@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/str.h"
 #include "cmd/ckpt_diff.h"
 #include "cmd/ckpt_show.h"
+#include "cmd/output.h"
 
 /* Exit status of a diff that found differences, as diff(1) has it. */
 #define STATUS_DIFFERS 1
@@ -181,12 +183,13 @@ int main(int argc, char **argv)
     str_buf_t out = {0};
     err_t err = ERR_INIT;
     int status = 0;
-    err_code_t code = arguments_run(argc, argv, &out, &status, &err);
+    err_code_t code;
 
+    file_standard_open();
+    code = arguments_run(argc, argv, &out, &status, &err);
     if (out.text != NULL)
         fputs(out.text, stdout);
-    if (fflush(stdout) != 0 && code == ERR_OK)
-        code = err_set(&err, ERR_IO, "cannot write to standard output");
+    code = cmd_output_finish(code, &err);
     if (code != ERR_OK) {
         fprintf(stderr, "cddp-ckpt: %s\n", err.text);
         status = (int)code;

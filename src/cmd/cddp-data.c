@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/str.h"
 #include "cmd/data_info.h"
 #include "cmd/data_make.h"
+#include "cmd/output.h"
 
 static const char help_text[] =
     "usage: cddp-data make ising -o DIR [options]\n"
@@ -184,10 +186,10 @@ int main(int argc, char **argv)
     err_t err = ERR_INIT;
     err_code_t code;
 
+    file_standard_open();
     opterr = 0; /* main prints the one sentence */
     code = command_run(argc, argv, &err);
-    if (fflush(stdout) != 0 && code == ERR_OK)
-        code = err_set(&err, ERR_IO, "cannot write to standard output");
+    code = cmd_output_finish(code, &err);
     if (code != ERR_OK)
         fprintf(stderr, "cddp-data: %s\n", err.text);
     return code;

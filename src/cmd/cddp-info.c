@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "cmd/info_topology.h"
+#include "cmd/output.h"
 #include "cmd/version.h"
 #include "nn/nn.h"
 #include "optim/optim.h"
@@ -62,6 +64,14 @@ static void config_print(void)
     str_buf_free(&text);
 }
 
+static int finish(err_code_t rc, err_t *err)
+{
+    rc = cmd_output_finish(rc, err);
+    if (rc != ERR_OK)
+        fprintf(stderr, "cddp-info: %s\n", err->text);
+    return (int)rc;
+}
+
 static int topology_main(const char *table)
 {
     boot_config_t config = {.timeout = BOOT_TIMEOUT};
@@ -71,17 +81,15 @@ static int topology_main(const char *table)
 
     if (rc == ERR_OK)
         rc = info_topology(boot, table, &err);
-    if (rc != ERR_OK)
-        fprintf(stderr, "cddp-info: %s\n", err.text);
-    else if (fflush(stdout) != 0)
-        rc = ERR_IO;
-    return (int)rc;
+    return finish(rc, &err);
 }
 
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "--version";
+    err_t err = ERR_INIT;
 
+    file_standard_open();
     if (strcmp(what, "--topology") == 0 && argc <= 3)
         return topology_main(argv[2]);
     if (argc > 2) {
@@ -104,5 +112,5 @@ int main(int argc, char **argv)
                 what);
         return ERR_USAGE;
     }
-    return fflush(stdout) == 0 ? ERR_OK : ERR_IO;
+    return finish(ERR_OK, &err);
 }

@@ -11,18 +11,20 @@
  */
 #include "config.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "build_id.h"
+#include "cmd/output.h"
 #include "cmd/run_file.h"
 #include "cmd/train_args.h"
 #include "cmd/version.h"
@@ -32,6 +34,9 @@
 /* Seconds that ranks may take to find each other at start-up; Slurm itself can
  * need a while to start thousands of tasks. */
 #define BOOT_TIMEOUT 120.0
+
+/* Seconds that a run, once over, waits for a reader of its last words. */
+#define END_PATIENCE 1.0
 
 /* What one rank needs and answers. */
 typedef struct rank_job {
@@ -62,8 +67,8 @@ static void rank_run(rank_job_t *job)
     bool loaded;
 
     log_rank_set(votes.rank);
-    job->rc = run_file_read(job->args->run_file, job->args->sets,
-                            job->args->set_count, &tree, &config, &job->err);
+    job->rc = run_file_read(job->args->run_file, &job->args->sets, &tree,
+                            &config, &job->err);
     loaded = job->rc == ERR_OK;
     job->rc = train_vote(&votes, job->rc, &job->outcome.speaker, &job->err);
     if (job->rc == ERR_OK)
@@ -124,13 +129,13 @@ static err_code_t step_run(rank_job_t *model, rank_job_t *answer, err_t *err)
     return ERR_OK;
 }
 
-/* ---- the end
- * ---------------------------------------------------------------------------
- */
+/* ---- the end ------------------------------------------------------------ */
 
+/* What nobody takes (a stopped terminal, a full pipe) is lost, as the run's
+ * other lines are: the process has to end. */
 static void result_print(const train_outcome_t *outcome)
 {
-    if (!outcome->have_eval)
+    if (!outcome->have_eval || !file_takes(STDOUT_FILENO, END_PATIENCE))
         return;
     if (isnan(outcome->accuracy)) {
         printf("final: validation loss %.6g after %lld steps\n", outcome->loss,
@@ -191,8 +196,7 @@ static err_code_t check_main(const train_args_t *args, err_t *err)
     tree_t *tree = NULL;
     err_code_t rc;
 
-    rc = run_file_read(args->run_file, args->sets, args->set_count, &tree,
-                       &config, err);
+    rc = run_file_read(args->run_file, &args->sets, &tree, &config, err);
     if (rc != ERR_OK)
         return rc;
     rc = train_check(&config, args->local > 0 ? args->local : 1, err);
@@ -201,16 +205,14 @@ static err_code_t check_main(const train_args_t *args, err_t *err)
     return rc;
 }
 
-static int finish(err_code_t rc, const err_t *err, bool speaker)
+static int finish(err_code_t rc, err_t *err, bool speaker)
 {
-    if (rc != ERR_OK && speaker)
+    const err_code_t all = cmd_output_finish(rc, err);
+
+    if (all != ERR_OK && (speaker || all != rc) &&
+        file_takes(STDERR_FILENO, END_PATIENCE))
         fprintf(stderr, "cddp-train: %s\n", err->text);
-    if ((fflush(stdout) != 0 || ferror(stdout)) && rc == ERR_OK) {
-        fprintf(stderr, "cddp-train: cannot write to standard output: %s\n",
-                strerror(errno));
-        rc = ERR_IO;
-    }
-    return (int)rc;
+    return (int)all;
 }
 
 int main(int argc, char **argv)
@@ -220,6 +222,7 @@ int main(int argc, char **argv)
     train_args_t args;
     err_code_t rc;
 
+    file_standard_open();
     rc = train_args_parse(argc, argv, &args, &err);
     if (rc != ERR_OK)
         return finish(rc, &err, true);

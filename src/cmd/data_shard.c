@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -188,8 +189,8 @@ out:
     return code;
 }
 
-err_code_t cmd_shards_clear(const char *directory, const char *name, bool force,
-                            err_t *err)
+static err_code_t shards_clear(const char *directory, const char *name,
+                               bool force, err_t *err)
 {
     char *pattern = str_printf("%s/%s-*.h5", directory, name);
     err_code_t code = ERR_OK;
@@ -212,5 +213,28 @@ err_code_t cmd_shards_clear(const char *directory, const char *name, bool force,
     globfree(&found);
 out:
     free(pattern);
+    return code;
+}
+
+err_code_t cmd_shards_begin(const char *directory, bool force, err_t *err)
+{
+    err_code_t code = file_make_dirs(directory, err);
+
+    if (code == ERR_OK)
+        code = shards_clear(directory, "train", force, err);
+    return code == ERR_OK ? shards_clear(directory, "valid", force, err) : code;
+}
+
+err_code_t cmd_shards_put(const char *directory, const char *split, int shard,
+                          const cmd_shard_t *content, int64_t *bytes,
+                          err_t *err)
+{
+    char *path = str_printf("%s/%s-%02d.h5", directory, split, shard);
+    err_code_t code = cmd_shard_write(path, content, err);
+    struct stat status;
+
+    if (code == ERR_OK && bytes != NULL && stat(path, &status) == 0)
+        *bytes += status.st_size;
+    free(path);
     return code;
 }

@@ -41,9 +41,15 @@ typedef struct cmd_shard {
 err_code_t cmd_shard_write(const char *path, const cmd_shard_t *shard,
                            err_t *err);
 
-/* Old shards DIRECTORY/NAME-*.h5 would be taken for part of a new data set:
- * remove them, or, without [force], ERR_USAGE if there are any. */
-err_code_t cmd_shards_clear(const char *directory, const char *name, bool force,
-                            err_t *err);
+/* Make [directory] ready for a data set. Old shards train-*.h5 and valid-*.h5
+ * would be taken for part of it: remove them, or, without [force], ERR_USAGE if
+ * there are any. */
+err_code_t cmd_shards_begin(const char *directory, bool force, err_t *err);
+
+/* Write [content] as shard number [shard] of [split] ("train", "valid"); its
+ * size is added to [bytes] (NULL allowed). */
+err_code_t cmd_shards_put(const char *directory, const char *split, int shard,
+                          const cmd_shard_t *content, int64_t *bytes,
+                          err_t *err);
 
 #endif

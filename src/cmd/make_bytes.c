@@ -216,10 +216,8 @@ static err_code_t stream_write(const stream_t *stream, const char *directory,
                                      .fields = &field,
                                      .field_count = 1,
                                      .bound = NAN};
-        char *path = str_printf("%s/%s-%02d.h5", directory, name, shard);
 
-        code = cmd_shard_write(path, &content, err);
-        free(path);
+        code = cmd_shards_put(directory, name, shard, &content, NULL, err);
     }
     return code;
 }
@@ -257,12 +255,8 @@ err_code_t cmd_make_bytes(const cmd_bytes_config_t *config,
 {
     cmd_bytes_report_t result = {0};
     documents_t all = {0};
-    err_code_t code = file_make_dirs(config->directory, err);
+    err_code_t code = cmd_shards_begin(config->directory, config->force, err);
 
-    if (code == ERR_OK)
-        code = cmd_shards_clear(config->directory, "train", config->force, err);
-    if (code == ERR_OK)
-        code = cmd_shards_clear(config->directory, "valid", config->force, err);
     for (int i = 0; i < config->path_count && code == ERR_OK; i++)
         code = tree_walk(&all, config->paths[i], &result, err);
     if (code == ERR_OK) {

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -65,8 +64,10 @@ static err_code_t part_draw(void *context, int64_t i, err_t *err)
                            part->web + (size_t)i * part->cells, err);
 }
 
-static err_code_t part_write(const part_t *part, const char *path, err_t *err)
+static err_code_t part_write(const part_t *part, const char *directory,
+                             int shard, int64_t *bytes, err_t *err)
 {
+    static const char *const names[] = {"train", "valid"};
     const int64_t edge = part->spec.edge;
     const cmd_shard_field_t fields[] = {
         {"/density", CMD_SHARD_FLOAT32, 3, {edge, edge, edge}, part->density},
@@ -87,20 +88,22 @@ static err_code_t part_write(const part_t *part, const char *path, err_t *err)
         .bound = NAN,
     };
 
-    return cmd_shard_write(path, &content, err);
+    return cmd_shards_put(directory, names[part->spec.split], shard, &content,
+                          bytes, err);
 }
 
 /* Draw and write one shard; its kinds of cells are added to [webs]. */
-static err_code_t part_make(part_t *part, int threads, const char *path,
-                            int64_t webs[CMD_FIELDS_WEBS], err_t *err)
+static err_code_t part_make(part_t *part, const cmd_fields_config_t *config,
+                            int shard, int64_t webs[CMD_FIELDS_WEBS],
+                            int64_t *bytes, err_t *err)
 {
     err_code_t code = part_alloc(part, err);
 
     if (code == ERR_OK)
-        code =
-            cmd_team_draw("fields", threads, part->rows, part_draw, part, err);
+        code = cmd_team_draw("fields", config->threads, part->rows, part_draw,
+                             part, err);
     if (code == ERR_OK)
-        code = part_write(part, path, err);
+        code = part_write(part, config->directory, shard, bytes, err);
     for (size_t i = 0; code == ERR_OK && i < (size_t)part->rows * part->cells;
          i++)
         webs[part->web[i]]++;
@@ -113,26 +116,19 @@ static err_code_t split_make(const cmd_fields_config_t *config, int split,
                              int shards, int64_t webs[CMD_FIELDS_WEBS],
                              int64_t *bytes, err_t *err)
 {
-    static const char *const names[] = {"train", "valid"};
     const int64_t rows = split == 0 ? config->train : config->valid;
     const size_t edge = (size_t)config->edge;
     err_code_t code = ERR_OK;
 
     for (int shard = 0; shard < shards && code == ERR_OK; shard++) {
-        char *path =
-            str_printf("%s/%s-%02d.h5", config->directory, names[split], shard);
         part_t part = {.spec = {.seed = config->seed,
                                 .split = (uint64_t)split,
                                 .edge = config->edge},
                        .cells = edge * edge * edge,
                        .first = rows * shard / shards};
-        struct stat status;
 
         part.rows = rows * (shard + 1) / shards - part.first;
-        code = part_make(&part, config->threads, path, webs, err);
-        if (code == ERR_OK && stat(path, &status) == 0)
-            *bytes += status.st_size;
-        free(path);
+        code = part_make(&part, config, shard, webs, bytes, err);
     }
     return code;
 }
@@ -155,12 +151,8 @@ err_code_t cmd_make_fields(const cmd_fields_config_t *config,
         .train_shards = config->shards,
         .valid_shards = config->shards > 1 ? config->shards / 2 : 1};
     int64_t train[CMD_FIELDS_WEBS] = {0}, valid[CMD_FIELDS_WEBS] = {0};
-    err_code_t code = file_make_dirs(config->directory, err);
+    err_code_t code = cmd_shards_begin(config->directory, config->force, err);
 
-    if (code == ERR_OK)
-        code = cmd_shards_clear(config->directory, "train", config->force, err);
-    if (code == ERR_OK)
-        code = cmd_shards_clear(config->directory, "valid", config->force, err);
     if (code == ERR_OK)
         code = split_make(config, 0, result.train_shards, train, &result.bytes,
                           err);

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -111,14 +110,8 @@ static err_code_t shard_write(const split_t *split, const char *directory,
         .bound = bound,
         .bound_by = "best energy threshold",
     };
-    char *path = str_printf("%s/%s-%02d.h5", directory, split->name, shard);
-    err_code_t code = cmd_shard_write(path, &content, err);
-    struct stat status;
 
-    if (code == ERR_OK && stat(path, &status) == 0)
-        *bytes += status.st_size;
-    free(path);
-    return code;
+    return cmd_shards_put(directory, split->name, shard, &content, bytes, err);
 }
 
 static err_code_t split_write(const split_t *split, const char *directory,
@@ -173,12 +166,8 @@ err_code_t cmd_make_ising(const cmd_ising_config_t *config,
                      .shards = valid_shards};
     cmd_ising_report_t result = {.train_shards = config->shards,
                                  .valid_shards = valid_shards};
-    err_code_t code = file_make_dirs(config->directory, err);
+    err_code_t code = cmd_shards_begin(config->directory, config->force, err);
 
-    if (code == ERR_OK)
-        code = cmd_shards_clear(config->directory, "train", config->force, err);
-    if (code == ERR_OK)
-        code = cmd_shards_clear(config->directory, "valid", config->force, err);
     if (code == ERR_OK)
         code = split_make(&train, config, &result, err);
     if (code == ERR_OK)

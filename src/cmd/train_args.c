@@ -2,11 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "cmd/train_args.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "cmd/number.h"
 
 const char train_args_help[] =
     "usage: cddp-train [options] [RUN.yaml]\n"
@@ -57,6 +54,7 @@ static const struct option long_options[] = {
 
 static void resume_take(train_args_t *args, const char *what)
 {
+    args->resumes = true;
     if (strcmp(what, "auto") == 0) {
         args->resume = TRAIN_RESUME_AUTO;
     } else if (strcmp(what, "never") == 0) {
@@ -67,21 +65,10 @@ static void resume_take(train_args_t *args, const char *what)
     }
 }
 
-static err_code_t set_take(train_args_t *args, const char *text, err_t *err)
+static err_code_t option_take(void *context, int option, err_t *err)
 {
-    if (args->set_count == TRAIN_SETS_MAX)
-        return err_set(err, ERR_USAGE,
-                       "more than %d times --set: put them "
-                       "into the run file",
-                       TRAIN_SETS_MAX);
-    args->sets[args->set_count++] = text;
-    return ERR_OK;
-}
+    train_args_t *args = context;
 
-/* One option as getopt_long hands it over. */
-static err_code_t option_take(train_args_t *args, int option, char **argv,
-                              err_t *err)
-{
     switch (option) {
     case OPT_CHECK:
         args->check = true;
@@ -94,46 +81,31 @@ static err_code_t option_take(train_args_t *args, int option, char **argv,
         return ERR_OK;
     case OPT_FRESH:
         args->resume = TRAIN_RESUME_FRESH;
+        args->fresh = true;
         return ERR_OK;
     case OPT_SET:
-        return set_take(args, optarg, err);
+        return cmd_sets_take(&args->sets, optarg, err);
     case 'h':
         args->help = true;
         return ERR_OK;
-    case OPT_VERSION:
+    default: /* OPT_VERSION */
         args->version = true;
         return ERR_OK;
-    case ':':
-        return err_set(err, ERR_USAGE,
-                       "option %s needs a value; try "
-                       "cddp-train --help",
-                       argv[optind - 1]);
-    default:
-        return err_set(err, ERR_USAGE,
-                       "unknown option %s; try cddp-train "
-                       "--help",
-                       argv[optind - 1]);
     }
 }
 
 err_code_t train_args_parse(int argc, char **argv, train_args_t *out,
                             err_t *err)
 {
+    static const cmd_options_t options = {"cddp-train", long_options,
+                                          option_take};
     train_args_t args = {.resume = TRAIN_RESUME_AUTO};
-    bool fresh = false, resume = false;
     const char *environment = getenv("CDDP_RUN");
-    int option;
+    err_code_t rc = cmd_options_take(&options, argc, argv, &args, err);
 
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-        err_code_t rc = option_take(&args, option, argv, err);
-
-        if (rc != ERR_OK)
-            return rc;
-        fresh = fresh || option == OPT_FRESH;
-        resume = resume || option == OPT_RESUME;
-    }
-    if (fresh && resume)
+    if (rc != ERR_OK)
+        return rc;
+    if (args.fresh && args.resumes)
         return err_set(err, ERR_USAGE,
                        "--fresh and --resume exclude each other: say which one "
                        "you mean");

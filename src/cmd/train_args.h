@@ -7,17 +7,16 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "cmd/args.h"
 #include "train/run.h"
-
-#define TRAIN_SETS_MAX 256
 
 typedef struct train_args {
     bool help, version, check;
     int local; /* ranks of --local N, 0: not given */
     train_resume_t resume;
+    bool fresh, resumes; /* were --fresh and --resume given? */
     const char *resume_path;
-    const char *sets[TRAIN_SETS_MAX]; /* --set, in order */
-    int set_count;
+    cmd_sets_t sets;
     const char *run_file; /* given, else $CDDP_RUN, else run.yaml */
 } train_args_t;
 

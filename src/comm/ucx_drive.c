@@ -21,7 +21,9 @@
 #include "base/clock.h"
 #include "comm/ucx_group.h"
 
-#define LOOKS 2
+/* Looks of one who has a core before it lets others have it now and then: each
+ * call of sched_yield is a large part of what a small message takes. */
+#define LOOKS 100
 #define PROBE 64 /* sleeps after which looking is tried anew */
 #define YIELDS 2
 
@@ -36,7 +38,8 @@
 /* How often the owner asks before it leaves the work to the comm thread. */
 #define ASKS 400
 
-/* Collectives of more elements may leave bytes behind in UCX. */
+/* Collectives of more elements may leave bytes behind in UCX. (To ask it after
+ * each of a few bytes would cost more than they take.) */
 #define LARGE ((size_t)64 << 10)
 
 /* ---- works --------------------------------------------------------------- */
@@ -409,7 +412,7 @@ static void owner_sleep(ucx_group_t *group, double instant)
 bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
 {
     ucx_idle_t idle = {0};
-    bool left;
+    bool held, left;
 
     if (group->place.nodes == 1 && atomic_load(&group->node.open))
         return false; /* node-mates may ring for the comm thread at any time */
@@ -425,12 +428,12 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
             owner_sleep(group, ucx_drive_until(group, now));
     }
     left = group->active_count > 0 || group->notes_due ||
-           atomic_load(&group->failed) || work->request.count > LARGE;
-    /* What UCX may still hold of a large one has to go out at once. */
-    atomic_store(&group->driven,
-                 work->request.count > LARGE ? LONG_AGO : clock_now());
+           atomic_load(&group->failed);
+    held = !left && work->request.count > LARGE && ucx_net_holds(group);
+    /* What UCX holds has to go out at once. */
+    atomic_store(&group->driven, held ? LONG_AGO : clock_now());
     ucx_drive_give(group);
-    if (left)
+    if (left || held)
         ucx_thread_wake(group);
     return true;
 }

@@ -126,6 +126,9 @@ void ucx_net_close(ucx_group_t *group);
 /* Endpoint to [rank], made when first asked for; NULL: the group has failed. */
 ucp_ep_h ucx_net_endpoint(ucx_group_t *group, int rank);
 
+/* Has UCX taken data that it could not hand to the network so far? Driver. */
+bool ucx_net_holds(ucx_group_t *group);
+
 /* The process of [rank] ended or the connection to it broke. */
 void ucx_peer_lost(ucx_group_t *group, int rank);
 

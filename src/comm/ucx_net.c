@@ -221,6 +221,17 @@ ucp_ep_h ucx_net_endpoint(ucx_group_t *group, int rank)
     return NULL;
 }
 
+/* An error counts as held, too: whoever drives next is told of the peer. */
+bool ucx_net_holds(ucx_group_t *group)
+{
+    ucp_request_param_t param = {0};
+    ucs_status_ptr_t answer = ucp_worker_flush_nbx(group->worker, &param);
+
+    if (answer != NULL && !UCS_PTR_IS_ERR(answer))
+        ucp_request_free(answer); /* it ends by itself */
+    return answer != NULL;
+}
+
 /* ---- requests ------------------------------------------------------------ */
 
 bool ucx_request_early(ucx_request_t *request)

@@ -6,28 +6,10 @@
  * node map. The arenas of all ranks (memfds, ucx_shm.c) and a board lie in such
  * memory; every node of the group has a board.
  *
- * Collective number n uses slot n % COMM_WORKS_MAX of the board. A rank that
- * starts it posts where its buffer is; the last of the node to come opens the
- * slot. What then happens depends on whether there are other nodes.
- *
- * One node: the pieces of the slot are claimed one by one by whoever waits or
- * polls: nobody depends on a rank that computes something else meanwhile. A
- * piece is read from all ranks' buffers, summed in rank order and stored to all
- * of them: the same bits everywhere, whoever claims it. The comm thread has no
- * part in it; it goes on finding faults, which end the waits.
+ * What lies in an arena goes through slots of the board: ucx_slot.h.
  *
  * On one node, small all-reduces and those of memory that lies in no arena take
  * other ways: ucx_shot.h, ucx_stage.h.
- *
- * Several nodes (ucx_span.c): the buffer is cut into slices, each owned by one
- * rank of every node. The comm thread of the owner sums its slice over the
- * node, reduces it with the owners on the other nodes, and stores the result to
- * all ranks of the node. It may sleep when the slot is opened: a bell
- * (ucx_bell.c) wakes it.
- *
- * A slot is used again by number n + COMM_WORKS_MAX, which a rank can start
- * only after its wait for n has returned, so all have come by then; claims
- * carry the number, so that a late one fails, and `completed` only grows.
  */
 #ifndef CDDP_COMM_UCX_NODE_H
 #define CDDP_COMM_UCX_NODE_H
@@ -37,8 +19,8 @@
 
 #include "base/mem.h"
 #include "comm/comm_ops.h"
-#include "comm/node_sum.h"
 #include "comm/ucx_shot.h"
+#include "comm/ucx_slot.h"
 #include "comm/ucx_stage.h"
 
 #define UCX_NODE_ARENAS 16 /* of one group; further ones are plain memory */
@@ -47,26 +29,6 @@ typedef struct ucx_group ucx_group_t;
 typedef struct ucx_work ucx_work_t;
 
 typedef enum ucx_way { WAY_SLOT, WAY_SHOT, WAY_STAGE } ucx_way_t;
-
-typedef struct node_post {               /* what one rank wants to be reduced */
-    _Alignas(MEM_ALIGN) uint64_t offset; /* in its arena */
-    uint64_t count;
-    uint64_t cuts; /* hash of those of ranges */
-    uint32_t arena;
-    uint16_t kind, type, op;
-} node_post_t;
-
-typedef struct node_slot {
-    _Alignas(MEM_ALIGN) atomic_uint arrived;
-    uint32_t pieces;
-    atomic_uint_fast64_t odd; /* number + 1 if the posts of it disagree */
-    /* (number + 1) << 24 | pieces left to claim */
-    _Alignas(MEM_ALIGN) atomic_uint_fast64_t claim;
-    /* pieces; of several nodes: lanes of all slices */
-    _Alignas(MEM_ALIGN) atomic_uint done;
-    atomic_uint_fast64_t completed; /* number + 1 of the last completed one */
-    node_post_t posts[];            /* [count of the node] */
-} node_slot_t;
 
 typedef struct node_seat { /* of one rank's comm thread */
     _Alignas(MEM_ALIGN) atomic_bool asleep;
@@ -112,10 +74,10 @@ typedef struct ucx_node {
 err_code_t ucx_shm_share(ucx_group_t *group, size_t bytes, bool all,
                          void **maps, err_t *err);
 void ucx_shm_unmap(void **maps, int count, size_t bytes);
-/* Whether all ranks of the group are [well]; the first that is not is named.
- * votes[size] is scratch. */
-err_code_t ucx_shm_agree(ucx_group_t *group, bool well, char *votes,
-                         err_t *err);
+/* Whether all ranks of the group are [well]; the first that is not is named, as
+ * one that cannot do [what] ("map memory"). votes[size] is scratch. */
+err_code_t ucx_shm_agree(ucx_group_t *group, bool well, const char *what,
+                         char *votes, err_t *err);
 
 /* The arena of comm.h. */
 err_code_t ucx_arena_open(comm_group_t *group, size_t bytes, comm_arena_t **out,
@@ -149,17 +111,10 @@ bool ucx_node_way(const ucx_group_t *group, const comm_request_t *request,
 /* Post [work], which goes that way. True: the comm thread has a
  * part in it, so that it must be queued for it. */
 bool ucx_node_start(ucx_group_t *group, ucx_work_t *work, ucx_way_t way);
-bool ucx_node_done(const ucx_group_t *group, uint64_t number);
-/* Have all ranks of the node come? Fails the group if they disagree. */
-bool ucx_node_opened(ucx_group_t *group, uint64_t number);
 /* Wake whoever sleeps, after something has been stored that is waited for. */
 void ucx_node_ring(ucx_group_t *group);
 /* The ranks asked for different things: fail the group. */
 void ucx_node_disagree(ucx_group_t *group, uint64_t number);
-/* So much of number is done: a lane of a slice. */
-void ucx_node_add(ucx_group_t *group, uint64_t number);
-/* Where the buffers of all ranks of this node for [number] begin. */
-void ucx_node_parts(ucx_group_t *group, uint64_t number, char **parts);
 /* Compute a piece if there is one; then how it stands. */
 comm_state_t ucx_node_poll(ucx_group_t *group, ucx_work_t *work);
 /* Until the work is done (true) or the group has failed. */

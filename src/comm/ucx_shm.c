@@ -17,7 +17,8 @@ void ucx_shm_unmap(void **maps, int count, size_t bytes)
         ucx_segment_unmap(&maps[i], bytes);
 }
 
-err_code_t ucx_shm_agree(ucx_group_t *group, bool well, char *votes, err_t *err)
+err_code_t ucx_shm_agree(ucx_group_t *group, bool well, const char *what,
+                         char *votes, err_t *err)
 {
     char mine = (char)well;
     err_code_t code = comm_allgather(&group->base, &mine, 1, votes, err);
@@ -25,10 +26,11 @@ err_code_t ucx_shm_agree(ucx_group_t *group, bool well, char *votes, err_t *err)
     for (int rank = 0; code == ERR_OK && rank < group->base.size; rank++)
         if (!votes[rank])
             code = err_set(err, ERR_UNAVAILABLE,
-                           "rank %d on %s cannot map memory of the other ranks "
-                           "on its node (it opens /proc/PID/fd)",
+                           "rank %d on %s cannot %s of the other ranks on its "
+                           "node: it opens /proc/PID/fd (the ranks must be of "
+                           "one user, with room for descriptors: ulimit -n)",
                            comm_rank_name(&group->base, rank),
-                           group->base.hellos[rank].host);
+                           group->base.hellos[rank].host, what);
     return code;
 }
 
@@ -92,7 +94,7 @@ err_code_t ucx_shm_share(ucx_group_t *group, size_t bytes, bool all,
     if (code == ERR_OK)
         well = tickets_map(group, tickets, bytes, count, maps);
     if (code == ERR_OK) /* the tickets are spent: they hold the votes */
-        code = ucx_shm_agree(group, well, tickets, err);
+        code = ucx_shm_agree(group, well, "map memory", tickets, err);
     if (made != ERR_OK) {
         code = made;
         if (err != NULL)

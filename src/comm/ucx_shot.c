@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "comm/node_sum.h"
 #include "comm/ucx_group.h"
 
 /* Bytes of data beside the flag. */

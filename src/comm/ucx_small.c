@@ -126,15 +126,23 @@ bool ucx_barrier(ucx_group_t *group, ucx_lane_t *lane)
 
 /* ---- broadcast ----------------------------------------------------------- */
 
-/* Post the sends of a segment to all children, the farthest first. */
+/* Post the sends of a segment to all children, the farthest first. With the
+ * first segment each child tells that it has come: two ranks that both take
+ * themselves for the root then wait for each other, and are told so. */
 static void broadcast_send(ucx_group_t *group, ucx_lane_t *lane, int number,
                            int top, char *data, size_t bytes)
 {
     int size = group->base.size;
 
-    for (int mask = top; mask > 0; mask /= 2)
-        if (number + mask < size)
-            ucx_lane_send(lane, (group->base.rank + mask) % size, data, bytes);
+    for (int mask = top; mask > 0; mask /= 2) {
+        int child = (group->base.rank + mask) % size;
+
+        if (number + mask >= size)
+            continue;
+        ucx_lane_send(lane, child, data, bytes);
+        if (lane->at == 0)
+            ucx_lane_recv(lane, child, NULL, 0);
+    }
 }
 
 /* Ranks are numbered from the root; number n gets its data from n with its
@@ -143,7 +151,7 @@ static void broadcast_send(ucx_group_t *group, ucx_lane_t *lane, int number,
 bool ucx_broadcast(ucx_group_t *group, ucx_lane_t *lane)
 {
     const comm_request_t *what = lane->request;
-    int size = group->base.size, mask = 1;
+    int size = group->base.size, mask = 1, parent;
     int number = (group->base.rank - what->root + size) % size;
     size_t step = UCX_CHUNK_BYTES, left;
     char *data;
@@ -158,13 +166,15 @@ bool ucx_broadcast(ucx_group_t *group, ucx_lane_t *lane)
     left = what->count - lane->at < step ? what->count - lane->at : step;
     while (mask < size && !(number & mask))
         mask *= 2;
+    parent = (group->base.rank - mask + size) % size;
     if (lane->state == 0 && number != 0) {
-        ucx_lane_recv(lane, (group->base.rank - mask + size) % size, data,
-                      left);
+        ucx_lane_recv(lane, parent, data, left);
         lane->state = 1;
         return true;
     }
     broadcast_send(group, lane, number, mask / 2, data, left);
+    if (lane->at == 0 && number != 0)
+        ucx_lane_send(lane, parent, NULL, 0);
     lane->state = 2;
     return true;
 }

@@ -16,6 +16,7 @@
 
 #include <string.h>
 
+#include "comm/node_sum.h"
 #include "comm/ucx_group.h"
 
 /* A slice of less is not worth a message of its own. */

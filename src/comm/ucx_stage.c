@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "comm/node_sum.h"
 #include "comm/ucx_group.h"
 
 /* Of one rank, and about so much of a node. */
@@ -21,10 +22,6 @@
 
 /* Asked for in one go. */
 #define BLOCK_BYTES ((size_t)4 << 10)
-
-#define PIECE_LEAST ((size_t)4 << 10)
-#define COUNT_BITS 24
-#define COUNT_MASK ((UINT64_C(1) << COUNT_BITS) - 1)
 
 /* ---- memory -------------------------------------------------------------- */
 
@@ -111,9 +108,7 @@ static bool cursor_step(const ucx_stages_t *stages, stage_cursor_t *cursor)
 
 static size_t piece_bytes(const ucx_group_t *group, size_t bytes)
 {
-    size_t piece = mem_round(bytes / (size_t)group->place.count);
-
-    return piece < PIECE_LEAST ? PIECE_LEAST : piece;
+    return ucx_piece_bytes(bytes, group->place.count, bytes);
 }
 
 /* In how many a segment is summed; 0: it is summed whole. Pure. */
@@ -188,30 +183,6 @@ static bool segment_came(const ucx_group_t *group, uint64_t segment)
                                  memory_order_acquire) != segment + 1)
             return false;
     return true;
-}
-
-/* So many of its pieces are in [counter]. */
-static unsigned counted(const atomic_uint_fast64_t *counter, uint64_t segment)
-{
-    uint64_t now = atomic_load(counter);
-
-    return now >> COUNT_BITS == segment + 1 ? (unsigned)(now & COUNT_MASK) : 0;
-}
-
-/* One more, if they are less than [most]; how many there were, or [most]. The
- * first one begins anew: what was there is of an earlier segment. */
-static unsigned count_up(atomic_uint_fast64_t *counter, uint64_t segment,
-                         unsigned most)
-{
-    uint64_t now = atomic_load(counter), had;
-
-    do {
-        had = now >> COUNT_BITS == segment + 1 ? now & COUNT_MASK : 0;
-        if (had >= most)
-            return most;
-    } while (!atomic_compare_exchange_weak(
-        counter, &now, (segment + 1) << COUNT_BITS | (had + 1)));
-    return (unsigned)had;
 }
 
 static bool segment_agrees(const ucx_group_t *group, uint64_t segment)
@@ -318,14 +289,14 @@ static bool segment_take(ucx_group_t *group)
         segment_taken(group, segment);
         return true;
     }
-    piece = count_up(&first->claimed, segment, pieces);
+    piece = ucx_count_up(&first->claimed, segment, pieces);
     if (piece < pieces) {
         piece_sum(group, segment, bytes, piece);
-        if (count_up(&first->done, segment, pieces) + 1 == pieces)
+        if (ucx_count_up(&first->done, segment, pieces) + 1 == pieces)
             ucx_node_ring(group);
         return true;
     }
-    if (counted(&first->done, segment) < pieces)
+    if (ucx_counted(&first->done, segment) < pieces)
         return false;
     memcpy((char *)work_at(stages, &stages->take)->request.data +
                stages->take.at,
@@ -343,8 +314,8 @@ static bool can_take(const ucx_group_t *group)
 
     return segment < atomic_load(&stages->posted) &&
            segment_came(group, segment) &&
-           (pieces == 0 || counted(&first->claimed, segment) < pieces ||
-            counted(&first->done, segment) == pieces);
+           (pieces == 0 || ucx_counted(&first->claimed, segment) < pieces ||
+            ucx_counted(&first->done, segment) >= pieces);
 }
 
 /* ---- works --------------------------------------------------------------- */

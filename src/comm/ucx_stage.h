@@ -29,6 +29,7 @@
 
 #include "base/mem.h"
 #include "comm/comm_ops.h"
+#include "comm/ucx_claim.h"
 
 #define STAGE_SLOTS 4
 
@@ -39,9 +40,9 @@ typedef struct stage_slot {
     _Alignas(MEM_ALIGN) atomic_uint_fast64_t flag; /* segment + 1 */
     uint64_t number, count;                        /* of the work */
     uint16_t type, op;
-    /* Of the first rank's slots; (segment + 1) << 24 | pieces so far. */
-    _Alignas(MEM_ALIGN) atomic_uint_fast64_t claimed;
-    _Alignas(MEM_ALIGN) atomic_uint_fast64_t done;
+    /* Of the first rank's slots: pieces of it. */
+    _Alignas(MEM_ALIGN) ucx_counter_t claimed;
+    _Alignas(MEM_ALIGN) ucx_counter_t done;
 } stage_slot_t;
 
 typedef struct stage_rank { /* what each rank shares */

@@ -124,8 +124,10 @@ nn_layer_plan_t nn_exec_layer_plan(const nn_exec_t *exec, int layer)
                                  .block = holder->part + 1};
     return (nn_layer_plan_t){.joined = -1,
                              .blocked = op_out(node->op)->layout != NULL,
+                             .bf16 = op_out(node->op)->bf16,
                              .in_place = is_in_place(exec, layer),
-                             .bias = adds_bias(exec, layer),
+                             .bias = adds_bias(exec, node->own),
+                             .narrow = node->narrow,
                              .recomputed = node->redo,
                              .block = node->part + 1};
 }
@@ -140,7 +142,9 @@ nn_plan_facts_t nn_exec_facts(const nn_exec_t *exec)
 
         facts.in_place += layer.in_place;
         facts.blocked += layer.blocked;
+        facts.bf16 += layer.bf16;
         facts.biases += layer.bias;
+        facts.narrow += layer.narrow;
         facts.recomputed += layer.recomputed;
         facts.fused += layer.joined >= 0;
     }

@@ -52,9 +52,12 @@ static err_code_t node_open(nn_exec_t *exec, int i, err_t *err)
     for (int k = 1; k < node->inputs; k++)
         config.other[k - 1] = node_desc(exec, node->from[k]);
     config.relu = node->relu;
+    config.curve = node->curve;
+    config.narrow = node->narrow;
     node->back = back && exec->config.training;
     config.training = exec->config.training;
     config.bf16 = exec->config.bf16;
+    config.y_bf16 = node->bf16;
     config.need_dx = runs_back(exec, node->from[0]);
     config.threads = exec->config.threads;
     code = op_open(exec->backend, exec->config.dev, &config, &node->op, err);
@@ -118,6 +121,8 @@ err_code_t nn_exec_open(const nn_graph_t *graph, const nn_exec_config_t *config,
     exec->nodes = block;
     exec->count = graph->layer_count + graph->loss_count;
     code = nn_exec_link(exec, err);
+    if (code == ERR_OK)
+        nn_exec_store(exec);
     for (int i = 0; i < exec->count && code == ERR_OK; i++)
         code = node_open(exec, i, err);
     for (int k = 0; k < graph->loss_count && code == ERR_OK; k++)
@@ -343,6 +348,7 @@ static void point_inputs(const nn_exec_t *exec, int i, op_args_t *args)
     const nn_node_t *node = &exec->nodes[i];
 
     args->dx = block_at(exec, node->grad[0]);
+    args->add_dx = node->sums;
     for (int k = 1; k < node->inputs; k++)
         args->dother[k - 1] = block_at(exec, node->grad[k]);
 }
@@ -356,14 +362,17 @@ static err_code_t add_inputs(nn_exec_t *exec, int i, err_t *err)
 
     for (int k = 0; k < node->inputs && code == ERR_OK; k++) {
         const nn_node_t *input;
+        const op_desc_t *out;
 
         if (!node->adds[k])
             continue;
         input = &exec->nodes[node->from[k]];
-        code = op_add(exec->backend, block_at(exec, input->dy),
-                      block_at(exec, node->grad[k]),
-                      op_out(input->op)->bytes / sizeof(float), OP_FLOAT32,
-                      exec->bind.stream, err);
+        out = op_out(input->op);
+        code = op_add(
+            exec->backend, block_at(exec, input->dy),
+            block_at(exec, node->grad[k]),
+            out->bytes / (out->bf16 ? sizeof(uint16_t) : sizeof(float)),
+            out->bf16 ? OP_BFLOAT16 : OP_FLOAT32, exec->bind.stream, err);
     }
     return code;
 }

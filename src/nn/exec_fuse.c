@@ -2,14 +2,19 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Which layers one call computes: batchnorm and relu; batchnorm, the add of a
- * shortcut and relu; add and relu. They must follow each other in the list, and
- * nobody else may read what lies between them. The last of them, relu, becomes
- * the node of the call; the others are joined to it and have no op. As no other
- * layer lies between, gradients become ready in the same order as without.
+ * shortcut and relu; add and relu; linear and gelu or silu. They must follow
+ * each other in the list, and nobody else may read what lies between them. The
+ * last of them, the activation, becomes the node of the call; the others are
+ * joined to it and have no op. As no other layer lies between, gradients become
+ * ready in the same order as without.
  *
- * Fused or not, the numbers are the same to the last bit. Products (linear,
- * conv) add their bias themselves, but take no relu: oneDNN's, inside of a
- * product, turns NaN into 0.
+ * With products in bfloat16, what a norm of a sample or such a linear gives to
+ * one linear only, which would round it, is stored rounded.
+ *
+ * Fused or not, the numbers are the same to the last bit; but where tensors lie
+ * as bfloat16 (exec_store.c), what a call does not store is not rounded.
+ * Products (linear, conv) add their bias themselves, but take no relu:
+ * oneDNN's, inside of a product, turns NaN into 0.
  */
 #include "base/mem.h"
 #include "nn/exec_priv.h"
@@ -31,8 +36,8 @@ static void node_link(nn_exec_t *exec, int i)
         node->from[k] = layer->from[k];
 }
 
-/* Let [node] compute [part], whose result only it reads, and take what that
- * takes. */
+/* Let [node] compute [part], too, whose result only it reads, and take what
+ * that takes. */
 static void node_join(nn_exec_t *exec, int node, int part)
 {
     nn_node_t *to = &exec->nodes[node], *from = &exec->nodes[part];
@@ -41,7 +46,6 @@ static void node_join(nn_exec_t *exec, int node, int part)
     to->inputs = from->inputs;
     for (int k = 0; k < from->inputs; k++)
         to->from[k] = from->from[k];
-    to->relu = true;
     from->inputs = 0;
     from->joined = node;
 }
@@ -65,6 +69,46 @@ static void join_norm(nn_exec_t *exec, int node, const int *readers)
     to->from[to->inputs++] = other;
 }
 
+/* Join what goes with node [i] to it. */
+static void join_before(nn_exec_t *exec, int i, const int *readers)
+{
+    const op_kind_t kind = kind_of(exec, i), before = kind_of(exec, i - 1);
+
+    if (exec->nodes[i].from[0] != i - 1 || readers[i - 1] != 1)
+        return;
+    if (kind == OP_RELU && (before == OP_BATCHNORM || before == OP_ADD)) {
+        node_join(exec, i, i - 1);
+        exec->nodes[i].relu = true;
+        if (before == OP_ADD)
+            join_norm(exec, i, readers);
+    } else if ((kind == OP_GELU || kind == OP_GELU_TANH || kind == OP_SILU) &&
+               before == OP_LINEAR) {
+        node_join(exec, i, i - 1);
+        exec->nodes[i].curve = kind;
+    }
+}
+
+/* Is what [from] gives wanted by [node] as bfloat16? */
+static bool wants_narrow(const nn_exec_t *exec, int node, int from)
+{
+    const op_kind_t kind = kind_of(exec, exec->nodes[from].own);
+    const bool norm = kind >= OP_LAYERNORM && kind <= OP_INSTANCENORM;
+
+    return kind_of(exec, exec->nodes[node].own) == OP_LINEAR &&
+           (norm || exec->nodes[from].curve != OP_LINEAR);
+}
+
+static void choose_narrow(nn_exec_t *exec, const int *readers)
+{
+    for (int i = 0; i < exec->count; i++) {
+        const nn_node_t *node = &exec->nodes[i];
+        const int from = node->inputs > 0 ? node->from[0] : NN_NONE;
+
+        if (from >= 0 && readers[from] == 1 && wants_narrow(exec, i, from))
+            exec->nodes[from].narrow = true;
+    }
+}
+
 err_code_t nn_exec_link(nn_exec_t *exec, err_t *err)
 {
     const bool fuse = op_backend_fuses(exec->backend) && !exec->config.unfused;
@@ -82,16 +126,10 @@ err_code_t nn_exec_link(nn_exec_t *exec, err_t *err)
             if (!nn_is_input(exec->nodes[i].from[k]))
                 readers[exec->nodes[i].from[k]]++;
     }
-    for (int i = 1; i < exec->count && fuse; i++) {
-        const op_kind_t before = kind_of(exec, i - 1);
-
-        if (kind_of(exec, i) != OP_RELU || exec->nodes[i].from[0] != i - 1 ||
-            readers[i - 1] != 1 || (before != OP_BATCHNORM && before != OP_ADD))
-            continue;
-        node_join(exec, i, i - 1);
-        if (before == OP_ADD)
-            join_norm(exec, i, readers);
-    }
+    for (int i = 1; i < exec->count && fuse; i++)
+        join_before(exec, i, readers);
+    if (fuse && exec->config.bf16 && exec->config.training)
+        choose_narrow(exec, readers);
     mem_free(block);
     return ERR_OK;
 }

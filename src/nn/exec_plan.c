@@ -167,6 +167,45 @@ static void plan_outputs(nn_exec_t *exec)
     }
 }
 
+/* The gradient of what [op] gives is float32. */
+static size_t gradient_bytes(const op_t *op)
+{
+    const op_desc_t *y = op_out(op);
+
+    return y->narrow ? y->bytes / sizeof(uint16_t) * sizeof(float) : y->bytes;
+}
+
+/* Does any node in (first, last) read what [x] gives? */
+static bool is_read(const nn_exec_t *exec, int x, int first, int last)
+{
+    bool found = false;
+
+    for (int i = first + 1; i < last; i++)
+        for (int k = 0; k < exec->nodes[i].inputs; k++)
+            found = found || exec->nodes[i].from[k] == x;
+    return found;
+}
+
+/*
+ * [node] adds two tensors: may the gradient of the second be read where that of
+ * the sum lies? The first one's is there, too, if anybody wants it. So nobody
+ * may change that block until the second's maker has run backward, and that one
+ * neither; and only [node] may read the second.
+ */
+static bool may_pass(const nn_exec_t *exec, int node, int k)
+{
+    const nn_node_t *n = &exec->nodes[node];
+    const int from = n->from[k], other = n->from[0];
+
+    if (k != 1 || n->inputs != 2 || n->dy == NN_NONE || other == from ||
+        !op_passes_dy(n->op) || op_in_place(exec->nodes[from].op) ||
+        is_read(exec, from, -1, node) || is_read(exec, from, node, exec->count))
+        return false;
+    return n->grad[0] == NN_NONE ||
+           (n->grad[0] == n->dy && !n->adds[0] && other < from &&
+            !is_read(exec, other, from, node));
+}
+
 /* The gradient of input [k] of [node]: where it is written, and whether it is
  * added to what other readers have written. */
 static void plan_input(nn_exec_t *exec, int node, int k)
@@ -180,10 +219,19 @@ static void plan_input(nn_exec_t *exec, int node, int k)
     if (nn_is_input(from) || !exec->nodes[from].back)
         return;
     input = &exec->nodes[from];
-    bytes = op_out(input->op)->bytes;
+    bytes = gradient_bytes(input->op);
     reader->adds[k] = input->dy != NN_NONE;
+    if (reader->adds[k] && k == 0 && op_adds_dx(reader->op) &&
+        reader->dy != input->dy) {
+        reader->adds[k] = false;
+        reader->sums = true;
+        reader->grad[k] = input->dy;
+        return;
+    }
     /* In place, over the gradient that has been eaten with this. */
-    if (k == 0 && reader->dy != NN_NONE && op_in_place(reader->op)) {
+    if (reader->dy != NN_NONE &&
+        (k == 0 ? op_in_place(reader->op)
+                : !reader->adds[k] && may_pass(exec, node, k))) {
         reader->grad[k] = reader->dy;
         block_extend(exec, reader->dy, bytes, made, made);
     } else {
@@ -197,13 +245,15 @@ static void plan_input(nn_exec_t *exec, int node, int k)
 
 static void plan_gradients(nn_exec_t *exec)
 {
-    for (int i = exec->count - 1; i >= 0; i--)
+    for (int i = exec->count - 1; i >= 0; i--) {
+        exec->nodes[i].sums = false;
         for (int k = 0; k < exec->nodes[i].inputs; k++) {
             exec->nodes[i].adds[k] = false;
             exec->nodes[i].grad[k] = NN_NONE;
             if (exec->nodes[i].back)
                 plan_input(exec, i, k);
         }
+    }
 }
 
 /* Room for this batch's gradients of a layer while others are added to. */

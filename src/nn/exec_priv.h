@@ -40,9 +40,12 @@ typedef struct nn_node {
     op_t *op;
     int joined; /* the node whose call computes it, too, or NN_NONE; a joined
                    node has no op and no inputs */
-    bool relu;  /* its call ends with relu, besides the layer's own op */
-    int own;    /* the layer whose parameters it uses */
-    int inputs; /* earlier nodes, or inputs: see nn_is_input */
+    bool relu;  /* its call ends with relu, besides the layer's own op; */
+    op_kind_t curve; /* or, if that layer is a linear, with this activation */
+    bool bf16;       /* its output may lie as bfloat16, and the gradient; */
+    bool narrow;     /* or its output does alone */
+    int own;         /* the layer whose parameters it uses */
+    int inputs;      /* earlier nodes, or inputs: see nn_is_input */
     int from[OP_INPUTS_MAX];
     bool back;                /* backward runs through it */
     int part;                 /* its block, when blocks are recomputed */
@@ -52,9 +55,10 @@ typedef struct nn_node {
                                  the same as first */
     int dy;                   /* gradient of y */
     int grad[OP_INPUTS_MAX];  /* where the gradient of input k is written; */
-    bool adds[OP_INPUTS_MAX]; /* then it is added to the input's dy */
-    int scratch;              /* of backward */
-    int fresh; /* this batch's parameter gradients, before they are added */
+    bool adds[OP_INPUTS_MAX]; /* then it is added to the input's dy; */
+    bool sums;   /* the first is added while it is computed, and grad is dy */
+    int scratch; /* of backward */
+    int fresh;   /* this batch's parameter gradients, before they are added */
 } nn_node_t;
 
 /* What makes a loss's input plain. */
@@ -93,6 +97,10 @@ static inline int nn_exec_loss_from(const nn_exec_t *exec, int loss)
 /* Take the nodes' inputs from the graph, and join layers into one call where
  * that saves passes over memory (exec_fuse.c). */
 err_code_t nn_exec_link(nn_exec_t *exec, err_t *err);
+
+/* Which outputs may lie as bfloat16: those of ops that can write them so, where
+ * all readers can take them (exec_store.c). */
+void nn_exec_store(nn_exec_t *exec);
 
 /* Choose and place the blocks of an exec whose ops are open. */
 err_code_t nn_exec_plan(nn_exec_t *exec, err_t *err);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
@@ -37,7 +38,7 @@ static const opt_row_t model_rows[] = {
     {.name = NULL},
 };
 
-/* Presets and plugins build on one input. */
+/* Presets build on one input. */
 static err_code_t only_input(const nn_graph_t *graph, const tree_t *model,
                              opt_ints_t *out, err_t *err)
 {
@@ -45,19 +46,20 @@ static err_code_t only_input(const nn_graph_t *graph, const tree_t *model,
 
     if (graph->input_count > 1)
         return nn_fail_at(tree_place(tree_get(model, "input")), err,
-                          "model.input names %d inputs, but a preset or plugin "
-                          "takes one; write the layers by hand",
-                          graph->input_count);
+                          "model.input names %d inputs, but a preset takes "
+                          "one; put it among model.layers: {preset: {NAME: "
+                          "{...}}, from: %s}",
+                          graph->input_count, graph->inputs[0].name);
     out->count = input->ndim;
     for (int d = 0; d < input->ndim; d++)
         out->items[d] = input->dims[d];
     return ERR_OK;
 }
 
-/* Fill [options]; layers that the run file does not write are written to
- * [made]. */
+/* Fill [options]; layers (and losses) that the run file does not write are
+ * written to [made]. */
 static err_code_t graph_read_model(nn_graph_t *graph, const tree_t *model,
-                                   model_options_t *options, tree_t **made,
+                                   model_options_t *options, nn_built_t *made,
                                    err_t *err)
 {
     const bool plugin = model != NULL && tree_get(model, "plugin") != NULL;
@@ -80,14 +82,33 @@ static err_code_t graph_read_model(nn_graph_t *graph, const tree_t *model,
     }
     /* The other keys are options of what makes the layers. */
     code = nn_build_inputs(graph, model, err);
-    if (code == ERR_OK)
+    if (code == ERR_OK && plugin)
+        code = nn_plugin_build(graph, model, made, err);
+    if (code == ERR_OK && preset)
         code = only_input(graph, model, &input, err);
-    if (code != ERR_OK)
-        return code;
-    code = plugin ? nn_plugin_build(graph->plugin, model, &input, made, err)
-                  : nn_preset_write(model, &input, made, err);
-    options->layers = *made;
+    if (code == ERR_OK && preset)
+        code = nn_preset_write(model, &input, &made->layers, err);
+    options->layers = made->layers;
     return code;
+}
+
+/* `loss: plugin` stands for the losses that the plugin has [made]. */
+static err_code_t graph_read_loss(const nn_graph_t *graph, const tree_t *made,
+                                  const tree_t **loss, err_t *err)
+{
+    const char *text = *loss == NULL ? NULL : tree_text(*loss);
+
+    if (text == NULL || strcmp(text, "plugin") != 0)
+        return ERR_OK;
+    if (made == NULL || tree_count(made) == 0)
+        return nn_fail_at(tree_place(*loss), err,
+                          "loss: plugin stands for the losses of a plugin that "
+                          "builds the model, but %s; write the losses here",
+                          graph->plugin == NULL ? "the model has no plugin"
+                          : made == NULL ? "the layers stand in the run file"
+                                         : "this one brings no loss");
+    *loss = made;
+    return ERR_OK;
 }
 
 err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,
@@ -95,7 +116,7 @@ err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,
 {
     model_options_t options = {0};
     nn_graph_t *graph = NULL;
-    tree_t *made = NULL;
+    nn_built_t made = {NULL, NULL};
     void *block;
     err_code_t code;
 
@@ -107,6 +128,8 @@ err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,
     if (code == ERR_OK)
         code = nn_build_layers(graph, options.layers, err);
     if (code == ERR_OK)
+        code = graph_read_loss(graph, made.losses, &loss, err);
+    if (code == ERR_OK)
         code = nn_build_losses(graph, loss, err);
     if (code == ERR_OK)
         code = nn_build_tables(graph, err);
@@ -114,7 +137,8 @@ err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,
         *out = graph;
     else
         nn_graph_close(graph);
-    tree_free(made);
+    tree_free(made.layers);
+    tree_free(made.losses);
     return code;
 }
 
@@ -189,6 +213,9 @@ static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
                     config->conv.pad[i], config->conv.dilation[i],
                     config->pool.kernel[i], config->pool.stride[i],
                     config->pool.pad[i]);
+    for (int i = 0; i < OP_SPACE_MAX; i++)
+        if (config->conv.behind[i] != 0)
+            str_buf_add(text, " behind %d %" PRId64, i, config->conv.behind[i]);
     str_buf_add(text, " eps %a rate %a momentum %a in", config->epsilon,
                 config->rate, layer->momentum);
     describe_desc(&config->in, text);

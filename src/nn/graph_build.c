@@ -32,7 +32,8 @@ static double layer_product(const op_config_t *config)
     for (int i = 0; i < OP_SPACE_MAX; i++) {
         product *=
             config->conv.kernel[i] > 0 ? (double)config->conv.kernel[i] : 1;
-        product *= 1 + 2 * (double)config->conv.pad[i];
+        product *= 1 + 2 * (double)config->conv.pad[i] +
+                   (double)config->conv.behind[i];
         if (config->kind == OP_CONV_TRANSPOSE)
             product *= (double)config->conv.stride[i] *
                        (double)config->conv.dilation[i];
@@ -42,7 +43,8 @@ static double layer_product(const op_config_t *config)
     }
     for (int i = 0; i < config->view.ndim && i < OP_DIMS_MAX; i++)
         if (config->kind == OP_UPSAMPLE || config->kind == OP_UPSAMPLE_LINEAR ||
-            config->kind == OP_ADAPTIVE_AVGPOOL)
+            config->kind == OP_ADAPTIVE_AVGPOOL ||
+            config->kind == OP_ADAPTIVE_MAXPOOL)
             product *= (double)config->view.dims[i];
     return product;
 }
@@ -189,7 +191,7 @@ err_code_t nn_build_layers(nn_graph_t *graph, const tree_t *list, err_t *err)
     void *block;
     err_code_t code;
 
-    code = nn_items_read(list, &items, err);
+    code = nn_items_read(graph, list, &items, err);
     if (code != ERR_OK)
         return code;
     code =
@@ -206,6 +208,6 @@ err_code_t nn_build_layers(nn_graph_t *graph, const tree_t *list, err_t *err)
             code = layer_build(graph, i, &items.items[i], err);
     }
 out:
-    mem_free(items.items);
+    nn_items_free(&items);
     return code;
 }

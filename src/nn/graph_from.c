@@ -28,8 +28,11 @@ static int kind_number(const nn_graph_t *graph, const nn_layer_t *layer)
     return number;
 }
 
+/* The only input is `input`, whatever its name. */
 static int find_input(const nn_graph_t *graph, const char *name)
 {
+    if (graph->input_count == 1 && strcmp(name, "input") == 0)
+        return NN_INPUT;
     for (int k = 0; k < graph->input_count; k++)
         if (strcmp(graph->inputs[k].name, name) == 0)
             return NN_INPUT - k;
@@ -67,9 +70,10 @@ err_code_t nn_layer_name(nn_graph_t *graph, int index, const nn_item_t *item,
                           "(and is not 'input', 'entry' or that of an input), "
                           "but this is '%s'",
                           name == NULL ? "" : name);
-    layer->name = name != NULL ? str_printf("%s%s", name, item->scope)
-                               : str_printf("%s%d", layer->kind->name,
-                                            kind_number(graph, layer));
+    layer->name =
+        name != NULL
+            ? str_printf("%s%.*s", name, item->scoped, item->scope)
+            : str_printf("%s%d", layer->kind->name, kind_number(graph, layer));
     if (find_input(graph, layer->name) != NN_UNKNOWN)
         return nn_fail_at(place, err,
                           "a layer and an input are both called '%s'; give "

@@ -131,20 +131,6 @@ nn_input_info_t nn_graph_input_info(const nn_graph_t *graph, int index)
     return info;
 }
 
-int nn_graph_input(const nn_graph_t *graph, int64_t dims[OP_DIMS_MAX])
-{
-    const nn_input_t *input = &graph->inputs[0];
-
-    for (int i = 0; i < input->ndim; i++)
-        dims[i] = input->dims[i];
-    return input->ndim;
-}
-
-int64_t nn_graph_tokens(const nn_graph_t *graph)
-{
-    return graph->inputs[0].tokens;
-}
-
 void nn_desc_input(const nn_graph_t *graph, int input, int64_t batch,
                    op_desc_t *out)
 {

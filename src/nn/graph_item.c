@@ -4,7 +4,9 @@
  * The list of layers as it is written, taken apart. A layer is written as a
  * name (relu), or as a map with one kind as key ({conv: {out: 32, kernel: 3}})
  * and, if wanted, name, from, share and init. {repeat: {times: 3, layers:
- * [...]}} stands for its layers, three times; here it is written out.
+ * [...]}} stands for its layers, three times, and {preset: {lenet: {...}},
+ * from: image} for the layers of a preset that reads an input; here they are
+ * written out.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,6 +14,7 @@
 
 #include "base/mem.h"
 #include "nn/nn_build.h"
+#include "nn/preset.h"
 
 /* Layers of a model, repeats written out; more is a typing error. */
 #define LAYERS_LIMIT 20000
@@ -39,6 +42,7 @@ static const opt_row_t repeat_rows[] = {
 
 /* Where the walk through the list is. */
 typedef struct walk {
+    const nn_graph_t *graph; /* for its inputs */
     nn_items_t *out;
     int room;
     int depth;
@@ -216,6 +220,119 @@ static err_code_t walk_repeat(walk_t *walk, const nn_item_t *item, err_t *err)
     return code;
 }
 
+/* ---- presets among the layers -------------------------------------------- */
+
+/* Which input does the preset [item] read? */
+static err_code_t preset_input(const walk_t *walk, const nn_item_t *item,
+                               int *out, err_t *err)
+{
+    const nn_graph_t *graph = walk->graph;
+    const char *name = item->from == NULL ? NULL : tree_text(item->from);
+
+    if (item->from == NULL && graph->input_count == 1 && walk->out->count == 0)
+        name = graph->inputs[0].name;
+    for (int k = 0; k < graph->input_count && name != NULL; k++)
+        if (strcmp(graph->inputs[k].name, name) == 0) {
+            *out = k;
+            return ERR_OK;
+        }
+    return nn_fail_at(item->from == NULL ? item->place : tree_place(item->from),
+                      err,
+                      "a preset among the layers reads an input of the model, "
+                      "but its from is %s%s%s; such as {preset: {lenet: "
+                      "{classes: 10}}, from: %s}",
+                      name == NULL ? "" : "'", name == NULL ? "no name" : name,
+                      name == NULL ? "" : "'", graph->inputs[0].name);
+}
+
+/* The layers that [item] stands for, kept in walk->out->made. */
+static err_code_t preset_make(walk_t *walk, const nn_item_t *item, int input,
+                              tree_t **out, err_t *err)
+{
+    const nn_input_t *from = &walk->graph->inputs[input];
+    const tree_t *options = item->options;
+    const bool map = options != NULL && tree_kind(options) == TREE_MAP;
+    opt_ints_t shape = {.count = from->ndim};
+    char path[NN_PATH_TEXT + 64];
+    tree_t *name = NULL;
+    err_code_t code;
+
+    if (options == NULL ||
+        (map ? tree_count(options) != 1 : tree_kind(options) != TREE_SCALAR))
+        return nn_fail_at(item->place, err,
+                          "a preset among the layers is one name, with its "
+                          "options if it has some, such as {preset: {lenet: "
+                          "{classes: 10}}}");
+    for (int d = 0; d < from->ndim; d++)
+        shape.items[d] = from->dims[d];
+    name = map ? tree_new(TREE_SCALAR, tree_key(options, 0),
+                          tree_key_place(options, 0))
+               : tree_clone(options);
+    snprintf(path, sizeof path, "%s.preset.%s", item->path, tree_text(name));
+    code = nn_preset_make(name,
+                          map && tree_kind(tree_at(options, 0)) != TREE_NULL
+                              ? tree_at(options, 0)
+                              : NULL,
+                          path, &shape, out, err);
+    if (code == ERR_OK) {
+        if (walk->out->made == NULL)
+            walk->out->made = tree_new(TREE_LIST, NULL, item->place);
+        tree_add(walk->out->made, *out);
+    }
+    tree_free(name);
+    return code;
+}
+
+/* Does layer [number] of a preset read the input? */
+static bool reads_input(const nn_item_t *layer, size_t number)
+{
+    const char *from = layer->from == NULL ? NULL : tree_text(layer->from);
+
+    if (layer->from == NULL)
+        return number == 0;
+    return from != NULL && strcmp(from, "input") == 0;
+}
+
+/* Write out a preset: its first layer reads the input, its last one gets the
+ * name, which stands behind those of the others. */
+static err_code_t walk_preset(walk_t *walk, const nn_item_t *item, err_t *err)
+{
+    const char *name = item->name == NULL ? NULL : tree_text(item->name);
+    tree_t *list = NULL;
+    int input = 0;
+    err_code_t code = preset_input(walk, item, &input, err);
+
+    if (code == ERR_OK && (item->share != NULL || item->init != NULL))
+        code = nn_fail_at(item->place, err,
+                          "a preset has a name and from, but no share or init");
+    if (code == ERR_OK && name != NULL &&
+        strlen(walk->scope) + 1 + strlen(name) >= NN_SCOPE_TEXT)
+        code = nn_fail_at(tree_place(item->name), err,
+                          "the name of a preset has at most %d letters here",
+                          NN_SCOPE_TEXT - 2 - (int)strlen(walk->scope));
+    if (code == ERR_OK)
+        code = preset_make(walk, item, input, &list, err);
+    for (size_t i = 0; code == ERR_OK && i < tree_count(list); i++) {
+        nn_item_t layer = {.start = walk->start};
+
+        snprintf(layer.path, sizeof layer.path, "%s", item->path);
+        snprintf(layer.scope, sizeof layer.scope, "%s%s%s", walk->scope,
+                 name == NULL ? "" : "_", name == NULL ? "" : name);
+        layer.scoped = (int)strlen(layer.scope);
+        code = item_read(tree_at(list, i), "layer", true, "relu", &layer, err);
+        if (code != ERR_OK)
+            return code;
+        if (item->from != NULL && reads_input(&layer, i))
+            layer.from = item->from;
+        if (i + 1 == tree_count(list) && item->name != NULL) {
+            layer.name = item->name;
+            layer.scoped = (int)strlen(walk->scope);
+        }
+        code = items_append(walk->out, &walk->room, &layer, err);
+    }
+    return code;
+}
+
 static err_code_t walk_list(walk_t *walk, const tree_t *list, err_t *err)
 {
     err_code_t code = ERR_OK;
@@ -230,26 +347,39 @@ static err_code_t walk_list(walk_t *walk, const tree_t *list, err_t *err)
 
         snprintf(item.path, sizeof item.path, "%s[%zu]", walk->path, i);
         snprintf(item.scope, sizeof item.scope, "%s", walk->scope);
+        item.scoped = (int)strlen(item.scope);
         code = item_read(tree_at(list, i), "layer", true,
                          "{conv: {out: 32, kernel: 3}}", &item, err);
         if (code == ERR_OK && strcmp(item.kind, "repeat") == 0)
             code = walk_repeat(walk, &item, err);
+        else if (code == ERR_OK && strcmp(item.kind, "preset") == 0)
+            code = walk_preset(walk, &item, err);
         else if (code == ERR_OK)
             code = items_append(walk->out, &walk->room, &item, err);
     }
     return code;
 }
 
-err_code_t nn_items_read(const tree_t *list, nn_items_t *out, err_t *err)
+err_code_t nn_items_read(const nn_graph_t *graph, const tree_t *list,
+                         nn_items_t *out, err_t *err)
 {
     nn_items_t items = {0};
-    walk_t walk = {
-        .out = &items, .path = "model.layers", .scope = "", .start = NN_INPUT};
+    walk_t walk = {.graph = graph,
+                   .out = &items,
+                   .path = "model.layers",
+                   .scope = "",
+                   .start = NN_INPUT};
     err_code_t code = walk_list(&walk, list, err);
 
     if (code == ERR_OK)
         *out = items;
     else
-        mem_free(items.items);
+        nn_items_free(&items);
     return code;
+}
+
+void nn_items_free(nn_items_t *items)
+{
+    mem_free(items->items);
+    tree_free(items->made);
 }

@@ -68,42 +68,9 @@ nn_target_info_t nn_graph_target_info(const nn_graph_t *graph, int index)
                  (loss->kind->classifier ? sizeof(int64_t) : sizeof(float))};
 }
 
-const char *nn_graph_loss(const nn_graph_t *graph)
-{
-    return nn_loss_of(graph, 0)->kind->name;
-}
-
-int64_t nn_graph_classes(const nn_graph_t *graph)
-{
-    return loss_classes(nn_loss_of(graph, 0));
-}
-
-int nn_graph_class_axis(const nn_graph_t *graph)
-{
-    return nn_graph_loss_info(graph, 0).class_axis;
-}
-
-bool nn_graph_ignored(const nn_graph_t *graph, int64_t *out)
-{
-    const op_loss_t *loss = &nn_loss_of(graph, 0)->config.loss;
-
-    *out = loss->ignored;
-    return loss->ignore;
-}
-
-int64_t nn_graph_target_elems(const nn_graph_t *graph)
-{
-    return loss_elems(nn_loss_of(graph, 0));
-}
-
 double nn_loss_denominator(const nn_graph_t *graph, int loss, int64_t samples)
 {
     return (double)samples * (double)loss_elems(nn_loss_of(graph, loss));
-}
-
-double nn_graph_denominator(const nn_graph_t *graph, int64_t samples)
-{
-    return nn_loss_denominator(graph, 0, samples);
 }
 
 bool nn_graph_weighs(const nn_graph_t *graph)
@@ -138,10 +105,4 @@ nn_weight_t nn_loss_weigh(const nn_graph_t *graph, int loss, const void *target,
             how->weights == NULL ? 1 : (double)how->weights[labels[i]];
     }
     return weight;
-}
-
-nn_weight_t nn_graph_weigh(const nn_graph_t *graph, const void *target,
-                           int64_t samples)
-{
-    return nn_loss_weigh(graph, 0, target, samples);
 }

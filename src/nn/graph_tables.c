@@ -12,9 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/mem.h"
-#include "base/rng.h"
 #include "base/str.h"
 #include "nn/nn_build.h"
 
@@ -248,48 +246,11 @@ size_t nn_graph_moment_elems(const nn_graph_t *graph)
     return graph->moments;
 }
 
-static void tensor_fill(const nn_tensor_t *tensor, uint64_t seed, float *to)
+void nn_graph_init(const nn_graph_t *graph, uint64_t seed, crew_t *crew,
+                   float *params, float *buffers)
 {
-    const nn_param_t *public = &tensor->public;
-    rng_t rng;
-
-    /* Keyed by the name: a layer put in elsewhere changes no other. */
-    rng_open(&rng, seed, RNG_INIT,
-             hash_bytes(public->name, strlen(public->name)), 0);
-    for (size_t i = 0; i < public->count; i++)
-        switch (tensor->fill) {
-        case NN_FILL_ZERO:
-            to[i] = 0;
-            break;
-        case NN_FILL_ONE:
-            to[i] = 1;
-            break;
-        case NN_FILL_FAN_IN:
-        case NN_FILL_OUT:
-        case NN_FILL_UNIFORM:
-            to[i] = (float)((2 * rng_uniform(&rng) - 1) * tensor->bound);
-            break;
-        case NN_FILL_NORMAL:
-            to[i] = (float)(tensor->mean + tensor->bound * rng_normal(&rng));
-            break;
-        }
-}
-
-static void table_fill(const nn_table_t *table, uint64_t seed, float *to)
-{
-    if (table->elems == 0)
-        return;
-    memset(to, 0, table->elems * sizeof *to);
-    for (int i = 0; i < table->count; i++)
-        tensor_fill(&table->tensors[i], seed,
-                    to + table->tensors[i].public.offset);
-}
-
-void nn_graph_init(const nn_graph_t *graph, uint64_t seed, float *params,
-                   float *buffers)
-{
-    table_fill(&graph->params, seed, params);
-    table_fill(&graph->buffers, seed, buffers);
+    nn_table_fill(&graph->params, seed, crew, params);
+    nn_table_fill(&graph->buffers, seed, crew, buffers);
 }
 
 /* One layer's: [sums] are [channels] sums of x, then of x squared, over [count]

@@ -35,11 +35,11 @@ _Static_assert(sizeof(conv_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
         .offset = offsetof(conv_options_t, stride), .fallback = "1", .min = 1, \
         .max = SIZE_LIMIT, .help = "Step between outputs"                      \
     }
-#define PAD_ROW                                                             \
+#define PAD_ROW(words, text)                                                \
     {                                                                       \
         .name = "pad", .type = OPT_INTS,                                    \
         .offset = offsetof(conv_options_t, pad), .fallback = "0", .min = 0, \
-        .max = SIZE_LIMIT, .help = "Zeros added on both sides"              \
+        .max = SIZE_LIMIT, .choices = words, .help = text                   \
     }
 #define DILATION_ROW                                                   \
     {                                                                  \
@@ -63,16 +63,25 @@ _Static_assert(sizeof(conv_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
         .help = "Add a learnt number to each channel"                 \
     }
 
+static const char *const pads[] = {"same", NULL};
+
 static const opt_row_t conv_rows[] = {
-    OUT_ROW,      KERNEL_ROW, STRIDE_ROW, PAD_ROW,
-    DILATION_ROW, GROUPS_ROW, BIAS_ROW,   {.name = NULL},
+    OUT_ROW,
+    KERNEL_ROW,
+    STRIDE_ROW,
+    PAD_ROW(pads, "Zeros added on both sides; same: as many as keep the size, "
+                  "with stride 1 (an odd one goes behind)"),
+    DILATION_ROW,
+    GROUPS_ROW,
+    BIAS_ROW,
+    {.name = NULL},
 };
 
 static const opt_row_t transpose_rows[] = {
     OUT_ROW,
     KERNEL_ROW,
     STRIDE_ROW,
-    PAD_ROW,
+    PAD_ROW(NULL, "Zeros added on both sides"),
     DILATION_ROW,
     GROUPS_ROW,
     BIAS_ROW,
@@ -86,6 +95,24 @@ static const opt_row_t transpose_rows[] = {
              "sizes that a convolution would bring to the input's, which one"},
     {.name = NULL},
 };
+
+/* As much padding as keeps the size. */
+static err_code_t conv_pad_same(op_conv_t *conv, int space, const tree_t *tree,
+                                err_t *err)
+{
+    for (int i = 0; i < space; i++) {
+        const int64_t reach = conv->dilation[i] * (conv->kernel[i] - 1);
+
+        if (conv->stride[i] != 1)
+            return nn_fail_at(tree_place(tree_get(tree, "pad")), err,
+                              "pad: same keeps the size, which a stride of "
+                              "%lld does not; give pad as a number",
+                              (long long)conv->stride[i]);
+        conv->pad[i] = reach / 2;
+        conv->behind[i] = reach % 2;
+    }
+    return ERR_OK;
+}
 
 static err_code_t conv_configure(nn_layer_t *layer, const void *options,
                                  const tree_t *tree, err_t *err)
@@ -103,12 +130,14 @@ static err_code_t conv_configure(nn_layer_t *layer, const void *options,
         code = nn_space(&conv->stride, &layer->config.in, tree, "stride",
                         config->stride, err);
     if (code == ERR_OK)
-        code = nn_space(&conv->pad, &layer->config.in, tree, "pad", config->pad,
-                        err);
-    if (code == ERR_OK)
         code = nn_space(&conv->dilation, &layer->config.in, tree, "dilation",
                         config->dilation, err);
-    return code;
+    if (code != ERR_OK)
+        return code;
+    if (conv->pad.count < 0)
+        return conv_pad_same(config, layer->config.in.ndim - 2, tree, err);
+    return nn_space(&conv->pad, &layer->config.in, tree, "pad", config->pad,
+                    err);
 }
 
 const nn_kind_t nn_kind_conv = {

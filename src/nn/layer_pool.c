@@ -139,3 +139,13 @@ const nn_kind_t nn_kind_adaptive_avgpool = {
     .rows = adaptive_rows,
     .configure = adaptive_configure,
 };
+
+const nn_kind_t nn_kind_adaptive_maxpool = {
+    .name = "adaptive_maxpool",
+    .op = OP_ADAPTIVE_MAXPOOL,
+    .help = "The largest numbers of windows that cover [channels, ...] evenly, "
+            "as many as the size says; size 1 is global max pooling (max does "
+            "the same and drops the dimensions)",
+    .rows = adaptive_rows,
+    .configure = adaptive_configure,
+};

@@ -3,10 +3,11 @@ noinst_LTLIBRARIES += libnn.la
 libnn_la_SOURCES = \
 	src/nn/cost.c src/nn/cost.h \
 	src/nn/exec.c \
-	src/nn/exec_fuse.c \
+	src/nn/exec_store.c src/nn/exec_fuse.c \
 	src/nn/exec_plan.c \
 	src/nn/exec_priv.h \
 	src/nn/exec_recompute.c \
+	src/nn/fill.c \
 	src/nn/graph.c \
 	src/nn/graph_build.c \
 	src/nn/graph_from.c \

@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/crew.h"
 #include "base/err.h"
 #include "base/opt.h"
 #include "base/tree.h"
@@ -119,19 +120,6 @@ nn_loss_info_t nn_graph_loss_info(const nn_graph_t *graph, int index);
 int nn_graph_targets(const nn_graph_t *graph);
 nn_target_info_t nn_graph_target_info(const nn_graph_t *graph, int index);
 
-/* Of the first loss, which is the only one of most models. */
-const char *nn_graph_loss(const nn_graph_t *graph); /* "cross_entropy" */
-int64_t nn_graph_classes(const nn_graph_t *graph);  /* 0: not a classifier */
-int nn_graph_class_axis(const nn_graph_t *graph);
-bool nn_graph_ignored(const nn_graph_t *graph, int64_t *out);
-/* Elements of one target sample (classes: one a position; mse: as output). */
-int64_t nn_graph_target_elems(const nn_graph_t *graph);
-
-/* Of the first input. Tokens: 0: float32; else int32 tokens from 0 to this - 1,
- * which embeddings read. Either takes 4 bytes an element. */
-int nn_graph_input(const nn_graph_t *graph, int64_t dims[OP_DIMS_MAX]);
-int64_t nn_graph_tokens(const nn_graph_t *graph);
-
 /* What a sum of losses is divided by; elements of targets not ignored. */
 typedef struct nn_weight {
     double denominator;
@@ -146,11 +134,6 @@ bool nn_graph_weighs(const nn_graph_t *graph);
 nn_weight_t nn_loss_weigh(const nn_graph_t *graph, int loss, const void *target,
                           int64_t samples);
 double nn_loss_denominator(const nn_graph_t *graph, int loss, int64_t samples);
-
-/* The same of the first loss. */
-nn_weight_t nn_graph_weigh(const nn_graph_t *graph, const void *target,
-                           int64_t samples);
-double nn_graph_denominator(const nn_graph_t *graph, int64_t samples);
 
 /* Parameters in arena order (index 0 lies first, its gradient is finished
  * first), and the arena's length in elements (each tensor starts at a multiple
@@ -172,9 +155,10 @@ size_t nn_graph_sync_count(const nn_graph_t *graph, int index);
 
 /* Fill initial values as PyTorch's defaults (Kaiming-uniform with a = sqrt 5:
  * U(+-1/sqrt(fan_in)) for weight and bias; gamma 1, beta 0, mean 0, var 1);
- * numbers are keyed by (seed, parameter name). Pure in its result. */
-void nn_graph_init(const nn_graph_t *graph, uint64_t seed, float *params,
-                   float *buffers);
+ * numbers are keyed by (seed, parameter name). [crew] shares the work between
+ * its jobs (NULL: done alone); the bits are the same for any. */
+void nn_graph_init(const nn_graph_t *graph, uint64_t seed, crew_t *crew,
+                   float *params, float *buffers);
 
 /* Fold the global [moments] of a step (sums over all ranks and micro-batches,
  * [samples] in all) into the running statistics with each layer's momentum

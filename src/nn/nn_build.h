@@ -22,16 +22,21 @@ typedef struct nn_item {
     const tree_t *target, *weight; /* of a loss */
     char path[NN_PATH_TEXT];       /* "model.layers[2]", for errors */
     char scope[NN_SCOPE_TEXT];     /* inside repeats: "_2_1", behind names */
+    int scoped;                    /* letters of scope behind its own name */
     int start; /* inside repeats: the layer that entry names, or NN_INPUT */
 } nn_item_t;
 
 typedef struct nn_items {
     nn_item_t *items;
     int count;
+    tree_t *made; /* what presets have written, which items point into */
 } nn_items_t;
 
-/* Take apart the list of layers, repeats written out. Free with mem_free. */
-err_code_t nn_items_read(const tree_t *list, nn_items_t *out, err_t *err);
+/* Take apart the list of layers of [graph], whose inputs are known; repeats and
+ * presets are written out. */
+err_code_t nn_items_read(const nn_graph_t *graph, const tree_t *list,
+                         nn_items_t *out, err_t *err);
+void nn_items_free(nn_items_t *items);
 
 /* The losses in [tree], one or a list of them, into [out] of NN_FIELDS_MAX. */
 err_code_t nn_items_read_losses(const tree_t *tree, nn_item_t *out, int *count,
@@ -71,5 +76,9 @@ char *nn_kind_path(const nn_item_t *item, const nn_kind_t *kind,
 
 /* Lay out the parameter, buffer and moment arenas. */
 err_code_t nn_build_tables(nn_graph_t *graph, err_t *err);
+
+/* fill.c: initial values of one arena, gaps included; see nn_graph_init. */
+void nn_table_fill(const nn_table_t *table, uint64_t seed, crew_t *crew,
+                   float *to);
 
 #endif

@@ -41,7 +41,7 @@ typedef struct nn_bind {
 } nn_bind_t;
 
 typedef struct nn_batch {
-    /* [batch, input dims], see nn_graph_tokens; the one there is, or each */
+    /* [batch, input dims], see nn_input_info_t; the one there is, or each */
     union {
         const void *input;
         const void *inputs[NN_FIELDS_MAX];

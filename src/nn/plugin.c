@@ -26,6 +26,8 @@ typedef struct plugin_value {
 
 _Static_assert(sizeof(plugin_value_t[CDDP_OPTIONS_MAX]) <= NN_OPTIONS_MAX,
                "NN_OPTIONS_MAX");
+_Static_assert(NN_FIELDS_MAX <= CDDP_INPUTS_MAX, "CDDP_INPUTS_MAX");
+_Static_assert(OP_DIMS_MAX <= CDDP_DIMS_MAX, "CDDP_DIMS_MAX");
 
 /* A table of options as rows. */
 typedef struct plugin_rows {
@@ -264,6 +266,16 @@ static void host_add(cddp_builder_t *builder, const char *kind,
         nn_recipe_add(recipe, kind, name, from, "%s", options);
 }
 
+static void host_loss(cddp_builder_t *builder, const cddp_built_loss_t *loss)
+{
+    const char *const keys[] = {"from",       loss->from,   "target",
+                                loss->target, "name",       loss->name,
+                                "weight",     loss->weight, NULL};
+
+    nn_recipe_loss((nn_recipe_t *)builder, loss->kind == NULL ? "" : loss->kind,
+                   loss->options, keys);
+}
+
 /* The plugin's own keys of [model]. */
 static tree_t *own_options(const tree_t *model)
 {
@@ -277,19 +289,26 @@ static tree_t *own_options(const tree_t *model)
     return own;
 }
 
-static err_code_t build_call(const nn_plugin_t *plugin, nn_recipe_t *recipe,
+static err_code_t build_call(const nn_graph_t *graph, nn_recipe_t *recipe,
                              const double *options, err_t *err)
 {
-    static const cddp_host_t host = {.version = CDDP_VERSION, .add = host_add};
+    static const cddp_host_t host = {
+        .version = CDDP_VERSION, .add = host_add, .loss = host_loss};
     cddp_build_t build = {.host = &host,
                           .builder = (cddp_builder_t *)recipe,
                           .options = options,
-                          .input = {.ndim = recipe->ndim}};
+                          .inputs = graph->input_count};
     cddp_error_t error = {.culprit = -1};
     cddp_code_t code;
 
-    memcpy(build.input.dims, recipe->input, sizeof build.input.dims);
-    code = plugin->plugin->build(&build, &error);
+    for (int k = 0; k < graph->input_count; k++) {
+        const nn_input_t *input = &graph->inputs[k];
+
+        build.names[k] = input->name;
+        build.input[k].ndim = input->ndim;
+        memcpy(build.input[k].dims, input->dims, sizeof input->dims);
+    }
+    code = graph->plugin->plugin->build(&build, &error);
     if (code == CDDP_OK)
         return ERR_OK;
     nn_fail_at(recipe->place, err, "the plugin: %s",
@@ -300,13 +319,13 @@ static err_code_t build_call(const nn_plugin_t *plugin, nn_recipe_t *recipe,
     return (err_code_t)code;
 }
 
-err_code_t nn_plugin_build(const nn_plugin_t *plugin, const tree_t *model,
-                           const opt_ints_t *input, tree_t **out, err_t *err)
+err_code_t nn_plugin_build(const nn_graph_t *graph, const tree_t *model,
+                           nn_built_t *out, err_t *err)
 {
+    const nn_plugin_t *plugin = graph->plugin;
     plugin_value_t values[CDDP_OPTIONS_MAX] = {{0}};
     double options[CDDP_OPTIONS_MAX] = {0};
-    nn_recipe_t recipe = {.place = tree_place(tree_get(model, "plugin")),
-                          .ndim = input->count};
+    nn_recipe_t recipe = {.place = tree_place(tree_get(model, "plugin"))};
     tree_t *own;
     err_code_t code;
 
@@ -314,8 +333,6 @@ err_code_t nn_plugin_build(const nn_plugin_t *plugin, const tree_t *model,
         return nn_fail_at(recipe.place, err,
                           "the plugin builds no model; give model.layers, "
                           "which may use its layers");
-    for (int i = 0; i < input->count && i < OP_DIMS_MAX; i++)
-        recipe.input[i] = input->items[i];
     own = own_options(model);
     code = opt_fill(plugin->rows.rows, own, "model", values, err);
     tree_free(own);
@@ -323,10 +340,13 @@ err_code_t nn_plugin_build(const nn_plugin_t *plugin, const tree_t *model,
         return code;
     rows_values(&plugin->rows, values, options);
     recipe.list = tree_new(TREE_LIST, NULL, recipe.place);
-    code = build_call(plugin, &recipe, options, err);
-    if (code == ERR_OK)
-        *out = recipe.list;
-    else
+    recipe.losses = tree_new(TREE_LIST, NULL, recipe.place);
+    code = build_call(graph, &recipe, options, err);
+    if (code == ERR_OK) {
+        *out = (nn_built_t){recipe.list, recipe.losses};
+    } else {
         tree_free(recipe.list);
+        tree_free(recipe.losses);
+    }
     return code;
 }

@@ -20,9 +20,15 @@ void nn_plugin_close(nn_plugin_t *plugin); /* NULL allowed; ops first */
 /* The built-in kinds and the plugin's (NULL: none), ended by NULL. */
 const nn_kind_t *const *nn_plugin_kinds(const nn_plugin_t *plugin);
 
-/* The list of layers that the plugin builds for [input], from all other keys of
- * [model]; freed with tree_free. */
-err_code_t nn_plugin_build(const nn_plugin_t *plugin, const tree_t *model,
-                           const opt_ints_t *input, tree_t **out, err_t *err);
+/* What a plugin builds: a list of layers, and one of losses, which may be
+ * empty. */
+typedef struct nn_built {
+    tree_t *layers, *losses;
+} nn_built_t;
+
+/* Let the plugin of [graph], whose inputs are known, build from all other keys
+ * of [model]; both lists are freed with tree_free. */
+err_code_t nn_plugin_build(const nn_graph_t *graph, const tree_t *model,
+                           nn_built_t *out, err_t *err);
 
 #endif

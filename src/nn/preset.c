@@ -45,7 +45,9 @@ static tree_t *options_tree(const nn_recipe_t *recipe, char *text)
     for (key = strtok_r(text, " ", &rest); key != NULL;
          key = strtok_r(NULL, " ", &rest)) {
         value = strtok_r(NULL, " ", &rest);
-        tree_put(map, key, recipe->place, words_tree(recipe, value, ","));
+        tree_put(map, key, recipe->place,
+                 value == NULL ? tree_new(TREE_SCALAR, "", recipe->place)
+                               : words_tree(recipe, value, ","));
     }
     return map;
 }
@@ -66,15 +68,16 @@ static void recipe_append(nn_recipe_t *recipe, const char *kind,
                           const char *name, const char *from, tree_t *options)
 {
     tree_t *map = tree_new(TREE_MAP, NULL, recipe->place);
-    char text[RECIPE_TEXT];
+    char *names;
 
     tree_put(map, kind, recipe->place, options);
     if (name != NULL)
         tree_put(map, "name", recipe->place,
                  tree_new(TREE_SCALAR, name, recipe->place));
     if (from != NULL) {
-        snprintf(text, sizeof text, "%s", from);
-        tree_put(map, "from", recipe->place, words_tree(recipe, text, " "));
+        names = str_dup(from);
+        tree_put(map, "from", recipe->place, words_tree(recipe, names, " "));
+        free(names);
     }
     if (recipe->init != NULL)
         tree_put(map, "init", recipe->place, init_tree(recipe));
@@ -108,13 +111,29 @@ void nn_recipe_plain(nn_recipe_t *recipe, const char *kind, const char *name,
 void nn_recipe_add(nn_recipe_t *recipe, const char *kind, const char *name,
                    const char *from, const char *format, ...)
 {
-    char text[RECIPE_TEXT];
+    str_buf_t text = {0};
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    str_buf_vadd(&text, format, args);
     va_end(args);
-    recipe_append(recipe, kind, name, from, options_tree(recipe, text));
+    recipe_append(recipe, kind, name, from, options_tree(recipe, text.text));
+    str_buf_free(&text);
+}
+
+void nn_recipe_loss(nn_recipe_t *recipe, const char *kind, const char *options,
+                    const char *const *keys)
+{
+    tree_t *map = tree_new(TREE_MAP, NULL, recipe->place);
+    char *text = str_dup(options == NULL ? "" : options);
+
+    tree_put(map, kind, recipe->place, options_tree(recipe, text));
+    free(text);
+    for (; keys[0] != NULL; keys += 2)
+        if (keys[1] != NULL)
+            tree_put(map, keys[0], recipe->place,
+                     tree_new(TREE_SCALAR, keys[1], recipe->place));
+    tree_add(recipe->losses, map);
 }
 
 err_code_t nn_recipe_check_input(const nn_recipe_t *recipe, const char *preset,
@@ -185,36 +204,47 @@ static tree_t *own_options(const tree_t *model)
     return own;
 }
 
-err_code_t nn_preset_write(const tree_t *model, const opt_ints_t *input,
-                           tree_t **out, err_t *err)
+err_code_t nn_preset_make(const tree_t *name, const tree_t *own,
+                          const char *path, const opt_ints_t *input,
+                          tree_t **out, err_t *err)
 {
     _Alignas(max_align_t) unsigned char options[NN_OPTIONS_MAX] = {0};
-    const tree_t *node = tree_get(model, "preset");
-    nn_recipe_t recipe = {.place = tree_place(node), .ndim = input->count};
+    nn_recipe_t recipe = {.place = tree_place(name), .ndim = input->count};
     const nn_preset_t *preset = NULL;
-    tree_t *own;
-    err_code_t code = preset_find(node, &preset, err);
+    err_code_t code = preset_find(name, &preset, err);
 
     if (code != ERR_OK)
         return code;
-    if (tree_get(model, "layers") != NULL)
-        return nn_fail_at(tree_place(tree_get(model, "layers")), err,
-                          "the model has a preset and layers; take out one of "
-                          "them");
     for (int i = 0; i < input->count && i < OP_DIMS_MAX; i++)
         recipe.input[i] = input->items[i];
-    own = own_options(model);
-    code = opt_fill(preset->rows, own, "model", options, err);
-    if (code == ERR_OK) {
-        recipe.list = tree_new(TREE_LIST, NULL, recipe.place);
-        code = preset->write(&recipe, options, err);
-        opt_free(preset->rows, options);
-    }
-    tree_free(own);
+    code = opt_fill(preset->rows, own, path, options, err);
+    if (code != ERR_OK)
+        return code;
+    recipe.list = tree_new(TREE_LIST, NULL, recipe.place);
+    code = preset->write(&recipe, options, err);
+    opt_free(preset->rows, options);
     if (code == ERR_OK)
         *out = recipe.list;
     else
         tree_free(recipe.list);
+    return code;
+}
+
+err_code_t nn_preset_write(const tree_t *model, const opt_ints_t *input,
+                           tree_t **out, err_t *err)
+{
+    tree_t *own;
+    err_code_t code;
+
+    if (tree_get(model, "layers") != NULL)
+        return nn_fail_at(tree_place(tree_get(model, "layers")), err,
+                          "the model has a preset and layers; take out one of "
+                          "them, or put the preset among the layers: "
+                          "{preset: {NAME: {...}}}");
+    own = own_options(model);
+    code = nn_preset_make(tree_get(model, "preset"), own, "model", input, out,
+                          err);
+    tree_free(own);
     return code;
 }
 

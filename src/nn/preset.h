@@ -14,6 +14,7 @@
 /* A list of layers that is being written. */
 typedef struct nn_recipe {
     tree_t *list;
+    tree_t *losses;     /* a plugin's */
     tree_t *last;       /* the layer that was added last */
     tree_place_t place; /* of the preset, for errors */
     int ndim;           /* of model.input */
@@ -45,6 +46,11 @@ void nn_recipe_add(nn_recipe_t *recipe, const char *kind, const char *name,
 void nn_recipe_plain(nn_recipe_t *recipe, const char *kind, const char *name,
                      const char *from);
 
+/* Add a loss, with keys as in the run file. [keys] go in turn: a key, then its
+ * value, which may be NULL (then the key is left out); a NULL key ends them. */
+void nn_recipe_loss(nn_recipe_t *recipe, const char *kind, const char *options,
+                    const char *const *keys);
+
 /* The layer added last begins with weights normally distributed by [std], and
  * biases of zero; uses the parameters of the layer [owner]. */
 void nn_recipe_normal(nn_recipe_t *recipe, double std);
@@ -57,6 +63,13 @@ err_code_t nn_recipe_check_input(const nn_recipe_t *recipe, const char *preset,
 /* ERR_CONFIG unless attention's [heads] divide [width]. */
 err_code_t nn_recipe_check_heads(const nn_recipe_t *recipe, const char *preset,
                                  int64_t width, int64_t heads, err_t *err);
+
+/* The list of layers of the preset that [name] is, made from the map [own] of
+ * its options, which is written as [path]; freed with tree_free. [input]: the
+ * shape of a sample of what it reads. */
+err_code_t nn_preset_make(const tree_t *name, const tree_t *own,
+                          const char *path, const opt_ints_t *input,
+                          tree_t **out, err_t *err);
 
 /* The list of layers of model.preset, made from all keys of the map [model] but
  * input and preset; freed with tree_free. [input]: the sample's shape. */

@@ -29,6 +29,7 @@ static const nn_kind_t *const layer_kinds[] = {
     &nn_kind_maxpool,
     &nn_kind_avgpool,
     &nn_kind_adaptive_avgpool,
+    &nn_kind_adaptive_maxpool,
     &nn_kind_batchnorm,
     &nn_kind_syncbatchnorm,
     &nn_kind_layernorm,
@@ -211,10 +212,20 @@ static const char graph_text[] =
     "A model with several inputs names them: `model.input: {image: [1, 32, "
     "32], meta:\n[4]}`. `data.input` then has each under its name, and the "
     "first layer says by its\n`from` which one it takes.\n\n"
+    "`- {preset: {resnet18: {classes: 64}}, from: image, name: seen}` stands "
+    "for "
+    "the layers\nof a preset that reads an input; its last layer is `seen`, "
+    "the "
+    "others have `_seen` behind\ntheir names. So presets work side by side, "
+    "and "
+    "their outputs may be joined.\n\n"
     "`model: {plugin: ./libmine.so, ...}` loads layers of one's own, which "
     "stand beside\nthose below; without `layers` the plugin builds the model, "
-    "and the other keys are its\noptions. `cddp/plugin.h` and "
-    "`examples/c/plugin.c` show how one is written.\n\n";
+    "and the other keys are its\noptions. It may take several inputs, and "
+    "bring "
+    "its losses, which `loss: plugin` stands\nfor. `cddp/plugin.h`, "
+    "`examples/c/plugin.c` and `examples/c/plugin-two.c` show how\none is "
+    "written.\n\n";
 
 static const char losses_text[] =
     "## Several losses\n\n"

@@ -42,6 +42,7 @@ struct obs_metrics {
     int fd;
     int64_t last_eval; /* step of the last evaluation in the file, or -1 */
     bool warned;
+    bool lost; /* it ends in half a row, which cannot be taken back */
     char *path;
 };
 
@@ -82,13 +83,26 @@ static void metrics_add_real(metrics_line_t *line, const char *key,
     metrics_add(line, ", \"%s\": %s", key, text);
 }
 
-/* A run is worth more than its rows: the first failure is told, the rest is
- * lost. */
+/* Half a row of a full disk would spoil the next one: take it back. */
+static void metrics_undo(obs_metrics_t *metrics, off_t whole)
+{
+    const int reason = errno;
+
+    if (ftruncate(metrics->fd, whole) != 0)
+        metrics->lost = true;
+    errno = reason;
+}
+
+/* A run is worth more than its rows: the first failure is told, and a row that
+ * did not fit is left out. */
 static void metrics_write(obs_metrics_t *metrics, metrics_line_t *line)
 {
     const char *at = line->text;
+    const off_t whole = lseek(metrics->fd, 0, SEEK_END);
     ssize_t put;
 
+    if (metrics->lost)
+        return;
     metrics_add(line, "}\n");
     while (line->length > 0) {
         put = write(metrics->fd, at, line->length);
@@ -99,10 +113,14 @@ static void metrics_write(obs_metrics_t *metrics, metrics_line_t *line)
         at += put;
         line->length -= (size_t)put;
     }
-    if (line->length == 0 || metrics->warned)
+    if (line->length == 0)
+        return;
+    if (at != line->text)
+        metrics_undo(metrics, whole);
+    if (metrics->warned)
         return;
     metrics->warned = true;
-    log_warn("obs", "cannot write %s: %s; rows are missing from here on",
+    log_warn("obs", "cannot write %s: %s; rows that do not fit are left out",
              metrics->path, strerror(errno));
 }
 

@@ -5,6 +5,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define PROGRESS_PATIENCE 1.0 /* seconds */
 
 char *obs_epoch_format(const obs_epoch_t *epoch, char *out, size_t room)
 {
@@ -28,11 +33,14 @@ char *obs_epoch_format(const obs_epoch_t *epoch, char *out, size_t room)
     return out;
 }
 
-/* A line that cannot be printed is lost: the run is worth more. */
+/* A line that cannot be printed, or that nobody takes, is lost: the run is
+ * worth more. */
 void obs_progress_epoch(const obs_epoch_t *epoch)
 {
     char line[256 + OBS_VALUES_MAX * 96];
 
+    if (!file_takes(STDOUT_FILENO, PROGRESS_PATIENCE))
+        return;
     printf("%s\n", obs_epoch_format(epoch, line, sizeof line));
     fflush(stdout);
 }

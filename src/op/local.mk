@@ -32,8 +32,9 @@ libop_la_SOURCES = \
 	src/op/cpu/openmp.h \
 	src/op/cpu/team.c src/op/cpu/team.h \
 	src/op/cpu/loss.c src/op/cpu/loss.h \
-	src/op/cpu/vector.h \
+	src/op/cpu/vector.h src/op/cpu/stage.h \
 	src/op/cpu/linear.c src/op/cpu/linear.h src/op/cpu/linear_bf16.c \
+	src/op/cpu/product.c src/op/cpu/product.h \
 	src/op/cpu/conv.c src/op/cpu/relu.c src/op/cpu/pool.c \
 	src/op/cpu/batchnorm.c src/op/cpu/dropout.c src/op/cpu/flatten.c \
 	src/op/cpu/cross_entropy.c src/op/cpu/mse.c \
@@ -50,12 +51,18 @@ libop_la_SOURCES = \
 	src/op/cpu/upsample_linear.c src/op/cpu/max.c src/op/cpu/pad.c \
 	src/op/cpu/adaptive.c \
 	src/op/cpu/channels.c src/op/cpu/channels.h \
+	src/op/cpu/channels_loops.inc \
+	src/op/cpu/channels_native.c src/op/cpu/channels_native.h \
+	src/op/cpu/columns.c src/op/cpu/columns.h \
+	src/op/cpu/tiles.c src/op/cpu/tiles.h \
 	src/op/cpu/norm.c src/op/cpu/syncbatchnorm.c
 libop_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(ONEDNN_CFLAGS)
 libop_la_LIBADD = libopblock.la $(ONEDNN_LIBS) -lgomp
 
-# Products of our own: with fused multiply-add.
+# Products and curves of our own: with fused multiply-add.
 noinst_LTLIBRARIES += libopblock.la
-libopblock_la_SOURCES = src/op/cpu/block.c src/op/cpu/block.h
+libopblock_la_SOURCES = src/op/cpu/block.c src/op/cpu/block.h \
+	src/op/cpu/curve.c src/op/cpu/curve.h \
+	src/op/cpu/gemm.c src/op/cpu/gemm.h
 libopblock_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) -ffp-contract=fast
 # End of src/op

@@ -49,6 +49,7 @@ static const double op_element_flops[OP_KINDS] = {
     [OP_MSE] = 3,
     [OP_CROSS_ENTROPY] = 3,
     [OP_ADAPTIVE_AVGPOOL] = 1,
+    [OP_ADAPTIVE_MAXPOOL] = 1,
     [OP_SYNCBATCHNORM] = 7,
     [OP_BATCHNORM] = 7, /* two moments, centre, scale, shift */
     [OP_LAYERNORM] = 8,
@@ -79,6 +80,11 @@ bool op_backend_fuses(const op_backend_ops_t *backend)
     return backend->fuses;
 }
 
+op_store_t op_backend_stores(const op_backend_ops_t *backend, op_kind_t kind)
+{
+    return backend->stores[kind];
+}
+
 /* Multiplications and additions of one forward. */
 static double op_count_flops(const op_config_t *config, const op_desc_t *out)
 {
@@ -87,7 +93,8 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
 
     switch (config->kind) {
     case OP_LINEAR:
-        return 2.0 * out_elems * (double)op_linear_features(config);
+        return out_elems * (2.0 * (double)op_linear_features(config) +
+                            op_element_flops[config->curve]);
     case OP_CONV2D:
         return 2.0 * out_elems *
                (double)(config->in.dims[1] / config->conv.groups *
@@ -128,6 +135,35 @@ static bool op_has_private_in(const op_config_t *config)
     return found;
 }
 
+static bool op_has_bf16_in(const op_config_t *config)
+{
+    bool found = config->in.bf16;
+
+    for (int i = 0; i < config->others; i++)
+        found = found || config->other[i].bf16;
+    return found;
+}
+
+static bool op_has_narrow_in(const op_config_t *config)
+{
+    bool found = config->in.narrow;
+
+    for (int i = 0; i < config->others; i++)
+        found = found || config->other[i].narrow;
+    return found;
+}
+
+/* Are tensors that are stored as bfloat16 where they may be? */
+static bool op_may_narrow(const op_config_t *config)
+{
+    const bool norm =
+        config->kind >= OP_LAYERNORM && config->kind <= OP_INSTANCENORM;
+    const bool linear = config->kind == OP_LINEAR && config->bf16;
+
+    return (!op_has_narrow_in(config) || linear) &&
+           (!config->narrow || norm || (linear && config->curve != OP_LINEAR));
+}
+
 /* Can [backend] do [config]? */
 static err_code_t op_check_support(const op_backend_ops_t *backend,
                                    const op_config_t *config, err_t *err)
@@ -152,6 +188,19 @@ static err_code_t op_check_support(const op_backend_ops_t *backend,
         return err_set(err, ERR_UNAVAILABLE,
                        "%s: the op backend \"%s\" takes plain inputs only",
                        kind, backend->name);
+    if (op_has_bf16_in(config) &&
+        backend->stores[config->kind] == OP_STORE_WIDE)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "%s: the op backend \"%s\" takes no inputs that lie as "
+                       "bfloat16",
+                       kind, backend->name);
+    if ((config->narrow || op_has_narrow_in(config)) &&
+        !(backend->fuses && op_may_narrow(config)))
+        return err_set(
+            err, ERR_UNAVAILABLE,
+            "%s: the op backend \"%s\" does not store its tensors as "
+            "bfloat16",
+            kind, backend->name);
     if (config->threads < 1)
         return err_set(err, ERR_CONFIG,
                        "%s: threads is %d, but must be at least 1", kind,
@@ -180,8 +229,11 @@ err_code_t op_check_tokens(const op_t *op, const op_args_t *args, err_t *err)
 /* A plain tensor's room follows from its shape. */
 static void op_fill_bytes(op_desc_t *desc)
 {
+    const size_t size =
+        desc->narrow ? sizeof(uint16_t) : op_type_bytes(desc->type);
+
     if (desc->layout == NULL)
-        desc->bytes = (size_t)op_desc_elems(desc) * op_type_bytes(desc->type);
+        desc->bytes = (size_t)op_desc_elems(desc) * size;
 }
 
 err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
@@ -210,6 +262,10 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
     for (int i = 0; i < config->others; i++)
         op_fill_bytes(&op->config.other[i]);
     op->grad_in = op->config.in;
+    op->grad_in.narrow = false;
+    op_fill_bytes(&op->grad_in);
+    op->out.narrow = config->narrow;
+    op_fill_bytes(&op->out);
     if (backend->team != NULL)
         backend->team(config->threads);
     if (op->kernel->open != NULL)
@@ -276,6 +332,16 @@ bool op_adds(const op_t *op)
     return op->adds;
 }
 
+bool op_adds_dx(const op_t *op)
+{
+    return op->adds_dx;
+}
+
+bool op_passes_dy(const op_t *op)
+{
+    return op->passes_dy;
+}
+
 err_code_t op_forward(op_t *op, const op_args_t *args, dev_stream_t *stream,
                       err_t *err)
 {
@@ -303,7 +369,8 @@ err_code_t op_add(const op_backend_ops_t *backend, void *to, const void *from,
                   err_t *err)
 {
     (void)stream;
-    if (type == OP_INT64 || type == OP_INT32)
+    if (type == OP_INT64 || type == OP_INT32 ||
+        (type == OP_BFLOAT16 && !backend->private_in))
         return err_set(err, ERR_UNAVAILABLE,
                        "the op backend \"%s\" cannot add tensors of this type",
                        backend->name);

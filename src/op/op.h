@@ -37,7 +37,8 @@ typedef struct op_args {
     void *dparams[OP_PARAMS_MAX];      /* overwritten by backward; */
     bool add;                          /* with op_adds: added to, instead */
     const void *dy;
-    void *dx;                             /* overwritten by backward */
+    void *dx;                             /* overwritten by backward; */
+    bool add_dx;                          /* with op_adds_dx: added to */
     const void *other[OP_INPUTS_MAX - 1]; /* inputs after the first */
     void *dother[OP_INPUTS_MAX - 1];      /* as dx; NULL: not wanted */
     const float *running_mean;            /* batch norm, evaluation */
@@ -66,8 +67,20 @@ err_code_t op_backend_get(const char *name, const op_backend_ops_t **out,
 /* Can [backend] do op_config.bf16 on this machine? */
 bool op_backend_bf16(const op_backend_ops_t *backend);
 
-/* Is an op with config.relu, or a batchnorm that adds, faster there than its
- * parts one by one? (All backends can do both.) */
+/* What a kind of op does with tensors that lie as bfloat16 (op_desc.bf16).
+ * Arithmetic and sums are float32 all the same. */
+typedef enum op_store {
+    OP_STORE_WIDE,  /* takes none */
+    OP_STORE_READS, /* takes them; y is float32 */
+    OP_STORE_KEEPS, /* y lies as its inputs do */
+    OP_STORE_GIVES  /* takes them; y lies so, if op_config.y_bf16 */
+} op_store_t;
+
+op_store_t op_backend_stores(const op_backend_ops_t *backend, op_kind_t kind);
+
+/* Is an op with config.relu or config.curve, or a batchnorm that adds, faster
+ * there than its parts one by one? (All backends can do them.) And does it know
+ * op_config.narrow? */
 bool op_backend_fuses(const op_backend_ops_t *backend);
 
 /* Infer the output of [config]: plain dims of y ([*out].layout NULL). Pure;
@@ -109,8 +122,13 @@ bool op_in_place(const op_t *op); /* may y be x (and dx be dy)? Other inputs
 bool op_reads_x(const op_t *op);
 bool op_reads_y(const op_t *op);
 
-/* Can backward add its parameters' gradients to what is there (args.add)? */
+/* Can backward add its parameters' gradients to what is there (args.add)? And
+ * dx (args.add_dx), with the bits of op_add? */
 bool op_adds(const op_t *op);
+bool op_adds_dx(const op_t *op);
+
+/* Is the gradient of every input dy itself? Then it need not be asked for. */
+bool op_passes_dy(const op_t *op);
 
 /* Run on [stream]. dy has the layout of op_out. A loss's backward reads x and
  * target and writes dx = scale * d(sum)/dx. ERR_DATA: a target is no class.
@@ -121,7 +139,7 @@ err_code_t op_backward(op_t *op, const op_args_t *args, dev_stream_t *stream,
                        err_t *err);
 
 /* to[i] += from[i] for [count] elements of [type] (float32 or float64, in any
- * backend); for accumulation. */
+ * backend; bfloat16, where tensors lie so); for accumulation. */
 err_code_t op_add(const op_backend_ops_t *backend, void *to, const void *from,
                   size_t count, op_type_t type, dev_stream_t *stream,
                   err_t *err);

@@ -18,7 +18,13 @@
 #define OP_PARAMS_MAX 4
 #define OP_CUSTOM_OPTIONS 16 /* numbers that an op of a plugin may take */
 
-typedef enum op_type { OP_FLOAT32, OP_FLOAT64, OP_INT64, OP_INT32 } op_type_t;
+typedef enum op_type {
+    OP_FLOAT32,
+    OP_FLOAT64,
+    OP_INT64,
+    OP_INT32,
+    OP_BFLOAT16 /* of op_add only; see op_desc.bf16 */
+} op_type_t;
 
 /* Shape and layout of a tensor. */
 typedef struct op_desc {
@@ -27,6 +33,9 @@ typedef struct op_desc {
     int64_t dims[OP_DIMS_MAX];
     const void *layout; /* NULL: plain; else private to the backend, and owned
                            by the op that chose it: close that one last */
+    bool bf16;          /* the layout holds float32 numbers as bfloat16 */
+    bool narrow;        /* a plain tensor does (op_config.narrow), but not its
+                           gradient */
     size_t bytes;       /* room it needs, padding of the layout included;
                            ignored in op_config.in when layout is NULL */
 } op_desc_t;
@@ -38,6 +47,7 @@ typedef struct op_conv {
     int64_t groups;
     int64_t out_pad[OP_SPACE_MAX]; /* conv_transpose: < stride; y is larger by
                                       this, behind the last */
+    int64_t behind[OP_SPACE_MAX];  /* conv: zeros behind x, beyond pad */
 } op_conv_t;
 
 typedef struct op_pool {
@@ -113,17 +123,23 @@ typedef struct op_view {
 
 typedef struct op_config {
     op_kind_t kind;
-    bool training; /* false: forward only, dropout and batch norm in their
-                      evaluation form, no workspace kept */
-    bool bias;     /* linear, conv, lstm, gru: with b */
-    bool bf16;     /* linear, conv, attention, lstm, gru: multiply numbers
-                      rounded to bfloat16; sums and all tensors outside stay
-                      float32 (conv: db is the sum of the rounded dy) */
-    bool relu;     /* batchnorm, add: y = max(0, .), where NaN stays NaN */
-    bool need_dx;  /* backward computes dx (false for the first layer) */
-    int threads;   /* team size, >= 1 */
-    int64_t out;   /* linear, embedding, lstm, gru: features out */
-    bool last;     /* linear: of the last dimension, for each of the others */
+    bool training;   /* false: forward only, dropout and batch norm in their
+                        evaluation form, no workspace kept */
+    bool bias;       /* linear, conv, lstm, gru: with b */
+    bool bf16;       /* linear, conv, attention, lstm, gru: multiply numbers
+                        rounded to bfloat16; sums and all tensors outside stay
+                        float32 (conv: db is the sum of the rounded dy) */
+    bool y_bf16;     /* conv with bf16: y may lie rounded to bfloat16 */
+    bool relu;       /* batchnorm, add: y = max(0, .), where NaN stays NaN */
+    op_kind_t curve; /* linear: y = gelu, gelu_tanh or silu of the product;
+                        OP_LINEAR, which is 0: the product itself */
+    bool narrow;     /* linear with a curve, norms of a sample: y is stored as
+                        bfloat16, for a linear with bf16, which would round it.
+                        Its gradient is not: dy is float32 */
+    bool need_dx;    /* backward computes dx (false for the first layer) */
+    int threads;     /* team size, >= 1 */
+    int64_t out;     /* linear, embedding, lstm, gru: features out */
+    bool last;       /* linear: of the last dimension, for each of the others */
     op_conv_t conv;
     op_pool_t pool;
     op_pad_t pad;

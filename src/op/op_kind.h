@@ -73,7 +73,8 @@ typedef enum op_kind {
     OP_BCE,   /* cross entropy of sigmoid(x) and the probability t, whose part
                  of t is taken loss.positive times */
     OP_KL,    /* t (log t - x): x log-probabilities, t probabilities */
-    OP_CUSTOM /* of a plugin: op_config.custom */
+    OP_ADAPTIVE_MAXPOOL, /* as adaptive_avgpool: the largest */
+    OP_CUSTOM            /* of a plugin: op_config.custom */
 } op_kind_t;
 #define OP_KINDS (OP_CUSTOM + 1)
 

@@ -28,6 +28,7 @@ struct op_backend_ops {
     bool (*bf16)(void);
     bool private_in; /* does it take inputs in its private layouts? */
     bool fuses;      /* see op_backend_fuses */
+    op_store_t stores[OP_KINDS];          /* see op_backend_stores */
     const op_kernel_t *kernels[OP_KINDS]; /* NULL: not supported */
     /* (optional) Called in the thread that runs the op, before open, forward
      * and backward: make its thread team as large as op->config.threads. */
@@ -44,7 +45,7 @@ struct op {
     op_desc_t out, grad_in;
     size_t workspace_bytes, scratch_bytes; /* 0 unless the kernel says so */
     double flops;
-    bool in_place, adds;   /* false unless the kernel says so */
+    bool in_place, adds, adds_dx, passes_dy; /* false unless it says so */
     bool reads_x, reads_y; /* true, false unless the kernel says so */
     void *state;           /* the kernel's own */
 };
@@ -67,8 +68,7 @@ const char *op_kind_name(op_kind_t kind);
 /* "[8, 32, 16, 16]" into [out], which is returned. */
 char *op_desc_text(const op_desc_t *desc, char out[OP_TEXT_MAX]);
 
-/* Number of elements; of one sample (dims after the first); bytes per element.
- */
+/* Elements; those of one sample (dims after the first); bytes of one. */
 int64_t op_desc_elems(const op_desc_t *desc);
 int64_t op_desc_sample(const op_desc_t *desc);
 size_t op_type_bytes(op_type_t type);

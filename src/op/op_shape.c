@@ -62,6 +62,8 @@ int64_t op_linear_rows(const op_config_t *config)
 
 size_t op_type_bytes(op_type_t type)
 {
+    if (type == OP_BFLOAT16)
+        return 2;
     return type == OP_FLOAT32 || type == OP_INT32 ? 4 : 8;
 }
 
@@ -331,6 +333,7 @@ static const op_rule_t op_rules[OP_KINDS] = {
     [OP_INSTANCENORM] = {"instancenorm", op_shape_norm, op_params_norm},
     [OP_AVGPOOL] = {"avgpool", op_shape_window, NULL},
     [OP_ADAPTIVE_AVGPOOL] = {"adaptive_avgpool", op_shape_window, NULL},
+    [OP_ADAPTIVE_MAXPOOL] = {"adaptive_maxpool", op_shape_window, NULL},
     [OP_ATTENTION] = {"attention", op_shape_attention, NULL},
     [OP_POSITION] = {"position", op_shape_view, op_params_position},
     [OP_EMBEDDING] = {"embedding", op_shape_embedding, op_params_embedding},

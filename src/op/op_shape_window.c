@@ -8,18 +8,19 @@
 /* The numbers of a window, wherever the configuration keeps them. */
 typedef struct window {
     const int64_t *kernel, *stride, *pad, *dilation;
+    const int64_t *behind; /* beyond pad */
 } window_t;
 
 static window_t window_of(const op_config_t *config)
 {
-    static const int64_t ones[OP_SPACE_MAX] = {1, 1, 1};
+    static const int64_t ones[OP_SPACE_MAX] = {1, 1, 1}, none[OP_SPACE_MAX];
     const op_conv_t *conv = &config->conv;
     const op_pool_t *pool = &config->pool;
 
     if (config->kind == OP_CONV2D || config->kind == OP_CONV_TRANSPOSE)
-        return (window_t){conv->kernel, conv->stride, conv->pad,
-                          conv->dilation};
-    return (window_t){pool->kernel, pool->stride, pool->pad, ones};
+        return (window_t){conv->kernel, conv->stride, conv->pad, conv->dilation,
+                          conv->behind};
+    return (window_t){pool->kernel, pool->stride, pool->pad, ones, none};
 }
 
 int64_t op_window_taps(const op_config_t *config)
@@ -57,11 +58,11 @@ static err_code_t window_count(const op_config_t *config,
     op_desc_text(in, text);
     /* The caller has checked that there are at most OP_SPACE_MAX. */
     for (int i = 0; i < space && i < OP_SPACE_MAX; i++) {
-        int64_t room = in->dims[2 + i] + 2 * window.pad[i];
+        int64_t room = in->dims[2 + i] + 2 * window.pad[i] + window.behind[i];
         int64_t reach = window.dilation[i] * (window.kernel[i] - 1) + 1;
 
         if (window.kernel[i] < 1 || window.stride[i] < 1 ||
-            window.dilation[i] < 1 || window.pad[i] < 0)
+            window.dilation[i] < 1 || window.pad[i] < 0 || window.behind[i] < 0)
             return err_set(err, ERR_CONFIG,
                            "%s on %s: kernel, stride and dilation must be at "
                            "least 1 and pad at least 0",
@@ -182,7 +183,8 @@ err_code_t op_shape_window(const op_config_t *config, op_desc_t *out,
         code = window_check_conv(config, err);
         dims[1] = config->conv.out;
     }
-    if (code == ERR_OK && config->kind == OP_ADAPTIVE_AVGPOOL)
+    if (code == ERR_OK && (config->kind == OP_ADAPTIVE_AVGPOOL ||
+                           config->kind == OP_ADAPTIVE_MAXPOOL))
         code = window_adapt(config, dims, err);
     else if (code == ERR_OK && config->kind == OP_CONV_TRANSPOSE)
         code = window_reach(config, dims, err);

@@ -8,6 +8,7 @@
  */
 #include <math.h>
 
+#include "op/cpu/math.h"
 #include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
 
@@ -53,20 +54,40 @@ typedef struct adam_scalars {
     float eps;
 } adam_scalars_t;
 
+/* Elements of a cache line; and of the arenas that are fetched ahead: what the
+ * processor does by itself ends at each small page. */
+#define ADAM_LINE 16
+#define ADAM_AHEAD 256
+
+CPU_INLINE void adam_element(float *p, float grad, float *mean, float *square,
+                             const adam_scalars_t *s)
+{
+    float g = grad + s->add * *p;
+    float m = *mean + s->new1 * (g - *mean);
+    float v = s->beta2 * *square + s->new2 * g * g;
+
+    *mean = m;
+    *square = v;
+    *p = s->keep * *p - s->rate * m / (sqrtf(v) * s->root + s->eps);
+}
+
 CPU_CLONES static void adam_loop(float *restrict p, const float *restrict grads,
                                  float *restrict mean, float *restrict square,
                                  size_t elems, adam_scalars_t s)
 {
-#pragma omp simd
-    for (size_t i = 0; i < elems; i++) {
-        float g = grads[i] + s.add * p[i];
-        float m = mean[i] + s.new1 * (g - mean[i]);
-        float v = s.beta2 * square[i] + s.new2 * g * g;
+    size_t i = 0;
 
-        mean[i] = m;
-        square[i] = v;
-        p[i] = s.keep * p[i] - s.rate * m / (sqrtf(v) * s.root + s.eps);
+    for (; i + ADAM_LINE <= elems; i += ADAM_LINE) {
+        __builtin_prefetch(p + i + ADAM_AHEAD, 1);
+        __builtin_prefetch(grads + i + ADAM_AHEAD);
+        __builtin_prefetch(mean + i + ADAM_AHEAD, 1);
+        __builtin_prefetch(square + i + ADAM_AHEAD, 1);
+        CPU_INDEPENDENT
+        for (size_t j = i; j < i + ADAM_LINE; j++)
+            adam_element(p + j, grads[j], mean + j, square + j, &s);
     }
+    for (; i < elems; i++)
+        adam_element(p + i, grads[i], mean + i, square + i, &s);
 }
 
 static void adam_run(const optim_update_t *update, double add, double apart)

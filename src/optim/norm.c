@@ -12,7 +12,8 @@
 #include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
 
-#define LANES 8 /* independent sums, so that the loop can be vectorised */
+#define LANES 8   /* independent sums, so that the loop can be vectorised */
+#define AHEAD 512 /* elements */
 #define CHUNKS_MAX 256 /* that threads share */
 #define CLIP_EPS 1e-6  /* as torch.nn.utils.clip_grad_norm_ */
 
@@ -21,10 +22,12 @@ CPU_CLONES double optim_block_squares(const float *x, size_t elems)
     double lanes[LANES] = {0}, sum = 0;
     size_t i = 0;
 
-    for (; i + LANES <= elems; i += LANES)
+    for (; i + LANES <= elems; i += LANES) {
+        __builtin_prefetch(x + i + AHEAD); /* beyond the page, as adam.c does */
 #pragma omp simd
         for (int l = 0; l < LANES; l++)
             lanes[l] += (double)x[i + l] * (double)x[i + l];
+    }
     for (int l = 0; l < LANES; l++)
         sum += lanes[l];
     for (; i < elems; i++)

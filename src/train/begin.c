@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/mem.h"
 #include "base/str.h"
 
 /* A name that nothing has: this run holds the directory's lock. */
@@ -27,7 +28,7 @@ static char *aside_name(const char *from)
     return to;
 }
 
-/* --fresh: nothing is deleted, what is there gets another name. A directory
+/* Nothing is deleted, what is there gets another name. A directory
  * with nothing in it is not worth one. */
 static err_code_t set_aside(const char *dir, const char *name, err_t *err)
 {
@@ -39,8 +40,8 @@ static err_code_t set_aside(const char *dir, const char *name, err_t *err)
         goto free;
     to = aside_name(from);
     if (rename(from, to) != 0 && errno != ENOENT)
-        rc = err_set(err, ERR_IO, "--fresh: cannot rename %s to %s: %s", from,
-                     to, strerror(errno));
+        rc = err_set(err, ERR_IO, "cannot put %s aside as %s: %s", from, to,
+                     strerror(errno));
 free:
     free(to);
     free(from);
@@ -84,11 +85,6 @@ static err_code_t check_never(const train_config_t *config, err_t *err)
     return rc;
 }
 
-bool train_begin_done(const train_state_t *run)
-{
-    return run->env->job->restarts > 0;
-}
-
 /* ---- once in the life of a job ------------------------------------------- */
 
 static char *mark_path(const train_state_t *run)
@@ -117,40 +113,91 @@ free:
     return rc;
 }
 
+/* Outside of Slurm there is no later life. */
 static err_code_t mark_set(const train_state_t *run, err_t *err)
 {
-    char *path = mark_path(run);
-    char *text = str_printf("%s\n", run->env->job->id);
-    err_code_t rc = file_publish(path, text, strlen(text), err);
+    char *path, *text;
+    err_code_t rc;
 
+    if (run->env->job->id[0] == '\0')
+        return ERR_OK;
+    path = mark_path(run);
+    text = str_printf("%s\n", run->env->job->id);
+    rc = file_publish(path, text, strlen(text), err);
     free(text);
     free(path);
     return rc;
 }
 
 /* Rank 0's part. */
-static err_code_t begin(const train_state_t *run, err_t *err)
+static err_code_t begin(const train_state_t *run, bool *first, err_t *err)
 {
     const train_resume_t how = run->env->resume;
     bool done = false;
     err_code_t rc = ERR_OK;
 
-    if (how != TRAIN_RESUME_FRESH && how != TRAIN_RESUME_NEVER)
-        return ERR_OK;
-    if (train_begin_done(run))
+    if (run->env->job->restarts > 0)
         rc = mark_read(run, &done, err);
-    if (rc != ERR_OK || done)
+    *first = !done;
+    if (rc != ERR_OK || done || how == TRAIN_RESUME_PATH)
         return rc;
     rc = how == TRAIN_RESUME_FRESH ? begin_fresh(run->config, err)
                                    : check_never(run->config, err);
-    if (rc == ERR_OK && run->env->job->id[0] != '\0')
-        rc = mark_set(run, err);
+    return rc == ERR_OK ? mark_set(run, err) : rc;
+}
+
+/* All learn what rank 0 says. */
+static err_code_t rank0_tell(const train_state_t *run, bool *what, err_t *err)
+{
+    const train_votes_t *votes = &run->votes;
+    bool *all = NULL;
+    err_code_t rc = mem_alloc((size_t)votes->size * sizeof *all, "vote",
+                              (void **)&all, err);
+
+    if (rc == ERR_OK)
+        rc = votes->exchange(votes->context, what, sizeof *what, all, err);
+    if (rc == ERR_OK)
+        *what = all[0];
+    mem_free(all);
     return rc;
 }
 
-err_code_t train_begin(train_state_t *run, err_t *err)
+err_code_t train_begin(train_state_t *run, bool *first, err_t *err)
 {
-    const err_code_t rc = run->rank == 0 ? begin(run, err) : ERR_OK;
+    err_code_t rc = ERR_OK;
+
+    *first = true;
+    if (run->env->resume == TRAIN_RESUME_AUTO)
+        return ERR_OK;
+    if (run->rank == 0)
+        rc = begin(run, first, err);
+    rc = train_vote(&run->votes, rc, &run->speaker, err);
+    return rc == ERR_OK ? rank0_tell(run, first, err) : rc;
+}
+
+/* Rank 0's part. */
+static err_code_t begin_from(const train_state_t *run, const char *path,
+                             int64_t step, err_t *err)
+{
+    const char *dir = run->config->run.dir;
+    char *checkpoints = str_printf("%s/checkpoints", dir);
+    bool elsewhere = false;
+    err_code_t rc;
+
+    rc = hdf5io_checkpoint_supersede(checkpoints, path, step, &elsewhere, err);
+    if (rc == ERR_OK && elsewhere)
+        rc = set_aside(dir, "metrics.jsonl", err);
+    if (rc == ERR_OK)
+        rc = mark_set(run, err);
+    free(checkpoints);
+    return rc;
+}
+
+err_code_t train_begin_from(train_state_t *run, const char *path, int64_t step,
+                            err_t *err)
+{
+    const err_code_t rc =
+        run->rank == 0 ? begin_from(run, path, step, err) : ERR_OK;
 
     return train_vote(&run->votes, rc, &run->speaker, err);
 }

@@ -30,14 +30,13 @@ static void input_fill(const nn_input_info_t *info, void *input, size_t count,
                        rng_t *rng)
 {
     const uint64_t tokens = (uint64_t)info->tokens;
-    float *values = input;
+    const size_t elems = count * (size_t)info->elems;
     int32_t *numbers = input;
 
-    for (size_t i = 0; i < count * (size_t)info->elems; i++)
-        if (tokens > 0)
-            numbers[i] = (int32_t)rng_below(rng, tokens);
-        else
-            values[i] = (float)rng_normal(rng);
+    if (tokens == 0)
+        rng_fill_normal(rng, 0, 1, input, elems);
+    for (size_t i = 0; tokens > 0 && i < elems; i++)
+        numbers[i] = (int32_t)rng_below(rng, tokens);
 }
 
 static void target_fill(const nn_loss_info_t *loss, void *target, size_t count,

@@ -104,7 +104,7 @@ static const train_team_exec_t *largest_exec(const check_t *check)
     return largest;
 }
 
-/* "blocked, in place, block 2 again" into [out]. */
+/* "blocked, bf16, in place, block 2 again" into [out]. */
 static void layer_plan_format(const nn_graph_t *graph, const nn_exec_t *exec,
                               int layer, char *out, size_t room)
 {
@@ -115,8 +115,9 @@ static void layer_plan_format(const nn_graph_t *graph, const nn_exec_t *exec,
         at = (size_t)snprintf(out, room, "in the call of %s",
                               nn_graph_layer(graph, plan.joined).name);
     else
-        at = (size_t)snprintf(out, room, "%s%s",
+        at = (size_t)snprintf(out, room, "%s%s%s",
                               plan.blocked ? "blocked" : "plain",
+                              plan.bf16 || plan.narrow ? ", bf16" : "",
                               plan.in_place ? ", in place" : "");
     if (plan.recomputed && at < room)
         snprintf(out + at, room - at, ", block %d again", plan.block);
@@ -285,6 +286,10 @@ static void plan_print(const check_t *check)
         "the call of another one; the loss and its\n  gradient are one pass "
         "each\n",
         facts.layers, facts.in_place, facts.blocked, facts.biases, facts.fused);
+    if (check->bf16)
+        printf("  the output of %d layers lies as bf16, forward and backward; "
+               "of %d, which a\n  product reads, forward only\n",
+               facts.bf16, facts.narrow);
 }
 
 err_code_t train_check(const train_config_t *config, int ranks, err_t *err)

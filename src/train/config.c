@@ -131,6 +131,11 @@ static const opt_row_t fault_options[] = {
     CONFIG(fault.timeout, "timeout", OPT_SECONDS, "60 s", .min = 1,
            .max = 86400, .unit = "s",
            .help = "a rank without beat or progress for so long has failed"),
+    CONFIG(fault.io_timeout, "io_timeout", OPT_SECONDS, "600 s", .min = 0,
+           .max = 86400, .unit = "s",
+           .help = "a rank that opens or reads data, or writes or reads a "
+                   "checkpoint, may be without progress for so long: storage "
+                   "can be slow"),
     {.name = NULL}};
 
 const opt_row_t train_options[] = {

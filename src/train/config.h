@@ -64,7 +64,8 @@ typedef struct train_config {
         int io; /* train_io_t */
     } checkpoint;
     struct {
-        double timeout;
+        double timeout;    /* seconds */
+        double io_timeout; /* seconds */
     } fault;
 } train_config_t;
 

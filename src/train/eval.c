@@ -148,7 +148,9 @@ static err_code_t eval_step(train_state_t *run, double *sums, err_t *err)
     err_code_t own;
     err_code_t rc;
 
+    train_storage_begin(run, run->phase);
     own = hdf5io_loader_next(run->valid.loader, &batch, err);
+    train_storage_end(run);
     if (own == ERR_OK)
         own = tree ? train_leaves_eval(run, batch, err)
                    : eval_share(run, batch, sums, err);

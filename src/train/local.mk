@@ -13,6 +13,7 @@ libtrain_la_SOURCES = \
 	src/train/leaves.c \
 	src/train/local_sgd.c \
 	src/train/open.c \
+	src/train/patience.c src/train/patience.h \
 	src/train/replica.c src/train/replica.h \
 	src/train/resume.c \
 	src/train/run.c src/train/run.h src/train/run_priv.h \

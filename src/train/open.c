@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -22,6 +23,17 @@ void train_phase_set(train_state_t *run, const char *phase)
     run->phase = phase;
     if (run->group != NULL)
         comm_group_report(run->group, run->progress.step, phase);
+}
+
+void train_storage_begin(train_state_t *run, const char *phase)
+{
+    train_phase_set(run, phase);
+    train_patience_begin(run->patience, run->progress.step, phase);
+}
+
+void train_storage_end(train_state_t *run)
+{
+    train_patience_end(run->patience);
 }
 
 static train_split_t split_of(const train_state_t *run, bool valid)
@@ -58,9 +70,21 @@ static err_code_t group_open(train_state_t *run, err_t *err)
         backend = run->size == 1 ? "self" : run->env->backend;
     config.backend = backend;
     rc = comm_group_open(&config, &oob, &run->group, err);
-    if (rc == ERR_OK)
-        run->votes = train_votes_of_group(run->group);
-    return rc;
+    if (rc != ERR_OK)
+        return rc;
+    run->votes = train_votes_of_group(run->group);
+    return run->size == 1 ? ERR_OK
+                          : train_patience_open(run->group, config.timeout,
+                                                run->config->fault.io_timeout,
+                                                &run->patience, err);
+}
+
+/* The OpenMP library reads it once, before main(). */
+static bool waits_passively(void)
+{
+    const char *policy = getenv("OMP_WAIT_POLICY");
+
+    return policy != NULL && strcasecmp(policy, "passive") == 0;
 }
 
 /* Team size: the cores of this rank's mask, shared with the ranks that have the
@@ -76,9 +100,13 @@ static int threads_choose(const train_state_t *run, const train_hello_t *hello)
     if (asked > fair && run->rank == 0)
         log_warn("train",
                  "train.threads is %d, but this rank has %d core%s to "
-                 "itself (%d for %d rank%s): expect it to be slower",
+                 "itself (%d for %d rank%s): expect it to be slower%s",
                  asked, fair, fair == 1 ? "" : "s", hello->cores,
-                 hello->sharers, hello->sharers == 1 ? "" : "s");
+                 hello->sharers, hello->sharers == 1 ? "" : "s",
+                 waits_passively() ? ""
+                                   : ", the more so as OpenMP's threads spin "
+                                     "while they wait: set "
+                                     "OMP_WAIT_POLICY=passive");
     return asked > 0 ? asked : fair;
 }
 
@@ -131,7 +159,6 @@ static err_code_t data_open(train_state_t *run, err_t *err)
     train_split_t split;
     err_code_t rc;
 
-    train_phase_set(run, "opening data");
     rc = nn_graph_open(run->config->model, run->config->loss, &run->graph, err);
     if (rc == ERR_OK && run->config->train.reproducible &&
         nn_graph_syncs(run->graph) > 0)
@@ -298,9 +325,11 @@ err_code_t train_open(train_state_t *run, err_t *err)
         rc = voted(run, leave_boot, err);
     if (rc != ERR_OK)
         return rc;
+    train_storage_begin(run, "opening data");
     rc = voted(run, data_open, err);
     if (rc == ERR_OK)
         rc = voted(run, directory_open, err);
+    train_storage_end(run);
     run->owns_dir = rc == ERR_OK;
     if (rc == ERR_OK)
         rc = voted(run, replica_make, err);
@@ -310,10 +339,12 @@ err_code_t train_open(train_state_t *run, err_t *err)
         return rc;
     plan = plan_of(run);
     rc = train_replica_start(&plan, &run->replica, err);
+    train_storage_begin(run, "resume");
     if (rc == ERR_OK)
         rc = train_restore(run, err);
     if (rc == ERR_OK)
         rc = voted(run, records_open, err);
+    train_storage_end(run);
     run->first_step = run->progress.step;
     run->last_checkpoint = clock_now();
     return rc;
@@ -368,6 +399,7 @@ void train_close(train_state_t *run)
     train_replica_close(&run->replica);
     nn_graph_close(run->graph);
     train_rundir_close(run->rundir);
+    train_patience_close(run->patience);
     comm_group_close(run->group);
     h5mpi_close(run->mpi);
     boot_close(run->boot);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -261,8 +262,26 @@ static err_code_t arenas_open(train_replica_t *replica, bool sharded,
     return rc;
 }
 
-/* Rank 0's initial state goes to all: one build gives the same numbers
- * everywhere, but a broadcast is the promise that does not hang on libm. */
+/* Weights from here on are worth threads to draw them. */
+#define CREW_ELEMS ((size_t)1 << 20)
+
+static void weights_draw(train_replica_t *replica,
+                         const train_replica_plan_t *plan)
+{
+    const bool alone =
+        plan->threads == 1 || nn_graph_param_elems(plan->graph) < CREW_ELEMS;
+    crew_t *crew = NULL;
+    err_t err = ERR_INIT;
+
+    if (!alone && crew_open(plan->threads, "init", &crew, &err) != ERR_OK)
+        log_warn("train", "initial weights are drawn by one thread: %s",
+                 err.text);
+    nn_graph_init(plan->graph, (uint64_t)plan->config->run.seed, crew,
+                  replica->params, replica->buffers);
+    crew_close(crew);
+}
+
+/* Rank 0's initial state goes to all, so no other rank draws one. */
 static err_code_t state_init(train_replica_t *replica,
                              const train_replica_plan_t *plan, err_t *err)
 {
@@ -270,8 +289,8 @@ static err_code_t state_init(train_replica_t *replica,
     size_t buffers = nn_graph_buffer_elems(plan->graph) * sizeof(float);
     err_code_t rc;
 
-    nn_graph_init(plan->graph, (uint64_t)plan->config->run.seed,
-                  replica->params, replica->buffers);
+    if (plan->rank == 0)
+        weights_draw(replica, plan);
     rc = ddp_broadcast(replica->ddp, replica->params, params, err);
     if (rc == ERR_OK && buffers > 0)
         rc = ddp_broadcast(replica->ddp, replica->buffers, buffers, err);

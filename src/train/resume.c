@@ -5,6 +5,7 @@
  * progress numbers; random numbers are keyed by them, so nothing else is needed
  * to go on with the same bits.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -74,12 +75,13 @@ err_code_t train_checkpoint(train_state_t *run, err_t *err)
     char size[32];
     err_code_t rc;
 
-    train_phase_set(run, "checkpoint");
+    train_storage_begin(run, "checkpoint");
     config_fill(run, &config);
     run->progress.data_samples = hdf5io_dataset_samples(run->train.dataset);
     rc = hdf5io_checkpoint_write(&config.checkpoint, &run->progress,
                                  run->replica.kept.tensors,
                                  run->replica.kept.count, &info, err);
+    train_storage_end(run);
     config_free(&config);
     run->speaker = run->rank == 0 || rc == ERR_PEER;
     if (rc != ERR_OK)
@@ -119,13 +121,19 @@ static err_code_t data_check(const train_state_t *run,
 static void greet(const train_state_t *run,
                   const hdf5io_checkpoint_info_t *info)
 {
+    char place[64];
+
     if (run->rank != 0)
         return;
-    log_info("train",
-             "resumed from %s (step %lld, epoch %lld, written by %d "
-             "ranks)",
-             info->path, (long long)info->progress.step,
-             (long long)info->progress.epoch + 1, info->world_size);
+    if (info->progress.epoch < run->config->train.epochs)
+        snprintf(place, sizeof place, "epoch %lld",
+                 (long long)info->progress.epoch + 1);
+    else
+        snprintf(place, sizeof place, "%lld epochs done",
+                 (long long)info->progress.epoch);
+    log_info("train", "resumed from %s (step %lld, %s, written by %d ranks)",
+             info->path, (long long)info->progress.step, place,
+             info->world_size);
     if (info->progress.seed != (uint64_t)run->config->run.seed)
         log_warn("train",
                  "run.seed is %lld but the checkpoint was made with "
@@ -161,7 +169,9 @@ static err_code_t place_in_epoch(train_state_t *run, err_t *err)
     return ERR_OK;
 }
 
-static err_code_t state_read(train_state_t *run, bool *found,
+/* From --resume PATH, if the command line counts ([first]); a later life of a
+ * job that began there has nothing else until its own first checkpoint. */
+static err_code_t state_read(train_state_t *run, bool first, bool *found,
                              hdf5io_checkpoint_info_t *info, err_t *err)
 {
     const train_env_t *env = run->env;
@@ -173,7 +183,7 @@ static err_code_t state_read(train_state_t *run, bool *found,
 
     config_fill(run, &config);
     rc = train_kept_read(&replica->kept, replica->ddp, &config.checkpoint,
-                         train_begin_done(run) ? NULL : path, found, info, err);
+                         first ? path : NULL, found, info, err);
     if (rc == ERR_OK && !*found && path != NULL)
         rc = train_kept_read(&replica->kept, replica->ddp, &config.checkpoint,
                              path, found, info, err);
@@ -184,16 +194,15 @@ static err_code_t state_read(train_state_t *run, bool *found,
 err_code_t train_restore(train_state_t *run, err_t *err)
 {
     hdf5io_checkpoint_info_t info;
-    bool anew = run->env->resume == TRAIN_RESUME_NEVER ||
-                run->env->resume == TRAIN_RESUME_FRESH;
-    bool found = false;
+    const train_resume_t how = run->env->resume;
+    bool anew = how == TRAIN_RESUME_NEVER || how == TRAIN_RESUME_FRESH;
+    bool found = false, first;
     err_code_t rc;
 
-    train_phase_set(run, "resume");
-    rc = train_begin(run, err);
-    if (rc != ERR_OK || (anew && !train_begin_done(run)))
+    rc = train_begin(run, &first, err);
+    if (rc != ERR_OK || (anew && first))
         return rc;
-    rc = state_read(run, &found, &info, err);
+    rc = state_read(run, first, &found, &info, err);
     run->speaker = run->rank == 0 || rc == ERR_PEER;
     if (rc != ERR_OK || !found)
         return rc;
@@ -202,5 +211,9 @@ err_code_t train_restore(train_state_t *run, err_t *err)
     greet(run, &info);
     run->progress.seed = (uint64_t)run->config->run.seed;
     rc = data_check(run, &info.progress, err);
-    return rc != ERR_OK ? rc : place_in_epoch(run, err);
+    if (rc == ERR_OK)
+        rc = place_in_epoch(run, err);
+    if (rc == ERR_OK && first && how == TRAIN_RESUME_PATH)
+        rc = train_begin_from(run, info.path, info.progress.step, err);
+    return rc;
 }

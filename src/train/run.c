@@ -172,7 +172,8 @@ static err_code_t leave(train_state_t *run, err_t *err)
     run->speaker = run->rank == 0;
     return err_set(err, ERR_REQUEUE,
                    "asked to stop: checkpointed at step %lld of epoch %lld; "
-                   "start it again (without --fresh) to go on from there",
+                   "start it again (without --fresh or --resume) to go on from "
+                   "there",
                    (long long)run->progress.step,
                    (long long)run->progress.epoch + 1);
 }
@@ -294,7 +295,9 @@ static err_code_t part(train_state_t *run, err_t *err)
                         err);
     if (rc != ERR_OK)
         return rc;
+    train_storage_begin(run, "shutdown");
     summary_write(run, ERR_OK, err);
+    train_storage_end(run);
     return comm_barrier(run->group, err);
 }
 

@@ -8,6 +8,7 @@
 #include "obs/metrics.h"
 #include "train/data.h"
 #include "train/eval.h"
+#include "train/patience.h"
 #include "train/replica.h"
 #include "train/run.h"
 #include "train/rundir.h"
@@ -46,6 +47,7 @@ typedef struct train_state {
     boot_t *boot;        /* NULL once closed */
     comm_group_t *group; /* control and data group: one and the same on CPUs */
     train_votes_t votes;
+    train_patience_t *patience; /* NULL: one rank */
     int rank, size, threads;
     int teams;     /* that compute leaves side by side; 1 in the default mode */
     bool bf16;     /* what train.precision came to */
@@ -80,6 +82,10 @@ typedef struct train_state {
 
 /* Say where this rank is, to peers and for the record. */
 void train_phase_set(train_state_t *run, const char *phase);
+/* The same for a phase in which storage may be slow; until train_storage_end.
+ */
+void train_storage_begin(train_state_t *run, const char *phase);
+void train_storage_end(train_state_t *run);
 
 /*
  * weigh.c: what a step's loss is divided by, in run->weigh. Where the targets

@@ -335,6 +335,17 @@ static err_code_t fail_unsuited(const train_scores_t *all, tree_place_t place,
     return fail(place, err, name, why);
 }
 
+/* The number in [name] is too large. */
+static err_code_t fail_beyond(const train_scores_t *all, tree_place_t place,
+                              err_t *err, const char *name)
+{
+    char why[80];
+
+    snprintf(why, sizeof why, "is beyond the model's %lld classes",
+             (long long)all->classes);
+    return fail(place, err, name, why);
+}
+
 static err_code_t score_add(train_scores_t *all, int suits, const char *name,
                             tree_place_t place, err_t *err)
 {
@@ -356,7 +367,7 @@ static err_code_t score_add(train_scores_t *all, int suits, const char *name,
                     "is unknown (known: accuracy, top5, miou, iou1, "
                     "perplexity, bits, mae, rmse, r2)");
     if (kind->first >= 0 && k >= all->classes + (kind->first == 1))
-        return fail(place, err, name, "is beyond the model's classes");
+        return fail_beyond(all, place, err, name);
     if (kind->sums < 0 && all->classes > CLASSES_MAX)
         return fail(place, err, name, "is for up to 4096 classes");
     for (int i = 0; i < all->count; i++)
@@ -432,20 +443,26 @@ static void scores_shape(train_scores_t *all, const nn_loss_info_t *loss)
 static err_code_t names_check(const tree_t *metrics, const nn_graph_t *graph,
                               err_t *err)
 {
-    const int losses = nn_graph_losses(graph);
+    const char *names[NN_FIELDS_MAX + 1] = {NULL}, *near;
+    char why[200];
 
+    for (int k = 0; k < nn_graph_losses(graph); k++)
+        names[k] = nn_graph_loss_info(graph, k).name;
     for (size_t i = 0; i < tree_count(metrics); i++) {
         const char *name = tree_key(metrics, i);
         int k = 0;
 
-        while (k < losses &&
-               strcmp(nn_graph_loss_info(graph, k).name, name) != 0)
+        while (names[k] != NULL && strcmp(names[k], name) != 0)
             k++;
-        if (k < losses)
+        if (names[k] != NULL)
             continue;
-        return fail(tree_key_place(metrics, i), err, name,
-                    "is the name of no loss: a loss has its target's, or its "
-                    "own");
+        near = str_nearest(name, names);
+        snprintf(why, sizeof why,
+                 "is the name of no loss%s%s%s: a loss has its target's, or "
+                 "its own",
+                 near == NULL ? "" : "; did you mean '",
+                 near == NULL ? "" : near, near == NULL ? "" : "'?");
+        return fail(tree_key_place(metrics, i), err, name, why);
     }
     return ERR_OK;
 }

@@ -398,8 +398,10 @@ err_code_t train_step(train_state_t *run, err_t *err)
     hdf5io_batch_t *batch = NULL;
     err_code_t own;
 
-    train_phase_set(run, "forward and backward");
+    train_storage_begin(run, "reading data");
     own = hdf5io_loader_next(run->train.loader, &batch, err);
+    train_storage_end(run);
+    train_phase_set(run, "forward and backward");
     return step_run(run, batch, &times, own, err);
 }
 

@@ -11,7 +11,10 @@ enum {
     REFUSES,
     NO_BUILD,
     BUILD_FAILS,
-    NO_KIND
+    NO_KIND,
+    INTERFACE,
+    NO_VALUE,
+    BAD_LOSS
 };
 
 #if FAULT == 2
@@ -37,11 +40,16 @@ static cddp_code_t run(const cddp_call_t *call, cddp_error_t *error)
 __attribute__((unused)) static cddp_code_t build(const cddp_build_t *build,
                                                  cddp_error_t *error)
 {
+    const cddp_built_loss_t loss = {.kind = "cross_entropyy"};
+
     if (FAULT == BUILD_FAILS)
         return cddp_refuse(error, "it is full moon");
+    if (FAULT == BAD_LOSS)
+        build->host->loss(build->builder, &loss);
     build->host->add(build->builder, FAULT == NO_KIND ? NULL : "mine", NULL,
                      NULL, NULL);
-    build->host->add(build->builder, "linear", NULL, NULL, "out 2");
+    build->host->add(build->builder, "linear", NULL, NULL,
+                     FAULT == NO_VALUE ? "out" : "out 2");
     return CDDP_OK;
 }
 
@@ -54,6 +62,10 @@ static const cddp_layer_t *const layers[] = {&mine, NULL};
 #if FAULT == 1
 #undef CDDP_VERSION_MINOR
 #define CDDP_VERSION_MINOR 99
+#endif
+#if FAULT == 9
+#undef CDDP_PLUGIN_INTERFACE
+#define CDDP_PLUGIN_INTERFACE 1
 #endif
 #if FAULT == 6
 CDDP_PLUGIN(.layers = layers);

@@ -3,6 +3,7 @@
 AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; MAKE='$(MAKE)'; export MAKE;
 dist_check_SCRIPTS += tests/api/own_loop.sh tests/api/plugin.sh
 EXTRA_DIST += tests/api/check.h tests/api/bad_plugin.c tests/api/plugin_gradient.c
+EXTRA_DIST += tests/api/pair_plugin.c
 EXTRA_DIST += tests/api/install.sh
 
 check_PROGRAMS += tests/api/test_api
@@ -16,6 +17,11 @@ tests_api_test_fields_SOURCES = tests/api/test_fields.c
 tests_api_test_fields_CFLAGS = $(TEST_CFLAGS) -I$(srcdir)/tests $(HDF5_CFLAGS) \
 	$(MPI_CFLAGS)
 tests_api_test_fields_LDADD = libapi.la libcmd.la $(TRAIN_LIBS) $(HDF5_LIBS) $(MPI_LIBS) \
+	$(TEST_LIBS)
+check_PROGRAMS += tests/api/test_model
+tests_api_test_model_SOURCES = tests/api/test_model.c
+tests_api_test_model_CFLAGS = $(TEST_CFLAGS) -I$(srcdir)/tests
+tests_api_test_model_LDADD = libapi.la $(TRAIN_LIBS) $(HDF5_LIBS) $(MPI_LIBS) \
 	$(TEST_LIBS)
 
 check_PROGRAMS += tests/api/test_hook

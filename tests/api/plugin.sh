@@ -54,6 +54,54 @@ for layers in 'linear: {out: 4}, prelu: {start: 0.3}, linear: {out: 4}' \
         fail "gradient of $layers: $out"
 done
 
+# A layer of several inputs: two or three of them, in blocked layouts or not, one
+# of which nobody needs the gradient of.
+plugin "$source/tests/api/pair_plugin.c" libpair.so
+for layers in '{name: a, linear: {out: 4}}, {name: b, linear: {out: 4}, from: input}, {pair: , from: [b, a]}' \
+    '{name: a, conv: {out: 16, kernel: 3}}, {name: b, conv: {out: 16, kernel: 3}, from: input}, {pair: , from: [a, b, a]}, conv: {out: 16, kernel: 2}, linear: {out: 4}' \
+    '{name: a, linear: {out: 60}}, {reshape: {shape: [2, 5, 6]}}, {pair: , from: [input, reshape1, input]}, linear: {out: 4}'; do
+    out=$(./gradient "{model: {plugin: ./libpair.so, input: [2, 5, 6], layers: [$layers]}, loss: mse}" 2>&1) ||
+        fail "gradient of $layers: $out"
+    [[ $out == *"pair1.gain "* ]] || fail "no gain in $layers: $out"
+done
+check 78 'run.yaml:2:71: layer pair1 (pair) takes 2 to 8 inputs' \
+    '{plugin: ./libpair.so, input: [1, 32, 32], layers: [           pair]}'
+check 78 'layer pair1 (pair) with input [4]: pair: input 2 is not as large as the first' \
+    '{plugin: ./libpair.so, input: [1, 32, 32], layers: [linear: {out: 4}, {pair: , from: [linear1, input]}]}'
+
+# Two inputs and two losses: the plugin's network is that of the run file, to the
+# last bit, with its own losses and with those of the run file.
+plugin "$source/examples/c/plugin-two.c" libtwo.so
+two=$source/examples/ising-two.yaml
+losses=$(sed -n '/^loss:/,/^optimizer:/p' "$two" | sed '$d')
+sed '/^model:/,/^optimizer:/{/^optimizer:/!d}' "$two" >rest.yaml
+steps()
+{
+    "$build/cddp-train" --fresh --local 2 --set train.batch=8 \
+        --set train.epochs=2 --set run.dir="$1" \
+        --set data.train='data/train-*.h5' --set data.valid='data/valid-*.h5' \
+        "$2" >"$1.log" 2>&1 ||
+        fail "$1: $(cat "$1.log")"
+    grep -oE '"(step|loss|phase_loss|energy_loss|energy_mae)": [0-9.e+-]+' \
+        "$1/metrics.jsonl" >"$1.txt"
+}
+steps two-plain "$two"
+[[ $(grep -c energy_loss two-plain.txt) -ge 6 ]] || fail "two-plain: no rows"
+for from in plugin "$losses"; do
+    {
+        cat rest.yaml
+        echo 'model: {plugin: ./libtwo.so, input: {spins: [1, 32, 32], heat: [1]}}'
+        [[ $from == plugin ]] && echo 'loss: plugin' || echo "$from"
+    } >two.yaml
+    steps two-plugin two.yaml
+    cmp -s two-plain.txt two-plugin.txt ||
+        fail "two inputs: $(diff two-plain.txt two-plugin.txt | head -4)"
+done
+check 78 'run.yaml:2:17: the plugin: the model has two inputs, spins and heat' \
+    '{plugin: ./libtwo.so, input: {spins: [1, 32, 32], meta: [1]}}' plugin
+check 78 'run.yaml:2:17: the plugin: spins are [channels, height, width]' \
+    '{plugin: ./libtwo.so, input: {spins: [32, 32], heat: [1]}}' plugin
+
 # What the user writes wrong. The model stands in line 2, from column 8 on.
 check 78 'run.yaml:2:17: the plugin cannot be loaded: ./libnone.so: ' \
     '{plugin: ./libnone.so, input: [1, 32, 32]}'
@@ -80,7 +128,7 @@ check 78 'run.yaml:2:17: the model has a preset and a plugin' \
 bad()
 {
     plugin "$source/tests/api/bad_plugin.c" bad.so "-DFAULT=$1"
-    check 78 "$2" '{plugin: ./bad.so, input: [3, 32, 32]}'
+    check 78 "$2" '{plugin: ./bad.so, input: [3, 32, 32]}' "${3:-cross_entropy}"
 }
 bad 1 'run.yaml:2:17: plugin ./bad.so was built for cddp 0.99.'
 bad 2 'run.yaml:2:17: ./bad.so is no plugin of cddp, as it defines no cddp_plugin'
@@ -90,6 +138,15 @@ bad 5 'run.yaml:2:17: layer mine1 (mine) with input [3, 32, 32]: mine: [3] is od
 bad 6 'run.yaml:2:17: the plugin builds no model'
 bad 7 'run.yaml:2:17: the plugin: it is full moon'
 bad 8 "run.yaml:2:17: unknown layer ''"
+bad 9 'run.yaml:2:17: plugin ./bad.so was built for cddp '
+[[ $out == *"(plugin interface 1), but this is cddp"* ]] || fail "interface: $out"
+bad 10 'run.yaml:2:17: model.layers[1].linear.out: expected'
+bad 11 "run.yaml:2:17: unknown loss 'cross_entropyy'; did you mean 'cross_entropy'" plugin
+bad 0 'run.yaml:3:7: loss: plugin stands for the losses of a plugin that builds the model, but this one brings no loss' plugin
+check 78 'run.yaml:3:7: loss: plugin stands for' \
+    '{plugin: ./libprelu.so, input: [1, 32, 32], layers: [linear: {out: 2}]}' plugin
+check 78 'but the model has no plugin' \
+    '{input: [1, 32, 32], layers: [linear: {out: 2}]}' plugin
 
 # An error while it runs ends the run with its sentence.
 plugin "$source/tests/api/bad_plugin.c" bad.so -DFAULT=0

@@ -147,6 +147,98 @@ Test(api, wrong_arguments_are_sentences, .timeout = 60)
     cr_expect_null(model);
 }
 
+/* All types and operations, and what is started and waited for later. */
+static cddp_code_t kinds_main(cddp_group_t *group, void *context,
+                              cddp_error_t *error)
+{
+    const int rank = cddp_group_rank(group), size = cddp_group_size(group);
+    const size_t cuts[] = {0, 2, 3, 7};
+    int32_t least = 5 - rank, ranges[7], gathered[3];
+    uint16_t half = 0x3c00, brain = 0x3f80; /* 1 */
+    char word[8] = "";
+    cddp_work_t *works[4] = {NULL};
+
+    (void)context;
+    OK(cddp_allreduce(group, &least, 1, CDDP_INT32, CDDP_MIN, error));
+    CHECK(least == 5 - (size - 1));
+    OK(cddp_allreduce(group, &half, 1, CDDP_FLOAT16, CDDP_SUM, error));
+    CHECK(half == 0x4200); /* 3 */
+    OK(cddp_allreduce(group, &brain, 1, CDDP_BFLOAT16, CDDP_SUM, error));
+    CHECK(brain == 0x4040);
+    for (int i = 0; i < 7; i++)
+        ranges[i] = 10 * i + rank;
+    CHECK(cddp_reduce_scatter_start(group, ranges, cuts, CDDP_INT32, CDDP_SUM,
+                                    &works[0], error) != CDDP_FAILED);
+    OK(cddp_work_wait(works[0], error));
+    for (size_t i = cuts[rank]; i < cuts[rank + 1]; i++)
+        CHECK(ranges[i] == 3 * 10 * (int)i + 0 + 1 + 2);
+    OK(cddp_allgather_ranges(group, ranges, cuts, CDDP_INT32, error));
+    for (int i = 0; i < 7; i++)
+        CHECK(ranges[i] == 30 * i + 3);
+    if (rank == 1)
+        strcpy(word, "hello");
+    CHECK(cddp_broadcast_start(group, word, sizeof word, 1, &works[1], error) !=
+          CDDP_FAILED);
+    CHECK(cddp_allgather_start(group, &rank, sizeof rank, gathered, &works[2],
+                               error) != CDDP_FAILED);
+    CHECK(cddp_barrier_start(group, &works[3], error) != CDDP_FAILED);
+    for (int i = 1; i < 4; i++)
+        OK(cddp_work_wait(works[i], error));
+    CHECK(strcmp(word, "hello") == 0);
+    CHECK(gathered[0] == 0 && gathered[1] == 1 && gathered[2] == 2);
+    CHECK(cddp_allreduce(group, &least, 1, (cddp_type_t)6, CDDP_SUM, error) ==
+          CDDP_CONFIG);
+    CHECK(strstr(error->text, "of type 6") != NULL);
+    return CDDP_OK;
+}
+
+Test(api, all_types_and_collectives, .timeout = 60)
+{
+    const cddp_run_config_t config = {.local = 3};
+    cddp_error_t error;
+
+    cr_expect_eq(cddp_run(&config, kinds_main, NULL, &error), CDDP_OK, "%s",
+                 error.text);
+}
+
+/* Groups of even and odd ranks work side by side. */
+static cddp_code_t split_main(cddp_group_t *group, void *context,
+                              cddp_error_t *error)
+{
+    const int rank = cddp_group_rank(group), size = cddp_group_size(group);
+    int ranks[5], count = 0;
+    int64_t sum = rank;
+    cddp_group_t *own = NULL;
+
+    (void)context;
+    for (int r = rank % 2; r < size; r += 2)
+        ranks[count++] = r;
+    OK(cddp_group_split(group, ranks, count, &own, error));
+    CHECK(cddp_group_size(own) == count);
+    CHECK(cddp_group_rank(own) == rank / 2);
+    OK(cddp_allreduce(own, &sum, 1, CDDP_INT64, CDDP_SUM, error));
+    CHECK(sum == (rank % 2 == 0 ? 0 + 2 + 4 : 1 + 3));
+    cddp_group_close(own);
+    CHECK(cddp_group_ranks(group, CDDP_SPLIT_NODE, ranks) == size);
+    CHECK(cddp_group_ranks(group, CDDP_SPLIT_ACROSS, ranks) == 1);
+    CHECK(ranks[0] == rank);
+    own = group;
+    OK(cddp_group_split(group, NULL, 0, &own, error));
+    CHECK(own == NULL);
+    CHECK(cddp_group_split(group, (int[]){rank, rank}, 2, &own, error) ==
+          CDDP_CONFIG);
+    return CDDP_OK;
+}
+
+Test(api, sub_groups, .timeout = 60)
+{
+    const cddp_run_config_t config = {.local = 5};
+    cddp_error_t error;
+
+    cr_expect_eq(cddp_run(&config, split_main, NULL, &error), CDDP_OK, "%s",
+                 error.text);
+}
+
 /* ---- a training loop ----------------------------------------------------- */
 
 enum { ROWS = 90, FEATURES = 6, CLASSES = 3, BATCH = 20, EPOCHS = 2 };

@@ -41,9 +41,12 @@ tests_base_test_queue_SOURCES = tests/base/test_queue.c
 tests_base_test_queue_CFLAGS = $(TEST_CFLAGS)
 tests_base_test_queue_LDADD = $(BASE_TEST_LIBS)
 check_PROGRAMS += tests/base/test_rng
-tests_base_test_rng_SOURCES = tests/base/test_rng.c
-tests_base_test_rng_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_rng_LDADD = $(BASE_TEST_LIBS)
+tests_base_test_rng_SOURCES = tests/base/test_rng.c \
+	tests/base/rng_avx2.c tests/base/rng_avx512.c tests/base/rng_plain.c \
+	tests/base/rng_variant.h tests/base/rng_variant.inc
+tests_base_test_rng_CFLAGS = $(TEST_CFLAGS) $(VECTOR_CFLAGS) \
+	-fno-math-errno -ffp-contract=off
+tests_base_test_rng_LDADD = $(BASE_TEST_LIBS) -lm
 check_PROGRAMS += tests/base/test_str
 tests_base_test_str_SOURCES = tests/base/test_str.c
 tests_base_test_str_CFLAGS = $(TEST_CFLAGS)

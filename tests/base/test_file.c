@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -218,4 +219,20 @@ Test(file, a_read_that_fails_is_told)
     cr_assert_str_eq(err.text,
                      "cannot read /proc/self/mem: Input/output error");
     cr_assert_null(text);
+}
+
+/* In a child, as its standard descriptors go. */
+Test(file, no_file_takes_the_place_of_a_closed_output)
+{
+    int status = -1;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        for (int fd = 0; fd <= STDERR_FILENO; fd++)
+            close(fd);
+        file_standard_open();
+        _exit(dup(0) > STDERR_FILENO && write(1, "x", 1) < 0 ? 0 : 1);
+    }
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert_eq(status, 0);
 }

@@ -164,3 +164,20 @@ Test(log, lines_of_threads_do_not_mix)
     cr_assert_eq(lines, 800);
     free(text);
 }
+
+/* A stopped terminal, or a reader that has halted: the run goes on. */
+Test(log, a_line_that_nobody_takes_is_lost, .timeout = 20)
+{
+    char page[4096] = {0};
+    int ends[2];
+
+    cr_assert_eq(pipe(ends), 0);
+    cr_assert_eq(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+    while (write(ends[1], page, sizeof page) > 0)
+        ;
+    cr_assert_eq(fcntl(ends[1], F_SETFL, 0), 0);
+    old = dup(STDERR_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    log_warn("test", "lost");
+    dup2(old, STDERR_FILENO);
+}

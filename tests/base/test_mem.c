@@ -37,6 +37,39 @@ Test(mem, large_blocks_begin_at_a_huge_page)
     mem_free(block);
 }
 
+/* Also where memory is used again: glibc keeps blocks up to its threshold,
+ * which grows to 32 MiB once such a block was freed. */
+Test(mem, large_blocks_are_zero_again)
+{
+    const size_t bytes = ((size_t)12 << 20) + 4099;
+    err_t err = ERR_INIT;
+
+    for (int round = 0; round < 4; round++) {
+        char *block = NULL;
+        size_t sum = 0;
+
+        cr_assert_eq(mem_alloc(bytes, "a test", (void **)&block, &err), ERR_OK);
+        for (size_t i = 0; i < bytes; i++)
+            sum += block[i] != 0;
+        cr_expect_eq(sum, 0, "round %d: %zu bytes are not zero", round, sum);
+        memset(block, 1, bytes);
+        mem_free(block);
+    }
+}
+
+/* Pages come when they are used: a plan that is only looked at takes none. */
+Test(mem, large_blocks_take_no_memory_before_they_are_used)
+{
+    const size_t bytes = (size_t)256 << 20;
+    const double before = mem_peak();
+    err_t err = ERR_INIT;
+    void *block = NULL;
+
+    cr_assert_eq(mem_alloc(bytes, "a test", &block, &err), ERR_OK);
+    cr_expect_lt(mem_peak() - before, (double)bytes / 4);
+    mem_free(block);
+}
+
 Test(mem, rounding_goes_up_to_whole_lines)
 {
     cr_assert_eq(mem_round(0), 0);
@@ -74,6 +107,7 @@ Test(mem, the_peak_counts_what_was_touched)
 
     cr_assert_gt(before, 0);
     cr_assert_eq(mem_alloc(bytes, "a test", &block, &err), ERR_OK);
+    memset(block, 1, bytes);
     cr_assert_geq(mem_peak(), (double)bytes);
     mem_free(block);
     cr_assert_geq(mem_peak(), (double)bytes);

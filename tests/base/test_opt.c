@@ -43,6 +43,8 @@ static const opt_row_t inner_rows[] = {
     {.name = NULL},
 };
 
+static const char *const shapes[] = {"half", "whole", NULL};
+
 static const opt_row_t rows[] = {
     {.name = "on",
      .type = OPT_BOOL,
@@ -150,6 +152,55 @@ Test(opt, defaults_are_as_written_in_the_table)
     cr_assert_eq(sample.inner.timeout, 60);
     cr_assert_eq(sample.inner.mode, 1);
     opt_free(rows, &sample);
+}
+
+/* What a section that is not there lacks is reported at the map around it. */
+Test(opt, sections_that_are_not_there_have_the_place_of_the_map_around_them)
+{
+    const opt_row_t must[] = {{.name = "path", .type = OPT_TEXT, .help = "why"},
+                              {.name = NULL}};
+    const opt_row_t around[] = {
+        {.name = "section", .type = OPT_SECTION, .rows = must}, {.name = NULL}};
+    const opt_row_t maps[] = {
+        {.name = "map", .type = OPT_MAP, .rows = must, .size = sizeof(char *)},
+        {.name = NULL}};
+    _Alignas(max_align_t) char target[256] = {0};
+    tree_t *tree = tree_new(TREE_MAP, NULL, (tree_place_t){"f", 3, 4});
+    err_t err = ERR_INIT;
+
+    cr_expect_eq(opt_fill(around, tree, "", target, &err), ERR_CONFIG);
+    cr_expect_str_eq(err.text, "f:3:4: section.path is missing: why");
+    err = (err_t)ERR_INIT;
+    cr_expect_eq(opt_fill(maps, tree, "", target, &err), ERR_CONFIG);
+    cr_expect_str_eq(err.text, "f:3:4: map.path is missing: why");
+    tree_free(tree);
+}
+
+Test(opt, a_word_may_stand_for_integers)
+{
+    const opt_row_t pad_rows[] = {{.name = "pad",
+                                   .type = OPT_INTS,
+                                   .choices = shapes,
+                                   .min = 0,
+                                   .max = 64},
+                                  {.name = NULL}};
+    str_buf_t text = {0};
+    err_t err = ERR_INIT;
+    opt_ints_t pad;
+    tree_t *tree = MAP("pad", "whole");
+
+    cr_assert_eq(opt_fill(pad_rows, tree, "", &pad, &err), ERR_OK);
+    cr_expect_eq(pad.count, -2);
+    opt_print(pad_rows, &pad, 0, &text);
+    cr_expect_str_eq(text.text, "pad: whole\n");
+    tree_free(tree);
+    str_buf_free(&text);
+    tree = MAP("pad", "hole");
+    cr_assert_eq(opt_fill(pad_rows, tree, "", &pad, &err), ERR_CONFIG);
+    cr_expect_str_eq(err.text,
+                     "f:2:9: pad: expected half, whole, an integer or a list "
+                     "of integers, found 'hole'");
+    tree_free(tree);
 }
 
 Test(opt, every_type_is_read)

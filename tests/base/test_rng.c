@@ -4,7 +4,11 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/hash.h"
+#include "tests/base/rng_variant.h"
 
 /* Known answers of philox4x32-10, as published with Random123. */
 Test(rng, philox_gives_the_published_numbers)
@@ -147,4 +151,124 @@ Test(rng, normal_keeps_its_bits)
     cr_assert_float_eq(found, expected, 1e-14);
     /* and these very bits, on every machine */
     cr_assert_eq(found, -0x1.b67793499a52fp-1);
+}
+
+/* ---- many at once -------------------------------------------------------- */
+
+static const rng_variant_t *const variants[] = {
+    &rng_variant_plain, &rng_variant_avx2, &rng_variant_avx512,
+    &(const rng_variant_t){.name = "the library",
+                           .normal = rng_fill_normal,
+                           .uniform = rng_fill_uniform,
+                           .count = rng_count_normal}};
+enum { VARIANTS = sizeof variants / sizeof variants[0] };
+
+static const size_t counts[] = {0, 1, 2, 7, 200, 511, 512, 513, 70001};
+enum { COUNTS = sizeof counts / sizeof counts[0], MOST = 70001 };
+
+static bool variant_runs(const rng_variant_t *variant)
+{
+    const bool runs = variant->runs == NULL || variant->runs();
+
+    if (!runs)
+        cr_log_warn("this CPU has no %s: not compared", variant->name);
+    return runs;
+}
+
+/* A stream, [blocks] behind its start. */
+static rng_t stream_at(uint64_t blocks)
+{
+    rng_t rng;
+
+    rng_open(&rng, 11, RNG_INIT, 5, 0);
+    rng_skip(&rng, blocks);
+    return rng;
+}
+
+/* [variant] fills [count] numbers from [from] on as they come one by one, and
+ * leaves the stream where they leave it. */
+static void expect_same(const rng_variant_t *variant, rng_t from, bool normal,
+                        size_t count)
+{
+    static float found[MOST + 1], expected[MOST];
+    rng_t one = from, many = from;
+
+    for (size_t i = 0; i < count; i++)
+        expected[i] = normal ? (float)(0.5 + 0.02 * rng_normal(&one))
+                             : (float)((2 * rng_uniform(&one) - 1) * 0.3);
+    found[count] = 77;
+    if (normal)
+        variant->normal(&many, 0.5, 0.02, found, count);
+    else
+        variant->uniform(&many, 0.3, found, count);
+    cr_expect_eq(memcmp(found, expected, count * sizeof found[0]), 0,
+                 "%s, %zu numbers", variant->name, count);
+    cr_expect_eq(found[count], 77, "%s, %zu numbers", variant->name, count);
+    cr_expect_eq(rng_u64(&many), rng_u64(&one), "%s behind %zu numbers",
+                 variant->name, count);
+}
+
+Test(rng, many_at_once_are_those_of_one_by_one)
+{
+    /* the second one passes the end of the first 32 bits of the counter */
+    const uint64_t starts[] = {0, UINT32_MAX - UINT64_C(20000),
+                               UINT64_C(1) << 40};
+
+    for (int v = 0; v < VARIANTS; v++)
+        for (size_t s = 0; s < 3 && variant_runs(variants[v]); s++)
+            for (size_t c = 0; c < COUNTS; c++) {
+                rng_t within = stream_at(starts[s]);
+
+                expect_same(variants[v], within, true, counts[c]);
+                expect_same(variants[v], within, false, counts[c]);
+                rng_uniform(&within); /* half of a block is spent */
+                expect_same(variants[v], within, true, counts[c]);
+                expect_same(variants[v], within, false, counts[c]);
+            }
+}
+
+/* Some of these are all that 256 blocks hold: the stream stands behind the last
+ * one, not behind what would not be taken. */
+Test(rng, many_at_once_end_where_one_by_one_ends)
+{
+    for (int v = 0; v < VARIANTS; v++)
+        for (uint64_t start = 0; start < 16 && variant_runs(variants[v]);
+             start++)
+            for (size_t count = 180; count <= 256; count++)
+                expect_same(variants[v], stream_at(start), true, count);
+}
+
+Test(rng, blocks_are_counted_as_they_are_drawn)
+{
+    for (int v = 0; v < VARIANTS; v++)
+        for (size_t c = 0; c < COUNTS && variant_runs(variants[v]); c++) {
+            const rng_t start = stream_at(3);
+            rng_t rng = start, end = stream_at(3 + counts[c]);
+            size_t expected = 0;
+
+            /* numbers whose block lies before the end */
+            for (;; expected++) {
+                (void)rng_normal(&rng);
+                if (rng.counter[0] > end.counter[0])
+                    break;
+            }
+            cr_expect_eq(variants[v]->count(&start, counts[c]), expected,
+                         "%s, %zu blocks", variants[v]->name, counts[c]);
+        }
+}
+
+/* Frozen: initial weights of released versions depend on these bits. */
+Test(rng, a_million_numbers_keep_their_bits)
+{
+    enum { MANY = 1 << 20 };
+    float *numbers = malloc(MANY * sizeof *numbers);
+    rng_t rng = stream_at(0);
+
+    rng_fill_normal(&rng, 0, 0.02, numbers, MANY);
+    cr_expect_eq(hash_bytes(numbers, MANY * sizeof *numbers),
+                 UINT64_C(0x9b822a198ba0f68d));
+    rng_fill_uniform(&rng, 0.125, numbers, MANY);
+    cr_expect_eq(hash_bytes(numbers, MANY * sizeof *numbers),
+                 UINT64_C(0xf26281c326dff82c));
+    free(numbers);
 }

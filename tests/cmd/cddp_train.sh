@@ -70,7 +70,24 @@ for example in ising ising-mlp; do
         --set train.epochs=1 --set run.dir=run-$example $example.yaml
     expect 0 'best possible on this data' cddp-train --local 3 \
         --set train.epochs=2 --set run.dir=run-$example $example.yaml
+    expect 0 'resumed from .*, 2 epochs done, written by 3 ranks' \
+        cddp-train --local 2 --set train.epochs=2 --set run.dir=run-$example \
+        $example.yaml
 done
+# Threads that spin in each other's way are told what helps.
+many=(--set train.epochs=1 --set train.threads=$(($(nproc) + 1)))
+expect 0 'expect it to be slower, .*set OMP_WAIT_POLICY=passive' \
+    cddp-train "${many[@]}" --set run.dir=run-spin ising-mlp.yaml
+OMP_WAIT_POLICY=passive expect 0 'expect it to be slower$' \
+    cddp-train "${many[@]}" --set run.dir=run-passive ising-mlp.yaml
+# On a CPU without bfloat16 `auto` computes in fp32 and says so; bf16 is refused.
+ONEDNN_MAX_CPU_ISA=AVX2 expect 0 \
+    'precision auto: fp32, as a CPU cannot multiply bfloat16' \
+    cddp-train --local 2 --set train.epochs=1 --set train.precision=auto \
+    --set run.dir=run-auto ising.yaml
+ONEDNN_MAX_CPU_ISA=AVX2 expect 69 \
+    'train.precision is bf16, but this CPU cannot multiply bfloat16' \
+    cddp-train --set train.precision=bf16 --set run.dir=run-bf16 ising.yaml
 # The last bits hang on the instruction set; a resume on another one says so.
 if "$build/cddp-train" --local 1 --set train.epochs=3 \
     --set run.dir=run-ising-mlp ising-mlp.yaml 2>&1 | grep 'was made with'; then
@@ -84,11 +101,35 @@ ONEDNN_MAX_CPU_ISA=SSE41 expect 0 \
 printf 'cddp comm table 1\nallreduce local any any any rind\n' >table
 expect 78 'table, line 2: algorithm "rind" is unknown' \
     cddp-train --set run.dir=run-table --set ddp.comm_table=table ising-mlp.yaml
+# A full disk is told, also when it was full long before the end.
+for command in "cddp-info --config" "cddp-info --topology" "cddp-data --help"; do
+    # shellcheck disable=SC2086 # words
+    said=$("$build"/$command 2>&1 >/dev/full)
+    if [ $? -ne 74 ] || [[ $said != *"cannot write to standard output"* ]]; then
+        echo "FAIL: $command >/dev/full: expected 74 and why, found: $said"
+        failed=1
+    fi
+done
 # A reader that leaves takes its lines with it, not the run.
 "$build/cddp-train" --set run.dir=run-pipe --set train.epochs=3 \
     ising-mlp.yaml 2>/dev/null | true
 grep -q '"status": 0' run-pipe/exit.json || {
     echo "FAIL: the run ended when nobody read its output"
+    failed=1
+}
+# One that has halted (a stopped terminal, a full pipe) does not keep it from
+# ending, with a result or with an error.
+mkfifo halted
+exec 3<>halted
+dd if=/dev/zero of=halted bs=1M count=1 oflag=nonblock 2>/dev/null
+timeout -s KILL 60 "$build/cddp-train" --set run.dir=run-halted \
+    --set train.epochs=1 ising-mlp.yaml >&3 2>&3
+found=$?
+timeout -s KILL 60 "$build/cddp-train" nowhere.yaml 2>&3
+found+=" $?"
+exec 3>&-
+[ "$found" = "0 78" ] || {
+    echo "FAIL: a reader that has halted: expected 0 78, found $found"
     failed=1
 }
 expect 78 'train.epochs.*at least|epochs.*1' cddp-train \

@@ -35,14 +35,14 @@ bytes_of() {
         numfmt --from=iec
 }
 
-# train DIRECTORY SETTING...
+# train DIRECTORY RANKS SETTING...
 train() {
-    local settings=() directory=$1
-    shift
+    local settings=() directory=$1 ranks=$2
+    shift 2
     for setting in "$@"; do
         settings+=(--set "$setting")
     done
-    "$build/cddp-train" --local 2 --set "run.dir=$directory" "${settings[@]}" \
+    "$build/cddp-train" --local "$ranks" --set "run.dir=$directory" "${settings[@]}" \
         run.yaml >"$directory.log" 2>&1 ||
         fail "$directory: $(cat "$directory.log")"
 }
@@ -81,10 +81,50 @@ says '^s1b1_add +add +16x32x32 +0  in the call of s1b1$'
 says '^s2b1_bn2 +batchnorm +32x16x16 +64  (blocked|plain)$'
 says '^s2b1_downbn +batchnorm +32x16x16 +64  in the call of s2b1$'
 says '25 are computed in the call of another one'
+vit='model={preset: vit, input: [1, 32, 32], classes: 2, patch: 8, width: 16,
+     depth: 1, heads: 2}'
+check "$vit" train.precision=auto
+says '^linear3 +linear +[0-9x]+ +[0-9,]+  in the call of gelu1$'
+grep -q 'products in bf16' plan && bf16=', bf16' || bf16=''
+says "^gelu1 +gelu +[0-9x]+ +0  plain$bf16\$"
+says "^layernorm1 +layernorm +[0-9x]+ +32  plain$bf16\$"
+[ -z "$bf16" ] || says '1 layers lies as bf16, forward and backward; of 3, which'
+
+# In bf16, what lies between convolutions takes half of the room, and any number
+# of ranks comes to the same bits.
+residual='model={preset: resnet18, input: [1, 32, 32], classes: 2, width: 16}'
+check "$residual" train.precision=fp32
+full=$(bytes_of 'activations, scratch')
+kept=$(bytes_of 'kept for backward')
+if "$build/cddp-train" --check --set train.precision=bf16 run.yaml >plan 2>&1
+then
+    check "$residual" train.precision=bf16
+    says '^s1b1_conv1 +conv +16x32x32 +2,304  blocked, bf16$'
+    says '^s1b1_bn1 +batchnorm +16x32x32 +32  in the call of s1b1_relu1$'
+    says '^s1b1_relu1 +relu +16x32x32 +0  blocked, bf16$'
+    says '^pool +mean +128 +0  plain$'
+    says 'the output of [1-9][0-9]* layers lies as bf16, forward and backward'
+    [ "$((3 * $(bytes_of 'activations, scratch')))" -lt "$((2 * full))" ] ||
+        fail "bf16: activations do not shrink: $full bytes in fp32, $(cat plan)"
+    [ "$((5 * $(bytes_of 'kept for backward')))" -lt "$((3 * kept))" ] ||
+        fail "bf16: what is kept does not shrink: $kept in fp32, $(cat plan)"
+    for ranks in 1 2 4; do
+        train "bf16-$ranks" "$ranks" "$residual" train.precision=bf16 \
+            train.reproducible=true train.microbatch=8 train.batch=32 \
+            train.epochs=1
+    done
+    for ranks in 2 4; do
+        "$build/cddp-ckpt" diff bf16-1/checkpoints/step-* \
+            "bf16-$ranks"/checkpoints/step-* >differences 2>&1 ||
+            fail "bf16: $ranks ranks change the model: $(cat differences)"
+    done
+else
+    echo "bf16 not tried: $(tail -n 1 plan)"
+fi
 
 for mode in train.reproducible=false train.reproducible=true; do
     for recompute in none blocks; do
-        train "$recompute-$mode" "$deep" "train.recompute=$recompute" "$mode" \
+        train "$recompute-$mode" 2 "$deep" "train.recompute=$recompute" "$mode" \
             train.batch=32 train.microbatch=8 train.accumulate=2 train.epochs=2
     done
     newest() { ls -d "$1/checkpoints/step-"* | tail -n 1; }

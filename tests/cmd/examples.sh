@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 # Every run file in examples/ trains: a few steps on a small data set, with the
-# large networks made narrow. Those of volumes also learn, as they are.
+# large networks made narrow. Some also learn, on more data.
 set -u
 source=$(cd "${srcdir:-.}" && pwd)
 build=$PWD
@@ -35,31 +35,40 @@ for file in "$source"/examples/*.yaml; do
     fi
 done
 
-# learns NAME EPOCHS EXPRESSION: the run file NAME as it is, on 320 volumes, with
-# EXPRESSION of awk true for the validation loss (loss) and accuracy (right, %).
+# learns NAME DATA EPOCHS EXPRESSION [--set ...]: the run file NAME on the data
+# set in DATA, with EXPRESSION of awk true for the validation loss (loss) and
+# accuracy (right, %).
 learns()
 {
     local out
-    out=$("$build/cddp-train" --fresh --set data.train='learn/train-*.h5' \
-        --set data.valid='learn/valid-*.h5' --set train.epochs="$2" \
+    out=$("$build/cddp-train" --fresh --set data.train="$2/train-*.h5" \
+        --set data.valid="$2/valid-*.h5" --set train.epochs="$3" \
         --set train.batch=16 --set run.dir="learn-$1" --set train.threads=1 \
-        "$source/examples/$1.yaml" 2>&1) || failed=1
+        "${@:5}" "$source/examples/$1.yaml" 2>&1) || failed=1
     awk '/^final:/ {
             for (i = 1; i < NF; i++) {
                 if ($i == "accuracy") right = $(i + 1)
                 if ($i == "loss") loss = $(i + 1)
             }
-            found = '"$3"'
+            found = '"$4"'
         }
         END { exit !found }' <<<"$out" || {
-        echo "FAIL: $1 does not learn ($3): $out"
+        echo "FAIL: $1 does not learn ($4): $out"
         failed=1
     }
 }
 "$build/cddp-data" make fields -o learn --train 320 --valid 100 >/dev/null ||
     exit 1
-learns preset-cosmoflow 2 'loss > 0 && loss < 0.27'
-learns preset-unet3d 2 'right > 55'
+learns preset-cosmoflow learn 2 'loss > 0 && loss < 0.27'
+learns preset-unet3d learn 2 'right > 55'
+"$build/cddp-data" make ising -o learn-ising --train 1500 --valid 400 \
+    --shards 1 >/dev/null || exit 1
+learns ising learn-ising 3 'right > 95'
+# The entropy of single bytes is about 3.45 nats here.
+"$build/cddp-data" make bytes -o learn-bytes --valid 30 --bytes 150000 \
+    "$source/docs" "$source/examples" "$source/src/nn" >/dev/null || exit 1
+learns gpt-bytes learn-bytes 2 'loss > 0 && loss < 3.2' \
+    --set train.batch=8 --set model.width=64 --set model.depth=2
 # Each of several losses has its own mean over all ranks: as many ranks as one
 # likes print the same.
 rows='"(loss|phase_loss|energy_loss|energy_mae)": [0-9.]+'

@@ -53,6 +53,13 @@ tests_comm_test_comm_stage_CFLAGS = $(TEST_CFLAGS)
 tests_comm_test_comm_stage_LDADD = libranks.la libcomm.la libbase.la \
 	$(TEST_LIBS)
 
+check_PROGRAMS += tests/comm/test_comm_slot
+tests_comm_test_comm_slot_SOURCES = tests/comm/test_comm_slot.c
+tests_comm_test_comm_slot_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_comm_test_comm_slot_CFLAGS = $(TEST_CFLAGS)
+tests_comm_test_comm_slot_LDADD = libranks.la libcomm.la libbase.la \
+	$(TEST_LIBS)
+
 check_PROGRAMS += tests/comm/test_comm_span
 tests_comm_test_comm_span_SOURCES = tests/comm/test_comm_span.c
 tests_comm_test_comm_span_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests

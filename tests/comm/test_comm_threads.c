@@ -167,9 +167,27 @@ static int run_mismatch(const comm_oob_t *oob, void *argument)
     return 0;
 }
 
+static int run_two_roots(const comm_oob_t *oob, void *argument)
+{
+    comm_config_t config = {.backend = "threads", .timeout = 5};
+    comm_group_t *group;
+    float data[2] = {0, 0};
+    err_t err = ERR_INIT;
+
+    (void)argument;
+    RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
+    RANKS_CHECK(comm_broadcast(group, data, sizeof data, oob->rank, &err) ==
+                ERR_CONFIG);
+    RANKS_CHECK(strstr(err.text, "broadcast of 8 from rank 1") != NULL);
+    RANKS_CHECK(strstr(err.text, "broadcast of 8 from rank 0") != NULL);
+    comm_group_close(group);
+    return 0;
+}
+
 Test(comm_threads, different_arguments_are_told, .timeout = 60)
 {
     cr_assert_eq(ranks_threads(3, run_mismatch, NULL), 0);
+    cr_assert_eq(ranks_threads(2, run_two_roots, NULL), 0);
 }
 
 /* Closing with work pending names the leaver and does not hang. */

@@ -15,9 +15,8 @@ Test(h5, a_sentence_carries_the_cause)
     h5_lock();
     cr_assert_lt(H5Fopen("/nowhere/at/all.h5", H5F_ACC_RDONLY, H5P_DEFAULT), 0);
     cr_assert_eq(h5_err_set(&err, ERR_IO, "cannot open %s", "it"), ERR_IO);
-    cr_assert_eq(strncmp(err.text, "cannot open it (HDF5: ", 22), 0, "%s",
-                 err.text);
-    cr_assert_not_null(strstr(err.text, "No such file"), "%s", err.text);
+    cr_assert_str_eq(err.text, "cannot open it (HDF5: unable to open file: No "
+                               "such file or directory)");
     h5_err_set(&err, ERR_IO, "again");
     cr_assert_str_eq(err.text, "again", "the stack is cleared");
     h5_unlock();

@@ -238,7 +238,7 @@ void fixture_open_as(fixture_t *f, const nn_graph_t *graph,
                  err.text);
     f->params = zeros(nn_graph_param_elems(graph) * sizeof(float));
     f->buffers = zeros(nn_graph_buffer_elems(graph) * sizeof(float));
-    nn_graph_init(graph, 1, f->params, f->buffers);
+    nn_graph_init(graph, 1, NULL, f->params, f->buffers);
     f->bind.params = f->params;
     f->bind.buffers = f->buffers;
     f->bind.grads = zeros(nn_graph_param_elems(graph) * sizeof(float));

@@ -11,7 +11,8 @@ tests_nn_test_cost_LDADD = $(NN_TEST_LIBS)
 check_PROGRAMS += tests/nn/test_exec tests/nn/test_exec_alloc \
 	tests/nn/test_graph tests/nn/test_graph_errors \
 	tests/nn/test_graph_init tests/nn/test_plan tests/nn/test_preset \
-	tests/nn/test_recompute tests/nn/test_fuse
+	tests/nn/test_recompute tests/nn/test_fuse \
+	tests/nn/test_store
 
 tests_nn_test_exec_SOURCES = tests/nn/test_exec.c $(NN_TEST_FIXTURE)
 tests_nn_test_exec_CFLAGS = $(NN_TEST_CFLAGS)
@@ -44,6 +45,9 @@ tests_nn_test_preset_SOURCES = tests/nn/test_preset.c $(NN_TEST_FIXTURE)
 tests_nn_test_preset_CFLAGS = $(NN_TEST_CFLAGS)
 tests_nn_test_preset_LDADD = $(NN_TEST_LIBS)
 
+tests_nn_test_store_SOURCES = tests/nn/test_store.c $(NN_TEST_FIXTURE)
+tests_nn_test_store_CFLAGS = $(NN_TEST_CFLAGS)
+tests_nn_test_store_LDADD = $(NN_TEST_LIBS)
 tests_nn_test_fuse_SOURCES = tests/nn/test_fuse.c $(NN_TEST_FIXTURE)
 tests_nn_test_fuse_CFLAGS = $(NN_TEST_CFLAGS)
 tests_nn_test_fuse_LDADD = $(NN_TEST_LIBS)
@@ -65,6 +69,7 @@ tests_nn_test_parity_LDADD = liboptim.la $(NN_TEST_LIBS) $(HDF5_LIBS) \
 # Single layers against PyTorch.
 check_PROGRAMS += tests/nn/test_loss_parity
 EXTRA_DIST += tests/data/losses.json tests/python/make_loss_reference.py
+EXTRA_DIST += tests/python/check_from_pytorch.py
 tests_nn_test_loss_parity_SOURCES = tests/nn/test_loss_parity.c \
 	tests/nn/fixture.c tests/nn/fixture.h
 tests_nn_test_loss_parity_CFLAGS = $(NN_TEST_CFLAGS) $(JANSSON_CFLAGS)

@@ -133,17 +133,16 @@ Test(exec, what_counts_is_weighed)
     nn_graph_t *graph = fixture_graph(tokens_model);
     nn_graph_t *pixels = fixture_graph(pixels_model);
     const int64_t labels[] = {0, 1, 2, 0, 2, 2, 1, 0};
-    nn_weight_t weight = nn_graph_weigh(graph, labels, 2);
+    nn_weight_t weight = nn_loss_weigh(graph, 0, labels, 2);
     nn_result_t result = {0};
-    int64_t ignored = 5;
     fixture_t f;
 
     cr_expect(nn_graph_weighs(graph));
     cr_expect_eq(weight.counted, 5);
     cr_expect_eq(weight.denominator, 2 * 2 + 3 * 0.5);
-    cr_expect_eq(nn_graph_class_axis(graph), 2);
-    cr_expect(nn_graph_ignored(graph, &ignored));
-    cr_expect_eq(ignored, 0);
+    cr_expect_eq(nn_graph_loss_info(graph, 0).class_axis, 2);
+    cr_expect(nn_graph_loss_info(graph, 0).ignore);
+    cr_expect_eq(nn_graph_loss_info(graph, 0).ignored, 0);
     fixture_open(&f, graph, "cpu", 0, 2, false);
     f.batch.target = labels;
     cr_assert_eq(nn_exec_forward(f.exec, &f.batch, &result, NULL), ERR_OK);
@@ -152,11 +151,11 @@ Test(exec, what_counts_is_weighed)
     cr_expect_leq(result.correct, 5);
     fixture_close(&f);
     cr_expect_not(nn_graph_weighs(pixels));
-    cr_expect_eq(nn_graph_target_elems(pixels), 20);
-    cr_expect_eq(nn_graph_classes(pixels), 3);
-    cr_expect_eq(nn_graph_class_axis(pixels), 1);
-    cr_expect_eq(nn_graph_weigh(pixels, NULL, 3).counted, 60);
-    cr_expect_eq(nn_graph_denominator(pixels, 3), 60);
+    cr_expect_eq(nn_graph_loss_info(pixels, 0).elems, 20);
+    cr_expect_eq(nn_graph_loss_info(pixels, 0).classes, 3);
+    cr_expect_eq(nn_graph_loss_info(pixels, 0).class_axis, 1);
+    cr_expect_eq(nn_loss_weigh(pixels, 0, NULL, 3).counted, 60);
+    cr_expect_eq(nn_loss_denominator(pixels, 0, 3), 60);
     nn_graph_close(graph);
     nn_graph_close(pixels);
 }
@@ -640,7 +639,8 @@ Test(exec, a_token_outside_of_the_vocabulary_is_named)
     nn_graph_t *graph = fixture_graph(fixture_tokens);
     const char *backends[] = {"ref", "cpu"};
 
-    cr_expect_eq(nn_graph_tokens(graph), 11); /* the smaller one */
+    cr_expect_eq(nn_graph_input_info(graph, 0).tokens,
+                 11); /* the smaller one */
     for (int i = 0; i < 2; i++) {
         if (!fixture_has_backend(backends[i]))
             continue;

@@ -45,16 +45,60 @@ static const char *const fused_model =
     "    - linear: {out: 5}\n"
     "loss: cross_entropy\n";
 
-static void open_fused(const nn_graph_t *graph, bool unfused, bool training,
-                       int threads, fixture_t *f)
+/* Linear layers with activations, norms ahead of them; what must stay apart: a
+ * linear and a norm that others read, too, an activation of another layer than
+ * the one before, one that is no curve of x. */
+static const char *const token_model =
+    "model:\n"
+    "  input: [9, 20]\n"
+    "  layers:\n"
+    "    - {name: n0, layernorm: }\n"
+    "    - {name: in, linear: {out: 60, flatten: false}}\n"
+    "    - {name: heads, attention: {heads: 4, causal: true}}\n"
+    "    - {name: out, linear: {out: 20, flatten: false}}\n"
+    "    - {name: middle, add: , from: [out, n0]}\n"
+    "    - {name: n1, layernorm: }\n"
+    "    - {name: up, linear: {out: 50, flatten: false}}\n"
+    "    - {name: g1, gelu: }\n"
+    "    - {name: down, linear: {out: 20, flatten: false}}\n"
+    "    - {name: end, add: , from: [middle, down]}\n"
+    "    - {name: n2, rmsnorm: }\n"
+    "    - {name: l2, linear: {out: 20, flatten: false, bias: false}}\n"
+    "    - {name: s2, silu: }\n"
+    "    - {name: l3, linear: {out: 20, flatten: false}}\n"
+    "    - {name: g3, gelu: {approximate: tanh}}\n"
+    "    - {name: a3, add: , from: [l3, g3]}\n"
+    "    - {name: l4, linear: {out: 20, flatten: false}}\n"
+    "    - {name: t4, tanh: }\n"
+    "    - {name: l5, linear: {out: 7}}\n"
+    "    - {name: g5, gelu: {approximate: tanh}}\n"
+    "    - linear: {out: 5}\n"
+    "loss: cross_entropy\n";
+
+static nn_exec_config_t config_of(bool unfused, bool training)
 {
-    const nn_exec_config_t config = {.op_backend = "cpu",
-                                     .batch = BATCH,
-                                     .training = training,
-                                     .unfused = unfused,
-                                     .threads = threads};
+    return (nn_exec_config_t){.op_backend = "cpu",
+                              .batch = BATCH,
+                              .training = training,
+                              .unfused = unfused,
+                              .threads = 1};
+}
+
+static void open_fused(const nn_graph_t *graph, bool unfused, bool training,
+                       fixture_t *f)
+{
+    const nn_exec_config_t config = config_of(unfused, training);
 
     fixture_open_as(f, graph, &config, 0);
+}
+
+static bool cpu_multiplies_bf16(void)
+{
+    const op_backend_ops_t *cpu = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(op_backend_get("cpu", &cpu, &err), ERR_OK, "%s", err.text);
+    return op_backend_bf16(cpu);
 }
 
 static int layer_called(const nn_graph_t *graph, const char *name)
@@ -83,7 +127,7 @@ Test(fuse, what_goes_together_is_one_call)
 
     if (!fixture_has_backend("cpu"))
         cr_skip_test("the cpu backend (oneDNN) is not built in");
-    open_fused(graph, false, true, 1, &f);
+    open_fused(graph, false, true, &f);
     expect_joined(&f, "n0", "r0");
     expect_joined(&f, "n1", "r1");
     expect_joined(&f, "a1", "r1");
@@ -100,55 +144,117 @@ Test(fuse, what_goes_together_is_one_call)
     expect_joined(&f, "r6", NULL);
     cr_expect_eq(nn_exec_facts(f.exec).fused, 9);
     fixture_close(&f);
-    open_fused(graph, true, true, 1, &f);
+    open_fused(graph, true, true, &f);
     cr_expect_eq(nn_exec_facts(f.exec).fused, 0);
     fixture_close(&f);
     nn_graph_close(graph);
 }
 
-/* In training, with any number of threads, and in evaluation. */
-Test(fuse, fused_calls_change_no_bit)
+static void expect_narrow(const fixture_t *f, const char *layer, bool narrow)
 {
-    nn_graph_t *graph = fixture_graph(fused_model);
-    const size_t bytes = nn_graph_param_elems(graph) * sizeof(float);
+    cr_expect_eq(
+        nn_exec_layer_plan(f->exec, layer_called(f->graph, layer)).narrow,
+        narrow, "%s", layer);
+}
+
+Test(fuse, a_linear_takes_its_activation)
+{
+    nn_graph_t *graph = fixture_graph(token_model);
+    nn_exec_config_t config = config_of(false, true);
+    fixture_t f;
 
     if (!fixture_has_backend("cpu"))
         cr_skip_test("the cpu backend (oneDNN) is not built in");
-    for (int round = 0; round < 2; round++) {
-        const bool training = round == 0;
-        fixture_t fused, apart;
-
-        open_fused(graph, false, training, 1, &fused);
-        open_fused(graph, true, training, 1, &apart);
-        cr_expect_eq(fixture_forward(&fused), fixture_forward(&apart));
-        if (training) {
-            fixture_backward(&fused, 1, false);
-            fixture_backward(&apart, 1, false);
-        }
-        cr_expect_eq(memcmp(fused.bind.grads, apart.bind.grads, bytes), 0);
-        cr_expect_eq(memcmp(fused.bind.moments, apart.bind.moments,
-                            nn_graph_moment_elems(graph) * sizeof(double)),
-                     0);
-        fixture_close(&fused);
-        fixture_close(&apart);
+    open_fused(graph, false, true, &f);
+    expect_joined(&f, "up", "g1");
+    expect_joined(&f, "l2", "s2");
+    expect_joined(&f, "l3", NULL);
+    expect_joined(&f, "l4", NULL);
+    expect_joined(&f, "l5", "g5");
+    cr_expect_eq(nn_exec_facts(f.exec).fused, 3);
+    cr_expect_eq(nn_exec_facts(f.exec).biases, 8);
+    cr_expect_eq(nn_exec_facts(f.exec).narrow, 0);
+    fixture_close(&f);
+    config.bf16 = true;
+    if (cpu_multiplies_bf16()) {
+        fixture_open_as(&f, graph, &config, 0);
+        expect_narrow(&f, "n0", false);
+        expect_narrow(&f, "n1", true);
+        expect_narrow(&f, "g1", true);
+        expect_narrow(&f, "n2", true);
+        expect_narrow(&f, "s2", true);
+        expect_narrow(&f, "t4", false);
+        expect_narrow(&f, "g5", true);
+        cr_expect_eq(nn_exec_facts(f.exec).narrow, 5);
+        fixture_close(&f);
     }
     nn_graph_close(graph);
+}
+
+/* Both ways of [model] as [config] says. */
+static void expect_same_bits(const char *model, nn_exec_config_t config)
+{
+    nn_graph_t *graph = fixture_graph(model);
+    const size_t bytes = nn_graph_param_elems(graph) * sizeof(float);
+    fixture_t fused, apart;
+
+    fixture_open_as(&fused, graph, &config, 0);
+    config.unfused = true;
+    config.recompute = false;
+    fixture_open_as(&apart, graph, &config, 0);
+    cr_expect_eq(fixture_forward(&fused), fixture_forward(&apart));
+    if (config.training) {
+        fixture_backward(&fused, 1, false);
+        fixture_backward(&apart, 1, false);
+        fixture_forward(&fused);
+        fixture_forward(&apart);
+        fixture_backward(&fused, 0.5, true);
+        fixture_backward(&apart, 0.5, true);
+    }
+    cr_expect_eq(memcmp(fused.bind.grads, apart.bind.grads, bytes), 0,
+                 "training: %d, bf16: %d, recompute: %d", config.training,
+                 config.bf16, config.recompute);
+    cr_expect_eq(memcmp(fused.bind.moments, apart.bind.moments,
+                        nn_graph_moment_elems(graph) * sizeof(double)),
+                 0);
+    fixture_close(&fused);
+    fixture_close(&apart);
+    nn_graph_close(graph);
+}
+
+/* In training, with recomputed blocks, and in evaluation. (Convolutions in bf16
+ * store what lies between parts rounded, a call does not.) */
+Test(fuse, fused_calls_change_no_bit)
+{
+    const char *const models[] = {fused_model, token_model};
+
+    if (!fixture_has_backend("cpu"))
+        cr_skip_test("the cpu backend (oneDNN) is not built in");
+    for (int round = 0; round < 9; round++) {
+        nn_exec_config_t config = config_of(false, round % 3 > 0);
+
+        config.recompute = round % 3 == 2;
+        config.bf16 = round >= 6;
+        if (!config.bf16 || cpu_multiplies_bf16())
+            expect_same_bits(models[round >= 3], config);
+    }
 }
 
 /* A run that diverges must say so: relu may not turn NaN into 0. */
 Test(fuse, nan_passes_fused_calls)
 {
-    nn_graph_t *graph = fixture_graph(fused_model);
+    const char *const models[] = {fused_model, token_model};
 
     if (!fixture_has_backend("cpu"))
         cr_skip_test("the cpu backend (oneDNN) is not built in");
-    for (int training = 0; training < 2; training++) {
+    for (int round = 0; round < 4; round++) {
+        nn_graph_t *graph = fixture_graph(models[round / 2]);
         fixture_t f;
 
-        open_fused(graph, false, training, 1, &f);
+        open_fused(graph, false, round % 2, &f);
         ((float *)f.input)[7] = NAN;
-        cr_expect(isnan(fixture_forward(&f)), "training: %d", training);
+        cr_expect(isnan(fixture_forward(&f)), "round %d", round);
         fixture_close(&f);
+        nn_graph_close(graph);
     }
-    nn_graph_close(graph);
 }

@@ -21,7 +21,6 @@ static void expect_layer(const nn_graph_t *graph, int index, const char *name,
 Test(graph, shapes_and_names_of_a_cnn)
 {
     nn_graph_t *graph = fixture_graph(fixture_cnn);
-    int64_t dims[OP_DIMS_MAX];
 
     cr_expect_eq(nn_graph_layers(graph), 11);
     expect_layer(graph, 0, "conv1", "[6, 8, 8]");
@@ -36,13 +35,13 @@ Test(graph, shapes_and_names_of_a_cnn)
     expect_layer(graph, 10, "linear2", "[3]");
     cr_expect_eq(nn_graph_layer(graph, 4).params, 4 * 3 * 3 * 2 + 4);
     cr_expect_str_eq(nn_graph_layer(graph, 4).kind, "conv");
-    cr_expect_str_eq(nn_graph_loss(graph), "cross_entropy");
-    cr_expect_eq(nn_graph_classes(graph), 3);
-    cr_expect_eq(nn_graph_target_elems(graph), 1);
-    cr_expect_eq(nn_graph_denominator(graph, 12), 12);
-    cr_expect_eq(nn_graph_input(graph, dims), 3);
-    cr_expect_eq(dims[0], 2);
-    cr_expect_eq(dims[2], 8);
+    cr_expect_str_eq(nn_graph_loss_info(graph, 0).kind, "cross_entropy");
+    cr_expect_eq(nn_graph_loss_info(graph, 0).classes, 3);
+    cr_expect_eq(nn_graph_loss_info(graph, 0).elems, 1);
+    cr_expect_eq(nn_loss_denominator(graph, 0, 12), 12);
+    cr_expect_eq(nn_graph_input_info(graph, 0).ndim, 3);
+    cr_expect_eq(nn_graph_input_info(graph, 0).dims[0], 2);
+    cr_expect_eq(nn_graph_input_info(graph, 0).dims[2], 8);
     nn_graph_close(graph);
 }
 
@@ -90,9 +89,9 @@ Test(graph, linear_flattens_by_itself)
 
     expect_layer(graph, 0, "linear1", "[5]");
     cr_expect_eq(nn_graph_param(graph, 1)->dims[1], 24);
-    cr_expect_eq(nn_graph_classes(graph), 0);
-    cr_expect_eq(nn_graph_target_elems(graph), 5);
-    cr_expect_eq(nn_graph_denominator(graph, 3), 15);
+    cr_expect_eq(nn_graph_loss_info(graph, 0).classes, 0);
+    cr_expect_eq(nn_graph_loss_info(graph, 0).elems, 5);
+    cr_expect_eq(nn_loss_denominator(graph, 0, 3), 15);
     nn_graph_close(graph);
 }
 

@@ -27,7 +27,7 @@ static float *init(const nn_graph_t *graph, uint64_t seed, float *buffers)
         buffers = own =
             malloc((nn_graph_buffer_elems(graph) + 1) * sizeof *own);
     memset(params, 0xff, nn_graph_param_elems(graph) * sizeof *params);
-    nn_graph_init(graph, seed, params, buffers);
+    nn_graph_init(graph, seed, NULL, params, buffers);
     free(own);
     return params;
 }
@@ -199,6 +199,43 @@ Test(graph_init, zeros_of_a_norm)
 
     expect_all(params, find(graph, "batchnorm1.weight"), 0);
     free(params);
+    nn_graph_close(graph);
+}
+
+/* As graph_init does alone, with [members]. */
+static void expect_crew(const nn_graph_t *graph, int members,
+                        const float *alone)
+{
+    const size_t bytes = nn_graph_param_elems(graph) * sizeof(float);
+    float *params = malloc(bytes);
+    crew_t *crew = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(crew_open(members, "test", &crew, &err), ERR_OK);
+    memset(params, 0xff, bytes);
+    nn_graph_init(graph, 5, crew, params, NULL);
+    cr_expect_eq(memcmp(params, alone, bytes), 0, "%d members", members);
+    crew_close(crew);
+    free(params);
+}
+
+/* One weight of 333 * 333 numbers, one of 1001 * 333, both more than a crew is
+ * called for. */
+Test(graph_init, any_number_of_threads_draws_the_same_bits)
+{
+    nn_graph_t *graph = fixture_graph(
+        "model:\n"
+        "  input: [333]\n"
+        "  layers:\n"
+        "    - {linear: {out: 333}, init: {kaiming: {distribution: uniform}}}\n"
+        "    - {linear: {out: 1001}, init: {normal: {std: 0.5, mean: 1}}}\n"
+        "loss: cross_entropy\n");
+    float *alone = init(graph, 5, NULL);
+
+    for (int members = 1; members <= 9; members++)
+        expect_crew(graph, members, alone);
+    expect_crew(graph, 70, alone); /* more than take part */
+    free(alone);
     nn_graph_close(graph);
 }
 

@@ -114,12 +114,12 @@ static void check_case(const json_t *json, const arithmetic_t *in)
                                         .bf16 = in->bf16},
                     0);
     weights_copy(&f, json_object_get(json, "params"));
-    if (nn_graph_tokens(graph) > 0)
+    if (nn_graph_input_info(graph, 0).tokens > 0)
         tokens_copy(input, f.input);
     else
         floats_copy(input, f.input, json_array_size(input));
     floats_copy(json_object_get(json, "target"), f.target, elems);
-    divisor = nn_graph_denominator(graph, batch);
+    divisor = nn_loss_denominator(graph, 0, batch);
     cr_assert_eq((size_t)divisor, elems);
     found = fixture_forward(&f) / divisor;
     cr_expect(fabs(found - loss) <= in->tolerance * loss,

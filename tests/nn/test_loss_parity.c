@@ -46,7 +46,7 @@ static void batch_copy(fixture_t *f, const json_t *json)
     for (size_t i = 0; i < json_array_size(logits); i++)
         ((float *)f->input)[i] = (float)number(logits, i);
     for (size_t i = 0; i < json_array_size(target); i++)
-        if (nn_graph_classes(f->graph) > 0)
+        if (nn_graph_loss_info(f->graph, 0).classes > 0)
             ((int64_t *)f->target)[i] = (int64_t)number(target, i);
         else
             ((float *)f->target)[i] = (float)number(target, i);
@@ -64,7 +64,7 @@ static void check_case(const json_t *json, int64_t samples, const char *backend)
     fixture_open(&f, graph, backend, 0, samples, true);
     memset(f.params, 0, nn_graph_param_elems(graph) * sizeof *f.params);
     batch_copy(&f, json);
-    divisor = nn_graph_weigh(graph, f.target, samples).denominator;
+    divisor = nn_loss_weigh(graph, 0, f.target, samples).denominator;
     found = fixture_forward(&f) / divisor;
     cr_expect(fabs(found - mean) <= TOLERANCE * mean,
               "%s on %s: loss %.9g, PyTorch has %.9g", name, backend, found,

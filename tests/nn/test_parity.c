@@ -199,7 +199,7 @@ static void parity_open(parity_t *p, const reference_t *reference,
     p->grads = zeros(nn_graph_param_elems(p->graph) * sizeof(float));
     p->buffers = zeros(nn_graph_buffer_elems(p->graph) * sizeof(float));
     p->moments = zeros(nn_graph_moment_elems(p->graph) * sizeof(double));
-    nn_graph_init(p->graph, 1, p->params, p->buffers);
+    nn_graph_init(p->graph, 1, NULL, p->params, p->buffers);
     weights_load(p);
     train_bytes = nn_exec_activation_bytes(p->train);
     eval_bytes = nn_exec_activation_bytes(p->eval);
@@ -211,7 +211,7 @@ static void parity_open(parity_t *p, const reference_t *reference,
         zeros(train_bytes > eval_bytes ? train_bytes : eval_bytes);
     nn_exec_bind(p->train, &p->bind);
     nn_exec_bind(p->eval, &p->bind);
-    p->target_elems = nn_graph_target_elems(p->graph);
+    p->target_elems = nn_graph_loss_info(p->graph, 0).elems;
     p->sample_elems = 12 * 12;
 }
 
@@ -240,13 +240,13 @@ static double forward(parity_t *p, nn_exec_t *exec, int64_t first,
     static uint64_t ids[1024];
 
     *batch = (nn_batch_t){.input = r->input + first * p->sample_elems,
-                          .target = nn_graph_classes(p->graph) > 0
+                          .target = nn_graph_loss_info(p->graph, 0).classes > 0
                                         ? (const void *)(r->labels + first)
                                         : r->values + first * p->target_elems,
                           .sample_ids = ids};
     cr_assert_eq(nn_exec_forward(exec, batch, &result, &err), ERR_OK, "%s",
                  err.text);
-    return result.loss_sum / nn_graph_denominator(p->graph, r->batch);
+    return result.loss_sum / nn_loss_denominator(p->graph, 0, r->batch);
 }
 
 static double train_step(parity_t *p, int64_t step)
@@ -258,7 +258,7 @@ static double train_step(parity_t *p, int64_t step)
 
     memset(p->moments, 0, nn_graph_moment_elems(p->graph) * sizeof(double));
     loss = forward(p, p->train, step * samples, &batch);
-    scale = 1 / nn_graph_denominator(p->graph, samples);
+    scale = 1 / nn_loss_denominator(p->graph, 0, samples);
     cr_assert_eq(nn_exec_backward(p->train, &batch, &scale, false, &err),
                  ERR_OK, "%s", err.text);
     nn_graph_fold_moments(p->graph, p->moments, samples, p->buffers);

@@ -199,8 +199,8 @@ Test(preset, gpt2_begins_as_published)
     expect_shape_of(graph, "b3_attention_in", "[64, 192]");
     expect_shape_of(graph, "b8_mlp_in", "[64, 256]");
     expect_shape_of(graph, "head", "[64, 100]");
-    cr_expect_eq(nn_graph_tokens(graph), 100);
-    nn_graph_init(graph, 1, params, NULL);
+    cr_expect_eq(nn_graph_input_info(graph, 0).tokens, 100);
+    nn_graph_init(graph, 1, NULL, params, NULL);
     cr_expect_float_eq(spread(graph, params, "tokens.weight"), 0.02, 1e-3);
     cr_expect_float_eq(spread(graph, params, "b3_mlp_in.weight"), 0.02, 1e-3);
     cr_expect_float_eq(spread(graph, params, "b3_mlp_out.weight"), 0.005, 3e-4);
@@ -386,4 +386,71 @@ Test(preset, cpu_agrees_with_ref)
     compare_backends("preset: cosmoflow, input: [2, 8, 9, 12], width: 3, "
                      "depth: 3, hidden: [9, 7]",
                      "mse");
+}
+
+/* ---- among the layers ---------------------------------------------------- */
+
+Test(preset, alone_among_the_layers_it_is_the_model)
+{
+    static const char *const models[][2] = {
+        {"{input: [3, 16, 16], preset: lenet, classes: 3}",
+         "{input: [3, 16, 16], layers: [{preset: {lenet: {classes: 3}}}]}"},
+        {"{input: [9, 4], preset: lstm, out: 2, bidirectional: true}",
+         "{input: [9, 4], layers: [{preset: {lstm: {out: 2, bidirectional: "
+         "true}}, from: input}]}"},
+        {"{input: {rows: [9, 4]}, preset: lstm, out: 2, bidirectional: true}",
+         "{input: {rows: [9, 4]}, layers: [preset: {lstm: {out: 2, "
+         "bidirectional: true}}]}"},
+        {"{input: [12], preset: gpt2, vocabulary: 7, width: 8, depth: 2, "
+         "heads: 2}",
+         "{input: {text: [12]}, layers: [{preset: {gpt2: {vocabulary: 7, "
+         "width: 8, depth: 2, heads: 2}}, from: text}]}"},
+        {"{input: [1, 16, 16, 16], preset: cosmoflow, depth: 3}",
+         "{input: [1, 16, 16, 16], layers: [preset: {cosmoflow: {depth: 3}}]}"},
+    };
+
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        uint64_t hashes[2];
+
+        for (int k = 0; k < 2; k++) {
+            char *yaml = str_printf("model: %s\nloss: %s\n", models[i][k],
+                                    strstr(models[i][k], "cosmoflow") != NULL
+                                        ? "mse"
+                                        : "cross_entropy");
+            nn_graph_t *graph = fixture_graph(yaml);
+
+            hashes[k] = nn_graph_hash(graph);
+            nn_graph_close(graph);
+            free(yaml);
+        }
+        cr_expect_eq(hashes[0], hashes[1], "%s", models[i][1]);
+    }
+}
+
+Test(preset, several_work_side_by_side)
+{
+    nn_graph_t *graph = fixture_graph(
+        "model:\n"
+        "  input: {left: [1, 16, 16], right: [1, 16, 16], words: [9], rows: "
+        "[5, 4]}\n"
+        "  layers:\n"
+        "    - {preset: {lenet: {classes: 6}}, from: left, name: a}\n"
+        "    - {preset: {resnet18: {classes: 7, width: 4}}, from: right, "
+        "name: b}\n"
+        "    - {preset: {lstm: {out: 3, width: 4, depth: 2, bidirectional: "
+        "true}}, from: rows, name: d}\n"
+        "    - {preset: {gpt2: {vocabulary: 11, width: 8, depth: 1, heads: "
+        "2}}, from: words, name: c}\n"
+        "    - {name: told, mean: {axes: 1}}\n"
+        "    - {concat: , from: [a, b, told, d]}\n"
+        "    - linear: {out: 2}\n"
+        "loss: cross_entropy\n");
+
+    expect_shape_of(graph, "a", "[6]");
+    expect_shape_of(graph, "stem_conv_b", "[4, 16, 16]");
+    expect_shape_of(graph, "b", "[7]");
+    expect_shape_of(graph, "tokens_c", "[9, 8]");
+    expect_shape_of(graph, "c", "[9, 11]");
+    expect_shape_of(graph, "l1_there_d", "[5, 4]");
+    nn_graph_close(graph);
 }

@@ -69,7 +69,7 @@ static void check_curve(const json_t *json, fixture_t *f, int64_t batch,
     const json_t *losses = json_object_get(json, "losses");
     const double drift = json_number_value(json_object_get(json, "drift"));
     const double bound = fmax(PRESET_TOLERANCE, PRESET_NOISE * drift);
-    const double denominator = nn_graph_denominator(f->graph, batch);
+    const double denominator = nn_loss_denominator(f->graph, 0, batch);
     optim_t *optim = NULL;
     optim_schedule_t *schedule = NULL;
 

@@ -6,10 +6,12 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -313,9 +315,31 @@ Test(metrics, a_full_disk_is_told_once)
     obs_metrics_close(metrics);
     cr_assert_eq(file_read(log, &told, NULL, &err), ERR_OK);
     cr_assert_not_null(strstr(told, "obs: warn: cannot write /dev/full: No "
-                                    "space left on device; rows are missing "
-                                    "from here on\n"));
+                                    "space left on device; rows that do not "
+                                    "fit are left out\n"));
     cr_assert_eq(strchr(told, '\n'), strrchr(told, '\n'));
     free(told);
     free(log);
+}
+
+/* The disk is full in the middle of a row, and has room again later. */
+Test(metrics, a_row_that_did_not_fit_leaves_no_half)
+{
+    obs_metrics_t *metrics = open_after(0);
+    struct rlimit old, tight;
+    struct stat st;
+
+    put_step(metrics, 1, 1);
+    cr_assert_eq(stat(path, &st), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+    tight = old;
+    tight.rlim_cur = (rlim_t)st.st_size + 40;
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    put_step(metrics, 2, 1);
+    put_step(metrics, 3, 1);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+    put_step(metrics, 4, 1);
+    obs_metrics_close(metrics);
+    expect_steps("1 4");
 }

@@ -4,8 +4,11 @@
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 static const obs_epoch_t some = {.epoch = 3,
                                  .epochs = 5,
@@ -55,4 +58,25 @@ Test(progress, an_epoch_goes_to_standard_output, .init = cr_redirect_stdout)
     obs_progress_epoch(&some);
     cr_assert_stdout_eq_str("epoch 3/5  step 235  loss 0.0612  valid loss "
                             "0.0588  accuracy 97.90 %  12.3 s\n");
+}
+
+/* A stopped terminal, or a reader that has halted. */
+Test(progress, a_line_that_nobody_takes_is_lost, .timeout = 20)
+{
+    char page[4096] = {0};
+    int ends[2];
+
+    cr_assert_eq(pipe(ends), 0);
+    cr_assert_eq(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+    while (write(ends[1], page, sizeof page) > 0)
+        ;
+    cr_assert_eq(fcntl(ends[1], F_SETFL, 0), 0);
+    dup2(ends[1], STDOUT_FILENO);
+    obs_progress_epoch(&some);
+    cr_assert_eq(read(ends[0], page, sizeof page), (ssize_t)sizeof page);
+    obs_progress_epoch(&some);
+    for (size_t got = sizeof page; got == sizeof page;)
+        got = (size_t)read(ends[0], page, sizeof page);
+    cr_assert(strncmp(page, "epoch 3/5", 9) == 0);
+    cr_assert_eq(strchr(page, '\n')[1], '\0', "one line, not two");
 }

@@ -12,6 +12,8 @@ typedef struct op_case {
     op_config_t config;  /* kind, sizes, in.dims; the rig fills the rest */
     bool blocked;        /* backends with private layouts get x in one */
     bool others_blocked; /* the same for the inputs after the first */
+    bool bf16;           /* in such backends all inputs lie as bfloat16, and y
+                            may; all backends get numbers of that type */
     bool large;          /* too slow for finite differences */
     bool no_bias, no_dx, evaluation;
     double range;     /* x lies in (-range, range); 0: 1 */

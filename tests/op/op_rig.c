@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "op/op_ops.h"
@@ -76,18 +77,22 @@ static double *rig_values(int64_t count, uint64_t salt)
 
 /* ---- opening ------------------------------------------------------------ */
 
-/* Lend [desc] a private layout: that of a conv whose output has its shape. */
-static void rig_borrow_layout(op_rig_t *rig, op_desc_t *desc, op_t **donor)
+/* Lend [desc] a private layout: that of a conv whose output has its shape; of
+ * bfloat16, if [bf16]. */
+static void rig_borrow_layout(op_rig_t *rig, bool bf16, op_desc_t *desc,
+                              op_t **donor)
 {
     op_config_t config = {
         .kind = OP_CONV2D,
         .training = true,
         .threads = rig->config.threads,
+        .bf16 = bf16,
+        .y_bf16 = bf16,
         .conv = {.out = desc->dims[1],
-                 .kernel = {3, 3},
-                 .stride = {1, 1},
-                 .pad = {1, 1},
-                 .dilation = {1, 1},
+                 .kernel = {3, 3, 3},
+                 .stride = {1, 1, 1},
+                 .pad = {1, 1, 1},
+                 .dilation = {1, 1, 1},
                  .groups = 1},
         .in = *desc,
     };
@@ -96,6 +101,7 @@ static void rig_borrow_layout(op_rig_t *rig, op_desc_t *desc, op_t **donor)
     cr_assert_eq(op_open(rig->backend, NULL, &config, donor, &err), ERR_OK,
                  "%s", err.text);
     *desc = *op_out(*donor);
+    cr_assert_eq(desc->bf16, bf16);
 }
 
 /* A flatten between [desc] and plain; NULL if it is plain. */
@@ -234,6 +240,33 @@ op_config_t op_rig_config(const op_case_t *test, op_type_t type)
     return config;
 }
 
+bool op_rig_lies(const op_backend_ops_t *backend, const op_case_t *test)
+{
+    const op_desc_t *in = &test->config.in;
+
+    return in->ndim > 2 && in->ndim <= 2 + OP_SPACE_MAX &&
+           op_backend_stores(backend, test->config.kind) != OP_STORE_WIDE;
+}
+
+/* May [tensor] lie as bfloat16? */
+static bool rig_lies(op_rig_tensor_t tensor)
+{
+    return tensor == RIG_X || tensor == RIG_X1 || tensor == RIG_X2 ||
+           tensor == RIG_DY;
+}
+
+static void rig_round(double *values, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        float value = (float)values[i];
+        uint16_t half;
+
+        half_round_bf16(&half, &value, 1);
+        half_widen_bf16(&value, &half, 1);
+        values[i] = (double)value;
+    }
+}
+
 void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
                  op_type_t type, int threads)
 {
@@ -247,11 +280,13 @@ void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
     rig->name = test->name;
     rig->config = op_rig_config(test, type);
     rig->config.threads = threads;
-    if (test->blocked && rig->backend->private_in)
-        rig_borrow_layout(rig, &rig->config.in, &rig->donor);
+    if ((test->blocked || test->bf16) && rig->backend->private_in)
+        rig_borrow_layout(rig, test->bf16, &rig->config.in, &rig->donor);
     for (int k = 0; k < rig->config.others; k++)
-        if (test->others_blocked && rig->backend->private_in)
-            rig_borrow_layout(rig, &rig->config.other[k], &rig->other_donor[k]);
+        if ((test->others_blocked || test->bf16) && rig->backend->private_in)
+            rig_borrow_layout(rig, test->bf16, &rig->config.other[k],
+                              &rig->other_donor[k]);
+    rig->config.y_bf16 = test->bf16 && rig->backend->private_in;
     cr_assert_eq(op_open(rig->backend, NULL, &rig->config, &rig->op, &err),
                  ERR_OK, "%s: %s", test->name, err.text);
     cr_assert_eq(op_params(&rig->config, rig->params, &rig->param_count, &err),
@@ -266,6 +301,8 @@ void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
 
         for (int64_t k = 0; filled[i] == RIG_X && k < count; k++)
             values[k] *= test->range > 0 ? test->range : 1;
+        if (test->bf16 && rig_lies(filled[i]))
+            rig_round(values, count);
         if (count > 0)
             op_rig_set(rig, filled[i], values);
         free(values);

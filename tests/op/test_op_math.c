@@ -4,7 +4,11 @@
  * range that networks use and at its ends. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
+#include "base/half.h"
+#include "op/cpu/channels_native.h"
+#include "op/cpu/curve.h"
 #include "op/cpu/math.h"
 
 typedef float single_t(float x);
@@ -99,4 +103,98 @@ Test(op_math, nan_and_ends)
     cr_expect_lt(cpu_math_sigmoid(-1e30f), 1e-37f);
     cr_expect_eq(cpu_math_normal(1e18f), 1.0f);
     cr_expect(isfinite(cpu_math_exp(1e30f)));
+}
+
+/* Threads cut tensors anywhere, and what lies behind the last whole vector is
+ * computed by other instructions. */
+Test(op_math, curves_in_pieces_give_the_same_bits)
+{
+    enum { COUNT = 4099 };
+    static float x[COUNT], dy[COUNT], whole[COUNT], pieces[COUNT];
+
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = (float)(i - COUNT / 2) * 0.004f;
+        dy[i] = (float)(i * 37 % 101 - 50) * 0.03f;
+    }
+    for (op_kind_t kind = OP_LEAKY_RELU; kind <= OP_SCALE; kind++) {
+        const cpu_curve_t *curve = cpu_curve_of(kind);
+
+        cpu_curve_forward(curve, x, 0.7f, whole, COUNT);
+        for (int i = 0, size = 1; i < COUNT; i += size, size = size % 13 + 1)
+            cpu_curve_forward(curve, x + i, 0.7f, pieces + i,
+                              size < COUNT - i ? size : COUNT - i);
+        cr_expect_eq(memcmp(whole, pieces, sizeof whole), 0, "forward of %d",
+                     (int)kind);
+        cpu_curve_backward(curve, x, dy, 0.7f, whole, COUNT);
+        for (int i = 0, size = 1; i < COUNT; i += size, size = size % 13 + 1)
+            cpu_curve_backward(curve, x + i, dy + i, 0.7f, pieces + i,
+                               size < COUNT - i ? size : COUNT - i);
+        cr_expect_eq(memcmp(whole, pieces, sizeof whole), 0, "backward of %d",
+                     (int)kind);
+    }
+}
+
+/* ---- loops over channels ------------------------------------------------- */
+
+#define VECTORS 40
+#define LANES (VECTORS * CPU_WIDE + 5) /* with a rest */
+
+typedef struct channels_results {
+    float sums[5][CPU_WIDE];
+    uint16_t y[LANES], dx[LANES], dother[LANES];
+} channels_results_t;
+
+/* Every call once, on numbers of all sizes, ties of rounding and a NaN. */
+static void channels_run(const cpu_channels_t *loops, cpu_run_t run,
+                         channels_results_t *to)
+{
+    uint16_t x[LANES], other[LANES], dy[LANES];
+    cpu_lanes_t lanes = {.mean = {0}};
+
+    memset(to, 0, sizeof *to);
+    for (int i = 0; i < LANES; i++) {
+        const float a = ldexpf((float)(i * 37 % 201 - 100), i % 23 - 12);
+        const float b = (float)(i * 53 % 97 - 48) / 32;
+
+        half_round_bf16(&x[i], &a, 1);
+        half_round_bf16(&other[i], &b, 1);
+        dy[i] = other[(LANES - 1) - i < i ? (LANES - 1) - i : i];
+    }
+    for (int l = 0; l < CPU_WIDE; l++) {
+        lanes.mean[l] = (float)l / 16;
+        lanes.factor[l] = 1.5f;
+        lanes.shift[l] = -0.25f;
+        lanes.plain[l] = 0.125f;
+        lanes.product[l] = 0.0625f;
+    }
+    loops->sum(x, run, to->sums[4]);
+    loops->moments(x, run, lanes.mean, to->sums[0], to->sums[1]);
+    x[0] = 0x7fc1; /* NaN */
+    loops->apply(x, other, true, run, &lanes, to->y);
+    loops->products(other, to->y, dy, run, lanes.mean, to->sums[2], to->sums[3],
+                    to->dother);
+    loops->pull(other, to->y, dy, run, &lanes, to->dx);
+}
+
+/* The loops for this CPU give the bits of those for any. */
+Test(op_math, native_loops_over_channels_round_alike)
+{
+    const cpu_channels_t *native = cpu_channels_native();
+    static channels_results_t any, fast;
+
+    if (native == NULL)
+        cr_skip_test("this CPU has no AVX512_BF16");
+    for (int width = 1; width <= CPU_WIDE; width += 5) {
+        const cpu_run_t run = {.vectors = VECTORS,
+                               .stride = CPU_WIDE,
+                               .width = width,
+                               .rest = width == CPU_WIDE ? 5 : 0,
+                               .samples = 1,
+                               .bf16 = true};
+
+        channels_run(cpu_channels_any(), run, &any);
+        channels_run(native, run, &fast);
+        cr_expect_eq(memcmp(&any, &fast, sizeof any), 0, "width %d", width);
+        cr_expect_gt(any.y[0] & 0x7fff, 0x7f80, "NaN got lost");
+    }
 }

@@ -218,6 +218,21 @@ for kind in ("lstm", "gru"):
             lambda which=getattr(nn, kind.upper()), r=reverse, last=last:
             Recurrent(which, r, last)))
 
+plain("conv, same", [3, 5, 6],
+      "conv: {out: 4, kernel: [2, 4], pad: same}",
+      lambda: nn.Conv2d(3, 4, (2, 4), padding="same"))
+plain("conv, same, dilated sequence", [3, 11],
+      "conv: {out: 2, kernel: 4, pad: same, dilation: 3}",
+      lambda: nn.Conv1d(3, 2, 4, padding="same", dilation=3))
+plain("conv, same, volume, groups", [4, 3, 4, 5],
+      "conv: {out: 6, kernel: [3, 2, 1], pad: same, groups: 2, bias: false}",
+      lambda: nn.Conv3d(4, 6, (3, 2, 1), padding="same", groups=2,
+                        bias=False))
+through("adaptive_maxpool", [2, 7, 5], "adaptive_maxpool: {size: [3, 2]}",
+        lambda x: F.adaptive_max_pool2d(x, (3, 2)))
+through("adaptive_maxpool, sequence", [3, 11], "adaptive_maxpool: {size: 4}",
+        lambda x: F.adaptive_max_pool1d(x, 4))
+
 
 def label(key):
     """cddp's name of a parameter: a recurrent module has one layer."""

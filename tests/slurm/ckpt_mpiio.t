@@ -123,10 +123,49 @@ one_rank_fails_by_mpi()
     reads_back "$PWD/mpi"
 }
 
+# hooked RUNDIR RANKS EPOCHS IO: a run with PowerSGD, which keeps a residual on
+# each rank and so checkpoints more than the ranks have in common.
+hooked()
+{
+    run 0 srun -N2 -n"$2" --mpi=pmix "$BUILD/cddp-train" \
+        --set run.dir="$1" --set train.epochs="$3" --set checkpoint.io="$4" \
+        --set train.batch=16 --set schedule=constant \
+        --set 'ddp.hook={powersgd: {rank: 2, start_step: 2}}' \
+        --set ddp.first_bucket_mb=0.001 --set ddp.last_bucket_mb=0.001 \
+        "$SOURCE/examples/ising-mlp.yaml"
+}
+
+# What a hook keeps back on each rank comes back, written either way, and read
+# by a run that writes the other way. On other ranks it goes, with a word.
+hook_state()
+{
+    local first second
+
+    need_mpi
+    run 0 "$BUILD/cddp-data" make ising -o data/ising --train 90 --valid 30 \
+        --shards 2
+    hooked straight 4 2 independent
+    for first in mpi independent; do
+        second=$([ "$first" = mpi ] && echo independent || echo mpi)
+        hooked "$first" 4 1 "$first"
+        [ "$first" = mpi ] && expect_file mpi/checkpoints/step-0000000006/shared.h5
+        cp -r "$first" "$first-3"
+        hooked "$first" 4 2 "$second"
+        expect_text err 'resumed|resuming'
+        run 0 "$BUILD/cddp-ckpt" verify "$first/checkpoints/step-0000000012"
+        run 0 "$BUILD/cddp-ckpt" diff \
+            straight/checkpoints/step-0000000012 \
+            "$first/checkpoints/step-0000000012"
+        hooked "$first-3" 3 2 "$first"
+        expect_text err 'was written by 4 ranks and this run has 3'
+    done
+}
+
 test_case "4 ranks write a shard each" shards
 test_case "one rank that cannot write fails all" one_rank_fails
 test_case "4 ranks write one file by MPI-IO" shared
 test_case "one rank that cannot write fails all by MPI-IO" one_rank_fails_by_mpi
 test_case "both hold the same bits, also written over" both_are_the_same
+test_case "what a comm hook keeps back comes back" hook_state
 test_case "h5py reads the shared file by name" h5py_reads_the_shared_file
 test_done

@@ -98,6 +98,31 @@ several_fields()
     cmp independent.txt mpi.txt || fail "MPI-IO trains on other bits"
 }
 
+# A file that is not there, among others, or seen by some ranks only.
+files_that_are_not_there()
+{
+    local io
+
+    need_mpi
+    run 0 "$BUILD/cddp-data" make ising -o data/ising --train 90 --valid 30 \
+        --shards 2
+    for io in independent mpi; do
+        run 65 "${four[@]}" "$BUILD/cddp-train" --set data.io="$io" \
+            --set 'data.train=[data/ising/train-00.h5, data/ising/gone.h5]' \
+            "$SOURCE/examples/ising.yaml"
+        expect_lines err 'no shard matches data/ising/gone.h5' 1
+        run 65 "${four[@]}" "$BUILD/cddp-train" --set data.io="$io" \
+            --set 'data.valid=data/gone-*.h5' "$SOURCE/examples/ising.yaml"
+        expect_lines err 'data.valid: no shard matches data/gone-' 1
+        # shellcheck disable=SC2016 # the ranks expand it
+        run 65 "${four[@]}" bash -c '[ "$SLURM_PROCID" != 2 ] || cd /
+            exec "$0" --set data.io="$1" "$2"' \
+            "$BUILD/cddp-train" "$io" "$SOURCE/examples/ising.yaml"
+        expect_text err \
+            'rank 2 .*no shard matches data/ising|ranks see other .*, or none: '
+    done
+}
+
 not_built_in()
 {
     ! grep -q 'define HAVE_PARALLEL_HDF5' "$BUILD/config.h" ||
@@ -118,6 +143,7 @@ test_case "bad data on one rank ends all of them" one_rank_has_bad_data
 test_case "a bad shard is named by every rank" all_ranks_see_a_bad_shard
 test_case "nodes that see different files" one_node_sees_other_files
 test_case "several inputs and targets" several_fields
+test_case "files that are not there" files_that_are_not_there
 test_case "without parallel HDF5" not_built_in
 test_case "MPI-IO outside a step" alone
 test_done

@@ -240,6 +240,9 @@ Test(slurm_signal, strongest_wins)
     cr_assert_eq(slurm_signal_install(NULL), ERR_OK);
     cr_assert_eq(slurm_signal_install(NULL), ERR_OK);
     cr_assert_eq(slurm_signal_pending(), SLURM_SIGNAL_NONE);
+    raise(SIGPIPE); /* what a write to nobody, or beyond a limit, does */
+    raise(SIGXFSZ);
+    cr_assert_eq(slurm_signal_pending(), SLURM_SIGNAL_NONE);
     raise(SIGUSR1);
     cr_assert_eq(slurm_signal_pending(), SLURM_SIGNAL_CHECKPOINT);
     raise(SIGTERM);

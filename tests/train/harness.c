@@ -177,19 +177,25 @@ static char *run_text(const harness_t *harness)
     return text.text;
 }
 
+err_code_t harness_config(const harness_t *harness, tree_t **tree,
+                          train_config_t *config, err_t *err)
+{
+    char *text = run_text(harness);
+    err_code_t rc = conf_parse("run.yaml", text, tree, err);
+
+    for (int i = 0; rc == ERR_OK && harness->settings[i] != NULL; i++)
+        rc = conf_set(*tree, harness->settings[i], err);
+    free(text);
+    return rc == ERR_OK ? train_config_read(*tree, config, err) : rc;
+}
+
 static void rank_prepare(rank_t *rank, const harness_t *harness,
                          const slurm_job_t *job)
 {
-    char *text = run_text(harness);
     err_t err = ERR_INIT;
 
-    cr_assert_eq(conf_parse("run.yaml", text, &rank->tree, &err), ERR_OK, "%s",
-                 err.text);
-    for (int i = 0; harness->settings[i] != NULL; i++)
-        cr_assert_eq(conf_set(rank->tree, harness->settings[i], &err), ERR_OK,
-                     "%s", err.text);
-    cr_assert_eq(train_config_read(rank->tree, &rank->config, &err), ERR_OK,
-                 "%s", err.text);
+    cr_assert_eq(harness_config(harness, &rank->tree, &rank->config, &err),
+                 ERR_OK, "%s", err.text);
     rank->config.ddp.hooks = harness->hooks;
     rank->err = (err_t)ERR_INIT;
     rank->env = (train_env_t){
@@ -200,7 +206,6 @@ static void rank_prepare(rank_t *rank, const harness_t *harness,
         .build_hash = 1,
         .started = clock_now(),
         .backend = "threads"};
-    free(text);
 }
 
 static void *rank_main(void *argument)

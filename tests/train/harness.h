@@ -28,6 +28,11 @@ typedef struct harness {
 void harness_open(harness_t *harness, int samples);
 void harness_close(harness_t *harness);
 
+/* The run file with the settings, as a run would read it; the caller frees
+ * *tree, and on success [config]. */
+err_code_t harness_config(const harness_t *harness, tree_t **tree,
+                          train_config_t *config, err_t *err);
+
 /* Run on [ranks] threads; the code of all ranks (they must agree), the
  * speaker's sentence in [err], rank 0's outcome in [out]. */
 err_code_t harness_run(const harness_t *harness, int ranks,

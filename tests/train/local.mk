@@ -76,6 +76,18 @@ tests_train_test_zero_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_train_test_zero_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 tests_train_test_zero_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
 
+check_PROGRAMS += tests/train/test_pairs
+tests_train_test_pairs_SOURCES = tests/train/test_pairs.c
+tests_train_test_pairs_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_train_test_pairs_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_train_test_pairs_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
+
+check_PROGRAMS += tests/train/test_patience
+tests_train_test_patience_SOURCES = tests/train/test_patience.c
+tests_train_test_patience_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_train_test_patience_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_train_test_patience_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
+
 check_PROGRAMS += tests/train/test_sync
 tests_train_test_sync_SOURCES = tests/train/test_sync.c
 tests_train_test_sync_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests

@@ -319,6 +319,44 @@ Test(run, a_requeued_job_goes_on_whatever_its_first_life_was_told)
     harness_close(&other);
 }
 
+/* --resume PATH in a directory with checkpoints of later steps, and a first
+ * life that ends before its own first checkpoint: the next one must not take
+ * theirs. PATH is of this directory, or of another run. */
+Test(run, a_requeued_job_goes_on_from_the_path_that_it_was_told)
+{
+    for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
+        train_outcome_t straight, out;
+        harness_t harness, other;
+        double steps[32];
+        err_t err = ERR_INIT;
+        char *path;
+
+        harness_open(&other, SAMPLES);
+        other.settings[0] = "train.epochs=1";
+        run_ok(&other, 2, &out);
+        harness_open(&harness, SAMPLES);
+        harness.settings[0] = "checkpoint.every=5 steps";
+        run_ok(&harness, 2, &straight);
+        path = str_printf("%s/run/checkpoints/step-0000000005",
+                          elsewhere ? other.dir : harness.dir);
+        harness.resume = TRAIN_RESUME_PATH;
+        harness.resume_path = path;
+        harness_label_set(&harness, 17, 9);
+        cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_DATA);
+        harness_label_set(&harness, 17, 1);
+        cr_expect_eq(entries(&harness, "metrics.jsonl.before-"), elsewhere);
+        harness.restarts = 1;
+        run_ok(&harness, 3, &out);
+        cr_expect_eq(out.step, straight.step);
+        cr_expect_eq(harness_values(&harness, false, "step", steps, 32),
+                     elsewhere ? 10 : 15);
+        cr_expect_eq(steps[0], elsewhere ? 6 : 1);
+        free(path);
+        harness_close(&harness);
+        harness_close(&other);
+    }
+}
+
 /* Killed before --fresh could act: its next life still has to. */
 Test(run, a_requeued_job_begins_what_its_first_life_could_not)
 {

@@ -190,12 +190,16 @@ Test(score, what_is_no_metric_is_told_with_its_place)
     expect_refused("cross_entropy", "[r2]",
                    "r2 does not go with the loss cross_entropy");
     expect_refused("cross_entropy", "[top0]", "top0 is unknown");
-    expect_refused("cross_entropy", "[top6]", "top6 is beyond the model's");
-    expect_refused("cross_entropy", "[iou5]", "iou5 is beyond the model's");
+    expect_refused("cross_entropy", "[top6]",
+                   "top6 is beyond the model's 5 classes");
+    expect_refused("cross_entropy", "[iou5]",
+                   "iou5 is beyond the model's 5 classes");
     expect_refused("cross_entropy", "[bits, bits]",
                    "m.yaml:3:17: metrics: "
                    "bits is named twice");
     expect_refused("cross_entropy", "{bits: 1}", "bits is the name of no loss");
+    expect_refused("cross_entropy", "{targett: 1}",
+                   "is the name of no loss; did you mean 'target'?");
     expect_refused("cross_entropy", "7", "metrics: 7 is unknown");
 }
 

@@ -7,19 +7,21 @@
 
 #include "op/cpu/combine.h"
 #include "op/cpu/cpu.h"
+#include "op/cpu/stage.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
 
 typedef struct cpu_add_work {
     int others;
-    bool relu;
-    const float *in[OP_INPUTS_MAX];
-    float *y;
+    bool relu, bf16;
+    const void *in[OP_INPUTS_MAX];
+    void *y;
 } cpu_add_work_t;
 
 typedef struct cpu_add_pull {
-    const float *y, *dy;
-    float *to;
+    const void *y, *dy;
+    void *to;
+    bool bf16;
 } cpu_add_pull_t;
 
 static err_code_t cpu_add_open(op_t *op, err_t *err)
@@ -32,6 +34,9 @@ static err_code_t cpu_add_open(op_t *op, err_t *err)
     op->in_place = combine->in[0].direct;
     op->reads_x = false;
     op->reads_y = op->config.relu;
+    op->passes_dy = !op->config.relu;
+    for (int k = 0; k <= op->config.others; k++)
+        op->passes_dy = op->passes_dy && combine->grad[k].direct;
     return ERR_OK;
 }
 
@@ -56,51 +61,75 @@ static void cpu_add_last(const float *a, const float *b, float *y, int64_t n)
 }
 
 CPU_CLONES
+static void cpu_add_let(const float *y, const float *dy, float *to, int64_t n)
+{
+    CPU_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        to[i] = y[i] > 0 ? dy[i] : 0;
+}
+
 static void cpu_add_body_pull(void *context, int64_t first, int64_t last)
 {
     const cpu_add_pull_t *work = context;
-    const float *y = work->y, *dy = work->dy;
-    float *to = work->to;
+    float y[CPU_STAGE], dy[CPU_STAGE];
+    int64_t n;
 
-    CPU_INDEPENDENT
-    for (int64_t i = first; i < last; i++)
-        to[i] = y[i] > 0 ? dy[i] : 0;
+    for (int64_t i = first; i < last; i += n) {
+        n = cpu_stage_count(i, last, work->bf16);
+        cpu_add_let(cpu_stage_read(work->y, i, n, work->bf16, y),
+                    cpu_stage_read(work->dy, i, n, work->bf16, dy),
+                    cpu_stage_place(work->to, i, work->bf16, dy), n);
+        cpu_stage_flush(work->to, i, n, work->bf16, dy);
+    }
 }
 
 static void cpu_add_body(void *context, int64_t first, int64_t last)
 {
     const cpu_add_work_t *work = context;
-    const float *sum = work->in[0];
+    float a[CPU_STAGE], b[CPU_STAGE];
+    int64_t n;
 
-    for (int k = 1; k <= work->others; k++) {
-        if (work->relu && k == work->others)
-            cpu_add_last(sum + first, work->in[k] + first, work->y + first,
-                         last - first);
-        else
-            cpu_add_pair(sum + first, work->in[k] + first, work->y + first,
-                         last - first);
-        sum = work->y;
+    for (int64_t i = first; i < last; i += n) {
+        const float *sum;
+        float *y;
+
+        n = cpu_stage_count(i, last, work->bf16);
+        sum = cpu_stage_read(work->in[0], i, n, work->bf16, a);
+        y = cpu_stage_place(work->y, i, work->bf16, a);
+        for (int k = 1; k <= work->others; k++) {
+            const float *term =
+                cpu_stage_read(work->in[k], i, n, work->bf16, b);
+
+            if (work->relu && k == work->others)
+                cpu_add_last(sum, term, y, n);
+            else
+                cpu_add_pair(sum, term, y, n);
+            sum = y;
+        }
+        cpu_stage_flush(work->y, i, n, work->bf16, a);
     }
 }
 
 static err_code_t cpu_add_forward(op_t *op, const op_args_t *args, err_t *err)
 {
-    cpu_add_work_t work = {
-        .others = op->config.others, .relu = op->config.relu, .y = args->y};
-    err_code_t code = cpu_combine_read(op, args, work.in, err);
+    cpu_add_work_t work = {.others = op->config.others,
+                           .relu = op->config.relu,
+                           .bf16 = op->out.bf16,
+                           .y = args->y};
+    err_code_t code = cpu_combine_bring(op, args, work.in, err);
 
     if (code == ERR_OK)
-        cpu_team_run(op->config.threads,
-                     (int64_t)(op->out.bytes / sizeof(float)),
+        cpu_team_run(op->config.threads, cpu_desc_elems(&op->out),
                      CPU_COMBINE_GRAIN, cpu_add_body, &work);
     return code;
 }
 
-static void cpu_add_pull(const op_t *op, const op_args_t *args, float *to)
+static void cpu_add_pull(const op_t *op, const op_args_t *args, void *to)
 {
-    cpu_add_pull_t work = {.y = args->y, .dy = args->dy, .to = to};
+    cpu_add_pull_t work = {
+        .y = args->y, .dy = args->dy, .to = to, .bf16 = op->out.bf16};
 
-    cpu_team_run(op->config.threads, (int64_t)(op->out.bytes / sizeof(float)),
+    cpu_team_run(op->config.threads, cpu_desc_elems(&op->out),
                  CPU_COMBINE_GRAIN, cpu_add_body_pull, &work);
 }
 

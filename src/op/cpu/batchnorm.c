@@ -22,6 +22,7 @@
 #include "op/cpu/channels.h"
 #include "op/cpu/combine.h"
 #include "op/cpu/cpu.h"
+#include "op/cpu/stage.h"
 #include "op/cpu/team.h"
 
 /* Vectors of a chunk (16 KiB), and of an item. */
@@ -45,13 +46,19 @@ typedef struct cpu_bn_work {
     const cpu_bn_t *bn;
     const op_config_t *config;
     const op_args_t *args;
-    const float *x, *other, *y, *dy;
-    float *to, *dx, *dother;
+    const void *x, *other, *y, *dy; /* as bn->run.bf16 says */
+    void *to, *dx, *dother;
     const float *kept;
     double *partials, *sums;
 } cpu_bn_work_t;
 
 /* ---- opening ------------------------------------------------------------- */
+
+/* Element [i] of [data], NULL if that is. */
+static void *bn_at(const cpu_bn_t *bn, const void *data, int64_t i)
+{
+    return cpu_stage_at(data, i, bn->run.bf16);
+}
 
 /* How the elements of [op] lie in a layout of [lanes] channels a block; 0: all
  * channels of a position follow each other. */
@@ -85,6 +92,7 @@ static void bn_shape(const op_t *op, int lanes, cpu_bn_t *bn)
     if (bn->segments == 0)
         bn->segments = 1;
     bn->run.apart = bn->sample;
+    bn->run.bf16 = op->out.bf16;
     bn->group = CPU_CHUNK / (bn->run.vectors + 1);
     if (bn->group == 0)
         bn->group = 1;
@@ -137,15 +145,26 @@ static err_code_t cpu_bn_open(op_t *op, err_t *err)
 /* ---- items --------------------------------------------------------------- */
 
 typedef struct cpu_bn_item {
-    int64_t block, at; /* where its floats begin */
+    int64_t block, at; /* where its elements begin */
     cpu_run_t run;
 } cpu_bn_item_t;
 
+/* The number of part [part] of [block]. Blocks that share cache lines are done
+ * one after the other, part by part. */
+static int64_t bn_index(const cpu_bn_t *bn, int64_t block, int64_t part)
+{
+    return bn->follow ? part * bn->blocks + block
+                      : block * bn->groups * bn->segments + part;
+}
+
 static cpu_bn_item_t bn_item(const cpu_bn_t *bn, int64_t index)
 {
-    const int64_t s = index % bn->segments;
-    const int64_t n = index / bn->segments % bn->groups * bn->group;
-    cpu_bn_item_t item = {.block = index / bn->segments / bn->groups,
+    const int64_t each = bn->groups * bn->segments;
+    const int64_t part = bn->follow ? index / bn->blocks : index % each;
+    const int64_t s = part % bn->segments;
+    const int64_t n = part / bn->segments * bn->group;
+    cpu_bn_item_t item = {.block =
+                              bn->follow ? index % bn->blocks : index / each,
                           .run = bn->run};
     const int64_t first = s * CPU_SEGMENT, left = bn->run.vectors - first;
 
@@ -228,7 +247,7 @@ static void statistics_chunk(const cpu_bn_work_t *work,
                              cpu_bn_moments_t *moments)
 {
     const cpu_bn_t *bn = work->bn;
-    const float *x = work->x + chunk->at;
+    const void *x = bn_at(bn, work->x, chunk->at);
     const double count = bn_count(bn, chunk->run);
     float centre[CPU_WIDE], first[CPU_WIDE], second[CPU_WIDE];
     double sums[CPU_WIDE], squares[CPU_WIDE];
@@ -276,7 +295,8 @@ static void statistics_finish(const cpu_bn_work_t *work, double *moments)
         const int64_t block = c / bn->lanes, lane = c % bn->lanes;
         cpu_bn_moments_t all = {0};
 
-        for (int64_t i = block * each; i < (block + 1) * each; i++) {
+        for (int64_t k = 0; k < each; k++) {
+            const int64_t i = bn_index(bn, block, k);
             const double *partial = bn_partial(work, i);
 
             moments_merge(&all, bn_count(bn, bn_item(bn, i).run), partial[lane],
@@ -339,20 +359,20 @@ static void apply_body(void *context, int64_t first, int64_t last)
         cpu_lanes_t lanes;
 
         bn_lanes(work, item.block, &lanes);
-        cpu_channels_apply(work->x + item.at,
-                           work->other != NULL ? work->other + item.at : NULL,
+        cpu_channels_apply(bn_at(work->bn, work->x, item.at),
+                           bn_at(work->bn, work->other, item.at),
                            work->config->relu, item.run, &lanes,
-                           work->to + item.at);
+                           bn_at(work->bn, work->to, item.at));
     }
 }
 
 static err_code_t cpu_bn_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     const cpu_bn_t *bn = op->state;
-    const float *in[OP_INPUTS_MAX] = {NULL};
+    const void *in[OP_INPUTS_MAX] = {NULL};
     cpu_bn_work_t work = {
         .bn = bn, .config = &op->config, .args = args, .to = args->y};
-    err_code_t code = cpu_combine_read(op, args, in, err);
+    err_code_t code = cpu_combine_bring(op, args, in, err);
 
     if (code != ERR_OK)
         return code;
@@ -387,10 +407,11 @@ static void products_body(void *context, int64_t first, int64_t last)
             float plain[CPU_WIDE], product[CPU_WIDE];
             double folded[2][CPU_WIDE];
 
-            cpu_channels_products(
-                work->x + chunk.at, work->y != NULL ? work->y + chunk.at : NULL,
-                work->dy + chunk.at, chunk.run, lanes.mean, plain, product,
-                work->dother != NULL ? work->dother + chunk.at : NULL);
+            cpu_channels_products(bn_at(work->bn, work->x, chunk.at),
+                                  bn_at(work->bn, work->y, chunk.at),
+                                  bn_at(work->bn, work->dy, chunk.at),
+                                  chunk.run, lanes.mean, plain, product,
+                                  bn_at(work->bn, work->dother, chunk.at));
             bn_fold(work->bn, plain, folded[0]);
             bn_fold(work->bn, product, folded[1]);
             for (int64_t c = 0; c < each; c++) {
@@ -417,9 +438,11 @@ static void products_finish(const cpu_bn_work_t *work, double *sums)
         const double inverse = (double)work->kept[padded + c];
         double plain = 0, product = 0;
 
-        for (int64_t i = block * each; i < (block + 1) * each; i++) {
-            plain += bn_partial(work, i)[lane];
-            product += bn_partial(work, i)[bn->lanes + lane];
+        for (int64_t k = 0; k < each; k++) {
+            const double *partial = bn_partial(work, bn_index(bn, block, k));
+
+            plain += partial[lane];
+            product += partial[bn->lanes + lane];
         }
         dbeta[c] = (float)plain;
         dgamma[c] = (float)(product * inverse);
@@ -438,13 +461,15 @@ static void pull_body(void *context, int64_t first, int64_t last)
         cpu_lanes_t lanes;
 
         bn_lanes(work, item.block, &lanes);
-        cpu_channels_pull(work->x + at, work->y != NULL ? work->y + at : NULL,
-                          work->dy + at, item.run, &lanes, work->dx + at);
+        cpu_channels_pull(bn_at(work->bn, work->x, at),
+                          bn_at(work->bn, work->y, at),
+                          bn_at(work->bn, work->dy, at), item.run, &lanes,
+                          bn_at(work->bn, work->dx, at));
     }
 }
 
 /* Where the gradient of input [k] is written; NULL: nobody wants it. */
-static float *gradient_place(op_t *op, const op_args_t *args, int k)
+static void *gradient_place(op_t *op, const op_args_t *args, int k)
 {
     cpu_bn_t *bn = op->state;
     void *to =

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The loops of batchnorm over a run: floats of one or more samples that
+ * The loops of batchnorm over a run: elements of one or more samples that
  * belong to one block of channels, as vectors of 16 lanes. The numbers of a
  * lane are those of its channel; in a plain image all lanes are the same
  * channel. With relu, the output is max(0, .), and NaN stays NaN; its gradient
- * passes where the output is above 0.
+ * passes where the output is above 0. Tensors are float32, or lie as bfloat16
+ * and are widened as they are read, rounded as they are written.
  */
 #ifndef CDDP_OP_CPU_CHANNELS_H
 #define CDDP_OP_CPU_CHANNELS_H
@@ -16,10 +17,11 @@
 #define CPU_WIDE 16
 
 typedef struct cpu_run {
-    int64_t vectors, stride; /* floats from one to the next */
+    int64_t vectors, stride; /* elements from one to the next */
     int width; /* lanes of each that count; the others are not touched */
     int rest;  /* lanes that count of one more vector behind them; 0: none */
-    int64_t samples, apart; /* so often, floats from one sample to the next */
+    int64_t samples, apart; /* so often, elements from one sample to the next */
+    bool bf16;              /* how all tensors lie */
 } cpu_run_t;
 
 typedef struct cpu_lanes {
@@ -29,22 +31,22 @@ typedef struct cpu_lanes {
 } cpu_lanes_t;
 
 /* Sum of x; sums of x - centre and of its squares. Of each lane, written. */
-void cpu_channels_sum(const float *x, cpu_run_t run, float *sum);
-void cpu_channels_moments(const float *x, cpu_run_t run, const float *centre,
+void cpu_channels_sum(const void *x, cpu_run_t run, float *sum);
+void cpu_channels_moments(const void *x, cpu_run_t run, const float *centre,
                           float *first, float *second);
 
 /* y = (x - mean) factor + shift, and + other (NULL: none). */
-void cpu_channels_apply(const float *x, const float *other, bool relu,
-                        cpu_run_t run, const cpu_lanes_t *lanes, float *y);
+void cpu_channels_apply(const void *x, const void *other, bool relu,
+                        cpu_run_t run, const cpu_lanes_t *lanes, void *y);
 
 /* Sums of g and g (x - mean), where g is dy or, if [y] is not NULL, what relu
  * lets through. g is written to [dother], unless that is NULL. */
-void cpu_channels_products(const float *x, const float *y, const float *dy,
+void cpu_channels_products(const void *x, const void *y, const void *dy,
                            cpu_run_t run, const float *mean, float *plain,
-                           float *product, float *dother);
+                           float *product, void *dother);
 
 /* dx = factor (g - plain - (x - mean) product). */
-void cpu_channels_pull(const float *x, const float *y, const float *dy,
-                       cpu_run_t run, const cpu_lanes_t *lanes, float *dx);
+void cpu_channels_pull(const void *x, const void *y, const void *dy,
+                       cpu_run_t run, const cpu_lanes_t *lanes, void *dx);
 
 #endif

@@ -9,14 +9,16 @@ static const op_desc_t *combine_desc(const op_t *op, int k)
     return k == 0 ? &op->config.in : &op->config.other[k - 1];
 }
 
-/* The common layout: of the first input that has one. */
+/* The common layout: of the first input that has one, and of those that lie as
+ * bfloat16 if there are any. */
 static err_code_t combine_choose(op_t *op, cpu_combine_t *combine, err_t *err)
 {
     const op_desc_t *chosen = combine_desc(op, 0);
     err_code_t code;
 
     for (int k = op->config.others; k >= 0; k--)
-        if (combine_desc(op, k)->layout != NULL)
+        if (combine_desc(op, k)->layout != NULL &&
+            (combine_desc(op, k)->bf16 || !chosen->bf16))
             chosen = combine_desc(op, k);
     code = cpu_md_of(&combine->layout, &combine->room.engine, chosen, err);
     if (code == ERR_OK)
@@ -95,8 +97,8 @@ void *cpu_combine_gradient(const op_t *op, const op_args_t *args, int k)
     return op->config.need_dx ? args->dx : NULL;
 }
 
-err_code_t cpu_combine_read(op_t *op, const op_args_t *args,
-                            const float *inside[OP_INPUTS_MAX], err_t *err)
+err_code_t cpu_combine_bring(op_t *op, const op_args_t *args,
+                             const void *inside[OP_INPUTS_MAX], err_t *err)
 {
     cpu_combine_t *combine = op->state;
     err_code_t code = ERR_OK;
@@ -108,5 +110,16 @@ err_code_t cpu_combine_read(op_t *op, const op_args_t *args,
                              cpu_combine_input(args, k), &data, err);
         inside[k] = data;
     }
+    return code;
+}
+
+err_code_t cpu_combine_read(op_t *op, const op_args_t *args,
+                            const float *inside[OP_INPUTS_MAX], err_t *err)
+{
+    const void *data[OP_INPUTS_MAX] = {NULL};
+    err_code_t code = cpu_combine_bring(op, args, data, err);
+
+    for (int k = 0; k <= op->config.others && code == ERR_OK; k++)
+        inside[k] = data[k];
     return code;
 }

@@ -31,7 +31,12 @@ void cpu_combine_close(op_t *op);
 const void *cpu_combine_input(const op_args_t *args, int k);
 void *cpu_combine_gradient(const op_t *op, const op_args_t *args, int k);
 
-/* Bring in all inputs: inside[0 .. others]. */
+/* Bring in all inputs: inside[0 .. others]; in the common layout, which may be
+ * one of bfloat16 (op->out.bf16). */
+err_code_t cpu_combine_bring(op_t *op, const op_args_t *args,
+                             const void *inside[OP_INPUTS_MAX], err_t *err);
+/* The same where they are float32: of ops on plain tensors, and of those that
+ * take no bfloat16. */
 err_code_t cpu_combine_read(op_t *op, const op_args_t *args,
                             const float *inside[OP_INPUTS_MAX], err_t *err);
 

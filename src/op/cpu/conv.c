@@ -5,18 +5,21 @@
  * gradient of w and b), which choose the layouts, and a port for each of their
  * big arguments. y goes out as oneDNN chose; w and dw are plain outside and are
  * reordered in scratch. With bf16 (conv) the factors of each product are
- * bfloat16 inside (the ports round), its result is float32; the rounded x is
- * kept from forward to backward instead of x, where both read it in one layout.
+ * bfloat16 inside: x and dy lie so, or the ports round. y, and dx, are rounded
+ * where they are to lie so, else float32. Where forward rounds x, that is kept
+ * for backward instead of x, if both read it in one layout.
  */
 #include "base/mem.h"
+#include "op/cpu/columns.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/port.h"
 
 typedef struct cpu_conv {
     cpu_room_t room;
     cpu_md_t x, w, y; /* as they lie outside */
-    bool keeps_x;     /* rounded, in the workspace */
+    bool keeps_x;     /* as forward has read it, in the workspace */
     cpu_prim_t forward, data, weights;
+    cpu_columns_t columns; /* if used: in place of weights */
     cpu_port_t forward_x, forward_w;
     cpu_port_t data_dy, data_w, data_dx;
     cpu_port_t weights_x, weights_dy, weights_dw;
@@ -91,16 +94,16 @@ static err_code_t cpu_conv_weight_outside(op_t *op, int ndim,
 /* Which tensors are factors of a product. */
 enum { CPU_CONV_X = 1, CPU_CONV_W = 2, CPU_CONV_Y = 4 };
 
-/* What is asked of a primitive whose factors are [factors]: all layouts free.
- */
-static err_code_t cpu_conv_spec(const op_t *op, unsigned factors,
+/* What is asked of a primitive whose [tensors] are bfloat16, if the op
+ * multiplies such: all layouts free. */
+static err_code_t cpu_conv_spec(const op_t *op, unsigned tensors,
                                 cpu_conv_spec_t *spec, err_t *err)
 {
     cpu_conv_t *conv = op->state;
     cpu_engine_t *engine = &conv->room.engine;
     const op_config_t *config = &op->config;
     const unsigned narrow =
-        config->bf16 && config->kind == OP_CONV2D ? factors : 0;
+        config->bf16 && config->kind == OP_CONV2D ? tensors : 0;
     int64_t w[OP_DIMS_MAX];
     const int ndim = cpu_conv_weight_dims(config, w);
     err_code_t code;
@@ -123,9 +126,11 @@ static err_code_t cpu_conv_open_forward(op_t *op, err_t *err)
 {
     cpu_conv_t *conv = op->state;
     cpu_room_t *room = &conv->room;
+    const unsigned y = op->config.y_bf16 ? CPU_CONV_Y : 0;
     cpu_conv_spec_t spec;
     cpu_md_t x, w;
-    err_code_t code = cpu_conv_spec(op, CPU_CONV_X | CPU_CONV_W, &spec, err);
+    err_code_t code =
+        cpu_conv_spec(op, CPU_CONV_X | CPU_CONV_W | y, &spec, err);
 
     if (code == ERR_OK)
         code = cpu_conv_prims(op)->forward(&conv->forward, &room->engine, &spec,
@@ -145,9 +150,11 @@ static err_code_t cpu_conv_open_data(op_t *op, err_t *err)
 {
     cpu_conv_t *conv = op->state;
     cpu_room_t *room = &conv->room;
+    const unsigned x = op->config.in.bf16 ? CPU_CONV_X : 0;
     cpu_conv_spec_t spec;
     cpu_md_t dy, w, dx;
-    err_code_t code = cpu_conv_spec(op, CPU_CONV_Y | CPU_CONV_W, &spec, err);
+    err_code_t code =
+        cpu_conv_spec(op, CPU_CONV_Y | CPU_CONV_W | x, &spec, err);
 
     if (code == ERR_OK)
         code = cpu_conv_prims(op)->data(&conv->data, &room->engine, &spec,
@@ -165,14 +172,58 @@ static err_code_t cpu_conv_open_data(op_t *op, err_t *err)
     return code;
 }
 
+/* Where the gradient of w gets x from, which it reads in layout [x]. */
+static err_code_t cpu_conv_open_x(op_t *op, const cpu_md_t *x, err_t *err)
+{
+    cpu_conv_t *conv = op->state;
+    const cpu_md_t forward_x = cpu_prim_md(&conv->forward, DNNL_ARG_SRC);
+
+    conv->keeps_x = op->config.bf16 && op->config.kind == OP_CONV2D &&
+                    !conv->forward_x.direct && cpu_md_equal(x, &forward_x);
+    if (!conv->keeps_x)
+        return cpu_port_open_in(&conv->weights_x, &conv->room, &conv->x, x,
+                                err);
+    op->workspace_bytes = cpu_md_bytes(x);
+    op->reads_x = false;
+    return ERR_OK;
+}
+
+/* The gradient of w as a product of matrices. */
+static err_code_t cpu_conv_open_columns(op_t *op, const cpu_md_t *x, err_t *err)
+{
+    cpu_conv_t *conv = op->state;
+    cpu_room_t *room = &conv->room;
+    int64_t w[OP_DIMS_MAX];
+    const int ndim = cpu_conv_weight_dims(&op->config, w);
+    cpu_md_t dy, dw;
+    err_code_t code =
+        cpu_md_last(&dy, &room->engine, op->out.ndim, op->out.dims, true, err);
+
+    if (code == ERR_OK)
+        code = cpu_conv_open_x(op, x, err);
+    if (code == ERR_OK)
+        code = cpu_md_last(&dw, &room->engine, ndim, w, false, err);
+    if (code == ERR_OK)
+        code = cpu_port_open_in(&conv->weights_dy, room, &conv->y, &dy, err);
+    if (code == ERR_OK)
+        code = cpu_port_open_out(&conv->weights_dw, room, &dw, &conv->w, err);
+    if (code == ERR_OK)
+        code = cpu_columns_open(&conv->columns, op, room, err);
+    return code;
+}
+
 static err_code_t cpu_conv_open_weights(op_t *op, err_t *err)
 {
     cpu_conv_t *conv = op->state;
     cpu_room_t *room = &conv->room;
     cpu_conv_spec_t spec;
-    cpu_md_t x, dy, dw, forward_x;
-    err_code_t code = cpu_conv_spec(op, CPU_CONV_X | CPU_CONV_Y, &spec, err);
+    cpu_md_t x, dy, dw;
+    cpu_md_t forward_x = cpu_prim_md(&conv->forward, DNNL_ARG_SRC);
+    err_code_t code;
 
+    if (cpu_columns_suit(op, &room->engine, &forward_x))
+        return cpu_conv_open_columns(op, &forward_x, err);
+    code = cpu_conv_spec(op, CPU_CONV_X | CPU_CONV_Y, &spec, err);
     if (code == ERR_OK)
         code = cpu_conv_prims(op)->weights(&conv->weights, &room->engine, &spec,
                                            &conv->forward, err);
@@ -181,15 +232,7 @@ static err_code_t cpu_conv_open_weights(op_t *op, err_t *err)
     x = cpu_prim_md(&conv->weights, DNNL_ARG_SRC);
     dy = cpu_prim_md(&conv->weights, DNNL_ARG_DIFF_DST);
     dw = cpu_prim_md(&conv->weights, DNNL_ARG_DIFF_WEIGHTS);
-    forward_x = cpu_prim_md(&conv->forward, DNNL_ARG_SRC);
-    conv->keeps_x = op->config.bf16 && op->config.kind == OP_CONV2D &&
-                    cpu_md_equal(&x, &forward_x);
-    if (conv->keeps_x) {
-        op->workspace_bytes = cpu_md_bytes(&x);
-        op->reads_x = false;
-    } else {
-        code = cpu_port_open_in(&conv->weights_x, room, &conv->x, &x, err);
-    }
+    code = cpu_conv_open_x(op, &x, err);
     if (code == ERR_OK)
         code = cpu_port_open_in(&conv->weights_dy, room, &conv->y, &dy, err);
     if (code == ERR_OK)
@@ -251,6 +294,7 @@ static void cpu_conv_close(op_t *op)
     cpu_prim_close(&conv->forward);
     cpu_prim_close(&conv->data);
     cpu_prim_close(&conv->weights);
+    cpu_columns_close(&conv->columns);
     cpu_engine_close(&conv->room.engine);
     mem_free(conv);
 }
@@ -284,6 +328,7 @@ static err_code_t cpu_conv_run_weights(op_t *op, const op_args_t *args,
 {
     cpu_conv_t *conv = op->state;
     const void *x = args->workspace, *dy;
+    void *dw = cpu_port_place(&conv->weights_dw, args, args->dparams[0]);
     err_code_t code = ERR_OK;
 
     if (!conv->keeps_x)
@@ -294,12 +339,16 @@ static err_code_t cpu_conv_run_weights(op_t *op, const op_args_t *args,
                              &dy, err);
     if (code != ERR_OK)
         return code;
-    cpu_prim_bind(&conv->weights, DNNL_ARG_SRC, x);
-    cpu_prim_bind(&conv->weights, DNNL_ARG_DIFF_DST, dy);
-    cpu_prim_bind(&conv->weights, DNNL_ARG_DIFF_BIAS, args->dparams[1]);
-    cpu_prim_bind(&conv->weights, DNNL_ARG_DIFF_WEIGHTS,
-                  cpu_port_place(&conv->weights_dw, args, args->dparams[0]));
-    code = cpu_room_run(&conv->room, &conv->weights, args, err);
+    if (conv->columns.used) {
+        code = cpu_columns_run(&conv->columns, op, &conv->room, args, x, dy, dw,
+                               op->config.bias ? args->dparams[1] : NULL, err);
+    } else {
+        cpu_prim_bind(&conv->weights, DNNL_ARG_SRC, x);
+        cpu_prim_bind(&conv->weights, DNNL_ARG_DIFF_DST, dy);
+        cpu_prim_bind(&conv->weights, DNNL_ARG_DIFF_BIAS, args->dparams[1]);
+        cpu_prim_bind(&conv->weights, DNNL_ARG_DIFF_WEIGHTS, dw);
+        code = cpu_room_run(&conv->room, &conv->weights, args, err);
+    }
     if (code == ERR_OK)
         code = cpu_port_flush(&conv->weights_dw, &conv->room, args,
                               args->dparams[0], err);

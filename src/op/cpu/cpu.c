@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "op/cpu/cpu.h"
 
+#include "base/half.h"
 #include "op/cpu/onednn.h"
-
+#include "op/cpu/stage.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
 
@@ -23,11 +24,28 @@ static void add_float32(float *restrict sum, const float *restrict term,
         sum[i] += term[i];
 }
 
-/* Tensors are float32, but batch norm's moments are float64 in any backend. */
+static void add_bf16(uint16_t *sum, const uint16_t *term, size_t count)
+{
+    float a[CPU_STAGE], b[CPU_STAGE];
+
+    for (size_t i = 0; i < count; i += CPU_STAGE) {
+        const size_t left = count - i, n = left < CPU_STAGE ? left : CPU_STAGE;
+
+        half_widen_bf16(a, sum + i, n);
+        half_widen_bf16(b, term + i, n);
+        add_float32(a, b, n);
+        half_round_bf16(sum + i, a, n);
+    }
+}
+
+/* Tensors are float32 or lie as bfloat16, but batch norm's moments are float64
+ * in any backend. */
 static void cpu_add(void *to, const void *from, size_t count, op_type_t type)
 {
     if (type == OP_FLOAT64)
         add_float64(to, from, count);
+    else if (type == OP_BFLOAT16)
+        add_bf16(to, from, count);
     else
         add_float32(to, from, count);
 }
@@ -77,6 +95,7 @@ const op_backend_ops_t op_cpu_backend = {
             [OP_INSTANCENORM] = &cpu_norm_kernel,
             [OP_AVGPOOL] = &cpu_pool_kernel,
             [OP_ADAPTIVE_AVGPOOL] = &cpu_adaptive_kernel,
+            [OP_ADAPTIVE_MAXPOOL] = &cpu_adaptive_kernel,
             [OP_ATTENTION] = &cpu_attention_kernel,
             [OP_POSITION] = &cpu_position_kernel,
             [OP_EMBEDDING] = &cpu_embedding_kernel,
@@ -88,6 +107,43 @@ const op_backend_ops_t op_cpu_backend = {
             [OP_BCE] = &cpu_pointwise_kernel,
             [OP_KL] = &cpu_pointwise_kernel,
             [OP_CUSTOM] = &cpu_custom_kernel,
+        },
+    .stores =
+        {
+            [OP_CONV2D] = OP_STORE_GIVES,
+            [OP_RELU] = OP_STORE_KEEPS,
+            [OP_LEAKY_RELU] = OP_STORE_KEEPS,
+            [OP_GELU] = OP_STORE_KEEPS,
+            [OP_GELU_TANH] = OP_STORE_KEEPS,
+            [OP_SILU] = OP_STORE_KEEPS,
+            [OP_ELU] = OP_STORE_KEEPS,
+            [OP_TANH] = OP_STORE_KEEPS,
+            [OP_SCALE] = OP_STORE_KEEPS,
+            [OP_MAXPOOL2D] = OP_STORE_KEEPS,
+            [OP_AVGPOOL] = OP_STORE_KEEPS,
+            [OP_BATCHNORM] = OP_STORE_KEEPS,
+            [OP_ADD] = OP_STORE_KEEPS,
+            /* these make their inputs plain */
+            [OP_LINEAR] = OP_STORE_READS,
+            [OP_CONV_TRANSPOSE] = OP_STORE_READS,
+            [OP_SYNCBATCHNORM] = OP_STORE_READS,
+            [OP_DROPOUT] = OP_STORE_READS,
+            [OP_FLATTEN] = OP_STORE_READS,
+            [OP_CONCAT] = OP_STORE_READS,
+            [OP_RESHAPE] = OP_STORE_READS,
+            [OP_PERMUTE] = OP_STORE_READS,
+            [OP_SLICE] = OP_STORE_READS,
+            [OP_MEAN] = OP_STORE_READS,
+            [OP_MAX] = OP_STORE_READS,
+            [OP_UPSAMPLE] = OP_STORE_READS,
+            [OP_UPSAMPLE_LINEAR] = OP_STORE_READS,
+            [OP_PAD] = OP_STORE_READS,
+            [OP_SIGMOID] = OP_STORE_READS,
+            [OP_SOFTPLUS] = OP_STORE_READS,
+            [OP_GROUPNORM] = OP_STORE_READS,
+            [OP_INSTANCENORM] = OP_STORE_READS,
+            [OP_ADAPTIVE_AVGPOOL] = OP_STORE_READS,
+            [OP_ADAPTIVE_MAXPOOL] = OP_STORE_READS,
         },
     .team = cpu_team_set,
     .add = cpu_add,

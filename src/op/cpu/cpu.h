@@ -27,4 +27,11 @@ extern const op_kernel_t cpu_recurrent_kernel;
 extern const op_kernel_t cpu_embedding_kernel, cpu_rotary_kernel;
 extern const op_kernel_t cpu_pointwise_kernel, cpu_custom_kernel;
 
+/* Elements of a tensor as it lies, padding included. */
+static inline int64_t cpu_desc_elems(const op_desc_t *desc)
+{
+    return (int64_t)(desc->bytes /
+                     (desc->bf16 ? sizeof(uint16_t) : sizeof(float)));
+}
+
 #endif

@@ -4,8 +4,10 @@
  * linear: three products of plain matrices, turned as they are stored, so that
  * nothing is reordered:
  *   y [N,O] = x [N,F] w' + b,   dx [N,F] = dy w,   dw [O,F] = dy' x
- * and db, the column sums of dy. oneDNN's inner product would do the same, but
- * it is up to three times slower on plain w, and allocates in each call.
+ * and db, the column sums of dy. With a curve, y is that of the product, which
+ * is kept; its slope meets dy in the pass that sums db. oneDNN's inner product
+ * would do the same, but it is up to three times slower on plain w, and
+ * allocates in each call; large products are our own (product.h).
  */
 #include "op/cpu/linear.h"
 
@@ -14,30 +16,46 @@
 #include "base/half.h"
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
+#include "op/cpu/curve.h"
+#include "op/cpu/product.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
 
-/* Columns that are worth a thread. */
+/* Columns that are worth a thread; and elements, of a curve. */
 #define CPU_BIAS_GRAIN 64
+#define CPU_BEND_GRAIN 4096
+/* Elements of a row that are worked on while they are in the nearest cache. */
+#define CPU_PIECE 2048
 
 typedef struct cpu_linear {
     cpu_room_t room;
     cpu_plain_t plain;
-    cpu_prim_t forward, data, weights;
+    cpu_product_t forward, data, weights;
+    size_t dh_at; /* in scratch: the gradient of what the curve is of */
 } cpu_linear_t;
 
-static err_code_t cpu_linear_open_backward(op_t *op, const cpu_matmul_spec_t *y,
-                                           err_t *err)
+static err_code_t cpu_linear_open_products(op_t *op, err_t *err)
 {
     cpu_linear_t *linear = op->state;
-    int64_t N = y->M, O = y->N, F = y->K;
-    cpu_matmul_spec_t dw = {.M = O, .N = F, .K = N, .a_turned = true};
-    cpu_matmul_spec_t dx = {.M = N, .N = F, .K = O};
-    err_code_t code =
-        cpu_prim_matmul(&linear->weights, &linear->room.engine, &dw, err);
+    cpu_room_t *room = &linear->room;
+    const cpu_matmul_spec_t y = cpu_linear_product(&op->config);
+    const int64_t N = y.M, O = y.N, F = y.K;
+    const cpu_matmul_spec_t dw = {.M = O, .N = F, .K = N, .a_turned = true};
+    const cpu_matmul_spec_t dx = {.M = N, .N = F, .K = O};
+    err_code_t code;
 
-    if (code == ERR_OK && op->config.need_dx)
-        code = cpu_prim_matmul(&linear->data, &linear->room.engine, &dx, err);
+    if (op->config.training && op->config.curve != OP_LINEAR) {
+        op->workspace_bytes = (size_t)(N * O) * sizeof(float);
+        linear->dh_at = cpu_room_take(room, op->workspace_bytes);
+        cpu_room_keep(room);
+    }
+    code = cpu_product_open(&linear->forward, room, op, &y, N, O * F, err);
+    cpu_room_restart(room);
+    if (code == ERR_OK && op->config.training)
+        code = cpu_product_open(&linear->weights, room, op, &dw, N, O * F, err);
+    cpu_room_restart(room);
+    if (code == ERR_OK && op->config.training && op->config.need_dx)
+        code = cpu_product_open(&linear->data, room, op, &dx, N, O * F, err);
     return code;
 }
 
@@ -52,7 +70,6 @@ cpu_matmul_spec_t cpu_linear_product(const op_config_t *config)
 
 static err_code_t cpu_linear_open(op_t *op, err_t *err)
 {
-    cpu_matmul_spec_t y = cpu_linear_product(&op->config);
     cpu_linear_t *linear;
     err_code_t code;
 
@@ -68,9 +85,7 @@ static err_code_t cpu_linear_open(op_t *op, err_t *err)
     if (code == ERR_OK)
         code = cpu_plain_open(&linear->plain, &linear->room, op, err);
     if (code == ERR_OK)
-        code = cpu_prim_matmul(&linear->forward, &linear->room.engine, &y, err);
-    if (code == ERR_OK && op->config.training)
-        code = cpu_linear_open_backward(op, &y, err);
+        code = cpu_linear_open_products(op, err);
     if (code == ERR_OK)
         cpu_room_finish(&linear->room, op);
     return code;
@@ -82,9 +97,9 @@ static void cpu_linear_close(op_t *op)
 
     if (linear == NULL)
         return;
-    cpu_prim_close(&linear->forward);
-    cpu_prim_close(&linear->data);
-    cpu_prim_close(&linear->weights);
+    cpu_product_close(&linear->forward);
+    cpu_product_close(&linear->data);
+    cpu_product_close(&linear->weights);
     cpu_plain_close(&linear->plain);
     cpu_engine_close(&linear->room.engine);
     mem_free(linear);
@@ -94,25 +109,70 @@ static err_code_t cpu_linear_forward(op_t *op, const op_args_t *args,
                                      err_t *err)
 {
     cpu_linear_t *linear = op->state;
+    const bool bends = op->config.curve != OP_LINEAR;
+    float *h = bends && op->config.training ? args->workspace : args->y;
     const void *x;
     err_code_t code =
         cpu_port_read(&linear->plain.x, &linear->room, args, args->x, &x, err);
 
     if (code != ERR_OK)
         return code;
-    cpu_prim_bind(&linear->forward, DNNL_ARG_SRC, x);
-    cpu_prim_bind(&linear->forward, DNNL_ARG_WEIGHTS, args->params[0]);
-    cpu_prim_bind(&linear->forward, DNNL_ARG_BIAS, args->params[1]);
-    cpu_prim_bind(&linear->forward, DNNL_ARG_DST, args->y);
-    return cpu_room_run(&linear->room, &linear->forward, args, err);
+    code = cpu_product_run(
+        &linear->forward, &linear->room, op, args,
+        (cpu_factors_t){x, args->params[0], args->params[1], h}, err);
+    if (code == ERR_OK && bends)
+        cpu_linear_bend(op, args, h);
+    return code;
 }
 
-typedef struct cpu_bias_work {
-    const float *dy;
-    float *db;
-    uint16_t *narrow; /* dy rounded, or NULL */
+/* ---- passes over y and dy ------------------------------------------------ */
+
+typedef struct cpu_bend_work {
+    const cpu_curve_t *curve;
+    float alpha;
+    const float *h;
+    float *y;
+    uint16_t *narrow; /* y as bfloat16; NULL: y */
+} cpu_bend_work_t;
+
+static void cpu_bend_body(void *context, int64_t first, int64_t last)
+{
+    const cpu_bend_work_t *work = context;
+    float piece[CPU_PIECE];
+
+    for (int64_t i = first; i < last; i += CPU_PIECE) {
+        const int64_t count = last - i < CPU_PIECE ? last - i : CPU_PIECE;
+        float *to = work->narrow == NULL ? work->y + i : piece;
+
+        cpu_curve_forward(work->curve, work->h + i, work->alpha, to, count);
+        if (work->narrow != NULL)
+            half_round_bf16(work->narrow + i, piece, (size_t)count);
+    }
+}
+
+void cpu_linear_bend(const op_t *op, const op_args_t *args, const float *h)
+{
+    cpu_bend_work_t work = {
+        .curve = cpu_curve_of(op->config.curve),
+        .alpha = (float)op->config.alpha,
+        .h = h,
+        .y = args->y,
+        .narrow = op->config.narrow ? args->y : NULL,
+    };
+
+    cpu_team_run(op->config.threads,
+                 op_linear_rows(&op->config) * op->config.out, CPU_BEND_GRAIN,
+                 cpu_bend_body, &work);
+}
+
+typedef struct cpu_pull_work {
+    const cpu_curve_t *curve; /* NULL: none */
+    float alpha;
+    const float *dy, *h;
+    float *wide, *db;
+    uint16_t *narrow;
     int64_t N, O;
-} cpu_bias_work_t;
+} cpu_pull_work_t;
 
 /* to += from */
 CPU_CLONES
@@ -123,37 +183,61 @@ static void cpu_bias_row(float *restrict to, const float *restrict from,
         to[i] += from[i];
 }
 
-/* db[o] = sum_n dy[n,o] for a range of columns, row after row, each of which is
- * rounded while it is in the cache. */
-static void cpu_bias_body(void *context, int64_t first, int64_t last)
+/* The columns [first, first + count), row after row. */
+static void cpu_pull_panel(const cpu_pull_work_t *work, int64_t first,
+                           int64_t count)
 {
-    const cpu_bias_work_t *work = context;
-    const int64_t count = last - first;
+    float piece[CPU_PIECE];
 
-    memset(work->db + first, 0, (size_t)count * sizeof(float));
+    if (work->db != NULL)
+        memset(work->db + first, 0, (size_t)count * sizeof(float));
     for (int64_t n = 0; n < work->N; n++) {
         const int64_t at = n * work->O + first;
+        const float *dy = work->dy + at;
 
-        cpu_bias_row(work->db + first, work->dy + at, count);
+        if (work->curve != NULL) {
+            float *to = work->wide == NULL ? &piece[0] : work->wide + at;
+
+            cpu_curve_backward(work->curve, work->h + at, dy, work->alpha, to,
+                               count);
+            dy = to;
+        }
+        if (work->db != NULL)
+            cpu_bias_row(work->db + first, dy, count);
         if (work->narrow != NULL)
-            half_round_bf16(work->narrow + at, work->dy + at, (size_t)count);
+            half_round_bf16(work->narrow + at, dy, (size_t)count);
     }
 }
 
-void cpu_linear_bias(const op_t *op, const op_args_t *args, uint16_t *narrow)
+static void cpu_pull_body(void *context, int64_t first, int64_t last)
 {
-    cpu_bias_work_t work = {.dy = args->dy,
-                            .db = args->dparams[1],
+    for (int64_t o = first; o < last; o += CPU_PIECE)
+        cpu_pull_panel(context, o, last - o < CPU_PIECE ? last - o : CPU_PIECE);
+}
+
+void cpu_linear_pull(const op_t *op, const op_args_t *args, const float *h,
+                     float *wide, uint16_t *narrow)
+{
+    cpu_pull_work_t work = {.alpha = (float)op->config.alpha,
+                            .dy = args->dy,
+                            .h = h,
+                            .wide = wide,
                             .narrow = narrow,
                             .N = op_linear_rows(&op->config),
                             .O = op->config.out};
 
-    cpu_team_run(op->config.threads, work.O, CPU_BIAS_GRAIN, cpu_bias_body,
+    if (op->config.curve != OP_LINEAR)
+        work.curve = cpu_curve_of(op->config.curve);
+    if (op->config.bias)
+        work.db = args->dparams[1];
+    cpu_team_run(op->config.threads, work.O, CPU_BIAS_GRAIN, cpu_pull_body,
                  &work);
 }
 
+/* ---- float32 ------------------------------------------------------------- */
+
 static err_code_t cpu_linear_run_weights(op_t *op, const op_args_t *args,
-                                         err_t *err)
+                                         const void *dy, err_t *err)
 {
     cpu_linear_t *linear = op->state;
     const void *x;
@@ -162,27 +246,29 @@ static err_code_t cpu_linear_run_weights(op_t *op, const op_args_t *args,
 
     if (code != ERR_OK)
         return code;
-    if (op->config.bias)
-        cpu_linear_bias(op, args, NULL);
-    cpu_prim_bind(&linear->weights, DNNL_ARG_SRC, args->dy);
-    cpu_prim_bind(&linear->weights, DNNL_ARG_WEIGHTS, x);
-    cpu_prim_bind(&linear->weights, DNNL_ARG_DST, args->dparams[0]);
-    return cpu_room_run(&linear->room, &linear->weights, args, err);
+    return cpu_product_run(&linear->weights, &linear->room, op, args,
+                           (cpu_factors_t){dy, x, NULL, args->dparams[0]}, err);
 }
 
 static err_code_t cpu_linear_backward(op_t *op, const op_args_t *args,
                                       err_t *err)
 {
     cpu_linear_t *linear = op->state;
-    err_code_t code = cpu_linear_run_weights(op, args, err);
+    const bool bends = op->config.curve != OP_LINEAR;
+    float *dh = bends ? (float *)((char *)args->scratch + linear->dh_at) : NULL;
+    const void *dy = bends ? dh : args->dy;
+    err_code_t code;
 
+    if (bends || op->config.bias)
+        cpu_linear_pull(op, args, args->workspace, dh, NULL);
+    code = cpu_linear_run_weights(op, args, dy, err);
     if (code != ERR_OK || !op->config.need_dx)
         return code;
-    cpu_prim_bind(&linear->data, DNNL_ARG_SRC, args->dy);
-    cpu_prim_bind(&linear->data, DNNL_ARG_WEIGHTS, args->params[0]);
-    cpu_prim_bind(&linear->data, DNNL_ARG_DST,
-                  cpu_port_place(&linear->plain.dx, args, args->dx));
-    code = cpu_room_run(&linear->room, &linear->data, args, err);
+    code = cpu_product_run(
+        &linear->data, &linear->room, op, args,
+        (cpu_factors_t){dy, args->params[0], NULL,
+                        cpu_port_place(&linear->plain.dx, args, args->dx)},
+        err);
     if (code == ERR_OK)
         code = cpu_port_flush(&linear->plain.dx, &linear->room, args, args->dx,
                               err);

@@ -3,6 +3,7 @@
 /* mse: differences in float, squares and their sums in double. */
 #include "op/cpu/cpu.h"
 #include "op/cpu/loss.h"
+#include "op/cpu/math.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
 
@@ -30,13 +31,22 @@ static void cpu_mse_body_forward(void *context, int64_t first, int64_t last)
     for (int64_t n = first; n < last; n++) {
         const float *x = work->x + n * work->elems;
         const float *target = work->target + n * work->elems;
-        double sum = 0;
+        double lanes[CPU_LANES] = {0}, sum = 0;
+        int64_t i = 0;
 
-        for (int64_t i = 0; i < work->elems; i++) {
+        for (; i + CPU_LANES <= work->elems; i += CPU_LANES)
+            for (int k = 0; k < CPU_LANES; k++) {
+                double d = (double)(x[i + k] - target[i + k]);
+
+                lanes[k] += d * d;
+            }
+        for (; i < work->elems; i++) {
             double d = (double)(x[i] - target[i]);
 
             sum += d * d;
         }
+        for (int k = 0; k < CPU_LANES; k++)
+            sum += lanes[k];
         work->losses[n] = sum;
     }
 }

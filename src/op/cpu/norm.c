@@ -3,14 +3,20 @@
 /*
  * layernorm, rmsnorm, groupnorm, instancenorm on plain tensors (ref/norm.c has
  * the formulas). A row is one thread's, and stays in its cache between the
- * passes over it; the gradients of the parameters are a second loop, in which a
- * parameter is one thread's and rows are added in their order. So the number of
- * threads does not show. A row is a list of segments whose elements have one
- * parameter each (space = 1) or all the same one.
+ * passes over it. The gradients of the parameters are sums over CPU_ROWS rows
+ * in their order, which are added in double: either in the pass that computes
+ * dx (a stretch of rows is one thread's), or in a loop of their own (a
+ * parameter is). Both give the same bits, whatever the number of threads. A row
+ * is a list of segments whose elements have one parameter each (space = 1) or
+ * all the same one.
  *
  * Sums run over CPU_LANES floats in stretches of CPU_STRETCH elements, which
  * are added in double. The workspace keeps mean and 1/deviation of each row.
  */
+#include <string.h>
+
+#include "base/half.h"
+#include "base/mem.h"
 #include "op/cpu/combine.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/math.h"
@@ -32,10 +38,19 @@ typedef struct cpu_norm_work {
     int step;        /* of gamma from element to element: 1, or 0 */
     float epsilon;
     const float *x, *dy, *gamma, *beta;
-    float *to;   /* y or dx */
-    float *kept; /* [rows,2], NULL in evaluation */
+    float *to;        /* y or dx */
+    uint16_t *narrow; /* y as bfloat16; NULL: to */
+    float *kept;      /* [rows,2], NULL in evaluation */
     float *dgamma, *dbeta;
+    bool adds;    /* dx is added to what is there */
+    double *sums; /* of dy * xhat and dy of each row's segments, or NULL */
+    float *parts; /* sums of each CPU_ROWS rows: [2,length] of dgamma, dbeta */
 } cpu_norm_work_t;
+
+typedef struct cpu_norm {
+    cpu_combine_t combine;
+    size_t parts_at; /* of parts or sums in scratch */
+} cpu_norm_t;
 
 /* ---- sums ---------------------------------------------------------------- */
 
@@ -44,30 +59,50 @@ typedef struct cpu_norm_sums {
     double plain, product;
 } cpu_norm_sums_t;
 
-/* g = dy * gamma against (x - mean) * factor; without dy, g = x - mean. */
-CPU_INLINE cpu_norm_sums_t norm_sums(const float *x, const float *dy,
-                                     const float *gamma, int step, int64_t n,
-                                     float mean, float factor)
+/* Halves are added to halves, so that the additions do not wait in line. */
+CPU_INLINE double norm_sum_lanes(const float *lanes)
+{
+    double eight[8], four[4];
+
+    _Static_assert(CPU_LANES == 16, "8 and 8");
+    for (int k = 0; k < 8; k++)
+        eight[k] = (double)lanes[k] + (double)lanes[k + 8];
+    for (int k = 0; k < 4; k++)
+        four[k] = eight[k] + eight[k + 4];
+    return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+/* What is summed up: x - mean; dy, times the gamma of each element or, outside
+ * of here, one of all. */
+typedef enum norm_of { NORM_X, NORM_EACH, NORM_SAME } norm_of_t;
+
+/* The sums of g and of g * xhat, xhat = (x - mean) * factor; [of] is a constant
+ * where this is called. */
+CPU_INLINE cpu_norm_sums_t norm_sums(norm_of_t of, const float *x,
+                                     const float *dy, const float *gamma,
+                                     int64_t n, float mean, float factor)
 {
     float plain[CPU_LANES] = {0}, product[CPU_LANES] = {0};
-    cpu_norm_sums_t sums = {0, 0};
+    cpu_norm_sums_t sums;
     int64_t i = 0;
 
     for (; i + CPU_LANES <= n; i += CPU_LANES)
         for (int k = 0; k < CPU_LANES; k++) {
             float hat = (x[i + k] - mean) * factor;
-            float g = dy == NULL ? hat : dy[i + k] * gamma[(i + k) * step];
+            float g = of == NORM_X      ? hat
+                      : of == NORM_EACH ? dy[i + k] * gamma[i + k]
+                                        : dy[i + k];
 
             plain[k] += g;
             product[k] += g * hat;
         }
-    for (int k = 0; k < CPU_LANES; k++) {
-        sums.plain += (double)plain[k];
-        sums.product += (double)product[k];
-    }
+    sums.plain = norm_sum_lanes(plain);
+    sums.product = norm_sum_lanes(product);
     for (; i < n; i++) {
         float hat = (x[i] - mean) * factor;
-        float g = dy == NULL ? hat : dy[i] * gamma[i * step];
+        float g = of == NORM_X      ? hat
+                  : of == NORM_EACH ? dy[i] * gamma[i]
+                                    : dy[i];
 
         sums.plain += (double)g;
         sums.product += (double)(g * hat);
@@ -78,7 +113,7 @@ CPU_INLINE cpu_norm_sums_t norm_sums(const float *x, const float *dy,
 CPU_CLONES
 static cpu_norm_sums_t norm_sums_x(const float *x, int64_t n, float mean)
 {
-    return norm_sums(x, NULL, NULL, 0, n, mean, 1);
+    return norm_sums(NORM_X, x, NULL, NULL, n, mean, 1);
 }
 
 CPU_CLONES
@@ -86,15 +121,14 @@ static cpu_norm_sums_t norm_sums_each(const float *x, const float *dy,
                                       const float *gamma, int64_t n, float mean,
                                       float factor)
 {
-    return norm_sums(x, dy, gamma, 1, n, mean, factor);
+    return norm_sums(NORM_EACH, x, dy, gamma, n, mean, factor);
 }
 
 CPU_CLONES
 static cpu_norm_sums_t norm_sums_same(const float *x, const float *dy,
-                                      const float *gamma, int64_t n, float mean,
-                                      float factor)
+                                      int64_t n, float mean, float factor)
 {
-    return norm_sums(x, dy, gamma, 0, n, mean, factor);
+    return norm_sums(NORM_SAME, x, dy, NULL, n, mean, factor);
 }
 
 static int64_t norm_stretch(int64_t left)
@@ -115,8 +149,9 @@ static cpu_norm_sums_t norm_sums_long_x(const float *x, int64_t n, float mean)
     return all;
 }
 
+/* [gamma] of each element; NULL: 1. */
 static cpu_norm_sums_t norm_sums_long(const float *x, const float *dy,
-                                      const float *gamma, int step, int64_t n,
+                                      const float *gamma, int64_t n,
                                       const float *kept)
 {
     cpu_norm_sums_t all = {0, 0};
@@ -124,10 +159,10 @@ static cpu_norm_sums_t norm_sums_long(const float *x, const float *dy,
     for (int64_t i = 0; i < n; i += CPU_STRETCH) {
         int64_t count = norm_stretch(n - i);
         cpu_norm_sums_t part =
-            step == 1
+            gamma != NULL
                 ? norm_sums_each(x + i, dy + i, gamma + i, count, kept[0],
                                  kept[1])
-                : norm_sums_same(x + i, dy + i, gamma, count, kept[0], kept[1]);
+                : norm_sums_same(x + i, dy + i, count, kept[0], kept[1]);
 
         all.plain += part.plain;
         all.product += part.product;
@@ -165,9 +200,34 @@ static void norm_apply(const float *x, float *y, int64_t n, float mean,
     }
 }
 
-static void norm_body_forward(void *context, int64_t first, int64_t last)
+/* Row r's segment [k] of y, at [at] of the row. */
+static void norm_write(const cpu_norm_work_t *work, int64_t r, int64_t k,
+                       int64_t at, float mean, float factor)
 {
     static const float one = 1;
+    const int64_t p = norm_param(work, r, k), n = work->segment;
+    const float *gamma = work->gamma == NULL ? &one : work->gamma + p;
+    const float *beta = work->beta == NULL ? NULL : work->beta + p;
+    const int64_t from = r * work->rows.length + at;
+    float piece[CPU_STRETCH];
+
+    if (work->narrow == NULL) {
+        norm_apply(work->x + from, work->to + from, n, mean, factor, gamma,
+                   beta, work->step);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += CPU_STRETCH) {
+        const int64_t count = norm_stretch(n - i), param = i * work->step;
+
+        norm_apply(work->x + from + i, piece, count, mean, factor,
+                   gamma + param, beta == NULL ? NULL : beta + param,
+                   work->step);
+        half_round_bf16(work->narrow + from + i, piece, (size_t)count);
+    }
+}
+
+static void norm_body_forward(void *context, int64_t first, int64_t last)
+{
     const cpu_norm_work_t *work = context;
     const int64_t F = work->rows.length;
 
@@ -179,13 +239,8 @@ static void norm_body_forward(void *context, int64_t first, int64_t last)
             mean = (float)(norm_sums_long_x(x, F, 0).plain / (double)F);
         factor = (float)(norm_sums_long_x(x, F, mean).product / (double)F);
         factor = 1 / sqrtf(factor + work->epsilon);
-        for (int64_t at = 0, k = 0; at < F; at += work->segment, k++) {
-            int64_t p = norm_param(work, r, k);
-
-            norm_apply(x + at, work->to + r * F + at, work->segment, mean,
-                       factor, work->gamma == NULL ? &one : work->gamma + p,
-                       work->beta == NULL ? NULL : work->beta + p, work->step);
-        }
+        for (int64_t at = 0, k = 0; at < F; at += work->segment, k++)
+            norm_write(work, r, k, at, mean, factor);
         if (work->kept != NULL) {
             work->kept[2 * r] = mean;
             work->kept[2 * r + 1] = factor;
@@ -197,21 +252,51 @@ static void norm_body_forward(void *context, int64_t first, int64_t last)
 CPU_CLONES
 static void norm_pull(const float *x, const float *dy, float *dx, int64_t n,
                       const float *kept, const float *gamma, int step,
-                      float plain, float product)
+                      float plain, float product, bool adds)
 {
-    float mean = kept[0], factor = kept[1];
+    const float mean = kept[0], factor = kept[1], same = gamma[0];
 
-    if (step == 1) {
+    if (step == 1 && adds) {
+        CPU_INDEPENDENT
+        for (int64_t i = 0; i < n; i++)
+            dx[i] +=
+                (dy[i] * gamma[i] - plain - (x[i] - mean) * factor * product) *
+                factor;
+    } else if (step == 1) {
+        CPU_INDEPENDENT
         for (int64_t i = 0; i < n; i++)
             dx[i] =
                 (dy[i] * gamma[i] - plain - (x[i] - mean) * factor * product) *
                 factor;
     } else {
+        CPU_INDEPENDENT
         for (int64_t i = 0; i < n; i++)
-            dx[i] =
-                (dy[i] * gamma[0] - plain - (x[i] - mean) * factor * product) *
-                factor;
+            dx[i] = (dy[i] * same - plain - (x[i] - mean) * factor * product) *
+                    factor;
     }
+}
+
+/* The sums of segment [k] of row r, from element [at] of x on. A parameter that
+ * a whole segment has is multiplied last, and what it is multiplied with kept
+ * for its own gradient. */
+static cpu_norm_sums_t norm_sums_segment(const cpu_norm_work_t *work, int64_t r,
+                                         int64_t k, int64_t at,
+                                         const float *gamma)
+{
+    const int64_t segments = work->rows.length / work->segment;
+    cpu_norm_sums_t sums = norm_sums_long(work->x + at, work->dy + at,
+                                          work->step == 1 ? gamma : NULL,
+                                          work->segment, work->kept + 2 * r);
+
+    if (work->sums != NULL) {
+        work->sums[2 * (r * segments + k)] = sums.product;
+        work->sums[2 * (r * segments + k) + 1] = sums.plain;
+    }
+    if (work->step == 0) {
+        sums.plain *= (double)*gamma;
+        sums.product *= (double)*gamma;
+    }
+    return sums;
 }
 
 static void norm_body_backward(void *context, int64_t first, int64_t last)
@@ -233,15 +318,14 @@ static void norm_body_backward(void *context, int64_t first, int64_t last)
 
                 if (pass == 0) {
                     cpu_norm_sums_t sums =
-                        norm_sums_long(x + at, dy + at, gamma, work->step,
-                                       work->segment, kept);
+                        norm_sums_segment(work, r, k, r * F + at, gamma);
 
                     plain += work->centred ? sums.plain / (double)F : 0;
                     product += sums.product / (double)F;
                 } else {
                     norm_pull(x + at, dy + at, work->to + r * F + at,
                               work->segment, kept, gamma, work->step,
-                              (float)plain, (float)product);
+                              (float)plain, (float)product, work->adds);
                 }
             }
     }
@@ -295,21 +379,82 @@ static void norm_params_each(const cpu_norm_work_t *work, int64_t p, int64_t n)
 /* Of the parameter [p] of a whole segment. */
 static void norm_params_same(const cpu_norm_work_t *work, int64_t p)
 {
-    static const float one = 1;
     const int64_t F = work->rows.length, S = work->rows.space;
+    const int64_t segments = F / S, k = p % segments;
     double dgamma = 0, dbeta = 0;
 
-    for (int64_t r = p / (F / S); r < work->rows.rows; r += work->rows.groups) {
-        int64_t at = r * F + p % (F / S) * S;
-        cpu_norm_sums_t sums = norm_sums_long(work->x + at, work->dy + at, &one,
-                                              0, S, work->kept + 2 * r);
+    for (int64_t r = p / segments; r < work->rows.rows;
+         r += work->rows.groups) {
+        const int64_t at = r * F + k * S;
 
-        dbeta += sums.plain;
-        dgamma += sums.product;
+        if (work->sums == NULL) {
+            cpu_norm_sums_t sums = norm_sums_long(work->x + at, work->dy + at,
+                                                  NULL, S, work->kept + 2 * r);
+
+            dgamma += sums.product;
+            dbeta += sums.plain;
+        } else {
+            dgamma += work->sums[2 * (r * segments + k)];
+            dbeta += work->sums[2 * (r * segments + k) + 1];
+        }
     }
     work->dgamma[p] = (float)dgamma;
     if (work->dbeta != NULL)
         work->dbeta[p] = (float)dbeta;
+}
+
+/* A row of F elements: its part of dgamma and dbeta. */
+CPU_CLONES
+static void norm_add_row(const float *x, const float *dy, const float *kept,
+                         int64_t F, float *restrict products,
+                         float *restrict sums)
+{
+    for (int64_t j = 0; j < F; j++) {
+        float g = dy[j];
+
+        sums[j] += g;
+        products[j] += g * (x[j] - kept[0]) * kept[1];
+    }
+}
+
+/* Stretches [first, last) of CPU_ROWS rows: dx, and their sums for the
+ * parameters while a row is in the cache. */
+static void norm_body_all(void *context, int64_t first, int64_t last)
+{
+    const cpu_norm_work_t *work = context;
+    const int64_t F = work->rows.length;
+
+    for (int64_t part = first; part < last; part++) {
+        const int64_t from = part * CPU_ROWS;
+        const int64_t left = work->rows.rows - from;
+        const int64_t to = from + (left < CPU_ROWS ? left : CPU_ROWS);
+        float *products = work->parts + 2 * part * F;
+
+        memset(products, 0, 2 * (size_t)F * sizeof(float));
+        for (int64_t r = from; r < to; r++) {
+            norm_body_backward(context, r, r + 1);
+            norm_add_row(work->x + r * F, work->dy + r * F, work->kept + 2 * r,
+                         F, products, products + F);
+        }
+    }
+}
+
+/* The parameters' gradients of all stretches. */
+static void norm_add_parts(const cpu_norm_work_t *work, int64_t parts)
+{
+    const int64_t F = work->rows.length;
+
+    for (int64_t j = 0; j < F; j++) {
+        double dgamma = 0, dbeta = 0;
+
+        for (int64_t part = 0; part < parts; part++) {
+            dgamma += (double)work->parts[2 * part * F + j];
+            dbeta += (double)work->parts[(2 * part + 1) * F + j];
+        }
+        work->dgamma[j] = (float)dgamma;
+        if (work->dbeta != NULL)
+            work->dbeta[j] = (float)dbeta;
+    }
 }
 
 static void norm_body_params(void *context, int64_t first, int64_t last)
@@ -330,12 +475,49 @@ static void norm_body_params(void *context, int64_t first, int64_t last)
 
 /* ---- calls --------------------------------------------------------------- */
 
+/* How many stretches of rows a pass for all gradients has; 0: there is none, or
+ * the team is larger, and parameters have a loop of their own. */
+static int64_t norm_parts(const op_t *op)
+{
+    const op_rows_t rows = op_norm_rows(&op->config);
+    const int64_t parts = (rows.rows + CPU_ROWS - 1) / CPU_ROWS;
+    const bool can = op->config.training && op->config.need_dx &&
+                     op->config.norm.affine && rows.space == 1 &&
+                     rows.groups == 1;
+
+    return can && parts >= op->config.threads ? parts : 0;
+}
+
+/* Doubles for norm_body_backward to keep sums in. */
+static int64_t norm_sums_count(const op_t *op)
+{
+    const op_rows_t rows = op_norm_rows(&op->config);
+    const bool can = op->config.training && op->config.need_dx &&
+                     op->config.norm.affine && rows.space > 1;
+
+    return can ? 2 * rows.rows * (rows.length / rows.space) : 0;
+}
+
 static err_code_t cpu_norm_open(op_t *op, err_t *err)
 {
+    const op_rows_t rows = op_norm_rows(&op->config);
+    err_code_t code;
+    cpu_norm_t *norm;
+
     if (op->config.training)
-        op->workspace_bytes =
-            2 * (size_t)op_norm_rows(&op->config).rows * sizeof(float);
-    return cpu_combine_open(op, true, err);
+        op->workspace_bytes = 2 * (size_t)rows.rows * sizeof(float);
+    code = cpu_combine_open_in(op, sizeof *norm, true, err);
+    if (code != ERR_OK)
+        return code;
+    norm = op->state;
+    op->adds_dx = rows.space == 1 && op->config.norm.affine &&
+                  norm->combine.grad[0].direct;
+    norm->parts_at = mem_round(op->scratch_bytes);
+    op->scratch_bytes =
+        norm->parts_at +
+        2 * (size_t)(norm_parts(op) * rows.length) * sizeof(float) +
+        (size_t)norm_sums_count(op) * sizeof(double);
+    return ERR_OK;
 }
 
 static cpu_norm_work_t norm_work(const op_t *op, const op_args_t *args)
@@ -370,17 +552,33 @@ static err_code_t cpu_norm_forward(op_t *op, const op_args_t *args, err_t *err)
         return code;
     work.x = x[0];
     work.to = args->y;
+    work.narrow = op->config.narrow ? args->y : NULL;
     cpu_team_run(op->config.threads, work.rows.rows,
                  norm_grain(work.rows.length), norm_body_forward, &work);
     return ERR_OK;
 }
 
+/* dx and parameters in loops of their own. */
+static void norm_run_apart(const op_t *op, cpu_norm_work_t *work)
+{
+    const op_rows_t *rows = &work->rows;
+    const int64_t params = rows->groups * (rows->length / rows->space);
+
+    if (op->config.need_dx)
+        cpu_team_run(op->config.threads, rows->rows, norm_grain(rows->length),
+                     norm_body_backward, work);
+    if (op->config.norm.affine)
+        cpu_team_run(op->config.threads, params,
+                     norm_grain(op_desc_elems(&op->config.in) / params),
+                     norm_body_params, work);
+}
+
 static err_code_t cpu_norm_backward(op_t *op, const op_args_t *args, err_t *err)
 {
-    cpu_combine_t *combine = op->state;
+    cpu_norm_t *norm = op->state;
+    cpu_port_t *port = &norm->combine.grad[0];
     cpu_norm_work_t work = norm_work(op, args);
-    const op_rows_t *rows = &work.rows;
-    int64_t params = rows->groups * (rows->length / rows->space);
+    const int64_t parts = norm_parts(op);
     const float *x[OP_INPUTS_MAX];
     err_code_t code = cpu_combine_read(op, args, x, err);
 
@@ -390,17 +588,23 @@ static err_code_t cpu_norm_backward(op_t *op, const op_args_t *args, err_t *err)
     work.dy = args->dy;
     work.dgamma = args->dparams[0];
     work.dbeta = args->dparams[1];
-    if (op->config.norm.affine)
-        cpu_team_run(op->config.threads, params,
-                     norm_grain(op_desc_elems(&op->config.in) / params),
-                     norm_body_params, &work);
-    if (!op->config.need_dx)
-        return ERR_OK;
-    work.to = cpu_port_place(&combine->grad[0], args, args->dx);
-    cpu_team_run(op->config.threads, rows->rows, norm_grain(rows->length),
-                 norm_body_backward, &work);
-    return cpu_port_flush(&combine->grad[0], &combine->room, args, args->dx,
-                          err);
+    work.adds = args->add_dx;
+    if (op->config.need_dx)
+        work.to = cpu_port_place(port, args, args->dx);
+    if (norm_sums_count(op) > 0)
+        work.sums = (double *)((char *)args->scratch + norm->parts_at);
+    if (parts > 0) {
+        work.parts = (float *)((char *)args->scratch + norm->parts_at);
+        cpu_team_run(op->config.threads, parts,
+                     1 + CPU_NORM_GRAIN / (CPU_ROWS * work.rows.length),
+                     norm_body_all, &work);
+        norm_add_parts(&work, parts);
+    } else {
+        norm_run_apart(op, &work);
+    }
+    return op->config.need_dx
+               ? cpu_port_flush(port, &norm->combine.room, args, args->dx, err)
+               : ERR_OK;
 }
 
 const op_kernel_t cpu_norm_kernel = {

@@ -132,6 +132,19 @@ size_t cpu_md_bytes(const cpu_md_t *md)
     return dnnl_memory_desc_get_size(cpu_md_raw(md));
 }
 
+/* By number of dimensions, of which one to three are space. */
+static const dnnl_format_tag_t cpu_last_tags[] = {
+    [3] = dnnl_acb, [4] = dnnl_acdb, [5] = dnnl_acdeb};
+
+err_code_t cpu_md_last(cpu_md_t *md, cpu_engine_t *engine, int ndim,
+                       const int64_t *dims, bool bf16, err_t *err)
+{
+    return cpu_status(cpu_md_make(md, engine, ndim, dims,
+                                  bf16 ? dnnl_bf16 : dnnl_f32,
+                                  cpu_last_tags[ndim]),
+                      "layout", err);
+}
+
 err_code_t cpu_md_lanes(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
                         const int64_t *dims, int *lanes, err_t *err)
 {
@@ -142,6 +155,7 @@ err_code_t cpu_md_lanes(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
                  {16, {dnnl_aBc16b, dnnl_aBcd16b, dnnl_aBcde16b}},
                  {8, {dnnl_aBc8b, dnnl_aBcd8b, dnnl_aBcde8b}},
                  {0, {dnnl_acb, dnnl_acdb, dnnl_acdeb}}};
+    const dnnl_data_type_t type = cpu_md_is_bf16(md) ? dnnl_bf16 : dnnl_f32;
     cpu_md_t one;
 
     *lanes = -1;
@@ -150,7 +164,7 @@ err_code_t cpu_md_lanes(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
 
         if (ndim < 3 || ndim > 2 + OP_SPACE_MAX)
             return ERR_OK;
-        code = cpu_status(cpu_md_make(&one, engine, ndim, dims, dnnl_f32,
+        code = cpu_status(cpu_md_make(&one, engine, ndim, dims, type,
                                       known[i].tags[ndim - 3]),
                           "layout", err);
         if (code != ERR_OK)
@@ -181,6 +195,7 @@ err_code_t cpu_md_publish(const cpu_md_t *md, cpu_engine_t *engine,
     if (code != ERR_OK)
         return code;
     desc->layout = cpu_md_equal(md, &plain) ? NULL : md;
+    desc->bf16 = cpu_md_is_bf16(md);
     desc->bytes = cpu_md_bytes(md);
     return ERR_OK;
 }
@@ -212,6 +227,7 @@ cpu_window_t cpu_window_of_conv(const op_conv_t *conv)
     for (int i = 0; i < OP_SPACE_MAX; i++) {
         window.stride[i] = conv->stride[i];
         window.pad[i] = conv->pad[i];
+        window.behind[i] = conv->pad[i] + conv->behind[i];
         window.dilation[i] = conv->dilation[i] - 1;
     }
     return window;

@@ -70,7 +70,12 @@ err_code_t cpu_md_any(cpu_md_t *md, cpu_engine_t *engine, int ndim,
  * order[i] of [md]; the same memory. */
 err_code_t cpu_md_permute(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
                           const int *order, cpu_md_t *out, err_t *err);
+/* Channels last, of float32 or bfloat16 elements; of weights: input channels.
+ */
+err_code_t cpu_md_last(cpu_md_t *md, cpu_engine_t *engine, int ndim,
+                       const int64_t *dims, bool bf16, err_t *err);
 bool cpu_md_equal(const cpu_md_t *a, const cpu_md_t *b);
+bool cpu_md_is_bf16(const cpu_md_t *md);
 size_t cpu_md_bytes(const cpu_md_t *md);
 /* How the channels of [dims] lie in [md]: *lanes is 1: plain; 8 or 16: in
  * blocks of so many; 0: those of a position follow each other; -1: otherwise.

@@ -17,6 +17,7 @@ typedef const_dnnl_memory_desc_t cpu_raw_md_t;
  * counts dilation from 0. */
 typedef struct cpu_window {
     dnnl_dims_t kernel, stride, pad, dilation;
+    dnnl_dims_t behind; /* of conv: the padding behind x */
 } cpu_window_t;
 
 cpu_window_t cpu_window_of_conv(const op_conv_t *conv);

@@ -15,6 +15,11 @@ cpu_md_t cpu_md_from_raw(cpu_raw_md_t raw)
     return (cpu_md_t){.desc = *raw};
 }
 
+bool cpu_md_is_bf16(const cpu_md_t *md)
+{
+    return md->desc.data_type == dnnl_bf16;
+}
+
 dnnl_status_t cpu_md_make(cpu_md_t *md, cpu_engine_t *engine, int ndim,
                           const int64_t *dims, dnnl_data_type_t type,
                           dnnl_format_tag_t tag)
@@ -61,7 +66,8 @@ err_code_t cpu_prim_conv_forward(cpu_prim_t *prim, cpu_engine_t *engine,
     dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
         &op, cpu_forward_kind(spec->config), dnnl_convolution_direct,
         &spec->x.desc, &spec->w.desc, bias ? &spec->b.desc : NULL,
-        &spec->y.desc, window.stride, window.dilation, window.pad, window.pad);
+        &spec->y.desc, window.stride, window.dilation, window.pad,
+        window.behind);
 
     return cpu_prim_make(prim, engine, "conv forward", status, &op, NULL,
                          bias ? cpu_args_forward_bias : cpu_args_forward, err);
@@ -75,7 +81,8 @@ err_code_t cpu_prim_conv_data(cpu_prim_t *prim, cpu_engine_t *engine,
     dnnl_convolution_desc_t op;
     dnnl_status_t status = dnnl_dilated_convolution_backward_data_desc_init(
         &op, dnnl_convolution_direct, &spec->x.desc, &spec->w.desc,
-        &spec->y.desc, window.stride, window.dilation, window.pad, window.pad);
+        &spec->y.desc, window.stride, window.dilation, window.pad,
+        window.behind);
 
     return cpu_prim_make(prim, engine, "conv backward (data)", status, &op,
                          forward, cpu_args_data, err);
@@ -91,7 +98,7 @@ err_code_t cpu_prim_conv_weights(cpu_prim_t *prim, cpu_engine_t *engine,
     dnnl_status_t status = dnnl_dilated_convolution_backward_weights_desc_init(
         &op, dnnl_convolution_direct, &spec->x.desc, &spec->w.desc,
         bias ? &spec->b.desc : NULL, &spec->y.desc, window.stride,
-        window.dilation, window.pad, window.pad);
+        window.dilation, window.pad, window.behind);
 
     return cpu_prim_make(prim, engine, "conv backward (weights)", status, &op,
                          forward,

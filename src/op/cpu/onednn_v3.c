@@ -32,6 +32,14 @@ static dnnl_status_t cpu_md_keep(const cpu_md_t *md, cpu_engine_t *engine,
     return dnnl_success;
 }
 
+bool cpu_md_is_bf16(const cpu_md_t *md)
+{
+    dnnl_data_type_t type = dnnl_data_type_undef;
+
+    dnnl_memory_desc_query(md->desc, dnnl_query_data_type, &type);
+    return type == dnnl_bf16;
+}
+
 dnnl_status_t cpu_md_make(cpu_md_t *md, cpu_engine_t *engine, int ndim,
                           const int64_t *dims, dnnl_data_type_t type,
                           dnnl_format_tag_t tag)
@@ -64,7 +72,7 @@ err_code_t cpu_prim_conv_forward(cpu_prim_t *prim, cpu_engine_t *engine,
         &prim->desc, engine->engine, cpu_forward_kind(spec->config),
         dnnl_convolution_direct, spec->x.desc, spec->w.desc,
         bias ? spec->b.desc : NULL, spec->y.desc, window.stride,
-        window.dilation, window.pad, window.pad, engine->attr);
+        window.dilation, window.pad, window.behind, engine->attr);
 
     return cpu_prim_finish(prim, engine, "conv forward", status,
                            bias ? cpu_args_forward_bias : cpu_args_forward,
@@ -79,7 +87,7 @@ err_code_t cpu_prim_conv_data(cpu_prim_t *prim, cpu_engine_t *engine,
     dnnl_status_t status = dnnl_convolution_backward_data_primitive_desc_create(
         &prim->desc, engine->engine, dnnl_convolution_direct, spec->x.desc,
         spec->w.desc, spec->y.desc, window.stride, window.dilation, window.pad,
-        window.pad, forward->desc, engine->attr);
+        window.behind, forward->desc, engine->attr);
 
     return cpu_prim_finish(prim, engine, "conv backward (data)", status,
                            cpu_args_data, err);
@@ -95,7 +103,7 @@ err_code_t cpu_prim_conv_weights(cpu_prim_t *prim, cpu_engine_t *engine,
         dnnl_convolution_backward_weights_primitive_desc_create(
             &prim->desc, engine->engine, dnnl_convolution_direct, spec->x.desc,
             spec->w.desc, bias ? spec->b.desc : NULL, spec->y.desc,
-            window.stride, window.dilation, window.pad, window.pad,
+            window.stride, window.dilation, window.pad, window.behind,
             forward->desc, engine->attr);
 
     return cpu_prim_finish(prim, engine, "conv backward (weights)", status,

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * maxpool and avgpool on oneDNN, in the layout of x; y as oneDNN chooses. The
- * workspace of maxpool is oneDNN's: which element of each window won.
+ * maxpool and avgpool in the layout of x; y as oneDNN chooses. Most maxpools go
+ * by tiles (tiles.h), all others are oneDNN's. The workspace of maxpool says
+ * which element of each window won.
  */
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/port.h"
+#include "op/cpu/tiles.h"
 
 typedef struct cpu_pool {
     cpu_room_t room;
     cpu_md_t x, y;
     cpu_prim_t forward, backward;
     cpu_port_t dy, dx;
+    cpu_tiles_t tiles; /* if used: in place of the primitives */
 } cpu_pool_t;
 
 static err_code_t cpu_pool_open_backward(op_t *op, cpu_pool_t *pool, err_t *err)
@@ -21,6 +24,10 @@ static err_code_t cpu_pool_open_backward(op_t *op, cpu_pool_t *pool, err_t *err)
     cpu_md_t dy, dx, kept;
     err_code_t code;
 
+    if (pool->tiles.used) {
+        op->workspace_bytes = (size_t)cpu_desc_elems(&op->out);
+        return ERR_OK;
+    }
     if (op->config.kind == OP_MAXPOOL2D) {
         kept = cpu_prim_md(&pool->forward, DNNL_ARG_WORKSPACE);
         op->workspace_bytes = cpu_md_bytes(&kept);
@@ -54,7 +61,7 @@ static err_code_t cpu_pool_open(op_t *op, err_t *err)
         code = cpu_md_of(&pool->x, &pool->room.engine, &op->config.in, err);
     if (code == ERR_OK)
         code = cpu_md_any(&any, &pool->room.engine, op->out.ndim, op->out.dims,
-                          false, err);
+                          op->config.in.bf16, err);
     if (code == ERR_OK)
         code = cpu_prim_pool_forward(&pool->forward, &pool->room.engine,
                                      &op->config, &pool->x, &any, err);
@@ -62,6 +69,9 @@ static err_code_t cpu_pool_open(op_t *op, err_t *err)
         return code;
     pool->y = cpu_prim_md(&pool->forward, DNNL_ARG_DST);
     code = cpu_md_publish(&pool->y, &pool->room.engine, &op->out, err);
+    if (code == ERR_OK)
+        code = cpu_tiles_open(&pool->tiles, op, &pool->room.engine, &pool->x,
+                              &pool->y, err);
     if (code == ERR_OK && op->config.training)
         code = cpu_pool_open_backward(op, pool, err);
     if (code == ERR_OK)
@@ -87,6 +97,10 @@ static err_code_t cpu_pool_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_pool_t *pool = op->state;
 
+    if (pool->tiles.used) {
+        cpu_tiles_forward(&pool->tiles, op, args);
+        return ERR_OK;
+    }
     cpu_prim_bind(&pool->forward, DNNL_ARG_SRC, args->x);
     cpu_prim_bind(&pool->forward, DNNL_ARG_DST, args->y);
     cpu_prim_bind(&pool->forward, DNNL_ARG_WORKSPACE, args->workspace);
@@ -101,6 +115,10 @@ static err_code_t cpu_pool_backward(op_t *op, const op_args_t *args, err_t *err)
 
     if (!op->config.need_dx)
         return ERR_OK;
+    if (pool->tiles.used) {
+        cpu_tiles_backward(&pool->tiles, op, args);
+        return ERR_OK;
+    }
     code = cpu_port_read(&pool->dy, &pool->room, args, args->dy, &dy, err);
     if (code != ERR_OK)
         return code;

@@ -3,8 +3,9 @@
 /*
  * CPU_CLONES before a function: it is compiled for several vector units, and
  * the loader picks the widest that this CPU has. All give the same bits, as
- * src/op is compiled without fused multiply-add (but for block.c). Sanitizers
- * do not get along with such functions: there is one version then.
+ * src/op is compiled without fused multiply-add (but for block.c, curve.c and
+ * gemm.c). Sanitizers do not get along with such functions: there is one
+ * version then.
  */
 #ifndef CDDP_OP_CPU_VECTOR_H
 #define CDDP_OP_CPU_VECTOR_H

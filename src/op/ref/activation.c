@@ -34,7 +34,7 @@ static double ref_gelu_inner(double x)
     return 2 * sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
 }
 
-static double ref_value(op_kind_t kind, double x, double a)
+double ref_curve(op_kind_t kind, double x, double a)
 {
     switch ((int)kind) {
     case OP_LEAKY_RELU:
@@ -59,7 +59,7 @@ static double ref_value(op_kind_t kind, double x, double a)
 }
 
 /* f', of y or of x (see above). */
-static double ref_slope(op_kind_t kind, double of, double a)
+double ref_slope(op_kind_t kind, double of, double a)
 {
     double s;
 
@@ -106,7 +106,7 @@ static err_code_t ref_activation_forward(op_t *op, const op_args_t *args,
     (void)err;
     for (int64_t i = 0; i < count; i++)
         ref_put(type, args->y, i,
-                ref_value(op->config.kind, ref_get(type, args->x, i),
+                ref_curve(op->config.kind, ref_get(type, args->x, i),
                           op->config.alpha));
     return ERR_OK;
 }

@@ -3,7 +3,9 @@
 /*
  * adaptive_avgpool: along a dimension that goes from I to O elements, output o
  * is the mean of the inputs floor(o I / O) to ceil((o+1) I / O) - 1. dx spreads
- * dy by the number of elements of its window.
+ * dy by the number of elements of its window. adaptive_maxpool takes the
+ * largest of each window: of equal ones the first, NaN before all; the
+ * workspace keeps its place in space (int64), and dx sends dy there.
  */
 #include "op/ref/ref.h"
 
@@ -76,4 +78,67 @@ const op_kernel_t ref_adaptive_kernel = {
     .open = ref_adaptive_open,
     .forward = ref_adaptive_forward,
     .backward = ref_adaptive_backward,
+};
+
+/* ---- the largest --------------------------------------------------------- */
+
+static err_code_t ref_adaptive_max_open(op_t *op, err_t *err)
+{
+    if (op->config.training)
+        op->workspace_bytes = (size_t)op_desc_elems(&op->out) * sizeof(int64_t);
+    return ref_adaptive_open(op, err);
+}
+
+static err_code_t ref_adaptive_max_forward(op_t *op, const op_args_t *args,
+                                           err_t *err)
+{
+    op_type_t type = op->config.in.type;
+    int64_t in = op_desc_space(&op->config.in), out = op_desc_space(&op->out);
+    int64_t *winners = args->workspace;
+    double count;
+
+    (void)err;
+    for (int64_t y = 0; y < op_desc_elems(&op->out); y++) {
+        int64_t winner = -1;
+        double best = 0;
+
+        for (int64_t i = 0; i < in; i++) {
+            double value = ref_get(type, args->x, y / out * in + i);
+
+            if (ref_adaptive_holds(op, i, y % out, &count) &&
+                (winner < 0 || (best == best && !(value <= best)))) {
+                best = value;
+                winner = i;
+            }
+        }
+        ref_put(type, args->y, y, best);
+        if (op->config.training)
+            winners[y] = winner;
+    }
+    return ERR_OK;
+}
+
+static err_code_t ref_adaptive_max_backward(op_t *op, const op_args_t *args,
+                                            err_t *err)
+{
+    op_type_t type = op->config.in.type;
+    int64_t in = op_desc_space(&op->config.in), out = op_desc_space(&op->out);
+    const int64_t *winners = args->workspace;
+
+    (void)err;
+    for (int64_t x = 0; op->config.need_dx && x < op_desc_elems(&op->config.in);
+         x++) {
+        double sum = 0;
+
+        for (int64_t y = x / in * out; y < (x / in + 1) * out; y++)
+            sum += winners[y] == x % in ? ref_get(type, args->dy, y) : 0;
+        ref_put(type, args->dx, x, sum);
+    }
+    return ERR_OK;
+}
+
+const op_kernel_t ref_adaptive_max_kernel = {
+    .open = ref_adaptive_max_open,
+    .forward = ref_adaptive_max_forward,
+    .backward = ref_adaptive_max_backward,
 };

@@ -5,8 +5,35 @@
  *   dx[n,f] = sum_o w[o,f] dy[n,o]
  *   dw[o,f] = sum_n dy[n,o] x[n,f]
  *   db[o]   = sum_n dy[n,o]
+ * With a curve, y is that of the product h, which is kept, and dy stands for
+ * dy times the slope at h.
  */
 #include "op/ref/ref.h"
+
+static bool ref_bends(const op_t *op)
+{
+    return op->config.curve != OP_LINEAR;
+}
+
+static err_code_t ref_linear_open(op_t *op, err_t *err)
+{
+    (void)err;
+    if (ref_bends(op) && op->config.training)
+        op->workspace_bytes = op->out.bytes;
+    return ERR_OK;
+}
+
+/* The gradient of element [i] of the product. */
+static double ref_linear_dy(const op_t *op, const op_args_t *args, int64_t i)
+{
+    const op_type_t type = op->config.in.type;
+    const double dy = ref_get(type, args->dy, i);
+
+    return ref_bends(op) ? dy * ref_slope(op->config.curve,
+                                          ref_get(type, args->workspace, i),
+                                          op->config.alpha)
+                         : dy;
+}
 
 static err_code_t ref_linear_forward(op_t *op, const op_args_t *args,
                                      err_t *err)
@@ -24,6 +51,10 @@ static err_code_t ref_linear_forward(op_t *op, const op_args_t *args,
             for (int64_t f = 0; f < F; f++)
                 sum +=
                     ref_factor(op, w, o * F + f) * ref_factor(op, x, n * F + f);
+            if (ref_bends(op) && op->config.training)
+                ref_put(type, args->workspace, n * O + o, sum);
+            if (ref_bends(op))
+                sum = ref_curve(op->config.curve, sum, op->config.alpha);
             ref_put(type, args->y, n * O + o, sum);
         }
     return ERR_OK;
@@ -41,7 +72,7 @@ static void ref_linear_backward_data(op_t *op, const op_args_t *args)
 
             for (int64_t o = 0; o < O; o++)
                 sum += ref_factor(op, args->params[0], o * F + f) *
-                       ref_factor(op, args->dy, n * O + o);
+                       ref_narrow(op, ref_linear_dy(op, args, n * O + o));
             ref_put(type, args->dx, n * F + f, sum);
         }
 }
@@ -59,12 +90,12 @@ static void ref_linear_backward_params(op_t *op, const op_args_t *args)
             double sum = 0;
 
             for (int64_t n = 0; n < N; n++)
-                sum += ref_factor(op, args->dy, n * O + o) *
+                sum += ref_narrow(op, ref_linear_dy(op, args, n * O + o)) *
                        ref_factor(op, args->x, n * F + f);
             ref_put(type, args->dparams[0], o * F + f, sum);
         }
         for (int64_t n = 0; n < N; n++)
-            bias += ref_get(type, args->dy, n * O + o);
+            bias += ref_linear_dy(op, args, n * O + o);
         if (op->config.bias)
             ref_put(type, args->dparams[1], o, bias);
     }
@@ -81,6 +112,7 @@ static err_code_t ref_linear_backward(op_t *op, const op_args_t *args,
 }
 
 const op_kernel_t ref_linear_kernel = {
+    .open = ref_linear_open,
     .forward = ref_linear_forward,
     .backward = ref_linear_backward,
 };

@@ -50,6 +50,7 @@ const op_backend_ops_t op_ref_backend = {
             [OP_INSTANCENORM] = &ref_norm_kernel,
             [OP_AVGPOOL] = &ref_pool_kernel,
             [OP_ADAPTIVE_AVGPOOL] = &ref_adaptive_kernel,
+            [OP_ADAPTIVE_MAXPOOL] = &ref_adaptive_max_kernel,
             [OP_ATTENTION] = &ref_attention_kernel,
             [OP_POSITION] = &ref_position_kernel,
             [OP_EMBEDDING] = &ref_embedding_kernel,

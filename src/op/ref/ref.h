@@ -47,6 +47,11 @@ static inline void ref_put(op_type_t type, void *data, int64_t i, double value)
         ((double *)data)[i] = value;
 }
 
+/* An activation, and its slope (activation.c), of x but for those that say y;
+ * [a] is its constant. */
+double ref_curve(op_kind_t kind, double x, double a);
+double ref_slope(op_kind_t kind, double of, double a);
+
 extern const op_kernel_t ref_linear_kernel, ref_conv_kernel, ref_relu_kernel,
     ref_pool_kernel, ref_batchnorm_kernel, ref_dropout_kernel,
     ref_flatten_kernel, ref_cross_entropy_kernel, ref_mse_kernel;
@@ -55,6 +60,7 @@ extern const op_kernel_t ref_add_kernel, ref_mul_kernel, ref_concat_kernel,
 extern const op_kernel_t ref_activation_kernel;
 extern const op_kernel_t ref_norm_kernel;
 extern const op_kernel_t ref_adaptive_kernel;
+extern const op_kernel_t ref_adaptive_max_kernel;
 extern const op_kernel_t ref_attention_kernel, ref_position_kernel;
 extern const op_kernel_t ref_upsample_linear_kernel, ref_max_kernel,
     ref_pad_kernel;

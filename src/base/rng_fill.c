@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Many numbers of a stream at once, in loops without branches that become
+ * vectors: blocks of the generator, pairs in the unit disc moved together, then
+ * the polar transform of those alone. The bits are those of rng_normal and
+ * rng_uniform, one by one, on every vector unit: each step is a correctly
+ * rounded operation, none is fused (-ffp-contract=off), and the conversions
+ * from integers are exact.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/clones.h"
+#include "base/rng.h"
+#include "base/rng_log.h"
+#include "base/rng_x86.h"
+
+/* Generator blocks at a time; what they become stays in the first-level cache.
+ */
+#define BLOCKS 256
+
+typedef struct blocks {
+    uint32_t x[4][BLOCKS];
+    double u[BLOCKS], v[BLOCKS]; /* uniform in [-1, 1): two of a block */
+    double square[BLOCKS];       /* u * u + v * v */
+} blocks_t;
+
+static uint64_t position_of(const rng_t *rng)
+{
+    return (uint64_t)rng->counter[1] << 32 | rng->counter[0];
+}
+
+static void position_set(rng_t *rng, uint64_t position)
+{
+    rng->counter[0] = (uint32_t)position;
+    rng->counter[1] = (uint32_t)(position >> 32);
+    rng->used = 4;
+}
+
+void rng_skip(rng_t *rng, uint64_t blocks)
+{
+    position_set(rng, position_of(rng) + blocks);
+}
+
+/* BLOCKS blocks of the generator from [position] on. */
+static void blocks_draw(const rng_t *rng, uint64_t position, blocks_t *to)
+{
+    /* Addresses, not values: cppcheck takes them for reads. */
+    /* cppcheck-suppress uninitvar */
+    uint32_t *const out[4] = {to->x[0], to->x[1], to->x[2], to->x[3]};
+    uint32_t counter[4], block[4];
+    size_t i = 0;
+
+    memcpy(counter, rng->counter, sizeof counter);
+    counter[0] = (uint32_t)position;
+    counter[1] = (uint32_t)(position >> 32);
+    if (counter[0] <= UINT32_MAX - BLOCKS)
+        i = rng_x86_philox(rng->key, counter, BLOCKS, out);
+    for (; i < BLOCKS; i++) {
+        counter[0] = (uint32_t)(position + i);
+        counter[1] = (uint32_t)((position + i) >> 32);
+        rng_philox(rng->key, counter, block);
+        for (int k = 0; k < 4; k++)
+            out[k][i] = block[k];
+    }
+}
+
+/* 2 * rng_uniform - 1 of the 64-bit number [high] [low]: a multiple of 2^-52,
+ * here as the sum of two exact parts. */
+static inline double two_sided(uint32_t low, uint32_t high)
+{
+    return (double)(int32_t)(high ^ 0x80000000u) * 0x1p-31 +
+           (double)(int32_t)(low >> 11) * 0x1p-52;
+}
+
+BASE_CLONES static void rng_fill_pairs(blocks_t *to)
+{
+    for (int i = 0; i < BLOCKS; i++) {
+        to->u[i] = two_sided(to->x[0][i], to->x[1][i]);
+        to->v[i] = two_sided(to->x[2][i], to->x[3][i]);
+        to->square[i] = to->u[i] * to->u[i] + to->v[i] * to->v[i];
+    }
+}
+
+/* The polar method takes this one. */
+static inline int inside(double square)
+{
+    return (square < 1) & (square > 0);
+}
+
+/* Move the pairs of blocks [0, count) in the disc to the front. */
+static int pairs_gather(blocks_t *to, int count)
+{
+    int kept = 0;
+
+    for (int i = 0; i < count; i++) {
+        to->u[kept] = to->u[i];
+        to->square[kept] = to->square[i];
+        kept += inside(to->square[i]);
+    }
+    return kept;
+}
+
+BASE_CLONES static void rng_fill_polar(const blocks_t *from, int count,
+                                       double mean, double scale, float *out)
+{
+    for (int i = 0; i < count; i++) {
+        double square = from->square[i];
+        double normal = from->u[i] * sqrt(-2 * rng_log(square) / square);
+
+        out[i] = (float)(mean + scale * normal);
+    }
+}
+
+/* Blocks of the batch up to and with the [wanted]th in the disc. */
+static int blocks_until(const blocks_t *batch, size_t wanted)
+{
+    int i = 0;
+
+    for (size_t kept = 0; kept < wanted; i++)
+        kept += (size_t)inside(batch->square[i]);
+    return i;
+}
+
+void rng_fill_normal(rng_t *rng, double mean, double scale, float *out,
+                     size_t count)
+{
+    uint64_t position = position_of(rng);
+    blocks_t batch;
+
+    if (rng->used != 4) { /* within a block */
+        for (size_t i = 0; i < count; i++)
+            out[i] = (float)(mean + scale * rng_normal(rng));
+        return;
+    }
+    while (count > 0) {
+        int blocks = BLOCKS, kept;
+
+        blocks_draw(rng, position, &batch);
+        rng_fill_pairs(&batch);
+        if (count < BLOCKS) {
+            kept = 0;
+            for (int i = 0; i < BLOCKS; i++)
+                kept += inside(batch.square[i]);
+            if ((size_t)kept >= count)
+                blocks = blocks_until(&batch, count);
+        }
+        kept = pairs_gather(&batch, blocks);
+        rng_fill_polar(&batch, kept, mean, scale, out);
+        out += kept;
+        count -= (size_t)kept;
+        position += (uint64_t)blocks;
+    }
+    position_set(rng, position);
+}
+
+size_t rng_count_normal(const rng_t *rng, uint64_t blocks)
+{
+    uint64_t position = position_of(rng);
+    blocks_t batch;
+    size_t kept = 0;
+
+    while (blocks > 0) {
+        const int now = blocks < BLOCKS ? (int)blocks : BLOCKS;
+
+        blocks_draw(rng, position, &batch);
+        rng_fill_pairs(&batch);
+        for (int i = 0; i < now; i++)
+            kept += (size_t)inside(batch.square[i]);
+        position += (uint64_t)now;
+        blocks -= (uint64_t)now;
+    }
+    return kept;
+}
+
+BASE_CLONES static void rng_fill_spread(const blocks_t *from, double bound,
+                                        float *out)
+{
+    for (int i = 0; i < BLOCKS; i++) {
+        out[2 * i] = (float)(two_sided(from->x[0][i], from->x[1][i]) * bound);
+        out[2 * i + 1] =
+            (float)(two_sided(from->x[2][i], from->x[3][i]) * bound);
+    }
+}
+
+void rng_fill_uniform(rng_t *rng, double bound, float *out, size_t count)
+{
+    uint64_t position = position_of(rng);
+    blocks_t batch;
+
+    if (rng->used == 4) {
+        for (; count >= 2 * BLOCKS; count -= 2 * BLOCKS, out += 2 * BLOCKS) {
+            blocks_draw(rng, position, &batch);
+            rng_fill_spread(&batch, bound, out);
+            position += BLOCKS;
+        }
+        position_set(rng, position);
+    }
+    for (size_t i = 0; i < count; i++)
+        out[i] = (float)((2 * rng_uniform(rng) - 1) * bound);
+}

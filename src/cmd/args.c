@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "cmd/args.h"
+
+#include <limits.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+err_code_t cmd_sets_take(cmd_sets_t *sets, const char *text, err_t *err)
+{
+    if (sets->count == CMD_SETS_MAX)
+        return err_set(err, ERR_USAGE,
+                       "more than %d times --set: put them into the run file",
+                       CMD_SETS_MAX);
+    sets->items[sets->count++] = text;
+    return ERR_OK;
+}
+
+err_code_t cmd_number_take(const char *option, const char *what, int least,
+                           int most, const char *text, int *out, err_t *err)
+{
+    int64_t number;
+
+    if (!str_to_int(text, &number) || number < least || number > most)
+        return err_set(err, ERR_USAGE,
+                       "%s: expected a number of %s from %d to %d, found "
+                       "\"%s\"",
+                       option, what, least, most, text);
+    *out = (int)number;
+    return ERR_OK;
+}
+
+/* getopt_long has refused [given]: a letter, which may stand behind others, or
+ * a word; optopt tells. */
+static err_code_t option_refuse(const cmd_options_t *options, const char *given,
+                                err_t *err)
+{
+    if (optopt > UCHAR_MAX)
+        return err_set(err, ERR_USAGE,
+                       "option %s takes no value; try %s --help", given,
+                       options->command);
+    if (optopt > 0)
+        return err_set(err, ERR_USAGE, "unknown option -%c; try %s --help",
+                       optopt, options->command);
+    return err_set(err, ERR_USAGE, "unknown option %s; try %s --help", given,
+                   options->command);
+}
+
+err_code_t cmd_options_take(const cmd_options_t *options, int argc, char **argv,
+                            void *args, err_t *err)
+{
+    err_code_t code = ERR_OK;
+    int option;
+
+    opterr = 0;
+    optind = 0; /* tests parse more than once */
+    while (code == ERR_OK &&
+           (option = getopt_long(argc, argv, ":h", options->options, NULL)) !=
+               -1) {
+        const char *given = argv[optind - 1];
+
+        if (option == ':')
+            code = err_set(err, ERR_USAGE,
+                           "option %s needs a value; try %s --help", given,
+                           options->command);
+        else if (option == '?')
+            code = option_refuse(options, given, err);
+        else
+            code = options->take(args, option, err);
+    }
+    return code;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "cmd/output.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+err_code_t cmd_output_finish(err_code_t code, err_t *err)
+{
+    errno = 0;
+    /* What failed earlier leaves nothing to flush, but the mark stays. */
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || code != ERR_OK)
+        return code;
+    return err_set(err, ERR_IO, "cannot write to standard output%s%s",
+                   errno != 0 ? ": " : "", errno != 0 ? strerror(errno) : "");
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Slots of the node stage: see ucx_slot.h. */
+#include "comm/ucx_slot.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "comm/node_sum.h"
+#include "comm/ucx_group.h"
+#include "comm/ucx_span.h"
+
+/* Small enough that all ranks end at about the same time. */
+#define PIECE_MOST ((size_t)128 << 10)
+
+size_t ucx_slot_bytes(int count)
+{
+    return sizeof(node_slot_t) + (size_t)count * sizeof(node_entry_t);
+}
+
+static node_slot_t *node_slot(const ucx_group_t *group, uint64_t number)
+{
+    const ucx_node_t *node = &group->node;
+
+    return (node_slot_t *)(void *)(node->board->slots +
+                                   number % COMM_WORKS_MAX * node->stride);
+}
+
+/* ---- post ---------------------------------------------------------------- */
+
+static const ucx_arena_t *arena_find(const ucx_group_t *group, const void *data,
+                                     size_t bytes)
+{
+    const ucx_node_t *node = &group->node;
+    uintptr_t at = (uintptr_t)data;
+
+    if (!atomic_load(&node->open))
+        return NULL;
+    for (uint32_t i = 0; i < node->opened; i++) {
+        const ucx_arena_t *arena = node->arenas[i];
+        uintptr_t begin = arena == NULL ? 0 : (uintptr_t)arena->base.data;
+
+        if (arena != NULL && at >= begin && at + bytes <= begin + arena->bytes)
+            return arena;
+    }
+    return NULL;
+}
+
+static bool table_takes(const ucx_group_t *group, comm_choice_t choice,
+                        size_t bytes, bool half)
+{
+    comm_query_t query = {.choice = choice,
+                          .where = COMM_WHERE_ARENA,
+                          .half = half,
+                          .ranks = group->base.size,
+                          .bytes = bytes};
+
+    return comm_table_find(group->base.table, &query) == COMM_BY_NODE;
+}
+
+/* A sum that is rounded once cannot be made in two stages. */
+bool ucx_slot_takes(const ucx_group_t *group, const comm_request_t *request)
+{
+    size_t bytes = request->count * comm_type_bytes(request->type);
+    bool half = comm_type_rounds(request->type);
+
+    comm_choice_t choice = COMM_CHOICE_ALLREDUCE;
+
+    if (request->kind == COMM_REDUCE_SCATTER)
+        choice = COMM_CHOICE_REDUCE_SCATTER;
+    else if (request->kind == COMM_GATHER_RANGES)
+        choice = COMM_CHOICE_GATHER_RANGES;
+    else if (request->kind != COMM_ALLREDUCE)
+        return false;
+    if (group->place.nodes > 1 && (half || choice != COMM_CHOICE_ALLREDUCE))
+        return false;
+    return arena_find(group, request->data, bytes) != NULL &&
+           table_takes(group, choice, bytes, half);
+}
+
+/* Do all posts of the node ask for the same? */
+static bool slot_agrees(const ucx_group_t *group, const node_slot_t *slot)
+{
+    const node_post_t *first = &slot->entries[0].post;
+
+    for (int i = 1; i < group->place.count; i++) {
+        const node_post_t *post = &slot->entries[i].post;
+
+        if (post->count != first->count || post->cuts != first->cuts ||
+            post->kind != first->kind || post->type != first->type ||
+            post->op != first->op)
+            return false;
+    }
+    return true;
+}
+
+/* Have all ranks posted? */
+static bool slot_came(const ucx_group_t *group, const node_slot_t *slot,
+                      uint64_t number)
+{
+    for (int i = 0; i < group->place.count; i++)
+        if (atomic_load_explicit(&slot->entries[i].post.came,
+                                 memory_order_acquire) <= number)
+            return false;
+    return true;
+}
+
+/* All find out. */
+static void slot_disagrees(ucx_group_t *group, node_slot_t *slot,
+                           uint64_t number)
+{
+    atomic_store(&slot->odd, number + 1);
+    ucx_node_ring(group);
+}
+
+/* The slices are the comm threads' business. */
+static void slot_open(ucx_group_t *group, node_slot_t *slot, uint64_t number)
+{
+    const node_post_t *first = &slot->entries[0].post;
+    ucx_span_plan_t plan =
+        ucx_span_plan(&group->place, first->count, (comm_type_t)first->type);
+
+    atomic_store(&slot->arrived, 0);
+    if (!slot_agrees(group, slot)) {
+        slot_disagrees(group, slot, number);
+        return;
+    }
+    slot->lanes = (uint32_t)(plan.slices * plan.lanes);
+    atomic_store(&slot->done, 0);
+    atomic_store(&slot->opened, number + 1);
+    for (int i = 0; i < plan.slices; i++)
+        if (i != group->place.local)
+            ucx_bell_ring(group, i);
+}
+
+/* Does this rank own a slice of [request]? */
+static bool owns_slice(const ucx_group_t *group, const comm_request_t *request)
+{
+    return group->place.nodes > 1 &&
+           group->place.local <
+               ucx_span_plan(&group->place, request->count, request->type)
+                   .slices;
+}
+
+static void post_fill(const ucx_group_t *group, const comm_request_t *request,
+                      node_post_t *post)
+{
+    const ucx_arena_t *arena = arena_find(
+        group, request->data, request->count * comm_type_bytes(request->type));
+
+    post->count = request->count;
+    post->cuts =
+        request->cuts == NULL
+            ? 0
+            : hash_bytes(request->cuts, ((size_t)group->base.size + 1) *
+                                            sizeof *request->cuts);
+    post->kind = (uint16_t)request->kind;
+    post->type = (uint16_t)request->type;
+    post->op = (uint16_t)request->op;
+    post->arena = arena->number;
+    post->offset = (uint64_t)((char *)request->data - (char *)arena->base.data);
+}
+
+bool ucx_slot_start(ucx_group_t *group, ucx_work_t *work)
+{
+    uint64_t number = work->number;
+    node_slot_t *slot = node_slot(group, number);
+    node_post_t *post = &slot->entries[group->place.local].post;
+
+    post_fill(group, &work->request, post);
+    atomic_store_explicit(&post->came, number + 1, memory_order_release);
+    if (group->place.nodes == 1) {
+        atomic_thread_fence(memory_order_seq_cst); /* the last sees all */
+        if (slot_came(group, slot, number))
+            ucx_node_ring(group);
+    } else if (atomic_fetch_add(&slot->arrived, 1) + 1 ==
+               (unsigned)group->place.count) {
+        slot_open(group, slot, number);
+    }
+    return owns_slice(group, &work->request);
+}
+
+void ucx_slot_foresee(ucx_group_t *group, uint64_t number)
+{
+    node_entry_t *mine = &node_slot(group, number)->entries[group->place.local];
+
+    node_lines_own((const char *)mine, sizeof *mine);
+}
+
+bool ucx_slot_odd(const ucx_group_t *group, uint64_t number)
+{
+    return atomic_load(&node_slot(group, number)->odd) == number + 1;
+}
+
+void ucx_slot_check(ucx_group_t *group, uint64_t number)
+{
+    if (ucx_slot_odd(group, number))
+        ucx_node_disagree(group, number);
+}
+
+/* ---- pieces -------------------------------------------------------------- */
+
+static unsigned pieces_of(const ucx_group_t *group, size_t bytes, size_t *piece)
+{
+    *piece = ucx_piece_bytes(bytes, group->place.count, PIECE_MOST);
+    return (unsigned)((bytes + *piece - 1) / *piece);
+}
+
+static unsigned work_pieces(const ucx_group_t *group, const ucx_work_t *work,
+                            size_t *piece)
+{
+    const comm_request_t *what = &work->request;
+
+    return pieces_of(group, what->count * comm_type_bytes(what->type), piece);
+}
+
+/* Those of [pieces] that are the share of rank [local]: every so manieth. */
+static unsigned share_of(const ucx_group_t *group, unsigned pieces, int local)
+{
+    unsigned count = (unsigned)group->place.count;
+
+    return (pieces + count - 1 - (unsigned)local) / count;
+}
+
+/* A piece of the share of [local]. Of each share the last one comes first: its
+ * owner may have written it last, and then it is in a cache. */
+static bool share_claim(ucx_group_t *group, uint64_t number, int local,
+                        unsigned pieces, unsigned *piece)
+{
+    node_share_t *share = &node_slot(group, number)->entries[local].share;
+    unsigned most = share_of(group, pieces, local);
+    unsigned had = most == 0 ? 0 : ucx_count_up(&share->claimed, number, most);
+
+    if (had >= most)
+        return false;
+    *piece = (most - 1 - had) * (unsigned)group->place.count + (unsigned)local;
+    return true;
+}
+
+void ucx_node_parts(ucx_group_t *group, uint64_t number, char **parts)
+{
+    const node_slot_t *slot = node_slot(group, number);
+
+    for (int i = 0; i < group->place.count; i++) {
+        const node_post_t *post = &slot->entries[i].post;
+
+        parts[i] =
+            (char *)group->node.arenas[post->arena]->maps[i] + post->offset;
+    }
+}
+
+/* [count] elements from [begin] on lie at [parts]: of each range what lies
+ * among them, summed to its owner, or from its owner to all others. On one node
+ * ranks are numbered as in the group. */
+static void ranges_run(const comm_request_t *what, char *const *parts, int size,
+                       size_t begin, size_t count)
+{
+    size_t width = comm_type_bytes(what->type);
+    const size_t *cuts = what->cuts;
+
+    for (int owner = 0; owner < size; owner++) {
+        size_t first = cuts[owner] > begin ? cuts[owner] : begin;
+        size_t last =
+            cuts[owner + 1] < begin + count ? cuts[owner + 1] : begin + count;
+        size_t at = (first - begin) * width;
+
+        if (first >= last)
+            continue;
+        if (what->kind == COMM_REDUCE_SCATTER)
+            node_sum_part(parts, size, at, last - first, what->type, what->op,
+                          parts[owner]);
+        for (int i = 0; what->kind == COMM_GATHER_RANGES && i < size; i++)
+            if (i != owner)
+                memcpy(parts[i] + at, parts[owner] + at,
+                       (last - first) * width);
+    }
+}
+
+/* Under node.lock. */
+static void piece_run(ucx_group_t *group, const ucx_work_t *work, size_t begin,
+                      size_t bytes)
+{
+    const comm_request_t *what = &work->request;
+    size_t width = comm_type_bytes(what->type);
+    char **parts = group->node.parts;
+
+    ucx_node_parts(group, work->number, parts);
+    for (int i = 0; i < group->place.count; i++)
+        parts[i] += begin;
+    if (what->kind == COMM_ALLREDUCE)
+        node_sum(parts, group->place.count, bytes / width, what->type,
+                 what->op);
+    else
+        ranges_run(what, parts, group->place.count, begin / width,
+                   bytes / width);
+}
+
+static bool shares_done(const ucx_group_t *group, uint64_t number,
+                        unsigned pieces)
+{
+    const node_slot_t *slot = node_slot(group, number);
+
+    for (int i = 0; i < group->place.count; i++)
+        if (ucx_counted(&slot->entries[i].share.done, number) <
+            share_of(group, pieces, i))
+            return false;
+    return true;
+}
+
+/* Of the share of [local]; false: none is left. Under node.lock. */
+static bool piece_do(ucx_group_t *group, ucx_work_t *work, int local)
+{
+    uint64_t number = work->number;
+    node_slot_t *slot = node_slot(group, number);
+    node_share_t *share = &slot->entries[local].share;
+    size_t bytes = work->request.count * comm_type_bytes(work->request.type);
+    size_t step, begin;
+    unsigned pieces = pieces_of(group, bytes, &step), piece;
+
+    if (!share_claim(group, number, local, pieces, &piece))
+        return false;
+    if (!slot_agrees(group, slot)) { /* the claim keeps all posts in place */
+        slot_disagrees(group, slot, number);
+        return false;
+    }
+    begin = piece * step;
+    piece_run(group, work, begin, bytes - begin < step ? bytes - begin : step);
+    if (ucx_count_up(&share->done, number, pieces) + 1 ==
+        share_of(group, pieces, local)) {
+        atomic_thread_fence(memory_order_seq_cst); /* the last sees all */
+        if (shares_done(group, number, pieces))
+            ucx_node_ring(group);
+    }
+    return true;
+}
+
+bool ucx_slot_go(ucx_group_t *group, ucx_work_t *work)
+{
+    uint64_t number = work->number;
+    size_t step;
+    unsigned pieces = work_pieces(group, work, &step);
+    bool did = false;
+
+    pthread_mutex_lock(&group->node.lock);
+    if (!atomic_load(&group->failed) &&
+        slot_came(group, node_slot(group, number), number))
+        for (int i = 0; !did && i < group->place.count; i++)
+            did = piece_do(group, work,
+                           (group->place.local + i) % group->place.count);
+    pthread_mutex_unlock(&group->node.lock);
+    if (shares_done(group, number, pieces))
+        atomic_store_explicit(&work->state, COMM_DONE, memory_order_release);
+    return did;
+}
+
+bool ucx_slot_ready(const ucx_group_t *group, const ucx_work_t *work)
+{
+    const node_slot_t *slot = node_slot(group, work->number);
+    size_t step;
+    unsigned pieces;
+
+    if (!slot_came(group, slot, work->number))
+        return false;
+    pieces = work_pieces(group, work, &step);
+    for (int i = 0; i < group->place.count; i++)
+        if (ucx_counted(&slot->entries[i].share.claimed, work->number) <
+            share_of(group, pieces, i))
+            return true;
+    return shares_done(group, work->number, pieces);
+}
+
+/* ---- several nodes ------------------------------------------------------- */
+
+bool ucx_node_opened(ucx_group_t *group, uint64_t number)
+{
+    const node_slot_t *slot = node_slot(group, number);
+
+    ucx_slot_check(group, number);
+    return atomic_load(&slot->opened) == number + 1;
+}
+
+void ucx_node_add(ucx_group_t *group, uint64_t number)
+{
+    node_slot_t *slot = node_slot(group, number);
+    uint32_t lanes = slot->lanes; /* may be another's after the last one */
+
+    if (atomic_fetch_add(&slot->done, 1) + 1 == lanes) {
+        atomic_store(&slot->completed, number + 1);
+        ucx_node_ring(group);
+    }
+}
+
+bool ucx_node_done(const ucx_group_t *group, uint64_t number)
+{
+    return atomic_load(&node_slot(group, number)->completed) > number;
+}

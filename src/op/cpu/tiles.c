@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Space is seen as three dimensions, the first of which may be 1. An image is
+ * all channels of a sample, or one block of them; a window's winner, the first
+ * of equal ones, is kept as the number of its tap. bfloat16 is compared as
+ * integers that are in the order of the numbers.
+ */
+#include "op/cpu/tiles.h"
+
+#include <string.h>
+
+#include "op/cpu/math.h"
+#include "op/cpu/stage.h"
+#include "op/cpu/team.h"
+#include "op/cpu/vector.h"
+
+#define LANES 32 /* channels at a time */
+
+typedef struct tiles_work {
+    const cpu_tiles_t *tiles;
+    const void *from; /* x or dy */
+    void *to;         /* y or dx */
+    uint8_t *winners; /* NULL in evaluation */
+    bool bf16;
+} tiles_work_t;
+
+static bool tiles_suit(const op_t *op, int lanes)
+{
+    const op_pool_t *pool = &op->config.pool;
+
+    if (op->config.kind != OP_MAXPOOL2D || lanes < 0 || lanes == 1 ||
+        op_window_taps(&op->config) > CPU_TILE_TAPS)
+        return false;
+    for (int i = 0; i < op->config.in.ndim - 2; i++)
+        if (pool->kernel[i] != pool->stride[i] || pool->pad[i] != 0)
+            return false;
+    return true;
+}
+
+/* Where the taps of a window lie. */
+static void tiles_taps(cpu_tiles_t *tiles)
+{
+    const int64_t *in = tiles->in, *kernel = tiles->kernel;
+
+    for (int64_t d = 0; d < kernel[0]; d++)
+        for (int64_t h = 0; h < kernel[1]; h++)
+            for (int64_t w = 0; w < kernel[2]; w++)
+                tiles->tap[tiles->taps++] =
+                    ((d * in[1] + h) * in[2] + w) * tiles->run;
+}
+
+err_code_t cpu_tiles_open(cpu_tiles_t *tiles, const op_t *op,
+                          cpu_engine_t *engine, const cpu_md_t *x,
+                          const cpu_md_t *y, err_t *err)
+{
+    const op_desc_t *in = &op->config.in;
+    const int space = in->ndim - 2;
+    int lanes = -1, lanes_y = -1;
+    err_code_t code = cpu_md_lanes(x, engine, in->ndim, in->dims, &lanes, err);
+
+    if (code == ERR_OK)
+        code = cpu_md_lanes(y, engine, in->ndim, op->out.dims, &lanes_y, err);
+    if (code != ERR_OK || lanes != lanes_y || !tiles_suit(op, lanes))
+        return code;
+    tiles->used = true;
+    tiles->run = lanes == 0 ? in->dims[1] : lanes;
+    tiles->images = in->dims[0] * ((in->dims[1] + tiles->run - 1) / tiles->run);
+    for (int i = 0; i < OP_SPACE_MAX; i++) {
+        const int d = i - (OP_SPACE_MAX - space);
+
+        tiles->in[i] = d < 0 ? 1 : in->dims[2 + d];
+        tiles->out[i] = d < 0 ? 1 : op->out.dims[2 + d];
+        tiles->kernel[i] = d < 0 ? 1 : op->config.pool.kernel[d];
+    }
+    tiles_taps(tiles);
+    return ERR_OK;
+}
+
+/* Elements of x before the first one of window [ow] of line [line] of y. */
+static int64_t tiles_window(const cpu_tiles_t *tiles, int64_t line, int64_t ow)
+{
+    const int64_t *in = tiles->in, *out = tiles->out, *kernel = tiles->kernel;
+    const int64_t oh = line % out[1], od = line / out[1] % out[0];
+    const int64_t image = line / out[1] / out[0];
+
+    return (((image * in[0] + od * kernel[0]) * in[1] + oh * kernel[1]) *
+                in[2] +
+            ow * kernel[2]) *
+           tiles->run;
+}
+
+/* ---- forward ------------------------------------------------------------- */
+
+/* In the order of the numbers, and back. */
+CPU_INLINE int16_t half_key(uint16_t half)
+{
+    const int16_t bits = (int16_t)half;
+
+    return (int16_t)(bits ^ (bits >> 15 & 0x7fff));
+}
+
+CPU_INLINE void max_halves(const cpu_tiles_t *tiles, const uint16_t *x, int n,
+                           uint16_t *y, uint8_t *winners)
+{
+    int16_t best[LANES], which[LANES] = {0};
+
+    for (int i = 0; i < n; i++)
+        best[i] = half_key(x[i]);
+    for (int k = 1; k < tiles->taps; k++) {
+        const uint16_t *tap = x + tiles->tap[k];
+
+        for (int i = 0; i < n; i++) {
+            const int16_t key = half_key(tap[i]);
+
+            which[i] = key > best[i] ? (int16_t)k : which[i];
+            best[i] = key > best[i] ? key : best[i];
+        }
+    }
+    for (int i = 0; i < n; i++)
+        y[i] = (uint16_t)half_key((uint16_t)best[i]);
+    for (int i = 0; i < n && winners != NULL; i++)
+        winners[i] = (uint8_t)which[i];
+}
+
+CPU_INLINE void max_floats(const cpu_tiles_t *tiles, const float *x, int n,
+                           float *y, uint8_t *winners)
+{
+    int32_t which[LANES] = {0};
+    float best[LANES];
+
+    for (int i = 0; i < n; i++)
+        best[i] = x[i];
+    for (int k = 1; k < tiles->taps; k++) {
+        const float *tap = x + tiles->tap[k];
+
+        for (int i = 0; i < n; i++) {
+            which[i] = tap[i] > best[i] ? k : which[i];
+            best[i] = tap[i] > best[i] ? tap[i] : best[i];
+        }
+    }
+    for (int i = 0; i < n; i++)
+        y[i] = best[i];
+    for (int i = 0; i < n && winners != NULL; i++)
+        winners[i] = (uint8_t)which[i];
+}
+
+/* [n] channels of a window; whole vectors are loops of constant length. */
+CPU_INLINE void max_lanes(const tiles_work_t *work, int64_t x, int64_t y, int n)
+{
+    uint8_t *winners = work->winners == NULL ? NULL : work->winners + y;
+
+    if (work->bf16)
+        max_halves(work->tiles, (const uint16_t *)work->from + x, n,
+                   (uint16_t *)work->to + y, winners);
+    else
+        max_floats(work->tiles, (const float *)work->from + x, n,
+                   (float *)work->to + y, winners);
+}
+
+CPU_CLONES
+static void max_window(const tiles_work_t *work, int64_t x, int64_t y)
+{
+    const int64_t run = work->tiles->run;
+    int64_t c = 0;
+
+    for (; c + LANES <= run; c += LANES)
+        max_lanes(work, x + c, y + c, LANES);
+    for (; c + LANES / 2 <= run; c += LANES / 2)
+        max_lanes(work, x + c, y + c, LANES / 2);
+    if (c < run)
+        max_lanes(work, x + c, y + c, (int)(run - c));
+}
+
+/* Items are lines of y. */
+static void forward_body(void *context, int64_t first, int64_t last)
+{
+    const tiles_work_t *work = context;
+    const cpu_tiles_t *tiles = work->tiles;
+
+    for (int64_t line = first; line < last; line++)
+        for (int64_t ow = 0; ow < tiles->out[2]; ow++)
+            max_window(work, tiles_window(tiles, line, ow),
+                       (line * tiles->out[2] + ow) * tiles->run);
+}
+
+static void tiles_share(const op_t *op, tiles_work_t *work,
+                        cpu_team_body_t *body)
+{
+    const int64_t *out = work->tiles->out;
+
+    work->bf16 = op->out.bf16;
+    cpu_team_run(op->config.threads, work->tiles->images * out[0] * out[1],
+                 1 + 4096 / (out[2] * work->tiles->run), body, work);
+}
+
+void cpu_tiles_forward(const cpu_tiles_t *tiles, const op_t *op,
+                       const op_args_t *args)
+{
+    tiles_work_t work = {.tiles = tiles,
+                         .from = args->x,
+                         .to = args->y,
+                         .winners =
+                             op->config.training ? args->workspace : NULL};
+
+    tiles_share(op, &work, forward_body);
+}
+
+/* ---- backward ------------------------------------------------------------ */
+
+/* Copies of what is read have the width of what is written, and no store can
+ * change them. */
+CPU_INLINE void spread_halves(const cpu_tiles_t *tiles, const uint16_t *dy,
+                              const uint8_t *winners, int n, uint16_t *dx)
+{
+    uint16_t which[LANES], value[LANES];
+
+    for (int i = 0; i < n; i++)
+        which[i] = winners[i];
+    for (int i = 0; i < n; i++)
+        value[i] = dy[i];
+    for (int k = 0; k < tiles->taps; k++) {
+        uint16_t *tap = dx + tiles->tap[k];
+
+        for (int i = 0; i < n; i++)
+            tap[i] = (uint16_t)(which[i] == (uint16_t)k ? value[i] : 0);
+    }
+}
+
+CPU_INLINE void spread_floats(const cpu_tiles_t *tiles, const float *dy,
+                              const uint8_t *winners, int n, float *dx)
+{
+    int32_t which[LANES];
+    float value[LANES];
+
+    for (int i = 0; i < n; i++)
+        which[i] = winners[i];
+    for (int i = 0; i < n; i++)
+        value[i] = dy[i];
+    for (int k = 0; k < tiles->taps; k++) {
+        float *tap = dx + tiles->tap[k];
+
+        for (int i = 0; i < n; i++)
+            tap[i] = which[i] == k ? value[i] : 0;
+    }
+}
+
+CPU_INLINE void spread_lanes(const tiles_work_t *work, int64_t y, int64_t x,
+                             int n)
+{
+    if (work->bf16)
+        spread_halves(work->tiles, (const uint16_t *)work->from + y,
+                      work->winners + y, n, (uint16_t *)work->to + x);
+    else
+        spread_floats(work->tiles, (const float *)work->from + y,
+                      work->winners + y, n, (float *)work->to + x);
+}
+
+CPU_CLONES
+static void spread_window(const tiles_work_t *work, int64_t y, int64_t x)
+{
+    const int64_t run = work->tiles->run;
+    int64_t c = 0;
+
+    for (; c + LANES <= run; c += LANES)
+        spread_lanes(work, y + c, x + c, LANES);
+    for (; c + LANES / 2 <= run; c += LANES / 2)
+        spread_lanes(work, y + c, x + c, LANES / 2);
+    if (c < run)
+        spread_lanes(work, y + c, x + c, (int)(run - c));
+}
+
+static void clear(const tiles_work_t *work, int64_t from, int64_t positions)
+{
+    const int64_t run = work->tiles->run;
+
+    memset(cpu_stage_at(work->to, from, work->bf16), 0,
+           (size_t)(positions * run) *
+               (work->bf16 ? sizeof(uint16_t) : sizeof(float)));
+}
+
+/* What no window of [line] covers: behind each of its lines of x, and, if it is
+ * the last of its plane or image, the lines and planes behind it. */
+static void clear_rest(const tiles_work_t *work, int64_t line)
+{
+    const cpu_tiles_t *tiles = work->tiles;
+    const int64_t *in = tiles->in, *out = tiles->out, *kernel = tiles->kernel;
+    const int64_t row = in[2] * tiles->run,
+                  begin = tiles_window(tiles, line, 0);
+    const int64_t covered = out[2] * kernel[2];
+    const bool ends_plane = line % out[1] == out[1] - 1;
+    const bool ends_image = line / out[1] % out[0] == out[0] - 1;
+
+    for (int64_t d = 0; d < kernel[0]; d++) {
+        const int64_t plane = begin + d * in[1] * row;
+
+        for (int64_t h = 0; h < kernel[1] && covered < in[2]; h++)
+            clear(work, plane + h * row + covered * tiles->run,
+                  in[2] - covered);
+        if (ends_plane)
+            clear(work, plane + kernel[1] * row,
+                  (in[1] - out[1] * kernel[1]) * in[2]);
+    }
+    if (ends_plane && ends_image) {
+        const int64_t left = in[0] - out[0] * kernel[0];
+        const int64_t image = line / out[1] / out[0];
+
+        clear(work, ((image + 1) * in[0] - left) * in[1] * row,
+              left * in[1] * in[2]);
+    }
+}
+
+static void backward_body(void *context, int64_t first, int64_t last)
+{
+    const tiles_work_t *work = context;
+    const cpu_tiles_t *tiles = work->tiles;
+
+    for (int64_t line = first; line < last; line++) {
+        for (int64_t ow = 0; ow < tiles->out[2]; ow++)
+            spread_window(work, (line * tiles->out[2] + ow) * tiles->run,
+                          tiles_window(tiles, line, ow));
+        clear_rest(work, line);
+    }
+}
+
+void cpu_tiles_backward(const cpu_tiles_t *tiles, const op_t *op,
+                        const op_args_t *args)
+{
+    tiles_work_t work = {.tiles = tiles,
+                         .from = args->dy,
+                         .to = args->dx,
+                         .winners = args->workspace};
+
+    tiles_share(op, &work, backward_body);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* With fused multiply-add at hand, which must not be taken. */
+#define VARIANT(name) name##_avx512
+#define VARIANT_NAME "avx512"
+#if defined(__x86_64__)
+#define VARIANT_PHILOX philox_avx512
+#define VARIANT_RUNS __builtin_cpu_supports("avx512f")
+#define BASE_CLONES __attribute__((target("avx512f")))
+#else
+#define VARIANT_PHILOX(key, counter, count, out) 0
+#define VARIANT_RUNS false
+#define BASE_CLONES
+#endif
+#include "tests/base/rng_variant.inc"

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* rng_fill.c compiled once more for each vector unit, so that one machine can
+ * compare them. */
+#ifndef CDDP_TESTS_BASE_RNG_VARIANT_H
+#define CDDP_TESTS_BASE_RNG_VARIANT_H
+
+#include <stdbool.h>
+
+#include "base/rng.h"
+
+typedef struct rng_variant {
+    const char *name;
+    bool (*runs)(void); /* on this CPU? */
+    void (*normal)(rng_t *rng, double mean, double scale, float *out,
+                   size_t count);
+    void (*uniform)(rng_t *rng, double bound, float *out, size_t count);
+    size_t (*count)(const rng_t *rng, uint64_t blocks);
+} rng_variant_t;
+
+extern const rng_variant_t rng_variant_plain, rng_variant_avx2,
+    rng_variant_avx512;
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Pieces that are claimed (src/comm/ucx_claim.h), and slots of the node stage
+ * that are used again (src/comm/ucx_slot.h). */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "comm/comm_ops.h"
+#include "comm/ucx_claim.h"
+#include "lib/ranks.h"
+
+/* Transports that exist on every machine. */
+static void transports(void)
+{
+    setenv("UCX_TLS", "self,sysv,posix,cma,tcp", 0);
+    setenv("UCX_NET_DEVICES", "lo", 0);
+}
+
+TestSuite(comm_slot, .init = transports, .timeout = 120);
+
+/* ---- counters ------------------------------------------------------------ */
+
+Test(comm_slot, a_counter_goes_from_turn_to_turn)
+{
+    static ucx_counter_t counter;
+
+    cr_assert_eq(ucx_counted(&counter, 0), 0);
+    cr_assert_eq(ucx_count_up(&counter, 5, 2), 0);
+    cr_assert_eq(ucx_count_up(&counter, 5, 2), 1);
+    cr_assert_eq(ucx_count_up(&counter, 5, 2), 2, "there are only two");
+    cr_assert_eq(ucx_counted(&counter, 5), 2);
+    cr_assert_eq(ucx_counted(&counter, 6), 0);
+    cr_assert_gt(ucx_counted(&counter, 4), 1000000, "an old turn is over");
+    cr_assert_eq(ucx_count_up(&counter, 261, 7), 0, "the next turn");
+    cr_assert_eq(ucx_count_up(&counter, 5, 2), 2, "a late claim fails");
+    cr_assert_eq(ucx_counted(&counter, 261), 1, "and leaves no trace");
+}
+
+Test(comm_slot, pieces_suit_the_buffer)
+{
+    const size_t most = (size_t)128 << 10;
+
+    cr_assert_eq(ucx_piece_bytes(16 << 10, 2, most), 8 << 10);
+    cr_assert_eq(ucx_piece_bytes(100, 2, most), UCX_PIECE_LEAST);
+    cr_assert_eq(ucx_piece_bytes(1 << 20, 2, most), most);
+    cr_assert_eq(ucx_piece_bytes(10001, 2, most) % MEM_ALIGN, 0);
+    for (size_t bytes = 1; bytes < SIZE_MAX / 2; bytes *= 3)
+        cr_assert_lt(bytes / ucx_piece_bytes(bytes, 7, most),
+                     UCX_CLAIM_MASK / 2, "%zu bytes", bytes);
+}
+
+#define THREADS 4
+#define TURNS 300
+#define PIECES 50
+
+static ucx_counter_t claimed, finished;
+static atomic_int taken[TURNS][PIECES];
+
+static void *claim_all(void *unused)
+{
+    for (uint64_t turn = 0; turn < TURNS; turn++) {
+        unsigned piece;
+
+        while ((piece = ucx_count_up(&claimed, turn, PIECES)) < PIECES) {
+            atomic_fetch_add(&taken[turn][piece], 1);
+            ucx_count_up(&finished, turn, PIECES);
+        }
+        while (ucx_counted(&finished, turn) < PIECES)
+            continue;
+    }
+    return unused;
+}
+
+Test(comm_slot, every_piece_is_claimed_once)
+{
+    pthread_t threads[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, claim_all, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int piece = 0; piece < PIECES; piece++)
+            cr_assert_eq(atomic_load(&taken[turn][piece]), 1);
+}
+
+/* ---- a late rank --------------------------------------------------------- */
+
+#define WORKS COMM_WORKS_MAX
+#define MOST 3000
+#define AGAIN 20
+
+static size_t work_count(int which)
+{
+    return 1025 + (size_t)which * 97 % (MOST - 1025);
+}
+
+static float work_value(int rank, int which, size_t i)
+{
+    return 0.1f * (float)(rank + 1) + (float)((i + (size_t)which) % 53);
+}
+
+static int work_start(comm_group_t *group, float *data, int which,
+                      comm_work_t **work)
+{
+    err_t err = ERR_INIT;
+
+    for (size_t i = 0; i < work_count(which); i++)
+        data[i] = work_value(comm_group_rank(group), which, i);
+    RANKS_CHECK(comm_allreduce_start(group, data, work_count(which),
+                                     COMM_FLOAT32, COMM_SUM, work,
+                                     &err) != COMM_FAILED);
+    return 0;
+}
+
+static int work_end(comm_group_t *group, const float *data, int which,
+                    comm_work_t *work)
+{
+    err_t err = ERR_INIT;
+
+    RANKS_OK(comm_work_wait(work, &err), err);
+    for (size_t i = 0; i < work_count(which); i++) {
+        float sum = work_value(0, which, i);
+
+        for (int rank = 1; rank < comm_group_size(group); rank++)
+            sum += work_value(rank, which, i);
+        RANKS_CHECK(data[i] == sum);
+    }
+    return 0;
+}
+
+/* Rank 0 starts all that it may and then does something else. The others do its
+ * share, and begin to use its slots again, before it looks for the first one.
+ */
+static int run_late(const comm_oob_t *oob, void *argument)
+{
+    const int *ends = argument;
+    comm_config_t config = {.backend = "ucx", .timeout = 20};
+    comm_work_t *works[WORKS], *again[AGAIN];
+    comm_group_t *group;
+    comm_arena_t *arena;
+    float *data;
+    char byte = 0;
+    err_t err = ERR_INIT;
+
+    RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
+    RANKS_OK(comm_arena_open(group, (WORKS + AGAIN) * MOST * sizeof *data,
+                             &arena, &err),
+             err);
+    data = comm_arena_data(arena);
+    RANKS_CHECK(strcmp(comm_allreduce_name(group, data, MOST, COMM_FLOAT32),
+                       "node") == 0);
+    for (int i = 0; i < WORKS; i++)
+        if (work_start(group, data + i * MOST, i, &works[i]))
+            return 1;
+    for (int i = 1; oob->rank == 0 && i < oob->size; i++)
+        RANKS_CHECK(read(ends[0], &byte, 1) == 1);
+    for (int i = WORKS; oob->rank == 0 && --i >= 0;)
+        if (work_end(group, data + i * MOST, i, works[i]))
+            return 1;
+    for (int i = 0; oob->rank > 0 && i < WORKS; i++)
+        if (work_end(group, data + i * MOST, i, works[i]))
+            return 1;
+    for (int i = 0; i < AGAIN; i++)
+        if (work_start(group, data + (WORKS + i) * MOST, i, &again[i]))
+            return 1;
+    RANKS_CHECK(oob->rank == 0 || write(ends[1], &byte, 1) == 1);
+    for (int i = 0; i < AGAIN; i++)
+        if (work_end(group, data + (WORKS + i) * MOST, i, again[i]))
+            return 1;
+    comm_arena_close(arena);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(comm_slot, a_late_rank_holds_nobody_up)
+{
+    int results[RANKS_MAX], ends[2];
+
+    cr_assert_eq(pipe(ends), 0);
+    cr_assert_eq(ranks_threads(3, run_late, ends), 0);
+    cr_assert_eq(ranks_forks(2, 60, run_late, ends, results), 0);
+    cr_assert_eq(ranks_forks(5, 60, run_late, ends, results), 0);
+}

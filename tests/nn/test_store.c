@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Tensors that lie as bfloat16 between layers: which, what that saves, that
+ * gradients stay near those of the reference, and that no plan changes a bit.
+ */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "nn/cost.h"
+#include "nn/exec_priv.h"
+#include "nn/fixture.h"
+
+#define BATCH 6
+
+/* A shortcut, whose gradient has two parts; pools; a branch whose last reader
+ * is a mul, which takes float32 only; and a loss straight behind an
+ * activation of a convolution. */
+static const char *const stored_model =
+    "model:\n"
+    "  input: [3, 12, 12]\n"
+    "  layers:\n"
+    "    - {name: c0, conv: {out: 32, kernel: 3, pad: 1}}\n"
+    "    - {name: n0, batchnorm: }\n"
+    "    - {name: r0, relu: }\n"
+    "    - {name: c1, conv: {out: 32, kernel: 3, pad: 1}}\n"
+    "    - {name: n1, batchnorm: }\n"
+    "    - {name: a1, add: , from: [n1, r0]}\n"
+    "    - {name: r1, relu: }\n"
+    "    - {name: p1, maxpool: {kernel: 2}}\n"
+    "    - {name: c2, conv: {out: 19, kernel: 3, stride: 2, pad: 1}}\n"
+    "    - {name: l2, leaky_relu: {slope: 0.3}}\n"
+    "    - {name: p2, avgpool: {kernel: 2, stride: 1}}\n"
+    "    - {name: c3, conv: {out: 19, kernel: 1}}\n"
+    "    - {name: m3, mul: , from: [c3, p2]}\n"
+    "    - {name: m4, mean: }\n"
+    "    - {name: f5, linear: {out: 12}}\n"
+    "    - {name: v5, reshape: {shape: [3, 2, 2]}}\n"
+    "    - {name: c5, conv: {out: 5, kernel: 1}}\n"
+    "    - {name: t5, tanh: }\n"
+    "loss: mse\n";
+
+static bool is_possible(void)
+{
+    const op_backend_ops_t *cpu;
+
+    return fixture_has_backend("cpu") &&
+           op_backend_get("cpu", &cpu, NULL) == ERR_OK && op_backend_bf16(cpu);
+}
+
+static void open_stored(const nn_graph_t *graph, const char *backend, bool bf16,
+                        bool unfused, bool recompute, fixture_t *f)
+{
+    const nn_exec_config_t config = {.op_backend = backend,
+                                     .batch = BATCH,
+                                     .training = true,
+                                     .bf16 = bf16,
+                                     .unfused = unfused,
+                                     .recompute = recompute,
+                                     .threads = 1};
+
+    fixture_open_as(f, graph, &config, 0);
+}
+
+Test(store, readers_decide_how_outputs_lie)
+{
+    static const bool narrow[] = {
+        /* c0 n0 r0 c1 n1 a1 r1 p1 */
+        true, true, true, true, true, true, true, true,
+        /* c2 l2 p2 c3, which mul reads; m3 m4 f5 v5 */
+        false, false, false, false, false, false, false, false,
+        /* c5 t5, which the loss reads */
+        false, false};
+    nn_graph_t *graph = fixture_graph(stored_model);
+    fixture_t wide, f;
+
+    if (!is_possible())
+        cr_skip_test("no bfloat16 here");
+    open_stored(graph, "cpu", false, true, false, &wide);
+    open_stored(graph, "cpu", true, true, false, &f);
+    cr_assert_eq(sizeof narrow, (size_t)nn_graph_layers(graph));
+    for (int i = 0; i < nn_graph_layers(graph); i++) {
+        cr_expect_eq(nn_exec_layer_plan(f.exec, i).bf16, narrow[i], "%s",
+                     nn_graph_layer(graph, i).name);
+        cr_expect_not(nn_exec_layer_plan(wide.exec, i).bf16);
+    }
+    cr_expect_eq(nn_exec_facts(f.exec).bf16, 8);
+    cr_expect_eq(2 * op_out(f.exec->nodes[2].op)->bytes,
+                 op_out(wide.exec->nodes[2].op)->bytes);
+    fixture_close(&wide);
+    fixture_close(&f);
+    nn_graph_close(graph);
+}
+
+/* Half of what lies between layers, and of what is moved. */
+Test(store, a_residual_network_takes_less_memory)
+{
+    nn_graph_t *graph = fixture_graph(
+        "model: {preset: resnet18, input: [3, 32, 32], classes: 10, "
+        "width: 32}\nloss: cross_entropy\n");
+    fixture_t wide, f;
+
+    if (!is_possible())
+        cr_skip_test("no bfloat16 here");
+    open_stored(graph, "cpu", false, false, false, &wide);
+    open_stored(graph, "cpu", true, false, false, &f);
+    cr_expect_lt(3 * nn_exec_facts(f.exec).kept,
+                 2 * nn_exec_facts(wide.exec).kept);
+    cr_expect_lt(3 * nn_exec_cost(f.exec, 1e30, 1).seconds,
+                 2 * nn_exec_cost(wide.exec, 1e30, 1).seconds);
+    fixture_close(&wide);
+    fixture_close(&f);
+    nn_graph_close(graph);
+}
+
+static void run(fixture_t *f)
+{
+    fixture_poison(f);
+    fixture_forward(f);
+    fixture_backward(f, 1.0 / BATCH, false);
+}
+
+/* |a - b| / |b|, Euclidean. */
+static double apart(const float *a, const float *b, size_t count)
+{
+    double off = 0, all = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        off += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+        all += (double)b[i] * (double)b[i];
+    }
+    return sqrt(off / all);
+}
+
+/* Rounding what lies between products costs little more than rounding their
+ * factors, which is all that ref does. */
+Test(store, gradients_are_about_as_precise_as_the_reference)
+{
+    nn_graph_t *graph = fixture_graph(stored_model);
+    fixture_t f, ref, exact;
+
+    if (!is_possible())
+        cr_skip_test("no bfloat16 here");
+    open_stored(graph, "cpu", true, false, false, &f);
+    open_stored(graph, "ref", true, false, false, &ref);
+    open_stored(graph, "ref", false, false, false, &exact);
+    run(&f);
+    run(&ref);
+    run(&exact);
+    for (int i = 0; i < nn_graph_params(graph); i++) {
+        const nn_param_t *param = nn_graph_param(graph, i);
+        const float *want = exact.bind.grads + param->offset;
+        const double got =
+            apart(f.bind.grads + param->offset, want, param->count);
+        const double usual =
+            apart(ref.bind.grads + param->offset, want, param->count);
+
+        /* A bias ahead of a batchnorm has no gradient but rounding. */
+        if (strcmp(param->name, "c0.bias") != 0 &&
+            strcmp(param->name, "c1.bias") != 0)
+            cr_expect_leq(got, 3 * usual + 1e-2, "%s: %g, ref %g", param->name,
+                          got, usual);
+    }
+    fixture_close(&f);
+    fixture_close(&ref);
+    fixture_close(&exact);
+    nn_graph_close(graph);
+}
+
+/* Computed again in backward: the same bits. */
+Test(store, recomputing_changes_no_bit)
+{
+    nn_graph_t *graph = fixture_graph(stored_model);
+    const size_t bytes = nn_graph_param_elems(graph) * sizeof(float);
+    fixture_t once, again;
+    err_t err = ERR_INIT;
+
+    if (!is_possible())
+        cr_skip_test("no bfloat16 here");
+    open_stored(graph, "cpu", true, false, false, &once);
+    open_stored(graph, "cpu", true, false, true, &again);
+    cr_assert_eq(nn_exec_plan_parts(again.exec, 3, &err), ERR_OK);
+    cr_assert_gt(nn_exec_facts(again.exec).recomputed, 0);
+    fixture_rebind(&again);
+    run(&once);
+    run(&again);
+    cr_expect_eq(memcmp(once.bind.grads, again.bind.grads, bytes), 0);
+    fixture_close(&once);
+    fixture_close(&again);
+    nn_graph_close(graph);
+}
