@@ -81,7 +81,7 @@ int liveness_suspect(const liveness_t *liveness, uint64_t pending, double since,
     for (int rank = 0; rank < liveness->size; rank++) {
         const liveness_peer_t *peer = &liveness->peers[rank];
 
-        if (rank == liveness->rank || peer->left)
+        if (rank == liveness->rank || peer->parted)
             continue;
         if (peer->lost > 0 && now - peer->lost >= LAST_WORDS)
             *reason = "died or lost its connection";
@@ -105,7 +105,8 @@ double liveness_look(const liveness_t *liveness, double instant)
     for (int rank = 0; rank < liveness->size; rank++) {
         const liveness_peer_t *peer = &liveness->peers[rank];
 
-        if (peer->lost > 0 && !peer->left && peer->lost + LAST_WORDS < instant)
+        if (peer->lost > 0 && !peer->parted &&
+            peer->lost + LAST_WORDS < instant)
             instant = peer->lost + LAST_WORDS;
     }
     return instant;

@@ -8,8 +8,9 @@
  * A peer is the culprit when no beat of it came for the timeout; or when it
  * beats but its progress counter has stood still for the timeout while this
  * rank has been waiting as long in a collective that the peer has not entered.
- * A peer that itself waits is no suspect. When this rank's own clock jumped
- * (it was stopped), all deadlines begin anew.
+ * A peer that itself waits is no suspect, nor is one that has parted: who has
+ * answered our good-bye sends none of its own. When this rank's own clock
+ * jumped (it was stopped), all deadlines begin anew.
  *
  * Thread rule: one thread (the comm thread).
  */
@@ -41,6 +42,7 @@ typedef struct liveness_peer {
     double lost;  /* its process or connection ended; 0: no */
     bool watched; /* it beats for us */
     bool left;    /* it said good-bye */
+    bool parted;  /* it did, or answered ours: it owes us nothing more */
 } liveness_peer_t;
 
 typedef struct liveness {

@@ -228,7 +228,7 @@ static void heard_bye(ucx_group_t *group, const ucx_note_t *note)
     ucx_peer_t *peer = &group->peers[note->from];
 
     group->liveness.peers[note->from].left = true;
-    peer->parted = true;
+    group->liveness.peers[note->from].parted = true;
     /* Our own good-bye answers as well as an acknowledgement does. */
     peer->wanted =
         group->farewell ? peer->wanted & 1u << NOTE_BYE : 1u << NOTE_ACK;
@@ -256,7 +256,7 @@ static void note_heard(ucx_group_t *group, const ucx_note_t *note)
         ucx_calls_heard(group, note->from, &note->call);
         break;
     case NOTE_ACK:
-        group->peers[note->from].parted = true;
+        group->liveness.peers[note->from].parted = true;
         break;
     default:
         break;
@@ -359,13 +359,13 @@ bool ucx_notes_idle(const ucx_group_t *group)
 bool ucx_notes_parted(const ucx_group_t *group)
 {
     for (int rank = 0; rank < group->base.size; rank++) {
+        const liveness_peer_t *state = &group->liveness.peers[rank];
         const ucx_peer_t *peer = &group->peers[rank];
         bool told = peer->neighbour || peer->endpoint != NULL;
 
-        if (rank == group->base.rank || !told ||
-            group->liveness.peers[rank].lost > 0)
+        if (rank == group->base.rank || !told || state->lost > 0)
             continue;
-        if (!peer->parted || peer->sending || peer->wanted != 0)
+        if (!state->parted || peer->sending || peer->wanted != 0)
             return false;
     }
     return true;

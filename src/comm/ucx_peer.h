@@ -45,7 +45,6 @@ typedef struct ucx_peer {
     bool mate;       /* verified to be on this node, by both sides */
     bool neighbour;  /* we beat for it and it for us */
     bool sending;    /* note is on its way */
-    bool parted;     /* it left, or acknowledged that we leave */
     unsigned wanted; /* bits 1 << kind: notes to be sent */
     ucx_call_t call; /* the last one that it told */
     ucx_note_t note;

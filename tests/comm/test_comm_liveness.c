@@ -96,8 +96,23 @@ Test(comm_liveness, a_lost_peer_may_have_said_good_bye)
     cr_assert_eq(suspect(103), -1);
     cr_assert_leq(liveness_look(&liveness, 200), 104);
     cr_assert_eq(suspect(104), 2);
-    liveness.peers[2].left = true;
+    liveness.peers[2].parted = true;
     cr_assert_eq(suspect(104), -1);
+    cr_assert_eq(liveness_look(&liveness, 200), 200);
+}
+
+/* Who answered our good-bye says none of its own: it is not blamed when it is
+ * silent, gone, or busy, while we still wait for others to part. */
+Test(comm_liveness, who_answered_our_good_bye_owes_us_nothing)
+{
+    liveness_beat_t busy = {.entered = 5};
+
+    liveness_heard(&liveness, 0, &busy, 101);
+    cr_assert_eq(suspect(120), 0);
+    liveness.peers[0].parted = true;
+    cr_assert_neq(suspect(120), 0);
+    liveness_lost(&liveness, 0, 121);
+    cr_assert_neq(suspect(130), 0);
     cr_assert_eq(liveness_look(&liveness, 200), 200);
 }
 

@@ -334,14 +334,15 @@ Test(reproducible, errors_of_any_thread_end_the_run)
 }
 
 /* 24 leaves on 4 threads: eight arenas of gradients and not 24; in each
- * thread's scratch a copy of the largest weights. The rest is libraries. */
+ * thread's scratch a copy of the largest weights, of which a product touches
+ * what it packs (on AVX-512, blocks of it). The rest is libraries. */
 Test(reproducible, memory_is_what_was_planned, .timeout = 120)
 {
     const double params = 12 * 2048 + 2048 + 2048 * 1024 + 1024 + 2 * 1024 + 2;
     const int slots = ddp_fold_slots(0, 24, 24, 4);
-    const double planned = 4 * 4 * params /* with gradients and Adam's state */
-                           + 4 * 4 * 2048.0 * 1024.0 +
-                           (double)ddp_tree_bytes((size_t)params, 0, slots);
+    const double kept = 4 * 4 * params /* with gradients and Adam's state */
+                        + (double)ddp_tree_bytes((size_t)params, 0, slots);
+    const double planned = kept + 4 * 4 * 2048.0 * 1024.0;
     const double before = mem_peak();
     train_outcome_t out;
     harness_t harness;
@@ -360,7 +361,7 @@ Test(reproducible, memory_is_what_was_planned, .timeout = 120)
     grown = mem_peak() - before;
     cr_assert_leq(grown, planned + 24e6, "%.1f MB, planned were %.1f",
                   grown * 1e-6, planned * 1e-6);
-    cr_assert_geq(grown, 0.9 * planned, "%.1f MB, planned were %.1f",
-                  grown * 1e-6, planned * 1e-6);
+    cr_assert_geq(grown, 0.95 * kept, "%.1f MB, kept are %.1f", grown * 1e-6,
+                  kept * 1e-6);
     harness_close(&harness);
 }
