@@ -40,10 +40,12 @@ struct ucx_work {
     comm_request_t request; /* [o] before submitted, then [c] */
     void *views[COMM_VIEWS_MAX];
     double started; /* instant */
-    /* Of the node stage: number + 1 until waited for; which way it goes; and
-     * when the comm thread first saw it (0: not yet). */
+    /* Of the node stage: number + 1 until waited for; which way it goes; of a
+     * slot on one node, in how many pieces; and when the comm thread first saw
+     * it (0: not yet). */
     atomic_uint_fast64_t node;
     atomic_int way; /* ucx_way_t */
+    atomic_uint pieces;
     _Atomic double node_since;
 };
 

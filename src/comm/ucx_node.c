@@ -207,19 +207,24 @@ void ucx_node_disagree(ucx_group_t *group, uint64_t number)
     ucx_group_fail(group, &fault);
 }
 
-/* Is [work], which is or was collective [number], done? Any thread. */
-static bool number_done(const ucx_group_t *group, const ucx_work_t *work,
-                        uint64_t number)
+/* Has the owner seen that it is done? */
+static bool work_done(const ucx_group_t *group, const ucx_work_t *work)
 {
     if (atomic_load(&work->way) == WAY_SLOT && group->place.nodes > 1)
-        return ucx_node_done(group, number);
+        return ucx_node_done(group, work->number);
     return atomic_load_explicit(&work->state, memory_order_acquire) ==
            COMM_DONE;
 }
 
-static bool work_done(const ucx_group_t *group, const ucx_work_t *work)
+/* Is [work], which is or was collective [number], done, by whomever? Any
+ * thread. */
+static bool number_done(const ucx_group_t *group, const ucx_work_t *work,
+                        uint64_t number)
 {
-    return number_done(group, work, work->number);
+    if (atomic_load(&work->way) != WAY_SLOT)
+        return atomic_load(&work->state) == COMM_DONE;
+    return group->place.nodes > 1 ? ucx_node_done(group, number)
+                                  : ucx_slot_done(group, work, number);
 }
 
 /* What others may wait for: this rank does it whatever it waits for itself. */
@@ -360,7 +365,8 @@ uint64_t ucx_node_oldest(ucx_group_t *group, double *since)
         uint64_t number = atomic_load(&work->node);
 
         if (number == 0 || number - 1 >= oldest ||
-            number_done(group, work, number - 1))
+            number_done(group, work, number - 1) ||
+            atomic_load(&work->node) != number) /* waited for meanwhile */
             continue;
         oldest = number - 1;
         *since = atomic_load(&work->node_since);

@@ -161,13 +161,25 @@ static void post_fill(const ucx_group_t *group, const comm_request_t *request,
     post->offset = (uint64_t)((char *)request->data - (char *)arena->base.data);
 }
 
+static unsigned pieces_of(const ucx_group_t *group, size_t bytes, size_t *piece)
+{
+    *piece = ucx_piece_bytes(bytes, group->place.count, PIECE_MOST);
+    return (unsigned)((bytes + *piece - 1) / *piece);
+}
+
 bool ucx_slot_start(ucx_group_t *group, ucx_work_t *work)
 {
+    const comm_request_t *what = &work->request;
     uint64_t number = work->number;
     node_slot_t *slot = node_slot(group, number);
     node_post_t *post = &slot->entries[group->place.local].post;
+    size_t step;
 
-    post_fill(group, &work->request, post);
+    post_fill(group, what, post);
+    atomic_store_explicit(
+        &work->pieces,
+        pieces_of(group, what->count * comm_type_bytes(what->type), &step),
+        memory_order_relaxed);
     atomic_store_explicit(&post->came, number + 1, memory_order_release);
     if (group->place.nodes == 1) {
         atomic_thread_fence(memory_order_seq_cst); /* the last sees all */
@@ -177,7 +189,7 @@ bool ucx_slot_start(ucx_group_t *group, ucx_work_t *work)
                (unsigned)group->place.count) {
         slot_open(group, slot, number);
     }
-    return owns_slice(group, &work->request);
+    return owns_slice(group, what);
 }
 
 void ucx_slot_foresee(ucx_group_t *group, uint64_t number)
@@ -199,20 +211,6 @@ void ucx_slot_check(ucx_group_t *group, uint64_t number)
 }
 
 /* ---- pieces -------------------------------------------------------------- */
-
-static unsigned pieces_of(const ucx_group_t *group, size_t bytes, size_t *piece)
-{
-    *piece = ucx_piece_bytes(bytes, group->place.count, PIECE_MOST);
-    return (unsigned)((bytes + *piece - 1) / *piece);
-}
-
-static unsigned work_pieces(const ucx_group_t *group, const ucx_work_t *work,
-                            size_t *piece)
-{
-    const comm_request_t *what = &work->request;
-
-    return pieces_of(group, what->count * comm_type_bytes(what->type), piece);
-}
 
 /* Those of [pieces] that are the share of rank [local]: every so manieth. */
 static unsigned share_of(const ucx_group_t *group, unsigned pieces, int local)
@@ -307,6 +305,14 @@ static bool shares_done(const ucx_group_t *group, uint64_t number,
     return true;
 }
 
+bool ucx_slot_done(const ucx_group_t *group, const ucx_work_t *work,
+                   uint64_t number)
+{
+    return shares_done(
+        group, number,
+        atomic_load_explicit(&work->pieces, memory_order_relaxed));
+}
+
 /* Of the share of [local]; false: none is left. Under node.lock. */
 static bool piece_do(ucx_group_t *group, ucx_work_t *work, int local)
 {
@@ -337,8 +343,6 @@ static bool piece_do(ucx_group_t *group, ucx_work_t *work, int local)
 bool ucx_slot_go(ucx_group_t *group, ucx_work_t *work)
 {
     uint64_t number = work->number;
-    size_t step;
-    unsigned pieces = work_pieces(group, work, &step);
     bool did = false;
 
     pthread_mutex_lock(&group->node.lock);
@@ -348,7 +352,7 @@ bool ucx_slot_go(ucx_group_t *group, ucx_work_t *work)
             did = piece_do(group, work,
                            (group->place.local + i) % group->place.count);
     pthread_mutex_unlock(&group->node.lock);
-    if (shares_done(group, number, pieces))
+    if (ucx_slot_done(group, work, number))
         atomic_store_explicit(&work->state, COMM_DONE, memory_order_release);
     return did;
 }
@@ -356,12 +360,10 @@ bool ucx_slot_go(ucx_group_t *group, ucx_work_t *work)
 bool ucx_slot_ready(const ucx_group_t *group, const ucx_work_t *work)
 {
     const node_slot_t *slot = node_slot(group, work->number);
-    size_t step;
-    unsigned pieces;
+    unsigned pieces = atomic_load_explicit(&work->pieces, memory_order_relaxed);
 
     if (!slot_came(group, slot, work->number))
         return false;
-    pieces = work_pieces(group, work, &step);
     for (int i = 0; i < group->place.count; i++)
         if (ucx_counted(&slot->entries[i].share.claimed, work->number) <
             share_of(group, pieces, i))

@@ -87,6 +87,10 @@ void ucx_slot_foresee(ucx_group_t *group, uint64_t number);
 /* One node. Do a piece if there is one (true), and see whether the work is
  * done. The owner. */
 bool ucx_slot_go(ucx_group_t *group, ucx_work_t *work);
+/* Are all pieces of [number] done, which [work] is or was? Any thread: what
+ * others have completed is done before the owner has looked. */
+bool ucx_slot_done(const ucx_group_t *group, const ucx_work_t *work,
+                   uint64_t number);
 /* Is there a piece to do, or is the work done? */
 bool ucx_slot_ready(const ucx_group_t *group, const ucx_work_t *work);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "comm/comm_ops.h"
 #include "comm/ucx_claim.h"
 #include "lib/ranks.h"
@@ -184,4 +185,87 @@ Test(comm_slot, a_late_rank_holds_nobody_up)
     cr_assert_eq(ranks_threads(3, run_late, ends), 0);
     cr_assert_eq(ranks_forks(2, 60, run_late, ends, results), 0);
     cr_assert_eq(ranks_forks(5, 60, run_late, ends, results), 0);
+}
+
+/* ---- works in another order ---------------------------------------------- */
+
+#define TIMEOUT 0.6
+
+/* How rank 1 spends its time between the two works. */
+typedef enum away { AWAY_BUSY, AWAY_STUCK } away_t;
+
+/* Rank 1 does all of the first work, is away for longer than anybody waits for
+ * what does not move, and only then starts the second one. */
+static int be_away(comm_group_t *group, float *data, away_t how)
+{
+    const double end = clock_now() + 4 * TIMEOUT;
+    comm_work_t *work;
+    err_t err = ERR_INIT;
+
+    if (work_start(group, data, 0, &work) || work_end(group, data, 0, work))
+        return 1;
+    while (clock_now() < end && comm_group_check(group, &err) == ERR_OK) {
+        if (how == AWAY_BUSY)
+            comm_group_report(group, 7, "evaluation");
+        usleep(10000);
+    }
+    if (how == AWAY_STUCK) {
+        RANKS_CHECK(err.culprit == 1);
+        return 0;
+    }
+    if (work_start(group, data + MOST, 1, &work))
+        return 1;
+    return work_end(group, data + MOST, 1, work);
+}
+
+/* Rank 0 has started both and waits for the second one first. */
+static int wait_backwards(comm_group_t *group, float *data, away_t how)
+{
+    comm_work_t *works[2];
+    err_t err = ERR_INIT;
+
+    for (int i = 0; i < 2; i++)
+        if (work_start(group, data + i * MOST, i, &works[i]))
+            return 1;
+    if (how == AWAY_STUCK) {
+        RANKS_CHECK(comm_work_wait(works[1], &err) == ERR_PEER);
+        RANKS_CHECK(err.culprit == 1);
+        RANKS_CHECK(comm_work_wait(works[0], &err) != ERR_OK);
+        return 0;
+    }
+    return work_end(group, data + MOST, 1, works[1]) ||
+           work_end(group, data, 0, works[0]);
+}
+
+static int run_backwards(const comm_oob_t *oob, void *argument)
+{
+    const away_t how = *(const away_t *)argument;
+    comm_config_t config = {.backend = "ucx", .timeout = TIMEOUT};
+    comm_group_t *group;
+    comm_arena_t *arena;
+    float *data;
+    err_t err = ERR_INIT;
+    int failed;
+
+    RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
+    RANKS_OK(comm_arena_open(group, 2 * MOST * sizeof *data, &arena, &err),
+             err);
+    data = comm_arena_data(arena);
+    failed = oob->rank == 0 ? wait_backwards(group, data, how)
+                            : be_away(group, data, how);
+    comm_arena_close(arena);
+    comm_group_close(group);
+    return failed;
+}
+
+/* What others have completed is done, whether this rank has looked or not: it
+ * waits for rank 1, which is named if it is stuck, and not if it is busy. */
+Test(comm_slot, who_waits_for_a_later_work_waits_for_the_right_one)
+{
+    int results[RANKS_MAX];
+    away_t how = AWAY_BUSY;
+
+    cr_assert_eq(ranks_forks(2, 30, run_backwards, &how, results), 0);
+    how = AWAY_STUCK;
+    cr_assert_eq(ranks_forks(2, 30, run_backwards, &how, results), 0);
 }
