@@ -25,7 +25,6 @@
  * call of sched_yield is a large part of what a small message takes. */
 #define LOOKS 100
 #define PROBE 64 /* sleeps after which looking is tried anew */
-#define YIELDS 2
 
 /* How long requests may take to end after a fault. */
 #define QUIET_SECONDS 0.5
@@ -280,7 +279,7 @@ bool ucx_drive_patient(ucx_group_t *group, ucx_idle_t *idle, double now,
         idle->since = now;
     if (group->active_count == 0 || group->quiet)
         return false;
-    if (spin ? now - idle->since < group->patience : idle->turns <= YIELDS) {
+    if (now - idle->since < group->patience) {
         if (!spin || idle->turns > LOOKS)
             sched_yield();
         return true;

@@ -26,9 +26,29 @@
 #include "base/thread.h"
 #include "comm/ucx_group.h"
 
+/* The cores that this rank may use: a hash of the machine that has them and of
+ * the affinity mask. Containers and network namespaces of one machine share its
+ * cores though they are several hosts, so the host name would not do. */
+static uint64_t mates_cpus(void)
+{
+    struct {
+        char machine[256];
+        cpu_set_t cpus;
+    } cores;
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    memset(&cores, 0, sizeof cores);
+    if (file == NULL ||
+        fgets(cores.machine, sizeof cores.machine, file) == NULL)
+        (void)gethostname(cores.machine, sizeof cores.machine - 1);
+    if (file != NULL)
+        fclose(file);
+    (void)sched_getaffinity(0, sizeof cores.cpus, &cores.cpus);
+    return hash_bytes(&cores, sizeof cores);
+}
+
 err_code_t ucx_mates_card(ucx_card_t *card, int *fd, err_t *err)
 {
-    cpu_set_t cpus;
     int made;
 
     memset(card, 0, sizeof *card);
@@ -37,9 +57,7 @@ err_code_t ucx_mates_card(ucx_card_t *card, int *fd, err_t *err)
         (ssize_t)sizeof card->nonce)
         return err_set(err, ERR_IO, "no random number for the comm group: %s",
                        strerror(errno));
-    CPU_ZERO(&cpus);
-    if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
-        card->cpus = hash_bytes(&cpus, sizeof cpus);
+    card->cpus = mates_cpus();
     made = memfd_create("cddp-comm", MFD_CLOEXEC);
     if (made >= 0 && write(made, &card->nonce, sizeof card->nonce) !=
                          (ssize_t)sizeof card->nonce) {
@@ -86,10 +104,7 @@ static void mates_spin(ucx_group_t *group, const ucx_card_t *cards)
     int sharing = 0;
 
     for (int rank = 0; rank < group->base.size; rank++)
-        if (rank == group->base.rank ||
-            (group->peers[rank].mate &&
-             cards[rank].cpus == cards[group->base.rank].cpus))
-            sharing++;
+        sharing += cards[rank].cpus == cards[group->base.rank].cpus;
     group->spin = thread_cores() > sharing;
     group->node.spin = thread_cores() >= sharing; /* owners only */
 }

@@ -64,7 +64,7 @@ typedef struct ucx_card { /* what ranks exchange about themselves */
     int64_t pid;
     int64_t fd; /* memfd that holds the nonce; -1: none */
     uint64_t nonce;
-    uint64_t cpus; /* hash of the affinity mask */
+    uint64_t cpus; /* hash of the cores that it may use */
     uint64_t address_bytes;
 } ucx_card_t;
 

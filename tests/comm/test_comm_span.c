@@ -3,12 +3,14 @@
 /* All-reduces over several nodes: who shares a node, how a buffer is cut, and
  * sums of random shapes on random layouts against a serial reference. */
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "comm/comm.h"
+#include "comm/ucx_group.h"
 #include "comm/ucx_lane.h"
 #include "comm/ucx_place.h"
 #include "comm/ucx_span.h"
@@ -68,6 +70,39 @@ Test(comm_span, half_blind_nodes_are_noticed)
     cr_assert_eq(ucx_place_open(sees, 3, 0, &place, &err), ERR_OK);
     cr_assert(!place.whole);
     ucx_place_close(&place);
+}
+
+/* Two ranks on one core, on hosts of their own as far as names go. */
+static int run_shared_core(const comm_oob_t *oob, void *argument)
+{
+    comm_config_t config = {.backend = "ucx", .timeout = 20};
+    char host[2] = {(char)('a' + oob->rank)};
+    comm_oob_t apart = *oob;
+    comm_group_t *group;
+    cpu_set_t all, one;
+    err_t err = ERR_INIT;
+    int first = 0;
+
+    (void)argument;
+    RANKS_CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
+    while (!CPU_ISSET(first, &all))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    RANKS_CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+    apart.host = host;
+    RANKS_OK(comm_group_open(&config, &apart, &group, &err), err);
+    RANKS_CHECK(!((const ucx_group_t *)group)->node.spin);
+    RANKS_CHECK(!((const ucx_group_t *)group)->spin);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(comm_span, hosts_of_one_machine_share_its_cores)
+{
+    int results[RANKS_MAX];
+
+    cr_assert_eq(ranks_forks(2, 60, run_shared_core, NULL, results), 0);
 }
 
 /* ---- plans --------------------------------------------------------------- */
