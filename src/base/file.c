@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -233,6 +234,50 @@ bool file_takes(int fd, double seconds)
         ready = poll(&wait, 1, left > 0 ? (int)(left * 1000) + 1 : 0);
     } while (ready < 0 && errno == EINTR);
     return ready != 0;
+}
+
+#define LINE_PATIENCE 1.0 /* seconds */
+#define LINE_SHARE 0.01   /* of the time since the first wait */
+
+/* global: the lines of a process, whichever thread's, wait for the same reader
+ */
+static struct line_waits {
+    pthread_mutex_t lock;
+    double since;  /* of the first wait; 0: none */
+    double waited; /* or set apart for a wait under way */
+} line_waits = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Sets apart what a wait may take now. */
+static double line_wait_begin(struct line_waits *waits, double now)
+{
+    double patience;
+
+    pthread_mutex_lock(&waits->lock);
+    if (waits->since == 0)
+        waits->since = now;
+    patience =
+        LINE_PATIENCE + LINE_SHARE * (now - waits->since) - waits->waited;
+    patience = patience < 0 ? 0 : patience;
+    patience = patience < LINE_PATIENCE ? patience : LINE_PATIENCE;
+    waits->waited += patience;
+    pthread_mutex_unlock(&waits->lock);
+    return patience;
+}
+
+bool file_takes_line(int fd)
+{
+    double begin, patience;
+    bool takes;
+
+    if (file_takes(fd, 0))
+        return true;
+    begin = clock_now();
+    patience = line_wait_begin(&line_waits, begin);
+    takes = file_takes(fd, patience);
+    pthread_mutex_lock(&line_waits.lock);
+    line_waits.waited += clock_now() - begin - patience;
+    pthread_mutex_unlock(&line_waits.lock);
+    return takes;
 }
 
 /* The wrong way around: reading from 1 and 2 is nobody's wish. */

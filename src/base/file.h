@@ -32,6 +32,11 @@ err_code_t file_remove_tree(const char *path, err_t *err);
  * the write then says why not. */
 bool file_takes(int fd, double seconds);
 
+/* The same for a line of a log, of which a run has many: waits at most a
+ * second, and all such waits of the process together at most a second and a
+ * hundredth of the time since the first. */
+bool file_takes_line(int fd);
+
 /* First thing in main(): descriptors 0 to 2 that the caller has closed are put
  * in use, lest the next file that is opened gets what is meant for people.
  * Writing to them goes on to fail. */

@@ -20,7 +20,6 @@
 
 #define LOG_LINE_MAX 2048
 #define LOG_UNSET (-1)
-#define LOG_PATIENCE 1.0 /* seconds */
 
 static const char *const log_names[] = {"error", "warn", "info", "debug",
                                         "trace"};
@@ -112,7 +111,7 @@ void log_print(log_level_t level, const char *module, const char *format, ...)
     used = log_vappend(line, used, format, args);
     va_end(args);
     line[used++] = '\n'; /* used <= LOG_LINE_MAX - 1: the NUL gives way */
-    if (!file_takes(STDERR_FILENO, LOG_PATIENCE))
+    if (!file_takes_line(STDERR_FILENO))
         return;
     written = write(STDERR_FILENO, line, used);
     (void)written;

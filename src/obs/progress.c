@@ -9,8 +9,6 @@
 
 #include "base/file.h"
 
-#define PROGRESS_PATIENCE 1.0 /* seconds */
-
 char *obs_epoch_format(const obs_epoch_t *epoch, char *out, size_t room)
 {
     char valid[48] = "", accuracy[48] = "";
@@ -39,7 +37,7 @@ void obs_progress_epoch(const obs_epoch_t *epoch)
 {
     char line[256 + OBS_VALUES_MAX * 96];
 
-    if (!file_takes(STDOUT_FILENO, PROGRESS_PATIENCE))
+    if (!file_takes_line(STDOUT_FILENO))
         return;
     printf("%s\n", obs_epoch_format(epoch, line, sizeof line));
     fflush(stdout);

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 static int old, catcher;
 
 /* Standard error goes to an unnamed file from here on. */
@@ -180,4 +182,27 @@ Test(log, a_line_that_nobody_takes_is_lost, .timeout = 20)
     dup2(ends[1], STDERR_FILENO);
     log_warn("test", "lost");
     dup2(old, STDERR_FILENO);
+}
+
+/* A reader that has halted keeps a run waiting once, not for each line. */
+Test(log, lines_that_nobody_reads_do_not_add_up)
+{
+    const int was = dup(STDERR_FILENO);
+    const double begin = clock_now();
+    char big[4096] = "";
+    int ends[2];
+    double took;
+
+    cr_assert_eq(pipe(ends), 0);
+    cr_assert_neq(fcntl(ends[1], F_SETFL, O_NONBLOCK), -1);
+    while (write(ends[1], big, sizeof big) > 0)
+        ;
+    cr_assert_neq(fcntl(ends[1], F_SETFL, 0), -1);
+    dup2(ends[1], STDERR_FILENO);
+    for (int i = 0; i < 6; i++)
+        log_error("boot", "line %d", i);
+    dup2(was, STDERR_FILENO);
+    took = clock_now() - begin;
+    cr_assert_gt(took, 0.9, "%g s: nothing waits for a slow reader", took);
+    cr_assert_lt(took, 2.5, "6 lines took %g s", took);
 }
