@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -42,7 +43,7 @@ struct obs_metrics {
     int fd;
     int64_t last_eval; /* step of the last evaluation in the file, or -1 */
     bool warned;
-    bool lost; /* it ends in half a row, which cannot be taken back */
+    bool lost; /* removed, or it ends in half a row that cannot be taken back */
     char *path;
 };
 
@@ -93,15 +94,34 @@ static void metrics_undo(obs_metrics_t *metrics, off_t whole)
     errno = reason;
 }
 
+/* Rows in a file without a name are nobody's: say so instead of writing them.
+ * Its size into [bytes]. */
+static bool metrics_there(obs_metrics_t *metrics, off_t *bytes)
+{
+    struct stat file = {.st_nlink = 1};
+
+    fstat(metrics->fd, &file);
+    *bytes = file.st_size;
+    if (file.st_nlink > 0)
+        return true;
+    log_warn("obs",
+             "%s was removed while the run was writing it: further rows are "
+             "lost; the next checkpoint tells whether the run directory is "
+             "still there",
+             metrics->path);
+    metrics->lost = true;
+    return false;
+}
+
 /* A run is worth more than its rows: the first failure is told, and a row that
  * did not fit is left out. */
 static void metrics_write(obs_metrics_t *metrics, metrics_line_t *line)
 {
     const char *at = line->text;
-    const off_t whole = lseek(metrics->fd, 0, SEEK_END);
+    off_t whole;
     ssize_t put;
 
-    if (metrics->lost)
+    if (metrics->lost || !metrics_there(metrics, &whole))
         return;
     metrics_add(line, "}\n");
     while (line->length > 0) {

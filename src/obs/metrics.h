@@ -48,10 +48,10 @@ typedef struct obs_eval {
 err_code_t obs_metrics_open(const char *path, int64_t step, obs_metrics_t **out,
                             err_t *err);
 
-/* Append a row. Allocates nothing. A row that cannot be written (disk full) is
- * told once as a warning and changes nothing else. Numbers that are not finite
- * become null. An evaluation of a step that the file has already (its
- * checkpoint came after it) is not repeated. */
+/* Append a row. Allocates nothing. A row that cannot be written (disk full, the
+ * file was removed) is told once as a warning and changes nothing else. Numbers
+ * that are not finite become null. An evaluation of a step that the file has
+ * already (its checkpoint came after it) is not repeated. */
 void obs_metrics_step(obs_metrics_t *metrics, const obs_step_t *row);
 void obs_metrics_eval(obs_metrics_t *metrics, const obs_eval_t *row);
 

@@ -343,3 +343,26 @@ Test(metrics, a_row_that_did_not_fit_leaves_no_half)
     obs_metrics_close(metrics);
     expect_steps("1 4");
 }
+
+Test(metrics, a_file_that_was_removed_is_told_once)
+{
+    obs_metrics_t *metrics = open_after(0);
+    char text[2048] = "";
+    int old = dup(STDERR_FILENO), ends[2];
+    const char *at;
+
+    put_step(metrics, 1, 0.5);
+    cr_assert_eq(unlink(path), 0);
+    cr_assert_eq(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    put_step(metrics, 2, 0.5);
+    put_step(metrics, 3, 0.5);
+    put_eval(metrics, 3, 0.5);
+    dup2(old, STDERR_FILENO);
+    close(ends[1]);
+    cr_assert_gt(read(ends[0], text, sizeof text - 1), 0, "nothing was said");
+    at = strstr(text, "metrics.jsonl was removed");
+    cr_assert_not_null(at, "%s", text);
+    cr_assert_null(strstr(at + 1, "metrics.jsonl was removed"), "%s", text);
+    obs_metrics_close(metrics);
+}
