@@ -117,6 +117,15 @@ grep -q '"status": 0' run-pipe/exit.json || {
     echo "FAIL: the run ended when nobody read its output"
     failed=1
 }
+# So does a full disk under it; a status of failure would have it done again.
+said=$("$build/cddp-train" --set run.dir=run-full --set train.epochs=1 \
+    ising-mlp.yaml 2>&1 >/dev/full)
+found=$?
+if [ $found -ne 0 ] || ! grep -q '"status": 0' run-full/exit.json ||
+    [[ $said != *"cannot write to standard output"*"the run is complete"* ]]; then
+    echo "FAIL: a complete run >/dev/full: expected 0 and why, found $found: $said"
+    failed=1
+fi
 # One that has halted (a stopped terminal, a full pipe) does not keep it from
 # ending, with a result or with an error.
 mkfifo halted
