@@ -51,6 +51,10 @@ Test(preset, sizes_are_those_of_the_originals)
                       "cross_entropy", 11173962);
     expect_parameters("preset: lenet, input: [1, 28, 28], classes: 10",
                       "cross_entropy", 61706);
+    /* Among the layers, with an input of another name. */
+    expect_parameters("input: {image: [1, 28, 28]}, layers: [{preset: {lenet: "
+                      "{classes: 10}}, from: input}]",
+                      "cross_entropy", 61706);
     /* timm's vit_tiny_patch16_224 with average pooling (no class token, and a
      * norm after the last block). */
     expect_parameters("preset: vit, input: [3, 224, 224], classes: 1000",
