@@ -337,14 +337,16 @@ err_code_t train_open(train_state_t *run, err_t *err)
         rc = voted(run, replica_join, err);
     if (rc != ERR_OK)
         return rc;
-    plan = plan_of(run);
-    rc = train_replica_start(&plan, &run->replica, err);
     train_storage_begin(run, "resume");
-    if (rc == ERR_OK)
-        rc = train_restore(run, err);
+    rc = train_restore(run, err);
     if (rc == ERR_OK)
         rc = voted(run, records_open, err);
     train_storage_end(run);
+    if (rc != ERR_OK)
+        return rc;
+    plan = plan_of(run);
+    train_phase_set(run, "initial weights");
+    rc = train_replica_start(&plan, run->saved_step >= 0, &run->replica, err);
     run->first_step = run->progress.step;
     run->last_checkpoint = clock_now();
     return rc;
@@ -387,7 +389,7 @@ err_code_t train_open_bench(train_state_t *run, int64_t steps, err_t *err)
     if (rc != ERR_OK)
         return rc;
     plan = plan_of(run);
-    return train_replica_start(&plan, &run->replica, err);
+    return train_replica_start(&plan, false, &run->replica, err);
 }
 
 void train_close(train_state_t *run)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -270,6 +271,7 @@ static void weights_draw(train_replica_t *replica,
 {
     const bool alone =
         plan->threads == 1 || nn_graph_param_elems(plan->graph) < CREW_ELEMS;
+    const double begin = clock_now();
     crew_t *crew = NULL;
     err_t err = ERR_INIT;
 
@@ -279,6 +281,7 @@ static void weights_draw(train_replica_t *replica,
     nn_graph_init(plan->graph, (uint64_t)plan->config->run.seed, crew,
                   replica->params, replica->buffers);
     crew_close(crew);
+    log_debug("train", "initial weights drawn in %.2f s", clock_now() - begin);
 }
 
 /* Rank 0's initial state goes to all, so no other rank draws one. */
@@ -389,10 +392,10 @@ err_code_t train_replica_join(const train_replica_plan_t *plan,
     return rc;
 }
 
-err_code_t train_replica_start(const train_replica_plan_t *plan,
+err_code_t train_replica_start(const train_replica_plan_t *plan, bool restored,
                                train_replica_t *replica, err_t *err)
 {
-    err_code_t rc = state_init(replica, plan, err);
+    err_code_t rc = restored ? ERR_OK : state_init(replica, plan, err);
 
     if (rc == ERR_OK)
         teams_bind(replica, plan);

@@ -99,9 +99,9 @@ err_code_t train_replica_open(const train_replica_plan_t *plan,
 err_code_t train_replica_join(const train_replica_plan_t *plan,
                               train_replica_t *replica, err_t *err);
 
-/* Take over rank 0's initial state. Collective. [replica] must not move
- * afterwards. */
-err_code_t train_replica_start(const train_replica_plan_t *plan,
+/* Take over rank 0's initial state, unless a checkpoint was read ([restored],
+ * alike on all ranks). Collective. [replica] must not move afterwards. */
+err_code_t train_replica_start(const train_replica_plan_t *plan, bool restored,
                                train_replica_t *replica, err_t *err);
 
 void train_replica_close(train_replica_t *replica);

@@ -5,6 +5,7 @@
  * progress numbers; random numbers are keyed by them, so nothing else is needed
  * to go on with the same bits.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -67,6 +68,59 @@ static void config_free(resume_config_t *config)
     free(config->directory);
 }
 
+/* ---- may it be kept? ----------------------------------------------------- */
+
+#define FINITE_BLOCK 4096 /* elements between two looks at what was found */
+
+static bool all_finite(const float *data, int64_t count)
+{
+    for (int64_t from = 0; from < count; from += FINITE_BLOCK) {
+        const int64_t end =
+            count - from < FINITE_BLOCK ? count : from + FINITE_BLOCK;
+        int bad = 0;
+
+        for (int64_t i = from; i < end; i++)
+            bad |= !isfinite(data[i]);
+        if (bad != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool tensor_finite(const train_state_t *run,
+                          const hdf5io_tensor_t *tensor)
+{
+    int64_t elems = 1;
+    bool finite = true;
+
+    for (int d = 0; d < tensor->ndim; d++)
+        elems *= tensor->dims[d];
+    if (tensor->parts == NULL)
+        return all_finite(tensor->data, elems);
+    for (int p = 0; p < tensor->part_count && finite; p++)
+        if (tensor->parts[p].rank == run->rank)
+            finite = all_finite(tensor->parts[p].data, tensor->parts[p].count);
+    return finite;
+}
+
+/* A last update may have spoiled what no loss has seen yet; and rank 0 must
+ * still have the run directory. Local. */
+static err_code_t keep_check(train_state_t *run, err_t *err)
+{
+    const train_kept_t *kept = &run->replica.kept;
+    err_code_t rc = ERR_OK;
+
+    if (run->rundir != NULL)
+        rc = train_rundir_check(run->rundir, run->config->run.dir, err);
+    if (rc != ERR_OK)
+        run->owns_dir = false;
+    for (int i = 0; i < kept->count && rc == ERR_OK; i++)
+        if (!tensor_finite(run, &kept->tensors[i]))
+            rc = train_diverged(run, kept->tensors[i].name, "nan or infinite",
+                                run->progress.step, err);
+    return rc;
+}
+
 err_code_t train_checkpoint(train_state_t *run, err_t *err)
 {
     hdf5io_checkpoint_info_t info;
@@ -76,6 +130,11 @@ err_code_t train_checkpoint(train_state_t *run, err_t *err)
     err_code_t rc;
 
     train_storage_begin(run, "checkpoint");
+    rc = train_vote(&run->votes, keep_check(run, err), &run->speaker, err);
+    if (rc != ERR_OK) {
+        train_storage_end(run);
+        return rc;
+    }
     config_fill(run, &config);
     run->progress.data_samples = hdf5io_dataset_samples(run->train.dataset);
     rc = hdf5io_checkpoint_write(&config.checkpoint, &run->progress,
@@ -87,6 +146,7 @@ err_code_t train_checkpoint(train_state_t *run, err_t *err)
     if (rc != ERR_OK)
         return rc;
     run->last_checkpoint = clock_now();
+    run->saved_step = run->progress.step;
     if (run->rank == 0)
         log_debug("train", "checkpoint %s in %.2f s (%s by this rank)",
                   info.path, clock_now() - begin,
@@ -207,6 +267,7 @@ err_code_t train_restore(train_state_t *run, err_t *err)
     if (rc != ERR_OK || !found)
         return rc;
     run->progress = info.progress;
+    run->saved_step = info.progress.step;
     ddp_step_set(run->replica.ddp, info.progress.step);
     greet(run, &info);
     run->progress.seed = (uint64_t)run->config->run.seed;

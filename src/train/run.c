@@ -98,6 +98,22 @@ static err_code_t replica_verify(train_state_t *run, err_t *err)
     return ddp_replica_check(run->replica.ddp, run->replica.params, bytes, err);
 }
 
+/* Whoever was asked to end while a checkpoint was written may have no time for
+ * another step and another checkpoint. A run that is complete ends anyway. */
+static err_code_t stop_ask(train_state_t *run, err_t *err)
+{
+    double asked;
+    err_code_t rc;
+
+    if (run->progress.epoch >= run->config->train.epochs)
+        return ERR_OK;
+    asked = run->env->signal() != SLURM_SIGNAL_NONE ? 1.0 : 0.0;
+    rc = comm_allreduce(run->group, &asked, 1, COMM_FLOAT64, COMM_MAX, err);
+    if (rc == ERR_OK && asked > 0)
+        run->stop = run->saved = true;
+    return rc;
+}
+
 /* What is due, in this order, once ranks are equal: check before a checkpoint
  * keeps what has drifted. A run that is to stop only saves, when it leaves. */
 static err_code_t due_do(train_state_t *run, err_t *err)
@@ -114,8 +130,11 @@ static err_code_t due_do(train_state_t *run, err_t *err)
         rc = replica_verify(run, err);
     if (rc == ERR_OK && due.evaluate && !run->stop)
         rc = evaluate(run, err);
-    if (rc == ERR_OK && due.save && !run->stop)
+    if (rc == ERR_OK && due.save && !run->stop) {
         rc = train_checkpoint(run, err);
+        if (rc == ERR_OK)
+            rc = stop_ask(run, err);
+    }
     return rc;
 }
 
@@ -164,9 +183,8 @@ static err_code_t epoch_end(train_state_t *run, err_t *err)
 /* Leave so that the next life goes on here. */
 static err_code_t leave(train_state_t *run, err_t *err)
 {
-    err_code_t rc;
+    err_code_t rc = run->saved ? ERR_OK : train_checkpoint(run, err);
 
-    rc = train_checkpoint(run, err);
     if (rc != ERR_OK)
         return rc;
     run->speaker = run->rank == 0;
@@ -256,10 +274,9 @@ static void record_write(const train_state_t *run, err_code_t rc,
 }
 
 /* A start that was refused keeps the results of an earlier life. */
-static void summary_write(const train_state_t *run, err_code_t rc,
-                          const err_t *err)
+static err_code_t summary_write(const train_state_t *run, err_code_t rc,
+                                const err_t *why, err_t *err)
 {
-    err_t trouble = ERR_INIT;
     obs_summary_t summary = {
         .status = rc,
         .step = run->progress.step,
@@ -278,13 +295,24 @@ static void summary_write(const train_state_t *run, err_code_t rc,
             1e-6 * (run->peak_rss > 0.0 ? run->peak_rss : mem_peak()),
         .world_size = run->size};
 
-    if (run->opened && lowest_survivor(run, rc, err) &&
-        obs_summary_write(run->config->run.dir, &summary, &trouble) != ERR_OK)
+    if (!run->opened || !run->owns_dir || !lowest_survivor(run, rc, why))
+        return ERR_OK;
+    return obs_summary_write(run->config->run.dir, &summary, err);
+}
+
+/* The end of a run that failed: its reason matters more than its numbers. */
+static void summary_try(const train_state_t *run, err_code_t rc,
+                        const err_t *why)
+{
+    err_t trouble = ERR_INIT;
+
+    if (summary_write(run, rc, why, &trouble) != ERR_OK)
         log_warn("train", "%s", trouble.text);
 }
 
 /* A run is done when its results are published and every rank has seen it:
- * whoever is lost until then is a fault like any other. */
+ * whoever is lost until then is a fault like any other. A summary that cannot
+ * be written would leave that of an earlier life. */
 static err_code_t part(train_state_t *run, err_t *err)
 {
     err_code_t rc;
@@ -296,9 +324,9 @@ static err_code_t part(train_state_t *run, err_t *err)
     if (rc != ERR_OK)
         return rc;
     train_storage_begin(run, "shutdown");
-    summary_write(run, ERR_OK, err);
+    rc = summary_write(run, ERR_OK, NULL, err);
     train_storage_end(run);
-    return comm_barrier(run->group, err);
+    return train_vote(&run->votes, rc, &run->speaker, err);
 }
 
 err_code_t train_run(const train_config_t *config, const train_env_t *env,
@@ -311,6 +339,7 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
         .rank = boot_rank(boot),
         .size = boot_size(boot),
         .eval_step = -1,
+        .saved_step = -1,
         .eval = {.accuracy = NAN},
         .progress = {.seed = (uint64_t)config->run.seed, .best = -1.0},
         .phase = "start"};
@@ -330,7 +359,7 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
         run.speaker = lowest_survivor(&run, rc, err);
     record_write(&run, rc, err);
     if (rc != ERR_OK)
-        summary_write(&run, rc, err);
+        summary_try(&run, rc, err);
     outcome_fill(&run, out);
     train_close(&run);
     return rc;

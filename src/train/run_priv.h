@@ -66,8 +66,10 @@ typedef struct train_state {
     hdf5io_progress_t progress;
     int64_t first_step;     /* of this life */
     double last_checkpoint; /* clock */
+    int64_t saved_step;     /* of the newest checkpoint; -1: none */
     bool checkpoint_due;    /* agreed by all ranks in the last step */
     bool stop;              /* agreed: checkpoint and leave */
+    bool saved;             /* the checkpoint to leave with is written */
     double first_step_s;    /* since the process was started */
     double main_to_step_s;  /* since main() */
     double first_step_at;   /* wall clock */
@@ -116,6 +118,9 @@ err_code_t train_step(train_state_t *run, err_t *err);
 /* ERR_DIVERGED if [value], called [what] in the sentence, is no number. */
 err_code_t train_number_check(const train_state_t *run, const char *what,
                               double value, err_t *err);
+/* ERR_DIVERGED: [what] became [value] in [step]; says what is kept. */
+err_code_t train_diverged(const train_state_t *run, const char *what,
+                          const char *value, int64_t step, err_t *err);
 /* The same with [batch] instead of what the loader reads. */
 err_code_t train_step_batch(train_state_t *run, const hdf5io_batch_t *batch,
                             err_t *err);

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -95,6 +96,25 @@ close:
 free:
     free(lock_path);
     free(checkpoints);
+    return rc;
+}
+
+err_code_t train_rundir_check(const train_rundir_t *rundir, const char *path,
+                              err_t *err)
+{
+    char *lock_path = str_printf("%s/lock", path);
+    struct stat mine, there;
+    err_code_t rc = ERR_OK;
+
+    if (fstat(rundir->lock, &mine) != 0 || stat(lock_path, &there) != 0 ||
+        mine.st_dev != there.st_dev || mine.st_ino != there.st_ino)
+        rc = err_set(err, ERR_IO,
+                     "run directory %s was removed, renamed or replaced while "
+                     "the run was using it (its file lock is not the one that "
+                     "this run holds): nothing more can be kept there; put it "
+                     "back and start the run again",
+                     path);
+    free(lock_path);
     return rc;
 }
 

@@ -22,6 +22,12 @@ err_code_t train_rundir_open(const char *path, const char *owner,
 err_code_t train_rundir_config(const char *path, const train_config_t *config,
                                err_t *err);
 
+/* Is [path] still the directory that [rundir] locked? ERR_IO says that it was
+ * removed, renamed or replaced: what is written there now would be lost or be
+ * another run's. */
+err_code_t train_rundir_check(const train_rundir_t *rundir, const char *path,
+                              err_t *err);
+
 void train_rundir_close(train_rundir_t *rundir); /* NULL allowed */
 
 #endif

@@ -199,6 +199,22 @@ typedef struct step_end {
     double lr, norm;
 } step_end_t;
 
+err_code_t train_diverged(const train_state_t *run, const char *what,
+                          const char *value, int64_t step, err_t *err)
+{
+    char kept[160] = "no checkpoint was written before";
+
+    if (run->saved_step >= 0)
+        snprintf(kept, sizeof kept,
+                 "the newest checkpoint is of step %lld, and --resume PATH "
+                 "goes on from an older one",
+                 (long long)run->saved_step);
+    return err_set(err, ERR_DIVERGED,
+                   "%s became %s in step %lld: lower the optimizer's lr, warm "
+                   "up longer or set train.clip_norm; %s",
+                   what, value, (long long)step, kept);
+}
+
 /* A loss or gradient that is not a number ends the run before the update spoils
  * the weights. Both are the same bits on every rank, so all ranks agree. */
 err_code_t train_number_check(const train_state_t *run, const char *what,
@@ -206,12 +222,8 @@ err_code_t train_number_check(const train_state_t *run, const char *what,
 {
     if (isfinite(value))
         return ERR_OK;
-    return err_set(err, ERR_DIVERGED,
-                   "%s became %s in step %lld: lower the optimizer's lr, warm "
-                   "up longer or set train.clip_norm; checkpoints hold the "
-                   "state before",
-                   what, isnan(value) ? "nan" : "infinite",
-                   (long long)run->progress.step + 1);
+    return train_diverged(run, what, isnan(value) ? "nan" : "infinite",
+                          run->progress.step + 1, err);
 }
 
 /* An epoch's loss of a model with one loss is the sum over all that counts in
