@@ -8,13 +8,17 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "train/harness.h"
 
-static atomic_int syncs_left, reads_left; /* until the slow one */
+/* global: the functions below are called by the libraries. Calls until the slow
+ * one, of those that count. */
+static atomic_int syncs_left, reads_left, place_left;
+static const char *place; /* in the path of a file, for place_left */
 
 static void storage_use(atomic_int *left)
 {
@@ -22,9 +26,25 @@ static void storage_use(atomic_int *left)
         sleep(4);
 }
 
+/* Is the file [fd] of the place? */
+static void place_use(int fd)
+{
+    char name[64], path[512];
+    ssize_t length;
+
+    if (place == NULL)
+        return;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    length = readlink(name, path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    if (strstr(path, place) != NULL)
+        storage_use(&place_left);
+}
+
 int fsync(int fd)
 {
     storage_use(&syncs_left);
+    place_use(fd);
     return (int)syscall(SYS_fsync, fd);
 }
 
@@ -36,6 +56,8 @@ ssize_t pread(int fd, void *data, size_t bytes, off_t at)
     pthread_getname_np(pthread_self(), name, sizeof name);
     if (strcmp(name, "cddp-loader") == 0)
         storage_use(&reads_left);
+    else
+        place_use(fd);
     return (ssize_t)syscall(SYS_pread64, fd, data, bytes, at);
 }
 
@@ -55,6 +77,38 @@ static err_code_t run_slowly(atomic_int *left, int fast, const char *io_timeout,
     cr_assert_lt(atomic_load(left), 1);
     harness_close(&harness);
     return rc;
+}
+
+/* The same where the storage of a place is slow: io_timeout is patience, or is
+ * not, and then the phase is named. */
+static void expect_patience(const char *where, const char *phase,
+                            train_resume_t resume)
+{
+    const char *const limits[] = {"fault.io_timeout=30 s",
+                                  "fault.io_timeout=0 s"};
+
+    for (int i = 0; i < 2; i++) {
+        train_outcome_t out;
+        harness_t harness;
+        err_t err = ERR_INIT;
+        err_code_t rc;
+
+        harness_open(&harness, 101);
+        harness.settings[0] = "fault.timeout=1 s";
+        harness.settings[1] = limits[i];
+        harness.settings[2] = "train.epochs=1";
+        place = NULL;
+        if (resume == TRAIN_RESUME_AUTO)
+            cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_OK, "%s",
+                         err.text);
+        place = where;
+        atomic_store(&place_left, 1);
+        rc = harness_run(&harness, 2, &out, &err);
+        cr_expect_lt(atomic_load(&place_left), 1, "%s was not met", where);
+        cr_expect_eq(rc, i == 0 ? ERR_OK : ERR_PEER, "%s: %s", where, err.text);
+        cr_expect(i == 0 || strstr(err.text, phase) != NULL, "%s", err.text);
+        harness_close(&harness);
+    }
 }
 
 #define SYNCS 5  /* the slow one is in the first checkpoint */
@@ -91,4 +145,21 @@ Test(patience, a_read_that_never_ends_is, .timeout = 60)
 
     cr_assert_eq(run_slowly(&reads_left, READS, "fault.io_timeout=0 s", &err),
                  ERR_PEER);
+}
+
+/* Not of a shard: ranks that are threads wait together for HDF5's lock, and
+ * nobody for anybody. */
+Test(patience, of_opening_data_and_the_run_directory, .timeout = 60)
+{
+    expect_patience("/config.yaml", "opening data", TRAIN_RESUME_NEVER);
+}
+
+Test(patience, of_a_checkpoint_that_is_read, .timeout = 60)
+{
+    expect_patience("/checkpoints/step-", "resume", TRAIN_RESUME_AUTO);
+}
+
+Test(patience, of_shutdown, .timeout = 60)
+{
+    expect_patience("/summary.json", "shutdown", TRAIN_RESUME_NEVER);
 }
