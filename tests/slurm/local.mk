@@ -68,6 +68,8 @@ SLURM_TESTS += api.t
 EXTRA_DIST += tests/slurm/api.t
 SLURM_TESTS += fault.t
 EXTRA_DIST += tests/slurm/fault.t
+SLURM_TESTS += checkpoint.t
+EXTRA_DIST += tests/slurm/checkpoint.t
 SLURM_TESTS += scale.t
 EXTRA_DIST += tests/slurm/scale.t
 # Preloaded into one rank; a module is what libtool calls it.

@@ -1,0 +1,167 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+#
+# What may happen to a job while a checkpoint is being written: signals,
+# scontrol requeue, the death of the batch script. A rank stops at an exact point
+# of the first checkpoint (fault_point.c), the thing happens, the rank goes on.
+# With a checkpoint of each rank's own file and with one shared file (MPI-IO),
+# and with a comm hook, whose state is in the checkpoint, too. In the end the run
+# has the bits of one that nobody disturbed.
+# shellcheck disable=SC2317 # cases are called by name
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=SCRIPTDIR/trainlib.sh
+. "$(dirname "$0")/trainlib.sh"
+small_data
+point=$BUILD/tests/slurm/.libs/fault_point.so
+hook='ddp.hook={powersgd: {rank: 1, start_step: 5, min_compression: 1}}'
+settings=(--set train.epochs=2 --set checkpoint.every="10 steps"
+          --set "$hook")
+
+straight=$(mktemp -d "${TMPDIR:-/tmp}/cddp-straight.XXXXXX")
+trap 'rm -rf "$DATA" "$straight"' EXIT
+straight_run()
+{
+    (
+        cd "$straight" || exit 1
+        run_file full
+        run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" \
+            "${settings[@]}" full.yaml
+    )
+}
+
+need_mpi()
+{
+    [ "$1" != mpi ] ||
+        need grep -q 'define HAVE_PARALLEL_HDF5' "$BUILD/config.h" -- \
+            "a build with parallel HDF5"
+}
+
+# The command that becomes rank $SLURM_PROCID, with the fault point in it.
+armed()
+{
+    cat >armed <<END
+#!/bin/bash
+[ ! -e hit ] || exec "$train" "\$@"
+exec env FAULT_RANK=$1 FAULT_CALL=$2 FAULT_COUNT=$3 FAULT_SIGNAL=STOP \\
+    FAULT_HIT="$PWD/hit" LD_PRELOAD="$point" "$train" "\$@"
+END
+    chmod +x armed
+}
+
+same_end()
+{
+    local key
+
+    for key in step epoch loss accuracy; do
+        expect_equal "$key" "$(summary_field run/summary.json $key)" \
+            "$(summary_field "$straight/run/summary.json" $key)"
+    done
+}
+
+resumes()
+{
+    run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" \
+        "${settings[@]}" "$@" full.yaml
+    expect_text err 'resumed from'
+    same_end
+}
+
+step_id()
+{
+    squeue -h -s -n "$SLURM_JOB_NAME,armed" -o %i | grep -v -e batch -e extern
+}
+
+# signalled IO SIGNAL CALL COUNT: the step is told, while rank 3 is in there.
+signalled()
+{
+    need_mpi "$1"
+    run_file full
+    armed 3 "$3" "$4"
+    start srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix ./armed \
+        "${settings[@]}" --set checkpoint.io="$1" full.yaml
+    wait_until 60 test -s hit
+    scancel --signal="$2" "$(step_id)"
+    kill -CONT "$(cat hit)"
+    finish 75
+    expect_equal status "$(summary_field run/exit.json status)" 75
+    expect_text bg.err 'asked to stop: checkpointed at step 10 of'
+    for checkpoint in run/checkpoints/step-*; do
+        run 0 "$BUILD/cddp-ckpt" verify "$checkpoint"
+    done
+    resumes --set checkpoint.io="$1"
+}
+
+batch()
+{
+    mkdir -p bin
+    ln -sf ../armed bin/cddp-train
+    submit -N2 -n4 --ntasks-per-node=2 --time=10 --output=log \
+        --export=ALL,RUNDIR=run,PATH="$PWD/bin:$PATH" \
+        "$SOURCE/slurm/batch/cddp.sbatch" "${settings[@]}" \
+        --set checkpoint.io="$1" full.yaml
+    wait_until 60 test -s hit
+}
+
+# Slurm's own SIGCONT wakes the rank that stopped.
+requeued()
+{
+    need_mpi "$1"
+    run_file full
+    armed 3 "$2" "$3"
+    batch "$1"
+    scontrol requeue "$job"
+    wait_job "$job" 'COMPLETED|FAILED|CANCELLED' 120
+    expect_equal state "$(job_field "$job" JobState)" COMPLETED
+    expect_equal restarts "$(job_field "$job" Restarts)" 1
+    same_end
+}
+
+# The process id of the script of this cluster's job $job.
+script_pid()
+{
+    local file
+
+    for file in $(grep -lsxzF "SLURM_CONF=$SLURM_CONF" /proc/[0-9]*/environ); do
+        file=${file%/environ}
+        if grep -qsxzF "SLURM_JOB_ID=$job" "$file/environ" &&
+            tr '\0' ' ' <"$file/cmdline" | grep -q '^[^ ]*bash [^ ]*slurm_script' &&
+            grep -qs slurmstepd "/proc/$(awk '$1 == "PPid:" {print $2}' \
+                "$file/status")/comm"; then
+            echo "${file#/proc/}"
+        fi
+    done
+}
+
+# Slurm ends the step of a job whose script is gone, which leaves in order, and
+# calls the job failed: it is for its owner to submit it again.
+script_killed()
+{
+    local script
+
+    run_file full
+    armed 3 fsync 1
+    batch independent
+    script=$(script_pid)
+    expect_equal "processes of the script" "$(wc -w <<<"$script")" 1
+    kill -KILL "$script"
+    wait_job "$job" FAILED 60
+    wait_text 60 log 'asked to stop: checkpointed at step 10 of'
+    expect_equal status "$(summary_field run/exit.json status)" 75
+    batch independent
+    wait_job "$job" 'COMPLETED|FAILED|CANCELLED' 120
+    expect_equal state "$(job_field "$job" JobState)" COMPLETED
+    expect_text log 'resumed from .*step-0000000010'
+    same_end
+}
+
+straight_run || exit 1
+test_case "USR1 in a checkpoint" signalled independent USR1 fsync 1
+test_case "TERM in a checkpoint" signalled independent TERM fsync 1
+test_case "USR1 in a checkpoint by MPI-IO" signalled mpi USR1 fsync 1
+test_case "TERM in a checkpoint by MPI-IO" signalled mpi TERM fsync 1
+test_case "requeue in the first checkpoint" requeued independent fsync 1
+test_case "requeue in the first checkpoint by MPI-IO" requeued mpi fsync 1
+test_case "the batch script is killed in the first checkpoint" script_killed
+test_done
