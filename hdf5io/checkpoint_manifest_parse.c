@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -340,8 +341,16 @@ err_code_t hdf5io_manifest_load(const char *directory, hdf5io_manifest_t *out,
 {
     char *path = str_printf("%s/%s", directory, MANIFEST_NAME), *text = NULL;
     size_t bytes;
-    err_code_t code = file_read(path, &text, &bytes, err);
+    err_code_t code;
 
+    if (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR))
+        code = err_set(err, ERR_DATA,
+                       "'%s' is no checkpoint, as it has no " MANIFEST_NAME
+                       ": a checkpoint is a directory such as "
+                       "RUNDIR/checkpoints/step-0000000100",
+                       directory);
+    else
+        code = file_read(path, &text, &bytes, err);
     if (code == ERR_OK) {
         code = hdf5io_manifest_parse(text, bytes, out, hash, err);
         if (code != ERR_OK)

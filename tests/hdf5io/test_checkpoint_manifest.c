@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/rng.h"
@@ -213,4 +214,25 @@ Test(checkpoint_manifest, a_run_file_that_is_not_text_is_refused)
     cr_assert(strstr(err.text, "config is not UTF-8"), "%s", err.text);
     hdf5io_manifest_free(&m);
     str_buf_free(&text);
+}
+
+/* A run directory, say, or a typing error. */
+Test(checkpoint_manifest, what_is_no_checkpoint_is_told_from_one)
+{
+    char directory[] = "/tmp/cddp-manifest-XXXXXX";
+    const char *const paths[] = {directory, "/nowhere", "/dev/null", ""};
+
+    cr_assert_not_null(mkdtemp(directory));
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        hdf5io_manifest_t manifest;
+        err_t err = ERR_INIT;
+        uint64_t hash;
+
+        cr_expect_eq(hdf5io_manifest_load(paths[i], &manifest, &hash, &err),
+                     ERR_DATA);
+        cr_expect_not_null(strstr(err.text, paths[i]));
+        cr_expect_not_null(strstr(err.text, "such as RUNDIR/checkpoints/step-"),
+                           "%s", err.text);
+    }
+    rmdir(directory);
 }
