@@ -101,19 +101,27 @@ Test(model, recomputed_blocks_give_the_same_bits_in_less_memory, .timeout = 60)
     cddp_model_close(model);
 }
 
+/* Does an exec of [model] in bf16 open here? */
+static cddp_code_t bf16_try(const cddp_model_t *model, cddp_error_t *error)
+{
+    float number = 0;
+    const cddp_exec_config_t config = {
+        .samples = 1, .params = &number, .bf16 = 1};
+    cddp_exec_t *exec = NULL;
+    cddp_code_t code = cddp_exec_open(model, &config, &exec, error);
+
+    cddp_exec_close(exec);
+    return code;
+}
+
 /* Rounded numbers give nearly the same; where the CPU has no bfloat16, a
  * sentence says so. */
 Test(model, products_in_bf16, .timeout = 60)
 {
     cddp_model_t *model = model_open();
-    float number = 0;
-    const cddp_exec_config_t probe = {
-        .samples = 1, .params = &number, .bf16 = 1};
-    cddp_exec_t *exec = NULL;
     cddp_error_t error;
-    cddp_code_t code = cddp_exec_open(model, &probe, &exec, &error);
+    cddp_code_t code = bf16_try(model, &error);
 
-    cddp_exec_close(exec);
     if (code == CDDP_OK) {
         step_t wide = step_run(model, (cddp_exec_config_t){.bf16 = 0});
         step_t narrow = step_run(model, (cddp_exec_config_t){.bf16 = 1});
@@ -133,15 +141,10 @@ Test(model, products_in_bf16, .timeout = 60)
 Test(model, bf16_is_refused_where_the_cpu_has_none, .timeout = 60)
 {
     cddp_model_t *model = model_open();
-    float number = 0;
-    const cddp_exec_config_t config = {
-        .samples = 1, .params = &number, .bf16 = 1};
-    cddp_exec_t *exec = NULL;
     cddp_error_t error;
 
     setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
-    cr_expect_eq(cddp_exec_open(model, &config, &exec, &error),
-                 CDDP_UNAVAILABLE);
+    cr_expect_eq(bf16_try(model, &error), CDDP_UNAVAILABLE);
     cr_expect_not_null(strstr(error.text, "cannot multiply bfloat16"), "%s",
                        error.text);
     cddp_model_close(model);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "tests/lib/halted.h"
 
 static int old, catcher;
 
@@ -167,17 +168,12 @@ Test(log, lines_of_threads_do_not_mix)
     free(text);
 }
 
-/* A stopped terminal, or a reader that has halted: the run goes on. */
+/* The run goes on: a line that waited would meet the test's timeout. */
 Test(log, a_line_that_nobody_takes_is_lost, .timeout = 20)
 {
-    char page[4096] = {0};
     int ends[2];
 
-    cr_assert_eq(pipe(ends), 0);
-    cr_assert_eq(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
-    while (write(ends[1], page, sizeof page) > 0)
-        ;
-    cr_assert_eq(fcntl(ends[1], F_SETFL, 0), 0);
+    halted_open(ends);
     old = dup(STDERR_FILENO);
     dup2(ends[1], STDERR_FILENO);
     log_warn("test", "lost");

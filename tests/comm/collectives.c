@@ -206,6 +206,8 @@ static int run_flights(comm_group_t *group)
     for (int i = 0; i < FLIGHTS; i++) {
         data[i] = malloc(counts[i] * sizeof(double));
         fill(data[i], counts[i], COMM_FLOAT64, rank);
+        /* One comes late to each work, when the others' are long pending: an
+         * order that no event of theirs would bring about. */
         if ((rank + i) % 4 == 1)
             usleep(1500);
         RANKS_CHECK(comm_allreduce_start(group, data[i], counts[i],
@@ -236,7 +238,7 @@ static int run_poll(comm_group_t *group)
     RANKS_CHECK(comm_allreduce_start(group, data, 40000, COMM_FLOAT64, COMM_SUM,
                                      &work, &err) != COMM_FAILED);
     while (comm_work_poll(work) == COMM_PENDING)
-        usleep(100);
+        usleep(100); /* computes: there is no event for who only polls */
     RANKS_CHECK(comm_work_poll(work) == COMM_DONE);
     RANKS_OK(comm_work_wait(work, &err), err);
     failed = check_values(data, 40000, COMM_FLOAT64, COMM_SUM, size);

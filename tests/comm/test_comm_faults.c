@@ -73,18 +73,20 @@ static int culprit_end(comm_group_t *group, const fault_case_t *fault,
     }
     if (fault->kind == STAYS_AWAY) {
         while (comm_group_check(group, &err) == ERR_OK)
-            usleep(10000);
+            usleep(10000); /* a check never blocks: its caller has to ask */
         RANKS_CHECK(err.culprit == CULPRIT);
         comm_group_close(group);
         return 0;
     }
     if (fault->kind == DIES_AWAY) {
-        usleep(200000); /* computes: long enough for the others to sleep */
+        /* Computes, until the others have given up looking and sleep, which
+         * no event tells. */
+        usleep(200000);
         raise(SIGKILL);
     }
     RANKS_CHECK(comm_allreduce_start(group, data, fault->count, COMM_FLOAT32,
                                      COMM_SUM, &work, &err) == COMM_PENDING);
-    usleep(1000);
+    usleep(1000); /* in the middle of it, wherever that is on this machine */
     raise(fault->kind == STOPS ? SIGSTOP : SIGKILL);
     return 1;
 }
@@ -337,6 +339,7 @@ static int run_leave(const comm_oob_t *oob, void *argument)
         oob = &apart;
     RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
     RANKS_OK(comm_barrier(group, &err), err);
+    /* Longer than the timeout: silence of who has left is no fault. */
     if (oob->rank > 0)
         usleep(1500000);
     RANKS_OK(comm_group_check(group, &err), err);
@@ -354,14 +357,27 @@ Test(comm_faults, clean_close_is_silent)
     cr_assert_eq(ranks_forks(4, 10, run_leave, &one, results), 0);
 }
 
-/* Stop all processes for longer than the timeout, as a suspend does. */
-static pid_t suspender(const int *pids, int count, double seconds)
-{
-    pid_t child = fork();
+#define SUSPEND_TIMEOUT 1.0 /* seconds */
 
-    if (child != 0)
+/* Fork a process that, when the group works, stops all ranks for longer than
+ * the timeout, as a suspend does. *go: a byte in there says that it works. */
+static pid_t suspender(const int *pids, int count, double seconds, int *go)
+{
+    int ends[2];
+    char byte;
+    pid_t child;
+
+    if (pipe(ends) != 0)
+        return -1;
+    child = fork();
+    if (child != 0) {
+        close(ends[0]);
+        *go = ends[1];
         return child;
-    usleep(300000);
+    }
+    close(ends[1]);
+    if (read(ends[0], &byte, 1) != 1)
+        _exit(1); /* rank 0 is gone */
     for (int i = 0; i < count; i++)
         kill(pids[i], SIGSTOP);
     usleep((useconds_t)(seconds * 1e6));
@@ -370,29 +386,39 @@ static pid_t suspender(const int *pids, int count, double seconds)
     _exit(0);
 }
 
+/* Rank 0: is the suspend over, and the timeout after it, too? */
+static bool suspend_over(pid_t child, double *end)
+{
+    if (*end == 0 && waitpid(child, NULL, WNOHANG) == child)
+        *end = clock_now() + 1.5 * SUSPEND_TIMEOUT;
+    return *end > 0 && clock_now() >= *end;
+}
+
 static int run_suspend(const comm_oob_t *oob, void *argument)
 {
-    comm_config_t config = {.backend = "ucx", .timeout = 1};
-    int pid = getpid(), pids[RANKS_MAX];
-    double end = clock_now() + 4, sum = 0;
+    comm_config_t config = {.backend = "ucx", .timeout = SUSPEND_TIMEOUT};
+    int pid = getpid(), pids[RANKS_MAX], go = -1;
+    double end = 0, sum = 0;
     pid_t child = -1;
     comm_group_t *group;
     err_t err = ERR_INIT;
 
     (void)argument;
     RANKS_OK(oob->exchange(oob->context, &pid, sizeof pid, pids, &err), err);
-    if (oob->rank == 0)
-        child = suspender(pids, oob->size, 2.5);
+    if (oob->rank == 0) {
+        child = suspender(pids, oob->size, 2.5 * SUSPEND_TIMEOUT, &go);
+        RANKS_CHECK(child > 0);
+    }
     RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
+    RANKS_OK(comm_barrier(group, &err), err);
+    RANKS_CHECK(oob->rank > 0 || write(go, "", 1) == 1);
     do { /* until rank 0 sees the end */
-        sum = oob->rank == 0 && clock_now() >= end;
-        usleep(2000);
+        sum = oob->rank == 0 && suspend_over(child, &end);
+        usleep(2000); /* computes */
         RANKS_OK(comm_allreduce(group, &sum, 1, COMM_FLOAT64, COMM_SUM, &err),
                  err);
     } while (sum < 0.5);
     comm_group_close(group);
-    if (child > 0)
-        waitpid(child, NULL, 0);
     return 0;
 }
 

@@ -407,7 +407,7 @@ Test(comm_span, different_calls_between_nodes_are_told)
          {"rank 0 on x called a broadcast of 40 bytes from rank 0",
           "rank 1 on y a broadcast of 40 bytes from rank 1", SAME_ORDER}},
         {"xx", "rl", {"from rank 0", "from rank 1", SAME_ORDER}},
-        {"xxx", "rll", {"from rank 0", "from rank 2", SAME_ORDER}},
+        {"yyy", "rll", {"from rank 0", "from rank 2", SAME_ORDER}},
         {"xxyy", "aabb", {"10 float32, sum", "11 float32, sum", SAME_ORDER}},
         {"xxyy", "aaam", {SAME_ORDER}},
         {"xxyy",

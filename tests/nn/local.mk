@@ -9,6 +9,7 @@ tests_nn_test_cost_CFLAGS = $(NN_TEST_CFLAGS)
 tests_nn_test_cost_LDADD = $(NN_TEST_LIBS)
 
 check_PROGRAMS += tests/nn/test_exec tests/nn/test_exec_alloc \
+	tests/nn/test_exec_grad \
 	tests/nn/test_graph tests/nn/test_graph_errors \
 	tests/nn/test_graph_init tests/nn/test_plan tests/nn/test_preset \
 	tests/nn/test_recompute tests/nn/test_fuse \
@@ -17,6 +18,10 @@ check_PROGRAMS += tests/nn/test_exec tests/nn/test_exec_alloc \
 tests_nn_test_exec_SOURCES = tests/nn/test_exec.c $(NN_TEST_FIXTURE)
 tests_nn_test_exec_CFLAGS = $(NN_TEST_CFLAGS)
 tests_nn_test_exec_LDADD = $(NN_TEST_LIBS)
+
+tests_nn_test_exec_grad_SOURCES = tests/nn/test_exec_grad.c $(NN_TEST_FIXTURE)
+tests_nn_test_exec_grad_CFLAGS = $(NN_TEST_CFLAGS)
+tests_nn_test_exec_grad_LDADD = $(NN_TEST_LIBS)
 
 tests_nn_test_exec_alloc_SOURCES = tests/nn/test_exec_alloc.c \
 	$(NN_TEST_FIXTURE)

@@ -4,11 +4,12 @@
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "tests/lib/halted.h"
 
 static const obs_epoch_t some = {.epoch = 3,
                                  .epochs = 5,
@@ -60,17 +61,12 @@ Test(progress, an_epoch_goes_to_standard_output, .init = cr_redirect_stdout)
                             "0.0588  accuracy 97.90 %  12.3 s\n");
 }
 
-/* A stopped terminal, or a reader that has halted. */
 Test(progress, a_line_that_nobody_takes_is_lost, .timeout = 20)
 {
     char page[4096] = {0};
     int ends[2];
 
-    cr_assert_eq(pipe(ends), 0);
-    cr_assert_eq(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
-    while (write(ends[1], page, sizeof page) > 0)
-        ;
-    cr_assert_eq(fcntl(ends[1], F_SETFL, 0), 0);
+    halted_open(ends);
     dup2(ends[1], STDOUT_FILENO);
     obs_progress_epoch(&some);
     cr_assert_eq(read(ends[0], page, sizeof page), (ssize_t)sizeof page);
