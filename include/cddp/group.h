@@ -74,8 +74,7 @@ void cddp_group_report(cddp_group_t *group, int64_t step, const char *phase);
 /* CDDP_OK while every peer is well. Never blocks. */
 cddp_code_t cddp_group_check(cddp_group_t *group, cddp_error_t *error);
 
-/* ---- sub-groups -----------------------------------------------------------
- */
+/* ---- sub-groups ---------------------------------------------------------- */
 
 typedef enum cddp_split {
     CDDP_SPLIT_NODE,  /* the ranks of this rank's node */
@@ -95,8 +94,7 @@ cddp_code_t cddp_group_split(cddp_group_t *group, const int *ranks, int count,
                              cddp_group_t **out, cddp_error_t *error);
 void cddp_group_close(cddp_group_t *group); /* of a split only; NULL allowed */
 
-/* ---- collectives ----------------------------------------------------------
- */
+/* ---- collectives --------------------------------------------------------- */
 
 /* In-place all-reduce of [count] elements at [data]. */
 cddp_code_t cddp_allreduce(cddp_group_t *group, void *data, size_t count,

@@ -22,7 +22,8 @@ cddp_code_t api_answer(err_code_t code, const err_t *err, cddp_error_t *error);
 err_code_t api_question(cddp_code_t code, const cddp_error_t *error,
                         err_t *err);
 
-comm_type_t api_type(cddp_type_t type);
+/* comm's name of [type]; CDDP_CONFIG, with a sentence, if there is no such. */
+cddp_code_t api_type(cddp_type_t type, comm_type_t *out, cddp_error_t *error);
 
 /* A group is comm's, under another name. */
 static inline comm_group_t *api_group(cddp_group_t *group)

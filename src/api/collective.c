@@ -19,11 +19,6 @@ enum {
     OPS = sizeof ops / sizeof ops[0]
 };
 
-comm_type_t api_type(cddp_type_t type)
-{
-    return types[type];
-}
-
 /* Are there such a type and operation? Else [error] says so. */
 static bool known(cddp_type_t type, cddp_op_t op, cddp_error_t *error)
 {
@@ -34,6 +29,14 @@ static bool known(cddp_type_t type, cddp_op_t op, cddp_error_t *error)
                    "to %d, operations to %d",
                    (int)type, (int)op, TYPES - 1, OPS - 1);
     return false;
+}
+
+cddp_code_t api_type(cddp_type_t type, comm_type_t *out, cddp_error_t *error)
+{
+    if (!known(type, CDDP_SUM, error))
+        return CDDP_CONFIG;
+    *out = types[type];
+    return CDDP_OK;
 }
 
 /* ---- starting ------------------------------------------------------------ */

@@ -38,11 +38,14 @@ int cddp_wire_size(const cddp_wire_t *wire)
 cddp_code_t cddp_wire_sum(cddp_wire_t *wire, void *data, size_t count,
                           cddp_type_t type, cddp_error_t *error)
 {
+    comm_type_t inner;
     err_t err = ERR_INIT;
+    cddp_code_t code = api_type(type, &inner, error);
 
-    return api_answer(
-        ddp_wire_sum(wire_of(wire), data, count, api_type(type), &err), &err,
-        error);
+    if (code != CDDP_OK)
+        return code;
+    return api_answer(ddp_wire_sum(wire_of(wire), data, count, inner, &err),
+                      &err, error);
 }
 
 cddp_code_t cddp_wire_gather(cddp_wire_t *wire, const void *mine, size_t bytes,

@@ -280,7 +280,7 @@ bool file_takes_line(int fd)
     return takes;
 }
 
-/* The wrong way around: reading from 1 and 2 is nobody's wish. */
+/* Opened for reading only, so that writing to 1 and 2 fails as before. */
 void file_standard_open(void)
 {
     int fd;

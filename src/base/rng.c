@@ -11,16 +11,15 @@
 #include <string.h>
 
 #include "base/rng_log.h"
-
-#define RNG_ROUNDS 10
+#include "base/rng_philox.h"
 
 static void rng_round(uint32_t x[4], const uint32_t key[2])
 {
-    uint64_t first = (uint64_t)0xD2511F53u * x[0];
-    uint64_t second = (uint64_t)0xCD9E8D57u * x[2];
+    uint64_t first = (uint64_t)RNG_FIRST * x[0];
+    uint64_t third = (uint64_t)RNG_THIRD * x[2];
 
-    x[0] = (uint32_t)(second >> 32) ^ x[1] ^ key[0];
-    x[1] = (uint32_t)second;
+    x[0] = (uint32_t)(third >> 32) ^ x[1] ^ key[0];
+    x[1] = (uint32_t)third;
     x[2] = (uint32_t)(first >> 32) ^ x[3] ^ key[1];
     x[3] = (uint32_t)first;
 }
@@ -34,8 +33,8 @@ void rng_philox(const uint32_t key[2], const uint32_t counter[4],
     memcpy(x, counter, sizeof x);
     for (round = 0; round < RNG_ROUNDS; round++) {
         rng_round(x, k);
-        k[0] += 0x9E3779B9u;
-        k[1] += 0xBB67AE85u;
+        k[0] += RNG_STEP0;
+        k[1] += RNG_STEP1;
     }
     memcpy(out, x, sizeof x);
 }

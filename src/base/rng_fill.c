@@ -89,6 +89,16 @@ static inline int inside(double square)
     return (square < 1) & (square > 0);
 }
 
+/* How many of blocks [0, count) hold a normal number. */
+static int pairs_count(const blocks_t *batch, int count)
+{
+    int kept = 0;
+
+    for (int i = 0; i < count; i++)
+        kept += inside(batch->square[i]);
+    return kept;
+}
+
 /* Move the pairs of blocks [0, count) in the disc to the front. */
 static int pairs_gather(blocks_t *to, int count)
 {
@@ -139,13 +149,8 @@ void rng_fill_normal(rng_t *rng, double mean, double scale, float *out,
 
         blocks_draw(rng, position, &batch);
         rng_fill_pairs(&batch);
-        if (count < BLOCKS) {
-            kept = 0;
-            for (int i = 0; i < BLOCKS; i++)
-                kept += inside(batch.square[i]);
-            if ((size_t)kept >= count)
-                blocks = blocks_until(&batch, count);
-        }
+        if (count < BLOCKS && (size_t)pairs_count(&batch, BLOCKS) >= count)
+            blocks = blocks_until(&batch, count);
         kept = pairs_gather(&batch, blocks);
         rng_fill_polar(&batch, kept, mean, scale, out);
         out += kept;
@@ -166,8 +171,7 @@ size_t rng_count_normal(const rng_t *rng, uint64_t blocks)
 
         blocks_draw(rng, position, &batch);
         rng_fill_pairs(&batch);
-        for (int i = 0; i < now; i++)
-            kept += (size_t)inside(batch.square[i]);
+        kept += (size_t)pairs_count(&batch, now);
         position += (uint64_t)now;
         blocks -= (uint64_t)now;
     }

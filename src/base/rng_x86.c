@@ -12,26 +12,24 @@
 
 #include <immintrin.h>
 
+#include "base/rng_philox.h"
+
 #define AVX512 __attribute__((target("avx512f")))
 #define AVX2 __attribute__((target("avx2")))
 
-#define ROUNDS 10
-#define FIRST 0xD2511F53u
-#define SECOND 0xCD9E8D57u
-#define STEP0 0x9E3779B9u
-#define STEP1 0xBB67AE85u
-
 /* ---- 8 blocks at a time -------------------------------------------------- */
 
-AVX512 static inline void rounds_avx512(const __m512i keys[2 * ROUNDS],
+#define LANES_AVX512 8
+
+AVX512 static inline void rounds_avx512(const __m512i keys[2 * RNG_ROUNDS],
                                         __m512i x[4])
 {
-    const __m512i first = _mm512_set1_epi64(FIRST);
-    const __m512i second = _mm512_set1_epi64(SECOND);
+    const __m512i first = _mm512_set1_epi64(RNG_FIRST);
+    const __m512i third = _mm512_set1_epi64(RNG_THIRD);
 
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < RNG_ROUNDS; round++) {
         __m512i a = _mm512_mul_epu32(first, x[0]);
-        __m512i b = _mm512_mul_epu32(second, x[2]);
+        __m512i b = _mm512_mul_epu32(third, x[2]);
 
         /* 0x96: exclusive or of three */
         x[0] = _mm512_ternarylogic_epi64(_mm512_srli_epi64(b, 32), x[1],
@@ -50,14 +48,14 @@ AVX512 static size_t philox_avx512(const uint32_t key[2],
     __m512i position =
         _mm512_add_epi64(_mm512_set1_epi64(counter[0]),
                          _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
-    __m512i keys[2 * ROUNDS];
+    __m512i keys[2 * RNG_ROUNDS];
     size_t i = 0;
 
-    for (uint32_t k = 0; k < ROUNDS; k++) {
-        keys[2 * k] = _mm512_set1_epi64(key[0] + k * STEP0);
-        keys[2 * k + 1] = _mm512_set1_epi64(key[1] + k * STEP1);
+    for (uint32_t k = 0; k < RNG_ROUNDS; k++) {
+        keys[2 * k] = _mm512_set1_epi64(key[0] + k * RNG_STEP0);
+        keys[2 * k + 1] = _mm512_set1_epi64(key[1] + k * RNG_STEP1);
     }
-    for (; i + 8 <= count; i += 8) {
+    for (; i + LANES_AVX512 <= count; i += LANES_AVX512) {
         __m512i x[4] = {position, _mm512_set1_epi64(counter[1]),
                         _mm512_set1_epi64(counter[2]),
                         _mm512_set1_epi64(counter[3])};
@@ -66,22 +64,24 @@ AVX512 static size_t philox_avx512(const uint32_t key[2],
         for (int k = 0; k < 4; k++)
             _mm256_storeu_si256((void *)(out[k] + i),
                                 _mm512_cvtepi64_epi32(x[k]));
-        position = _mm512_add_epi64(position, _mm512_set1_epi64(8));
+        position = _mm512_add_epi64(position, _mm512_set1_epi64(LANES_AVX512));
     }
     return i;
 }
 
 /* ---- 4 blocks at a time -------------------------------------------------- */
 
-AVX2 static inline void rounds_avx2(const __m256i keys[2 * ROUNDS],
+#define LANES_AVX2 4
+
+AVX2 static inline void rounds_avx2(const __m256i keys[2 * RNG_ROUNDS],
                                     __m256i x[4])
 {
-    const __m256i first = _mm256_set1_epi64x(FIRST);
-    const __m256i second = _mm256_set1_epi64x(SECOND);
+    const __m256i first = _mm256_set1_epi64x(RNG_FIRST);
+    const __m256i third = _mm256_set1_epi64x(RNG_THIRD);
 
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < RNG_ROUNDS; round++) {
         __m256i a = _mm256_mul_epu32(first, x[0]);
-        __m256i b = _mm256_mul_epu32(second, x[2]);
+        __m256i b = _mm256_mul_epu32(third, x[2]);
 
         x[0] = _mm256_xor_si256(
             _mm256_xor_si256(_mm256_srli_epi64(b, 32), x[1]), keys[2 * round]);
@@ -99,14 +99,14 @@ AVX2 static size_t philox_avx2(const uint32_t key[2], const uint32_t counter[4],
     const __m256i even = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
     __m256i position = _mm256_add_epi64(_mm256_set1_epi64x(counter[0]),
                                         _mm256_setr_epi64x(0, 1, 2, 3));
-    __m256i keys[2 * ROUNDS];
+    __m256i keys[2 * RNG_ROUNDS];
     size_t i = 0;
 
-    for (uint32_t k = 0; k < ROUNDS; k++) {
-        keys[2 * k] = _mm256_set1_epi64x(key[0] + k * STEP0);
-        keys[2 * k + 1] = _mm256_set1_epi64x(key[1] + k * STEP1);
+    for (uint32_t k = 0; k < RNG_ROUNDS; k++) {
+        keys[2 * k] = _mm256_set1_epi64x(key[0] + k * RNG_STEP0);
+        keys[2 * k + 1] = _mm256_set1_epi64x(key[1] + k * RNG_STEP1);
     }
-    for (; i + 4 <= count; i += 4) {
+    for (; i + LANES_AVX2 <= count; i += LANES_AVX2) {
         __m256i x[4] = {position, _mm256_set1_epi64x(counter[1]),
                         _mm256_set1_epi64x(counter[2]),
                         _mm256_set1_epi64x(counter[3])};
@@ -116,7 +116,7 @@ AVX2 static size_t philox_avx2(const uint32_t key[2], const uint32_t counter[4],
             _mm_storeu_si128((void *)(out[k] + i),
                              _mm256_castsi256_si128(
                                  _mm256_permutevar8x32_epi32(x[k], even)));
-        position = _mm256_add_epi64(position, _mm256_set1_epi64x(4));
+        position = _mm256_add_epi64(position, _mm256_set1_epi64x(LANES_AVX2));
     }
     return i;
 }

@@ -10,8 +10,7 @@
 #include "api/check.h"
 #include "cddp/cddp.h"
 
-/* ---- an own hook: each rank sends the mean of each bucket -----------------
- */
+/* ---- an own hook: each rank sends the mean of each bucket ---------------- */
 
 typedef struct means {
     int *closed; /* the table's context */
@@ -67,6 +66,9 @@ static cddp_code_t means_turn(void *state, const cddp_hook_bucket_t *bucket,
         for (size_t i = 0; i < bucket->count; i++)
             sum += bucket->grads[i] / (float)bucket->count;
         *mine = sum + (float)means->step;
+        CHECK(cddp_wire_sum(wire, mine, 1, (cddp_type_t)6, error) ==
+              CDDP_CONFIG);
+        CHECK(strstr(error->text, "of type 6") != NULL);
         return cddp_wire_gather(wire, mine, sizeof *mine, all, error);
     }
     OK(cddp_wire_wait(wire, error));
