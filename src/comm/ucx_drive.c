@@ -216,7 +216,7 @@ static bool mates_came(ucx_group_t *group)
             const ucx_lane_t *lane = &group->active[i].lanes[j];
 
             if (group->active[i].work != NULL && lane->alive && lane->idle &&
-                ucx_node_opened(group, lane->number))
+                ucx_slot_opened(group, lane->number))
                 return true;
         }
     return false;

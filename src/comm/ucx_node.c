@@ -211,7 +211,7 @@ void ucx_node_disagree(ucx_group_t *group, uint64_t number)
 static bool work_done(const ucx_group_t *group, const ucx_work_t *work)
 {
     if (atomic_load(&work->way) == WAY_SLOT && group->place.nodes > 1)
-        return ucx_node_done(group, work->number);
+        return ucx_slot_lanes_done(group, work->number);
     return atomic_load_explicit(&work->state, memory_order_acquire) ==
            COMM_DONE;
 }
@@ -223,7 +223,7 @@ static bool number_done(const ucx_group_t *group, const ucx_work_t *work,
 {
     if (atomic_load(&work->way) != WAY_SLOT)
         return atomic_load(&work->state) == COMM_DONE;
-    return group->place.nodes > 1 ? ucx_node_done(group, number)
+    return group->place.nodes > 1 ? ucx_slot_lanes_done(group, number)
                                   : ucx_slot_done(group, work, number);
 }
 

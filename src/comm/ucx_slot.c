@@ -212,7 +212,7 @@ void ucx_slot_check(ucx_group_t *group, uint64_t number)
 
 /* ---- pieces -------------------------------------------------------------- */
 
-/* Those of [pieces] that are the share of rank [local]: every so manieth. */
+/* How many of [pieces], dealt out to the ranks in turn, rank [local] gets. */
 static unsigned share_of(const ucx_group_t *group, unsigned pieces, int local)
 {
     unsigned count = (unsigned)group->place.count;
@@ -235,7 +235,7 @@ static bool share_claim(ucx_group_t *group, uint64_t number, int local,
     return true;
 }
 
-void ucx_node_parts(ucx_group_t *group, uint64_t number, char **parts)
+void ucx_slot_parts(ucx_group_t *group, uint64_t number, char **parts)
 {
     const node_slot_t *slot = node_slot(group, number);
 
@@ -282,7 +282,7 @@ static void piece_run(ucx_group_t *group, const ucx_work_t *work, size_t begin,
     size_t width = comm_type_bytes(what->type);
     char **parts = group->node.parts;
 
-    ucx_node_parts(group, work->number, parts);
+    ucx_slot_parts(group, work->number, parts);
     for (int i = 0; i < group->place.count; i++)
         parts[i] += begin;
     if (what->kind == COMM_ALLREDUCE)
@@ -373,7 +373,7 @@ bool ucx_slot_ready(const ucx_group_t *group, const ucx_work_t *work)
 
 /* ---- several nodes ------------------------------------------------------- */
 
-bool ucx_node_opened(ucx_group_t *group, uint64_t number)
+bool ucx_slot_opened(ucx_group_t *group, uint64_t number)
 {
     const node_slot_t *slot = node_slot(group, number);
 
@@ -381,7 +381,7 @@ bool ucx_node_opened(ucx_group_t *group, uint64_t number)
     return atomic_load(&slot->opened) == number + 1;
 }
 
-void ucx_node_add(ucx_group_t *group, uint64_t number)
+void ucx_slot_lane_add(ucx_group_t *group, uint64_t number)
 {
     node_slot_t *slot = node_slot(group, number);
     uint32_t lanes = slot->lanes; /* may be another's after the last one */
@@ -392,7 +392,7 @@ void ucx_node_add(ucx_group_t *group, uint64_t number)
     }
 }
 
-bool ucx_node_done(const ucx_group_t *group, uint64_t number)
+bool ucx_slot_lanes_done(const ucx_group_t *group, uint64_t number)
 {
     return atomic_load(&node_slot(group, number)->completed) > number;
 }

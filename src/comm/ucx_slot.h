@@ -95,16 +95,17 @@ bool ucx_slot_done(const ucx_group_t *group, const ucx_work_t *work,
 bool ucx_slot_ready(const ucx_group_t *group, const ucx_work_t *work);
 
 /* Several nodes. Are all lanes of number done? */
-bool ucx_node_done(const ucx_group_t *group, uint64_t number);
+bool ucx_slot_lanes_done(const ucx_group_t *group, uint64_t number);
 /* Have all ranks of the node come? Fails the group if they disagree. */
-bool ucx_node_opened(ucx_group_t *group, uint64_t number);
-/* So much of number is done: a lane of a slice. */
-void ucx_node_add(ucx_group_t *group, uint64_t number);
+bool ucx_slot_opened(ucx_group_t *group, uint64_t number);
+/* One more lane of a slice of number is done. */
+void ucx_slot_lane_add(ucx_group_t *group, uint64_t number);
 /* Where the buffers of all ranks of this node for [number] begin. */
-void ucx_node_parts(ucx_group_t *group, uint64_t number, char **parts);
+void ucx_slot_parts(ucx_group_t *group, uint64_t number, char **parts);
 
-/* Does the board say that the posts of [number] differ? It fails the group. */
+/* Does the board say that the posts of [number] differ? */
 bool ucx_slot_odd(const ucx_group_t *group, uint64_t number);
+/* If it does, fail the group. */
 void ucx_slot_check(ucx_group_t *group, uint64_t number);
 
 #endif

@@ -102,7 +102,7 @@ static char **segment_parts(ucx_group_t *group, const ucx_lane_t *lane)
 {
     char **parts = group->node.span_parts;
 
-    ucx_node_parts(group, lane->number, parts);
+    ucx_slot_parts(group, lane->number, parts);
     for (int i = 0; i < group->place.count; i++)
         parts[i] += lane->at * comm_type_bytes(lane->request->type);
     return parts;
@@ -134,7 +134,7 @@ bool ucx_span(ucx_group_t *group, ucx_lane_t *lane)
 {
     switch (lane->state) {
     case COME:
-        lane->idle = !ucx_node_opened(group, lane->number);
+        lane->idle = !ucx_slot_opened(group, lane->number);
         if (lane->idle)
             return true;
         lane_begin(group, lane);
@@ -142,7 +142,7 @@ bool ucx_span(ucx_group_t *group, ucx_lane_t *lane)
         return true;
     case SUM:
         if (lane->at >= lane->span.end) {
-            ucx_node_add(group, lane->number);
+            ucx_slot_lane_add(group, lane->number);
             return false;
         }
         segment_sum(group, lane);

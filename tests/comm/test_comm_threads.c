@@ -207,7 +207,7 @@ static int run_pending(const comm_oob_t *oob, void *argument)
                                          &err) == COMM_PENDING);
     } else {
         while (comm_group_check(group, &err) == ERR_OK)
-            usleep(1000);
+            usleep(1000); /* a check never blocks: its caller has to ask */
         RANKS_CHECK(err.culprit == 0);
     }
     comm_group_close(group);
