@@ -88,16 +88,21 @@ static void join_before(nn_exec_t *exec, int i, const int *readers)
     }
 }
 
+static bool is_sample_norm(op_kind_t kind)
+{
+    return kind == OP_LAYERNORM || kind == OP_RMSNORM || kind == OP_GROUPNORM ||
+           kind == OP_INSTANCENORM;
+}
+
 /* Is what [from] gives wanted by [node] as bfloat16? */
 static bool wants_narrow(const nn_exec_t *exec, int node, int from)
 {
-    const op_kind_t kind = kind_of(exec, exec->nodes[from].own);
-    const bool norm = kind >= OP_LAYERNORM && kind <= OP_INSTANCENORM;
-
     return kind_of(exec, exec->nodes[node].own) == OP_LINEAR &&
-           (norm || exec->nodes[from].curve != OP_LINEAR);
+           (is_sample_norm(kind_of(exec, exec->nodes[from].own)) ||
+            exec->nodes[from].curve != OP_LINEAR);
 }
 
+/* Which outputs are stored rounded: those that one linear alone reads. */
 static void choose_narrow(nn_exec_t *exec, const int *readers)
 {
     for (int i = 0; i < exec->count; i++) {

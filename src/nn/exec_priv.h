@@ -40,12 +40,14 @@ typedef struct nn_node {
     op_t *op;
     int joined; /* the node whose call computes it, too, or NN_NONE; a joined
                    node has no op and no inputs */
-    bool relu;  /* its call ends with relu, besides the layer's own op; */
-    op_kind_t curve; /* or, if that layer is a linear, with this activation */
-    bool bf16;       /* its output may lie as bfloat16, and the gradient; */
-    bool narrow;     /* or its output does alone */
-    int own;         /* the layer whose parameters it uses */
-    int inputs;      /* earlier nodes, or inputs: see nn_is_input */
+    bool relu;  /* its call ends with relu, behind the layer's own op */
+    op_kind_t curve; /* the activation that a linear's call ends with;
+                        OP_LINEAR: none */
+    bool bf16;   /* its output, and the gradient of that, may lie as bfloat16 */
+    bool narrow; /* its output alone lies as bfloat16, as only products that
+                    round it read it */
+    int own;     /* the layer whose parameters it uses */
+    int inputs;  /* earlier nodes, or inputs: see nn_is_input */
     int from[OP_INPUTS_MAX];
     bool back;                /* backward runs through it */
     int part;                 /* its block, when blocks are recomputed */
@@ -55,8 +57,10 @@ typedef struct nn_node {
                                  the same as first */
     int dy;                   /* gradient of y */
     int grad[OP_INPUTS_MAX];  /* where the gradient of input k is written; */
-    bool adds[OP_INPUTS_MAX]; /* then it is added to the input's dy; */
-    bool sums;   /* the first is added while it is computed, and grad is dy */
+    bool adds[OP_INPUTS_MAX]; /* then it is added to the input's dy, in a call
+                                 of its own */
+    bool sums;   /* that of the first is added while it is computed: grad[0] is
+                    the input's dy */
     int scratch; /* of backward */
     int fresh;   /* this batch's parameter gradients, before they are added */
 } nn_node_t;

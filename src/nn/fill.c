@@ -77,8 +77,9 @@ static void normal_share(void *context, int member)
          fill->counts[member]);
 }
 
-/* As pi / 4 of all blocks give a number, these hold a little less than the
- * tensor; the rest, about one in 170, is drawn alone. */
+/* pi / 4 of all blocks give a number, so a tensor takes 1.273 blocks for each.
+ * The crew draws 1 + 17/64 = 1.266 of them, a little less than it needs lest
+ * numbers be drawn for nothing; the rest, about one in 170, is drawn alone. */
 static void normal_fill(fill_t *fill, crew_t *crew)
 {
     const size_t count = fill->tensor->public.count;
