@@ -23,6 +23,9 @@ void train_phase_set(train_state_t *run, const char *phase)
     run->phase = phase;
     if (run->group != NULL)
         comm_group_report(run->group, run->progress.step, phase);
+    if (train_sync_group(run->replica.sync) != NULL)
+        comm_group_report(train_sync_group(run->replica.sync),
+                          run->progress.step, phase);
 }
 
 void train_storage_begin(train_state_t *run, const char *phase)
@@ -337,6 +340,7 @@ err_code_t train_open(train_state_t *run, err_t *err)
         rc = voted(run, replica_join, err);
     if (rc != ERR_OK)
         return rc;
+    train_patience_also(run->patience, train_sync_group(run->replica.sync));
     train_storage_begin(run, "resume");
     rc = train_restore(run, err);
     if (rc == ERR_OK)
@@ -398,6 +402,7 @@ void train_close(train_state_t *run)
     train_eval_close(run);
     train_data_close(&run->valid);
     train_data_close(&run->train);
+    train_patience_also(run->patience, NULL);
     train_replica_close(&run->replica);
     nn_graph_close(run->graph);
     train_rundir_close(run->rundir);

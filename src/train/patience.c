@@ -9,7 +9,7 @@
 #define TICKS 4 /* in fault.timeout */
 
 struct train_patience {
-    comm_group_t *group;
+    comm_group_t *group, *also; /* the latter under lock; NULL: none */
     double tick, limit;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -29,8 +29,11 @@ static void *patience_main(void *argument)
     while (!p->stop) {
         thread_cond_wait(&p->changed, &p->lock, clock_now() + p->tick);
         now = clock_now();
-        if (p->since > 0 && now - p->since < p->limit)
-            comm_group_report(p->group, p->step, p->phase);
+        if (p->since <= 0 || now - p->since >= p->limit)
+            continue;
+        comm_group_report(p->group, p->step, p->phase);
+        if (p->also != NULL)
+            comm_group_report(p->also, p->step, p->phase);
     }
     pthread_mutex_unlock(&p->lock);
     return NULL;
@@ -71,6 +74,15 @@ void train_patience_close(train_patience_t *patience)
     pthread_cond_destroy(&patience->changed);
     pthread_mutex_destroy(&patience->lock);
     mem_free(patience);
+}
+
+void train_patience_also(train_patience_t *patience, comm_group_t *group)
+{
+    if (patience == NULL)
+        return;
+    pthread_mutex_lock(&patience->lock);
+    patience->also = group;
+    pthread_mutex_unlock(&patience->lock);
 }
 
 void train_patience_begin(train_patience_t *patience, int64_t step,

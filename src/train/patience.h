@@ -6,7 +6,7 @@
  * A thread does it meanwhile, for fault.io_timeout at most: a rank that waits
  * for its disk has not failed, one that is stopped or dead reports nothing.
  *
- * Thread rule: begin and end from one thread.
+ * Thread rule: also, begin and end from one thread.
  */
 #ifndef CDDP_TRAIN_PATIENCE_H
 #define CDDP_TRAIN_PATIENCE_H
@@ -21,6 +21,10 @@ err_code_t train_patience_open(comm_group_t *group, double timeout,
                                double limit, train_patience_t **out,
                                err_t *err);
 void train_patience_close(train_patience_t *patience); /* NULL allowed */
+
+/* Ranks wait for this one in [group], too; NULL: no longer, before that is
+ * closed. */
+void train_patience_also(train_patience_t *patience, comm_group_t *group);
 
 /* From here to end this rank may be in storage; [phase] is a static text. NULL
  * allowed: nobody waits for this rank. */

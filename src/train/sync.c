@@ -61,6 +61,11 @@ void train_sync_close(train_sync_t *sync)
     mem_free(sync);
 }
 
+comm_group_t *train_sync_group(const train_sync_t *sync)
+{
+    return sync == NULL ? NULL : sync->group;
+}
+
 void train_sync_begin(train_sync_t *sync, int64_t micros)
 {
     sync->done = 0;

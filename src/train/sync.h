@@ -25,6 +25,9 @@ err_code_t train_sync_open(comm_group_t *parent, const nn_graph_t *graph,
                            train_sync_t **out, err_t *err);
 void train_sync_close(train_sync_t *sync); /* NULL allowed; before the parent */
 
+/* Its group, NULL: none. */
+comm_group_t *train_sync_group(const train_sync_t *sync);
+
 /* A step begins in which the busiest rank has [micros] micro-batches. */
 void train_sync_begin(train_sync_t *sync, int64_t micros);
 

@@ -61,6 +61,8 @@ ssize_t pread(int fd, void *data, size_t bytes, off_t at)
     return (ssize_t)syscall(SYS_pread64, fd, data, bytes, at);
 }
 
+static const char *more; /* a setting */
+
 static err_code_t run_slowly(atomic_int *left, int fast, const char *io_timeout,
                              err_t *err)
 {
@@ -72,6 +74,7 @@ static err_code_t run_slowly(atomic_int *left, int fast, const char *io_timeout,
     harness.settings[0] = "fault.timeout=1 s";
     harness.settings[1] = io_timeout;
     harness.settings[2] = "checkpoint.every=5 steps";
+    harness.settings[3] = more;
     atomic_store(left, fast);
     rc = harness_run(&harness, 2, &out, err);
     cr_assert_lt(atomic_load(left), 1);
@@ -162,4 +165,18 @@ Test(patience, of_a_checkpoint_that_is_read, .timeout = 60)
 Test(patience, of_shutdown, .timeout = 60)
 {
     expect_patience("/summary.json", "shutdown", TRAIN_RESUME_NEVER);
+}
+
+/* Who waits for the sums of a syncbatchnorm layer does so in a group of its
+ * own, which hears of the same progress. */
+Test(patience, nor_to_who_waits_for_sums_of_batch_norm, .timeout = 60)
+{
+    const char *const model =
+        "model={input: [12], layers: [{linear: {out: 8}}, syncbatchnorm, "
+        "{linear: {out: 2}}]}";
+    err_t err = ERR_INIT;
+
+    more = model;
+    cr_assert_eq(run_slowly(&reads_left, READS, "fault.io_timeout=30 s", &err),
+                 ERR_OK, "%s", err.text);
 }
