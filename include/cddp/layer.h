@@ -70,7 +70,8 @@ typedef struct cddp_shapes {
 /* Pointers of one call. */
 typedef struct cddp_call {
     const cddp_shapes_t *shapes;
-    int training, threads;
+    int training; /* 0: forward only, and no workspace */
+    int threads;  /* that it may use */
     const float *x[CDDP_INPUTS_MAX];
     const float *params[CDDP_PARAMS_MAX];
     float *y;        /* forward: to be written; backward: as it was */
@@ -83,7 +84,8 @@ typedef struct cddp_call {
 typedef enum cddp_begin {
     CDDP_BEGIN_ZERO,
     CDDP_BEGIN_ONE,
-    CDDP_BEGIN_FAN_IN /* uniform in +-1/sqrt(elements of a row of the first) */
+    /* Uniform in +-1/sqrt(elements of a row of the first parameter). */
+    CDDP_BEGIN_FAN_IN
 } cddp_begin_t;
 
 typedef struct cddp_layer_param {

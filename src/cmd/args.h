@@ -20,6 +20,8 @@ typedef struct cmd_sets {
     int count;
 } cmd_sets_t;
 
+/* One --set more, as it is given: who reads the run file checks it. Refused
+ * beyond CMD_SETS_MAX. */
 err_code_t cmd_sets_take(cmd_sets_t *sets, const char *text, err_t *err);
 
 /* The number of [what] ("ranks") in [text], the value of [option]
