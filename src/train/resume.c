@@ -5,7 +5,6 @@
  * progress numbers; random numbers are keyed by them, so nothing else is needed
  * to go on with the same bits.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,6 +12,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "train/begin.h"
+#include "train/finite.h"
 #include "train/run_priv.h"
 
 /* What read and write share; the texts are freed by checkpoint_config_free. */
@@ -70,55 +70,55 @@ static void config_free(resume_config_t *config)
 
 /* ---- may it be kept? ----------------------------------------------------- */
 
-#define FINITE_BLOCK 4096 /* elements between two looks at what was found */
-
-static bool all_finite(const float *data, int64_t count)
-{
-    for (int64_t from = 0; from < count; from += FINITE_BLOCK) {
-        const int64_t end =
-            count - from < FINITE_BLOCK ? count : from + FINITE_BLOCK;
-        int bad = 0;
-
-        for (int64_t i = from; i < end; i++)
-            bad |= !isfinite(data[i]);
-        if (bad != 0)
-            return false;
-    }
-    return true;
-}
-
+/* Of what is alike on all ranks each looks at a share. */
 static bool tensor_finite(const train_state_t *run,
                           const hdf5io_tensor_t *tensor)
 {
-    int64_t elems = 1;
+    int64_t elems = 1, first, end;
     bool finite = true;
 
     for (int d = 0; d < tensor->ndim; d++)
         elems *= tensor->dims[d];
+    first = elems * run->rank / run->size;
+    end = elems * (run->rank + 1) / run->size;
     if (tensor->parts == NULL)
-        return all_finite(tensor->data, elems);
+        return train_all_finite(tensor->data + first, end - first);
     for (int p = 0; p < tensor->part_count && finite; p++)
         if (tensor->parts[p].rank == run->rank)
-            finite = all_finite(tensor->parts[p].data, tensor->parts[p].count);
+            finite =
+                train_all_finite(tensor->parts[p].data, tensor->parts[p].count);
     return finite;
 }
 
-/* A last update may have spoiled what no loss has seen yet; and rank 0 must
- * still have the run directory. Local. */
-static err_code_t keep_check(train_state_t *run, err_t *err)
+/* A last update may have spoiled what no loss has seen yet. The first tensor of
+ * which any rank knows. */
+static err_code_t state_check(train_state_t *run, err_t *err)
 {
     const train_kept_t *kept = &run->replica.kept;
+    double left = 0; /* tensors from the bad one on; 0: all are good */
+    err_code_t rc;
+
+    for (int i = 0; i < kept->count && left == 0; i++)
+        if (!tensor_finite(run, &kept->tensors[i]))
+            left = kept->count - i;
+    rc = comm_allreduce(run->group, &left, 1, COMM_FLOAT64, COMM_MAX, err);
+    if (rc != ERR_OK || left == 0)
+        return rc;
+    return train_diverged(run, kept->tensors[kept->count - (int)left].name,
+                          "nan or infinite", run->progress.step, err);
+}
+
+/* Rank 0 must still have the run directory, and all what is worth keeping. */
+static err_code_t keep_check(train_state_t *run, err_t *err)
+{
     err_code_t rc = ERR_OK;
 
     if (run->rundir != NULL)
         rc = train_rundir_check(run->rundir, run->config->run.dir, err);
     if (rc != ERR_OK)
         run->owns_dir = false;
-    for (int i = 0; i < kept->count && rc == ERR_OK; i++)
-        if (!tensor_finite(run, &kept->tensors[i]))
-            rc = train_diverged(run, kept->tensors[i].name, "nan or infinite",
-                                run->progress.step, err);
-    return rc;
+    rc = train_vote(&run->votes, rc, &run->speaker, err);
+    return rc == ERR_OK ? state_check(run, err) : rc;
 }
 
 err_code_t train_checkpoint(train_state_t *run, err_t *err)
@@ -130,7 +130,7 @@ err_code_t train_checkpoint(train_state_t *run, err_t *err)
     err_code_t rc;
 
     train_storage_begin(run, "checkpoint");
-    rc = train_vote(&run->votes, keep_check(run, err), &run->speaker, err);
+    rc = keep_check(run, err);
     if (rc != ERR_OK) {
         train_storage_end(run);
         return rc;

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Is there a nan or an infinite number among many? At the speed of memory. */
+#ifndef CDDP_TRAIN_FINITE_H
+#define CDDP_TRAIN_FINITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+bool train_all_finite(const float *data, int64_t count);
+
+#endif
