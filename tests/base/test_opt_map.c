@@ -6,29 +6,23 @@
 
 #include "base/opt.h"
 
-typedef struct inner {
+/* A section. */
+typedef struct field {
     double timeout;
-    int mode;
-} inner_t;
+    int64_t shift;
+} field_t;
 
-static const char *const modes[] = {"none", "chunk", "full", NULL};
-
-static const opt_row_t inner_rows[] = {
-    {.name = "timeout",
-     .type = OPT_SECONDS,
-     .offset = offsetof(inner_t, timeout),
-     .fallback = "60 s",
-     .min = 1,
-     .max = 86400,
-     .help = "silence that is a fault"},
-    {.name = "mode",
-     .type = OPT_CHOICE,
-     .offset = offsetof(inner_t, mode),
-     .fallback = "chunk",
-     .choices = modes,
-     .help = "a|b"},
-    {.name = NULL},
-};
+static const opt_row_t field_rows[] = {{.name = "timeout",
+                                        .type = OPT_SECONDS,
+                                        .offset = offsetof(field_t, timeout),
+                                        .fallback = "60 s",
+                                        .min = 1,
+                                        .max = 86400},
+                                       {.name = "shift",
+                                        .type = OPT_INT,
+                                        .offset = offsetof(field_t, shift),
+                                        .fallback = "3"},
+                                       {.name = NULL}};
 
 typedef struct named {
     opt_map_t fields;
@@ -37,8 +31,8 @@ typedef struct named {
 static const opt_row_t named_rows[] = {{.name = "fields",
                                         .type = OPT_MAP,
                                         .offset = offsetof(named_t, fields),
-                                        .rows = inner_rows,
-                                        .size = sizeof(inner_t)},
+                                        .rows = field_rows,
+                                        .size = sizeof(field_t)},
                                        {.name = NULL}};
 
 /* {fields: {...}}, where [text] says what is in it: "name=timeout" for a
@@ -71,9 +65,9 @@ static tree_t *fields_of(const char *const *texts)
 }
 #define FIELDS(...) fields_of((const char *const[]){__VA_ARGS__, NULL})
 
-static const inner_t *field(const named_t *named, int index)
+static const field_t *field(const named_t *named, int index)
 {
-    return (const inner_t *)named->fields.items + index;
+    return (const field_t *)named->fields.items + index;
 }
 
 Test(opt_map, a_section_may_have_no_name_or_be_several_with_names)
@@ -95,7 +89,7 @@ Test(opt_map, a_section_may_have_no_name_or_be_several_with_names)
     cr_expect_eq(named.fields.places[0].line, 1);
     cr_expect_eq(field(&named, 0)->timeout, 5);
     opt_print(named_rows, &named, 0, &text);
-    cr_expect_str_eq(text.text, "fields:\n  timeout: 5.0 s\n  mode: chunk\n");
+    cr_expect_str_eq(text.text, "fields:\n  timeout: 5.0 s\n  shift: 3\n");
     str_buf_free(&text);
     opt_free(named_rows, &named);
     cr_assert_eq(opt_fill(named_rows, two, "", &named, &err), ERR_OK);
@@ -106,8 +100,8 @@ Test(opt_map, a_section_may_have_no_name_or_be_several_with_names)
     text = (str_buf_t){0};
     opt_print(named_rows, &named, 0, &text);
     cr_expect_str_eq(text.text,
-                     "fields:\n  a:\n    timeout: 5.0 s\n    mode: chunk\n"
-                     "  b-c:\n    timeout: 120.0 s\n    mode: chunk\n");
+                     "fields:\n  a:\n    timeout: 5.0 s\n    shift: 3\n"
+                     "  b-c:\n    timeout: 120.0 s\n    shift: 3\n");
     str_buf_free(&text);
     opt_free(named_rows, &named);
     cr_expect_null(named.fields.items);

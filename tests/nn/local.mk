@@ -53,6 +53,7 @@ tests_nn_test_preset_LDADD = $(NN_TEST_LIBS)
 tests_nn_test_store_SOURCES = tests/nn/test_store.c $(NN_TEST_FIXTURE)
 tests_nn_test_store_CFLAGS = $(NN_TEST_CFLAGS)
 tests_nn_test_store_LDADD = $(NN_TEST_LIBS)
+
 tests_nn_test_fuse_SOURCES = tests/nn/test_fuse.c $(NN_TEST_FIXTURE)
 tests_nn_test_fuse_CFLAGS = $(NN_TEST_CFLAGS)
 tests_nn_test_fuse_LDADD = $(NN_TEST_LIBS)
