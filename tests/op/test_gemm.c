@@ -14,10 +14,10 @@ typedef struct shape {
 } shape_t;
 
 /* The last ones have several slices, blocks of columns, and of rows. */
-static const shape_t shapes[] = {{1, 1, 1},     {8, 48, 4},     {7, 47, 3},
-                                 {9, 49, 17},   {16, 64, 384},  {33, 16, 385},
-                                 {40, 97, 31},  {17, 130, 800}, {5, 800, 391},
-                                 {520, 50, 40}, {513, 771, 5},  {530, 33, 770}};
+static const shape_t shapes[] = {
+    {1, 1, 1},     {8, 48, 4},     {7, 47, 3},     {9, 49, 17},   {16, 64, 384},
+    {33, 16, 385}, {40, 97, 31},   {17, 130, 800}, {5, 800, 391}, {520, 50, 40},
+    {513, 771, 5}, {530, 33, 770}, {9, 112, 17}};
 
 #define SHAPES (sizeof shapes / sizeof shapes[0])
 

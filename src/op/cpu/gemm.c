@@ -7,9 +7,10 @@
  * next one are fetched, a few in each tile.
  *
  * With few rows, all of A is copied once, and C is finished panel by panel.
- * Else B goes in blocks of BLOCK_COLUMNS, whose panels are kept, and A in
- * blocks of BLOCK_ROWS. Elements are summed over k in order, DEPTH by DEPTH:
- * the same bits either way.
+ * Else A goes in blocks of BLOCK_ROWS, and panels are copied for each of them
+ * anew, into the same room: that is less work than to keep them all in a cache
+ * that A's block and C need. Elements are summed over k in order, DEPTH by
+ * DEPTH: the same bits either way.
  *
  * Threads have columns of their own, or rows, if there are more of these, and
  * copy for themselves. Compiled with fused multiply-add, as block.c is.
@@ -33,17 +34,18 @@
 /* Rows of a turned A ahead of the one that is copied. */
 #define AHEAD 8
 
-/* The smallest matrix that is worth while (see cpu_gemm_pays). */
-#define PAYS_ROWS 128
-#define PAYS_ELEMS (512 * 1024)
+/* The smallest product that is worth while (see cpu_gemm_pays). */
+#define PAYS_SIDE 128
+#define PAYS_WORK (64 * 1024 * 1024)
 
 #define A_ELEMS WHOLE_ELEMS
-#define B_ELEMS (BLOCK_COLUMNS * DEPTH)
+#define B_ELEMS (COLUMNS * DEPTH)
 _Static_assert(BLOCK_ROWS *DEPTH <= A_ELEMS, "a block of A fits");
 
-bool cpu_gemm_pays(int64_t rows, int64_t elems)
+bool cpu_gemm_pays(int64_t M, int64_t N, int64_t K)
 {
-    return rows >= PAYS_ROWS && elems >= PAYS_ELEMS;
+    return M >= PAYS_SIDE && N >= PAYS_SIDE && K >= PAYS_SIDE &&
+           (double)M * (double)N * (double)K >= PAYS_WORK;
 }
 
 size_t cpu_gemm_bytes(int threads)
@@ -142,8 +144,10 @@ CPU_INLINE void copy_turned(const float *from, int64_t row, int64_t lines,
         wide_t square[WIDE];
 
 #pragma GCC unroll 16
-        for (int i = 0; i < WIDE; i++)
+        for (int i = 0; i < WIDE; i++) {
             square[i] = *(const wide_t *)(from + i * row + k);
+            __builtin_prefetch(from + (i + WIDE) * row + k);
+        }
         turn_square(square);
 #pragma GCC unroll 16
         for (int i = 0; i < WIDE; i++)
@@ -450,9 +454,14 @@ static void panel_run(const cpu_gemm_t *gemm, const panel_t *panel,
     }
 }
 
+/* These last columns go in two panels: one of a single vector is slow. */
+#define END (COLUMNS + WIDE)
+
 static panel_t panel_make(const cpu_gemm_t *gemm, int64_t first, slice_t s)
 {
-    return (panel_t){first, least(gemm->N - first, COLUMNS), s};
+    const int64_t left = gemm->N - first;
+
+    return (panel_t){first, left == END ? END / 2 : least(left, COLUMNS), s};
 }
 
 /* ---- the product --------------------------------------------------------- */
@@ -479,54 +488,53 @@ static void gemm_whole(const share_t *share)
 
         copy_rows(gemm, 0, gemm->M, s, share->a + s.at * rows);
     }
-    for (int64_t n = 0; n < count * gemm->N; n += count * COLUMNS)
+    for (int64_t j = 0, columns = 0; j < gemm->N; j += columns)
         for (int64_t step = 0; step < count; step++) {
-            const int64_t j = n / count;
             const panel_t panel =
                 panel_make(gemm, j, slice_make(gemm->K, step));
             const panel_t next =
                 step + 1 < count
                     ? panel_make(gemm, j, slice_make(gemm->K, step + 1))
-                    : panel_make(gemm, j + COLUMNS, slice_make(gemm->K, 0));
+                    : panel_make(gemm, j + panel.columns,
+                                 slice_make(gemm->K, 0));
 
-            copy_panel(gemm, j, panel.columns, panel.s, share->b);
+            columns = panel.columns;
+            copy_panel(gemm, j, columns, panel.s, share->b);
             panel_run(gemm, &panel, share->b, 0, gemm->M,
                       share->a + panel.s.at * rows, &next);
         }
 }
 
-/* Columns [first, last) and slice [s], a block of rows after the other. */
-static void gemm_columns(const share_t *share, int64_t first, int64_t last,
-                         slice_t s)
+/* Slice [s] of [rows] rows from [i] on, in columns [first, last). */
+static void gemm_block(const share_t *share, int64_t i, int64_t rows,
+                       int64_t first, int64_t last, slice_t s)
 {
     const cpu_gemm_t *gemm = &share->gemm;
-    const bool once = gemm->M <= BLOCK_ROWS; /* then panels are not kept */
 
-    for (int64_t i = 0; i < gemm->M; i += BLOCK_ROWS) {
-        const int64_t rows = least(gemm->M - i, BLOCK_ROWS);
+    copy_rows(gemm, i, rows, s, share->a);
+    for (int64_t j = first, columns = 0; j < last; j += columns) {
+        const panel_t panel = panel_make(gemm, j, s);
+        const panel_t next = panel_make(gemm, j + panel.columns, s);
 
-        copy_rows(gemm, i, rows, s, share->a);
-        for (int64_t j = first; j < last; j += COLUMNS) {
-            const panel_t panel = panel_make(gemm, j, s);
-            const panel_t next = panel_make(gemm, j + COLUMNS, s);
-            float *b = share->b + (once ? 0 : (j - first) * s.depth);
-
-            if (i == 0)
-                copy_panel(gemm, j, panel.columns, s, b);
-            panel_run(gemm, &panel, b, i, rows, share->a,
-                      i == 0 && j + COLUMNS < last ? &next : NULL);
-        }
+        columns = panel.columns;
+        copy_panel(gemm, j, columns, s, share->b);
+        panel_run(gemm, &panel, share->b, i, rows, share->a,
+                  j + columns < last ? &next : NULL);
     }
 }
 
+/* A block of C is finished, slice by slice, before the next. */
 static void gemm_blocks(const share_t *share)
 {
     const cpu_gemm_t *gemm = &share->gemm;
 
-    for (int64_t j = 0; j < gemm->N; j += BLOCK_COLUMNS)
-        for (int64_t step = 0; step < slice_count(gemm->K); step++)
-            gemm_columns(share, j, least(j + BLOCK_COLUMNS, gemm->N),
-                         slice_make(gemm->K, step));
+    for (int64_t j = 0, last; j < gemm->N; j = last) {
+        last = gemm->N - j < 2 * BLOCK_COLUMNS ? gemm->N : j + BLOCK_COLUMNS;
+        for (int64_t i = 0; i < gemm->M; i += BLOCK_ROWS)
+            for (int64_t step = 0; step < slice_count(gemm->K); step++)
+                gemm_block(share, i, least(gemm->M - i, BLOCK_ROWS), j, last,
+                           slice_make(gemm->K, step));
+    }
 }
 
 typedef struct gemm_work {

@@ -26,9 +26,9 @@ typedef struct cpu_gemm {
 
 /* Has this CPU the vectors? */
 bool cpu_gemm_here(void);
-/* Is it worth while for the products of [rows] vectors and a matrix of [elems]
- * elements? Smaller ones are oneDNN's. */
-bool cpu_gemm_pays(int64_t rows, int64_t elems);
+/* Is it worth while for a product of this shape? Small and thin ones are
+ * oneDNN's. */
+bool cpu_gemm_pays(int64_t M, int64_t N, int64_t K);
 
 /* Scratch, aligned to 64 bytes, that cpu_gemm_run needs. */
 size_t cpu_gemm_bytes(int threads);

@@ -49,13 +49,13 @@ static err_code_t cpu_linear_open_products(op_t *op, err_t *err)
         linear->dh_at = cpu_room_take(room, op->workspace_bytes);
         cpu_room_keep(room);
     }
-    code = cpu_product_open(&linear->forward, room, op, &y, N, O * F, err);
+    code = cpu_product_open(&linear->forward, room, op, &y, err);
     cpu_room_restart(room);
     if (code == ERR_OK && op->config.training)
-        code = cpu_product_open(&linear->weights, room, op, &dw, N, O * F, err);
+        code = cpu_product_open(&linear->weights, room, op, &dw, err);
     cpu_room_restart(room);
     if (code == ERR_OK && op->config.training && op->config.need_dx)
-        code = cpu_product_open(&linear->data, room, op, &dx, N, O * F, err);
+        code = cpu_product_open(&linear->data, room, op, &dx, err);
     return code;
 }
 

@@ -4,16 +4,12 @@
 
 #include "op/cpu/gemm.h"
 
-/* Beyond these rows, oneDNN is as fast with a turned B. */
-#define TURNED_ROWS 512
-
 err_code_t cpu_product_open(cpu_product_t *product, cpu_room_t *room,
                             const op_t *op, const cpu_matmul_spec_t *spec,
-                            int64_t rows, int64_t elems, err_t *err)
+                            err_t *err)
 {
     product->spec = *spec;
-    product->own = cpu_gemm_here() && cpu_gemm_pays(rows, elems) &&
-                   !(spec->b_turned && rows > TURNED_ROWS);
+    product->own = cpu_gemm_here() && cpu_gemm_pays(spec->M, spec->N, spec->K);
     if (!product->own)
         return cpu_prim_matmul(&product->prim, &room->engine, spec, err);
     product->at = cpu_room_take(room, cpu_gemm_bytes(op->config.threads));

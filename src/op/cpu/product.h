@@ -17,11 +17,10 @@ typedef struct cpu_product {
     size_t at;       /* own: of its room in scratch */
 } cpu_product_t;
 
-/* The products of [rows] vectors with a matrix of [elems] elements; [spec] is
- * one of them. It takes its room in a phase of its own (port.h). */
+/* It takes its room in a phase of its own (port.h). */
 err_code_t cpu_product_open(cpu_product_t *product, cpu_room_t *room,
                             const op_t *op, const cpu_matmul_spec_t *spec,
-                            int64_t rows, int64_t elems, err_t *err);
+                            err_t *err);
 void cpu_product_close(cpu_product_t *product); /* zeroed: allowed */
 
 typedef struct cpu_factors {
