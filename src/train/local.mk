@@ -24,6 +24,7 @@ libtrain_la_SOURCES = \
 	src/train/step.c src/train/weigh.c \
 	src/train/sync.c src/train/sync.h \
 	src/train/team.c src/train/team.h \
+	src/train/touch.c src/train/touch.h \
 	src/train/vote.c src/train/vote.h
 # -fopenmp-simd: only the vectorising hint, no OpenMP runtime.
 libtrain_la_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd

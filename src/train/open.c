@@ -95,11 +95,9 @@ static bool waits_passively(void)
  */
 static int threads_choose(const train_state_t *run, const train_hello_t *hello)
 {
-    int fair = hello->cores / hello->sharers;
+    int fair = run->cores;
     int asked = (int)run->config->train.threads;
 
-    if (fair < 1)
-        fair = 1;
     if (asked > fair && run->rank == 0)
         log_warn("train",
                  "train.threads is %d, but this rank has %d core%s to "
@@ -138,6 +136,7 @@ static err_code_t meet(train_state_t *run, err_t *err)
                        "would never have a sample; raise it or start fewer "
                        "ranks",
                        (long long)config->train.batch, run->size);
+    run->cores = hello.cores > hello.sharers ? hello.cores / hello.sharers : 1;
     run->threads = threads_choose(run, &hello);
     return group_open(run, err);
 }
@@ -214,6 +213,7 @@ static train_replica_plan_t plan_of(train_state_t *run)
         .rank = run->rank,
         .ranks = run->size,
         .threads = run->threads,
+        .cores = run->cores,
         .teams = run->teams,
         .team_threads = train_team_threads(config, run->threads),
         .bf16 = run->bf16,

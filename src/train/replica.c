@@ -266,16 +266,24 @@ static err_code_t arenas_open(train_replica_t *replica, bool sharded,
 /* Weights from here on are worth threads to draw them. */
 #define CREW_ELEMS ((size_t)1 << 20)
 
+/* Before the first step nothing depends on the number of threads, so cores that
+ * train.threads leaves idle help. */
+static int start_cores(const train_replica_plan_t *plan)
+{
+    return plan->cores > plan->threads ? plan->cores : plan->threads;
+}
+
 static void weights_draw(train_replica_t *replica,
                          const train_replica_plan_t *plan)
 {
+    const int members = start_cores(plan);
     const bool alone =
-        plan->threads == 1 || nn_graph_param_elems(plan->graph) < CREW_ELEMS;
+        members == 1 || nn_graph_param_elems(plan->graph) < CREW_ELEMS;
     const double begin = clock_now();
     crew_t *crew = NULL;
     err_t err = ERR_INIT;
 
-    if (!alone && crew_open(plan->threads, "init", &crew, &err) != ERR_OK)
+    if (!alone && crew_open(members, "init", &crew, &err) != ERR_OK)
         log_warn("train", "initial weights are drawn by one thread: %s",
                  err.text);
     nn_graph_init(plan->graph, (uint64_t)plan->config->run.seed, crew,
@@ -392,11 +400,38 @@ err_code_t train_replica_join(const train_replica_plan_t *plan,
     return rc;
 }
 
+/* Gradients and optimizer state, in the order in which the first step comes to
+ * them. Not the activations: they are needed at once, and a plan has room that
+ * a step never touches. Nor the state of frozen parameters. */
+static void arenas_touch(train_replica_t *replica,
+                         const train_replica_plan_t *plan)
+{
+    optim_t *optim = replica->optim;
+    const size_t elems = nn_graph_param_elems(plan->graph);
+    const int spare = start_cores(plan) - plan->threads;
+    train_room_t rooms[TRAIN_TOUCH_ROOMS] = {
+        {ddp_grads(replica->ddp), elems * sizeof(float)}};
+    int count = 1;
+    err_t err = ERR_INIT;
+
+    if (spare < 1 || elems < CREW_ELEMS || optim_frozen(optim) > 0 ||
+        replica->shard != NULL)
+        return;
+    for (int s = 0; s < optim_slots(optim) && count < TRAIN_TOUCH_ROOMS; s++)
+        rooms[count++] =
+            (train_room_t){optim_slot_data(optim, s), elems * sizeof(float)};
+    if (train_touch_open(rooms, count, spare, &replica->touch, &err) != ERR_OK)
+        log_warn("train", "pages come when they are used: %s", err.text);
+}
+
 err_code_t train_replica_start(const train_replica_plan_t *plan, bool restored,
                                train_replica_t *replica, err_t *err)
 {
-    err_code_t rc = restored ? ERR_OK : state_init(replica, plan, err);
+    err_code_t rc = ERR_OK;
 
+    arenas_touch(replica, plan);
+    if (!restored)
+        rc = state_init(replica, plan, err);
     if (rc == ERR_OK)
         teams_bind(replica, plan);
     return rc;
@@ -404,6 +439,7 @@ err_code_t train_replica_start(const train_replica_plan_t *plan, bool restored,
 
 void train_replica_close(train_replica_t *replica)
 {
+    train_touch_close(replica->touch);
     train_kept_close(&replica->kept);
     for (int i = 0; i < replica->tensor_count; i++)
         free(replica->tensor_names[i]);

@@ -20,6 +20,7 @@
 #include "train/shard.h"
 #include "train/sync.h"
 #include "train/team.h"
+#include "train/touch.h"
 
 /* float64 sums that travel with each step's last bucket, in front of the
  * batch-norm moments: what all ranks must know at the step's end. First flags,
@@ -66,16 +67,18 @@ typedef struct train_replica {
     int tensor_count;
     view_t *views; /* [view_count]: the parameters */
     int view_count;
-    train_kept_t kept; /* those tensors, and the comm hook's */
-    bool last_micro;   /* the backward under way is the step's last one */
+    train_kept_t kept;    /* those tensors, and the comm hook's */
+    train_touch_t *touch; /* of the arenas; NULL: no core to spare */
+    bool last_micro;      /* the backward under way is the step's last one */
 } train_replica_t;
 
 typedef struct train_replica_plan {
     const train_config_t *config;
     nn_graph_t *graph;
     comm_group_t *group;
-    int rank, ranks;          /* of all that will join */
-    int threads;              /* of the optimizer */
+    int rank, ranks; /* of all that will join */
+    int threads;     /* of the optimizer */
+    int cores;       /* before the first step, too, if more than threads */
     int teams, team_threads;  /* that run the model */
     bool bf16;                /* what train.precision came to */
     optim_span_t span;        /* of the run, for the schedule */

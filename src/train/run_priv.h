@@ -49,6 +49,7 @@ typedef struct train_state {
     train_votes_t votes;
     train_patience_t *patience; /* NULL: one rank */
     int rank, size, threads;
+    int cores;     /* that this rank has to itself, whatever train.threads */
     int teams;     /* that compute leaves side by side; 1 in the default mode */
     bool bf16;     /* what train.precision came to */
     bool speaker;  /* result of the last vote */

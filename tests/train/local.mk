@@ -5,6 +5,11 @@ tests_train_test_vote_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_train_test_vote_CFLAGS = $(TEST_CFLAGS)
 tests_train_test_vote_LDADD = $(TRAIN_LIBS) libranks.la $(TEST_LIBS)
 
+check_PROGRAMS += tests/train/test_touch
+tests_train_test_touch_SOURCES = tests/train/test_touch.c
+tests_train_test_touch_CFLAGS = $(TEST_CFLAGS)
+tests_train_test_touch_LDADD = $(TRAIN_LIBS) $(TEST_LIBS)
+
 check_PROGRAMS += tests/train/test_config
 tests_train_test_config_SOURCES = tests/train/test_config.c
 tests_train_test_config_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/touch.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/thread.h"
+
+/* Not in the headers of older systems. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* Taken at once: while its pages come, the process maps nothing new. */
+#define PIECE ((size_t)4 << 20)
+
+#define THREADS_MAX 4
+
+struct train_touch {
+    train_room_t rooms[TRAIN_TOUCH_ROOMS];
+    int count;
+    atomic_size_t next; /* piece, counted through all rooms */
+    atomic_bool stop;
+    pthread_t threads[THREADS_MAX];
+    int started;
+};
+
+static size_t pieces_of(const train_room_t *room)
+{
+    return (room->bytes + PIECE - 1) / PIECE;
+}
+
+/* The whole pages of a piece; false: behind the last one. */
+static bool piece_find(const train_touch_t *touch, size_t piece,
+                       train_room_t *out)
+{
+    for (int i = 0; i < touch->count; i++) {
+        const train_room_t *room = &touch->rooms[i];
+        const size_t pieces = pieces_of(room), at = piece * PIECE;
+
+        if (piece < pieces) {
+            const size_t left = room->bytes - at;
+
+            *out = (train_room_t){.block = (char *)room->block + at,
+                                  .bytes = left < PIECE ? left : PIECE};
+            return true;
+        }
+        piece -= pieces;
+    }
+    return false;
+}
+
+/* Pages at the ends hold something else, too: they are left. */
+static bool piece_touch(train_room_t piece)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t first = (uintptr_t)piece.block;
+    const uintptr_t from = (first + page - 1) / page * page;
+    const uintptr_t to = (first + piece.bytes) / page * page;
+
+    return from >= to || madvise((char *)piece.block + (from - first),
+                                 to - from, MADV_POPULATE_WRITE) == 0;
+}
+
+static void *touch_main(void *argument)
+{
+    train_touch_t *touch = argument;
+    train_room_t piece;
+
+    while (!atomic_load(&touch->stop) &&
+           piece_find(touch, atomic_fetch_add(&touch->next, 1), &piece) &&
+           piece_touch(piece))
+        continue;
+    return NULL;
+}
+
+err_code_t train_touch_open(const train_room_t *rooms, int count, int threads,
+                            train_touch_t **out, err_t *err)
+{
+    train_touch_t *touch = NULL;
+    err_code_t rc;
+
+    assert(count <= TRAIN_TOUCH_ROOMS);
+    rc = mem_alloc(sizeof *touch, "early pages", (void **)&touch, err);
+    if (rc != ERR_OK)
+        return rc;
+    memcpy(touch->rooms, rooms, (size_t)count * sizeof *rooms);
+    touch->count = count;
+    if (threads > THREADS_MAX)
+        threads = THREADS_MAX;
+    while (rc == ERR_OK && touch->started < threads) {
+        rc = thread_start("pages", touch_main, touch,
+                          &touch->threads[touch->started], err);
+        if (rc == ERR_OK)
+            touch->started++;
+    }
+    if (rc != ERR_OK) {
+        train_touch_close(touch);
+        return rc;
+    }
+    *out = touch;
+    return ERR_OK;
+}
+
+void train_touch_wait(train_touch_t *touch)
+{
+    while (touch->started > 0)
+        pthread_join(touch->threads[--touch->started], NULL);
+}
+
+void train_touch_close(train_touch_t *touch)
+{
+    if (touch == NULL)
+        return;
+    atomic_store(&touch->stop, true);
+    train_touch_wait(touch);
+    mem_free(touch);
+}
