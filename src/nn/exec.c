@@ -288,8 +288,7 @@ err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
     return code;
 }
 
-/* Is this layer's backward the first to write its parameters' gradients? */
-static bool writes_first(const nn_exec_t *exec, int layer, bool accumulate)
+bool nn_exec_writes_first(const nn_exec_t *exec, int layer, bool accumulate)
 {
     const nn_layer_t *layers = exec->graph->layers;
 
@@ -302,7 +301,7 @@ static void point_gradients(const nn_exec_t *exec, int i, bool accumulate,
 {
     const int own = exec->nodes[i].own;
     const nn_layer_t *layer = &exec->graph->layers[own];
-    const bool first = writes_first(exec, own, accumulate);
+    const bool first = nn_exec_writes_first(exec, own, accumulate);
     char *fresh = block_at(exec, exec->nodes[i].fresh);
 
     args->add = !first && op_adds(exec->nodes[i].op);
@@ -325,7 +324,7 @@ static err_code_t finish_gradients(nn_exec_t *exec, int i, bool accumulate,
 {
     const int own = exec->nodes[i].own;
     const nn_layer_t *layer = &exec->graph->layers[own];
-    const bool first = writes_first(exec, own, accumulate);
+    const bool first = nn_exec_writes_first(exec, own, accumulate);
     const nn_bind_t *bind = &exec->bind;
     err_code_t code = ERR_OK;
 
@@ -438,6 +437,7 @@ err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
     err_code_t code = ERR_OK;
 
     assert(exec->config.training);
+    assert(!accumulate || !exec->config.anew);
     for (int i = exec->count - 1; i >= 0 && code == ERR_OK; i--) {
         if (i < exec->count - 1 && nodes[i].part != nodes[i + 1].part)
             code = block_again(exec, i, batch, err);

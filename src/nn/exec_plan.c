@@ -267,6 +267,15 @@ static size_t fresh_bytes(const nn_graph_t *graph, const nn_layer_t *layer)
     return bytes;
 }
 
+/* May node [i] add its gradients to others, and not do that by itself? */
+static bool needs_fresh(const nn_exec_t *exec, int i)
+{
+    const nn_node_t *node = &exec->nodes[i];
+
+    return !op_adds(node->op) &&
+           !nn_exec_writes_first(exec, node->own, !exec->config.anew);
+}
+
 /* What an op needs for itself when its forward runs at [time]; its workspace is
  * read until [read]. */
 static void plan_pass(nn_exec_t *exec, int i, int time, int read,
@@ -304,7 +313,7 @@ static void plan_node(nn_exec_t *exec, int i)
         return;
     node->scratch =
         block_add(exec, op_scratch_bytes(node->op), node->later, node->later);
-    if (!op_adds(node->op))
+    if (needs_fresh(exec, i))
         node->fresh = block_add(exec, fresh_bytes(exec->graph, layer),
                                 node->later, node->later);
 }

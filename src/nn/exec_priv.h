@@ -121,4 +121,7 @@ err_code_t nn_recompute_cut(nn_exec_t *exec, int parts, err_t *err);
 /* The first node of the block of [node]. */
 int nn_recompute_start(const nn_exec_t *exec, int node);
 
+/* Is this layer's backward the first to write its parameters' gradients? */
+bool nn_exec_writes_first(const nn_exec_t *exec, int layer, bool accumulate);
+
 #endif

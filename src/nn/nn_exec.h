@@ -18,6 +18,8 @@ typedef struct nn_exec_config {
                        same bits in less memory */
     bool unfused;   /* each layer is a call of its own: the same bits, slower;
                        for comparisons */
+    bool anew;      /* training: no backward is asked to accumulate, so that no
+                       room is kept beside the gradients for that */
     int threads;
 } nn_exec_config_t;
 

@@ -120,6 +120,7 @@ static err_code_t teams_open(train_replica_t *replica,
                                    .bf16 = plan->bf16,
                                    .recompute = plan->config->train.recompute ==
                                                 TRAIN_RECOMPUTE_BLOCKS,
+                                   .anew = plan->config->train.accumulate == 1,
                                    .threads = plan->team_threads};
     err_code_t rc;
 

@@ -377,6 +377,49 @@ Test(plan, evaluation_needs_less_than_training)
     nn_graph_close(graph);
 }
 
+/* A layer of large weights, which another one shares. */
+static const char *const large =
+    "model: {input: [5], layers: [{linear: {out: 200}}, {linear: {out: 200}}, "
+    "{linear: {out: 200}, share: linear2}, {linear: {out: 3}}]}\n"
+    "loss: cross_entropy\n";
+
+static const char *const unshared =
+    "model: {input: [5], layers: [{linear: {out: 200}}, {linear: {out: 200}}, "
+    "{linear: {out: 3}}]}\n"
+    "loss: cross_entropy\n";
+
+/* Only the layer whose weights were shared adds to what another one wrote. */
+Test(plan, gradients_made_anew_need_no_room_beside_them)
+{
+    const nn_exec_config_t config = {.op_backend = "ref",
+                                     .batch = 3,
+                                     .training = true,
+                                     .threads = 1,
+                                     .anew = true};
+    nn_graph_t *graph = fixture_graph(large);
+    const size_t elems = nn_graph_param_elems(graph);
+    const size_t weights = 200 * 200 * sizeof(float);
+    fixture_t f, g, h;
+    nn_graph_t *apart = fixture_graph(unshared);
+
+    fixture_open(&f, graph, "ref", 0, 3, true);
+    fixture_open_as(&g, graph, &config, 0);
+    fixture_forward(&f);
+    fixture_backward(&f, 1, false);
+    fixture_forward(&g);
+    fixture_backward(&g, 1, false);
+    cr_expect_gt(fixture_largest(f.bind.grads, elems), 0);
+    cr_expect_eq(fixture_distance(f.bind.grads, g.bind.grads, elems), 0);
+    fixture_open_as(&h, apart, &config, 0);
+    cr_expect_geq(nn_exec_activation_bytes(f.exec), weights);
+    cr_expect_lt(nn_exec_activation_bytes(h.exec), weights);
+    fixture_close(&f);
+    fixture_close(&g);
+    fixture_close(&h);
+    nn_graph_close(apart);
+    nn_graph_close(graph);
+}
+
 Test(plan, in_place_layers_share_their_inputs_memory)
 {
     nn_graph_t *graph = fixture_graph(fixture_cnn);
