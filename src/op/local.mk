@@ -32,7 +32,7 @@ libop_la_SOURCES = \
 	src/op/cpu/openmp.h \
 	src/op/cpu/team.c src/op/cpu/team.h \
 	src/op/cpu/loss.c src/op/cpu/loss.h \
-	src/op/cpu/vector.h src/op/cpu/stage.h \
+	src/op/cpu/vector.h src/op/cpu/zip.h src/op/cpu/stage.h \
 	src/op/cpu/linear.c src/op/cpu/linear.h src/op/cpu/linear_bf16.c \
 	src/op/cpu/product.c src/op/cpu/product.h \
 	src/op/cpu/conv.c src/op/cpu/relu.c src/op/cpu/pool.c \

@@ -25,6 +25,12 @@ tests_op_test_op_grad_CPPFLAGS = $(OP_TEST_CPPFLAGS)
 tests_op_test_op_grad_CFLAGS = $(TEST_CFLAGS)
 tests_op_test_op_grad_LDADD = $(OP_TEST_LIBS)
 
+check_PROGRAMS += tests/op/test_op_pool
+tests_op_test_op_pool_SOURCES = tests/op/test_op_pool.c $(OP_RIG)
+tests_op_test_op_pool_CPPFLAGS = $(OP_TEST_CPPFLAGS)
+tests_op_test_op_pool_CFLAGS = $(TEST_CFLAGS)
+tests_op_test_op_pool_LDADD = $(OP_TEST_LIBS)
+
 check_PROGRAMS += tests/op/test_op_support
 tests_op_test_op_support_SOURCES = tests/op/test_op_support.c $(OP_RIG)
 tests_op_test_op_support_CPPFLAGS = $(OP_TEST_CPPFLAGS)

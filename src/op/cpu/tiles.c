@@ -2,9 +2,14 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Space is seen as three dimensions, the first of which may be 1. An image is
- * all channels of a sample, or one block of them; a window's winner, the first
- * of equal ones, is kept as the number of its tap. bfloat16 is compared as
- * integers that are in the order of the numbers.
+ * all channels of a sample, one block of them, or one channel; a window's
+ * winner, the first NaN or the first of equal ones, is kept as the number of
+ * its tap. bfloat16 is compared as integers that are in the order of the
+ * numbers.
+ *
+ * A strip is what one set of vectors works on: channels of a window, or, where
+ * an image is one channel, windows of a line. Neighbours of a strip are [step]
+ * elements of x apart: 1, or the width of a window.
  */
 #include "op/cpu/tiles.h"
 
@@ -14,8 +19,9 @@
 #include "op/cpu/stage.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
+#include "op/cpu/zip.h"
 
-#define LANES 32 /* channels at a time */
+#define LANES 32 /* elements of a strip */
 
 typedef struct tiles_work {
     const cpu_tiles_t *tiles;
@@ -29,7 +35,8 @@ static bool tiles_suit(const op_t *op, int lanes)
 {
     const op_pool_t *pool = &op->config.pool;
 
-    if (op->config.kind != OP_MAXPOOL2D || lanes < 0 || lanes == 1 ||
+    if (op->config.kind != OP_MAXPOOL2D || lanes < 0 ||
+        (lanes == 1 && op->config.in.bf16) ||
         op_window_taps(&op->config) > CPU_TILE_TAPS)
         return false;
     for (int i = 0; i < op->config.in.ndim - 2; i++)
@@ -92,12 +99,21 @@ static int64_t tiles_window(const cpu_tiles_t *tiles, int64_t line, int64_t ow)
 
 /* ---- forward ------------------------------------------------------------- */
 
-/* In the order of the numbers, and back. */
+/* A bfloat16 number as an integer: in the order of the numbers, 0 and -0 the
+ * same, any NaN above all. And back. */
 CPU_INLINE int16_t half_key(uint16_t half)
 {
-    const int16_t bits = (int16_t)half;
+    const int16_t bits = (int16_t)half, sign = (int16_t)(bits >> 15);
+    const int16_t size = (int16_t)(bits & 0x7fff);
 
-    return (int16_t)(bits ^ (bits >> 15 & 0x7fff));
+    return size > 0x7f80 ? 0x7fff : (int16_t)((size ^ sign) - sign);
+}
+
+CPU_INLINE uint16_t half_of_key(int16_t key)
+{
+    const int16_t sign = (int16_t)(key >> 15);
+
+    return (uint16_t)(((key ^ sign) - sign) | (sign & 0x8000));
 }
 
 CPU_INLINE void max_halves(const cpu_tiles_t *tiles, const uint16_t *x, int n,
@@ -118,25 +134,41 @@ CPU_INLINE void max_halves(const cpu_tiles_t *tiles, const uint16_t *x, int n,
         }
     }
     for (int i = 0; i < n; i++)
-        y[i] = (uint16_t)half_key((uint16_t)best[i]);
+        y[i] = half_of_key(best[i]);
     for (int i = 0; i < n && winners != NULL; i++)
         winners[i] = (uint8_t)which[i];
 }
 
-CPU_INLINE void max_floats(const cpu_tiles_t *tiles, const float *x, int n,
-                           float *y, uint8_t *winners)
+/* [n] elements, [step] apart, side by side: where they lie, or in [room]. */
+CPU_INLINE const float *strip_read(const float *x, int64_t step, int n,
+                                   float room[LANES])
+{
+    if (step == 1)
+        return x;
+    if (step == 2 && n == CPU_ZIP)
+        cpu_unzip(x, room);
+    else
+        for (int i = 0; i < n; i++)
+            room[i] = x[i * step];
+    return room;
+}
+
+CPU_INLINE void max_floats(const cpu_tiles_t *tiles, const float *x,
+                           int64_t step, int n, float *y, uint8_t *winners)
 {
     int32_t which[LANES] = {0};
-    float best[LANES];
+    float best[LANES], room[LANES];
+    const float *value = strip_read(x, step, n, room);
 
     for (int i = 0; i < n; i++)
-        best[i] = x[i];
+        best[i] = value[i];
     for (int k = 1; k < tiles->taps; k++) {
-        const float *tap = x + tiles->tap[k];
-
+        value = strip_read(x + tiles->tap[k], step, n, room);
         for (int i = 0; i < n; i++) {
-            which[i] = tap[i] > best[i] ? k : which[i];
-            best[i] = tap[i] > best[i] ? tap[i] : best[i];
+            const int better = (best[i] == best[i]) & !(value[i] <= best[i]);
+
+            which[i] = better ? k : which[i];
+            best[i] = better ? value[i] : best[i];
         }
     }
     for (int i = 0; i < n; i++)
@@ -145,16 +177,17 @@ CPU_INLINE void max_floats(const cpu_tiles_t *tiles, const float *x, int n,
         winners[i] = (uint8_t)which[i];
 }
 
-/* [n] channels of a window; whole vectors are loops of constant length. */
-CPU_INLINE void max_lanes(const tiles_work_t *work, int64_t x, int64_t y, int n)
+/* A strip of [n]; whole vectors are loops of constant length. */
+CPU_INLINE void max_strip(const tiles_work_t *work, int64_t x, int64_t step,
+                          int64_t y, int n)
 {
     uint8_t *winners = work->winners == NULL ? NULL : work->winners + y;
 
-    if (work->bf16)
+    if (work->bf16) /* step is 1 */
         max_halves(work->tiles, (const uint16_t *)work->from + x, n,
                    (uint16_t *)work->to + y, winners);
     else
-        max_floats(work->tiles, (const float *)work->from + x, n,
+        max_floats(work->tiles, (const float *)work->from + x, step, n,
                    (float *)work->to + y, winners);
 }
 
@@ -165,11 +198,35 @@ static void max_window(const tiles_work_t *work, int64_t x, int64_t y)
     int64_t c = 0;
 
     for (; c + LANES <= run; c += LANES)
-        max_lanes(work, x + c, y + c, LANES);
+        max_strip(work, x + c, 1, y + c, LANES);
     for (; c + LANES / 2 <= run; c += LANES / 2)
-        max_lanes(work, x + c, y + c, LANES / 2);
+        max_strip(work, x + c, 1, y + c, LANES / 2);
     if (c < run)
-        max_lanes(work, x + c, y + c, (int)(run - c));
+        max_strip(work, x + c, 1, y + c, (int)(run - c));
+}
+
+/* Where the strip behind that at [i] of [count] begins: the last one lies over
+ * the one before it. */
+CPU_INLINE int64_t next_strip(int64_t i, int64_t count)
+{
+    const int64_t next = i + CPU_ZIP;
+
+    return next < count && next + CPU_ZIP > count ? count - CPU_ZIP : next;
+}
+
+/* All windows of a line of one channel. */
+CPU_CLONES
+static void max_line(const tiles_work_t *work, int64_t x, int64_t y)
+{
+    const int64_t step = work->tiles->kernel[2], count = work->tiles->out[2];
+
+    if (step == 2 && count >= CPU_ZIP)
+        for (int64_t i = 0; i < count; i = next_strip(i, count))
+            max_strip(work, x + i * 2, 2, y + i, CPU_ZIP);
+    else
+        for (int64_t i = 0; i < count; i += LANES)
+            max_strip(work, x + i * step, step, y + i,
+                      (int)(count - i < LANES ? count - i : LANES));
 }
 
 /* Items are lines of y. */
@@ -178,10 +235,13 @@ static void forward_body(void *context, int64_t first, int64_t last)
     const tiles_work_t *work = context;
     const cpu_tiles_t *tiles = work->tiles;
 
-    for (int64_t line = first; line < last; line++)
-        for (int64_t ow = 0; ow < tiles->out[2]; ow++)
+    for (int64_t line = first; line < last; line++) {
+        if (tiles->run == 1)
+            max_line(work, tiles_window(tiles, line, 0), line * tiles->out[2]);
+        for (int64_t ow = 0; ow < tiles->out[2] && tiles->run > 1; ow++)
             max_window(work, tiles_window(tiles, line, ow),
                        (line * tiles->out[2] + ow) * tiles->run);
+    }
 }
 
 static void tiles_share(const op_t *op, tiles_work_t *work,
@@ -270,6 +330,44 @@ static void spread_window(const tiles_work_t *work, int64_t y, int64_t x)
         spread_lanes(work, y + c, x + c, (int)(run - c));
 }
 
+/* CPU_ZIP windows of a line of one channel, each two wide. */
+CPU_INLINE void spread_pairs(const cpu_tiles_t *tiles, const float *dy,
+                             const uint8_t *winners, float *dx)
+{
+    float value[CPU_ZIP], even[CPU_ZIP], odd[CPU_ZIP];
+    int32_t which[CPU_ZIP];
+
+    for (int i = 0; i < CPU_ZIP; i++)
+        which[i] = winners[i];
+    for (int i = 0; i < CPU_ZIP; i++)
+        value[i] = dy[i];
+    for (int k = 0; k < tiles->taps; k += 2) {
+        for (int i = 0; i < CPU_ZIP; i++)
+            even[i] = which[i] == k ? value[i] : 0;
+        for (int i = 0; i < CPU_ZIP; i++)
+            odd[i] = which[i] == k + 1 ? value[i] : 0;
+        cpu_zip(even, odd, dx + tiles->tap[k]);
+    }
+}
+
+CPU_CLONES
+static void spread_line(const tiles_work_t *work, int64_t y, int64_t x)
+{
+    const cpu_tiles_t *tiles = work->tiles;
+    const int64_t wide = tiles->kernel[2], count = tiles->out[2];
+    const uint8_t *winners = work->winners + y;
+    const float *dy = (const float *)work->from + y;
+    float *dx = (float *)work->to + x;
+
+    if (wide == 2 && count >= CPU_ZIP)
+        for (int64_t i = 0; i < count; i = next_strip(i, count))
+            spread_pairs(tiles, dy + i, winners + i, dx + 2 * i);
+    else
+        for (int k = 0; k < tiles->taps; k++)
+            for (int64_t i = 0; i < count; i++)
+                dx[tiles->tap[k] + i * wide] = winners[i] == k ? dy[i] : 0;
+}
+
 static void clear(const tiles_work_t *work, int64_t from, int64_t positions)
 {
     const int64_t run = work->tiles->run;
@@ -316,7 +414,10 @@ static void backward_body(void *context, int64_t first, int64_t last)
     const cpu_tiles_t *tiles = work->tiles;
 
     for (int64_t line = first; line < last; line++) {
-        for (int64_t ow = 0; ow < tiles->out[2]; ow++)
+        if (tiles->run == 1)
+            spread_line(work, line * tiles->out[2],
+                        tiles_window(tiles, line, 0));
+        for (int64_t ow = 0; ow < tiles->out[2] && tiles->run > 1; ow++)
             spread_window(work, (line * tiles->out[2] + ow) * tiles->run,
                           tiles_window(tiles, line, ow));
         clear_rest(work, line);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * maxpool whose windows lie side by side without gaps or padding, on tensors
- * whose channels follow each other, all of them or in blocks: one pass over x
- * forward, one over dx backward. float32 or lying as bfloat16.
+ * maxpool whose windows lie side by side without gaps or padding, on plain
+ * tensors and on those whose channels follow each other, all of them or in
+ * blocks: one pass over x forward, one over dx backward. float32 or, but for
+ * plain tensors, lying as bfloat16. A NaN wins its window.
  */
 #ifndef CDDP_OP_CPU_TILES_H
 #define CDDP_OP_CPU_TILES_H

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * maxpool: y[n,c,s] = max over the window of x; padding is never the maximum.
- * Of equal values the first in row order wins. The workspace keeps the winner
- * of each window as int64 index into its plane of x, and dx sends dy there.
- * avgpool: the sum over the window by the number of its taps, or with
- * pool.inside of those inside of x; dx spreads dy by the same number.
+ * Of equal values the first in row order wins, NaN before all. The workspace
+ * keeps the winner of each window as int64 index into its plane of x, and dx
+ * sends dy there. avgpool: the sum over the window by the number of its taps,
+ * or with pool.inside of those inside of x; dx spreads dy by the same number.
  */
 #include "op/ref/window.h"
 
@@ -31,13 +31,16 @@ static int64_t ref_pool_winner(const op_t *op, const ref_window_t *window,
 {
     op_type_t type = op->config.in.type;
     int64_t winner = -1;
+    double best = 0;
 
     for (int64_t tap = 0; tap < window->taps; tap++) {
         int64_t i = ref_window_at(window, o, tap);
+        double value = i < 0 ? 0 : ref_get(type, x, x0 + i);
 
-        if (i >= 0 && (winner < 0 || ref_get(type, x, x0 + i) >
-                                         ref_get(type, x, x0 + winner)))
+        if (i >= 0 && (winner < 0 || (best == best && !(value <= best)))) {
             winner = i;
+            best = value;
+        }
     }
     return winner;
 }

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * maxpool hides no NaN, whatever its sign, its place in the window, and how the
+ * tensor lies; and its gradient goes there. Rows of op_cases whose windows lie
+ * side by side: those are our own loops (tiles.h). oneDNN's pools, for windows
+ * that overlap or are padded, promise nothing of NaN.
+ */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "op/op_ops.h"
+#include "op_rig.h"
+
+static bool tiles(const op_case_t *test)
+{
+    const op_pool_t *pool = &test->config.pool;
+
+    if (test->config.kind != OP_MAXPOOL2D)
+        return false;
+    for (int d = 0; d < test->config.in.ndim - 2; d++)
+        if (pool->kernel[d] != pool->stride[d] || pool->pad[d] != 0)
+            return false;
+    return true;
+}
+
+/* Every [step]th element is a NaN, of both signs in turn. */
+static void set_nans(op_rig_t *rig, int64_t step)
+{
+    const int64_t count = op_rig_count(rig, RIG_X);
+    double *x = op_rig_doubles(count);
+
+    op_rig_get(rig, RIG_X, x);
+    for (int64_t i = 0; i < count; i += step)
+        x[i] = i / step % 2 == 0 ? -(double)NAN : (double)NAN;
+    op_rig_set(rig, RIG_X, x);
+    free(x);
+}
+
+/* NaN at the same places, and the same numbers elsewhere. */
+static void check_same(const op_case_t *test, op_rig_tensor_t tensor,
+                       op_rig_t *cpu, op_rig_t *ref)
+{
+    const int64_t count = op_rig_count(ref, tensor);
+    double *got = op_rig_doubles(count), *want = op_rig_doubles(count);
+
+    op_rig_get(cpu, tensor, got);
+    op_rig_get(ref, tensor, want);
+    for (int64_t i = 0; i < count; i++)
+        cr_assert(isnan(want[i]) ? isnan(got[i]) != 0 : got[i] == want[i],
+                  "%s: [%lld] is %g, not %g", test->name, (long long)i, got[i],
+                  want[i]);
+    free(got);
+    free(want);
+}
+
+static void check_nans(const op_case_t *test)
+{
+    op_rig_t cpu, ref;
+
+    op_rig_open(&cpu, test, "cpu", OP_FLOAT32, 2);
+    op_rig_open(&ref, test, "ref", OP_FLOAT32, 1);
+    for (int64_t step = 2; step < 9; step++) {
+        set_nans(&cpu, step);
+        set_nans(&ref, step);
+        op_rig_forward(&cpu);
+        op_rig_forward(&ref);
+        check_same(test, RIG_Y, &cpu, &ref);
+        if (!test->evaluation) {
+            op_rig_backward(&cpu);
+            op_rig_backward(&ref);
+            check_same(test, RIG_DX, &cpu, &ref);
+        }
+    }
+    op_rig_close(&cpu);
+    op_rig_close(&ref);
+}
+
+Test(op_pool, nan_wins_its_window)
+{
+    int checked = 0;
+
+    for (int i = 0; i < op_case_count; i++)
+        if (tiles(&op_cases[i])) {
+            check_nans(&op_cases[i]);
+            checked++;
+        }
+    cr_assert_gt(checked, 5);
+}
+
+Test(op_pool, nan_wins_its_window_as_bf16)
+{
+    const op_backend_ops_t *cpu = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(op_backend_get("cpu", &cpu, &err), ERR_OK, "%s", err.text);
+    if (!op_backend_bf16(cpu))
+        cr_skip_test("this CPU cannot multiply bfloat16");
+    for (int i = 0; i < op_case_count; i++) {
+        op_case_t test = op_cases[i];
+
+        test.bf16 = true;
+        if (tiles(&test))
+            check_nans(&test);
+    }
+}
