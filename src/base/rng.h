@@ -23,6 +23,11 @@ typedef struct rng {
 void rng_philox(const uint32_t key[2], const uint32_t counter[4],
                 uint32_t out[4]);
 
+/* The same for [count] positions, counter[0] one more each time (modulo 2^32,
+ * no carry), by the vector units: number k of block i goes to out[k][i]. */
+void rng_philox_many(const uint32_t key[2], const uint32_t counter[4],
+                     size_t count, uint32_t *const out[4]);
+
 /* A stream keyed by [seed], [purpose] (a small constant that separates uses,
  * RNG_*) and two free numbers, such as epoch and layer. */
 void rng_open(rng_t *rng, uint64_t seed, uint32_t purpose, uint64_t a,

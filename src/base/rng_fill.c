@@ -43,26 +43,42 @@ void rng_skip(rng_t *rng, uint64_t blocks)
     position_set(rng, position_of(rng) + blocks);
 }
 
+void rng_philox_many(const uint32_t key[2], const uint32_t counter[4],
+                     size_t count, uint32_t *const out[4])
+{
+    uint32_t at[4], block[4];
+    size_t i = rng_x86_philox(key, counter, count, out);
+
+    memcpy(at, counter, sizeof at);
+    for (; i < count; i++) {
+        at[0] = counter[0] + (uint32_t)i;
+        rng_philox(key, at, block);
+        for (int k = 0; k < 4; k++)
+            out[k][i] = block[k];
+    }
+}
+
 /* BLOCKS blocks of the generator from [position] on. */
 static void blocks_draw(const rng_t *rng, uint64_t position, blocks_t *to)
 {
-    /* Addresses, not values: cppcheck takes them for reads. */
-    /* cppcheck-suppress uninitvar */
-    uint32_t *const out[4] = {to->x[0], to->x[1], to->x[2], to->x[3]};
-    uint32_t counter[4], block[4];
-    size_t i = 0;
+    uint32_t counter[4];
+    size_t done = 0;
 
     memcpy(counter, rng->counter, sizeof counter);
-    counter[0] = (uint32_t)position;
-    counter[1] = (uint32_t)(position >> 32);
-    if (counter[0] <= UINT32_MAX - BLOCKS)
-        i = rng_x86_philox(rng->key, counter, BLOCKS, out);
-    for (; i < BLOCKS; i++) {
-        counter[0] = (uint32_t)(position + i);
-        counter[1] = (uint32_t)((position + i) >> 32);
-        rng_philox(rng->key, counter, block);
-        for (int k = 0; k < 4; k++)
-            out[k][i] = block[k];
+    while (done < BLOCKS) { /* twice where the position's low half overflows */
+        const uint64_t from = position + done;
+        const uint64_t whole = UINT64_C(0x100000000) - (uint32_t)from;
+        const size_t count =
+            BLOCKS - done < whole ? BLOCKS - done : (size_t)whole;
+        /* Addresses, not values: cppcheck takes them for reads. */
+        /* cppcheck-suppress uninitvar */
+        uint32_t *const out[4] = {to->x[0] + done, to->x[1] + done,
+                                  to->x[2] + done, to->x[3] + done};
+
+        counter[0] = (uint32_t)from;
+        counter[1] = (uint32_t)(from >> 32);
+        rng_philox_many(rng->key, counter, count, out);
+        done += count;
     }
 }
 

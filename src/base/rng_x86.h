@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* rng_philox at [count] positions: counter[0] of the first is counter[0], of
- * the next one more, and so on, without an overflow. Number k of block i goes
+ * the next one more, and so on, modulo 2^32. Number k of block i goes
  * to out[k][i]. Returns how many blocks from the first on it has done, a whole
  * number of vectors; zero on other CPUs. */
 size_t rng_x86_philox(const uint32_t key[2], const uint32_t counter[4],

@@ -77,6 +77,26 @@ Test(rng, position_carries_into_the_next_word)
     cr_assert_eq(rng.counter[2], high);
 }
 
+Test(rng, many_blocks_are_those_of_single_calls)
+{
+    static const uint32_t begins[] = {0, 5, UINT32_MAX - 6};
+    uint32_t key[2] = {3, 9}, counter[4] = {0, 1, 2, 3}, want[4];
+    uint32_t room[4][21];
+    uint32_t *const out[4] = {room[0], room[1], room[2], room[3]};
+
+    for (size_t b = 0; b < sizeof begins / sizeof begins[0]; b++) {
+        counter[0] = begins[b];
+        rng_philox_many(key, counter, 21, out);
+        for (uint32_t i = 0; i < 21; i++) {
+            counter[0] = begins[b] + i; /* may wrap around */
+            rng_philox(key, counter, want);
+            for (int k = 0; k < 4; k++)
+                cr_assert_eq(room[k][i], want[k], "number %d of block %u", k,
+                             i);
+        }
+    }
+}
+
 Test(rng, uniform_fills_the_half_open_interval)
 {
     double x, sum = 0, least = 1, most = 0;

@@ -8,14 +8,16 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/port.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
+#include "op/cpu/zip.h"
 #include "op/op_mask.h"
 
 /* Blocks of four numbers that are made at a time. */
-#define CPU_PHILOX 16
+#define BLOCKS 64
 
 typedef struct cpu_dropout {
     cpu_room_t room;
@@ -60,71 +62,71 @@ static void cpu_dropout_close(op_t *op)
     mem_free(dropout);
 }
 
-/*
- * The same numbers as op_mask_block for CPU_PHILOX consecutive blocks of
- * [sample], lane by lane, which the compiler makes vectors of: first number 0
- * of all blocks, then number 1, ...
- */
-CPU_CLONES
-static void cpu_dropout_random(const op_mask_t *mask, uint64_t sample,
-                               uint32_t block, uint32_t *restrict out)
+/* The numbers that op_mask_block gives for [blocks] blocks from [block] on:
+ * number k of each in random[k]. */
+static void dropout_random(const op_mask_t *mask, uint64_t sample,
+                           uint32_t block, int64_t blocks,
+                           uint32_t random[4][BLOCKS])
 {
-    uint32_t x0[CPU_PHILOX], x1[CPU_PHILOX], x2[CPU_PHILOX], x3[CPU_PHILOX];
-    uint32_t key0 = mask->key[0], key1 = mask->key[1];
+    const uint32_t counter[4] = {block, mask->layer, (uint32_t)sample,
+                                 (uint32_t)(sample >> 32)};
+    uint32_t *const out[4] = {random[0], random[1], random[2], random[3]};
 
-    for (uint32_t j = 0; j < CPU_PHILOX; j++) {
-        x0[j] = block + j;
-        x1[j] = mask->layer;
-        x2[j] = (uint32_t)sample;
-        x3[j] = (uint32_t)(sample >> 32);
-    }
-    for (int round = 0; round < 10; round++) {
-        for (int j = 0; j < CPU_PHILOX; j++) {
-            uint64_t first = (uint64_t)0xD2511F53u * x0[j];
-            uint64_t second = (uint64_t)0xCD9E8D57u * x2[j];
-
-            x0[j] = (uint32_t)(second >> 32) ^ x1[j] ^ key0;
-            x1[j] = (uint32_t)second;
-            x2[j] = (uint32_t)(first >> 32) ^ x3[j] ^ key1;
-            x3[j] = (uint32_t)first;
-        }
-        key0 += 0x9E3779B9u;
-        key1 += 0xBB67AE85u;
-    }
-    memcpy(out, x0, sizeof x0);
-    memcpy(out + CPU_PHILOX, x1, sizeof x1);
-    memcpy(out + 2 * CPU_PHILOX, x2, sizeof x2);
-    memcpy(out + 3 * CPU_PHILOX, x3, sizeof x3);
+    rng_philox_many(mask->key, counter, (size_t)blocks, out);
 }
 
-/* Sample [n], CPU_PHILOX blocks of four elements at a time. */
+/* to = from, what is kept of it times the factor, for [count] elements of
+ * [blocks] blocks, a multiple of CPU_ZIP. */
 CPU_CLONES
-static void cpu_dropout_sample(const cpu_dropout_work_t *work, int64_t n)
+static void dropout_keep(const op_mask_t *mask,
+                         const uint32_t random[4][BLOCKS], int64_t blocks,
+                         const float *from, float *to, int64_t count)
+{
+    const uint32_t threshold = mask->threshold;
+    const float factor = mask->factor;
+
+    for (int64_t b = 0; b < blocks; b += CPU_ZIP) {
+        const int64_t at = 4 * b, step = 4 * CPU_ZIP;
+        const int64_t n = count - at < step ? count - at : step;
+        float lanes[4][CPU_ZIP], even[2 * CPU_ZIP], odd[2 * CPU_ZIP];
+        float kept[4 * CPU_ZIP];
+
+        for (int k = 0; k < 4; k++)
+            for (int j = 0; j < CPU_ZIP; j++)
+                lanes[k][j] = random[k][b + j] >= threshold ? factor : 0;
+        cpu_zip(lanes[0], lanes[2], even);
+        cpu_zip(lanes[1], lanes[3], odd);
+        cpu_zip(even, odd, kept);
+        cpu_zip(even + CPU_ZIP, odd + CPU_ZIP, kept + 2 * CPU_ZIP);
+        CPU_INDEPENDENT
+        for (int64_t j = 0; j < n; j++)
+            to[at + j] = from[at + j] * kept[j];
+    }
+}
+
+/* Sample [n]. */
+static void dropout_sample(const cpu_dropout_work_t *work, int64_t n)
 {
     const float *from = work->from + n * work->elems;
-    float *to = work->to + n * work->elems, factor = work->mask.factor;
-    uint32_t random[4 * CPU_PHILOX], threshold = work->mask.threshold;
-    float lanes[4 * CPU_PHILOX], kept[4 * CPU_PHILOX];
+    float *to = work->to + n * work->elems;
+    uint32_t random[4][BLOCKS];
 
-    for (int64_t i = 0; i < work->elems; i += 4 * CPU_PHILOX) {
-        int64_t rest = work->elems - i;
-        int64_t count = rest < 4 * CPU_PHILOX ? rest : 4 * CPU_PHILOX;
+    for (int64_t i = 0; i < work->elems; i += 4 * BLOCKS) {
+        const int64_t rest = work->elems - i;
+        const int64_t count = rest < 4 * BLOCKS ? rest : 4 * BLOCKS;
+        const int64_t step = 4 * CPU_ZIP;
+        const int64_t blocks = (count + step - 1) / step * CPU_ZIP;
 
-        cpu_dropout_random(&work->mask, work->samples[n], (uint32_t)(i / 4),
-                           random);
-        for (int j = 0; j < 4 * CPU_PHILOX; j++)
-            lanes[j] = random[j] >= threshold ? factor : 0;
-        for (int j = 0; j < 4 * CPU_PHILOX; j++)
-            kept[j] = lanes[j % 4 * CPU_PHILOX + j / 4];
-        for (int64_t j = 0; j < count; j++)
-            to[i + j] = from[i + j] * kept[j];
+        dropout_random(&work->mask, work->samples[n], (uint32_t)(i / 4), blocks,
+                       random);
+        dropout_keep(&work->mask, random, blocks, from + i, to + i, count);
     }
 }
 
 static void cpu_dropout_body(void *context, int64_t first, int64_t last)
 {
     for (int64_t n = first; n < last; n++)
-        cpu_dropout_sample(context, n);
+        dropout_sample(context, n);
 }
 
 static void cpu_dropout_apply(const op_t *op, const op_args_t *args,
