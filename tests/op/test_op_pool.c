@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * maxpool hides no NaN, whatever its sign, its place in the window, and how the
- * tensor lies; and its gradient goes there. Rows of op_cases whose windows lie
- * side by side: those are our own loops (tiles.h). oneDNN's pools, for windows
- * that overlap or are padded, promise nothing of NaN.
+ * maxpool and max hide no NaN, whatever its sign, its place in the window, and
+ * how the tensor lies; of equal numbers the first wins; and the gradient goes
+ * there. Rows of op_cases; of maxpool, those whose windows lie side by side:
+ * they are our own loops (tiles.h). oneDNN's pools, for windows that overlap or
+ * are padded, promise nothing of NaN.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -13,10 +14,12 @@
 #include "op/op_ops.h"
 #include "op_rig.h"
 
-static bool tiles(const op_case_t *test)
+static bool ours(const op_case_t *test)
 {
     const op_pool_t *pool = &test->config.pool;
 
+    if (test->config.kind == OP_MAX)
+        return true;
     if (test->config.kind != OP_MAXPOOL2D)
         return false;
     for (int d = 0; d < test->config.in.ndim - 2; d++)
@@ -38,6 +41,19 @@ static void set_nans(op_rig_t *rig, int64_t step)
     free(x);
 }
 
+/* Few different numbers, and zeros of both signs. */
+static void set_ties(op_rig_t *rig, int64_t step)
+{
+    const int64_t count = op_rig_count(rig, RIG_X);
+    double *x = op_rig_doubles(count);
+
+    op_rig_get(rig, RIG_X, x);
+    for (int64_t i = 0; i < count; i++)
+        x[i] = x[i] > 0.2 ? -0.5 : i % step == 0 ? -0.0 : 0.0;
+    op_rig_set(rig, RIG_X, x);
+    free(x);
+}
+
 /* NaN at the same places, and the same numbers elsewhere. */
 static void check_same(const op_case_t *test, op_rig_tensor_t tensor,
                        op_rig_t *cpu, op_rig_t *ref)
@@ -55,15 +71,16 @@ static void check_same(const op_case_t *test, op_rig_tensor_t tensor,
     free(want);
 }
 
-static void check_nans(const op_case_t *test)
+static void check_filled(const op_case_t *test,
+                         void (*fill)(op_rig_t *rig, int64_t step))
 {
     op_rig_t cpu, ref;
 
     op_rig_open(&cpu, test, "cpu", OP_FLOAT32, 2);
     op_rig_open(&ref, test, "ref", OP_FLOAT32, 1);
     for (int64_t step = 2; step < 9; step++) {
-        set_nans(&cpu, step);
-        set_nans(&ref, step);
+        fill(&cpu, step);
+        fill(&ref, step);
         op_rig_forward(&cpu);
         op_rig_forward(&ref);
         check_same(test, RIG_Y, &cpu, &ref);
@@ -77,19 +94,20 @@ static void check_nans(const op_case_t *test)
     op_rig_close(&ref);
 }
 
-Test(op_pool, nan_wins_its_window)
+Test(op_pool, nan_and_the_first_win)
 {
     int checked = 0;
 
     for (int i = 0; i < op_case_count; i++)
-        if (tiles(&op_cases[i])) {
-            check_nans(&op_cases[i]);
+        if (ours(&op_cases[i])) {
+            check_filled(&op_cases[i], set_nans);
+            check_filled(&op_cases[i], set_ties);
             checked++;
         }
     cr_assert_gt(checked, 5);
 }
 
-Test(op_pool, nan_wins_its_window_as_bf16)
+Test(op_pool, nan_and_the_first_win_as_bf16)
 {
     const op_backend_ops_t *cpu = NULL;
     err_t err = ERR_INIT;
@@ -101,7 +119,9 @@ Test(op_pool, nan_wins_its_window_as_bf16)
         op_case_t test = op_cases[i];
 
         test.bf16 = true;
-        if (tiles(&test))
-            check_nans(&test);
+        if (!ours(&test) || !op_rig_lies(cpu, &test))
+            continue;
+        check_filled(&test, set_nans);
+        check_filled(&test, set_ties);
     }
 }

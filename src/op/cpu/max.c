@@ -3,16 +3,18 @@
 /*
  * max of a plain x, seen as [outer, count, inner]. Rows are compared in
  * vectors; with inner = 1 the largest value is found in vectors first, and then
- * the first place that has it.
+ * the first place that has it, both as integers in the order of the numbers:
+ * those have a maximum that does not depend on the order of its terms.
  */
 #include <string.h>
 
 #include "op/cpu/combine.h"
 #include "op/cpu/cpu.h"
+#include "op/cpu/math.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
 
-#define LANES 16
+#define PIECE 1024 /* places that are looked at together */
 
 typedef struct max_work {
     int64_t count, inner;
@@ -29,35 +31,44 @@ static err_code_t cpu_max_open(op_t *op, err_t *err)
     return cpu_combine_open(op, true, err);
 }
 
+/* In the order of the numbers, 0 and -0 the same, any NaN above all. Without a
+ * condition, of which the compiler would make jumps. */
+CPU_INLINE int32_t max_key(float x)
+{
+    int32_t bits, sign, size, nan;
+
+    memcpy(&bits, &x, sizeof bits);
+    sign = -(bits < 0);
+    size = bits & INT32_MAX;
+    nan = -(size > 0x7f800000);
+    return (((size ^ sign) - sign) & ~nan) | (nan & INT32_MAX);
+}
+
 /* Where the largest of x[0 .. count) lies: the first NaN, or the first that
  * none exceeds. */
 CPU_CLONES
 static int64_t row_winner(const float *x, int64_t count)
 {
-    float lanes[LANES], most;
-    int bad[LANES] = {0}, any = 0;
-    int64_t i = 0;
+    int32_t most = INT32_MIN, first = PIECE;
+    int64_t begin = 0;
 
-    for (int k = 0; k < LANES; k++)
-        lanes[k] = x[0];
-    for (; i + LANES <= count; i += LANES)
-        for (int k = 0; k < LANES; k++) {
-            lanes[k] = x[i + k] > lanes[k] ? x[i + k] : lanes[k];
-            bad[k] |= x[i + k] != x[i + k];
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t key = max_key(x[i]);
+
+        most = key > most ? key : most;
+    }
+    for (;; begin += PIECE) {
+        const int32_t n =
+            count - begin < PIECE ? (int32_t)(count - begin) : PIECE;
+
+        for (int32_t i = 0; i < n; i++) {
+            const int32_t place = max_key(x[begin + i]) == most ? i : PIECE;
+
+            first = place < first ? place : first;
         }
-    most = lanes[0];
-    for (int k = 0; k < LANES; k++) {
-        most = lanes[k] > most ? lanes[k] : most;
-        any |= bad[k];
+        if (first < PIECE)
+            return begin + first;
     }
-    for (; i < count; i++) {
-        most = x[i] > most ? x[i] : most;
-        any |= x[i] != x[i];
-    }
-    for (i = 0; i < count - 1; i++)
-        if (any ? x[i] != x[i] : x[i] >= most)
-            break;
-    return i;
 }
 
 /* The same for [inner] columns at once. */
