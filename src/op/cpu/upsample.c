@@ -9,6 +9,8 @@
 #include "op/cpu/combine.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/team.h"
+#include "op/cpu/vector.h"
+#include "op/cpu/zip.h"
 
 typedef struct cpu_upsample_work {
     int ndim;                          /* of an image */
@@ -33,11 +35,45 @@ static int64_t source_line(const cpu_upsample_work_t *work, int64_t at)
     for (int d = work->ndim - 2; d >= 0; d--) {
         int64_t size = work->dims[d] * work->factors[d];
 
-        source += at % size / work->factors[d] * step;
-        at /= size;
+        source += (d == 0 ? at : at % size) / work->factors[d] * step;
+        at = d == 0 ? 0 : at / size;
         step *= work->dims[d];
     }
     return source;
+}
+
+/* Each of x's [width] elements [factor] times. */
+CPU_CLONES
+static void upsample_stretch(const float *x, int64_t width, int64_t factor,
+                             float *restrict y)
+{
+    int64_t i = 0;
+
+    for (; factor == 2 && i + CPU_ZIP <= width; i += CPU_ZIP)
+        cpu_zip(x + i, x + i, y + 2 * i);
+    for (; i < width; i++)
+        for (int64_t k = 0; k < factor; k++)
+            y[i * factor + k] = x[i];
+}
+
+/* The other way: sums of [factor] elements are added. */
+CPU_CLONES
+static void upsample_shrink(const float *dy, int64_t width, int64_t factor,
+                            float *restrict dx)
+{
+    int64_t i = 0;
+
+    for (; factor == 2 && i + CPU_ZIP <= width; i += CPU_ZIP) {
+        float even[CPU_ZIP], odd[CPU_ZIP];
+
+        cpu_unzip(dy + 2 * i, even);
+        cpu_unzip(dy + 2 * i + 1, odd);
+        for (int j = 0; j < CPU_ZIP; j++)
+            dx[i + j] = dx[i + j] + even[j] + odd[j];
+    }
+    for (; i < width; i++)
+        for (int64_t k = 0; k < factor; k++)
+            dx[i] += dy[i * factor + k];
 }
 
 static void cpu_upsample_forward_body(void *context, int64_t first,
@@ -53,9 +89,7 @@ static void cpu_upsample_forward_body(void *context, int64_t first,
                              source_line(work, line) * width;
             float *y = work->to + n * work->y_elems + line * width * factor;
 
-            for (int64_t i = 0; i < width; i++)
-                for (int64_t k = 0; k < factor; k++)
-                    y[i * factor + k] = x[i];
+            upsample_stretch(x, width, factor, y);
         }
 }
 
@@ -75,9 +109,7 @@ static void cpu_upsample_backward_body(void *context, int64_t first,
                 work->from + n * work->y_elems + line * width * factor;
             float *dx = image + source_line(work, line) * width;
 
-            for (int64_t i = 0; i < width; i++)
-                for (int64_t k = 0; k < factor; k++)
-                    dx[i] += dy[i * factor + k];
+            upsample_shrink(dy, width, factor, dx);
         }
     }
 }

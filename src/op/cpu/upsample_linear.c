@@ -4,6 +4,7 @@
  * upsample_linear of a plain x, with a table of the taps of each dimension. For
  * a line of y the 1, 2 or 4 lines of x around it are mixed first, a piece at a
  * time, and the piece is stretched then; backward goes the other way round.
+ * Lines that become twice as long are stretched in vectors (linear_double).
  * Images [n, c] are shared among threads.
  */
 #include <string.h>
@@ -13,9 +14,11 @@
 #include "op/cpu/cpu.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
+#include "op/cpu/zip.h"
 
-#define PIECE 256
-#define LINES_MAX 4 /* around a line of y */
+#define PIECE 1024
+#define DOUBLE_MIN (CPU_ZIP + 2) /* shortest line for linear_double */
+#define LINES_MAX 4              /* around a line of y */
 
 typedef struct linear_tap {
     int64_t first, second;
@@ -91,7 +94,9 @@ static int linear_lines(const linear_work_t *work, int64_t at,
     lines[0] = 0;
     weights[0] = 1;
     for (int d = work->space - 2; d >= 0; d--) {
-        const linear_tap_t *tap = &work->taps[d][at % work->out[d]];
+        /* The outermost one needs no division. */
+        const linear_tap_t *tap =
+            &work->taps[d][d == 0 ? at : at % work->out[d]];
 
         for (int i = 0; i < count; i++) {
             lines[count + i] = lines[i] + tap->second * step;
@@ -100,7 +105,7 @@ static int linear_lines(const linear_work_t *work, int64_t at,
             weights[i] *= 1 - tap->weight;
         }
         count *= 2;
-        at /= work->out[d];
+        at = d == 0 ? 0 : at / work->out[d];
         step *= work->in[d];
     }
     return count;
@@ -112,8 +117,14 @@ static void linear_mix(const float *image, int64_t width, const int64_t *lines,
                        const float *weights, int number, int64_t a,
                        int64_t count, float *restrict to)
 {
-    memset(to, 0, (size_t)count * sizeof *to);
-    for (int k = 0; k < number; k++) {
+    const float *above = image + lines[0] * width + a;
+    const float *below = image + lines[number == 1 ? 0 : 1] * width + a;
+
+    if (number == 1)
+        memcpy(to, above, (size_t)count * sizeof *to);
+    for (int64_t i = 0; i < count && number > 1; i++)
+        to[i] = weights[0] * above[i] + weights[1] * below[i];
+    for (int k = 2; k < number; k++) {
         const float *x = image + lines[k] * width + a;
 
         for (int64_t i = 0; i < count; i++)
@@ -141,10 +152,82 @@ static int64_t linear_piece(const linear_work_t *work, int64_t a)
     return work->width - a < PIECE + 1 ? work->width - a : PIECE + 1;
 }
 
+/* ---- lines twice as long ------------------------------------------------- */
+
+/* Element 2 i of such a line lies between [i - 1] and [i] of x, 2 i + 1 between
+ * [i] and [i + 1]; only the ends have less than two neighbours. */
+static bool linear_doubles(const linear_work_t *work)
+{
+    return work->wide == 2 * work->width && work->width >= DOUBLE_MIN &&
+           work->width <= PIECE;
+}
+
+/* Where the vector behind that at [i] begins, in [.., last): the last one lies
+ * over the one before it, as nothing is added up. */
+CPU_INLINE int64_t linear_next(int64_t i, int64_t last)
+{
+    const int64_t next = i + CPU_ZIP;
+
+    return next < last && next + CPU_ZIP > last ? last - CPU_ZIP : next;
+}
+
+static float linear_at(const linear_tap_t *tap, const float *mixed)
+{
+    return mixed[tap->first] * (1 - tap->weight) +
+           mixed[tap->second] * tap->weight;
+}
+
+CPU_CLONES
+static void linear_double(const float *mixed, int64_t width,
+                          const linear_tap_t *taps, float *y)
+{
+    const float a = taps[2].weight, b = taps[3].weight;
+
+    for (int64_t i = 1; i < width - 1; i = linear_next(i, width - 1)) {
+        float even[CPU_ZIP], odd[CPU_ZIP];
+
+        for (int j = 0; j < CPU_ZIP; j++)
+            even[j] = mixed[i - 1 + j] * (1 - a) + mixed[i + j] * a;
+        for (int j = 0; j < CPU_ZIP; j++)
+            odd[j] = mixed[i + j] * (1 - b) + mixed[i + 1 + j] * b;
+        cpu_zip(even, odd, y + 2 * i);
+    }
+    for (int64_t j = 0; j < 2; j++) {
+        y[j] = linear_at(&taps[j], mixed);
+        y[2 * width - 2 + j] = linear_at(&taps[2 * width - 2 + j], mixed);
+    }
+}
+
+/* The other way, written to mixed[0 .. width). */
+CPU_CLONES
+static void linear_halve(const float *dy, int64_t width,
+                         const linear_tap_t *taps, float *mixed)
+{
+    const float a = taps[2].weight, b = taps[3].weight;
+
+    for (int64_t i = 1; i < width - 1; i = linear_next(i, width - 1)) {
+        float before[CPU_ZIP], even[CPU_ZIP], odd[CPU_ZIP], after[CPU_ZIP];
+
+        cpu_unzip(dy + 2 * i - 1, before);
+        cpu_unzip(dy + 2 * i, even);
+        cpu_unzip(dy + 2 * i + 1, odd);
+        cpu_unzip(dy + 2 * i + 2, after);
+        for (int j = 0; j < CPU_ZIP; j++)
+            mixed[i + j] = before[j] * b + even[j] * a + odd[j] * (1 - b) +
+                           after[j] * (1 - a);
+    }
+    mixed[0] = dy[0] + dy[1] * (1 - b) + dy[2] * (1 - a);
+    mixed[width - 1] =
+        dy[2 * width - 3] * b + dy[2 * width - 2] * a + dy[2 * width - 1];
+}
+
+/* ---- lines --------------------------------------------------------------- */
+
 static void linear_line_forward(const linear_work_t *work, const float *image,
                                 int64_t line, float *y)
 {
     const linear_tap_t *taps = work->taps[work->space - 1];
+    const bool doubles = linear_doubles(work);
     int64_t lines[LINES_MAX], j = 0;
     float weights[LINES_MAX], mixed[PIECE + 1];
     int number = linear_lines(work, line, lines, weights);
@@ -152,7 +235,9 @@ static void linear_line_forward(const linear_work_t *work, const float *image,
     for (int64_t a = 0; a < work->width; a += PIECE) {
         linear_mix(image, work->width, lines, weights, number, a,
                    linear_piece(work, a), mixed);
-        for (; j < work->wide && taps[j].first < a + PIECE; j++)
+        if (doubles)
+            linear_double(mixed, work->width, taps, y);
+        for (; !doubles && j < work->wide && taps[j].first < a + PIECE; j++)
             y[j] = mixed[taps[j].first - a] * (1 - taps[j].weight) +
                    mixed[taps[j].second - a] * taps[j].weight;
     }
@@ -162,18 +247,24 @@ static void linear_line_backward(const linear_work_t *work, const float *dy,
                                  int64_t line, float *image)
 {
     const linear_tap_t *taps = work->taps[work->space - 1];
+    const bool doubles = linear_doubles(work);
     int64_t lines[LINES_MAX], j = 0;
     float weights[LINES_MAX], mixed[PIECE + 1];
     int number = linear_lines(work, line, lines, weights);
 
     for (int64_t a = 0; a < work->width; a += PIECE) {
-        memset(mixed, 0, sizeof mixed);
-        for (; j < work->wide && taps[j].first < a + PIECE; j++) {
+        const int64_t piece = linear_piece(work, a);
+
+        if (doubles)
+            linear_halve(dy, work->width, taps, mixed);
+        else
+            memset(mixed, 0, (size_t)piece * sizeof *mixed);
+        for (; !doubles && j < work->wide && taps[j].first < a + PIECE; j++) {
             mixed[taps[j].first - a] += dy[j] * (1 - taps[j].weight);
             mixed[taps[j].second - a] += dy[j] * taps[j].weight;
         }
-        linear_spread(image, work->width, lines, weights, number, a,
-                      linear_piece(work, a), mixed);
+        linear_spread(image, work->width, lines, weights, number, a, piece,
+                      mixed);
     }
 }
 
