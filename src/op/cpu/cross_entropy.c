@@ -5,7 +5,8 @@
  * exponentials, and in the backward one for the gradient. The workspace keeps
  * maximum and 1/sum of each row, float [rows,2]. Sums run over CPU_LANES
  * partial sums, which the compiler keeps in a vector. This file has the form
- * with classes side by side; softmax_dense.c has the other.
+ * with classes side by side; softmax_dense.c has the other. With fewer classes
+ * than a vector has lanes, as many rows are turned and computed side by side.
  */
 #include "op/cpu/cpu.h"
 #include "op/cpu/loss.h"
@@ -84,33 +85,104 @@ static bool cpu_softmax_hit(const float *x, int64_t target, float top)
     return true;
 }
 
+/* ---- rows of few classes ------------------------------------------------- */
+
+/* Row j of x [n, K] to column j; n and K are CPU_LANES at most. */
+CPU_INLINE void few_turn(const float *x, int64_t K, int64_t n,
+                         float columns[][CPU_LANES])
+{
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t k = 0; k < K; k++)
+            columns[k][j] = x[j * K + k];
+}
+
+/* Maximum and sum of each of [n] rows. */
+CPU_CLONES
+static void few_sums(const float *x, int64_t K, int64_t n, float *top,
+                     float *sum)
+{
+    float columns[CPU_LANES][CPU_LANES] = {0};
+    float most[CPU_LANES], total[CPU_LANES] = {0};
+
+    few_turn(x, K, n, columns);
+    for (int j = 0; j < CPU_LANES; j++)
+        most[j] = columns[0][j];
+    for (int64_t k = 1; k < K; k++)
+        for (int j = 0; j < CPU_LANES; j++)
+            most[j] = columns[k][j] > most[j] ? columns[k][j] : most[j];
+    for (int64_t k = 0; k < K; k++)
+        for (int j = 0; j < CPU_LANES; j++)
+            total[j] += cpu_math_exp(columns[k][j] - most[j]);
+    memcpy(top, most, sizeof most);
+    memcpy(sum, total, sizeof total);
+}
+
+/* dx = exp(x - top) factor, of each of [n] rows. */
+CPU_CLONES
+static void few_slopes(const float *x, float *dx, int64_t K, int64_t n,
+                       const float *top, const float *factor)
+{
+    float columns[CPU_LANES][CPU_LANES] = {0};
+
+    few_turn(x, K, n, columns);
+    for (int64_t k = 0; k < K; k++)
+        for (int j = 0; j < CPU_LANES; j++)
+            columns[k][j] = cpu_math_exp(columns[k][j] - top[j]) * factor[j];
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t k = 0; k < K; k++)
+            dx[j * K + k] = columns[k][j];
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+static void cpu_softmax_sums(const float *x, int64_t K, int64_t n, float *top,
+                             float *sum)
+{
+    if (K < CPU_LANES) {
+        few_sums(x, K, n, top, sum);
+        return;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        top[j] = cpu_softmax_top(x + j * K, K);
+        sum[j] = cpu_softmax_sum(x + j * K, K, top[j]);
+    }
+}
+
+/* What comes of row [n] when its maximum and sum are known. */
+static void cpu_softmax_finish(const cpu_softmax_work_t *work, int64_t n,
+                               float top, float sum)
+{
+    const int64_t K = work->at.classes, target = work->target[n];
+    const float *x = work->x + n * K;
+    double mix = 0;
+
+    work->losses[n] = 0;
+    work->hits[n] = 0;
+    if (cpu_softmax_ignored(work, target))
+        return;
+    if (work->smooth.spread > 0)
+        mix = cpu_softmax_mix(x, work->loss->weights, K);
+    work->losses[n] = cpu_softmax_loss(
+        work, target, log((double)sum) + (double)top, (double)x[target], mix);
+    work->hits[n] = cpu_softmax_hit(x, target, top);
+    if (work->kept != NULL) {
+        work->kept[2 * n] = top;
+        work->kept[2 * n + 1] = 1 / sum;
+    }
+}
+
 static void cpu_softmax_forward(void *context, int64_t first, int64_t last)
 {
     const cpu_softmax_work_t *work = context;
     const int64_t K = work->at.classes;
+    float top[CPU_LANES], sum[CPU_LANES];
 
-    for (int64_t n = first; n < last; n++) {
-        const float *x = work->x + n * K;
-        int64_t target = work->target[n];
-        float top, sum;
-        double mix = 0;
+    for (int64_t n = first; n < last; n += CPU_LANES) {
+        const int64_t rows = last - n < CPU_LANES ? last - n : CPU_LANES;
 
-        work->losses[n] = 0;
-        work->hits[n] = 0;
-        if (cpu_softmax_ignored(work, target))
-            continue;
-        top = cpu_softmax_top(x, K);
-        sum = cpu_softmax_sum(x, K, top);
-        if (work->smooth.spread > 0)
-            mix = cpu_softmax_mix(x, work->loss->weights, K);
-        work->losses[n] =
-            cpu_softmax_loss(work, target, log((double)sum) + (double)top,
-                             (double)x[target], mix);
-        work->hits[n] = cpu_softmax_hit(x, target, top);
-        if (work->kept != NULL) {
-            work->kept[2 * n] = top;
-            work->kept[2 * n + 1] = 1 / sum;
-        }
+        cpu_softmax_sums(work->x + n * K, K, rows, top, sum);
+        for (int64_t j = 0; j < rows; j++)
+            cpu_softmax_finish(work, n + j, top[j], sum[j]);
     }
 }
 
@@ -123,29 +195,62 @@ static void cpu_softmax_slope(const float *x, float *dx, int64_t K, float top,
         dx[k] = cpu_math_exp(x[k] - top) * factor;
 }
 
+static void cpu_softmax_slopes(const float *x, float *dx, int64_t K, int64_t n,
+                               const float *top, const float *factor)
+{
+    if (K < CPU_LANES) {
+        few_slopes(x, dx, K, n, top, factor);
+        return;
+    }
+    for (int64_t j = 0; j < n; j++)
+        cpu_softmax_slope(x + j * K, dx + j * K, K, top[j], factor[j]);
+}
+
+/* What the target takes off the gradient of row [n]. */
+static float cpu_softmax_target(const cpu_softmax_work_t *work, int64_t n)
+{
+    return work->scale * (float)work->smooth.hit *
+           cpu_softmax_weight(work, work->target[n]);
+}
+
+/* The rest of the gradient of row [n], behind the powers. */
+static void cpu_softmax_pull(const cpu_softmax_work_t *work, int64_t n)
+{
+    const int64_t K = work->at.classes, target = work->target[n];
+    const float even = work->scale * (float)work->smooth.spread;
+    float *dx = work->dx + n * K;
+
+    if (cpu_softmax_ignored(work, target)) {
+        memset(dx, 0, (size_t)K * sizeof *dx);
+        return;
+    }
+    for (int64_t k = 0; even != 0 && k < K; k++)
+        dx[k] -= even * cpu_softmax_weight(work, k);
+    dx[target] -= cpu_softmax_target(work, n);
+}
+
 static void cpu_softmax_backward(void *context, int64_t first, int64_t last)
 {
     const cpu_softmax_work_t *work = context;
     const int64_t K = work->at.classes;
     const float even = work->scale * (float)work->smooth.spread;
 
-    for (int64_t n = first; n < last; n++) {
-        float *dx = work->dx + n * K;
-        int64_t target = work->target[n];
-        float hit;
+    for (int64_t n = first; n < last; n += CPU_LANES) {
+        const int64_t rows = last - n < CPU_LANES ? last - n : CPU_LANES;
+        float top[CPU_LANES] = {0}, factor[CPU_LANES] = {0};
 
-        if (cpu_softmax_ignored(work, target)) {
-            memset(dx, 0, (size_t)K * sizeof *dx);
-            continue;
+        for (int64_t j = 0; j < rows; j++) {
+            if (cpu_softmax_ignored(work, work->target[n + j]))
+                continue;
+            top[j] = work->kept[2 * (n + j)];
+            factor[j] =
+                work->kept[2 * (n + j) + 1] * (cpu_softmax_target(work, n + j) +
+                                               even * (float)work->smooth.sum);
         }
-        hit = work->scale * (float)work->smooth.hit *
-              cpu_softmax_weight(work, target);
-        cpu_softmax_slope(work->x + n * K, dx, K, work->kept[2 * n],
-                          work->kept[2 * n + 1] *
-                              (hit + even * (float)work->smooth.sum));
-        for (int64_t k = 0; even != 0 && k < K; k++)
-            dx[k] -= even * cpu_softmax_weight(work, k);
-        dx[target] -= hit;
+        cpu_softmax_slopes(work->x + n * K, work->dx + n * K, K, rows, top,
+                           factor);
+        for (int64_t j = 0; j < rows; j++)
+            cpu_softmax_pull(work, n + j);
     }
 }
 
