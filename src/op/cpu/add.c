@@ -7,6 +7,7 @@
 
 #include "op/cpu/combine.h"
 #include "op/cpu/cpu.h"
+#include "op/cpu/relu.h"
 #include "op/cpu/stage.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
@@ -17,12 +18,6 @@ typedef struct cpu_add_work {
     const void *in[OP_INPUTS_MAX];
     void *y;
 } cpu_add_work_t;
-
-typedef struct cpu_add_pull {
-    const void *y, *dy;
-    void *to;
-    bool bf16;
-} cpu_add_pull_t;
 
 static err_code_t cpu_add_open(op_t *op, err_t *err)
 {
@@ -57,29 +52,6 @@ static void cpu_add_last(const float *a, const float *b, float *y, int64_t n)
         const float sum = a[i] + b[i];
 
         y[i] = sum < 0 ? 0 : sum;
-    }
-}
-
-CPU_CLONES
-static void cpu_add_let(const float *y, const float *dy, float *to, int64_t n)
-{
-    CPU_INDEPENDENT
-    for (int64_t i = 0; i < n; i++)
-        to[i] = y[i] > 0 ? dy[i] : 0;
-}
-
-static void cpu_add_body_pull(void *context, int64_t first, int64_t last)
-{
-    const cpu_add_pull_t *work = context;
-    float y[CPU_STAGE], dy[CPU_STAGE];
-    int64_t n;
-
-    for (int64_t i = first; i < last; i += n) {
-        n = cpu_stage_count(i, last, work->bf16);
-        cpu_add_let(cpu_stage_read(work->y, i, n, work->bf16, y),
-                    cpu_stage_read(work->dy, i, n, work->bf16, dy),
-                    cpu_stage_place(work->to, i, work->bf16, dy), n);
-        cpu_stage_flush(work->to, i, n, work->bf16, dy);
     }
 }
 
@@ -124,15 +96,6 @@ static err_code_t cpu_add_forward(op_t *op, const op_args_t *args, err_t *err)
     return code;
 }
 
-static void cpu_add_pull(const op_t *op, const op_args_t *args, void *to)
-{
-    cpu_add_pull_t work = {
-        .y = args->y, .dy = args->dy, .to = to, .bf16 = op->out.bf16};
-
-    cpu_team_run(op->config.threads, cpu_desc_elems(&op->out),
-                 CPU_COMBINE_GRAIN, cpu_add_body_pull, &work);
-}
-
 static err_code_t cpu_add_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_combine_t *combine = op->state;
@@ -147,7 +110,7 @@ static err_code_t cpu_add_backward(op_t *op, const op_args_t *args, err_t *err)
             continue;
         place = cpu_port_place(port, args, to);
         if (op->config.relu)
-            cpu_add_pull(op, args, place);
+            cpu_relu_let(op, args, place);
         else
             memcpy(place, args->dy, op->out.bytes);
         code = cpu_port_flush(port, &combine->room, args, to, err);

@@ -5,6 +5,8 @@
  * and the padding is zero and stays zero. Own loops, because oneDNN's relu
  * turns NaN into 0 and so would hide that a run diverges.
  */
+#include "op/cpu/relu.h"
+
 #include "op/cpu/cpu.h"
 #include "op/cpu/stage.h"
 #include "op/cpu/team.h"
@@ -94,13 +96,18 @@ static err_code_t cpu_relu_forward(op_t *op, const op_args_t *args, err_t *err)
     return ERR_OK;
 }
 
+void cpu_relu_let(const op_t *op, const op_args_t *args, void *to)
+{
+    cpu_relu_work_t work = {.y = args->y, .dy = args->dy, .to = to};
+
+    cpu_relu_share(op, cpu_relu_body_backward, &work);
+}
+
 static err_code_t cpu_relu_backward(op_t *op, const op_args_t *args, err_t *err)
 {
-    cpu_relu_work_t work = {.y = args->y, .dy = args->dy, .to = args->dx};
-
     (void)err;
     if (op->config.need_dx)
-        cpu_relu_share(op, cpu_relu_body_backward, &work);
+        cpu_relu_let(op, args, args->dx);
     return ERR_OK;
 }
 
