@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 OP_RIG = tests/op/op_cases.c tests/op/op_cases.h \
 	tests/op/rows_activation.inc \
-	tests/op/rows_pointwise.inc tests/op/rows_loss.inc \
-	tests/op/rows_token.inc \
-	tests/op/rows_window.inc \
+	tests/op/rows_batchnorm.inc \
+	tests/op/rows_combine.inc \
+	tests/op/rows_conv.inc \
+	tests/op/rows_dropout.inc \
+	tests/op/rows_linear.inc \
+	tests/op/rows_loss.inc \
 	tests/op/rows_norm.inc \
 	tests/op/rows_perf.inc \
+	tests/op/rows_pointwise.inc \
+	tests/op/rows_pool.inc \
 	tests/op/rows_recurrent.inc \
-	tests/op/rows_transpose.inc \
+	tests/op/rows_reduce.inc \
 	tests/op/rows_resize.inc \
+	tests/op/rows_token.inc \
+	tests/op/rows_transpose.inc \
+	tests/op/rows_view.inc \
+	tests/op/rows_window.inc \
 	tests/op/op_rig.c tests/op/op_rig.h
 OP_TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests/op
 OP_TEST_LIBS = libop.la libdev.la libbase.la $(TEST_LIBS)
