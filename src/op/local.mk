@@ -57,7 +57,9 @@ libop_la_SOURCES = \
 	src/op/cpu/channels_native.c src/op/cpu/channels_native.h \
 	src/op/cpu/columns.c src/op/cpu/columns.h \
 	src/op/cpu/tiles.c src/op/cpu/tiles.h \
-	src/op/cpu/norm.c src/op/cpu/syncbatchnorm.c
+	src/op/cpu/norm.c src/op/cpu/norm.h \
+	src/op/cpu/norm_sums.c src/op/cpu/norm_params.c \
+	src/op/cpu/syncbatchnorm.c
 libop_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(ONEDNN_CFLAGS)
 libop_la_LIBADD = libopblock.la $(ONEDNN_LIBS) -lgomp
 

@@ -3,17 +3,9 @@
 /*
  * layernorm, rmsnorm, groupnorm, instancenorm on plain tensors (ref/norm.c has
  * the formulas). A row is one thread's, and stays in its cache between the
- * passes over it. The gradients of the parameters are sums over CPU_ROWS rows
- * in their order, which are added in double: either in the pass that computes
- * dx (a stretch of rows is one thread's), or in a loop of their own (a
- * parameter is). Both give the same bits, whatever the number of threads. A row
- * is a list of segments whose elements have one parameter each (space = 1) or
- * all the same one.
- *
- * Sums run over CPU_LANES floats in stretches of CPU_STRETCH elements, which
- * are added in double. The workspace keeps mean and 1/deviation of each row.
+ * passes over it. The workspace keeps mean and 1/deviation of each row.
  */
-#include <string.h>
+#include "op/cpu/norm.h"
 
 #include "base/half.h"
 #include "base/mem.h"
@@ -23,152 +15,13 @@
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
 
-#define CPU_STRETCH 2048
 /* Elements that are worth a thread. */
 #define CPU_NORM_GRAIN 8192
-/* Columns whose parameter gradients are summed side by side; and the rows that
- * are added in float before the sum goes on in double. */
-#define CPU_COLUMNS 64
-#define CPU_ROWS 128
-
-typedef struct cpu_norm_work {
-    op_rows_t rows;
-    bool centred;    /* not rmsnorm */
-    int64_t segment; /* elements of a segment */
-    int step;        /* of gamma from element to element: 1, or 0 */
-    float epsilon;
-    const float *x, *dy, *gamma, *beta;
-    float *to;        /* y or dx */
-    uint16_t *narrow; /* y as bfloat16; NULL: to */
-    float *kept;      /* [rows,2], NULL in evaluation */
-    float *dgamma, *dbeta;
-    bool adds;    /* dx is added to what is there */
-    double *sums; /* of dy * xhat and dy of each row's segments, or NULL */
-    float *parts; /* sums of each CPU_ROWS rows: [2,length] of dgamma, dbeta */
-} cpu_norm_work_t;
 
 typedef struct cpu_norm {
     cpu_combine_t combine;
     size_t parts_at; /* of parts or sums in scratch */
 } cpu_norm_t;
-
-/* ---- sums ---------------------------------------------------------------- */
-
-/* Sums over a segment: of a, and of a times b. */
-typedef struct cpu_norm_sums {
-    double plain, product;
-} cpu_norm_sums_t;
-
-/* Halves are added to halves, so that the additions do not wait in line. */
-CPU_INLINE double norm_sum_lanes(const float *lanes)
-{
-    double eight[8], four[4];
-
-    _Static_assert(CPU_LANES == 16, "8 and 8");
-    for (int k = 0; k < 8; k++)
-        eight[k] = (double)lanes[k] + (double)lanes[k + 8];
-    for (int k = 0; k < 4; k++)
-        four[k] = eight[k] + eight[k + 4];
-    return (four[0] + four[2]) + (four[1] + four[3]);
-}
-
-/* What is summed up: x - mean; dy, times the gamma of each element or, outside
- * of here, one of all. */
-typedef enum norm_of { NORM_X, NORM_EACH, NORM_SAME } norm_of_t;
-
-/* The sums of g and of g * xhat, xhat = (x - mean) * factor; [of] is a constant
- * where this is called. */
-CPU_INLINE cpu_norm_sums_t norm_sums(norm_of_t of, const float *x,
-                                     const float *dy, const float *gamma,
-                                     int64_t n, float mean, float factor)
-{
-    float plain[CPU_LANES] = {0}, product[CPU_LANES] = {0};
-    cpu_norm_sums_t sums;
-    int64_t i = 0;
-
-    for (; i + CPU_LANES <= n; i += CPU_LANES)
-        for (int k = 0; k < CPU_LANES; k++) {
-            float hat = (x[i + k] - mean) * factor;
-            float g = of == NORM_X      ? hat
-                      : of == NORM_EACH ? dy[i + k] * gamma[i + k]
-                                        : dy[i + k];
-
-            plain[k] += g;
-            product[k] += g * hat;
-        }
-    sums.plain = norm_sum_lanes(plain);
-    sums.product = norm_sum_lanes(product);
-    for (; i < n; i++) {
-        float hat = (x[i] - mean) * factor;
-        float g = of == NORM_X      ? hat
-                  : of == NORM_EACH ? dy[i] * gamma[i]
-                                    : dy[i];
-
-        sums.plain += (double)g;
-        sums.product += (double)(g * hat);
-    }
-    return sums;
-}
-
-CPU_CLONES
-static cpu_norm_sums_t norm_sums_x(const float *x, int64_t n, float mean)
-{
-    return norm_sums(NORM_X, x, NULL, NULL, n, mean, 1);
-}
-
-CPU_CLONES
-static cpu_norm_sums_t norm_sums_each(const float *x, const float *dy,
-                                      const float *gamma, int64_t n, float mean,
-                                      float factor)
-{
-    return norm_sums(NORM_EACH, x, dy, gamma, n, mean, factor);
-}
-
-CPU_CLONES
-static cpu_norm_sums_t norm_sums_same(const float *x, const float *dy,
-                                      int64_t n, float mean, float factor)
-{
-    return norm_sums(NORM_SAME, x, dy, NULL, n, mean, factor);
-}
-
-static int64_t norm_stretch(int64_t left)
-{
-    return left < CPU_STRETCH ? left : CPU_STRETCH;
-}
-
-static cpu_norm_sums_t norm_sums_long_x(const float *x, int64_t n, float mean)
-{
-    cpu_norm_sums_t all = {0, 0};
-
-    for (int64_t i = 0; i < n; i += CPU_STRETCH) {
-        cpu_norm_sums_t part = norm_sums_x(x + i, norm_stretch(n - i), mean);
-
-        all.plain += part.plain;
-        all.product += part.product;
-    }
-    return all;
-}
-
-/* [gamma] of each element; NULL: 1. */
-static cpu_norm_sums_t norm_sums_long(const float *x, const float *dy,
-                                      const float *gamma, int64_t n,
-                                      const float *kept)
-{
-    cpu_norm_sums_t all = {0, 0};
-
-    for (int64_t i = 0; i < n; i += CPU_STRETCH) {
-        int64_t count = norm_stretch(n - i);
-        cpu_norm_sums_t part =
-            gamma != NULL
-                ? norm_sums_each(x + i, dy + i, gamma + i, count, kept[0],
-                                 kept[1])
-                : norm_sums_same(x + i, dy + i, count, kept[0], kept[1]);
-
-        all.plain += part.plain;
-        all.product += part.product;
-    }
-    return all;
-}
 
 /* ---- rows ---------------------------------------------------------------- */
 
@@ -209,15 +62,15 @@ static void norm_write(const cpu_norm_work_t *work, int64_t r, int64_t k,
     const float *gamma = work->gamma == NULL ? &one : work->gamma + p;
     const float *beta = work->beta == NULL ? NULL : work->beta + p;
     const int64_t from = r * work->rows.length + at;
-    float piece[CPU_STRETCH];
+    float piece[CPU_NORM_STRETCH];
 
     if (work->narrow == NULL) {
         norm_apply(work->x + from, work->to + from, n, mean, factor, gamma,
                    beta, work->step);
         return;
     }
-    for (int64_t i = 0; i < n; i += CPU_STRETCH) {
-        const int64_t count = norm_stretch(n - i), param = i * work->step;
+    for (int64_t i = 0; i < n; i += CPU_NORM_STRETCH) {
+        const int64_t count = cpu_norm_stretch(n - i), param = i * work->step;
 
         norm_apply(work->x + from + i, piece, count, mean, factor,
                    gamma + param, beta == NULL ? NULL : beta + param,
@@ -236,8 +89,8 @@ static void norm_body_forward(void *context, int64_t first, int64_t last)
         float mean = 0, factor;
 
         if (work->centred)
-            mean = (float)(norm_sums_long_x(x, F, 0).plain / (double)F);
-        factor = (float)(norm_sums_long_x(x, F, mean).product / (double)F);
+            mean = (float)(cpu_norm_sums_x(x, F, 0).plain / (double)F);
+        factor = (float)(cpu_norm_sums_x(x, F, mean).product / (double)F);
         factor = 1 / sqrtf(factor + work->epsilon);
         for (int64_t at = 0, k = 0; at < F; at += work->segment, k++)
             norm_write(work, r, k, at, mean, factor);
@@ -284,9 +137,9 @@ static cpu_norm_sums_t norm_sums_segment(const cpu_norm_work_t *work, int64_t r,
                                          const float *gamma)
 {
     const int64_t segments = work->rows.length / work->segment;
-    cpu_norm_sums_t sums = norm_sums_long(work->x + at, work->dy + at,
-                                          work->step == 1 ? gamma : NULL,
-                                          work->segment, work->kept + 2 * r);
+    cpu_norm_sums_t sums = cpu_norm_sums(work->x + at, work->dy + at,
+                                         work->step == 1 ? gamma : NULL,
+                                         work->segment, work->kept + 2 * r);
 
     if (work->sums != NULL) {
         work->sums[2 * (r * segments + k)] = sums.product;
@@ -299,7 +152,7 @@ static cpu_norm_sums_t norm_sums_segment(const cpu_norm_work_t *work, int64_t r,
     return sums;
 }
 
-static void norm_body_backward(void *context, int64_t first, int64_t last)
+void cpu_norm_body_backward(void *context, int64_t first, int64_t last)
 {
     static const float one = 1;
     const cpu_norm_work_t *work = context;
@@ -331,148 +184,6 @@ static void norm_body_backward(void *context, int64_t first, int64_t last)
     }
 }
 
-/* ---- parameters ---------------------------------------------------------- */
-
-/* dgamma and dbeta of [n] neighbouring columns from [x] and [dy] on, which lie
- * in every [stride]th of [rows] rows of [F] elements. */
-CPU_CLONES
-static void norm_columns(const float *x, const float *dy, const float *kept,
-                         int64_t rows, int64_t stride, int64_t F, int64_t n,
-                         double dgamma[CPU_COLUMNS], double dbeta[CPU_COLUMNS])
-{
-    for (int64_t from = 0; from < rows; from += CPU_ROWS * stride) {
-        float products[CPU_COLUMNS] = {0}, sums[CPU_COLUMNS] = {0};
-
-        for (int64_t r = from; r < rows && r < from + CPU_ROWS * stride;
-             r += stride)
-            for (int64_t j = 0; j < n; j++) {
-                float g = dy[r * F + j];
-
-                sums[j] += g;
-                products[j] +=
-                    g * (x[r * F + j] - kept[2 * r]) * kept[2 * r + 1];
-            }
-        for (int64_t j = 0; j < n; j++) {
-            dgamma[j] += (double)products[j];
-            dbeta[j] += (double)sums[j];
-        }
-    }
-}
-
-/* Of the parameters [p, p+n) with an element each, all of one group. */
-static void norm_params_each(const cpu_norm_work_t *work, int64_t p, int64_t n)
-{
-    const int64_t F = work->rows.length, group = p / F;
-    double dgamma[CPU_COLUMNS] = {0}, dbeta[CPU_COLUMNS] = {0};
-    const int64_t at = group * F + p % F;
-
-    norm_columns(work->x + at, work->dy + at, work->kept + 2 * group,
-                 work->rows.rows - group, work->rows.groups, F, n, dgamma,
-                 dbeta);
-    for (int64_t j = 0; j < n; j++) {
-        work->dgamma[p + j] = (float)dgamma[j];
-        if (work->dbeta != NULL)
-            work->dbeta[p + j] = (float)dbeta[j];
-    }
-}
-
-/* Of the parameter [p] of a whole segment. */
-static void norm_params_same(const cpu_norm_work_t *work, int64_t p)
-{
-    const int64_t F = work->rows.length, S = work->rows.space;
-    const int64_t segments = F / S, k = p % segments;
-    double dgamma = 0, dbeta = 0;
-
-    for (int64_t r = p / segments; r < work->rows.rows;
-         r += work->rows.groups) {
-        const int64_t at = r * F + k * S;
-
-        if (work->sums == NULL) {
-            cpu_norm_sums_t sums = norm_sums_long(work->x + at, work->dy + at,
-                                                  NULL, S, work->kept + 2 * r);
-
-            dgamma += sums.product;
-            dbeta += sums.plain;
-        } else {
-            dgamma += work->sums[2 * (r * segments + k)];
-            dbeta += work->sums[2 * (r * segments + k) + 1];
-        }
-    }
-    work->dgamma[p] = (float)dgamma;
-    if (work->dbeta != NULL)
-        work->dbeta[p] = (float)dbeta;
-}
-
-/* A row of F elements: its part of dgamma and dbeta. */
-CPU_CLONES
-static void norm_add_row(const float *x, const float *dy, const float *kept,
-                         int64_t F, float *restrict products,
-                         float *restrict sums)
-{
-    for (int64_t j = 0; j < F; j++) {
-        float g = dy[j];
-
-        sums[j] += g;
-        products[j] += g * (x[j] - kept[0]) * kept[1];
-    }
-}
-
-/* Stretches [first, last) of CPU_ROWS rows: dx, and their sums for the
- * parameters while a row is in the cache. */
-static void norm_body_all(void *context, int64_t first, int64_t last)
-{
-    const cpu_norm_work_t *work = context;
-    const int64_t F = work->rows.length;
-
-    for (int64_t part = first; part < last; part++) {
-        const int64_t from = part * CPU_ROWS;
-        const int64_t left = work->rows.rows - from;
-        const int64_t to = from + (left < CPU_ROWS ? left : CPU_ROWS);
-        float *products = work->parts + 2 * part * F;
-
-        memset(products, 0, 2 * (size_t)F * sizeof(float));
-        for (int64_t r = from; r < to; r++) {
-            norm_body_backward(context, r, r + 1);
-            norm_add_row(work->x + r * F, work->dy + r * F, work->kept + 2 * r,
-                         F, products, products + F);
-        }
-    }
-}
-
-/* The parameters' gradients of all stretches. */
-static void norm_add_parts(const cpu_norm_work_t *work, int64_t parts)
-{
-    const int64_t F = work->rows.length;
-
-    for (int64_t j = 0; j < F; j++) {
-        double dgamma = 0, dbeta = 0;
-
-        for (int64_t part = 0; part < parts; part++) {
-            dgamma += (double)work->parts[2 * part * F + j];
-            dbeta += (double)work->parts[(2 * part + 1) * F + j];
-        }
-        work->dgamma[j] = (float)dgamma;
-        if (work->dbeta != NULL)
-            work->dbeta[j] = (float)dbeta;
-    }
-}
-
-static void norm_body_params(void *context, int64_t first, int64_t last)
-{
-    const cpu_norm_work_t *work = context;
-    const int64_t F = work->rows.length;
-
-    for (int64_t p = first; p < last && work->step == 0; p++)
-        norm_params_same(work, p);
-    for (int64_t p = first; p < last && work->step == 1;) {
-        int64_t n = F - p % F < CPU_COLUMNS ? F - p % F : CPU_COLUMNS;
-
-        n = last - p < n ? last - p : n;
-        norm_params_each(work, p, n);
-        p += n;
-    }
-}
-
 /* ---- calls --------------------------------------------------------------- */
 
 /* How many stretches of rows a pass for all gradients has; 0: there is none, or
@@ -480,7 +191,7 @@ static void norm_body_params(void *context, int64_t first, int64_t last)
 static int64_t norm_parts(const op_t *op)
 {
     const op_rows_t rows = op_norm_rows(&op->config);
-    const int64_t parts = (rows.rows + CPU_ROWS - 1) / CPU_ROWS;
+    const int64_t parts = (rows.rows + CPU_NORM_ROWS - 1) / CPU_NORM_ROWS;
     const bool can = op->config.training && op->config.need_dx &&
                      op->config.norm.affine && rows.space == 1 &&
                      rows.groups == 1;
@@ -566,11 +277,11 @@ static void norm_run_apart(const op_t *op, cpu_norm_work_t *work)
 
     if (op->config.need_dx)
         cpu_team_run(op->config.threads, rows->rows, norm_grain(rows->length),
-                     norm_body_backward, work);
+                     cpu_norm_body_backward, work);
     if (op->config.norm.affine)
         cpu_team_run(op->config.threads, params,
                      norm_grain(op_desc_elems(&op->config.in) / params),
-                     norm_body_params, work);
+                     cpu_norm_body_params, work);
 }
 
 static err_code_t cpu_norm_backward(op_t *op, const op_args_t *args, err_t *err)
@@ -596,9 +307,9 @@ static err_code_t cpu_norm_backward(op_t *op, const op_args_t *args, err_t *err)
     if (parts > 0) {
         work.parts = (float *)((char *)args->scratch + norm->parts_at);
         cpu_team_run(op->config.threads, parts,
-                     1 + CPU_NORM_GRAIN / (CPU_ROWS * work.rows.length),
-                     norm_body_all, &work);
-        norm_add_parts(&work, parts);
+                     1 + CPU_NORM_GRAIN / (CPU_NORM_ROWS * work.rows.length),
+                     cpu_norm_body_all, &work);
+        cpu_norm_add_parts(&work, parts);
     } else {
         norm_run_apart(op, &work);
     }
