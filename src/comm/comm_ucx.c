@@ -219,7 +219,8 @@ static const char *ucx_allreduce_name(const comm_group_t *base,
     if (!ucx_node_way(group, &request, &way))
         return comm_algorithm_name(ucx_choice(group, &request));
     if (group->place.nodes > 1)
-        return ucx_span_name(ucx_span_plan(&group->place, count, type).kind);
+        return ucx_span_name(ucx_span_plan(&group->place, count, type).kind,
+                             way == WAY_SLOT);
     return way == WAY_SHOT ? "shot" : way == WAY_SLOT ? "node" : "stage";
 }
 

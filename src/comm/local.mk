@@ -19,7 +19,7 @@ libcomm_la_SOURCES = \
 	src/comm/ucx_bell.c src/comm/ucx_drive.c \
 	src/comm/ucx_shot.c src/comm/ucx_shot.h \
 	src/comm/ucx_slot.c src/comm/ucx_slot.h src/comm/ucx_claim.h \
-	src/comm/ucx_stage.c src/comm/ucx_stage.h \
+	src/comm/ucx_stage.c src/comm/ucx_stage_net.c src/comm/ucx_stage.h \
 	src/comm/ucx_place.c src/comm/ucx_place.h src/comm/ucx_span.c \
 	src/comm/ucx_span.h src/comm/ucx_span_net.c
 # -fopenmp-simd: only the vectorising hint, no OpenMP runtime.

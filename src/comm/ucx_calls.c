@@ -23,7 +23,8 @@ static ucx_call_t call_of(const ucx_work_t *work)
                         .kind = (uint8_t)what->kind,
                         .type = (uint8_t)what->type,
                         .op = (uint8_t)what->op,
-                        .arena = atomic_load(&work->node) != 0};
+                        .arena = atomic_load(&work->node) != 0 &&
+                                 atomic_load(&work->way) == WAY_SLOT};
 }
 
 static bool calls_equal(const ucx_call_t *a, const ucx_call_t *b)

@@ -103,6 +103,10 @@ ucx_algorithm_t ucx_choose(const ucx_group_t *group, const ucx_work_t *work,
     const comm_request_t *what = &work->request;
 
     *lanes = 1;
+    if (atomic_load(&work->node) != 0 && atomic_load(&work->way) == WAY_STAGE) {
+        *lanes = ucx_stage_lanes(group, work);
+        return ucx_stage_span;
+    }
     if (atomic_load(&work->node) != 0) {
         *lanes = ucx_span_plan(&group->place, what->count, what->type).lanes;
         return ucx_span;

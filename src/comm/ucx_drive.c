@@ -215,8 +215,11 @@ static bool mates_came(ucx_group_t *group)
         for (int j = 0; j < UCX_LANES; j++) {
             const ucx_lane_t *lane = &group->active[i].lanes[j];
 
-            if (group->active[i].work != NULL && lane->alive && lane->idle &&
-                ucx_slot_opened(group, lane->number))
+            if (group->active[i].work == NULL || !lane->alive || !lane->idle)
+                continue;
+            if (lane->algorithm == ucx_stage_span
+                    ? ucx_stage_lane_came(lane)
+                    : ucx_slot_opened(group, lane->number))
                 return true;
         }
     return false;
@@ -401,11 +404,13 @@ static void owner_sleep(ucx_group_t *group, double instant)
 {
     events_t events;
 
+    ucx_stage_present(group, false); /* node-mates ring for who is not */
     if (sleep_ready(group, false)) {
         events_await(group, instant, &events);
         events_take(group, &events);
     }
     ucx_bell_asleep(group, false);
+    ucx_stage_present(group, true);
 }
 
 bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
@@ -421,7 +426,7 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
     while (atomic_load(&work->state) == COMM_PENDING) {
         double now = clock_now();
 
-        if (ucx_drive_turn(group, now))
+        if (ucx_drive_turn(group, now) | ucx_stage_go(group))
             ucx_drive_moved(group, &idle);
         else if (!ucx_drive_patient(group, &idle, now, group->node.spin))
             owner_sleep(group, ucx_drive_until(group, now));

@@ -47,6 +47,9 @@ struct ucx_work {
     atomic_int way; /* ucx_way_t */
     atomic_uint pieces;
     _Atomic double node_since;
+    uint64_t segment;  /* staged: the first one, and */
+    size_t part;       /* bytes of all but the last; over several nodes: */
+    atomic_bool taken; /* this rank has taken the last */
 };
 
 typedef struct ucx_active {

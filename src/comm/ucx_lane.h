@@ -118,7 +118,10 @@ bool ucx_tree(ucx_group_t *group, ucx_lane_t *lane);
 
 /* All-reduce over several nodes: see ucx_span.c, ucx_span_net.c. */
 bool ucx_span(ucx_group_t *group, ucx_lane_t *lane);
-/* Its stage between nodes, for the segment in lane->span. */
+/* The same of other memory (ucx_stage_net.c); has what it waits for come? */
+bool ucx_stage_span(ucx_group_t *group, ucx_lane_t *lane);
+bool ucx_stage_lane_came(const ucx_lane_t *lane);
+/* Their stage between nodes, for the segment in lane->span. */
 void ucx_span_net_begin(ucx_lane_t *lane);
 bool ucx_span_net(ucx_group_t *group, ucx_lane_t *lane);
 

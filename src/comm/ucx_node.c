@@ -125,8 +125,7 @@ err_code_t ucx_node_open(ucx_group_t *group, err_t *err)
     if (code != ERR_OK)
         return do_without(group, code, &reason,
                           "gradients go through UCX even within the node", err);
-    if (group->place.nodes == 1)
-        code = ucx_stage_open(group, &reason);
+    code = ucx_stage_open(group, &reason);
     if (code != ERR_OK)
         code = do_without(group, code, &reason,
                           "what lies in no arena goes through UCX even within "
@@ -186,7 +185,7 @@ bool ucx_node_start(ucx_group_t *group, ucx_work_t *work, ucx_way_t way)
     else if (way == WAY_SHOT)
         ucx_shot_start(group, work);
     else
-        ucx_stage_start(group, work);
+        shared = ucx_stage_start(group, work);
     ucx_slot_foresee(group, work->number + 1);
     return shared;
 }
@@ -210,8 +209,10 @@ void ucx_node_disagree(ucx_group_t *group, uint64_t number)
 /* Has the owner seen that it is done? */
 static bool work_done(const ucx_group_t *group, const ucx_work_t *work)
 {
-    if (atomic_load(&work->way) == WAY_SLOT && group->place.nodes > 1)
-        return ucx_slot_lanes_done(group, work->number);
+    if (group->place.nodes > 1)
+        return atomic_load(&work->way) == WAY_SLOT
+                   ? ucx_slot_lanes_done(group, work->number)
+                   : atomic_load(&work->taken);
     return atomic_load_explicit(&work->state, memory_order_acquire) ==
            COMM_DONE;
 }
@@ -222,7 +223,8 @@ static bool number_done(const ucx_group_t *group, const ucx_work_t *work,
                         uint64_t number)
 {
     if (atomic_load(&work->way) != WAY_SLOT)
-        return atomic_load(&work->state) == COMM_DONE;
+        return group->place.nodes > 1 ? atomic_load(&work->taken)
+                                      : atomic_load(&work->state) == COMM_DONE;
     return group->place.nodes > 1 ? ucx_slot_lanes_done(group, number)
                                   : ucx_slot_done(group, work, number);
 }

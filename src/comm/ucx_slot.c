@@ -59,7 +59,7 @@ static bool table_takes(const ucx_group_t *group, comm_choice_t choice,
 }
 
 /* A sum that is rounded once cannot be made in two stages. */
-bool ucx_slot_takes(const ucx_group_t *group, const comm_request_t *request)
+bool ucx_slot_suits(const ucx_group_t *group, const comm_request_t *request)
 {
     size_t bytes = request->count * comm_type_bytes(request->type);
     bool half = comm_type_rounds(request->type);
@@ -74,8 +74,15 @@ bool ucx_slot_takes(const ucx_group_t *group, const comm_request_t *request)
         return false;
     if (group->place.nodes > 1 && (half || choice != COMM_CHOICE_ALLREDUCE))
         return false;
-    return arena_find(group, request->data, bytes) != NULL &&
-           table_takes(group, choice, bytes, half);
+    return table_takes(group, choice, bytes, half);
+}
+
+bool ucx_slot_takes(const ucx_group_t *group, const comm_request_t *request)
+{
+    size_t bytes = request->count * comm_type_bytes(request->type);
+
+    return ucx_slot_suits(group, request) &&
+           arena_find(group, request->data, bytes) != NULL;
 }
 
 /* Do all posts of the node ask for the same? */

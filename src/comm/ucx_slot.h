@@ -78,6 +78,8 @@ size_t ucx_slot_bytes(int count);
 
 /* Can [request] go this way? Pure; the same on all ranks. */
 bool ucx_slot_takes(const ucx_group_t *group, const comm_request_t *request);
+/* The same but for where its data lies. Pure. */
+bool ucx_slot_suits(const ucx_group_t *group, const comm_request_t *request);
 /* Post [work]. True: the comm thread has a part in it. */
 bool ucx_slot_start(ucx_group_t *group, ucx_work_t *work);
 /* Number [number] is started next: have its lines come with the right to write,

@@ -66,13 +66,14 @@ ucx_span_plan_t ucx_span_plan(const ucx_place_t *place, size_t count,
     return plan;
 }
 
-const char *ucx_span_name(ucx_span_kind_t kind)
+const char *ucx_span_name(ucx_span_kind_t kind, bool arena)
 {
-    static const char *const names[] = {[SPAN_DOUBLING] = "node+doubling",
-                                        [SPAN_HALVING] = "node+halving",
-                                        [SPAN_RING] = "node+ring"};
+    static const char *const names[][2] = {
+        [SPAN_DOUBLING] = {"stage+doubling", "node+doubling"},
+        [SPAN_HALVING] = {"stage+halving", "node+halving"},
+        [SPAN_RING] = {"stage+ring", "node+ring"}};
 
-    return names[kind];
+    return names[kind][arena];
 }
 
 /* ---- a lane -------------------------------------------------------------- */

@@ -26,7 +26,7 @@ typedef struct ucx_span_plan {
 
 ucx_span_plan_t ucx_span_plan(const ucx_place_t *place, size_t count,
                               comm_type_t type);
-/* A static name for people. */
-const char *ucx_span_name(ucx_span_kind_t kind);
+/* A static name for people, of data in an arena or of staged data. */
+const char *ucx_span_name(ucx_span_kind_t kind, bool arena);
 
 #endif

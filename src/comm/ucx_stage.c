@@ -50,13 +50,20 @@ static char *stage_data(const ucx_group_t *group, int local, uint64_t segment)
 err_code_t ucx_stage_open(ucx_group_t *group, err_t *err)
 {
     ucx_stages_t *stages = &group->node.stages;
-    size_t bytes = STAGE_NODE / (size_t)group->place.count;
+    size_t bytes;
+    int ranks = 1; /* of the fullest node: segments are alike everywhere */
     err_code_t code;
 
+    for (int node = 0; node < group->place.nodes; node++)
+        if (ucx_place_count(&group->place, node) > ranks)
+            ranks = ucx_place_count(&group->place, node);
+    bytes = STAGE_NODE / (size_t)ranks;
     bytes = bytes > STAGE_MOST    ? STAGE_MOST
             : bytes < STAGE_LEAST ? STAGE_LEAST
                                   : bytes;
     stages->segment = bytes / STAGE_SLOTS / MEM_ALIGN * MEM_ALIGN;
+    if (group->place.nodes > 1 && stages->segment > UCX_CHUNK_BYTES)
+        stages->segment = UCX_CHUNK_BYTES; /* what one message carries */
     stages->bytes = sizeof(stage_rank_t) + STAGE_SLOTS * stages->segment;
     code = ucx_shm_share(group, stages->bytes, true, stages->table, err);
     if (code == ERR_OK)
@@ -90,9 +97,10 @@ static ucx_work_t *work_at(const ucx_stages_t *stages,
 /* Bytes of the segment at [cursor]. */
 static size_t bytes_at(const ucx_stages_t *stages, const stage_cursor_t *cursor)
 {
-    size_t left = request_bytes(&work_at(stages, cursor)->request) - cursor->at;
+    const ucx_work_t *work = work_at(stages, cursor);
+    size_t left = request_bytes(&work->request) - cursor->at;
 
-    return left < stages->segment ? left : stages->segment;
+    return left < work->part ? left : work->part;
 }
 
 /* True: that was the last one of its work. */
@@ -111,18 +119,31 @@ static size_t piece_bytes(const ucx_group_t *group, size_t bytes)
     return ucx_piece_bytes(bytes, group->place.count, bytes);
 }
 
-/* In how many a segment is summed; 0: it is summed whole. Pure. */
+/* In how many a segment is summed; 0: it is summed whole. Pure. Over several
+ * nodes its owner sums it, as one. */
 static unsigned pieces_of(const ucx_group_t *group, size_t bytes)
 {
     size_t ranks = (size_t)group->place.count;
     size_t piece = piece_bytes(group, bytes);
 
+    if (group->place.nodes > 1)
+        return 1;
     if (ranks == 2 || bytes * ranks <= WHOLE_MOST)
         return 0;
     return (unsigned)((bytes + piece - 1) / piece);
 }
 
 /* ---- post ---------------------------------------------------------------- */
+
+/* Something has been stored that node-mates may wait for. Over several nodes
+ * they may wait in epoll, or compute while their comm threads sleep there. */
+static void mates_ring(ucx_group_t *group)
+{
+    ucx_node_ring(group);
+    for (int i = 0; group->place.nodes > 1 && i < group->place.count; i++)
+        if (!atomic_load(&stage_rank(group, i)->present))
+            ucx_bell_ring(group, i);
+}
 
 /* Have all ranks taken what is in the slot of the next segment? */
 static bool slot_free(ucx_group_t *group, uint64_t segment)
@@ -170,13 +191,27 @@ static void segment_post(ucx_group_t *group)
     atomic_store_explicit(&slot->flag, segment + 1, memory_order_release);
     cursor_step(stages, &stages->post);
     atomic_store(&stages->posted, segment + 1);
-    ucx_node_ring(group);
+    mates_ring(group);
+    if (group->place.nodes > 1 && ucx_stage_came(group, segment))
+        ucx_bell_ring(group, ucx_stage_owner(group, work, segment));
+}
+
+/* ---- what owners on several nodes see ------------------------------------ */
+
+char *ucx_stage_place(const ucx_group_t *group, int local, uint64_t segment)
+{
+    return stage_data(group, local, segment);
+}
+
+void ucx_stage_done(ucx_group_t *group, uint64_t segment)
+{
+    ucx_count_up(&stage_slot(group, 0, segment)->done, segment, 1);
+    mates_ring(group);
 }
 
 /* ---- take ---------------------------------------------------------------- */
 
-/* Have all ranks posted it? */
-static bool segment_came(const ucx_group_t *group, uint64_t segment)
+bool ucx_stage_came(const ucx_group_t *group, uint64_t segment)
 {
     for (int i = 0; i < group->place.count; i++)
         if (atomic_load_explicit(&stage_slot(group, i, segment)->flag,
@@ -185,7 +220,7 @@ static bool segment_came(const ucx_group_t *group, uint64_t segment)
     return true;
 }
 
-static bool segment_agrees(const ucx_group_t *group, uint64_t segment)
+bool ucx_stage_agrees(const ucx_group_t *group, uint64_t segment)
 {
     const stage_slot_t *mine = stage_slot(group, group->place.local, segment);
 
@@ -261,9 +296,11 @@ static void segment_taken(ucx_group_t *group, uint64_t segment)
     atomic_store_explicit(&stage_rank(group, group->place.local)->taken,
                           segment + 1, memory_order_release);
     atomic_fetch_add(&group->node.moves, 1);
-    if (last) /* now its owner may go */
+    if (last && group->place.nodes > 1)
+        atomic_store(&work->taken, true);
+    else if (last) /* now its owner may go */
         atomic_store_explicit(&work->state, COMM_DONE, memory_order_release);
-    ucx_node_ring(group); /* somebody may wait for a free slot */
+    mates_ring(group); /* somebody may wait for a free slot */
 }
 
 /* A step of the oldest segment; false: it is up to others. */
@@ -277,9 +314,9 @@ static bool segment_take(ucx_group_t *group)
     size_t bytes;
 
     if (segment >= atomic_load(&stages->posted) ||
-        !segment_came(group, segment))
+        !ucx_stage_came(group, segment))
         return false;
-    if (!segment_agrees(group, segment)) {
+    if (!ucx_stage_agrees(group, segment)) {
         ucx_node_disagree(group, work_at(stages, &stages->take)->number);
         return false;
     }
@@ -289,7 +326,9 @@ static bool segment_take(ucx_group_t *group)
         segment_taken(group, segment);
         return true;
     }
-    piece = ucx_count_up(&first->claimed, segment, pieces);
+    piece = pieces;
+    if (group->place.nodes == 1)
+        piece = ucx_count_up(&first->claimed, segment, pieces);
     if (piece < pieces) {
         piece_sum(group, segment, bytes, piece);
         if (ucx_count_up(&first->done, segment, pieces) + 1 == pieces)
@@ -313,8 +352,10 @@ static bool can_take(const ucx_group_t *group)
     unsigned pieces = atomic_load(&stages->pieces[segment % STAGE_SLOTS]);
 
     return segment < atomic_load(&stages->posted) &&
-           segment_came(group, segment) &&
-           (pieces == 0 || ucx_counted(&first->claimed, segment) < pieces ||
+           ucx_stage_came(group, segment) &&
+           (pieces == 0 ||
+            (group->place.nodes == 1 &&
+             ucx_counted(&first->claimed, segment) < pieces) ||
             ucx_counted(&first->done, segment) >= pieces);
 }
 
@@ -327,22 +368,25 @@ bool ucx_stage_takes(const ucx_group_t *group, const comm_request_t *request)
     if (group->node.stages.maps == NULL || request->kind != COMM_ALLREDUCE ||
         request->count == 0)
         return false;
+    if (group->place.nodes > 1)
+        return ucx_slot_suits(group, request);
     asked = ucx_asked(group, request); /* what is too much for one shot, too */
     return asked == COMM_BY_STAGE || asked == COMM_BY_SHOT;
 }
 
-void ucx_stage_start(ucx_group_t *group, ucx_work_t *work)
+bool ucx_stage_start(ucx_group_t *group, ucx_work_t *work)
 {
     ucx_stages_t *stages = &group->node.stages;
-    size_t bytes = request_bytes(&work->request);
 
+    atomic_store(&work->taken, false);
+    work->part = ucx_stage_part(group, &work->request);
     pthread_mutex_lock(&group->node.lock);
     stages->works[stages->begun++ % COMM_WORKS_MAX] = work;
-    atomic_fetch_add(&stages->wanted,
-                     (bytes + stages->segment - 1) / stages->segment);
+    work->segment = atomic_fetch_add(&stages->wanted, ucx_stage_segments(work));
     for (int i = 0; i < LEAD && can_post(group); i++)
         segment_post(group);
     pthread_mutex_unlock(&group->node.lock);
+    return ucx_stage_owns(group, &work->request);
 }
 
 bool ucx_stage_busy(const ucx_group_t *group)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Staging: all-reduces of ordinary memory, too large for one-shot slots, in a
- * group on one node.
+ * Staging: all-reduces of ordinary memory, of a group on one node those too
+ * large for one-shot slots.
  *
  * A buffer is cut into segments, numbered through all works in order. Each rank
  * has STAGE_SLOTS of them in memory that the node maps; segment s uses slot s %
@@ -14,6 +14,11 @@
  *     for;
  * in pieces: whoever comes claims one, and sums it into the slot of the node's
  *     first rank, from where all copy it when all pieces are done.
+ *
+ * Over several nodes (ucx_stage_net.c) the segments of a work belong to the
+ * node's first ranks in turn. The owner sums one over the node into the slot of
+ * the first rank, reduces it with its owners on the other nodes, and all copy
+ * the result from there.
  *
  * A rank tells how many it has taken; a slot is written again when all have. So
  * ranks copy a segment in while others sum the one before.
@@ -77,13 +82,38 @@ void ucx_stage_close(ucx_group_t *group);
 
 /* Can [request] go this way? Pure; the same on all ranks. */
 bool ucx_stage_takes(const ucx_group_t *group, const comm_request_t *request);
-void ucx_stage_start(ucx_group_t *group, ucx_work_t *work);
+/* True: the comm thread has a part in [work]. */
+bool ucx_stage_start(ucx_group_t *group, ucx_work_t *work);
 /* Do a step of what can be done; true if there was any. Any thread. */
 bool ucx_stage_go(ucx_group_t *group);
 /* Is there a step to do? Any thread; may be wrong while another one goes. */
 bool ucx_stage_ready(ucx_group_t *group);
 /* Has this rank works that are not done? Any thread. */
 bool ucx_stage_busy(const ucx_group_t *group);
+
+/* Have all ranks of the node posted it? */
+bool ucx_stage_came(const ucx_group_t *group, uint64_t segment);
+/* Then: do they ask for the same? */
+bool ucx_stage_agrees(const ucx_group_t *group, uint64_t segment);
+/* Where rank [local] has copied it to; where all take it from: the first's. */
+char *ucx_stage_place(const ucx_group_t *group, int local, uint64_t segment);
+/* The result is there. */
+void ucx_stage_done(ucx_group_t *group, uint64_t segment);
+
+/* ---- ucx_stage_net.c ----------------------------------------------------- */
+
+/* Bytes of each segment of [request] but the last. Pure. */
+size_t ucx_stage_part(const ucx_group_t *group, const comm_request_t *request);
+/* How many they are, of a work whose part is known. */
+uint64_t ucx_stage_segments(const ucx_work_t *work);
+/* Several nodes: does this rank own segments of [request], how many lanes go
+ * through them, and whose is [segment]? Pure. */
+bool ucx_stage_owns(const ucx_group_t *group, const comm_request_t *request);
+int ucx_stage_lanes(const ucx_group_t *group, const ucx_work_t *work);
+int ucx_stage_owner(const ucx_group_t *group, const ucx_work_t *work,
+                    uint64_t segment);
+
+/* ---- presence ------------------------------------------------------------ */
 
 /* The owner begins or ends a wait. */
 void ucx_stage_present(ucx_group_t *group, bool present);

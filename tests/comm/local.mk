@@ -61,7 +61,8 @@ tests_comm_test_comm_slot_LDADD = libranks.la libcomm.la libbase.la \
 	$(TEST_LIBS)
 
 check_PROGRAMS += tests/comm/test_comm_span
-tests_comm_test_comm_span_SOURCES = tests/comm/test_comm_span.c
+tests_comm_test_comm_span_SOURCES = tests/comm/test_comm_span.c \
+	tests/comm/collectives.c tests/comm/collectives.h
 tests_comm_test_comm_span_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_comm_test_comm_span_CFLAGS = $(TEST_CFLAGS) $(UCX_CFLAGS)
 tests_comm_test_comm_span_LDADD = libranks.la libcomm.la libbase.la \

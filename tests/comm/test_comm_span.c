@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "comm/collectives.h"
 #include "comm/comm.h"
 #include "comm/ucx_group.h"
 #include "comm/ucx_lane.h"
@@ -151,16 +152,19 @@ typedef struct span_round {
     comm_type_t type;
     comm_op_t op;
     size_t count, skip; /* elements; where the buffer begins */
+    bool plain;         /* in no arena: it is staged */
     unsigned salt;
 } span_round_t;
 
 /* The same on all ranks. Sizes from 1 to MOST, small ones as often as large. */
 static span_round_t round_draw(unsigned *seed)
 {
+    static const comm_type_t types[] = {COMM_FLOAT32, COMM_FLOAT64, COMM_INT32,
+                                        COMM_INT64};
     size_t most = (size_t)1 << rand_r(seed) % 18;
-    span_round_t round = {.type =
-                              rand_r(seed) % 2 ? COMM_FLOAT64 : COMM_FLOAT32,
+    span_round_t round = {.type = types[rand_r(seed) % 4],
                           .op = rand_r(seed) % 3 ? COMM_SUM : COMM_MAX,
+                          .plain = rand_r(seed) % 2,
                           .skip = (size_t)rand_r(seed) % 33};
 
     round.count = 1 + (size_t)rand_r(seed) % most;
@@ -179,20 +183,36 @@ static double value(const span_round_t *round, int rank, size_t i)
 
 static void round_fill(const span_round_t *round, int rank, void *data)
 {
-    for (size_t i = 0; i < round->count; i++)
+    for (size_t i = 0; i < round->count; i++) {
+        double one = value(round, rank, i);
+
         if (round->type == COMM_FLOAT32)
-            ((float *)data)[i] = (float)value(round, rank, i);
+            ((float *)data)[i] = (float)one;
+        else if (round->type == COMM_FLOAT64)
+            ((double *)data)[i] = one;
+        else if (round->type == COMM_INT32)
+            ((int32_t *)data)[i] = (int32_t)one;
         else
-            ((double *)data)[i] = value(round, rank, i);
+            ((int64_t *)data)[i] = (int64_t)one;
+    }
+}
+
+static double round_element(const span_round_t *round, const void *data,
+                            size_t i)
+{
+    if (round->type == COMM_FLOAT32)
+        return (double)((const float *)data)[i];
+    if (round->type == COMM_FLOAT64)
+        return ((const double *)data)[i];
+    return round->type == COMM_INT32 ? (double)((const int32_t *)data)[i]
+                                     : (double)((const int64_t *)data)[i];
 }
 
 static int round_check(const span_round_t *round, int size, const void *data)
 {
     for (size_t i = 0; i < round->count; i++) {
         double expected = value(round, 0, i);
-        double found = round->type == COMM_FLOAT32
-                           ? (double)((const float *)data)[i]
-                           : ((const double *)data)[i];
+        double found = round_element(round, data, i);
 
         for (int rank = 1; rank < size; rank++) {
             double one = value(round, rank, i);
@@ -208,7 +228,8 @@ static int round_check(const span_round_t *round, int size, const void *data)
 }
 
 /* Two buffers in flight, ranks coming at different times. */
-static int rounds_run(comm_group_t *group, unsigned seed, char *memory)
+static int rounds_run(comm_group_t *group, unsigned seed, char *arena,
+                      char *plain)
 {
     int rank = comm_group_rank(group), size = comm_group_size(group);
     unsigned mine = seed + (unsigned)rank;
@@ -221,12 +242,13 @@ static int rounds_run(comm_group_t *group, unsigned seed, char *memory)
 
         for (int j = 0; j < 2; j++) {
             rounds[j] = round_draw(&seed);
-            data[j] = memory + (size_t)j * 2 * MOST + rounds[j].skip * 8;
+            data[j] = (rounds[j].plain ? plain : arena) + (size_t)j * 2 * MOST +
+                      rounds[j].skip * 8;
             round_fill(&rounds[j], rank, data[j]);
             RANKS_CHECK(
                 strncmp(comm_allreduce_name(group, data[j], rounds[j].count,
                                             rounds[j].type),
-                        "node+", 5) == 0);
+                        rounds[j].plain ? "stage+" : "node+", 5) == 0);
             if (rand_r(&mine) % 8 == 0)
                 usleep((useconds_t)(rand_r(&mine) % 2000));
             RANKS_CHECK(comm_allreduce_start(group, data[j], rounds[j].count,
@@ -252,13 +274,15 @@ static int run_span(const comm_oob_t *oob, void *argument)
     comm_oob_t apart = *oob;
     comm_arena_t *arena;
     comm_group_t *group;
+    char *plain = malloc(4 * MOST);
     err_t err = ERR_INIT;
     int failed;
 
     apart.host = host;
     RANKS_OK(comm_group_open(&config, &apart, &group, &err), err);
     RANKS_OK(comm_arena_open(group, 4 * MOST, &arena, &err), err);
-    failed = rounds_run(group, what->seed, comm_arena_data(arena));
+    failed = rounds_run(group, what->seed, comm_arena_data(arena), plain);
+    free(plain);
     comm_arena_close(arena);
     comm_group_close(group);
     return failed;
@@ -300,6 +324,67 @@ Test(comm_span, threads)
 
     cr_assert_eq(ranks_threads(4, run_span, &even), 0);
     cr_assert_eq(ranks_threads(5, run_span, &odd), 0);
+}
+
+/* Every collective and type, odd sizes and large ones, in memory that lies in
+ * no arena. */
+Test(comm_span, plain_memory_of_any_type)
+{
+    static const char *const layouts[] = {"aab", "aabb", "abcaa", "ababab"};
+    int results[RANKS_MAX];
+
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        collectives_t what = {.backend = "ucx",
+                              .plain = true,
+                              .large = i == 1,
+                              .nodes = layouts[i]};
+
+        cr_assert_eq(ranks_forks((int)strlen(layouts[i]), 100, collectives_run,
+                                 &what, results),
+                     0, "nodes %s", layouts[i]);
+    }
+}
+
+/* A rank that computes holds nobody up: its comm thread copies in its place. */
+static int run_away(const comm_oob_t *oob, void *argument)
+{
+    static const char nodes[] = "aabb";
+    comm_config_t config = {.backend = "ucx", .timeout = 20};
+    size_t count = 300001; /* more than can be staged at a time */
+    char host[2] = {nodes[oob->rank]};
+    comm_oob_t apart = *oob;
+    float *data = malloc(count * sizeof *data);
+    int computes = *(const int *)argument;
+    comm_group_t *group;
+    comm_work_t *work;
+    double begin;
+    err_t err = ERR_INIT;
+
+    apart.host = host;
+    RANKS_OK(comm_group_open(&config, &apart, &group, &err), err);
+    for (size_t i = 0; i < count; i++)
+        data[i] = (float)(i % 1000);
+    begin = clock_now();
+    RANKS_CHECK(comm_allreduce_start(group, data, count, COMM_FLOAT32, COMM_SUM,
+                                     &work, &err) != COMM_FAILED);
+    while (oob->rank == computes && clock_now() - begin < 3)
+        continue;
+    RANKS_OK(comm_work_wait(work, &err), err);
+    RANKS_CHECK(oob->rank == computes || clock_now() - begin < 2.5);
+    for (size_t i = 0; i < count; i++)
+        RANKS_CHECK(data[i] == (float)(i % 1000 * 4));
+    free(data);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(comm_span, who_computes_holds_up_nobody)
+{
+    int results[RANKS_MAX];
+
+    for (int computes = 0; computes < 2; computes++)
+        cr_assert_eq(ranks_forks(4, 60, run_away, &computes, results), 0,
+                     "rank %d computes", computes);
 }
 
 /* ---- different requests -------------------------------------------------- */
