@@ -425,8 +425,9 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
     ucx_bell_asleep(group, false);
     while (atomic_load(&work->state) == COMM_PENDING) {
         double now = clock_now();
+        bool turned = ucx_drive_turn(group, now);
 
-        if (ucx_drive_turn(group, now) | ucx_stage_go(group))
+        if (ucx_stage_go(group) || turned)
             ucx_drive_moved(group, &idle);
         else if (!ucx_drive_patient(group, &idle, now, group->node.spin))
             owner_sleep(group, ucx_drive_until(group, now));
