@@ -267,5 +267,6 @@ Test(comm_slot, who_waits_for_a_later_work_waits_for_the_right_one)
 
     cr_assert_eq(ranks_forks(2, 30, run_backwards, &how, results), 0);
     how = AWAY_STUCK;
-    cr_assert_eq(ranks_forks(2, 30, run_backwards, &how, results), 0);
+    (void)ranks_forks(2, 30, run_backwards, &how, results);
+    cr_assert_eq(results[0], 0); /* rank 1 may be killed before it has heard */
 }
