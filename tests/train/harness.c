@@ -257,6 +257,16 @@ err_code_t harness_run(const harness_t *harness, int ranks,
     return all[0].rc;
 }
 
+void harness_run_ok(const harness_t *harness, int ranks, train_outcome_t *out)
+{
+    const char *setting = harness->settings[0];
+    err_t err = ERR_INIT;
+    err_code_t rc = harness_run(harness, ranks, out, &err);
+
+    cr_assert_eq(rc, ERR_OK, "%d ranks, %s: %s", ranks,
+                 setting == NULL ? "as it is" : setting, err.text);
+}
+
 /* ---- comparing ----------------------------------------------------------- */
 
 typedef struct newest {

@@ -38,6 +38,9 @@ err_code_t harness_config(const harness_t *harness, tree_t **tree,
 err_code_t harness_run(const harness_t *harness, int ranks,
                        train_outcome_t *out, err_t *err);
 
+/* The same, and asserts that it ends well. */
+void harness_run_ok(const harness_t *harness, int ranks, train_outcome_t *out);
+
 /* From now on the [looks]-th look for a signal, whichever rank's it is, finds
  * one that asks for a checkpoint. */
 void harness_interrupt(harness_t *harness, int looks);

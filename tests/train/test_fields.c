@@ -48,14 +48,6 @@ static void fields_open(harness_t *harness)
             harness_label_set(harness, i, IGNORED);
 }
 
-static void run_ok(const harness_t *harness, int ranks, train_outcome_t *out)
-{
-    err_t err = ERR_INIT;
-    err_code_t rc = harness_run(harness, ranks, out, &err);
-
-    cr_assert_eq(rc, ERR_OK, "%d ranks: %s", ranks, err.text);
-}
-
 static const struct {
     bool eval;
     const char *key;
@@ -100,7 +92,7 @@ Test(fields, ranks_and_parts_change_nothing, .timeout = 120)
 
         fields_open(&harness);
         harness.settings[6] = more[n % 4];
-        run_ok(&harness, n, &out);
+        harness_run_ok(&harness, n, &out);
         table_read(&harness, n == 1 ? first : table);
         if (n > 1)
             table_compare(first, table,
@@ -117,7 +109,7 @@ Test(fields, a_loss_without_targets_is_left_out_of_the_step)
     harness_t harness;
 
     fields_open(&harness);
-    run_ok(&harness, 2, &out);
+    harness_run_ok(&harness, 2, &out);
     table_read(&harness, t);
     cr_expect(isnan(t[1][1]), "%g", t[1][1]);
     cr_expect_float_eq(t[0][1], 0.3 * t[2][1], 1e-9);
@@ -140,14 +132,14 @@ Test(fields, reproducible_runs_have_the_same_bits, .timeout = 120)
     fields_open(&one);
     one.settings[6] = "train.reproducible=true";
     one.settings[7] = "train.microbatch=5";
-    run_ok(&one, 1, &out);
+    harness_run_ok(&one, 1, &out);
     for (int n = 2; n <= 4; n++) {
         char what[32];
 
         fields_open(&other);
         other.settings[6] = one.settings[6];
         other.settings[7] = one.settings[7];
-        run_ok(&other, n, &out);
+        harness_run_ok(&other, n, &out);
         snprintf(what, sizeof what, "%d ranks", n);
         harness_compare(&one, &other, STEPS, 0, what);
         harness_close(&other);
@@ -163,7 +155,7 @@ Test(fields, an_interrupted_run_ends_with_the_same_bits, .timeout = 120)
 
     fields_open(&whole);
     fields_open(&parts);
-    run_ok(&whole, 2, &out);
+    harness_run_ok(&whole, 2, &out);
     cr_expect_gt(harness_run_interrupted(&parts, 9, lives, &out), 2);
     harness_compare(&whole, &parts, STEPS, 0, "interrupted");
     harness_close(&whole);
@@ -287,7 +279,7 @@ Test(fields, metrics_are_chosen_by_loss)
 
     fields_open(&harness);
     harness.settings[6] = "metrics={kind: [top1], place: [rmse]}";
-    run_ok(&harness, 2, &out);
+    harness_run_ok(&harness, 2, &out);
     cr_expect_eq(harness_values(&harness, true, "kind_top1", values, STEPS), 3);
     cr_expect_eq(harness_values(&harness, true, "place_rmse", values, STEPS),
                  3);

@@ -26,15 +26,6 @@ static const char *const hooks[] = {
 
 enum { HOOKS = sizeof hooks / sizeof hooks[0] };
 
-static void run_ok(const harness_t *harness, int ranks, train_outcome_t *out)
-{
-    err_t err = ERR_INIT;
-    err_code_t rc = harness_run(harness, ranks, out, &err);
-
-    cr_assert_eq(rc, ERR_OK, "%d ranks, %s: %s", ranks, harness->settings[0],
-                 err.text);
-}
-
 /* The buckets are small enough for all layers to have one of their own. */
 static void hook_open(harness_t *harness, const char *hook)
 {
@@ -53,7 +44,7 @@ Test(hook, runs_learn_and_ranks_agree, .timeout = 60)
             harness_t harness;
 
             hook_open(&harness, hooks[h]);
-            run_ok(&harness, ranks, &out);
+            harness_run_ok(&harness, ranks, &out);
             cr_assert_gt(out.accuracy, 0.9, "%s, %d ranks: %g", hooks[h], ranks,
                          out.accuracy);
             cr_assert_eq(out.step, 15);
@@ -70,11 +61,11 @@ Test(hook, works_with_shards, .timeout = 60)
         harness_t harness;
 
         hook_open(&harness, hooks[h]);
-        run_ok(&harness, 3, &whole);
+        harness_run_ok(&harness, 3, &whole);
         harness_close(&harness);
         hook_open(&harness, hooks[h]);
         harness.settings[4] = "ddp.zero=1";
-        run_ok(&harness, 3, &shards);
+        harness_run_ok(&harness, 3, &shards);
         cr_assert_eq(memcmp(&whole.loss, &shards.loss, sizeof(double)), 0,
                      "%s: %.17g, not %.17g", hooks[h], shards.loss, whole.loss);
         harness_close(&harness);
@@ -91,7 +82,7 @@ Test(hook, interrupted_runs_end_with_the_same_bits, .timeout = 60)
             harness_t harness;
 
             hook_open(&harness, hooks[h]);
-            run_ok(&harness, ranks, &straight);
+            harness_run_ok(&harness, ranks, &straight);
             harness_close(&harness);
             hook_open(&harness, hooks[h]);
             cr_assert_gt(harness_run_interrupted(&harness, 5 * ranks,
@@ -154,11 +145,11 @@ Test(hook, another_hook_begins_with_nothing, .timeout = 60)
     cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_REQUEUE);
     harness.signal = NULL;
     harness.settings[0] = hooks[HOOKS - 1];
-    run_ok(&harness, 2, &out);
+    harness_run_ok(&harness, 2, &out);
     cr_assert(log_has(&harness, "was made without this comm hook"));
     /* And back: what is there is left alone. */
     harness.settings[0] = "ddp.hook=none";
-    run_ok(&harness, 2, &out);
+    harness_run_ok(&harness, 2, &out);
     harness_close(&harness);
 }
 
@@ -215,11 +206,11 @@ Test(hook, a_program_may_bring_its_own)
     harness_t harness;
 
     hook_open(&harness, "ddp.hook=none");
-    run_ok(&harness, 3, &plain);
+    harness_run_ok(&harness, 3, &plain);
     harness_close(&harness);
     hook_open(&harness, "ddp.hook=count");
     harness.hooks = own_hooks;
-    run_ok(&harness, 3, &out);
+    harness_run_ok(&harness, 3, &out);
     cr_assert_eq(atomic_load(&counted), 45);
     cr_assert_eq(memcmp(&plain.loss, &out.loss, sizeof(double)), 0);
     harness_close(&harness);

@@ -20,14 +20,6 @@
 /* 101 samples in batches of 24: the last step of an epoch has 5. */
 #define SAMPLES 101
 
-static void run_ok(const harness_t *harness, int ranks, train_outcome_t *out)
-{
-    err_t err = ERR_INIT;
-    err_code_t rc = harness_run(harness, ranks, out, &err);
-
-    cr_assert_eq(rc, ERR_OK, "%d ranks: %s", ranks, err.text);
-}
-
 /* ---- divergence ---------------------------------------------------------- */
 
 /* The update of the last step overflows: no further loss would see it. */
@@ -73,7 +65,7 @@ Test(keep, a_run_that_diverges_says_which_checkpoint_is_there)
 
     harness_open(&harness, SAMPLES);
     harness.settings[0] = "train.epochs=1";
-    run_ok(&harness, 2, &out);
+    harness_run_ok(&harness, 2, &out);
     harness.settings[0] = "train.epochs=2";
     harness.settings[1] = "data.input.scale=1.0e+38";
     cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_DIVERGED);
@@ -174,7 +166,7 @@ Test(keep, results_that_cannot_be_published_are_no_success)
     cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_IO);
     cr_expect_not_null(strstr(err.text, "summary.json"), "%s", err.text);
     cr_assert_eq(rmdir(path), 0);
-    run_ok(&harness, 2, &out);
+    harness_run_ok(&harness, 2, &out);
     cr_expect_eq(access(path, F_OK), 0);
     free(path);
     harness_close(&harness);

@@ -19,14 +19,6 @@
 /* 101 samples in batches of 24: the last step of an epoch has 5. */
 #define SAMPLES 101
 
-static void run_ok(const harness_t *harness, int ranks, train_outcome_t *out)
-{
-    err_t err = ERR_INIT;
-    err_code_t rc = harness_run(harness, ranks, out, &err);
-
-    cr_assert_eq(rc, ERR_OK, "%d ranks: %s", ranks, err.text);
-}
-
 Test(run, learns_on_any_number_of_ranks)
 {
     for (int n = 1; n <= 5; n++) {
@@ -34,7 +26,7 @@ Test(run, learns_on_any_number_of_ranks)
         harness_t harness;
 
         harness_open(&harness, SAMPLES);
-        run_ok(&harness, n, &out);
+        harness_run_ok(&harness, n, &out);
         cr_assert_gt(out.accuracy, 0.9, "%d ranks: %g", n, out.accuracy);
         cr_assert_eq(out.step, 15);
         harness_close(&harness);
@@ -50,7 +42,7 @@ Test(run, interrupted_runs_end_with_the_same_bits, .timeout = 120)
         harness_t harness;
 
         harness_open(&harness, SAMPLES);
-        run_ok(&harness, n, &straight);
+        harness_run_ok(&harness, n, &straight);
         harness_close(&harness);
         for (int every = 4 * n; every < 9 * n; every += n) {
             harness_open(&harness, SAMPLES);
@@ -75,10 +67,10 @@ Test(run, the_average_of_weights_is_evaluated_and_survives)
     harness_open(&harness, SAMPLES);
     harness.settings[0] = "ema.decay=0.8";
     harness.settings[1] = "ema.evaluate=false";
-    run_ok(&harness, 2, &plain);
+    harness_run_ok(&harness, 2, &plain);
     harness.settings[1] = NULL;
     harness.resume = TRAIN_RESUME_FRESH;
-    run_ok(&harness, 2, &average);
+    harness_run_ok(&harness, 2, &average);
     cr_assert_neq(average.loss, plain.loss);
     cr_assert_float_eq(average.loss, plain.loss, 0.5 * plain.loss);
     harness_close(&harness);
@@ -119,12 +111,12 @@ Test(run, the_rate_is_scaled_by_the_batch)
     harness_t harness;
 
     harness_open(&harness, SAMPLES);
-    run_ok(&harness, 2, &out);
+    harness_run_ok(&harness, 2, &out);
     cr_assert_float_eq(first_metric(&harness, "lr"), 0.002, 1e-9);
     harness.resume = TRAIN_RESUME_FRESH;
     harness.settings[0] = "train.scale_lr=linear";
     harness.settings[1] = "train.base_batch=12";
-    run_ok(&harness, 2, &out);
+    harness_run_ok(&harness, 2, &out);
     cr_assert_float_eq(first_metric(&harness, "lr"), 0.004, 1e-9);
     harness_close(&harness);
 }
@@ -139,11 +131,11 @@ Test(run, gradients_are_clipped_by_value)
 
     harness_open(&harness, SAMPLES);
     harness.settings[0] = "optimizer={sgd: {lr: 0.1}}";
-    run_ok(&harness, 2, &free);
+    harness_run_ok(&harness, 2, &free);
     norm = first_metric(&harness, "grad_norm");
     harness.settings[1] = "train.clip_value=1.0e-9";
     harness.resume = TRAIN_RESUME_FRESH;
-    run_ok(&harness, 2, &held);
+    harness_run_ok(&harness, 2, &held);
     cr_assert_float_eq(first_metric(&harness, "grad_norm"), norm, 1e-5 * norm);
     cr_assert_gt(held.loss, free.loss + 0.1);
     harness_close(&harness);
@@ -157,11 +149,11 @@ Test(run, groups_change_the_run)
     err_t err = ERR_INIT;
 
     harness_open(&harness, SAMPLES);
-    run_ok(&harness, 2, &whole);
+    harness_run_ok(&harness, 2, &whole);
     harness.resume = TRAIN_RESUME_FRESH;
     harness.settings[0] = "optimizer.groups=[{match: 'linear1.*', freeze: "
                           "true}, {match: '*.bias', weight_decay: 0}]";
-    run_ok(&harness, 2, &part);
+    harness_run_ok(&harness, 2, &part);
     cr_assert_neq(part.loss, whole.loss);
     cr_assert_lt(part.loss, 0.69);
     harness.settings[0] = "optimizer.groups=[{match: 'linear3.*'}]";
@@ -181,10 +173,10 @@ Test(run, products_in_bf16)
     err_code_t rc;
 
     harness_open(&harness, SAMPLES);
-    run_ok(&harness, 2, &wide);
+    harness_run_ok(&harness, 2, &wide);
     harness.resume = TRAIN_RESUME_FRESH;
     harness.settings[0] = "train.precision=auto";
-    run_ok(&harness, 2, &chosen);
+    harness_run_ok(&harness, 2, &chosen);
     harness.settings[0] = "train.precision=bf16";
     rc = harness_run(&harness, 2, &narrow, &err);
     if (rc == ERR_UNAVAILABLE) {
@@ -196,7 +188,7 @@ Test(run, products_in_bf16)
         cr_expect_eq(chosen.loss, narrow.loss);
         cr_expect_neq(narrow.loss, wide.loss);
         cr_expect_float_eq(narrow.loss, wide.loss, 0.1 * wide.loss + 0.02);
-        run_ok(&harness, 3, &chosen);
+        harness_run_ok(&harness, 3, &chosen);
         cr_expect_float_eq(chosen.loss, narrow.loss, 0.1 * narrow.loss + 0.02);
     }
     harness_close(&harness);
@@ -208,7 +200,7 @@ Test(run, resumes_on_another_number_of_ranks)
     harness_t harness;
 
     harness_open(&harness, SAMPLES);
-    run_ok(&harness, 4, &straight);
+    harness_run_ok(&harness, 4, &straight);
     harness_close(&harness);
     harness_open(&harness, SAMPLES);
     cr_assert_gt(harness_run_interrupted(&harness, 15, (int[]){4, 2}, &stopped),
@@ -223,8 +215,8 @@ Test(run, a_complete_run_reports_its_numbers_again)
     harness_t harness;
 
     harness_open(&harness, SAMPLES);
-    run_ok(&harness, 2, &first);
-    run_ok(&harness, 2, &again);
+    harness_run_ok(&harness, 2, &first);
+    harness_run_ok(&harness, 2, &again);
     cr_assert_eq(first.step, again.step);
     cr_assert_eq(memcmp(&first.loss, &again.loss, sizeof(double)), 0);
     harness_close(&harness);
@@ -240,11 +232,11 @@ Test(run, never_refuses_a_directory_with_checkpoints)
 
     harness_open(&harness, SAMPLES);
     harness.resume = TRAIN_RESUME_NEVER;
-    run_ok(&harness, 2, &out);
+    harness_run_ok(&harness, 2, &out);
     cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_CONFIG);
     cr_assert_not_null(strstr(err.text, "--fresh"), "%s", err.text);
     harness.resume = TRAIN_RESUME_FRESH;
-    run_ok(&harness, 2, &out);
+    harness_run_ok(&harness, 2, &out);
     cr_assert_eq(out.step, 15);
     harness_close(&harness);
 }
@@ -273,11 +265,11 @@ Test(run, fresh_keeps_all_that_was_there_and_nothing_else)
     harness_open(&harness, SAMPLES);
     harness.settings[0] = "train.epochs=1";
     harness.resume = TRAIN_RESUME_FRESH;
-    run_ok(&harness, 2, &out);
+    harness_run_ok(&harness, 2, &out);
     cr_assert_eq(entries(&harness, ".before-"), 0);
     /* Several in one second, too. */
     for (int n = 1; n <= 3; n++) {
-        run_ok(&harness, 2, &out);
+        harness_run_ok(&harness, 2, &out);
         cr_assert_eq(entries(&harness, "checkpoints.before-"), n);
         cr_assert_eq(entries(&harness, "metrics.jsonl.before-"), n);
     }
@@ -296,10 +288,10 @@ Test(run, a_requeued_job_goes_on_whatever_its_first_life_was_told)
 
     harness_open(&other, SAMPLES);
     other.settings[0] = "train.epochs=1";
-    run_ok(&other, 2, &out);
+    harness_run_ok(&other, 2, &out);
     path = str_printf("%s/run/checkpoints/step-0000000005", other.dir);
     harness_open(&harness, SAMPLES);
-    run_ok(&harness, 2, &straight);
+    harness_run_ok(&harness, 2, &straight);
     harness_close(&harness);
     for (int i = 0; i < 3; i++) {
         harness_open(&harness, SAMPLES);
@@ -310,7 +302,7 @@ Test(run, a_requeued_job_goes_on_whatever_its_first_life_was_told)
         cr_assert_gt(out.step, 5);
         harness.signal = NULL;
         harness.restarts = 1;
-        run_ok(&harness, 2, &out);
+        harness_run_ok(&harness, 2, &out);
         cr_assert_eq(out.step, straight.step);
         cr_assert_eq(entries(&harness, ".before-"), 0);
         harness_close(&harness);
@@ -333,10 +325,10 @@ Test(run, a_requeued_job_goes_on_from_the_path_that_it_was_told)
 
         harness_open(&other, SAMPLES);
         other.settings[0] = "train.epochs=1";
-        run_ok(&other, 2, &out);
+        harness_run_ok(&other, 2, &out);
         harness_open(&harness, SAMPLES);
         harness.settings[0] = "checkpoint.every=5 steps";
-        run_ok(&harness, 2, &straight);
+        harness_run_ok(&harness, 2, &straight);
         path = str_printf("%s/run/checkpoints/step-0000000005",
                           elsewhere ? other.dir : harness.dir);
         harness.resume = TRAIN_RESUME_PATH;
@@ -346,7 +338,7 @@ Test(run, a_requeued_job_goes_on_from_the_path_that_it_was_told)
         harness_label_set(&harness, 17, 1);
         cr_expect_eq(entries(&harness, "metrics.jsonl.before-"), elsewhere);
         harness.restarts = 1;
-        run_ok(&harness, 3, &out);
+        harness_run_ok(&harness, 3, &out);
         cr_expect_eq(out.step, straight.step);
         cr_expect_eq(harness_values(&harness, false, "step", steps, 32),
                      elsewhere ? 10 : 15);
@@ -364,13 +356,13 @@ Test(run, a_requeued_job_begins_what_its_first_life_could_not)
     harness_t harness;
 
     harness_open(&harness, SAMPLES);
-    run_ok(&harness, 2, &straight);
+    harness_run_ok(&harness, 2, &straight);
     harness.resume = TRAIN_RESUME_FRESH;
     harness.restarts = 1;
-    run_ok(&harness, 2, &out);
+    harness_run_ok(&harness, 2, &out);
     cr_assert_eq(entries(&harness, "checkpoints.before-"), 1);
     cr_assert_eq(out.step, straight.step);
-    run_ok(&harness, 2, &out);
+    harness_run_ok(&harness, 2, &out);
     cr_assert_eq(entries(&harness, "checkpoints.before-"), 1);
     harness_close(&harness);
 }
@@ -404,7 +396,7 @@ Test(run, data_that_grew_between_two_lives_is_no_secret)
     cr_assert_not_null(strstr(err.text, "when the checkpoint was written"),
                        "%s", err.text);
     harness.settings[1] = "train.reproducible=false";
-    run_ok(&harness, 2, &out);
+    harness_run_ok(&harness, 2, &out);
     free(files);
     harness_close(&harness);
 }
@@ -416,7 +408,7 @@ Test(run, another_model_is_refused_by_name)
     err_t err = ERR_INIT;
 
     harness_open(&harness, SAMPLES);
-    run_ok(&harness, 2, &out);
+    harness_run_ok(&harness, 2, &out);
     harness.settings[0] = "model.layers=[{linear: {out: 2}}]";
     cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_CONFIG);
     cr_assert_not_null(strstr(err.text, "model/linear1."), "%s", err.text);
@@ -474,7 +466,7 @@ Test(run, replicas_are_checked_and_agree)
 
     harness_open(&harness, SAMPLES);
     harness.settings[0] = "ddp.check_every=2 steps";
-    run_ok(&harness, 3, &out);
+    harness_run_ok(&harness, 3, &out);
     harness_close(&harness);
 }
 
@@ -486,10 +478,10 @@ Test(run, accumulation_gives_the_same_run)
     harness_open(&harness, SAMPLES);
     harness.settings[0] = "model.layers=[{linear: {out: 16}}, relu, "
                           "{linear: {out: 2}}]";
-    run_ok(&harness, 2, &whole);
+    harness_run_ok(&harness, 2, &whole);
     harness.settings[1] = "train.accumulate=3";
     harness.resume = TRAIN_RESUME_FRESH;
-    run_ok(&harness, 2, &parts);
+    harness_run_ok(&harness, 2, &parts);
     cr_assert_float_eq(parts.loss, whole.loss, 1e-4 * whole.loss);
     harness_close(&harness);
 }
@@ -503,11 +495,11 @@ Test(run, ranks_without_samples_take_part)
 
     harness_open(&harness, 3);
     harness.settings[0] = "train.accumulate=4";
-    run_ok(&harness, 6, &out);
+    harness_run_ok(&harness, 6, &out);
     cr_assert_eq(out.step, 3);
     harness.resume = TRAIN_RESUME_FRESH;
     harness.settings[1] = "data.valid=[]";
-    run_ok(&harness, 6, &out);
+    harness_run_ok(&harness, 6, &out);
     cr_assert_not(out.have_eval);
     harness_close(&harness);
 }

@@ -40,14 +40,6 @@ static void zero_open(harness_t *harness, const char *zero,
         harness->settings[count++] = *more;
 }
 
-static void run_ok(const harness_t *harness, int ranks, train_outcome_t *out)
-{
-    err_t err = ERR_INIT;
-
-    cr_assert_eq(harness_run(harness, ranks, out, &err), ERR_OK, "%s",
-                 err.text);
-}
-
 /* ---- the same run -------------------------------------------------------- */
 
 typedef struct kind {
@@ -84,8 +76,8 @@ static void kind_check(const kind_t *kind, int ranks)
 
     zero_open(&plain, "ddp.zero=0", kind->settings);
     zero_open(&zero, "ddp.zero=1", kind->settings);
-    run_ok(&plain, ranks, &one);
-    run_ok(&zero, ranks, &two);
+    harness_run_ok(&plain, ranks, &one);
+    harness_run_ok(&zero, ranks, &two);
     harness_compare(&plain, &zero, 15, 0, kind->what);
     cr_expect_eq(memcmp(&one.loss, &two.loss, sizeof one.loss), 0,
                  "%s: loss %.17g and %.17g", kind->what, one.loss, two.loss);
@@ -128,7 +120,7 @@ Test(zero, moves_between_rank_counts_and_runs_without_shards, .timeout = 240)
     int life = 0;
 
     zero_open(&straight, "ddp.zero=0", more);
-    run_ok(&straight, 2, &one);
+    harness_run_ok(&straight, 2, &one);
     zero_open(&stopped, "ddp.zero=1", more);
     do {
         stopped.settings[2] = lives[life % 5].zero;
