@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * One group for each algorithm, whose table allows nothing else; in it every
- * collective that it can carry out, at every size. A time is the slowest
- * rank's, from the end of a barrier on; of a number of rounds the median.
+ * For each place one group for each algorithm, whose table allows nothing else
+ * there; in it every collective that it can carry out, at every size. A time is
+ * the slowest rank's, from the end of a barrier on; of a number of rounds the
+ * median. Arenas come last: `flat` is as good as the rows for other memory,
+ * `node` over several nodes as good as those for slices.
  */
 #include "cmd/bench_tune.h"
 
@@ -28,6 +30,9 @@
 #define BRUCK_BYTES ((size_t)256 << 10)
 #define BRUCK_BYTES_RANK ((size_t)4 << 10)
 
+/* No shot takes so much: it goes by the rows for arenas, if any does. */
+#define ARENA_BYTES ((size_t)8 << 10)
+
 typedef struct tune {
     const bench_args_t *args;
     comm_oob_t oob;
@@ -38,20 +43,20 @@ typedef struct tune {
     size_t *cuts;
     double times[ROUNDS_MAX];
     int slices, nodes;
-    bool sliced; /* the node stage takes part in groups over several nodes */
-    tune_times_t found[COMM_CHOICES + 1]; /* the last: slices */
+    tune_times_t found[COMM_CHOICES]; /* in the place that is measured */
 } tune_t;
 
 /* ---- rows ---------------------------------------------------------------- */
 
-static comm_algorithm_t fastest(const double *seconds)
+/* -1: none was measured. */
+static int fastest(const double *seconds)
 {
     int best = -1;
 
     for (int i = 0; i < COMM_ALGORITHMS; i++)
         if (seconds[i] > 0 && (best < 0 || seconds[i] < seconds[best]))
             best = i;
-    return best < 0 ? COMM_BY_RING : (comm_algorithm_t)best;
+    return best;
 }
 
 /* The types that the rows for [times] are for: sums of 16-bit floats were not
@@ -82,37 +87,42 @@ static void rows_keep(comm_table_t *table, const tune_times_t *times)
 }
 
 static err_code_t row_add(comm_table_t *table, const tune_times_t *times,
-                          comm_algorithm_t algorithm, size_t bytes, err_t *err)
+                          int algorithm, size_t bytes, err_t *err)
 {
     if (table->count == COMM_TABLE_ROWS)
         return err_set(err, ERR_CONFIG,
                        "the measured table would have more than %d rows",
                        COMM_TABLE_ROWS);
-    table->rows[table->count++] = (comm_row_t){.choice = times->choice,
-                                               .where = times->where,
-                                               .types = types_of(times),
-                                               .bytes = bytes,
-                                               .algorithm = algorithm};
+    table->rows[table->count++] =
+        (comm_row_t){.choice = times->choice,
+                     .where = times->where,
+                     .types = types_of(times),
+                     .bytes = bytes,
+                     .algorithm = (comm_algorithm_t)algorithm};
     return ERR_OK;
 }
 
 err_code_t tune_rows(comm_table_t *table, const tune_times_t *times, err_t *err)
 {
-    comm_algorithm_t now = fastest(times->seconds[0]);
+    int now = -1;
     err_code_t rc = ERR_OK;
 
-    rows_keep(table, times);
-    for (int i = 1; rc == ERR_OK && i < times->count; i++) {
+    for (int i = 0; rc == ERR_OK && i < times->count; i++) {
         const double *seconds = times->seconds[i];
-        comm_algorithm_t best = fastest(seconds);
+        int best = fastest(seconds);
 
-        if (best == now ||
-            (seconds[now] > 0 && seconds[best] > GAIN * seconds[now]))
+        if (best < 0 || best == now ||
+            (now >= 0 && seconds[now] > 0 &&
+             seconds[best] > GAIN * seconds[now]))
             continue;
-        rc = row_add(table, times, now, times->bytes[i - 1] * 2, err);
+        if (now < 0)
+            rows_keep(table, times);
+        else
+            rc = row_add(table, times, now, times->bytes[i - 1] * 2, err);
         now = best;
     }
-    return rc == ERR_OK ? row_add(table, times, now, SIZE_MAX, err) : rc;
+    return rc == ERR_OK && now >= 0 ? row_add(table, times, now, SIZE_MAX, err)
+                                    : rc;
 }
 
 /* ---- one size ------------------------------------------------------------ */
@@ -132,8 +142,8 @@ static err_code_t call(tune_t *tune, const tune_times_t *what, size_t bytes,
                        err_t *err)
 {
     size_t count = bytes / sizeof(float), size = (size_t)tune->oob.size;
-    void *data = what->where == COMM_WHERE_SLICE ? comm_arena_data(tune->arena)
-                                                 : tune->plain;
+    void *data = what->where < COMM_WHERE_LOCAL ? comm_arena_data(tune->arena)
+                                                : tune->plain;
 
     for (size_t r = 0; r <= size; r++)
         tune->cuts[r] = count / size * r + count % size * r / size;
@@ -179,22 +189,49 @@ static err_code_t size_time(tune_t *tune, const tune_times_t *what,
     return rc;
 }
 
-/* Would the group carry it out so? It takes another one where scratch or slots
- * are too small. */
-static bool applies(const tune_t *tune, const tune_times_t *what, size_t bytes,
+/* How the group carries out an all-reduce of an arena. */
+static const char *arena_name(const tune_t *tune, size_t bytes)
+{
+    return comm_allreduce_name(tune->group, comm_arena_data(tune->arena),
+                               bytes / sizeof(float), COMM_FLOAT32);
+}
+
+/* Does the node stage take [what], where rows for arenas say so? Ranges only on
+ * one node, and nothing where ranks share no memory. */
+static bool node_takes(const tune_t *tune, const tune_times_t *what,
+                       size_t bytes)
+{
+    if (what->choice != COMM_CHOICE_ALLREDUCE) {
+        bytes = ARENA_BYTES;
+        if (tune->nodes > 1)
+            return false;
+    }
+    return strncmp(arena_name(tune, bytes), "node", strlen("node")) == 0;
+}
+
+/* Would the group carry out [what] of size [i] so? It takes another one where
+ * scratch or slots are too small. */
+static bool applies(const tune_t *tune, const tune_times_t *what, int i,
                     comm_algorithm_t algorithm)
 {
-    size_t ranks = (size_t)tune->oob.size;
-    const char *name;
+    size_t bytes = what->bytes[i], ranks = (size_t)tune->oob.size;
+    const char *name = comm_algorithm_name(algorithm), *found;
 
+    if (algorithm == COMM_BY_NODE)
+        return node_takes(tune, what, bytes);
+    if (algorithm == COMM_BY_FLAT) /* else there is nothing to choose */
+        return what->seconds[i][COMM_BY_NODE] > 0;
     if (algorithm == COMM_BY_BRUCK)
         return bytes * ranks <= BRUCK_BYTES || bytes <= BRUCK_BYTES_RANK;
-    if (what->choice != COMM_CHOICE_ALLREDUCE ||
-        what->where == COMM_WHERE_SLICE)
+    if (what->choice != COMM_CHOICE_ALLREDUCE)
         return true;
-    name = comm_allreduce_name(tune->group, tune->plain, bytes / sizeof(float),
-                               COMM_FLOAT32);
-    return strcmp(name, comm_algorithm_name(algorithm)) == 0;
+    if (what->where == COMM_WHERE_SLICE) { /* "node+ring" */
+        found = strchr(arena_name(tune, bytes * (size_t)tune->slices), '+');
+        return found != NULL && strcmp(found + 1, name) == 0;
+    }
+    found = comm_allreduce_name(tune->group, tune->plain, bytes / sizeof(float),
+                                COMM_FLOAT32);
+    return strcmp(found, name) == 0;
 }
 
 /* ---- one algorithm ------------------------------------------------------- */
@@ -202,23 +239,20 @@ static bool applies(const tune_t *tune, const tune_times_t *what, size_t bytes,
 static err_code_t collective_time(tune_t *tune, tune_times_t *what,
                                   comm_algorithm_t algorithm, err_t *err)
 {
-    static const char *const names[] = {"allreduce", "reduce-scatter",
-                                        "gather-ranges", "allgather"};
-    static const char *const wheres[] = {"arena", "slice", "local", "net"};
     err_code_t rc = ERR_OK;
 
     for (int i = 0; rc == ERR_OK && i < what->count; i++) {
         size_t bytes = what->bytes[i];
         double *seconds = &what->seconds[i][algorithm];
 
-        if (!applies(tune, what, bytes, algorithm))
+        if (!applies(tune, what, i, algorithm))
             continue;
         if (what->where == COMM_WHERE_SLICE)
             bytes *= (size_t)tune->slices;
         rc = size_time(tune, what, bytes, seconds, err);
         if (rc == ERR_OK && tune->oob.rank == 0)
-            printf("%s,%s,%zu,%s,%.3f\n", names[what->choice],
-                   wheres[what->where], what->bytes[i],
+            printf("%s,%s,%zu,%s,%.3f\n", comm_choice_name(what->choice),
+                   comm_where_name(what->where), what->bytes[i],
                    comm_algorithm_name(algorithm), *seconds * 1e6);
     }
     if (tune->oob.rank == 0)
@@ -226,8 +260,18 @@ static err_code_t collective_time(tune_t *tune, tune_times_t *what,
     return rc;
 }
 
-static err_code_t algorithm_time(tune_t *tune, comm_algorithm_t algorithm,
-                                 err_t *err)
+/* What the rows for arenas have to say while other places are measured: slices
+ * are the node stage's, and over several nodes other memory is staged unless
+ * they say flat. */
+static void arenas_force(comm_table_t *table, comm_where_t where)
+{
+    if (where != COMM_WHERE_ARENA)
+        comm_table_force(table, where == COMM_WHERE_SLICE ? COMM_BY_NODE
+                                                          : COMM_BY_FLAT);
+}
+
+static err_code_t algorithm_time(tune_t *tune, comm_where_t where,
+                                 comm_algorithm_t algorithm, err_t *err)
 {
     comm_table_t table = tune->table;
     comm_config_t config = {
@@ -235,21 +279,60 @@ static err_code_t algorithm_time(tune_t *tune, comm_algorithm_t algorithm,
     size_t most = tune->args->largest * (size_t)tune->slices;
     err_code_t rc;
 
+    arenas_force(&table, where);
     comm_table_force(&table, algorithm);
     rc = comm_group_open(&config, &tune->oob, &tune->group, err);
     if (rc == ERR_OK)
-        rc = comm_arena_open(tune->group, most, &tune->arena, err);
-    for (int i = 0; rc == ERR_OK && i <= COMM_CHOICES; i++) {
-        tune_times_t *what = &tune->found[i];
-
-        if (comm_algorithm_fits(algorithm, what->choice, what->where) &&
-            (what->where != COMM_WHERE_SLICE || tune->sliced))
-            rc = collective_time(tune, what, algorithm, err);
-    }
+        rc = comm_arena_open(tune->group,
+                             most > ARENA_BYTES ? most : ARENA_BYTES,
+                             &tune->arena, err);
+    for (int i = 0; rc == ERR_OK && i < COMM_CHOICES; i++)
+        if (comm_algorithm_fits(algorithm, tune->found[i].choice, where))
+            rc = collective_time(tune, &tune->found[i], algorithm, err);
     comm_arena_close(tune->arena);
     comm_group_close(tune->group);
     tune->arena = NULL;
     tune->group = NULL;
+    return rc;
+}
+
+/* ---- one place ----------------------------------------------------------- */
+
+static void found_prepare(tune_t *tune, comm_where_t where)
+{
+    memset(tune->found, 0, sizeof tune->found);
+    for (int i = 0; i < COMM_CHOICES; i++) {
+        tune_times_t *what = &tune->found[i];
+        size_t bytes = tune->args->smallest;
+
+        what->choice = (comm_choice_t)i;
+        what->where = where;
+        for (; bytes > 0 && what->count < TUNE_SIZES;
+             bytes = bench_args_next(tune->args, bytes))
+            what->bytes[what->count++] = bytes;
+    }
+}
+
+static bool fits_any(comm_algorithm_t algorithm, comm_where_t where)
+{
+    bool fits = false;
+
+    for (int i = 0; i < COMM_CHOICES; i++)
+        fits |= comm_algorithm_fits(algorithm, (comm_choice_t)i, where);
+    return fits;
+}
+
+/* All ranks have the same times, and make the same rows of them. */
+static err_code_t place_tune(tune_t *tune, comm_where_t where, err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    found_prepare(tune, where);
+    for (int i = 0; rc == ERR_OK && i < COMM_ALGORITHMS; i++)
+        if (fits_any((comm_algorithm_t)i, where))
+            rc = algorithm_time(tune, where, (comm_algorithm_t)i, err);
+    for (int i = 0; rc == ERR_OK && i < COMM_CHOICES; i++)
+        rc = tune_rows(&tune->table, &tune->found[i], err);
     return rc;
 }
 
@@ -274,6 +357,10 @@ static err_code_t places_find(tune_t *tune, err_t *err)
 
     if (rc == ERR_OK)
         rc = comm_group_open(&config, &tune->oob, &tune->group, err);
+    if (rc == ERR_OK && strcmp(comm_group_backend(tune->group), "ucx") != 0)
+        rc = err_set(err, ERR_USAGE,
+                     "--tune: the backend %s goes by no table: only ucx does",
+                     comm_group_backend(tune->group));
     if (rc == ERR_OK) {
         least = comm_split_ranks(tune->group, COMM_SPLIT_NODE, ranks);
         nodes = ((int *)ranks)[0] == tune->oob.rank;
@@ -284,8 +371,6 @@ static err_code_t places_find(tune_t *tune, err_t *err)
     if (rc == ERR_OK) {
         tune->slices = (int)least;
         tune->nodes = (int)nodes;
-        /* With one rank on each node there is no node stage. */
-        tune->sliced = nodes > 1 && nodes < tune->oob.size;
     }
     comm_group_close(tune->group);
     tune->group = NULL;
@@ -293,39 +378,17 @@ static err_code_t places_find(tune_t *tune, err_t *err)
     return rc;
 }
 
-static void found_prepare(tune_t *tune)
-{
-    for (int i = 0; i <= COMM_CHOICES; i++) {
-        tune_times_t *what = &tune->found[i];
-        size_t bytes = tune->args->smallest;
-
-        what->choice =
-            i < COMM_CHOICES ? (comm_choice_t)i : COMM_CHOICE_ALLREDUCE;
-        what->where = i == COMM_CHOICES  ? COMM_WHERE_SLICE
-                      : tune->nodes == 1 ? COMM_WHERE_LOCAL
-                                         : COMM_WHERE_NET;
-        for (; bytes > 0 && what->count < TUNE_SIZES;
-             bytes = bench_args_next(tune->args, bytes))
-            what->bytes[what->count++] = bytes;
-    }
-}
-
 static err_code_t table_write(tune_t *tune, err_t *err)
 {
     str_buf_t text = {0};
-    err_code_t rc = ERR_OK;
+    err_code_t rc;
 
-    for (int i = 0; rc == ERR_OK && i <= COMM_CHOICES; i++)
-        if (i < COMM_CHOICES || tune->sliced)
-            rc = tune_rows(&tune->table, &tune->found[i], err);
-    if (rc == ERR_OK) {
-        comm_table_print(&tune->table, &text);
-        str_buf_add(&text,
-                    "# measured by cddp-bench allreduce --tune: %d ranks on %d "
-                    "node%s\n",
-                    tune->oob.size, tune->nodes, tune->nodes == 1 ? "" : "s");
-        rc = file_publish(tune->args->tune, text.text, text.length, err);
-    }
+    comm_table_print(&tune->table, &text);
+    str_buf_add(&text,
+                "# measured by cddp-bench allreduce --tune: %d ranks on %d "
+                "node%s\n",
+                tune->oob.size, tune->nodes, tune->nodes == 1 ? "" : "s");
+    rc = file_publish(tune->args->tune, text.text, text.length, err);
     str_buf_free(&text);
     return rc;
 }
@@ -344,12 +407,15 @@ static err_code_t tune_run(tune_t *tune, err_t *err)
         rc = mem_alloc((size + 1) * sizeof(size_t), "cuts", &cuts, err);
     tune->plain = plain;
     tune->cuts = cuts;
-    if (rc == ERR_OK)
-        found_prepare(tune);
     if (rc == ERR_OK && tune->oob.rank == 0)
         printf("collective,where,bytes,algorithm,median_us\n");
-    for (int i = COMM_BY_SHOT; rc == ERR_OK && i < COMM_ALGORITHMS; i++)
-        rc = algorithm_time(tune, (comm_algorithm_t)i, err);
+    if (rc == ERR_OK)
+        rc = place_tune(
+            tune, tune->nodes == 1 ? COMM_WHERE_LOCAL : COMM_WHERE_NET, err);
+    if (rc == ERR_OK && tune->nodes > 1)
+        rc = place_tune(tune, COMM_WHERE_SLICE, err);
+    if (rc == ERR_OK)
+        rc = place_tune(tune, COMM_WHERE_ARENA, err);
     if (rc == ERR_OK && tune->oob.rank == 0)
         rc = table_write(tune, err);
     mem_free(plain);

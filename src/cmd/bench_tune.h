@@ -28,7 +28,8 @@ typedef struct tune_times {
 
 /* Replace the rows of [table] for [times] by what was fastest; a change of
  * algorithm must gain a twentieth. The bounds are in the middle between two
- * sizes. Rows of 16-bit floats stay. ERR_CONFIG: too many rows. */
+ * sizes. Rows of 16-bit floats stay, and all if nothing was measured.
+ * ERR_CONFIG: too many rows. */
 err_code_t tune_rows(comm_table_t *table, const tune_times_t *times,
                      err_t *err);
 

@@ -67,6 +67,16 @@ const char *comm_algorithm_name(comm_algorithm_t algorithm)
     return algorithms[algorithm];
 }
 
+const char *comm_choice_name(comm_choice_t choice)
+{
+    return choices[choice];
+}
+
+const char *comm_where_name(comm_where_t where)
+{
+    return wheres[where];
+}
+
 bool comm_algorithm_fits(comm_algorithm_t algorithm, comm_choice_t choice,
                          comm_where_t where)
 {

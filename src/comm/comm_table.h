@@ -94,8 +94,10 @@ comm_algorithm_t comm_table_find(const comm_table_t *table,
 /* Equal for equal tables. */
 uint64_t comm_table_hash(const comm_table_t *table);
 
-/* "ring"; static. */
+/* "ring", "allreduce", "local"; static. */
 const char *comm_algorithm_name(comm_algorithm_t algorithm);
+const char *comm_choice_name(comm_choice_t choice);
+const char *comm_where_name(comm_where_t where);
 /* May [choice] be carried out so, there? */
 bool comm_algorithm_fits(comm_algorithm_t algorithm, comm_choice_t choice,
                          comm_where_t where);

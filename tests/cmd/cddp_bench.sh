@@ -24,17 +24,28 @@ check 3 4 --sizes 4:256 --local 3 --rounds 5
 check 2 2 --sizes 64K:256K --local 2 --backend ucx
 check 2 2 --sizes 4K:16K --local 2 --backend ucx --plain
 # A table is measured, read again, and changes the algorithm.
-./cddp-bench allreduce --local 2 --backend ucx --rounds 3 --sizes 64:4K \
+./cddp-bench allreduce --local 2 --backend ucx --rounds 3 --sizes 64:16K \
     --tune bench.$$.table >bench.$$
 head -1 bench.$$ | grep -qx 'collective,where,bytes,algorithm,median_us'
 awk -F, 'NR > 1 && (NF != 5 || !($5 > 0)) {print; exit 1}' bench.$$
 grep -q '^allreduce,local,64,shot,' bench.$$
 grep -q '^reduce-scatter,local,4096,ring,' bench.$$
+# What an arena goes by is measured, too.
+for row in allreduce,arena,16384 reduce-scatter,arena,64 gather-ranges,arena,64; do
+    grep -q "^$row,node," bench.$$
+    grep -q "^$row,flat," bench.$$
+done
 head -1 bench.$$.table | grep -qx 'cddp comm table 1'
+grep -Eq '^allreduce +arena +wide +any +any +(node|flat)$' bench.$$.table
+if grep -E '^gather-ranges +arena +(wide|half) ' bench.$$.table; then exit 1; fi
 sed -i 's/^\(allreduce  *local .*\) [a-z]*$/\1 direct/' bench.$$.table
 check 2 1 --sizes 4K --local 2 --backend ucx --plain --table bench.$$.table
 tail -1 bench.$$ | grep -q ',direct,'
 if ./cddp-bench allreduce --tune x 2>bench.$$; then exit 1; fi
 grep -q 'start several' bench.$$
+if ./cddp-bench allreduce --local 2 --tune x --backend threads 2>bench.$$; then
+    exit 1
+fi
+grep -q 'only ucx' bench.$$
 if ./cddp-bench allreduce --sizes 3 2>bench.$$; then exit 1; fi
 grep -q -- --sizes bench.$$

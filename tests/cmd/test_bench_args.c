@@ -139,6 +139,32 @@ Test(bench_tune, what_is_fastest_is_in_the_table)
     cr_expect_eq(tune_rows(&table, &times, &error), ERR_CONFIG);
 }
 
+/* Shots take the small ones, whatever rows for arenas say. */
+Test(bench_tune, what_was_not_measured_has_no_rows)
+{
+    tune_times_t times = {
+        .choice = COMM_CHOICE_ALLREDUCE,
+        .where = COMM_WHERE_ARENA,
+        .count = 3,
+        .bytes = {4096, 16384, 65536},
+        .seconds = {[1] = {[COMM_BY_NODE] = 2, [COMM_BY_FLAT] = 1},
+                    [2] = {[COMM_BY_NODE] = 1, [COMM_BY_FLAT] = 2}}};
+    comm_query_t query = {.where = COMM_WHERE_ARENA, .ranks = 2};
+    comm_table_t table, built_in;
+
+    comm_table_default(&table);
+    cr_assert_eq(tune_rows(&table, &times, &error), ERR_OK);
+    query.bytes = 32768;
+    cr_expect_eq(comm_table_find(&table, &query), COMM_BY_FLAT);
+    query.bytes++;
+    cr_expect_eq(comm_table_find(&table, &query), COMM_BY_NODE);
+    comm_table_default(&table);
+    comm_table_default(&built_in);
+    memset(times.seconds, 0, sizeof times.seconds);
+    cr_assert_eq(tune_rows(&table, &times, &error), ERR_OK);
+    cr_expect_eq(comm_table_hash(&table), comm_table_hash(&built_in));
+}
+
 Test(bench_args, tables)
 {
     cr_assert_eq(PARSE("allreduce", "--tune", "t", "--table", "u"), ERR_OK);

@@ -43,15 +43,19 @@ tuned()
     run 0 "${two[@]}" "${bench[@]}" --tune table
     expect_lines out '^allreduce,slice,4096,(doubling|halving|ring),' 3
     expect_lines out '^allgather,net,65536,(bruck|ring),' 2
+    expect_lines out '^allreduce,net,4096,(doubling|ring|direct),' 3
+    expect_lines out '^allreduce,arena,65536,(node|flat),' 2
     expect_no_text out ',local,'
+    expect_no_text out '(scatter|ranges),arena,'
     expect_text table 'cddp-bench allreduce --tune: 4 ranks on 2 nodes'
-    sed -i 's/^\(allreduce  *slice .*\) [a-z]*$/\1 ring/' table
+    sed -i 's/^\(allreduce  *slice .*\) [a-z]*$/\1 ring/
+        s/^\(allreduce  *arena .*\) flat$/\1 node/' table
     run 0 "${two[@]}" "${bench[@]}" --csv --table table
     expect_lines out '^[0-9]+,4,node\+ring,.*,(memory|link)$' 3
     expect_text out '^65536,.*,link$'
     # One rank on each node: nothing is reduced within nodes.
     run 0 srun -N2 -n2 --mpi=pmix "${bench[@]}" --tune table
-    expect_no_text out ',slice,'
+    expect_no_text out ',(slice|arena),'
 }
 
 # A file of that name on one node only.
