@@ -214,6 +214,34 @@ const char *comm_kind_name(comm_kind_t kind)
     return names[kind];
 }
 
+void comm_request_print(const comm_request_t *request, char *text, size_t room)
+{
+    static const char *const ops[] = {[COMM_SUM] = ", sum",
+                                      [COMM_MAX] = ", maximum",
+                                      [COMM_MIN] = ", minimum"};
+    const char *kind = comm_kind_name(request->kind);
+    const char *a = kind[0] == 'a' ? "an" : "a";
+    const size_t count = request->count;
+
+    switch (request->kind) {
+    case COMM_BARRIER:
+        snprintf(text, room, "%s %s", a, kind);
+        break;
+    case COMM_BROADCAST:
+        snprintf(text, room, "%s %s of %zu bytes from rank %d", a, kind, count,
+                 request->root);
+        break;
+    case COMM_ALLGATHER:
+        snprintf(text, room, "%s %s of %zu bytes a rank", a, kind, count);
+        break;
+    default:
+        snprintf(text, room, "%s %s of %zu %s%s", a, kind, count,
+                 comm_type_name(request->type),
+                 request->kind == COMM_GATHER_RANGES ? "" : ops[request->op]);
+        break;
+    }
+}
+
 /* ---- collectives --------------------------------------------------------- */
 
 static comm_state_t start_nothing(comm_work_t **work)

@@ -45,6 +45,9 @@ typedef struct comm_request {
     int64_t first, held, leaves; /* tree */
 } comm_request_t;
 
+/* What [request] asks for, for people: "an all-reduce of 10 float32, sum". */
+void comm_request_print(const comm_request_t *request, char *text, size_t room);
+
 typedef struct comm_ops comm_ops_t;
 
 /* The first thing that ranks tell each other, whatever the backend. */

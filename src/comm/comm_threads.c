@@ -158,15 +158,22 @@ static bool requests_agree(const comm_request_t *requests, int size, int *odd)
     return requests->kind != COMM_TREE || next == requests->leaves;
 }
 
-static void request_print(const comm_request_t *request, char *text,
-                          size_t room)
+/* Rank [odd] asks for something else than rank 0. */
+static void requests_differ(threads_group_t *group, uint64_t number,
+                            const comm_request_t *requests, int odd)
 {
-    int used = snprintf(text, room, "%s of %zu", comm_kind_name(request->kind),
-                        request->count);
+    char one[96], other[96];
+    err_t fault = ERR_INIT;
 
-    if (request->kind == COMM_BROADCAST)
-        snprintf(text + used, room - (size_t)used, " from rank %d",
-                 request->root);
+    comm_request_print(&requests[odd], one, sizeof one);
+    comm_request_print(requests, other, sizeof other);
+    err_set(&fault, ERR_CONFIG,
+            "collective %" PRIu64 ": rank %d called %s, rank %d %s%s: all "
+            "ranks must start the same collectives in the same order",
+            number, comm_rank_name(&group->base, odd), one,
+            comm_rank_name(&group->base, 0), other,
+            strcmp(one, other) == 0 ? ", cut differently" : "");
+    team_fail(group->team, &fault);
 }
 
 /* Under lock: all have come. */
@@ -175,20 +182,11 @@ static void slot_open(threads_group_t *group, threads_slot_t *slot)
     const comm_request_t *requests = slot->requests;
     threads_team_t *team = group->team;
     uint64_t number = slot->number;
-    char one[96], other[96];
-    err_t fault = ERR_INIT;
     int odd = 0;
 
     slot->arrived = 0;
     if (!requests_agree(requests, team->size, &odd)) {
-        request_print(&requests[odd], one, sizeof one);
-        request_print(requests, other, sizeof other);
-        err_set(&fault, ERR_CONFIG,
-                "collective %" PRIu64 ": rank %d starts %s, rank %d %s: all "
-                "ranks must start the same collectives in the same order",
-                number, comm_rank_name(&group->base, odd), one,
-                comm_rank_name(&group->base, 0), other);
-        team_fail(team, &fault);
+        requests_differ(group, number, requests, odd);
         return;
     }
     slot->pieces = threads_piece_count(requests, team->size);

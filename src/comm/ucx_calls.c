@@ -48,36 +48,16 @@ static uint32_t call_digest(const ucx_call_t *call)
 static void call_print(const ucx_call_t *call, const char *arena, char *text,
                        size_t room)
 {
-    static const char *const ops[] = {
-        [COMM_SUM] = "sum", [COMM_MAX] = "maximum", [COMM_MIN] = "minimum"};
-    const char *kind = comm_kind_name((comm_kind_t)call->kind);
-    const char *type = comm_type_name((comm_type_t)call->type);
+    comm_request_t request = {.kind = (comm_kind_t)call->kind,
+                              .count = (size_t)call->count,
+                              .type = (comm_type_t)call->type,
+                              .op = (comm_op_t)call->op,
+                              .root = call->root};
+    size_t used;
 
-    switch ((comm_kind_t)call->kind) {
-    case COMM_BARRIER:
-        snprintf(text, room, "a %s", kind);
-        break;
-    case COMM_BROADCAST:
-        snprintf(text, room, "a %s of %" PRId64 " bytes from rank %d", kind,
-                 call->count, (int)call->root);
-        break;
-    case COMM_ALLGATHER:
-        snprintf(text, room, "an %s of %" PRId64 " bytes a rank", kind,
-                 call->count);
-        break;
-    case COMM_GATHER_RANGES:
-        snprintf(text, room, "an %s of %" PRId64 " %s", kind, call->count,
-                 type);
-        break;
-    case COMM_REDUCE_SCATTER:
-        snprintf(text, room, "a %s of %" PRId64 " %s, %s", kind, call->count,
-                 type, ops[call->op]);
-        break;
-    default:
-        snprintf(text, room, "an %s of %" PRId64 " %s, %s%s", kind, call->count,
-                 type, ops[call->op], arena);
-        break;
-    }
+    comm_request_print(&request, text, room);
+    used = strlen(text);
+    snprintf(text + used, room - used, "%s", arena);
 }
 
 static const char *arena_words(const ucx_call_t *a, const ucx_call_t *b)
