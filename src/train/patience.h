@@ -26,8 +26,8 @@ void train_patience_close(train_patience_t *patience); /* NULL allowed */
  * closed. */
 void train_patience_also(train_patience_t *patience, comm_group_t *group);
 
-/* From here to end this rank may be in storage; [phase] is a static text. NULL
- * allowed: nobody waits for this rank. */
+/* From here to end this rank may be in storage; [phase] is a static text. Again
+ * before end: there was progress. NULL allowed: nobody waits for this rank. */
 void train_patience_begin(train_patience_t *patience, int64_t step,
                           const char *phase);
 void train_patience_end(train_patience_t *patience);

@@ -31,12 +31,13 @@ static err_code_t state_exchange(void *context, const void *mine, size_t bytes,
     return votes->exchange(votes->context, mine, bytes, all, err);
 }
 
-/* Bytes are moving: a long checkpoint is no stuck rank. */
+/* Bytes are moving: a long checkpoint is no stuck rank, and what it waits for
+ * next may be slow, too. */
 static void state_alive(void *context)
 {
     train_state_t *run = context;
 
-    train_phase_set(run, run->phase);
+    train_storage_begin(run, run->phase);
 }
 
 static void config_fill(train_state_t *run, resume_config_t *out)

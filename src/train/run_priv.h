@@ -85,8 +85,8 @@ typedef struct train_state {
 
 /* Say where this rank is, to peers and for the record. */
 void train_phase_set(train_state_t *run, const char *phase);
-/* The same for a phase in which storage may be slow; until train_storage_end.
- */
+/* The same for a phase in which storage may be slow, until train_storage_end;
+ * called again in it when there is progress. */
 void train_storage_begin(train_state_t *run, const char *phase);
 void train_storage_end(train_state_t *run);
 

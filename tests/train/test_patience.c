@@ -15,15 +15,23 @@
 
 #include "train/harness.h"
 
-/* global: the functions below are called by the libraries. Calls until the slow
- * one, of those that count. */
+/* Seconds in one slow call: well beyond fault.timeout, and time itself is what
+ * is tested. */
+#define TIMEOUT "fault.timeout=1 s"
+#define SLOW 4
+
+/* global: the functions below are called by the libraries. Calls until the
+ * first slow one, of those that count. */
 static atomic_int syncs_left, reads_left, place_left;
-static const char *place; /* in the path of a file, for place_left */
+static int slow_calls = 1; /* one after the other */
+static const char *place;  /* in the path of a file, for place_left */
 
 static void storage_use(atomic_int *left)
 {
-    if (atomic_fetch_sub(left, 1) == 1)
-        sleep(4);
+    const int call = 1 - atomic_fetch_sub(left, 1);
+
+    if (call >= 0 && call < slow_calls)
+        sleep(SLOW);
 }
 
 /* Is the file [fd] of the place? */
@@ -71,7 +79,7 @@ static err_code_t run_slowly(atomic_int *left, int fast, const char *io_timeout,
     err_code_t rc;
 
     harness_open(&harness, 101);
-    harness.settings[0] = "fault.timeout=1 s";
+    harness.settings[0] = TIMEOUT;
     harness.settings[1] = io_timeout;
     harness.settings[2] = "checkpoint.every=5 steps";
     harness.settings[3] = more;
@@ -97,7 +105,7 @@ static void expect_patience(const char *where, const char *phase,
         err_code_t rc;
 
         harness_open(&harness, 101);
-        harness.settings[0] = "fault.timeout=1 s";
+        harness.settings[0] = TIMEOUT;
         harness.settings[1] = limits[i];
         harness.settings[2] = "train.epochs=1";
         place = NULL;
@@ -160,6 +168,26 @@ Test(patience, of_opening_data_and_the_run_directory, .timeout = 60)
 Test(patience, of_a_checkpoint_that_is_read, .timeout = 60)
 {
     expect_patience("/checkpoints/step-", "resume", TRAIN_RESUME_AUTO);
+}
+
+/* Of three slow reads one of two ranks has two, longer together than any may
+ * be. */
+Test(patience, begins_anew_with_progress, .timeout = 60)
+{
+    train_outcome_t out;
+    harness_t harness;
+
+    harness_open(&harness, 101);
+    harness.settings[0] = "train.epochs=1";
+    harness_run_ok(&harness, 2, &out);
+    harness.settings[1] = TIMEOUT;
+    harness.settings[2] = "fault.io_timeout=5 s";
+    place = "/checkpoints/step-";
+    slow_calls = 3;
+    atomic_store(&place_left, 1);
+    harness_run_ok(&harness, 2, &out);
+    cr_expect_leq(atomic_load(&place_left), 1 - slow_calls);
+    harness_close(&harness);
 }
 
 Test(patience, of_shutdown, .timeout = 60)
