@@ -84,24 +84,39 @@ static void metrics_add_real(metrics_line_t *line, const char *key,
     metrics_add(line, ", \"%s\": %s", key, text);
 }
 
+/* The first failure is told. */
+static void metrics_tell(obs_metrics_t *metrics)
+{
+    if (metrics->warned)
+        return;
+    metrics->warned = true;
+    log_warn("obs", "cannot write %s: %s; rows that do not fit are left out",
+             metrics->path, strerror(errno));
+}
+
 /* Half a row of a full disk would spoil the next one: take it back. */
 static void metrics_undo(obs_metrics_t *metrics, off_t whole)
 {
-    const int reason = errno;
-
-    if (ftruncate(metrics->fd, whole) != 0)
-        metrics->lost = true;
-    errno = reason;
+    if (ftruncate(metrics->fd, whole) == 0)
+        return;
+    log_warn("obs",
+             "%s ends in half a row, which cannot be taken back (%s): further "
+             "rows are lost",
+             metrics->path, strerror(errno));
+    metrics->lost = true;
 }
 
-/* Rows in a file without a name are nobody's: say so instead of writing them.
- * Its size into [bytes]. */
-static bool metrics_there(obs_metrics_t *metrics, off_t *bytes)
+/* May a row be written? Its place into [whole]: the size of the file. Rows in a
+ * file without a name are nobody's: say so instead of writing them. */
+static bool metrics_there(obs_metrics_t *metrics, off_t *whole)
 {
-    struct stat file = {.st_nlink = 1};
+    struct stat file;
 
-    fstat(metrics->fd, &file);
-    *bytes = file.st_size;
+    if (fstat(metrics->fd, &file) != 0) {
+        metrics_tell(metrics);
+        return false;
+    }
+    *whole = file.st_size;
     if (file.st_nlink > 0)
         return true;
     log_warn("obs",
@@ -113,8 +128,7 @@ static bool metrics_there(obs_metrics_t *metrics, off_t *bytes)
     return false;
 }
 
-/* A run is worth more than its rows: the first failure is told, and a row that
- * did not fit is left out. */
+/* A run is worth more than its rows: one that did not fit is left out. */
 static void metrics_write(obs_metrics_t *metrics, metrics_line_t *line)
 {
     const char *at = line->text;
@@ -135,13 +149,9 @@ static void metrics_write(obs_metrics_t *metrics, metrics_line_t *line)
     }
     if (line->length == 0)
         return;
+    metrics_tell(metrics);
     if (at != line->text)
         metrics_undo(metrics, whole);
-    if (metrics->warned)
-        return;
-    metrics->warned = true;
-    log_warn("obs", "cannot write %s: %s; rows that do not fit are left out",
-             metrics->path, strerror(errno));
 }
 
 void obs_metrics_step(obs_metrics_t *metrics, const obs_step_t *row)

@@ -3,6 +3,7 @@
 #include "obs/metrics.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
@@ -322,8 +323,20 @@ Test(metrics, a_full_disk_is_told_once)
     free(log);
 }
 
-/* The disk is full in the middle of a row, and has room again later. */
-Test(metrics, a_row_that_did_not_fit_leaves_no_half)
+/* global: the function below is called by the library */
+static bool stat_fails;
+
+int fstat(int fd, struct stat *out)
+{
+    if (!stat_fails)
+        return fstatat(fd, "", out, AT_EMPTY_PATH);
+    errno = EIO;
+    return -1;
+}
+
+/* Of four rows the disk has no room for the second, whose place may be
+ * [unseen], and the third. */
+static void put_beyond(bool unseen)
 {
     obs_metrics_t *metrics = open_after(0);
     struct rlimit old, tight;
@@ -336,12 +349,27 @@ Test(metrics, a_row_that_did_not_fit_leaves_no_half)
     tight = old;
     tight.rlim_cur = (rlim_t)st.st_size + 40;
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    stat_fails = unseen;
     put_step(metrics, 2, 1);
+    stat_fails = false;
     put_step(metrics, 3, 1);
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
     put_step(metrics, 4, 1);
     obs_metrics_close(metrics);
     expect_steps("1 4");
+}
+
+/* The disk is full in the middle of a row, and has room again later. */
+Test(metrics, a_row_that_did_not_fit_leaves_no_half)
+{
+    put_beyond(false);
+}
+
+/* Where it would begin is not known, so that its half could not be taken back.
+ */
+Test(metrics, a_row_without_a_known_place_takes_no_others_with_it)
+{
+    put_beyond(true);
 }
 
 Test(metrics, a_file_that_was_removed_is_told_once)
