@@ -3,26 +3,51 @@
 #include "obs/progress.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 
+/* A reader that takes anything takes so much at once: a longer line could stop
+ * in the middle and the run with it. */
+#define LINE_ROOM PIPE_BUF
+#define VALUES_ROOM (LINE_ROOM - 256)
+
+/* As many values as there is room for, the rest is in metrics.jsonl. */
+static void values_format(const obs_epoch_t *epoch, char out[VALUES_ROOM])
+{
+    static const char cut[] = "  ...";
+    size_t at = 0;
+
+    out[0] = '\0';
+    for (int i = 0; i < epoch->value_count; i++) {
+        char value[96];
+        const size_t length =
+            (size_t)snprintf(value, sizeof value, "  %s %.4g",
+                             epoch->values[i].name, epoch->values[i].value);
+
+        if (at + length + sizeof cut > VALUES_ROOM) {
+            memcpy(out + at, cut, sizeof cut);
+            return;
+        }
+        memcpy(out + at, value, length + 1);
+        at += length;
+    }
+}
+
 char *obs_epoch_format(const obs_epoch_t *epoch, char *out, size_t room)
 {
-    char valid[48] = "", accuracy[48] = "";
-    char values[OBS_VALUES_MAX * 96] = "";
-    size_t at = 0;
+    char valid[48] = "", accuracy[48] = "", values[VALUES_ROOM];
 
     if (!isnan(epoch->valid_loss))
         snprintf(valid, sizeof valid, "  valid loss %.4g", epoch->valid_loss);
     if (!isnan(epoch->accuracy))
         snprintf(accuracy, sizeof accuracy, "  accuracy %.2f %%",
                  100 * epoch->accuracy);
-    for (int i = 0; i < epoch->value_count && at < sizeof values; i++)
-        at += (size_t)snprintf(values + at, sizeof values - at, "  %s %.4g",
-                               epoch->values[i].name, epoch->values[i].value);
+    values_format(epoch, values);
     snprintf(out, room,
              "epoch %" PRId64 "/%" PRId64 "  step %" PRId64
              "  loss %.4g%s%s%s  %.1f s",
@@ -35,7 +60,7 @@ char *obs_epoch_format(const obs_epoch_t *epoch, char *out, size_t room)
  * worth more. */
 void obs_progress_epoch(const obs_epoch_t *epoch)
 {
-    char line[256 + OBS_VALUES_MAX * 96];
+    char line[LINE_ROOM]; /* the newline takes the place of the NUL */
 
     if (!file_takes_line(STDOUT_FILENO))
         return;

@@ -21,11 +21,13 @@ typedef struct obs_epoch {
 } obs_epoch_t;
 
 /* "epoch 3/5  step 235  loss 0.0612  valid loss 0.0588  accuracy 97.90 %
- * 12.3 s", one line, flushed. */
+ * 12.3 s", one line, flushed. Waits for a reader that has halted as long as
+ * file_takes_line does; then the line is lost. */
 void obs_progress_epoch(const obs_epoch_t *epoch);
 
 /* The line itself, without newline, into [out] of [room] bytes, which is
- * returned. What is NaN is left out. */
+ * returned. What is NaN is left out; many values are cut after a whole one, as
+ * one write to a pipe must take the line ("..."). */
 char *obs_epoch_format(const obs_epoch_t *epoch, char *out, size_t room);
 
 #endif

@@ -76,3 +76,33 @@ Test(progress, a_line_that_nobody_takes_is_lost, .timeout = 20)
     cr_assert(strncmp(page, "epoch 3/5", 9) == 0);
     cr_assert_eq(strchr(page, '\n')[1], '\0', "one line, not two");
 }
+
+/* The reader took one page and halted again: whatever there is to say, the line
+ * does not stop in the middle. */
+Test(progress, a_line_of_many_values_stops_nobody, .timeout = 20)
+{
+    obs_value_t values[OBS_VALUES_MAX];
+    obs_epoch_t epoch = some;
+    char page[4096];
+    int ends[2];
+    size_t got;
+
+    for (int i = 0; i < OBS_VALUES_MAX; i++) {
+        snprintf(values[i].name, sizeof values[i].name,
+                 "a_loss_with_a_name_as_long_as_names_may_be_%03d", i);
+        values[i].value = 1.25;
+    }
+    epoch.values = values;
+    epoch.value_count = OBS_VALUES_MAX;
+    halted_open(ends);
+    dup2(ends[1], STDOUT_FILENO);
+    cr_assert_eq(read(ends[0], page, sizeof page), (ssize_t)sizeof page);
+    obs_progress_epoch(&epoch);
+    do
+        got = (size_t)read(ends[0], page, sizeof page);
+    while (page[0] == '\0');
+    cr_assert_eq(page[got - 1], '\n');
+    page[got - 1] = '\0';
+    cr_expect_not_null(strstr(page, "_000 1.25  a_loss"), "%s", page);
+    cr_expect_not_null(strstr(page, " 1.25  ...  12.3 s"), "%s", page);
+}
