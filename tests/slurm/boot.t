@@ -116,16 +116,14 @@ open_pmix_kills_the_step()
 
 mpi_inside()
 {
-    need grep -q 'define HAVE_PARALLEL_HDF5' "$BUILD/config.h" -- \
-        "parallel HDF5 (libhdf5-openmpi-dev)"
+    need_mpi
     run 0 "${two_by_two[@]}" --mpi=pmix "$probe" mpi-inside
     expect_lines out '^rank . of 4 on n. by pmix$' 4
 }
 
 mpi_outside()
 {
-    need grep -q 'define HAVE_PARALLEL_HDF5' "$BUILD/config.h" -- \
-        "parallel HDF5 (libhdf5-openmpi-dev)"
+    need_mpi
     run 0 "${two_by_two[@]}" --mpi=pmix "$probe" mpi-outside
     expect_lines out '^rank . of 4 on n. by pmix$' 4
 }

@@ -8,15 +8,11 @@
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=SCRIPTDIR/trainlib.sh
+. "$(dirname "$0")/trainlib.sh"
 
 probe=$BUILD/tests/slurm/ckpt_probe
 four=(srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix)
-
-need_mpi()
-{
-    need grep -q 'define HAVE_PARALLEL_HDF5' "$BUILD/config.h" -- \
-        "parallel HDF5 (libhdf5-openmpi-dev)"
-}
 
 # No rank wrote more than 2/4 of the bytes, by our count and by the kernel's
 # (which would show an MPI library that writes everything through one rank).
@@ -142,8 +138,7 @@ hook_state()
     local first second
 
     need_mpi
-    run 0 "$BUILD/cddp-data" make ising -o data/ising --train 90 --valid 30 \
-        --shards 2
+    few_data
     hooked straight 4 2 independent
     for first in mpi independent; do
         second=$([ "$first" = mpi ] && echo independent || echo mpi)

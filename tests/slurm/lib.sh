@@ -51,6 +51,7 @@
 #   fail TEXT                the case fails
 #   skip TEXT                the case is skipped; say what is missing
 #   need CMD... -- TEXT      skip with TEXT unless CMD succeeds
+#   need_mpi                 skip unless cddp is built with parallel HDF5
 #   submit ARG...            sbatch ARG..., job id in $job
 #   job_field ID FIELD       print a field of `scontrol show job`
 #   wait_job ID STATES SEC   until its state is one of "RUNNING|COMPLETED"
@@ -102,6 +103,12 @@ need()
     done
     shift
     "${command[@]}" >/dev/null 2>&1 </dev/null || skip "$*"
+}
+
+need_mpi()
+{
+    need grep -q 'define HAVE_PARALLEL_HDF5' "$BUILD/config.h" -- \
+        "parallel HDF5 (libhdf5-openmpi-dev)"
 }
 
 # Does the exit status $1 fit what was expected, $2?

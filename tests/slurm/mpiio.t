@@ -7,15 +7,11 @@
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=SCRIPTDIR/trainlib.sh
+. "$(dirname "$0")/trainlib.sh"
 
 probe=$BUILD/tests/slurm/mpiio_probe
 four=(srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix)
-
-need_mpi()
-{
-    need grep -q 'define HAVE_PARALLEL_HDF5' "$BUILD/config.h" -- \
-        "parallel HDF5 (libhdf5-openmpi-dev)"
-}
 
 data()
 {
@@ -84,8 +80,7 @@ several_fields()
     local io
 
     need_mpi
-    run 0 "$BUILD/cddp-data" make ising -o data/ising --train 90 --valid 30 \
-        --shards 2
+    few_data
     for io in independent mpi; do
         run 0 "${four[@]}" "$BUILD/cddp-train" --set data.io="$io" \
             --set run.dir="$io" --set train.epochs=2 --set train.batch=40 \
@@ -104,8 +99,7 @@ files_that_are_not_there()
     local io
 
     need_mpi
-    run 0 "$BUILD/cddp-data" make ising -o data/ising --train 90 --valid 30 \
-        --shards 2
+    few_data
     for io in independent mpi; do
         run 65 "${four[@]}" "$BUILD/cddp-train" --set data.io="$io" \
             --set 'data.train=[data/ising/train-00.h5, data/ising/gone.h5]' \

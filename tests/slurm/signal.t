@@ -12,26 +12,9 @@
 small_data
 four=(srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix)
 
-# The uninterrupted run, made once for all cases; $straight is its directory.
-straight=$(mktemp -d "${TMPDIR:-/tmp}/cddp-straight.XXXXXX")
-trap 'rm -rf "$DATA" "$straight"' EXIT
-straight_run()
-{
-    (
-        cd "$straight" || exit 1
-        run_file full
-        run 0 "${four[@]}" "$train" full.yaml
-    )
-}
-
 same_end()
 {
-    local key
-
-    for key in step epoch loss accuracy; do
-        expect_equal "$key" "$(summary_field run/summary.json $key)" \
-            "$(summary_field "$straight/run/summary.json" $key)"
-    done
+    expect_straight_end
     losses run/metrics.jsonl | sort -n >stopped
     losses "$straight/run/metrics.jsonl" | sort -n >straight
     cmp stopped straight || fail "logged losses differ"
@@ -110,7 +93,6 @@ requeue()
     same_end
 }
 
-straight_run || exit 1
 # An admin suspends the job for longer than fault.timeout: nobody is to blame, and
 # the run goes on when it is resumed.
 suspended()
@@ -132,6 +114,7 @@ suspended()
     same_end
 }
 
+straight_run || exit 1
 test_case "USR1 checkpoints, status 75; resumed to the same bits" \
     usr1_and_resume
 test_case "TERM does the same" term_and_resume

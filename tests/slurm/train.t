@@ -85,8 +85,7 @@ mpi_io()
 {
     local newest
 
-    need grep -q 'define HAVE_PARALLEL_HDF5' "$BUILD/config.h" -- \
-        "parallel HDF5 (libhdf5-openmpi-dev)"
+    need_mpi
     small_data
     run_file full
     run 0 "${four[@]}" "$train" --set run.dir=a --set train.epochs=1 full.yaml

@@ -5,13 +5,20 @@
 # What the tests of training share, on top of lib.sh:
 #   small_data              $DATA: 2,500 training samples, made once per file
 #   full_data               $DATA: the example's own data, kept in $BUILD/data
+#   few_data                ./data/ising, where the examples look for it: 90
+#                           training samples, 30 for validation, in two files
 #   run_file NAME           tests/slurm/runs/NAME.yaml for $DATA as ./NAME.yaml
 #   losses FILE             "step loss" of each step row of a metrics.jsonl
 #   summary_field FILE KEY  a number of summary.json or exit.json, as written
+#   straight_run ARG...     make the run that nobody interrupts, of full.yaml
+#                           with ARG... on 4 ranks of 2 nodes, once per file; its
+#                           directory is $straight
+#   expect_straight_end     ./run ended with the numbers of that one
 #   train CMD-PREFIX        name of the program: $train
 
 train=$BUILD/cddp-train
 DATA=
+straight=
 
 small_data()
 {
@@ -29,6 +36,12 @@ full_data()
         "$BUILD/cddp-data" make ising -o "$DATA" --force >/dev/null || exit 1
 }
 
+few_data()
+{
+    run 0 "$BUILD/cddp-data" make ising -o data/ising --train 90 --valid 30 \
+        --shards 2
+}
+
 run_file()
 {
     sed "s|DATA|$DATA|" "$SOURCE/tests/slurm/runs/$1.yaml" >"$1.yaml"
@@ -42,4 +55,26 @@ losses()
 summary_field()
 {
     sed -nE "s/^ *\"$2\": \"?([^,\"]*)\"?,?\$/\1/p" "$1"
+}
+
+straight_run()
+{
+    straight=$(mktemp -d "${TMPDIR:-/tmp}/cddp-straight.XXXXXX")
+    trap 'rm -rf "$DATA" "$straight"' EXIT
+    (
+        cd "$straight" || exit 1
+        run_file full
+        run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" "$@" \
+            full.yaml
+    )
+}
+
+expect_straight_end()
+{
+    local key
+
+    for key in step epoch loss accuracy; do
+        expect_equal "$key" "$(summary_field run/summary.json $key)" \
+            "$(summary_field "$straight/run/summary.json" $key)"
+    done
 }

@@ -65,8 +65,7 @@ killed()
 
 shared_file()
 {
-    need grep -q 'define HAVE_PARALLEL_HDF5' "$BUILD/config.h" -- \
-        "parallel HDF5 (libhdf5-openmpi-dev)"
+    need_mpi
     run_file full
     run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" \
         "${settings[@]}" "${tree[@]}" --set ddp.zero=1 \
