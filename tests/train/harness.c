@@ -259,12 +259,15 @@ err_code_t harness_run(const harness_t *harness, int ranks,
 
 void harness_run_ok(const harness_t *harness, int ranks, train_outcome_t *out)
 {
-    const char *setting = harness->settings[0];
+    str_buf_t settings = {0};
     err_t err = ERR_INIT;
     err_code_t rc = harness_run(harness, ranks, out, &err);
 
-    cr_assert_eq(rc, ERR_OK, "%d ranks, %s: %s", ranks,
-                 setting == NULL ? "as it is" : setting, err.text);
+    for (int i = 0; harness->settings[i] != NULL; i++)
+        str_buf_add(&settings, ", %s", harness->settings[i]);
+    cr_assert_eq(rc, ERR_OK, "%d ranks%s: %s", ranks,
+                 settings.text == NULL ? "" : settings.text, err.text);
+    str_buf_free(&settings);
 }
 
 /* ---- comparing ----------------------------------------------------------- */

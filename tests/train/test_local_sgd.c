@@ -26,15 +26,6 @@ static void local_open(harness_t *harness, const char *local)
     harness->settings[1] = "ddp.check_every=1 steps";
 }
 
-static void run_ok(const harness_t *harness, int ranks, train_outcome_t *out)
-{
-    err_t err = ERR_INIT;
-    err_code_t rc = harness_run(harness, ranks, out, &err);
-
-    cr_assert_eq(rc, ERR_OK, "%d ranks, %s: %s", ranks, harness->settings[0],
-                 err.text);
-}
-
 static char *metrics_read(const harness_t *harness)
 {
     char *path = str_printf("%s/run/metrics.jsonl", harness->dir);
@@ -74,7 +65,7 @@ Test(local_sgd, runs_learn_and_ranks_agree, .timeout = 60)
             harness_t harness;
 
             local_open(&harness, ways[w]);
-            run_ok(&harness, ranks, &out);
+            harness_run_ok(&harness, ranks, &out);
             cr_assert_gt(out.accuracy, 0.9, "%s, %d ranks: %g", ways[w], ranks,
                          out.accuracy);
             cr_assert_eq(out.step, 15);
@@ -91,15 +82,15 @@ Test(local_sgd, averaging_at_each_step_is_the_plain_run)
 
     harness_open(&harness, 96);
     harness.settings[0] = "optimizer={sgd: {lr: 0.1, momentum: 0.9}}";
-    run_ok(&harness, 3, &plain);
+    harness_run_ok(&harness, 3, &plain);
     harness.resume = TRAIN_RESUME_FRESH;
     harness.settings[1] = "ddp.local_sgd={period: 1}";
-    run_ok(&harness, 3, &local);
+    harness_run_ok(&harness, 3, &local);
     cr_assert_float_eq(local.loss, plain.loss, 1e-5 * plain.loss, "%.9g %.9g",
                        local.loss, plain.loss);
     /* And it is not when they average less often. */
     harness.settings[1] = "ddp.local_sgd={period: 4}";
-    run_ok(&harness, 3, &local);
+    harness_run_ok(&harness, 3, &local);
     cr_assert_gt(fabs(local.loss - plain.loss), 1e-5 * plain.loss);
     harness_close(&harness);
 }
@@ -111,13 +102,13 @@ Test(local_sgd, starts_where_it_is_told)
     harness_t harness;
 
     harness_open(&harness, SAMPLES);
-    run_ok(&harness, 2, &plain);
+    harness_run_ok(&harness, 2, &plain);
     harness.resume = TRAIN_RESUME_FRESH;
     harness.settings[0] = "ddp.local_sgd={period: 4, start: 15}";
-    run_ok(&harness, 2, &local);
+    harness_run_ok(&harness, 2, &local);
     cr_assert_eq(memcmp(&plain.loss, &local.loss, sizeof(double)), 0);
     harness.settings[0] = "ddp.local_sgd={period: 4, start: 14}";
-    run_ok(&harness, 2, &local);
+    harness_run_ok(&harness, 2, &local);
     cr_assert_neq(memcmp(&plain.loss, &local.loss, sizeof(double)), 0);
     harness_close(&harness);
 }
@@ -129,7 +120,7 @@ Test(local_sgd, gradients_do_not_travel_between_averages)
     char *text;
 
     local_open(&harness, "ddp.local_sgd={period: 4, start: 2}");
-    run_ok(&harness, 2, &out);
+    harness_run_ok(&harness, 2, &out);
     text = metrics_read(&harness);
     /* The model has some 300 parameters, AdamW twice as much state. */
     for (int step = 1; step <= 15; step++) {
@@ -166,7 +157,7 @@ Test(local_sgd, what_is_due_waits_for_an_average)
 
     local_open(&harness, "ddp.local_sgd={period: 4}");
     harness.settings[2] = "checkpoint.every=1 epoch";
-    run_ok(&harness, 2, &out);
+    harness_run_ok(&harness, 2, &out);
     for (int step = 1; step <= 15; step++)
         cr_assert_eq(checkpoint_there(&harness, step),
                      step == 8 || step == 12 || step == 15, "step %d", step);
@@ -200,7 +191,7 @@ Test(local_sgd, a_signal_finds_ranks_equal, .timeout = 60)
         cr_assert_eq(out.step, step);
         cr_assert(checkpoint_there(&harness, step));
         harness.signal = NULL;
-        run_ok(&harness, step, &out);
+        harness_run_ok(&harness, step, &out);
         cr_assert_eq(out.step, 15);
         harness_close(&harness);
     }
@@ -214,7 +205,7 @@ Test(local_sgd, stopped_at_an_average_the_bits_are_the_same)
 
     local_open(&harness, "ddp.local_sgd={period: 3}");
     harness.settings[2] = "train.eval_every=never";
-    run_ok(&harness, 2, &straight);
+    harness_run_ok(&harness, 2, &straight);
     harness_close(&harness);
     local_open(&harness, "ddp.local_sgd={period: 3}");
     harness.settings[2] = "train.eval_every=never";
@@ -222,7 +213,7 @@ Test(local_sgd, stopped_at_an_average_the_bits_are_the_same)
     cr_assert_eq(harness_run(&harness, 2, &stopped, &err), ERR_REQUEUE);
     cr_assert_eq(stopped.step, 6);
     harness.signal = NULL;
-    run_ok(&harness, 2, &stopped);
+    harness_run_ok(&harness, 2, &stopped);
     cr_assert_eq(memcmp(&stopped.loss, &straight.loss, sizeof(double)), 0,
                  "%.17g, not %.17g", stopped.loss, straight.loss);
     harness_close(&harness);
@@ -282,7 +273,7 @@ Test(local_sgd, ranks_without_samples_keep_what_they_have)
     harness_open(&harness, 3);
     harness.settings[0] = "ddp.local_sgd={period: 2}";
     harness.settings[1] = "ddp.check_every=1 steps";
-    run_ok(&harness, 6, &out);
+    harness_run_ok(&harness, 6, &out);
     cr_assert_eq(out.step, 3);
     harness_close(&harness);
 }

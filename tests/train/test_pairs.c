@@ -126,15 +126,6 @@ static void pair_refused(const feature_t *a, const feature_t *b,
     harness_close(&harness);
 }
 
-static void run_ok(const harness_t *harness, int ranks, const char *what,
-                   train_outcome_t *out)
-{
-    err_t err = ERR_INIT;
-
-    cr_assert_eq(harness_run(harness, ranks, out, &err), ERR_OK, "%s: %s", what,
-                 err.text);
-}
-
 static void pair_works(const feature_t *a, const feature_t *b)
 {
     const int flags = a->flags | b->flags;
@@ -148,8 +139,8 @@ static void pair_works(const feature_t *a, const feature_t *b)
     pair_open(&one, a, b, true);
     pair_open(&many, a, b, false);
     pair_open(&broken, a, b, false);
-    run_ok(&one, 1, what, &serial);
-    run_ok(&many, RANKS, what, &whole);
+    harness_run_ok(&one, 1, &serial);
+    harness_run_ok(&many, RANKS, &whole);
     /* Looks of all ranks together; lives of 4 and of 2 ranks. */
     cr_assert_gt(
         harness_run_interrupted(&broken, 14, (int[]){RANKS, 2}, &stopped), 2,

@@ -167,15 +167,13 @@ static char *run_once(const char *extra, int ranks, int threads, state_t *state)
 {
     train_outcome_t out;
     harness_t harness;
-    err_t err = ERR_INIT;
     char setting[32];
     char *losses;
 
     mode_open(&harness, extra);
     snprintf(setting, sizeof setting, "train.threads=%d", threads);
     harness.settings[extra == NULL ? 2 : 3] = setting;
-    cr_assert_eq(harness_run(&harness, ranks, &out, &err), ERR_OK, "%s",
-                 err.text);
+    harness_run_ok(&harness, ranks, &out);
     state_read(&harness, state);
     losses = losses_read(&harness);
     harness_close(&harness);
@@ -257,7 +255,7 @@ Test(reproducible, interruption_and_other_rank_counts_change_no_bit,
     int life = 0;
 
     mode_open(&straight, NULL);
-    cr_assert_eq(harness_run(&straight, 2, &out, &err), ERR_OK);
+    harness_run_ok(&straight, 2, &out);
     mode_open(&stopped, NULL);
     do {
         int ranks = lives[life % 5];
@@ -285,13 +283,12 @@ Test(reproducible, the_default_mode_does_not_promise_it)
 {
     harness_t one, four;
     train_outcome_t out;
-    err_t err = ERR_INIT;
     state_t a, b;
 
     mode_open(&one, "train.reproducible=false");
     mode_open(&four, "train.reproducible=false");
-    cr_assert_eq(harness_run(&one, 1, &out, &err), ERR_OK);
-    cr_assert_eq(harness_run(&four, 4, &out, &err), ERR_OK);
+    harness_run_ok(&one, 1, &out);
+    harness_run_ok(&four, 4, &out);
     state_read(&one, &a);
     state_read(&four, &b);
     cr_assert_neq(memcmp(&a, &b, sizeof a), 0);
@@ -346,7 +343,6 @@ Test(reproducible, memory_is_what_was_planned, .timeout = 120)
     const double before = mem_peak();
     train_outcome_t out;
     harness_t harness;
-    err_t err = ERR_INIT;
     double grown;
 
     if (SANITIZED)
@@ -357,7 +353,7 @@ Test(reproducible, memory_is_what_was_planned, .timeout = 120)
                           "{linear: {out: 1024}}, relu, {linear: {out: 2}}]";
     harness.settings[1] = "train={epochs: 1, batch: 24, reproducible: true, "
                           "microbatch: 1, threads: 4}";
-    cr_assert_eq(harness_run(&harness, 1, &out, &err), ERR_OK, "%s", err.text);
+    harness_run_ok(&harness, 1, &out);
     grown = mem_peak() - before;
     cr_assert_leq(grown, planned + 24e6, "%.1f MB, planned were %.1f",
                   grown * 1e-6, planned * 1e-6);

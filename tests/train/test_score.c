@@ -241,8 +241,7 @@ Test(score, runs_have_the_same_metrics_on_any_number_of_ranks)
         harness.settings[1] = "train.reproducible=true";
         harness.settings[2] = "loss={cross_entropy: {label_smoothing: 0.1}}";
         harness.settings[3] = "train.epochs=1";
-        cr_assert_eq(harness_run(&harness, n, &out, &err), ERR_OK, "%s",
-                     err.text);
+        harness_run_ok(&harness, n, &out);
         last_row(&harness, row);
         if (n == 1)
             memcpy(first, row, sizeof first);
@@ -261,7 +260,6 @@ Test(score, runs_have_the_same_metrics_on_any_number_of_ranks)
 Test(score, every_sample_counts_once)
 {
     char first[512], row[512];
-    err_t err = ERR_INIT;
 
     for (int n = 1; n <= 3; n++) {
         train_outcome_t out;
@@ -272,8 +270,7 @@ Test(score, every_sample_counts_once)
         harness.settings[1] = "model.layers=[{linear: {out: 2}}]";
         harness.settings[2] = "optimizer={sgd: {lr: 1.0e-30}}";
         harness.settings[3] = "train.epochs=1";
-        cr_assert_eq(harness_run(&harness, n, &out, &err), ERR_OK, "%s",
-                     err.text);
+        harness_run_ok(&harness, n, &out);
         last_row(&harness, row);
         if (n == 1)
             memcpy(first, row, sizeof first);

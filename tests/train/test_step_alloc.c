@@ -27,7 +27,6 @@ static void steps_count(const char *mode, const char *threads)
 {
     train_outcome_t out;
     harness_t harness;
-    err_t err = ERR_INIT;
 
     if (!alloc_count_works())
         cr_skip("counting malloc needs a build without sanitizers");
@@ -37,7 +36,7 @@ static void steps_count(const char *mode, const char *threads)
     harness.settings[1] = "data.valid=[]";
     harness.settings[2] = mode;
     harness.settings[3] = threads;
-    cr_assert_eq(harness_run(&harness, 1, &out, &err), ERR_OK, "%s", err.text);
+    harness_run_ok(&harness, 1, &out);
     cr_assert_eq(looks, 30);
     cr_assert_gt(counts[0], 0, "nothing was counted at all");
     for (int s = 3; s < looks; s++)

@@ -18,15 +18,6 @@
 
 #define SGD "optimizer={sgd: {lr: 0.02, momentum: 0.9}}"
 
-static void run_ok(const harness_t *harness, int ranks)
-{
-    train_outcome_t out;
-    err_t err = ERR_INIT;
-
-    cr_assert_eq(harness_run(harness, ranks, &out, &err), ERR_OK, "%s",
-                 err.text);
-}
-
 static void sync_open(harness_t *harness, int samples, const char *model,
                       const char *more)
 {
@@ -41,11 +32,12 @@ static void sync_open(harness_t *harness, int samples, const char *model,
 static void check(int samples, int ranks, int64_t steps)
 {
     harness_t one, many;
+    train_outcome_t out;
 
     sync_open(&one, samples, MODEL("batchnorm"), NULL);
     sync_open(&many, samples, MODEL("syncbatchnorm"), NULL);
-    run_ok(&one, 1);
-    run_ok(&many, ranks);
+    harness_run_ok(&one, 1, &out);
+    harness_run_ok(&many, ranks, &out);
     harness_compare(&one, &many, steps, 1e-5, "sync");
     harness_close(&many);
     harness_close(&one);
@@ -64,12 +56,11 @@ Test(sync, batchnorm_of_each_rank_is_something_else, .timeout = 60)
 {
     harness_t one, many;
     train_outcome_t a, b;
-    err_t err = ERR_INIT;
 
     sync_open(&one, 96, MODEL("batchnorm"), NULL);
     sync_open(&many, 96, MODEL("batchnorm"), NULL);
-    cr_assert_eq(harness_run(&one, 1, &a, &err), ERR_OK);
-    cr_assert_eq(harness_run(&many, 4, &b, &err), ERR_OK);
+    harness_run_ok(&one, 1, &a);
+    harness_run_ok(&many, 4, &b);
     cr_assert_gt(a.loss > b.loss ? a.loss - b.loss : b.loss - a.loss, 1e-4);
     harness_close(&many);
     harness_close(&one);
@@ -78,11 +69,12 @@ Test(sync, batchnorm_of_each_rank_is_something_else, .timeout = 60)
 Test(sync, ranks_may_have_other_numbers_of_micro_batches, .timeout = 60)
 {
     harness_t harness, again;
+    train_outcome_t out;
 
     sync_open(&harness, 98, MODEL("syncbatchnorm"), "train.accumulate=3");
     sync_open(&again, 98, MODEL("syncbatchnorm"), "train.accumulate=3");
-    run_ok(&harness, 5);
-    run_ok(&again, 5);
+    harness_run_ok(&harness, 5, &out);
+    harness_run_ok(&again, 5, &out);
     harness_compare(&harness, &again, 15, 0, "accumulate");
     harness_close(&again);
     harness_close(&harness);

@@ -33,14 +33,6 @@ static void weigh_open(harness_t *harness, const char *loss)
         harness_label_set(harness, i, IGNORED);
 }
 
-static void run_ok(const harness_t *harness, int ranks, train_outcome_t *out)
-{
-    err_t err = ERR_INIT;
-    err_code_t rc = harness_run(harness, ranks, out, &err);
-
-    cr_assert_eq(rc, ERR_OK, "%d ranks: %s", ranks, err.text);
-}
-
 Test(weigh, the_mean_is_over_all_ranks)
 {
     double first[64] = {0};
@@ -52,7 +44,7 @@ Test(weigh, the_mean_is_over_all_ranks)
 
         weigh_open(&harness, weighted);
         harness.settings[3] = n == 4 ? "train.accumulate=2" : NULL;
-        run_ok(&harness, n, &out);
+        harness_run_ok(&harness, n, &out);
         cr_assert_eq(harness_values(&harness, false, "loss", losses, 64), 15);
         if (n == 1) {
             one = out;
@@ -73,10 +65,10 @@ Test(weigh, plain_and_weighted_runs_differ)
     harness_t harness;
 
     weigh_open(&harness, weighted);
-    run_ok(&harness, 1, &one);
+    harness_run_ok(&harness, 1, &one);
     harness.settings[2] = "loss={cross_entropy: {ignore_index: 7}}";
     harness.resume = TRAIN_RESUME_FRESH;
-    run_ok(&harness, 1, &two);
+    harness_run_ok(&harness, 1, &two);
     cr_expect_gt(fabs(one.loss - two.loss), 1e-3);
     harness_close(&harness);
 }
@@ -91,7 +83,7 @@ Test(weigh, reproducible_runs_have_the_same_bits)
         weigh_open(&harness, weighted);
         harness.settings[3] = "train.reproducible=true";
         harness.settings[4] = "train.microbatch=5";
-        run_ok(&harness, n, &out);
+        harness_run_ok(&harness, n, &out);
         if (n == 1)
             one = out;
         cr_assert_eq(memcmp(&out.loss, &one.loss, sizeof out.loss), 0,
@@ -115,14 +107,14 @@ Test(weigh, steps_without_a_target_change_nothing)
         harness.settings[3] = "optimizer={adamw: {lr: 0.1, weight_decay: 0.9}}";
         harness.settings[4] =
             mode == 1 ? "train.reproducible=true" : "train.accumulate=1";
-        run_ok(&harness, 3, &one);
+        harness_run_ok(&harness, 3, &one);
         cr_assert_eq(harness_values(&harness, false, "loss", losses, 64), 15);
         for (int i = 0; i < 15; i++)
             cr_assert(isnan(losses[i]));
         harness.settings[3] = "optimizer={sgd: {lr: 1.0e-30}}";
         harness.settings[5] = "train.epochs=1";
         harness.resume = TRAIN_RESUME_FRESH;
-        run_ok(&harness, 3, &two);
+        harness_run_ok(&harness, 3, &two);
         cr_assert_eq(one.loss, two.loss, "%.17g, untrained %.17g", one.loss,
                      two.loss);
         harness_close(&harness);
@@ -153,18 +145,18 @@ Test(weigh, streams_are_shuffled_dealt_and_resumed)
     err_t err = ERR_INIT;
 
     stream_open(&harness);
-    run_ok(&harness, 1, &one);
+    harness_run_ok(&harness, 1, &one);
     cr_assert_eq(one.step, 9, "9 samples are 3 steps an epoch");
     cr_assert_gt(one.accuracy, 0.2);
     cr_assert_leq(one.accuracy, 1);
     harness.resume = TRAIN_RESUME_FRESH;
-    run_ok(&harness, 3, &out);
+    harness_run_ok(&harness, 3, &out);
     cr_assert_float_eq(out.loss, one.loss, 1e-5);
     harness_interrupt(&harness, 5);
     cr_assert_eq(harness_run(&harness, 1, &out, &err), ERR_REQUEUE);
     harness.signal = NULL;
     harness.resume = TRAIN_RESUME_AUTO;
-    run_ok(&harness, 1, &out);
+    harness_run_ok(&harness, 1, &out);
     cr_assert_eq(out.loss, one.loss);
     harness_close(&harness);
 }
