@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/mem.h"
 #include "base/str.h"
 
 /* A name that nothing has: this run holds the directory's lock. */
@@ -146,22 +145,6 @@ static err_code_t begin(const train_state_t *run, bool *first, err_t *err)
     return rc == ERR_OK ? mark_set(run, err) : rc;
 }
 
-/* All learn what rank 0 says. */
-static err_code_t rank0_tell(const train_state_t *run, bool *what, err_t *err)
-{
-    const train_votes_t *votes = &run->votes;
-    bool *all = NULL;
-    err_code_t rc = mem_alloc((size_t)votes->size * sizeof *all, "vote",
-                              (void **)&all, err);
-
-    if (rc == ERR_OK)
-        rc = votes->exchange(votes->context, what, sizeof *what, all, err);
-    if (rc == ERR_OK)
-        *what = all[0];
-    mem_free(all);
-    return rc;
-}
-
 err_code_t train_begin(train_state_t *run, bool *first, err_t *err)
 {
     err_code_t rc = ERR_OK;
@@ -172,7 +155,8 @@ err_code_t train_begin(train_state_t *run, bool *first, err_t *err)
     if (run->rank == 0)
         rc = begin(run, first, err);
     rc = train_vote(&run->votes, rc, &run->speaker, err);
-    return rc == ERR_OK ? rank0_tell(run, first, err) : rc;
+    return rc == ERR_OK ? train_tell(&run->votes, 0, first, sizeof *first, err)
+                        : rc;
 }
 
 /* Rank 0's part. */

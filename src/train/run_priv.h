@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The state of a run, shared by run.c, data.c, step.c, eval.c and resume.c. */
+/* The state of a run, shared by the files that are parts of it, and what each
+ * of them offers to the others. */
 #ifndef CDDP_TRAIN_RUN_PRIV_H
 #define CDDP_TRAIN_RUN_PRIV_H
 
@@ -116,15 +117,15 @@ bool train_weigh_losses(const train_state_t *run, const double *tail,
 
 /* step.c: one update. All ranks get the same outcome. */
 err_code_t train_step(train_state_t *run, err_t *err);
+/* The same with [batch] instead of what the loader reads. */
+err_code_t train_step_batch(train_state_t *run, const hdf5io_batch_t *batch,
+                            err_t *err);
 /* ERR_DIVERGED if [value], called [what] in the sentence, is no number. */
 err_code_t train_number_check(const train_state_t *run, const char *what,
                               double value, err_t *err);
 /* ERR_DIVERGED: [what] became [value] in [step]; says what is kept. */
 err_code_t train_diverged(const train_state_t *run, const char *what,
                           const char *value, int64_t step, err_t *err);
-/* The same with [batch] instead of what the loader reads. */
-err_code_t train_step_batch(train_state_t *run, const hdf5io_batch_t *batch,
-                            err_t *err);
 
 /* Where the time of a step goes, seconds; begin is a clock instant. */
 typedef struct train_times {

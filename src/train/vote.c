@@ -55,23 +55,17 @@ static void place_say(const train_votes_t *votes, err_t *mine)
     err_prefix(mine, "rank %d on %s", votes->rank, host);
 }
 
-/* Everybody learns the sentence of rank [failed]. */
-static err_code_t share_sentence(const train_votes_t *votes, int failed,
-                                 const err_t *mine, err_t *err)
+err_code_t train_tell(const train_votes_t *votes, int from, void *data,
+                      size_t bytes, err_t *err)
 {
-    err_t *all = NULL;
+    char *all = NULL;
     err_code_t rc;
 
-    rc = mem_alloc((size_t)votes->size * sizeof *all, "vote", (void **)&all,
-                   err);
-    if (rc != ERR_OK)
-        return rc;
-    rc = votes->exchange(votes->context, mine, sizeof *mine, all, err);
-    if (rc == ERR_OK) {
-        if (err != NULL)
-            *err = all[failed];
-        rc = all[failed].code;
-    }
+    rc = mem_alloc((size_t)votes->size * bytes, "vote", (void **)&all, err);
+    if (rc == ERR_OK)
+        rc = votes->exchange(votes->context, data, bytes, all, err);
+    if (rc == ERR_OK)
+        memcpy(data, all + (size_t)from * bytes, bytes);
     mem_free(all);
     return rc;
 }
@@ -102,7 +96,12 @@ err_code_t train_vote(const train_votes_t *votes, err_code_t code,
     }
     if (any_well(codes, votes->size))
         place_say(votes, &said);
-    rc = share_sentence(votes, failed, &said, err);
+    rc = train_tell(votes, failed, &said, sizeof said, err);
+    if (rc == ERR_OK) {
+        rc = said.code;
+        if (err != NULL)
+            *err = said;
+    }
     *speaker = rc == ERR_PEER || failed == votes->rank;
 free:
     mem_free(codes);

@@ -35,4 +35,9 @@ train_votes_t train_votes_of_group(comm_group_t *group);
 err_code_t train_vote(const train_votes_t *votes, err_code_t code,
                       bool *speaker, err_t *err);
 
+/* Everybody learns the [bytes] bytes in [data] of rank [from], there. On
+ * failure, the exchange's or ERR_MEMORY, [data] is as it was. Collective. */
+err_code_t train_tell(const train_votes_t *votes, int from, void *data,
+                      size_t bytes, err_t *err);
+
 #endif

@@ -47,6 +47,28 @@ static int vote_main(const comm_oob_t *oob, void *argument)
     return 0;
 }
 
+static int tell_main(const comm_oob_t *oob, void *argument)
+{
+    const int *from = argument;
+    train_votes_t votes = {.context = oob->context,
+                           .rank = oob->rank,
+                           .size = oob->size,
+                           .exchange = oob->exchange};
+    int64_t numbers[2] = {oob->rank, -oob->rank};
+    err_t err = ERR_INIT;
+
+    RANKS_CHECK(train_tell(&votes, *from, numbers, sizeof numbers, &err) ==
+                ERR_OK);
+    RANKS_CHECK(numbers[0] == *from && numbers[1] == -*from);
+    return 0;
+}
+
+Test(vote, everybody_learns_what_one_rank_tells)
+{
+    for (int from = 0; from < 3; from++)
+        cr_assert_eq(ranks_threads(3, tell_main, &from), 0);
+}
+
 Test(vote, all_well_is_ok)
 {
     plan_t plan = {.failed = {0}};
