@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/str.h"
 
@@ -32,11 +33,12 @@ err_code_t cmd_number_take(const char *option, const char *what, int least,
 }
 
 /* getopt_long has refused [given]: a letter, which may stand behind others, or
- * a word; optopt tells. */
+ * a word; optopt tells. A letter that is known was given as a word. */
 static err_code_t option_refuse(const cmd_options_t *options, const char *given,
                                 err_t *err)
 {
-    if (optopt > UCHAR_MAX)
+    if (optopt > UCHAR_MAX ||
+        (optopt > 0 && strchr(options->letters, optopt) != NULL))
         return err_set(err, ERR_USAGE,
                        "option %s takes no value; try %s --help", given,
                        options->command);
@@ -56,8 +58,8 @@ err_code_t cmd_options_take(const cmd_options_t *options, int argc, char **argv,
     opterr = 0;
     optind = 0; /* tests parse more than once */
     while (code == ERR_OK &&
-           (option = getopt_long(argc, argv, ":h", options->options, NULL)) !=
-               -1) {
+           (option = getopt_long(argc, argv, options->letters, options->options,
+                                 NULL)) != -1) {
         const char *given = argv[optind - 1];
 
         if (option == ':')

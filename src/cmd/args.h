@@ -31,7 +31,8 @@ err_code_t cmd_number_take(const char *option, const char *what, int least,
 
 typedef struct cmd_options {
     const char *command; /* "cddp-bench step", whose --help is pointed to */
-    const struct option *options; /* beside -h */
+    const char *letters; /* ":h", and others as getopt has them */
+    const struct option *options; /* those without a letter beyond UCHAR_MAX */
     /* Take [option], whose value is optarg, into [args]. */
     err_code_t (*take)(void *args, int option, err_t *err);
 } cmd_options_t;

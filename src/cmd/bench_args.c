@@ -152,7 +152,7 @@ static err_code_t option_take(void *context, int option, err_t *err)
 err_code_t bench_args_parse(int argc, char **argv, bench_args_t *out,
                             err_t *err)
 {
-    static const cmd_options_t options = {"cddp-bench", long_options,
+    static const cmd_options_t options = {"cddp-bench", ":h", long_options,
                                           option_take};
     bench_args_t args = {.help = false};
     err_code_t rc = cmd_options_take(&options, argc, argv, &args, err);

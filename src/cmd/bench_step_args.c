@@ -124,7 +124,7 @@ static err_code_t args_check(const bench_step_args_t *args, err_t *err)
 err_code_t bench_step_args_parse(int argc, char **argv, bench_step_args_t *out,
                                  err_t *err)
 {
-    static const cmd_options_t options = {"cddp-bench step", long_options,
+    static const cmd_options_t options = {"cddp-bench step", ":h", long_options,
                                           option_take};
     bench_step_args_t args = {.steps = STEPS, .warm_up = WARM_UP};
     err_code_t rc = cmd_options_take(&options, argc, argv, &args, err);

@@ -3,7 +3,6 @@
 /* cddp-data: make example data, look into data files. */
 #include "config.h"
 
-#include <getopt.h>
 #include <hdf5.h>
 #include <stdio.h>
 #include <string.h>
@@ -187,7 +186,6 @@ int main(int argc, char **argv)
     err_code_t code;
 
     file_standard_open();
-    opterr = 0; /* main prints the one sentence */
     code = command_run(argc, argv, &err);
     code = cmd_output_finish(code, &err);
     if (code != ERR_OK)

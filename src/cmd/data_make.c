@@ -3,7 +3,6 @@
 /* One option table for all data sets; a row says which of them take it. */
 #include "cmd/data_make.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "cmd/args.h"
 #include "cmd/data_fft.h"
 #include "cmd/make_bytes.h"
 #include "cmd/make_fields.h"
@@ -46,7 +46,7 @@ static const make_row_t rows[] = {
     {"edge", FIELDS, 4, CMD_FFT_EDGE_MAX, offsetof(make_options_t, edge)},
 };
 
-enum { ROWS = sizeof rows / sizeof rows[0], FORCE = 'f', FIRST_ROW = 256 };
+enum { ROWS = sizeof rows / sizeof rows[0], FORCE = 256, FIRST_ROW };
 
 static err_code_t usage(err_t *err, const char *sentence)
 {
@@ -74,29 +74,30 @@ static err_code_t row_parse(int row, const char *text, make_options_t *out,
     return ERR_OK;
 }
 
+static err_code_t option_take(void *context, int option, err_t *err)
+{
+    make_options_t *out = context;
+
+    if (option >= FIRST_ROW)
+        return row_parse(option - FIRST_ROW, optarg, out, err);
+    if (option == 'o')
+        out->directory = optarg;
+    else
+        out->force = true;
+    return ERR_OK;
+}
+
 static err_code_t make_parse(int argc, char **argv, make_options_t *out,
                              err_t *err)
 {
-    struct option options[ROWS + 3] = {{"output", required_argument, NULL, 'o'},
-                                       {"force", no_argument, NULL, FORCE}};
-    err_code_t code = ERR_OK;
-    int letter;
+    struct option table[ROWS + 3] = {{"output", required_argument, NULL, 'o'},
+                                     {"force", no_argument, NULL, FORCE}};
+    const cmd_options_t options = {"cddp-data", ":o:", table, option_take};
 
     for (int i = 0; i < ROWS; i++)
-        options[i + 2] = (struct option){rows[i].name, required_argument, NULL,
-                                         FIRST_ROW + i};
-    while (code == ERR_OK &&
-           (letter = getopt_long(argc, argv, "o:", options, NULL)) != -1) {
-        if (letter == 'o')
-            out->directory = optarg;
-        else if (letter == FORCE)
-            out->force = true;
-        else if (letter >= FIRST_ROW)
-            code = row_parse(letter - FIRST_ROW, optarg, out, err);
-        else
-            code = usage(err, "make: unknown option, or its value is missing");
-    }
-    return code;
+        table[i + 2] = (struct option){rows[i].name, required_argument, NULL,
+                                       FIRST_ROW + i};
+    return cmd_options_take(&options, argc, argv, out, err);
 }
 
 /* -o must be there, and nothing that the data set [set] does not take. */

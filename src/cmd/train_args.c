@@ -97,7 +97,7 @@ static err_code_t option_take(void *context, int option, err_t *err)
 err_code_t train_args_parse(int argc, char **argv, train_args_t *out,
                             err_t *err)
 {
-    static const cmd_options_t options = {"cddp-train", long_options,
+    static const cmd_options_t options = {"cddp-train", ":h", long_options,
                                           option_take};
     train_args_t args = {.resume = TRAIN_RESUME_AUTO};
     const char *environment = getenv("CDDP_RUN");

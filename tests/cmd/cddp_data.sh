@@ -38,7 +38,11 @@ expect 0 'for training, .* for validation, of [0-9]* texts' \
     "${srcdir:-.}/docs/man"
 expect 0 '/tokens  *uint8' info "$scratch/b/valid-00.h5"
 expect 0 '^ok .*train-00.h5: 1 datasets' verify "$scratch/b/train-00.h5"
-expect 64 'unknown option' make ising -o "$scratch/a" --sede 1
+expect 64 'unknown option --sede; try' make ising -o "$scratch/a" --sede 1
+expect 64 'unknown option -f; try' make ising -f
+expect 64 'option --seed needs a value' make ising --seed
+expect 64 'option -o needs a value' make ising -o
+expect 64 'option --force=1 takes no value' make ising --force=1
 expect 64 '--train: expected an integer from 1' make ising -o x --train 0
 expect 64 '--seed: .*found "1x"' make ising -o x --seed 1x
 expect 64 'without a sample' make ising -o x --train 3 --shards 4

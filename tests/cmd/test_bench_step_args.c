@@ -67,6 +67,9 @@ Test(bench_step_args, mistakes_are_told)
     cr_expect_eq(PARSE("--csv=1", "a"), ERR_USAGE);
     cr_expect_str_eq(error.text, "option --csv=1 takes no value; try "
                                  "cddp-bench step --help");
+    cr_expect_eq(PARSE("--help=1", "a"), ERR_USAGE);
+    cr_expect_str_eq(error.text, "option --help=1 takes no value; try "
+                                 "cddp-bench step --help");
     cr_expect_eq(PARSE("a", "--steps"), ERR_USAGE);
     cr_expect_str_eq(error.text, "option --steps needs a value; try "
                                  "cddp-bench step --help");
