@@ -33,9 +33,11 @@ static void input_fill(const nn_input_info_t *info, void *input, size_t count,
     const size_t elems = count * (size_t)info->elems;
     int32_t *numbers = input;
 
-    if (tokens == 0)
+    if (tokens == 0) {
         rng_fill_normal(rng, 0, 1, input, elems);
-    for (size_t i = 0; tokens > 0 && i < elems; i++)
+        return;
+    }
+    for (size_t i = 0; i < elems; i++)
         numbers[i] = (int32_t)rng_below(rng, tokens);
 }
 
