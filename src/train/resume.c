@@ -122,7 +122,7 @@ static err_code_t keep_check(train_state_t *run, err_t *err)
     return rc == ERR_OK ? state_check(run, err) : rc;
 }
 
-err_code_t train_checkpoint(train_state_t *run, err_t *err)
+static err_code_t state_write(train_state_t *run, err_t *err)
 {
     hdf5io_checkpoint_info_t info;
     resume_config_t config;
@@ -130,18 +130,11 @@ err_code_t train_checkpoint(train_state_t *run, err_t *err)
     char size[32];
     err_code_t rc;
 
-    train_storage_begin(run, "checkpoint");
-    rc = keep_check(run, err);
-    if (rc != ERR_OK) {
-        train_storage_end(run);
-        return rc;
-    }
     config_fill(run, &config);
     run->progress.data_samples = hdf5io_dataset_samples(run->train.dataset);
     rc = hdf5io_checkpoint_write(&config.checkpoint, &run->progress,
                                  run->replica.kept.tensors,
                                  run->replica.kept.count, &info, err);
-    train_storage_end(run);
     config_free(&config);
     run->speaker = run->rank == 0 || rc == ERR_PEER;
     if (rc != ERR_OK)
@@ -153,6 +146,18 @@ err_code_t train_checkpoint(train_state_t *run, err_t *err)
                   info.path, clock_now() - begin,
                   str_bytes((uint64_t)info.bytes_written, size, sizeof size));
     return ERR_OK;
+}
+
+err_code_t train_checkpoint(train_state_t *run, err_t *err)
+{
+    err_code_t rc;
+
+    train_storage_begin(run, "checkpoint");
+    rc = keep_check(run, err);
+    if (rc == ERR_OK)
+        rc = state_write(run, err);
+    train_storage_end(run);
+    return rc;
 }
 
 /* ---- coming back -------------------------------------------------------- */
