@@ -10,6 +10,11 @@ tests_train_test_touch_SOURCES = tests/train/test_touch.c
 tests_train_test_touch_CFLAGS = $(TEST_CFLAGS)
 tests_train_test_touch_LDADD = $(TRAIN_LIBS) $(TEST_LIBS)
 
+check_PROGRAMS += tests/train/test_finite
+tests_train_test_finite_SOURCES = tests/train/test_finite.c
+tests_train_test_finite_CFLAGS = $(TEST_CFLAGS)
+tests_train_test_finite_LDADD = $(TRAIN_LIBS) $(TEST_LIBS)
+
 check_PROGRAMS += tests/train/test_config
 tests_train_test_config_SOURCES = tests/train/test_config.c
 tests_train_test_config_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
