@@ -21,6 +21,7 @@
 
 #include "op/cpu/math.h"
 #include "op/cpu/team.h"
+#include "op/cpu/zip.h"
 
 #define WIDE 16
 #define ROWS 8
@@ -40,6 +41,7 @@
 
 #define A_ELEMS WHOLE_ELEMS
 #define B_ELEMS (COLUMNS * DEPTH)
+_Static_assert(WIDE == CPU_ZIP, "CPU_ZIP_MIX");
 _Static_assert(BLOCK_ROWS *DEPTH <= A_ELEMS, "a block of A fits");
 
 bool cpu_gemm_pays(int64_t M, int64_t N, int64_t K)
@@ -64,15 +66,30 @@ bool cpu_gemm_here(void)
     return __builtin_cpu_supports("avx512f");
 }
 
-/* ---- copying together ---------------------------------------------------- */
+CPU_INLINE int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
-/* 0 to 15 of one, 16 to 31 of the other */
-#if defined(__clang__) || __GNUC__ >= 12
-#define MIX(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-typedef int32_t order_t __attribute__((vector_size(4 * WIDE)));
-#define MIX(a, b, ...) __builtin_shuffle(a, b, (order_t){__VA_ARGS__})
-#endif
+/* A slice of k: [at, at + depth). */
+typedef struct slice {
+    int64_t at, depth;
+} slice_t;
+
+CPU_INLINE int64_t slice_count(int64_t K)
+{
+    return (K + DEPTH - 1) / DEPTH;
+}
+
+/* Number [step] of the slices of K: as even as they can be. */
+CPU_INLINE slice_t slice_make(int64_t K, int64_t step)
+{
+    const int64_t count = slice_count(K), at = K * step / count;
+
+    return (slice_t){.at = at, .depth = K * (step + 1) / count - at};
+}
+
+/* ---- copying together ---------------------------------------------------- */
 
 /* Element [i][j] of 16 vectors goes to [j][i]: halves change places, then
  * quarters, pairs, neighbours. */
@@ -82,35 +99,35 @@ CPU_INLINE void turn_square(wide_t r[WIDE])
 
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++) {
-        t[i] = MIX(r[i], r[i + 8], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20,
-                   21, 22, 23);
-        t[i + 8] = MIX(r[i], r[i + 8], 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26,
-                       27, 28, 29, 30, 31);
+        t[i] = CPU_ZIP_MIX(r[i], r[i + 8], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18,
+                           19, 20, 21, 22, 23);
+        t[i + 8] = CPU_ZIP_MIX(r[i], r[i + 8], 8, 9, 10, 11, 12, 13, 14, 15, 24,
+                               25, 26, 27, 28, 29, 30, 31);
     }
 #pragma GCC unroll 8
     for (int n = 0; n < 8; n++) {
         const int i = n / 4 * 8 + n % 4;
 
-        r[i] = MIX(t[i], t[i + 4], 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24,
-                   25, 26, 27);
-        r[i + 4] = MIX(t[i], t[i + 4], 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14,
-                       15, 28, 29, 30, 31);
+        r[i] = CPU_ZIP_MIX(t[i], t[i + 4], 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10,
+                           11, 24, 25, 26, 27);
+        r[i + 4] = CPU_ZIP_MIX(t[i], t[i + 4], 4, 5, 6, 7, 20, 21, 22, 23, 12,
+                               13, 14, 15, 28, 29, 30, 31);
     }
 #pragma GCC unroll 8
     for (int n = 0; n < 8; n++) {
         const int i = n / 2 * 4 + n % 2;
 
-        t[i] = MIX(r[i], r[i + 2], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12,
-                   13, 28, 29);
-        t[i + 2] = MIX(r[i], r[i + 2], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26,
-                       27, 14, 15, 30, 31);
+        t[i] = CPU_ZIP_MIX(r[i], r[i + 2], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24,
+                           25, 12, 13, 28, 29);
+        t[i + 2] = CPU_ZIP_MIX(r[i], r[i + 2], 2, 3, 18, 19, 6, 7, 22, 23, 10,
+                               11, 26, 27, 14, 15, 30, 31);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < WIDE; i += 2) {
-        r[i] = MIX(t[i], t[i + 1], 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26,
-                   12, 28, 14, 30);
-        r[i + 1] = MIX(t[i], t[i + 1], 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11,
-                       27, 13, 29, 15, 31);
+        r[i] = CPU_ZIP_MIX(t[i], t[i + 1], 0, 16, 2, 18, 4, 20, 6, 22, 8, 24,
+                           10, 26, 12, 28, 14, 30);
+        r[i + 1] = CPU_ZIP_MIX(t[i], t[i + 1], 1, 17, 3, 19, 5, 21, 7, 23, 9,
+                               25, 11, 27, 13, 29, 15, 31);
     }
 }
 
@@ -179,29 +196,6 @@ CPU_INLINE void copy_straight(const float *from, int64_t row, int64_t lines,
             line[i] = from[i];
         places_put(to, k, line);
     }
-}
-
-CPU_INLINE int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* A slice of k: [at, at + depth). */
-typedef struct slice {
-    int64_t at, depth;
-} slice_t;
-
-/* Number [step] of the slices of K: as even as they can be. */
-CPU_INLINE int64_t slice_count(int64_t K)
-{
-    return (K + DEPTH - 1) / DEPTH;
-}
-
-CPU_INLINE slice_t slice_make(int64_t K, int64_t step)
-{
-    const int64_t count = slice_count(K), at = K * step / count;
-
-    return (slice_t){.at = at, .depth = K * (step + 1) / count - at};
 }
 
 /* Two times 16 numbers of each of [depth] rows. */

@@ -205,15 +205,6 @@ static void max_window(const tiles_work_t *work, int64_t x, int64_t y)
         max_strip(work, x + c, 1, y + c, (int)(run - c));
 }
 
-/* Where the strip behind that at [i] of [count] begins: the last one lies over
- * the one before it. */
-CPU_INLINE int64_t next_strip(int64_t i, int64_t count)
-{
-    const int64_t next = i + CPU_ZIP;
-
-    return next < count && next + CPU_ZIP > count ? count - CPU_ZIP : next;
-}
-
 /* All windows of a line of one channel. */
 CPU_CLONES
 static void max_line(const tiles_work_t *work, int64_t x, int64_t y)
@@ -221,7 +212,7 @@ static void max_line(const tiles_work_t *work, int64_t x, int64_t y)
     const int64_t step = work->tiles->kernel[2], count = work->tiles->out[2];
 
     if (step == 2 && count >= CPU_ZIP)
-        for (int64_t i = 0; i < count; i = next_strip(i, count))
+        for (int64_t i = 0; i < count; i = cpu_zip_next(i, count))
             max_strip(work, x + i * 2, 2, y + i, CPU_ZIP);
     else
         for (int64_t i = 0; i < count; i += LANES)
@@ -360,7 +351,7 @@ static void spread_line(const tiles_work_t *work, int64_t y, int64_t x)
     float *dx = (float *)work->to + x;
 
     if (wide == 2 && count >= CPU_ZIP)
-        for (int64_t i = 0; i < count; i = next_strip(i, count))
+        for (int64_t i = 0; i < count; i = cpu_zip_next(i, count))
             spread_pairs(tiles, dy + i, winners + i, dx + 2 * i);
     else
         for (int k = 0; k < tiles->taps; k++)

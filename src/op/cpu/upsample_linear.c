@@ -162,15 +162,6 @@ static bool linear_doubles(const linear_work_t *work)
            work->width <= PIECE;
 }
 
-/* Where the vector behind that at [i] begins, in [.., last): the last one lies
- * over the one before it, as nothing is added up. */
-CPU_INLINE int64_t linear_next(int64_t i, int64_t last)
-{
-    const int64_t next = i + CPU_ZIP;
-
-    return next < last && next + CPU_ZIP > last ? last - CPU_ZIP : next;
-}
-
 static float linear_at(const linear_tap_t *tap, const float *mixed)
 {
     return mixed[tap->first] * (1 - tap->weight) +
@@ -183,7 +174,7 @@ static void linear_double(const float *mixed, int64_t width,
 {
     const float a = taps[2].weight, b = taps[3].weight;
 
-    for (int64_t i = 1; i < width - 1; i = linear_next(i, width - 1)) {
+    for (int64_t i = 1; i < width - 1; i = cpu_zip_next(i, width - 1)) {
         float even[CPU_ZIP], odd[CPU_ZIP];
 
         for (int j = 0; j < CPU_ZIP; j++)
@@ -205,7 +196,7 @@ static void linear_halve(const float *dy, int64_t width,
 {
     const float a = taps[2].weight, b = taps[3].weight;
 
-    for (int64_t i = 1; i < width - 1; i = linear_next(i, width - 1)) {
+    for (int64_t i = 1; i < width - 1; i = cpu_zip_next(i, width - 1)) {
         float before[CPU_ZIP], even[CPU_ZIP], odd[CPU_ZIP], after[CPU_ZIP];
 
         cpu_unzip(dy + 2 * i - 1, before);

@@ -13,7 +13,8 @@
 
 typedef float cpu_zip_t __attribute__((vector_size(4 * CPU_ZIP)));
 
-/* 0 to 15 of one, 16 to 31 of the other */
+/* Elements of two vectors of CPU_ZIP floats: 0 to 15 of one, 16 to 31 of the
+ * other. */
 #if defined(__clang__) || __GNUC__ >= 12
 #define CPU_ZIP_MIX(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
@@ -21,6 +22,15 @@ typedef int32_t cpu_zip_order_t __attribute__((vector_size(4 * CPU_ZIP)));
 #define CPU_ZIP_MIX(a, b, ...) \
     __builtin_shuffle(a, b, (cpu_zip_order_t){__VA_ARGS__})
 #endif
+
+/* Where the vector behind that at [i] begins, in [.., last): the last one lies
+ * over the one before it, which may not be added to. */
+CPU_INLINE int64_t cpu_zip_next(int64_t i, int64_t last)
+{
+    const int64_t next = i + CPU_ZIP;
+
+    return next < last && next + CPU_ZIP > last ? last - CPU_ZIP : next;
+}
 
 /* to[i] = from[2 i]; nothing behind from[30] is read. */
 CPU_INLINE void cpu_unzip(const float *from, float to[CPU_ZIP])
