@@ -141,19 +141,15 @@ static void adaptive_run(const op_t *op, const float *from, float *to,
 {
     const bool max = op->config.kind == OP_ADAPTIVE_MAXPOOL;
     const op_desc_t *in = &op->config.in;
-    cpu_adaptive_work_t work = {.in = {1, 1, 1},
-                                .out = {1, 1, 1},
-                                .ins = op_desc_space(in),
+    cpu_adaptive_work_t work = {.ins = op_desc_space(in),
                                 .outs = op_desc_space(&op->out),
                                 .from = from,
                                 .to = to,
                                 .winners = winners,
                                 .backward = backward};
 
-    for (int d = 2; d < in->ndim; d++) {
-        work.in[OP_SPACE_MAX - in->ndim + d] = in->dims[d];
-        work.out[OP_SPACE_MAX - in->ndim + d] = op->out.dims[d];
-    }
+    cpu_space_three(in->dims + 2, in->ndim - 2, 1, work.in);
+    cpu_space_three(op->out.dims + 2, in->ndim - 2, 1, work.out);
     cpu_team_run(op->config.threads, in->dims[0] * in->dims[1],
                  1 + CPU_COMBINE_GRAIN / work.ins,
                  max ? adaptive_max_body : adaptive_body, &work);

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "op/cpu/cpu.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
 
@@ -98,16 +99,12 @@ static columns_work_t columns_shape(const op_t *op)
     const int space = config->in.ndim - 2;
     columns_work_t work = {.C = config->in.dims[1], .row = columns_row(op)};
 
-    for (int i = 0; i < OP_SPACE_MAX; i++) {
-        const int d = i - (OP_SPACE_MAX - space);
-
-        work.in[i] = d < 0 ? 1 : config->in.dims[2 + d];
-        work.out[i] = d < 0 ? 1 : op->out.dims[2 + d];
-        work.kernel[i] = d < 0 ? 1 : config->conv.kernel[d];
-        work.stride[i] = d < 0 ? 1 : config->conv.stride[d];
-        work.pad[i] = d < 0 ? 0 : config->conv.pad[d];
-        work.dilation[i] = d < 0 ? 1 : config->conv.dilation[d];
-    }
+    cpu_space_three(config->in.dims + 2, space, 1, work.in);
+    cpu_space_three(op->out.dims + 2, space, 1, work.out);
+    cpu_space_three(config->conv.kernel, space, 1, work.kernel);
+    cpu_space_three(config->conv.stride, space, 1, work.stride);
+    cpu_space_three(config->conv.pad, space, 0, work.pad);
+    cpu_space_three(config->conv.dilation, space, 1, work.dilation);
     return work;
 }
 

@@ -15,6 +15,7 @@
 
 #include <string.h>
 
+#include "op/cpu/cpu.h"
 #include "op/cpu/math.h"
 #include "op/cpu/stage.h"
 #include "op/cpu/team.h"
@@ -73,13 +74,9 @@ err_code_t cpu_tiles_open(cpu_tiles_t *tiles, const op_t *op,
     tiles->used = true;
     tiles->run = lanes == 0 ? in->dims[1] : lanes;
     tiles->images = in->dims[0] * ((in->dims[1] + tiles->run - 1) / tiles->run);
-    for (int i = 0; i < OP_SPACE_MAX; i++) {
-        const int d = i - (OP_SPACE_MAX - space);
-
-        tiles->in[i] = d < 0 ? 1 : in->dims[2 + d];
-        tiles->out[i] = d < 0 ? 1 : op->out.dims[2 + d];
-        tiles->kernel[i] = d < 0 ? 1 : op->config.pool.kernel[d];
-    }
+    cpu_space_three(in->dims + 2, space, 1, tiles->in);
+    cpu_space_three(op->out.dims + 2, space, 1, tiles->out);
+    cpu_space_three(op->config.pool.kernel, space, 1, tiles->kernel);
     tiles_taps(tiles);
     return ERR_OK;
 }
