@@ -17,19 +17,12 @@
 
 typedef struct cpu_activation_work {
     const cpu_curve_t *curve;
-    const float *x;  /* forward: x; backward: x or y */
-    const float *dy; /* backward; else NULL */
-    float *to;
-    float alpha;
-} cpu_activation_work_t;
-
-/* A call; its tensors may lie as bfloat16. */
-typedef struct cpu_activation_call {
-    cpu_activation_work_t work;
-    const void *x, *dy;
+    const void *x;  /* forward: x; backward: x or y */
+    const void *dy; /* backward; else NULL */
     void *to;
-    bool bf16;
-} cpu_activation_call_t;
+    float alpha;
+    bool bf16; /* how all of them lie */
+} cpu_activation_work_t;
 
 static err_code_t cpu_activation_open(op_t *op, err_t *err)
 {
@@ -44,48 +37,48 @@ static err_code_t cpu_activation_open(op_t *op, err_t *err)
 
 static void cpu_activation_body(void *context, int64_t first, int64_t last)
 {
-    const cpu_activation_call_t *call = context;
-    const bool bf16 = call->bf16;
+    const cpu_activation_work_t *work = context;
+    const bool bf16 = work->bf16;
     float x[CPU_STAGE], dy[CPU_STAGE];
     int64_t n;
 
     for (int64_t i = first; i < last; i += n) {
-        cpu_activation_work_t work = call->work;
+        const float *of;
+        float *to;
 
         n = cpu_stage_count(i, last, bf16);
-        work.x = cpu_stage_read(call->x, i, n, bf16, x);
-        if (call->dy != NULL)
-            work.dy = cpu_stage_read(call->dy, i, n, bf16, dy);
-        work.to = cpu_stage_place(call->to, i, bf16, x);
-        if (work.dy == NULL)
-            cpu_curve_forward(work.curve, work.x, work.alpha, work.to, n);
+        of = cpu_stage_read(work->x, i, n, bf16, x);
+        to = cpu_stage_place(work->to, i, bf16, x);
+        if (work->dy == NULL)
+            cpu_curve_forward(work->curve, of, work->alpha, to, n);
         else
-            cpu_curve_backward(work.curve, work.x, work.dy, work.alpha, work.to,
-                               n);
-        cpu_stage_flush(call->to, i, n, bf16, x);
+            cpu_curve_backward(work->curve, of,
+                               cpu_stage_read(work->dy, i, n, bf16, dy),
+                               work->alpha, to, n);
+        cpu_stage_flush(work->to, i, n, bf16, x);
     }
 }
 
-static void cpu_activation_run(const op_t *op, cpu_activation_call_t *call)
+static void cpu_activation_run(const op_t *op, cpu_activation_work_t *work)
 {
-    call->work.curve = cpu_curve_of(op->config.kind);
-    call->work.alpha = (float)op->config.alpha;
-    call->bf16 = op->out.bf16;
+    work->curve = cpu_curve_of(op->config.kind);
+    work->alpha = (float)op->config.alpha;
+    work->bf16 = op->out.bf16;
     cpu_team_run(op->config.threads, cpu_desc_elems(&op->out),
-                 CPU_ACTIVATION_GRAIN, cpu_activation_body, call);
+                 CPU_ACTIVATION_GRAIN, cpu_activation_body, work);
 }
 
 static err_code_t cpu_activation_forward(op_t *op, const op_args_t *args,
                                          err_t *err)
 {
-    cpu_activation_call_t call = {.to = args->y};
+    cpu_activation_work_t work = {.to = args->y};
     const void *x[OP_INPUTS_MAX];
     err_code_t code = cpu_combine_bring(op, args, x, err);
 
     if (code != ERR_OK)
         return code;
-    call.x = x[0];
-    cpu_activation_run(op, &call);
+    work.x = x[0];
+    cpu_activation_run(op, &work);
     return ERR_OK;
 }
 
@@ -94,7 +87,7 @@ static err_code_t cpu_activation_backward(op_t *op, const op_args_t *args,
 {
     cpu_combine_t *combine = op->state;
     cpu_port_t *port = &combine->grad[0];
-    cpu_activation_call_t call = {.dy = args->dy};
+    cpu_activation_work_t work = {.dy = args->dy};
     const void *x[OP_INPUTS_MAX] = {args->y};
     err_code_t code = ERR_OK;
 
@@ -104,9 +97,9 @@ static err_code_t cpu_activation_backward(op_t *op, const op_args_t *args,
         code = cpu_combine_bring(op, args, x, err);
     if (code != ERR_OK)
         return code;
-    call.x = x[0];
-    call.to = cpu_port_place(port, args, args->dx);
-    cpu_activation_run(op, &call);
+    work.x = x[0];
+    work.to = cpu_port_place(port, args, args->dx);
+    cpu_activation_run(op, &work);
     return cpu_port_flush(port, &combine->room, args, args->dx, err);
 }
 
