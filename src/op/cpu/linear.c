@@ -18,6 +18,7 @@
 #include "op/cpu/cpu.h"
 #include "op/cpu/curve.h"
 #include "op/cpu/product.h"
+#include "op/cpu/stage.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
 
@@ -131,22 +132,21 @@ typedef struct cpu_bend_work {
     const cpu_curve_t *curve;
     float alpha;
     const float *h;
-    float *y;
-    uint16_t *narrow; /* y as bfloat16; NULL: y */
+    void *y;
+    bool narrow; /* y as bfloat16 */
 } cpu_bend_work_t;
 
 static void cpu_bend_body(void *context, int64_t first, int64_t last)
 {
     const cpu_bend_work_t *work = context;
-    float piece[CPU_PIECE];
+    float room[CPU_STAGE];
+    int64_t n;
 
-    for (int64_t i = first; i < last; i += CPU_PIECE) {
-        const int64_t count = last - i < CPU_PIECE ? last - i : CPU_PIECE;
-        float *to = work->narrow == NULL ? work->y + i : piece;
-
-        cpu_curve_forward(work->curve, work->h + i, work->alpha, to, count);
-        if (work->narrow != NULL)
-            half_round_bf16(work->narrow + i, piece, (size_t)count);
+    for (int64_t i = first; i < last; i += n) {
+        n = cpu_stage_count(i, last, work->narrow);
+        cpu_curve_forward(work->curve, work->h + i, work->alpha,
+                          cpu_stage_place(work->y, i, work->narrow, room), n);
+        cpu_stage_flush(work->y, i, n, work->narrow, room);
     }
 }
 
@@ -157,7 +157,7 @@ void cpu_linear_bend(const op_t *op, const op_args_t *args, const float *h)
         .alpha = (float)op->config.alpha,
         .h = h,
         .y = args->y,
-        .narrow = op->config.narrow ? args->y : NULL,
+        .narrow = op->config.narrow,
     };
 
     cpu_team_run(op->config.threads,

@@ -7,11 +7,11 @@
  */
 #include "op/cpu/norm.h"
 
-#include "base/half.h"
 #include "base/mem.h"
 #include "op/cpu/combine.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/math.h"
+#include "op/cpu/stage.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
 
@@ -62,20 +62,18 @@ static void norm_write(const cpu_norm_work_t *work, int64_t r, int64_t k,
     const float *gamma = work->gamma == NULL ? &one : work->gamma + p;
     const float *beta = work->beta == NULL ? NULL : work->beta + p;
     const int64_t from = r * work->rows.length + at;
-    float piece[CPU_NORM_STRETCH];
+    float room[CPU_STAGE];
+    int64_t count;
 
-    if (work->narrow == NULL) {
-        norm_apply(work->x + from, work->to + from, n, mean, factor, gamma,
-                   beta, work->step);
-        return;
-    }
-    for (int64_t i = 0; i < n; i += CPU_NORM_STRETCH) {
-        const int64_t count = cpu_norm_stretch(n - i), param = i * work->step;
+    for (int64_t i = 0; i < n; i += count) {
+        const int64_t param = i * work->step;
 
-        norm_apply(work->x + from + i, piece, count, mean, factor,
-                   gamma + param, beta == NULL ? NULL : beta + param,
-                   work->step);
-        half_round_bf16(work->narrow + from + i, piece, (size_t)count);
+        count = cpu_stage_count(i, n, work->narrow);
+        norm_apply(work->x + from + i,
+                   cpu_stage_place(work->y, from + i, work->narrow, room),
+                   count, mean, factor, gamma + param,
+                   beta == NULL ? NULL : beta + param, work->step);
+        cpu_stage_flush(work->y, from + i, count, work->narrow, room);
     }
 }
 
@@ -176,7 +174,7 @@ void cpu_norm_body_backward(void *context, int64_t first, int64_t last)
                     plain += work->centred ? sums.plain / (double)F : 0;
                     product += sums.product / (double)F;
                 } else {
-                    norm_pull(x + at, dy + at, work->to + r * F + at,
+                    norm_pull(x + at, dy + at, work->dx + r * F + at,
                               work->segment, kept, gamma, work->step,
                               (float)plain, (float)product, work->adds);
                 }
@@ -199,7 +197,7 @@ static int64_t norm_parts(const op_t *op)
     return can && parts >= op->config.threads ? parts : 0;
 }
 
-/* Doubles for norm_body_backward to keep sums in. */
+/* Doubles for cpu_norm_body_backward to keep sums in. */
 static int64_t norm_sums_count(const op_t *op)
 {
     const op_rows_t rows = op_norm_rows(&op->config);
@@ -262,8 +260,8 @@ static err_code_t cpu_norm_forward(op_t *op, const op_args_t *args, err_t *err)
     if (code != ERR_OK)
         return code;
     work.x = x[0];
-    work.to = args->y;
-    work.narrow = op->config.narrow ? args->y : NULL;
+    work.y = args->y;
+    work.narrow = op->config.narrow;
     cpu_team_run(op->config.threads, work.rows.rows,
                  norm_grain(work.rows.length), norm_body_forward, &work);
     return ERR_OK;
@@ -301,7 +299,7 @@ static err_code_t cpu_norm_backward(op_t *op, const op_args_t *args, err_t *err)
     work.dbeta = args->dparams[1];
     work.adds = args->add_dx;
     if (op->config.need_dx)
-        work.to = cpu_port_place(port, args, args->dx);
+        work.dx = cpu_port_place(port, args, args->dx);
     if (norm_sums_count(op) > 0)
         work.sums = (double *)((char *)args->scratch + norm->parts_at);
     if (parts > 0) {

@@ -23,13 +23,15 @@ typedef struct cpu_norm_work {
     int step;        /* of gamma from element to element: 1, or 0 */
     float epsilon;
     const float *x, *dy, *gamma, *beta;
-    float *to;        /* y or dx */
-    uint16_t *narrow; /* y as bfloat16; NULL: to */
-    float *kept;      /* [rows,2], NULL in evaluation */
+    void *y;
+    bool narrow; /* y as bfloat16 */
+    float *dx;
+    float *kept; /* [rows,2], NULL in evaluation */
     float *dgamma, *dbeta;
     bool adds;    /* dx is added to what is there */
     double *sums; /* of dy * xhat and dy of each row's segments, or NULL */
-    float *parts; /* sums of each CPU_ROWS rows: [2,length] of dgamma, dbeta */
+    float *parts; /* sums of each CPU_NORM_ROWS rows: [2,length] of dgamma,
+                     dbeta */
 } cpu_norm_work_t;
 
 static inline int64_t cpu_norm_stretch(int64_t left)
