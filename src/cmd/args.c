@@ -73,3 +73,13 @@ err_code_t cmd_options_take(const cmd_options_t *options, int argc, char **argv,
     }
     return code;
 }
+
+err_code_t cmd_command_refuse(const char *program, const char *name,
+                              const char *const *names, err_t *err)
+{
+    const char *near = str_nearest(name, names);
+
+    return err_set(err, ERR_USAGE, "unknown command %s%s%s%s; try %s --help",
+                   name, near ? " (did you mean " : "", near ? near : "",
+                   near ? "?)" : "", program);
+}

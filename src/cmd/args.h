@@ -42,4 +42,9 @@ typedef struct cmd_options {
 err_code_t cmd_options_take(const cmd_options_t *options, int argc, char **argv,
                             void *args, err_t *err);
 
+/* [name] is none of the [names] of commands of [program], NULL behind the last;
+ * the nearest one is suggested. */
+err_code_t cmd_command_refuse(const char *program, const char *name,
+                              const char *const *names, err_t *err);
+
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "cmd/args.h"
 #include "cmd/ckpt_diff.h"
 #include "cmd/ckpt_show.h"
 #include "cmd/output.h"
@@ -134,16 +135,13 @@ static err_code_t command_find(const char *name, const command_t **out,
                                err_t *err)
 {
     static const char *const names[] = {"list", "show", "verify", "diff", NULL};
-    const char *near = str_nearest(name, names);
 
     for (const command_t *c = commands; c->name != NULL; c++)
         if (strcmp(name, c->name) == 0) {
             *out = c;
             return ERR_OK;
         }
-    return err_set(
-        err, ERR_USAGE, "unknown command %s%s%s%s; try cddp-ckpt --help", name,
-        near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+    return cmd_command_refuse("cddp-ckpt", name, names, err);
 }
 
 static err_code_t arguments_run(int argc, char **argv, str_buf_t *out,

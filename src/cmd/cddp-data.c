@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/str.h"
+#include "cmd/args.h"
 #include "cmd/data_info.h"
 #include "cmd/data_make.h"
 #include "cmd/output.h"
@@ -158,7 +159,6 @@ static err_code_t command_run(int argc, char **argv, err_t *err)
         {"make", cmd_data_make}, {"info", info_run}, {"verify", verify_run}};
     static const char *const names[] = {"make", "info", "verify", NULL};
     const char *name = argc > 1 ? argv[1] : NULL;
-    const char *near;
 
     if (name == NULL)
         return usage(err, "a command is missing");
@@ -172,12 +172,7 @@ static err_code_t command_run(int argc, char **argv, err_t *err)
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(name, commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1, err);
-    near = str_nearest(name, names);
-    return err_set(err, ERR_USAGE,
-                   "unknown command %s%s%s%s; try cddp-data "
-                   "--help",
-                   name, near ? " (did you mean " : "", near ? near : "",
-                   near ? "?)" : "");
+    return cmd_command_refuse("cddp-data", name, names, err);
 }
 
 int main(int argc, char **argv)
