@@ -133,6 +133,12 @@ const char *comm_type_name(comm_type_t type); /* "float32" */
 /* Is it a type whose sums are formed in a wider one? */
 bool comm_type_rounds(comm_type_t type);
 
+/* Of a request that counts elements. */
+static inline size_t comm_request_bytes(const comm_request_t *request)
+{
+    return request->count * comm_type_bytes(request->type);
+}
+
 /* into = a op b, element by element. [into] may be [a] or [b]. The operands
  * keep their order and NaN wins a maximum, so that the same inputs give the
  * same bits wherever they are computed. */

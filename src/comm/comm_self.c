@@ -57,7 +57,7 @@ static err_code_t self_check(comm_group_t *group, err_t *err)
 
 static void self_tree(const comm_request_t *request)
 {
-    size_t bytes = request->count * comm_type_bytes(request->type);
+    size_t bytes = comm_request_bytes(request);
     int64_t end = request->first + request->held;
     int64_t at = request->first;
     comm_fold_t fold;

@@ -11,8 +11,7 @@
 /* From so many bytes in all on, direct exchanges go in two lanes. */
 #define LANES_BYTES ((size_t)64 << 10)
 
-static comm_query_t query_of(const ucx_group_t *group,
-                             const comm_request_t *what)
+comm_query_t ucx_query(const ucx_group_t *group, const comm_request_t *what)
 {
     comm_query_t query = {.where = group->place.nodes == 1 ? COMM_WHERE_LOCAL
                                                            : COMM_WHERE_NET,
@@ -40,7 +39,7 @@ static comm_query_t query_of(const ucx_group_t *group,
 
 comm_algorithm_t ucx_asked(const ucx_group_t *group, const comm_request_t *what)
 {
-    comm_query_t query = query_of(group, what);
+    comm_query_t query = ucx_query(group, what);
 
     return comm_table_find(group->base.table, &query);
 }
@@ -49,7 +48,7 @@ comm_algorithm_t ucx_choice(const ucx_group_t *group,
                             const comm_request_t *what)
 {
     comm_algorithm_t found = ucx_asked(group, what);
-    size_t scratch = query_of(group, what).bytes;
+    size_t scratch = ucx_query(group, what).bytes;
 
     /* There is no board, or it is too much. */
     if (found == COMM_BY_STAGE && comm_type_rounds(what->type))

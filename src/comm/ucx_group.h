@@ -147,10 +147,10 @@ void ucx_group_blame(ucx_group_t *group, int culprit, const char *reason);
 /* How [work] is carried out by the comm thread, in how many lanes. Pure. */
 ucx_algorithm_t ucx_choose(const ucx_group_t *group, const ucx_work_t *work,
                            int *lanes);
-/* What the table says where the data lies in no arena. Pure. */
+/* Of data in no arena: question, the table's answer, choice over UCX. Pure. */
+comm_query_t ucx_query(const ucx_group_t *group, const comm_request_t *what);
 comm_algorithm_t ucx_asked(const ucx_group_t *group,
                            const comm_request_t *what);
-/* The choice for what the node stage does not take. Pure. */
 comm_algorithm_t ucx_choice(const ucx_group_t *group,
                             const comm_request_t *what);
 

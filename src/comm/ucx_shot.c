@@ -16,7 +16,7 @@
 
 bool ucx_shot_takes(const ucx_group_t *group, const comm_request_t *request)
 {
-    size_t bytes = request->count * comm_type_bytes(request->type);
+    size_t bytes = comm_request_bytes(request);
 
     if (group->place.nodes > 1)
         return false;
@@ -61,7 +61,7 @@ static void slot_write(ucx_group_t *group, const comm_request_t *request,
                        uint64_t shot)
 {
     shot_slot_t *slot = shot_slot(group, group->place.local, shot);
-    size_t bytes = request->count * comm_type_bytes(request->type);
+    size_t bytes = comm_request_bytes(request);
     size_t head = bytes < SHOT_HEAD ? bytes : SHOT_HEAD;
 
     if (bytes > head)
@@ -146,8 +146,7 @@ static void shot_sum(ucx_group_t *group, const comm_request_t *request,
     for (int i = 0; i < group->place.count; i++)
         parts[i] = shot_slot(group, i, shot)->data;
     if (group->place.count == 2)
-        node_lines_own(parts[!group->place.local],
-                       request->count * comm_type_bytes(request->type));
+        node_lines_own(parts[!group->place.local], comm_request_bytes(request));
     parts[group->place.local] = request->data; /* the same, and nearer */
     if (group->place.count == 2 && !comm_type_rounds(request->type))
         comm_reduce(request->data, parts[0], parts[1], request->count,

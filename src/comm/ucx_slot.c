@@ -46,40 +46,25 @@ static const ucx_arena_t *arena_find(const ucx_group_t *group, const void *data,
     return NULL;
 }
 
-static bool table_takes(const ucx_group_t *group, comm_choice_t choice,
-                        size_t bytes, bool half)
-{
-    comm_query_t query = {.choice = choice,
-                          .where = COMM_WHERE_ARENA,
-                          .half = half,
-                          .ranks = group->base.size,
-                          .bytes = bytes};
-
-    return comm_table_find(group->base.table, &query) == COMM_BY_NODE;
-}
-
 /* A sum that is rounded once cannot be made in two stages. */
 bool ucx_slot_suits(const ucx_group_t *group, const comm_request_t *request)
 {
-    size_t bytes = request->count * comm_type_bytes(request->type);
-    bool half = comm_type_rounds(request->type);
+    comm_query_t query;
 
-    comm_choice_t choice = COMM_CHOICE_ALLREDUCE;
-
-    if (request->kind == COMM_REDUCE_SCATTER)
-        choice = COMM_CHOICE_REDUCE_SCATTER;
-    else if (request->kind == COMM_GATHER_RANGES)
-        choice = COMM_CHOICE_GATHER_RANGES;
-    else if (request->kind != COMM_ALLREDUCE)
+    if (request->kind != COMM_ALLREDUCE &&
+        (group->place.nodes > 1 || (request->kind != COMM_REDUCE_SCATTER &&
+                                    request->kind != COMM_GATHER_RANGES)))
         return false;
-    if (group->place.nodes > 1 && (half || choice != COMM_CHOICE_ALLREDUCE))
+    query = ucx_query(group, request);
+    query.where = COMM_WHERE_ARENA;
+    if (group->place.nodes > 1 && query.half)
         return false;
-    return table_takes(group, choice, bytes, half);
+    return comm_table_find(group->base.table, &query) == COMM_BY_NODE;
 }
 
 bool ucx_slot_takes(const ucx_group_t *group, const comm_request_t *request)
 {
-    size_t bytes = request->count * comm_type_bytes(request->type);
+    size_t bytes = comm_request_bytes(request);
 
     return ucx_slot_suits(group, request) &&
            arena_find(group, request->data, bytes) != NULL;
@@ -152,8 +137,8 @@ static bool owns_slice(const ucx_group_t *group, const comm_request_t *request)
 static void post_fill(const ucx_group_t *group, const comm_request_t *request,
                       node_post_t *post)
 {
-    const ucx_arena_t *arena = arena_find(
-        group, request->data, request->count * comm_type_bytes(request->type));
+    const ucx_arena_t *arena =
+        arena_find(group, request->data, comm_request_bytes(request));
 
     post->count = request->count;
     post->cuts =
@@ -183,10 +168,9 @@ bool ucx_slot_start(ucx_group_t *group, ucx_work_t *work)
     size_t step;
 
     post_fill(group, what, post);
-    atomic_store_explicit(
-        &work->pieces,
-        pieces_of(group, what->count * comm_type_bytes(what->type), &step),
-        memory_order_relaxed);
+    atomic_store_explicit(&work->pieces,
+                          pieces_of(group, comm_request_bytes(what), &step),
+                          memory_order_relaxed);
     atomic_store_explicit(&post->came, number + 1, memory_order_release);
     if (group->place.nodes == 1) {
         atomic_thread_fence(memory_order_seq_cst); /* the last sees all */
@@ -326,7 +310,7 @@ static bool piece_do(ucx_group_t *group, ucx_work_t *work, int local)
     uint64_t number = work->number;
     node_slot_t *slot = node_slot(group, number);
     node_share_t *share = &slot->entries[local].share;
-    size_t bytes = work->request.count * comm_type_bytes(work->request.type);
+    size_t bytes = comm_request_bytes(&work->request);
     size_t step, begin;
     unsigned pieces = pieces_of(group, bytes, &step), piece;
 

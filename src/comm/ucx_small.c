@@ -59,7 +59,7 @@ static void doubling_combine(ucx_lane_t *lane, bool theirs_lower)
 static bool doubling_meet(ucx_group_t *group, ucx_lane_t *lane, doubling_t d)
 {
     void *data = lane->request->data;
-    size_t bytes = lane->request->count * comm_type_bytes(lane->request->type);
+    size_t bytes = comm_request_bytes(lane->request);
     int rank = group->base.rank;
 
     if (lane->mask < d.power) {
@@ -80,7 +80,7 @@ bool ucx_doubling(ucx_group_t *group, ucx_lane_t *lane)
 {
     doubling_t d = doubling_of(group);
     void *data = lane->request->data;
-    size_t bytes = lane->request->count * comm_type_bytes(lane->request->type);
+    size_t bytes = comm_request_bytes(lane->request);
     int rank = group->base.rank;
 
     switch (lane->state) {

@@ -83,11 +83,6 @@ void ucx_stage_close(ucx_group_t *group)
 
 /* ---- what a segment is --------------------------------------------------- */
 
-static size_t request_bytes(const comm_request_t *request)
-{
-    return request->count * comm_type_bytes(request->type);
-}
-
 static ucx_work_t *work_at(const ucx_stages_t *stages,
                            const stage_cursor_t *cursor)
 {
@@ -98,7 +93,7 @@ static ucx_work_t *work_at(const ucx_stages_t *stages,
 static size_t bytes_at(const ucx_stages_t *stages, const stage_cursor_t *cursor)
 {
     const ucx_work_t *work = work_at(stages, cursor);
-    size_t left = request_bytes(&work->request) - cursor->at;
+    size_t left = comm_request_bytes(&work->request) - cursor->at;
 
     return left < work->part ? left : work->part;
 }
@@ -107,7 +102,7 @@ static size_t bytes_at(const ucx_stages_t *stages, const stage_cursor_t *cursor)
 static bool cursor_step(const ucx_stages_t *stages, stage_cursor_t *cursor)
 {
     cursor->at += bytes_at(stages, cursor);
-    if (cursor->at < request_bytes(&work_at(stages, cursor)->request))
+    if (cursor->at < comm_request_bytes(&work_at(stages, cursor)->request))
         return false;
     cursor->work++;
     cursor->at = 0;

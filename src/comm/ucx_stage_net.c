@@ -34,7 +34,7 @@ size_t ucx_stage_part(const ucx_group_t *group, const comm_request_t *request)
 
 uint64_t ucx_stage_segments(const ucx_work_t *work)
 {
-    size_t bytes = work->request.count * comm_type_bytes(work->request.type);
+    size_t bytes = comm_request_bytes(&work->request);
 
     return (bytes + work->part - 1) / work->part;
 }
