@@ -102,53 +102,80 @@ static void calls_compare(ucx_group_t *group, int from, const ucx_call_t *call)
         calls_differ(group, from, call, rank, mine);
 }
 
-uint32_t ucx_calls_begin(ucx_group_t *group, const ucx_work_t *work)
+/* From now on what others called is compared with [call], of this rank. */
+static void call_remember(ucx_group_t *group, const ucx_call_t *call)
 {
     ucx_calls_t *calls = &group->calls;
-    ucx_call_t call = call_of(work);
 
-    calls->begun[work->number % UCX_CALLS] = call;
-    if (work->started + CALL_SECONDS < group->tick_at)
-        group->tick_at = work->started + CALL_SECONDS;
-    for (int rank = 0; call.number <= calls->ahead && rank < group->base.size;
+    calls->begun[(call->number - 1) % UCX_CALLS] = *call;
+    for (int rank = 0; call->number <= calls->ahead && rank < group->base.size;
          rank++)
         calls_compare(group, rank, &group->peers[rank].call);
+}
+
+uint32_t ucx_calls_begin(ucx_group_t *group, const ucx_work_t *work)
+{
+    ucx_call_t call = call_of(work);
+
+    if (work->started + CALL_SECONDS < group->tick_at)
+        group->tick_at = work->started + CALL_SECONDS;
+    call_remember(group, &call);
     return call_digest(&call);
 }
 
-/* The oldest that is under way. */
-static const ucx_work_t *work_oldest(const ucx_group_t *group)
+void ucx_calls_sleep(ucx_group_t *group, const ucx_work_t *work)
 {
-    const ucx_work_t *oldest = NULL;
+    ucx_call_t call = call_of(work);
+
+    pthread_mutex_lock(&group->lock);
+    group->calls.slept = call;
+    pthread_mutex_unlock(&group->lock);
+}
+
+/* What the owner sleeps for, if nothing is older and it has begun (*since);
+ * number 0: it does not. */
+static ucx_call_t call_slept(ucx_group_t *group, double *since)
+{
+    uint64_t oldest = ucx_node_oldest(group, since);
+    ucx_call_t call;
+
+    pthread_mutex_lock(&group->lock);
+    call = group->calls.slept;
+    pthread_mutex_unlock(&group->lock);
+    if (call.number != oldest + 1)
+        call.number = 0;
+    return call;
+}
+
+/* The oldest that is under way; number 0: none. */
+static ucx_call_t call_oldest(ucx_group_t *group, double *since)
+{
+    ucx_call_t oldest = call_slept(group, since);
 
     for (int i = 0; i < UCX_ACTIVE; i++) {
         const ucx_work_t *work = group->active[i].work;
 
-        if (work != NULL && (oldest == NULL || work->number < oldest->number))
-            oldest = work;
+        if (work == NULL ||
+            (oldest.number > 0 && oldest.number <= work->number + 1))
+            continue;
+        oldest = call_of(work);
+        *since = work->started;
     }
     return oldest;
 }
 
-ucx_call_t ucx_calls_mine(const ucx_group_t *group)
-{
-    const ucx_work_t *work = work_oldest(group);
-
-    if (work == NULL)
-        return (ucx_call_t){0};
-    return call_of(work);
-}
-
 double ucx_calls_tick(ucx_group_t *group, double now, double instant)
 {
-    const ucx_work_t *work = work_oldest(group);
-    double due;
+    double since = now, due;
+    ucx_call_t call = call_oldest(group, &since);
 
-    if (work == NULL || group->calls.told == work->number + 1)
+    if (call.number == 0 || group->calls.told == call.number)
         return instant;
-    due = work->started + CALL_SECONDS;
+    due = since + CALL_SECONDS;
     if (now >= due) {
-        group->calls.told = work->number + 1;
+        group->calls.told = call.number;
+        group->calls.mine = call;
+        call_remember(group, &call);
         ucx_notes_want(group, NOTE_CALL);
         return instant;
     }

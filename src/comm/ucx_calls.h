@@ -4,7 +4,9 @@
  * Calls: what a rank asked for in a collective. Every message's tag carries a
  * digest of it, so that data of different calls never meets. Ranks whose calls
  * differ then wait for each other; after a moment each tells its neighbours
- * what it called, and who called something else says so for all.
+ * what it called, and who called something else says so for all. That goes for
+ * works of the node stage, too, once their owners sleep: where only some of a
+ * node's ranks have their data in an arena, no other message would be sent.
  */
 #ifndef CDDP_COMM_UCX_CALLS_H
 #define CDDP_COMM_UCX_CALLS_H
@@ -29,18 +31,20 @@ typedef struct ucx_call {
 
 typedef struct ucx_calls {
     ucx_call_t begun[UCX_CALLS]; /* here; by number */
-    uint64_t told;               /* number + 1 last told */
-    uint64_t ahead;              /* highest number + 1 heard */
+    ucx_call_t slept; /* under group->lock: what the owner last slept for */
+    ucx_call_t mine;  /* to be told */
+    uint64_t told;    /* number + 1 last told */
+    uint64_t ahead;   /* highest number + 1 heard */
 } ucx_calls_t;
 
 /* The driver begins [work]; the digest of its call. */
 uint32_t ucx_calls_begin(ucx_group_t *group, const ucx_work_t *work);
+/* The owner is about to sleep for [work], of the node stage. */
+void ucx_calls_sleep(ucx_group_t *group, const ucx_work_t *work);
 /* At [now]: tell what takes long; the instant by which to look again, at the
  * latest [instant]. */
 double ucx_calls_tick(ucx_group_t *group, double now, double instant);
 /* [from] called [call]. */
 void ucx_calls_heard(ucx_group_t *group, int from, const ucx_call_t *call);
-/* The call to tell; number 0: none. */
-ucx_call_t ucx_calls_mine(const ucx_group_t *group);
 
 #endif

@@ -87,7 +87,7 @@ struct ucx_group {
     atomic_bool leaving;   /* owner called close */
     atomic_bool failed;
     atomic_bool hung;     /* the comm thread does not tick */
-    pthread_mutex_t lock; /* fault; a work's change of state */
+    pthread_mutex_t lock; /* fault; works' changes of state; calls.slept */
     pthread_cond_t changed;
     err_t fault;
 

@@ -317,6 +317,7 @@ static void wait_block(ucx_group_t *group, const ucx_work_t *work)
             return;
         sched_yield();
     }
+    ucx_calls_sleep(group, work);
     wait_nap(group, work, wait_over);
 }
 

@@ -126,7 +126,7 @@ static void note_fill(ucx_group_t *group, ucx_note_t *note, int kind)
     if (phase != NULL)
         snprintf(note->beat.phase, sizeof note->beat.phase, "%s", phase);
     if (kind == NOTE_CALL)
-        note->call = ucx_calls_mine(group);
+        note->call = group->calls.mine;
     if (kind != NOTE_FAULT)
         return;
     pthread_mutex_lock(&group->lock);

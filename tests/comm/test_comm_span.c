@@ -392,6 +392,7 @@ Test(comm_span, who_computes_holds_up_nobody)
 /* What each rank calls in the end, by letter:
  * a: all-reduce of 10 floats   b: of 11            c: of 10 doubles
  * m: maximum of 10 floats      n: 10 in no arena   g: all-gather of 40 bytes
+ * A: all-reduce of 1100 floats                     N: 1100 in no arena
  * r: broadcast from rank 0     l: from the last    w: a barrier
  */
 typedef struct odd_case {
@@ -399,10 +400,12 @@ typedef struct odd_case {
     const char *texts[3]; /* in everybody's sentence */
 } odd_case_t;
 
+#define ODD_BYTES 4400
+
 static err_code_t odd_call(comm_group_t *group, char which, void *arena,
                            err_t *err)
 {
-    static _Thread_local char plain[4096];
+    static _Thread_local char plain[ODD_BYTES];
     int last = comm_group_size(group) - 1;
 
     switch (which) {
@@ -412,6 +415,10 @@ static err_code_t odd_call(comm_group_t *group, char which, void *arena,
         return comm_allreduce(group, arena, 10, COMM_FLOAT32, COMM_MAX, err);
     case 'n':
         return comm_allreduce(group, plain, 10, COMM_FLOAT32, COMM_SUM, err);
+    case 'A':
+    case 'N':
+        return comm_allreduce(group, which == 'A' ? arena : plain, 1100,
+                              COMM_FLOAT32, COMM_SUM, err);
     case 'g':
         return comm_allgather(group, arena, 40, plain, err);
     case 'r':
@@ -439,7 +446,7 @@ static int run_odd(const comm_oob_t *oob, void *argument)
 
     apart.host = host;
     RANKS_OK(comm_group_open(&config, &apart, &group, &err), err);
-    code = comm_arena_open(group, 4096, &arena, &err);
+    code = comm_arena_open(group, ODD_BYTES, &arena, &err);
     begin = clock_now();
     if (code == ERR_OK) /* else the others have gone ahead */
         code = odd_call(group, odd->calls[oob->rank], comm_arena_data(arena),
@@ -499,6 +506,11 @@ Test(comm_span, different_calls_between_nodes_are_told)
          "aann",
          {"10 float32, sum, in an arena", "10 float32, sum, in no arena",
           SAME_ORDER}},
+        /* Ranks of one node, of which some own nothing between the nodes. */
+        {"xx", "AN", {"float32, sum, in an arena", ", in no arena"}},
+        {"yyy", "AAN", {"float32, sum, in an arena", ", in no arena"}},
+        {"xxyy", "anaa", {"float32, sum, in an arena", ", in no arena"}},
+        {"xxyy", "anan", {"float32, sum, in an arena", ", in no arena"}},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
