@@ -53,10 +53,10 @@ typedef cddp_code_t (*cddp_rank_t)(cddp_group_t *group, void *context,
 
 /*
  * Open the group, run [rank] in each rank, close the group. With local ranks
- * [rank] runs in threads that share [context]; the error of the rank that
- * failed first is returned, a rank that only heard of it last of all. Under
- * Slurm each process returns its own. Blocks until this process's ranks have
- * returned.
+ * [rank] runs in threads that share [context]; the error of the lowest rank
+ * that failed is returned, but one that only heard of it (CDDP_PEER) only if
+ * all did. Under Slurm each process returns its own. Blocks until this
+ * process's ranks have returned.
  */
 cddp_code_t cddp_run(const cddp_run_config_t *config, cddp_rank_t rank,
                      void *context, cddp_error_t *error);

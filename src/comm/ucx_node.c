@@ -194,15 +194,20 @@ bool ucx_node_start(ucx_group_t *group, ucx_work_t *work, ucx_way_t way)
 
 void ucx_node_disagree(ucx_group_t *group, uint64_t number)
 {
+    const ucx_work_t *work = &group->works[number % COMM_WORKS_MAX];
+    int rank = group->base.rank;
     err_t fault = ERR_INIT;
+    char mine[96];
 
     if (atomic_load(&group->failed))
         return;
+    comm_request_print(&work->request, mine, sizeof mine);
     err_set(&fault, ERR_CONFIG,
-            "collective %" PRIu64 ": the ranks reduce buffers of different "
-            "sizes, ranges or types: all must start the same collectives in "
-            "the same order",
-            number);
+            "collective %" PRIu64 ": rank %d on %s called %s, and a rank of "
+            "its node something else, or the same of other ranges: all must "
+            "start the same collectives in the same order",
+            number, comm_rank_name(&group->base, rank),
+            group->base.hellos[rank].host, mine);
     ucx_group_fail(group, &fault);
 }
 

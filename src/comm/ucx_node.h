@@ -113,7 +113,8 @@ bool ucx_node_way(const ucx_group_t *group, const comm_request_t *request,
 bool ucx_node_start(ucx_group_t *group, ucx_work_t *work, ucx_way_t way);
 /* Wake whoever sleeps, after something has been stored that is waited for. */
 void ucx_node_ring(ucx_group_t *group);
-/* The ranks asked for different things: fail the group. */
+/* A node-mate asks for something else in [number], which is under way here:
+ * fail the group. The owner, or the comm thread if it has a part in it. */
 void ucx_node_disagree(ucx_group_t *group, uint64_t number);
 /* Compute a piece if there is one; then how it stands. */
 comm_state_t ucx_node_poll(ucx_group_t *group, ucx_work_t *work);
