@@ -14,14 +14,7 @@
 #include "comm/comm.h"
 #include "lib/ranks.h"
 
-/* Transports that exist on every machine. */
-static void transports(void)
-{
-    setenv("UCX_TLS", "self,sysv,posix,cma,tcp", 0);
-    setenv("UCX_NET_DEVICES", "lo", 0);
-}
-
-TestSuite(comm_faults, .init = transports, .timeout = 120);
+TestSuite(comm_faults, .init = ranks_transports, .timeout = 120);
 
 typedef enum fault_kind {
     DIES,          /* in the middle of a collective */

@@ -4,7 +4,6 @@
  * that are used again (src/comm/ucx_slot.h). */
 #include <criterion/criterion.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,14 +12,7 @@
 #include "comm/ucx_claim.h"
 #include "lib/ranks.h"
 
-/* Transports that exist on every machine. */
-static void transports(void)
-{
-    setenv("UCX_TLS", "self,sysv,posix,cma,tcp", 0);
-    setenv("UCX_NET_DEVICES", "lo", 0);
-}
-
-TestSuite(comm_slot, .init = transports, .timeout = 120);
+TestSuite(comm_slot, .init = ranks_transports, .timeout = 120);
 
 /* ---- counters ------------------------------------------------------------ */
 

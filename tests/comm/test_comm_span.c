@@ -17,14 +17,7 @@
 #include "comm/ucx_span.h"
 #include "lib/ranks.h"
 
-/* Transports that exist on every machine. */
-static void transports(void)
-{
-    setenv("UCX_TLS", "self,sysv,posix,cma,tcp", 0);
-    setenv("UCX_NET_DEVICES", "lo", 0);
-}
-
-TestSuite(comm_span, .init = transports, .timeout = 120);
+TestSuite(comm_span, .init = ranks_transports, .timeout = 120);
 
 /* ---- places -------------------------------------------------------------- */
 

@@ -4,7 +4,6 @@
  * several side by side, wrong lists, faults. */
 #include <criterion/criterion.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,14 +11,7 @@
 #include "comm/comm_split.h"
 #include "lib/ranks.h"
 
-/* Transports that exist on every machine. */
-static void transports(void)
-{
-    setenv("UCX_TLS", "self,sysv,posix,cma,tcp", 0);
-    setenv("UCX_NET_DEVICES", "lo", 0);
-}
-
-TestSuite(comm_split, .init = transports, .timeout = 120);
+TestSuite(comm_split, .init = ranks_transports, .timeout = 120);
 
 /* Nodes of two, three and two ranks, not side by side. */
 static const char *const hosts[] = {"n0", "n1", "n1", "n0", "n2", "n1", "n2"};

@@ -10,14 +10,7 @@
 #include "comm/comm_ops.h"
 #include "lib/ranks.h"
 
-/* Transports that exist on every machine. */
-static void transports(void)
-{
-    setenv("UCX_TLS", "self,sysv,posix,cma,tcp", 0);
-    setenv("UCX_NET_DEVICES", "lo", 0);
-}
-
-TestSuite(comm_stage, .init = transports, .timeout = 120);
+TestSuite(comm_stage, .init = ranks_transports, .timeout = 120);
 
 #define STAGED 12
 #define STAGED_MOST 300001 /* several times what a rank can stage */

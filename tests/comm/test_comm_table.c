@@ -12,14 +12,7 @@
 #include "comm/comm_table.h"
 #include "lib/ranks.h"
 
-/* Transports that exist on every machine. */
-static void transports(void)
-{
-    setenv("UCX_TLS", "self,sysv,posix,cma,tcp", 0);
-    setenv("UCX_NET_DEVICES", "lo", 0);
-}
-
-TestSuite(comm_table, .init = transports, .timeout = 120);
+TestSuite(comm_table, .init = ranks_transports, .timeout = 120);
 
 static comm_algorithm_t found(const comm_table_t *table, comm_where_t where,
                               bool half, int ranks, size_t bytes)

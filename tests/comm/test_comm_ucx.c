@@ -11,14 +11,7 @@
 #include "comm/collectives.h"
 #include "lib/ranks.h"
 
-/* Transports that exist on every machine. */
-static void transports(void)
-{
-    setenv("UCX_TLS", "self,sysv,posix,cma,tcp", 0);
-    setenv("UCX_NET_DEVICES", "lo", 0);
-}
-
-TestSuite(comm_ucx, .init = transports, .timeout = 120);
+TestSuite(comm_ucx, .init = ranks_transports, .timeout = 120);
 
 static bool plain;
 

@@ -41,6 +41,10 @@ typedef int (*ranks_main_t)(const comm_oob_t *oob, void *argument);
         }                                                             \
     } while (0)
 
+/* From here on UCX takes transports that exist on every machine, unless the
+ * environment names others. */
+void ranks_transports(void);
+
 /* Run [main] as [count] threads of this process; the number of ranks that did
  * not return 0. */
 int ranks_threads(int count, ranks_main_t main, void *argument);
