@@ -366,12 +366,10 @@ static err_code_t add_inputs(nn_exec_t *exec, int i, err_t *err)
         if (!node->adds[k])
             continue;
         input = &exec->nodes[node->from[k]];
-        out = op_out(input->op);
-        code = op_add(
-            exec->backend, block_at(exec, input->dy),
-            block_at(exec, node->grad[k]),
-            out->bytes / (out->bf16 ? sizeof(uint16_t) : sizeof(float)),
-            out->bf16 ? OP_BFLOAT16 : OP_FLOAT32, exec->bind.stream, err);
+        out = op_grad_out(input->op);
+        code = op_add(exec->backend, block_at(exec, input->dy),
+                      block_at(exec, node->grad[k]), op_desc_stored(out),
+                      op_desc_lies(out), exec->bind.stream, err);
     }
     return code;
 }

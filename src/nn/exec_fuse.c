@@ -88,17 +88,11 @@ static void join_before(nn_exec_t *exec, int i, const int *readers)
     }
 }
 
-static bool is_sample_norm(op_kind_t kind)
-{
-    return kind == OP_LAYERNORM || kind == OP_RMSNORM || kind == OP_GROUPNORM ||
-           kind == OP_INSTANCENORM;
-}
-
 /* Is what [from] gives wanted by [node] as bfloat16? */
 static bool wants_narrow(const nn_exec_t *exec, int node, int from)
 {
     return kind_of(exec, exec->nodes[node].own) == OP_LINEAR &&
-           (is_sample_norm(kind_of(exec, exec->nodes[from].own)) ||
+           (op_is_sample_norm(kind_of(exec, exec->nodes[from].own)) ||
             exec->nodes[from].curve != OP_LINEAR);
 }
 

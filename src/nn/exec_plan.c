@@ -167,14 +167,6 @@ static void plan_outputs(nn_exec_t *exec)
     }
 }
 
-/* The gradient of what [op] gives is float32. */
-static size_t gradient_bytes(const op_t *op)
-{
-    const op_desc_t *y = op_out(op);
-
-    return y->narrow ? y->bytes / sizeof(uint16_t) * sizeof(float) : y->bytes;
-}
-
 /* Does any node in (first, last) read what [x] gives? */
 static bool is_read(const nn_exec_t *exec, int x, int first, int last)
 {
@@ -219,7 +211,7 @@ static void plan_input(nn_exec_t *exec, int node, int k)
     if (nn_is_input(from) || !exec->nodes[from].back)
         return;
     input = &exec->nodes[from];
-    bytes = gradient_bytes(input->op);
+    bytes = op_grad_out(input->op)->bytes;
     reader->adds[k] = input->dy != NN_NONE;
     if (reader->adds[k] && k == 0 && op_adds_dx(reader->op) &&
         reader->dy != input->dy) {

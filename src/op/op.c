@@ -156,8 +156,7 @@ static bool op_has_narrow_in(const op_config_t *config)
 /* Are tensors that are stored as bfloat16 where they may be? */
 static bool op_may_narrow(const op_config_t *config)
 {
-    const bool norm =
-        config->kind >= OP_LAYERNORM && config->kind <= OP_INSTANCENORM;
+    const bool norm = op_is_sample_norm(config->kind);
     const bool linear = config->kind == OP_LINEAR && config->bf16;
 
     return (!op_has_narrow_in(config) || linear) &&
@@ -229,11 +228,20 @@ err_code_t op_check_tokens(const op_t *op, const op_args_t *args, err_t *err)
 /* A plain tensor's room follows from its shape. */
 static void op_fill_bytes(op_desc_t *desc)
 {
-    const size_t size =
-        desc->narrow ? sizeof(uint16_t) : op_type_bytes(desc->type);
-
     if (desc->layout == NULL)
-        desc->bytes = (size_t)op_desc_elems(desc) * size;
+        desc->bytes =
+            (size_t)op_desc_elems(desc) * op_type_bytes(op_desc_lies(desc));
+}
+
+/* The gradient of [desc]: only what lies in a layout lies there as bfloat16. */
+static op_desc_t op_gradient_of(const op_desc_t *desc)
+{
+    op_desc_t gradient = *desc;
+
+    gradient.narrow = false;
+    if (desc->narrow)
+        op_fill_bytes(&gradient);
+    return gradient;
 }
 
 err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
@@ -261,9 +269,7 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
     op_fill_bytes(&op->config.in);
     for (int i = 0; i < config->others; i++)
         op_fill_bytes(&op->config.other[i]);
-    op->grad_in = op->config.in;
-    op->grad_in.narrow = false;
-    op_fill_bytes(&op->grad_in);
+    op->grad_in = op_gradient_of(&op->config.in);
     op->out.narrow = config->narrow;
     op_fill_bytes(&op->out);
     if (backend->team != NULL)
@@ -274,6 +280,7 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
         op_close(op);
         return code;
     }
+    op->grad_out = op_gradient_of(&op->out);
     *out = op;
     return ERR_OK;
 }
@@ -295,6 +302,11 @@ const op_desc_t *op_out(const op_t *op)
 const op_desc_t *op_grad_in(const op_t *op)
 {
     return &op->grad_in;
+}
+
+const op_desc_t *op_grad_out(const op_t *op)
+{
+    return &op->grad_out;
 }
 
 size_t op_workspace_bytes(const op_t *op)

@@ -4,7 +4,7 @@
  * op: the mathematics of one layer, forward and backward. An op is opened once
  * for fixed shapes (batch included) and then runs without allocating. Backends:
  * ref (plain loops, the specification, float32 and float64) and cpu (oneDNN and
- * own vector code, float32).
+ * own vector code, float32, whose tensors may lie as bfloat16).
  *
  * Legend: N samples, C channels, H W height and width, F features. Tensors are
  * row-major with the batch first. A tensor between two ops of one backend may
@@ -107,9 +107,11 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
                    const op_config_t *config, op_t **out, err_t *err);
 void op_close(op_t *op);
 
-const op_desc_t *op_out(const op_t *op);     /* y as this op lays it out */
-const op_desc_t *op_grad_in(const op_t *op); /* dx as this op writes it: same
-                             dims as in; the layout is that of config.in */
+const op_desc_t *op_out(const op_t *op);      /* y as this op lays it out */
+const op_desc_t *op_grad_in(const op_t *op);  /* dx as this op writes it: same
+                              dims as in; the layout is that of config.in */
+const op_desc_t *op_grad_out(const op_t *op); /* dy as this op reads it: as y
+                             lies, but float32 if y alone is stored rounded */
 size_t op_workspace_bytes(const op_t *op);
 size_t op_scratch_bytes(const op_t *op);
 double op_flops(const op_t *op);  /* of one forward */
@@ -130,13 +132,21 @@ bool op_adds_dx(const op_t *op);
 /* Is the gradient of every input dy itself? Then it need not be asked for. */
 bool op_passes_dy(const op_t *op);
 
-/* Run on [stream]. dy has the layout of op_out. A loss's backward reads x and
+/* Run on [stream]. dy lies as op_grad_out says. A loss's backward reads x and
  * target and writes dx = scale * d(sum)/dx. ERR_DATA: a target is no class.
  * The same arguments give the same bits on every call. */
 err_code_t op_forward(op_t *op, const op_args_t *args, dev_stream_t *stream,
                       err_t *err);
 err_code_t op_backward(op_t *op, const op_args_t *args, dev_stream_t *stream,
                        err_t *err);
+
+/* What the elements of a tensor are as it lies, and how many, padding of the
+ * layout included. */
+op_type_t op_desc_lies(const op_desc_t *desc);
+size_t op_desc_stored(const op_desc_t *desc);
+
+/* Is this a norm of a sample: layernorm, rmsnorm, groupnorm, instancenorm? */
+bool op_is_sample_norm(op_kind_t kind);
 
 /* to[i] += from[i] for [count] elements of [type] (float32 or float64, in any
  * backend; bfloat16, where tensors lie so); for accumulation. */

@@ -42,7 +42,7 @@ struct op {
     const op_kernel_t *kernel;
     op_config_t config; /* in.bytes and other[].bytes filled; in.layout not used
                            after open */
-    op_desc_t out, grad_in;
+    op_desc_t out, grad_in, grad_out;
     size_t workspace_bytes, scratch_bytes; /* 0 unless the kernel says so */
     double flops;
     bool in_place, adds, adds_dx, passes_dy; /* false unless it says so */

@@ -7,6 +7,12 @@
 
 #include "op/op_ops.h"
 
+bool op_is_sample_norm(op_kind_t kind)
+{
+    return kind == OP_LAYERNORM || kind == OP_RMSNORM || kind == OP_GROUPNORM ||
+           kind == OP_INSTANCENORM;
+}
+
 static bool norm_has_channels(op_kind_t kind)
 {
     return kind == OP_GROUPNORM || kind == OP_INSTANCENORM;

@@ -64,7 +64,7 @@ static void cpu_activation_run(const op_t *op, cpu_activation_work_t *work)
     work->curve = cpu_curve_of(op->config.kind);
     work->alpha = (float)op->config.alpha;
     work->bf16 = op->out.bf16;
-    cpu_team_run(op->config.threads, cpu_desc_elems(&op->out),
+    cpu_team_run(op->config.threads, (int64_t)op_desc_stored(&op->out),
                  CPU_ACTIVATION_GRAIN, cpu_activation_body, work);
 }
 

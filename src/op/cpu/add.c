@@ -91,7 +91,7 @@ static err_code_t cpu_add_forward(op_t *op, const op_args_t *args, err_t *err)
     err_code_t code = cpu_combine_bring(op, args, work.in, err);
 
     if (code == ERR_OK)
-        cpu_team_run(op->config.threads, cpu_desc_elems(&op->out),
+        cpu_team_run(op->config.threads, (int64_t)op_desc_stored(&op->out),
                      CPU_COMBINE_GRAIN, cpu_add_body, &work);
     return code;
 }

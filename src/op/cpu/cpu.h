@@ -28,13 +28,6 @@ extern const op_kernel_t cpu_recurrent_kernel;
 extern const op_kernel_t cpu_embedding_kernel, cpu_rotary_kernel;
 extern const op_kernel_t cpu_pointwise_kernel, cpu_custom_kernel;
 
-/* Elements of a tensor as it lies, padding included. */
-static inline int64_t cpu_desc_elems(const op_desc_t *desc)
-{
-    return (int64_t)(desc->bytes /
-                     (desc->bf16 ? sizeof(uint16_t) : sizeof(float)));
-}
-
 /* Space as three dimensions: numbers of its [space] dimensions go last, [fill]
  * stands for those that are not there. */
 static inline void cpu_space_three(const int64_t *from, int space, int64_t fill,

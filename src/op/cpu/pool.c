@@ -25,7 +25,7 @@ static err_code_t cpu_pool_open_backward(op_t *op, cpu_pool_t *pool, err_t *err)
     err_code_t code;
 
     if (pool->tiles.used) {
-        op->workspace_bytes = (size_t)cpu_desc_elems(&op->out);
+        op->workspace_bytes = op_desc_stored(&op->out);
         return ERR_OK;
     }
     if (op->config.kind == OP_MAXPOOL2D) {

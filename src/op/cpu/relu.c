@@ -83,8 +83,8 @@ static void cpu_relu_share(const op_t *op, cpu_team_body_t *body,
                            cpu_relu_work_t *work)
 {
     work->bf16 = op->out.bf16;
-    cpu_team_run(op->config.threads, cpu_desc_elems(&op->out), CPU_RELU_GRAIN,
-                 body, work);
+    cpu_team_run(op->config.threads, (int64_t)op_desc_stored(&op->out),
+                 CPU_RELU_GRAIN, body, work);
 }
 
 static err_code_t cpu_relu_forward(op_t *op, const op_args_t *args, err_t *err)
