@@ -276,19 +276,6 @@ static void host_loss(cddp_builder_t *builder, const cddp_built_loss_t *loss)
                    loss->options, keys);
 }
 
-/* The plugin's own keys of [model]. */
-static tree_t *own_options(const tree_t *model)
-{
-    tree_t *own = tree_new(TREE_MAP, NULL, tree_place(model));
-
-    for (size_t i = 0; i < tree_count(model); i++)
-        if (strcmp(tree_key(model, i), "input") != 0 &&
-            strcmp(tree_key(model, i), "plugin") != 0)
-            tree_put(own, tree_key(model, i), tree_key_place(model, i),
-                     tree_clone(tree_at(model, i)));
-    return own;
-}
-
 static err_code_t build_call(const nn_graph_t *graph, nn_recipe_t *recipe,
                              const double *options, err_t *err)
 {
@@ -333,7 +320,7 @@ err_code_t nn_plugin_build(const nn_graph_t *graph, const tree_t *model,
         return nn_fail_at(recipe.place, err,
                           "the plugin builds no model; give model.layers, "
                           "which may use its layers");
-    own = own_options(model);
+    own = nn_model_options(model, "plugin");
     code = opt_fill(plugin->rows.rows, own, "model", values, err);
     tree_free(own);
     if (code != ERR_OK)

@@ -191,14 +191,13 @@ static err_code_t preset_find(const tree_t *node, const nn_preset_t **out,
     return code;
 }
 
-/* The preset's own options: all keys of [model] but input and preset. */
-static tree_t *own_options(const tree_t *model)
+tree_t *nn_model_options(const tree_t *model, const char *maker)
 {
     tree_t *own = tree_new(TREE_MAP, NULL, tree_place(model));
 
     for (size_t i = 0; i < tree_count(model); i++)
         if (strcmp(tree_key(model, i), "input") != 0 &&
-            strcmp(tree_key(model, i), "preset") != 0)
+            strcmp(tree_key(model, i), maker) != 0)
             tree_put(own, tree_key(model, i), tree_key_place(model, i),
                      tree_clone(tree_at(model, i)));
     return own;
@@ -241,7 +240,7 @@ err_code_t nn_preset_write(const tree_t *model, const opt_ints_t *input,
                           "the model has a preset and layers; take out one of "
                           "them, or put the preset among the layers: "
                           "{preset: {NAME: {...}}}");
-    own = own_options(model);
+    own = nn_model_options(model, "preset");
     code = nn_preset_make(tree_get(model, "preset"), own, "model", input, out,
                           err);
     tree_free(own);

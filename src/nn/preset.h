@@ -64,6 +64,10 @@ err_code_t nn_recipe_check_input(const nn_recipe_t *recipe, const char *preset,
 err_code_t nn_recipe_check_heads(const nn_recipe_t *recipe, const char *preset,
                                  int64_t width, int64_t heads, err_t *err);
 
+/* The options of what makes a model, a preset or a plugin: all keys of the map
+ * [model] but input and [maker]; freed with tree_free. */
+tree_t *nn_model_options(const tree_t *model, const char *maker);
+
 /* The list of layers of the preset that [name] is, made from the map [own] of
  * its options, which is written as [path]; freed with tree_free. [input]: the
  * shape of a sample of what it reads. */
