@@ -145,6 +145,14 @@ bool fixture_has_backend(const char *backend)
     return op_backend_get(backend, &ops, NULL) == ERR_OK;
 }
 
+bool fixture_has_bf16(const char *backend)
+{
+    const op_backend_ops_t *ops;
+
+    return op_backend_get(backend, &ops, NULL) == ERR_OK &&
+           op_backend_bf16(ops);
+}
+
 static void *zeros(size_t bytes)
 {
     void *block = NULL;

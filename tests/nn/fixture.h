@@ -30,6 +30,8 @@ typedef struct fixture {
 } fixture_t;
 
 bool fixture_has_backend(const char *backend);
+/* And multiplies it bfloat16 on this CPU? */
+bool fixture_has_bf16(const char *backend);
 
 /* Parameters from seed 1; samples [from, from + batch) of an endless random
  * data set (seed 2). The activation arena is filled with NaNs. */

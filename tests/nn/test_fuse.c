@@ -92,15 +92,6 @@ static void open_fused(const nn_graph_t *graph, bool unfused, bool training,
     fixture_open_as(f, graph, &config, 0);
 }
 
-static bool cpu_multiplies_bf16(void)
-{
-    const op_backend_ops_t *cpu = NULL;
-    err_t err = ERR_INIT;
-
-    cr_assert_eq(op_backend_get("cpu", &cpu, &err), ERR_OK, "%s", err.text);
-    return op_backend_bf16(cpu);
-}
-
 static int layer_called(const nn_graph_t *graph, const char *name)
 {
     for (int i = 0; i < nn_graph_layers(graph); i++)
@@ -176,7 +167,7 @@ Test(fuse, a_linear_takes_its_activation)
     cr_expect_eq(nn_exec_facts(f.exec).narrow, 0);
     fixture_close(&f);
     config.bf16 = true;
-    if (cpu_multiplies_bf16()) {
+    if (fixture_has_bf16("cpu")) {
         fixture_open_as(&f, graph, &config, 0);
         expect_narrow(&f, "n0", false);
         expect_narrow(&f, "n1", true);
@@ -235,7 +226,7 @@ Test(fuse, fused_calls_change_no_bit)
 
         config.recompute = round % 3 == 2;
         config.bf16 = round >= 6;
-        if (!config.bf16 || cpu_multiplies_bf16())
+        if (!config.bf16 || fixture_has_bf16("cpu"))
             expect_same_bits(models[round >= 3], config);
     }
 }

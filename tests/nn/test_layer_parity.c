@@ -162,11 +162,7 @@ Test(layer_parity, ref_is_near_pytorch_in_bf16)
 
 Test(layer_parity, cpu_is_near_pytorch_in_bf16)
 {
-    const op_backend_ops_t *cpu = NULL;
-    err_t err = ERR_INIT;
-
-    cr_assert_eq(op_backend_get("cpu", &cpu, &err), ERR_OK, "%s", err.text);
-    if (!op_backend_bf16(cpu))
+    if (!fixture_has_bf16("cpu"))
         cr_skip_test("this CPU cannot multiply bfloat16");
     check_all(&(arithmetic_t){"cpu", true, 2e-2});
 }

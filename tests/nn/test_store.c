@@ -40,12 +40,10 @@ static const char *const stored_model =
     "    - {name: t5, tanh: }\n"
     "loss: mse\n";
 
-static bool is_possible(void)
+static void need_bf16(void)
 {
-    const op_backend_ops_t *cpu;
-
-    return fixture_has_backend("cpu") &&
-           op_backend_get("cpu", &cpu, NULL) == ERR_OK && op_backend_bf16(cpu);
+    if (!fixture_has_bf16("cpu"))
+        cr_skip_test("the cpu backend (oneDNN) multiplies no bfloat16 here");
 }
 
 static void open_stored(const nn_graph_t *graph, const char *backend, bool bf16,
@@ -62,7 +60,7 @@ static void open_stored(const nn_graph_t *graph, const char *backend, bool bf16,
     fixture_open_as(f, graph, &config, 0);
 }
 
-Test(store, readers_decide_how_outputs_lie)
+Test(store, readers_decide_how_outputs_lie, .init = need_bf16)
 {
     static const bool narrow[] = {
         /* c0 n0 r0 c1 n1 a1 r1 p1 */
@@ -74,8 +72,6 @@ Test(store, readers_decide_how_outputs_lie)
     nn_graph_t *graph = fixture_graph(stored_model);
     fixture_t wide, f;
 
-    if (!is_possible())
-        cr_skip_test("no bfloat16 here");
     open_stored(graph, "cpu", false, true, false, &wide);
     open_stored(graph, "cpu", true, true, false, &f);
     cr_assert_eq(sizeof narrow, (size_t)nn_graph_layers(graph));
@@ -93,15 +89,13 @@ Test(store, readers_decide_how_outputs_lie)
 }
 
 /* Half of what lies between layers, and of what is moved. */
-Test(store, a_residual_network_takes_less_memory)
+Test(store, a_residual_network_takes_less_memory, .init = need_bf16)
 {
     nn_graph_t *graph = fixture_graph(
         "model: {preset: resnet18, input: [3, 32, 32], classes: 10, "
         "width: 32}\nloss: cross_entropy\n");
     fixture_t wide, f;
 
-    if (!is_possible())
-        cr_skip_test("no bfloat16 here");
     open_stored(graph, "cpu", false, false, false, &wide);
     open_stored(graph, "cpu", true, false, false, &f);
     cr_expect_lt(3 * nn_exec_facts(f.exec).kept,
@@ -134,13 +128,11 @@ static double apart(const float *a, const float *b, size_t count)
 
 /* Rounding what lies between products costs little more than rounding their
  * factors, which is all that ref does. */
-Test(store, gradients_are_about_as_precise_as_the_reference)
+Test(store, gradients_are_about_as_precise_as_the_reference, .init = need_bf16)
 {
     nn_graph_t *graph = fixture_graph(stored_model);
     fixture_t f, ref, exact;
 
-    if (!is_possible())
-        cr_skip_test("no bfloat16 here");
     open_stored(graph, "cpu", true, false, false, &f);
     open_stored(graph, "ref", true, false, false, &ref);
     open_stored(graph, "ref", false, false, false, &exact);
@@ -168,15 +160,13 @@ Test(store, gradients_are_about_as_precise_as_the_reference)
 }
 
 /* Computed again in backward: the same bits. */
-Test(store, recomputing_changes_no_bit)
+Test(store, recomputing_changes_no_bit, .init = need_bf16)
 {
     nn_graph_t *graph = fixture_graph(stored_model);
     const size_t bytes = nn_graph_param_elems(graph) * sizeof(float);
     fixture_t once, again;
     err_t err = ERR_INIT;
 
-    if (!is_possible())
-        cr_skip_test("no bfloat16 here");
     open_stored(graph, "cpu", true, false, false, &once);
     open_stored(graph, "cpu", true, false, true, &again);
     cr_assert_eq(nn_exec_plan_parts(again.exec, 3, &err), ERR_OK);
