@@ -2,17 +2,15 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * mean of a plain x, seen as [outer, count, inner]. Rows are added in vectors;
- * with inner = 1 a row is cut into LANES partial sums, whose number is fixed,
- * so that every CPU adds in the same order.
+ * with inner = 1 a row is cut into CPU_LANES partial sums.
  */
 #include <string.h>
 
 #include "op/cpu/combine.h"
 #include "op/cpu/cpu.h"
+#include "op/cpu/math.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
-
-#define LANES 16
 
 typedef struct cpu_mean_work {
     int64_t count, inner;
@@ -29,13 +27,13 @@ static err_code_t cpu_mean_open(op_t *op, err_t *err)
 CPU_CLONES
 static float row_sum(const float *x, int64_t count)
 {
-    float lanes[LANES] = {0}, sum = 0;
+    float lanes[CPU_LANES] = {0}, sum = 0;
     int64_t i = 0;
 
-    for (; i + LANES <= count; i += LANES)
-        for (int k = 0; k < LANES; k++)
+    for (; i + CPU_LANES <= count; i += CPU_LANES)
+        for (int k = 0; k < CPU_LANES; k++)
             lanes[k] += x[i + k];
-    for (int k = 0; k < LANES; k++)
+    for (int k = 0; k < CPU_LANES; k++)
         sum += lanes[k];
     for (; i < count; i++)
         sum += x[i];
