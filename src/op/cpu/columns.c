@@ -57,19 +57,22 @@ static bool columns_pay(const op_t *op)
            (config->in.ndim == 2 + OP_SPACE_MAX && config->in.dims[1] < 16);
 }
 
-bool cpu_columns_suit(const op_t *op, cpu_engine_t *engine, const cpu_md_t *x)
+err_code_t cpu_columns_suit(const op_t *op, cpu_engine_t *engine,
+                            const cpu_md_t *x, bool *suit, err_t *err)
 {
     const op_config_t *config = &op->config;
     const size_t bytes =
         (size_t)columns_rows(op) * (size_t)columns_row(op) * sizeof(uint16_t);
     int lanes = -1;
+    err_code_t code = ERR_OK;
 
-    return config->kind == OP_CONV2D && config->bf16 &&
-           config->conv.groups == 1 && bytes <= COLUMNS_BYTES &&
-           columns_pay(op) && cpu_md_is_bf16(x) &&
-           cpu_md_lanes(x, engine, config->in.ndim, config->in.dims, &lanes,
-                        NULL) == ERR_OK &&
-           lanes == 0;
+    if (config->kind == OP_CONV2D && config->bf16 && config->conv.groups == 1 &&
+        bytes <= COLUMNS_BYTES && columns_pay(op) && cpu_md_is_bf16(x))
+        code = cpu_md_lanes(x, engine, config->in.ndim, config->in.dims, &lanes,
+                            err);
+    if (code == ERR_OK)
+        *suit = lanes == 0;
+    return code;
 }
 
 err_code_t cpu_columns_open(cpu_columns_t *columns, const op_t *op,

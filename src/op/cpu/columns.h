@@ -19,7 +19,8 @@ typedef struct cpu_columns {
 
 /* Is this the better way for [op], a conv whose forward reads x in layout [x]?
  */
-bool cpu_columns_suit(const op_t *op, cpu_engine_t *engine, const cpu_md_t *x);
+err_code_t cpu_columns_suit(const op_t *op, cpu_engine_t *engine,
+                            const cpu_md_t *x, bool *suit, err_t *err);
 
 /* Make the product, and take room for the columns. */
 err_code_t cpu_columns_open(cpu_columns_t *columns, const op_t *op,

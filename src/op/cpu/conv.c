@@ -248,9 +248,13 @@ static err_code_t cpu_conv_open_weights(op_t *op, err_t *err)
     cpu_conv_spec_t spec;
     cpu_md_t x, dy, dw;
     cpu_md_t forward_x = cpu_prim_md(&conv->forward, DNNL_ARG_SRC);
-    err_code_t code;
+    bool suit;
+    err_code_t code =
+        cpu_columns_suit(op, &room->engine, &forward_x, &suit, err);
 
-    if (cpu_columns_suit(op, &room->engine, &forward_x))
+    if (code != ERR_OK)
+        return code;
+    if (suit)
         return cpu_conv_open_columns(op, &forward_x, err);
     code = cpu_conv_spec(op, CPU_CONV_X | CPU_CONV_Y, &spec, err);
     if (code == ERR_OK)
