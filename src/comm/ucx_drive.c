@@ -24,6 +24,7 @@
 /* Looks of one who has a core before it lets others have it now and then: each
  * call of sched_yield is a large part of what a small message takes. */
 #define LOOKS 100
+#define CLOCK_LOOKS 8
 #define PROBE 64 /* sleeps after which looking is tried anew */
 
 /* How long requests may take to end after a fault. */
@@ -413,9 +414,18 @@ static void owner_sleep(ucx_group_t *group, double instant)
     ucx_stage_present(group, true);
 }
 
+/* Looks of one who lets nobody else in take a few tenths of a microsecond: one
+ * reading of the clock serves several. */
+static bool clock_due(const ucx_group_t *group, const ucx_idle_t *idle)
+{
+    return !group->node.spin || idle->turns > LOOKS ||
+           idle->turns % CLOCK_LOOKS == 0;
+}
+
 bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
 {
     ucx_idle_t idle = {0};
+    double now = clock_now();
     bool held, left;
 
     if (group->place.nodes == 1 && atomic_load(&group->node.open))
@@ -424,19 +434,20 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
         return false;
     ucx_bell_asleep(group, false);
     while (atomic_load(&work->state) == COMM_PENDING) {
-        double now = clock_now();
         bool turned = ucx_drive_turn(group, now);
 
         if (ucx_stage_go(group) || turned)
             ucx_drive_moved(group, &idle);
         else if (!ucx_drive_patient(group, &idle, now, group->node.spin))
             owner_sleep(group, ucx_drive_until(group, now));
+        if (clock_due(group, &idle))
+            now = clock_now();
     }
     left = group->active_count > 0 || group->notes_due ||
            atomic_load(&group->failed);
     held = !left && work->request.count > LARGE && ucx_net_holds(group);
     /* What UCX holds has to go out at once. */
-    atomic_store(&group->driven, held ? LONG_AGO : clock_now());
+    atomic_store(&group->driven, held ? LONG_AGO : now);
     ucx_drive_give(group);
     if (left || held)
         ucx_thread_wake(group);
