@@ -8,8 +8,8 @@
  *
  * What lies in an arena goes through slots of the board: ucx_slot.h.
  *
- * On one node, small all-reduces and those of memory that lies in no arena take
- * other ways: ucx_shot.h, ucx_stage.h.
+ * All-reduces of memory that lies in no arena are staged (ucx_stage.h); on one
+ * node small ones and barriers are shots (ucx_shot.h).
  */
 #ifndef CDDP_COMM_UCX_NODE_H
 #define CDDP_COMM_UCX_NODE_H
@@ -102,9 +102,9 @@ void ucx_bell_asleep(ucx_group_t *group, bool asleep);
 err_code_t ucx_node_open(ucx_group_t *group, err_t *err);
 void ucx_node_close(ucx_group_t *group);
 
-/* Does the node stage carry out [request], and which way? All-reduces whose
- * data lies in an arena (over several nodes: not of 16-bit floats) and, in a
- * group on one node, barriers and all-reduces of any memory. */
+/* Does the node stage carry out [request], and which way? All-reduces, over
+ * several nodes not of 16-bit floats; in a group on one node barriers, too, and
+ * what gathers or scatters ranges of an arena. The table may say otherwise. */
 bool ucx_node_way(const ucx_group_t *group, const comm_request_t *request,
                   ucx_way_t *way);
 

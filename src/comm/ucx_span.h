@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * An all-reduce of an arena over several nodes: how it is cut. Pure; the same
- * on all ranks.
+ * An all-reduce of an arena over several nodes: how it is cut, and which rank
+ * of a node has which segments of a staged one. Pure; the same on all ranks.
  */
 #ifndef CDDP_COMM_UCX_SPAN_H
 #define CDDP_COMM_UCX_SPAN_H
