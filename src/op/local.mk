@@ -26,6 +26,7 @@ libop_la_SOURCES = \
 	src/op/ref/window.h src/op/ref/adaptive.c \
 	src/op/ref/norm.c src/op/ref/syncbatchnorm.c \
 	src/op/cpu/cpu.c src/op/cpu/cpu.h \
+	src/op/cpu/isa.c src/op/cpu/isa.h \
 	src/op/cpu/onednn.c src/op/cpu/onednn.h src/op/cpu/onednn_make.h \
 	src/op/cpu/onednn_v2.c src/op/cpu/onednn_v3.c \
 	src/op/cpu/port.c src/op/cpu/port.h \

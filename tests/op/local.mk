@@ -68,6 +68,11 @@ tests_op_test_op_add_SOURCES = tests/op/test_op_add.c
 tests_op_test_op_add_CFLAGS = $(TEST_CFLAGS)
 tests_op_test_op_add_LDADD = $(OP_TEST_LIBS)
 
+check_PROGRAMS += tests/op/test_isa
+tests_op_test_isa_SOURCES = tests/op/test_isa.c
+tests_op_test_isa_CFLAGS = $(TEST_CFLAGS)
+tests_op_test_isa_LDADD = $(OP_TEST_LIBS)
+
 check_PROGRAMS += tests/op/test_gemm
 tests_op_test_gemm_SOURCES = tests/op/test_gemm.c
 tests_op_test_gemm_CFLAGS = $(TEST_CFLAGS)

@@ -19,6 +19,7 @@
 #include "op/cpu/block.h"
 #include "op/cpu/combine.h"
 #include "op/cpu/cpu.h"
+#include "op/cpu/isa.h"
 #include "op/cpu/math.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"

@@ -3,6 +3,7 @@
 #include "op/cpu/cpu.h"
 
 #include "base/half.h"
+#include "op/cpu/isa.h"
 #include "op/cpu/onednn.h"
 #include "op/cpu/stage.h"
 #include "op/cpu/team.h"

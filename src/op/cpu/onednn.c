@@ -4,6 +4,7 @@
  * primitives, running them. */
 #include "op/cpu/onednn.h"
 
+#include "op/cpu/isa.h"
 #include "op/cpu/onednn_make.h"
 
 static err_code_t cpu_status(dnnl_status_t status, const char *what, err_t *err)
@@ -21,26 +22,12 @@ static err_code_t cpu_status(dnnl_status_t status, const char *what, err_t *err)
                    (int)status);
 }
 
-bool cpu_has_bf16(void)
-{
-    const unsigned needed = dnnl_cpu_isa_avx512_core_bf16;
-
-    /* instruction sets are masks: a larger one holds the smaller */
-    return ((unsigned)dnnl_get_effective_cpu_isa() & needed) == needed;
-}
-
-bool cpu_has_amx(void)
-{
-    const unsigned needed = dnnl_cpu_isa_avx512_core_amx;
-
-    return ((unsigned)dnnl_get_effective_cpu_isa() & needed) == needed;
-}
-
 err_code_t cpu_engine_open(cpu_engine_t *engine, err_t *err)
 {
     dnnl_status_t status;
 
     *engine = (cpu_engine_t){0};
+    (void)cpu_isa(); /* settles what primitives may use */
     status = dnnl_engine_create(&engine->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
         status = dnnl_stream_create(&engine->stream, engine->engine,

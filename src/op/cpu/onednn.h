@@ -48,11 +48,6 @@ typedef struct cpu_prim {
     dnnl_exec_arg_t args[CPU_SLOTS_MAX];
 } cpu_prim_t;
 
-/* Does this CPU multiply bfloat16, and the library know how? */
-bool cpu_has_bf16(void);
-/* And has it tiles for that, which the library got from the system? */
-bool cpu_has_amx(void);
-
 err_code_t cpu_engine_open(cpu_engine_t *engine, err_t *err);
 void cpu_engine_close(cpu_engine_t *engine); /* zeroed: allowed */
 
