@@ -131,24 +131,22 @@ static const command_t commands[] = {{"list", list_run},
                                      {"diff", diff_run},
                                      {NULL, NULL}};
 
-static err_code_t command_find(const char *name, const command_t **out,
-                               err_t *err)
+/* NULL: *err says so. */
+static const command_t *command_find(const char *name, err_t *err)
 {
     static const char *const names[] = {"list", "show", "verify", "diff", NULL};
 
     for (const command_t *c = commands; c->name != NULL; c++)
-        if (strcmp(name, c->name) == 0) {
-            *out = c;
-            return ERR_OK;
-        }
-    return cmd_command_refuse("cddp-ckpt", name, names, err);
+        if (strcmp(name, c->name) == 0)
+            return c;
+    cmd_command_refuse("cddp-ckpt", name, names, err);
+    return NULL;
 }
 
 static err_code_t arguments_run(int argc, char **argv, str_buf_t *out,
                                 int *status, err_t *err)
 {
-    const command_t *command = NULL;
-    err_code_t code;
+    const command_t *command;
 
     if (argc < 2)
         return usage(err, "a command is missing");
@@ -165,9 +163,9 @@ static err_code_t arguments_run(int argc, char **argv, str_buf_t *out,
                     major, minor, release);
         return ERR_OK;
     }
-    code = command_find(argv[1], &command, err);
-    if (code != ERR_OK)
-        return code;
+    command = command_find(argv[1], err);
+    if (command == NULL)
+        return err->code;
     for (int i = 2; i < argc; i++)
         if (argv[i][0] == '-')
             return err_set(err, ERR_USAGE,

@@ -69,7 +69,7 @@ const char *comm_group_host(const comm_group_t *group, int rank);
 
 /* Report where this rank is (beats carry it; faults print it): training step
  * and a static phase name ("forward", "checkpoint"). A call is progress, too.
- * Never blocks. */
+ * Any thread; never blocks. */
 void comm_group_report(comm_group_t *group, int64_t step, const char *phase);
 
 /* ERR_OK while every peer is well, else the fault (ERR_PEER). Never blocks. */
