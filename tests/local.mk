@@ -13,7 +13,8 @@ EXTRA_DIST += tests/bench/peers/peer.sh \
 	tests/bench/peers/gpt2.yaml \
 	tests/bench/peers/mlp.yaml tests/bench/peers/resnet18.yaml
 EXTRA_DIST += tests/bench/allreduce-peers tests/bench/mpi_allreduce.c \
-	tests/bench/ucx_exchange.c tests/bench/gloo_allreduce.py
+	tests/bench/ucx_exchange.c tests/bench/probe.h \
+	tests/bench/gloo_allreduce.py
 
 include tests/base/local.mk
 include tests/conf/local.mk

@@ -11,19 +11,16 @@
  * descriptors on every message. Measured as mpi_allreduce.c measures; MPI
  * carries addresses and results only. Prints "bytes,median_us" per size.
  */
-#include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <ucp/api/ucp.h>
 
-#define ROUNDS_MAX 2000
-#define ROUNDS_MIN 15
-#define ROUNDS_BYTES ((size_t)512 << 20)
+#include "probe.h"
+
 #define WARM_UP 100
 #define ADDRESS_MOST 4096
 
@@ -33,21 +30,6 @@ typedef struct exchange {
     ucp_tag_t tag; /* of the last exchange */
     int pending;
 } exchange_t;
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 static void need(bool fine, const char *what)
 {
@@ -168,27 +150,21 @@ static void open_worker(exchange_t *exchange, bool wake)
 static double measure(exchange_t *exchange, char *mine, char *theirs,
                       size_t bytes, size_t asked)
 {
-    static double times[ROUNDS_MAX];
-    size_t rounds = ROUNDS_BYTES / bytes;
+    static double times[PROBE_ROUNDS_MAX];
+    const size_t rounds = probe_rounds(bytes, asked);
 
-    rounds = rounds > ROUNDS_MAX ? ROUNDS_MAX : rounds;
-    rounds = rounds < ROUNDS_MIN ? ROUNDS_MIN : rounds;
-    rounds = asked > 0 && asked < ROUNDS_MAX ? asked : rounds;
     for (size_t i = 0; i < WARM_UP + rounds; i++) {
         double begin;
 
         memset(mine, (int)i, bytes);
         run(exchange, NULL, NULL, 0); /* a barrier */
-        begin = now();
+        begin = probe_now();
         run(exchange, mine, theirs, bytes);
         if (i >= WARM_UP)
-            times[i - WARM_UP] = now() - begin;
+            times[i - WARM_UP] = probe_now() - begin;
         need(memcmp(mine, theirs, bytes) == 0, "get what the other rank sent");
     }
-    MPI_Allreduce(MPI_IN_PLACE, times, (int)rounds, MPI_DOUBLE, MPI_MAX,
-                  MPI_COMM_WORLD);
-    qsort(times, rounds, sizeof *times, compare);
-    return (times[(rounds - 1) / 2] + times[rounds / 2]) / 2;
+    return probe_median(times, rounds);
 }
 
 int main(int argc, char **argv)
@@ -215,9 +191,7 @@ int main(int argc, char **argv)
 
         if (rank == 0)
             printf("%zu,%.3f\n", bytes, median * 1e6);
-        bytes = bytes >= largest      ? 0
-                : bytes > largest / 4 ? largest
-                                      : bytes * 4;
+        bytes = probe_next(bytes, largest);
     }
     MPI_Barrier(MPI_COMM_WORLD); /* UCX's objects go with the process */
     MPI_Finalize();

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * What the probes beside cddp-bench allreduce measure with, so that their
+ * numbers mean the same as its own: as many rounds, and of the slowest rank's
+ * times the median. For programs of one file, compiled by allreduce-peers.
+ */
+#ifndef CDDP_TESTS_BENCH_PROBE_H
+#define CDDP_TESTS_BENCH_PROBE_H
+
+#include <mpi.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define PROBE_ROUNDS_MAX 2000
+#define PROBE_ROUNDS_MIN 15
+#define PROBE_ROUNDS_BYTES ((size_t)512 << 20) /* per size, about */
+
+/* Seconds. */
+static double probe_now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* How often a call of [bytes] is timed; [asked] is what the user wants, 0:
+ * nothing. At most PROBE_ROUNDS_MAX. */
+static size_t probe_rounds(size_t bytes, size_t asked)
+{
+    size_t rounds = PROBE_ROUNDS_BYTES / bytes;
+
+    rounds = rounds > PROBE_ROUNDS_MAX ? PROBE_ROUNDS_MAX : rounds;
+    rounds = rounds < PROBE_ROUNDS_MIN ? PROBE_ROUNDS_MIN : rounds;
+    return asked > 0 && asked < PROBE_ROUNDS_MAX ? asked : rounds;
+}
+
+static int probe_compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The median over the [rounds] of the slowest rank's [times], which are
+ * overwritten. All ranks call it. */
+static double probe_median(double *times, size_t rounds)
+{
+    MPI_Allreduce(MPI_IN_PLACE, times, (int)rounds, MPI_DOUBLE, MPI_MAX,
+                  MPI_COMM_WORLD);
+    qsort(times, rounds, sizeof *times, probe_compare);
+    return (times[(rounds - 1) / 2] + times[rounds / 2]) / 2;
+}
+
+/* The size after [bytes], up to [largest]; 0: that was the last. */
+static size_t probe_next(size_t bytes, size_t largest)
+{
+    return bytes >= largest ? 0 : bytes > largest / 4 ? largest : bytes * 4;
+}
+
+#endif
