@@ -16,6 +16,7 @@ libbase_la_SOURCES = \
 	src/base/opt_print.c \
 	src/base/opt_value.c src/base/opt_value.h \
 	src/base/queue.c src/base/queue.h \
+	src/base/retry.c src/base/retry.h \
 	src/base/rng.c src/base/rng.h \
 	src/base/rng_fill.c src/base/rng_log.h src/base/rng_philox.h \
 	src/base/rng_x86.c src/base/rng_x86.h \

@@ -44,6 +44,10 @@ check_PROGRAMS += tests/base/test_queue
 tests_base_test_queue_SOURCES = tests/base/test_queue.c
 tests_base_test_queue_CFLAGS = $(TEST_CFLAGS)
 tests_base_test_queue_LDADD = $(BASE_TEST_LIBS)
+check_PROGRAMS += tests/base/test_retry
+tests_base_test_retry_SOURCES = tests/base/test_retry.c
+tests_base_test_retry_CFLAGS = $(TEST_CFLAGS)
+tests_base_test_retry_LDADD = $(BASE_TEST_LIBS)
 check_PROGRAMS += tests/base/test_rng
 tests_base_test_rng_SOURCES = tests/base/test_rng.c \
 	tests/base/rng_avx2.c tests/base/rng_avx512.c tests/base/rng_plain.c \

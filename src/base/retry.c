@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "base/retry.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#define FORBIDDEN_SECONDS 3.0 /* at most, for all waits */
+#define NAP 0.5               /* seconds between two signs of life */
+#define OWNER_MAX 80
+
+retry_cause_t retry_cause(int number)
+{
+    switch (number) {
+    case 0:
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case ENXIO: /* a socket */
+        return RETRY_ABSENT;
+    case EACCES:
+    case EPERM:
+        return RETRY_FORBIDDEN;
+    default:
+        return RETRY_STORAGE;
+    }
+}
+
+static void nap(double seconds)
+{
+    struct timespec left = {.tv_sec = (time_t)seconds};
+
+    left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
+    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
+        continue;
+}
+
+/* Nothing tells when storage is back: time is all that there is to wait for. */
+static void wait_real(const retry_t *retry, double seconds)
+{
+    const double end = clock_now() + seconds;
+    double left = seconds;
+
+    while (left > 0) {
+        nap(left < NAP ? left : NAP);
+        if (retry->alive != NULL)
+            retry->alive(retry->context);
+        left = end - clock_now();
+    }
+}
+
+/* Seconds in all for failures of [cause]. */
+static double budget_of(const retry_t *retry, retry_cause_t cause)
+{
+    if (cause == RETRY_FORBIDDEN && retry->seconds > FORBIDDEN_SECONDS)
+        return FORBIDDEN_SECONDS;
+    return retry->seconds;
+}
+
+/* Wait before try number [again], from 1: 1, 2, 4 parts of 7. */
+static void wait_before(const retry_t *retry, int again, retry_cause_t cause,
+                        const char *text)
+{
+    const double parts = (double)((1 << RETRY_TRIES) - 1);
+    double seconds =
+        budget_of(retry, cause) * (double)(1 << (again - 1)) / parts;
+
+    log_warn("base", "%s: trying again in %.1f s (%d of %d)", text, seconds,
+             again, RETRY_TRIES);
+    if (retry->wait != NULL)
+        retry->wait(retry->context, seconds);
+    else
+        wait_real(retry, seconds);
+}
+
+/* "alice (uid 1001)", or the number alone where nobody knows a name. */
+static const char *owner_name(uid_t uid, char out[OWNER_MAX])
+{
+    char text[4096];
+    struct passwd entry, *found = NULL;
+
+    if (getpwuid_r(uid, &entry, text, sizeof text, &found) == 0 &&
+        found != NULL)
+        snprintf(out, OWNER_MAX, "%s (uid %u)", found->pw_name, (unsigned)uid);
+    else
+        snprintf(out, OWNER_MAX, "uid %u", (unsigned)uid);
+    return out;
+}
+
+/* [path], or the nearest directory above it that stat can see: in that one a
+ * permission is missing. free() it; NULL: none can be seen. */
+static char *visible(const char *path, struct stat *st)
+{
+    char *at = str_dup(path), *up;
+
+    while (stat(at, st) != 0) {
+        up =
+            str_dup(dirname(at)); /* which changes [at] and may be part of it */
+        if (strcmp(up, "/") == 0 || strcmp(up, ".") == 0) {
+            free(at);
+            at = up;
+            if (stat(at, st) == 0)
+                return at;
+            free(at);
+            return NULL;
+        }
+        free(at);
+        at = up;
+    }
+    return at;
+}
+
+static err_code_t forbidden_set(const char *path, int number, err_t *err)
+{
+    char owner[OWNER_MAX], me[OWNER_MAX];
+    struct stat st;
+    char *at = visible(path, &st);
+    err_code_t code;
+
+    owner_name(geteuid(), me);
+    if (at == NULL)
+        return err_set(err, ERR_DATA,
+                       "cannot read %s: %s, as %s: make it readable", path,
+                       strerror(number), me);
+    code = err_set(
+        err, ERR_DATA,
+        "cannot read %s: %s: %s%s belongs to %s, has mode %04o, and "
+        "this process runs as %s: let its owner make it readable",
+        path, strerror(number), S_ISDIR(st.st_mode) ? "the directory " : "",
+        strcmp(at, path) == 0 && !S_ISDIR(st.st_mode) ? "it" : at,
+        owner_name(st.st_uid, owner), (unsigned)(st.st_mode & 07777), me);
+    free(at);
+    return code;
+}
+
+/* The last try has failed, too. */
+static err_code_t give_up(const retry_t *retry, const char *path, int number,
+                          const err_t *why, err_t *err)
+{
+    if (retry_cause(number) == RETRY_FORBIDDEN)
+        return forbidden_set(path, number, err);
+    return err_set(err, ERR_IO,
+                   "%s, also when it was opened and read %d more times within "
+                   "%.0f s: that is storage, not damage: start again when it "
+                   "answers",
+                   why->text, RETRY_TRIES, retry->seconds);
+}
+
+err_code_t retry_run(const retry_t *retry, const char *path,
+                     retry_attempt_t attempt, void *context,
+                     retry_cause_t *cause, err_t *err)
+{
+    for (int again = 1;; again++) {
+        err_t why = ERR_INIT;
+        int number = 0;
+        err_code_t code = attempt(context, &number, &why);
+        retry_cause_t found = retry_cause(number);
+
+        if (code == ERR_OK)
+            return ERR_OK;
+        if (found != RETRY_ABSENT && again <= RETRY_TRIES) {
+            wait_before(retry, again, found, why.text);
+            continue;
+        }
+        if (cause != NULL)
+            *cause = found;
+        if (found != RETRY_ABSENT)
+            return give_up(retry, path, number, &why, err);
+        if (err != NULL)
+            *err = why;
+        return code;
+    }
+}
