@@ -49,11 +49,11 @@ err_code_t opt_error_type(const opt_row_t *row, const tree_t *value,
 }
 
 err_code_t opt_error_bounds(const opt_row_t *row, const tree_t *value,
-                            const char *name, err_t *err)
+                            const char *name, double number, err_t *err)
 {
     str_buf_t bounds = {0};
 
-    opt_value_describe_bounds(row, &bounds);
+    opt_value_describe_bounds(row, number, &bounds);
     opt_error(err, value, "%s: expected %s, found %s", name, bounds.text,
               tree_text(value));
     str_buf_free(&bounds);

@@ -15,9 +15,9 @@ err_code_t opt_error(err_t *err, const tree_t *tree, const char *format, ...)
 err_code_t opt_error_type(const opt_row_t *row, const tree_t *value,
                           const char *name, err_t *err);
 
-/* "expected 1 to 64 samples, found 0". */
+/* "expected 1 to 64 samples, found 0"; [number] is what [value] means. */
 err_code_t opt_error_bounds(const opt_row_t *row, const tree_t *value,
-                            const char *name, err_t *err);
+                            const char *name, double number, err_t *err);
 
 /* "unknown key 'epoch' in train; did you mean 'epochs'?", for item [index] of
  * [map], which has no row in [rows]. */

@@ -39,7 +39,7 @@ static err_code_t opt_fill_int(const opt_row_t *row, const tree_t *value,
         !str_to_int(tree_text(value), &number))
         return opt_error_type(row, value, name, err);
     if (!opt_value_inside(row, (double)number))
-        return opt_error_bounds(row, value, name, err);
+        return opt_error_bounds(row, value, name, (double)number, err);
     *out = number;
     return ERR_OK;
 }
@@ -73,7 +73,7 @@ static err_code_t opt_fill_scalar(const opt_row_t *row, const tree_t *value,
         good = row->type == OPT_REAL ? str_to_real(text, &number)
                                      : opt_value_seconds(text, &number);
         if (good && !opt_value_inside(row, number))
-            return opt_error_bounds(row, value, name, err);
+            return opt_error_bounds(row, value, name, number, err);
         if (good)
             *(double *)field = number;
         break;

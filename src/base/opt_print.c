@@ -7,6 +7,7 @@
 
 #include "base/opt.h"
 #include "base/opt_value.h"
+#include <math.h>
 
 static const void *opt_print_field(const opt_row_t *row, const void *target)
 {
@@ -148,7 +149,7 @@ static void opt_document_row(const opt_row_t *row, str_buf_t *out)
     opt_value_describe(row, out);
     if (opt_value_bounded(row)) {
         str_buf_add(out, ", ");
-        opt_value_describe_bounds(row, out);
+        opt_value_describe_bounds(row, NAN, out);
     } else if (row->unit != NULL) {
         str_buf_add(out, " (%s)", row->unit);
     }

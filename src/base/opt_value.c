@@ -179,11 +179,15 @@ bool opt_value_inside(const opt_row_t *row, double value)
     return !opt_value_bounded(row) || (value >= row->min && value <= row->max);
 }
 
-void opt_value_describe_bounds(const opt_row_t *row, str_buf_t *out)
+void opt_value_describe_bounds(const opt_row_t *row, double found,
+                               str_buf_t *out)
 {
-    if (row->max >= OPT_BOUND_FAR && row->min > -OPT_BOUND_FAR)
+    const bool max_far = row->max >= OPT_BOUND_FAR && !(found > row->max);
+    const bool min_far = row->min <= -OPT_BOUND_FAR && !(found < row->min);
+
+    if (max_far && !min_far)
         str_buf_add(out, "at least %.15g", row->min);
-    else if (row->min <= -OPT_BOUND_FAR && row->max < OPT_BOUND_FAR)
+    else if (min_far && !max_far)
         str_buf_add(out, "at most %.15g", row->max);
     else
         str_buf_add(out, "%.15g to %.15g", row->min, row->max);

@@ -22,7 +22,9 @@ void opt_value_describe(const opt_row_t *row, str_buf_t *out);
 bool opt_value_bounded(const opt_row_t *row);
 bool opt_value_inside(const opt_row_t *row, double value);
 
-/* The bounds in words: "at least 1 samples", "0 to 1". */
-void opt_value_describe_bounds(const opt_row_t *row, str_buf_t *out);
+/* The bounds in words: "at least 1 samples", "0 to 1". A bound that is far out
+ * is left out, unless [found] is on the wrong side of it (NAN: it is not). */
+void opt_value_describe_bounds(const opt_row_t *row, double found,
+                               str_buf_t *out);
 
 #endif

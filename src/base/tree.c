@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A node keeps its children in one growing array; run files are small, so keys
- * are found by a linear search and every node owns a copy of its file name.
+ * A node keeps its children in one growing array, and every node owns a copy of
+ * its file name. A map of more than a few keys also has a hash table from key
+ * to child, so that reading a file takes time in proportion to its size,
+ * however many keys a hostile one has.
  */
 #include "base/tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/hash.h"
+
+/* Below so many children a search from the first one is as fast. */
+#define TREE_INDEX_MIN 16
 
 typedef struct tree_child {
     char *key;          /* NULL in a list */
@@ -23,6 +30,9 @@ struct tree {
     tree_place_t place; /* file points to our copy */
     tree_child_t *children;
     size_t count, room;
+    size_t *slots; /* hash table of a map: 1 + index of a child, 0: free; NULL
+                      below TREE_INDEX_MIN children */
+    size_t slot_count; /* a power of two, at least twice [count] */
 };
 
 tree_t *tree_new(tree_kind_t kind, const char *text, tree_place_t place)
@@ -40,6 +50,55 @@ tree_t *tree_new(tree_kind_t kind, const char *text, tree_place_t place)
     return tree;
 }
 
+/* The slot of the first [length] bytes of [key]: that of the child with this
+ * key, or the free one where it belongs. */
+static size_t *tree_slot(const tree_t *map, const char *key, size_t length)
+{
+    const size_t mask = map->slot_count - 1;
+    size_t at = (size_t)hash_bytes(key, length) & mask;
+    const char *there;
+
+    for (; map->slots[at] != 0; at = (at + 1) & mask) {
+        there = map->children[map->slots[at] - 1].key;
+        if (strncmp(there, key, length) == 0 && there[length] == '\0')
+            break;
+    }
+    return &map->slots[at];
+}
+
+/* Note the last child of [map], which is not in the table yet. Of children with
+ * the same key the first one is found, as without a table. */
+static void tree_index_last(tree_t *map)
+{
+    const char *key = map->children[map->count - 1].key;
+    size_t *slot = tree_slot(map, key, strlen(key));
+
+    if (*slot == 0)
+        *slot = map->count;
+}
+
+static void tree_index(tree_t *map)
+{
+    const size_t count = map->count;
+
+    if (count < TREE_INDEX_MIN)
+        return;
+    if (2 * count <= map->slot_count) {
+        tree_index_last(map);
+        return;
+    }
+    free(map->slots);
+    map->slot_count = 4 * TREE_INDEX_MIN;
+    while (map->slot_count < 4 * count)
+        map->slot_count *= 2;
+    map->slots = calloc(map->slot_count, sizeof *map->slots);
+    if (map->slots == NULL)
+        abort();
+    for (map->count = 1; map->count <= count; map->count++)
+        tree_index_last(map);
+    map->count = count;
+}
+
 static void tree_append(tree_t *parent, char *key, tree_place_t place,
                         tree_t *node)
 {
@@ -54,6 +113,8 @@ static void tree_append(tree_t *parent, char *key, tree_place_t place,
     }
     place.file = node->file;
     children[parent->count++] = (tree_child_t){key, place, node};
+    if (key != NULL)
+        tree_index(parent);
 }
 
 void tree_add(tree_t *list, tree_t *child)
@@ -76,6 +137,7 @@ void tree_free(tree_t *tree)
         free(tree->children[i].key);
         tree_free(tree->children[i].node);
     }
+    free(tree->slots);
     free(tree->children);
     free(tree->text);
     free(tree->file);
@@ -137,7 +199,13 @@ static tree_child_t *tree_find(const tree_t *map, const char *key,
 {
     size_t i;
 
-    for (i = 0; map->kind == TREE_MAP && i < map->count; i++)
+    if (map->kind != TREE_MAP)
+        return NULL;
+    if (map->slots != NULL) {
+        i = *tree_slot(map, key, length);
+        return i == 0 ? NULL : &map->children[i - 1];
+    }
+    for (i = 0; i < map->count; i++)
         if (strncmp(map->children[i].key, key, length) == 0 &&
             map->children[i].key[length] == '\0')
             return &map->children[i];
@@ -149,6 +217,16 @@ const tree_t *tree_get(const tree_t *map, const char *key)
     const tree_child_t *child = tree_find(map, key, strlen(key));
 
     return child == NULL ? NULL : child->node;
+}
+
+bool tree_key_find(const tree_t *map, const char *key, tree_place_t *place)
+{
+    const tree_child_t *child = tree_find(map, key, strlen(key));
+
+    if (child == NULL)
+        return false;
+    *place = child->place;
+    return true;
 }
 
 char *tree_place_format(tree_place_t place, char *out, size_t room)

@@ -46,6 +46,10 @@ tree_place_t tree_place(const tree_t *tree);
 tree_place_t tree_key_place(const tree_t *map, size_t index);
 const tree_t *tree_get(const tree_t *map, const char *key); /* NULL: absent */
 
+/* Is there a child called [key]? Its key's place goes into [place], which is
+ * left alone if there is none. Takes constant time, as tree_get does. */
+bool tree_key_find(const tree_t *map, const char *key, tree_place_t *place);
+
 /* "file:line:column" (less what is unknown) into [out], which is returned. */
 char *tree_place_format(tree_place_t place, char *out, size_t room);
 

@@ -12,6 +12,11 @@
 
 #define YAML_DEPTH_MAX 64
 
+/* U+FEFF in UTF-8. Some editors begin a file with it; anywhere else it is
+ * invisible and would become part of a word. */
+#define YAML_BYTE_ORDER_MARK "\xef\xbb\xbf"
+#define YAML_MARK_BYTES 3
+
 typedef struct yaml_reader {
     const yaml_source_t *source;
     yaml_parser_t parser;
@@ -167,10 +172,9 @@ static err_code_t yaml_list(yaml_reader_t *reader, tree_t *list)
 static err_code_t yaml_check_key(const yaml_reader_t *reader, const tree_t *map)
 {
     const yaml_event_t *event = &reader->event;
-    tree_place_t place = yaml_place(reader, event->start_mark);
+    tree_place_t place = yaml_place(reader, event->start_mark), before;
     const char *key;
     char first[512];
-    size_t i;
 
     if (event->type == YAML_ALIAS_EVENT ||
         (event->type == YAML_SCALAR_EVENT && yaml_is_null(event)))
@@ -182,13 +186,10 @@ static err_code_t yaml_check_key(const yaml_reader_t *reader, const tree_t *map)
                          event->type == YAML_MAPPING_START_EVENT ? "map"
                                                                  : "list");
     key = (const char *)event->data.scalar.value;
-    for (i = 0; i < tree_count(map); i++) {
-        if (strcmp(key, tree_key(map, i)) != 0)
-            continue;
-        tree_place_format(tree_key_place(map, i), first, sizeof first);
+    if (tree_key_find(map, key, &before))
         return yaml_fail(reader, place,
-                         "duplicate key '%s'; it is already at %s", key, first);
-    }
+                         "duplicate key '%s'; it is already at %s", key,
+                         tree_place_format(before, first, sizeof first));
     return yaml_check_plain(reader);
 }
 
@@ -291,8 +292,38 @@ static err_code_t yaml_document(yaml_reader_t *reader, tree_t **out)
     return code;
 }
 
+/* Bytes of a byte-order mark with which the text begins: 0 or 3. */
+static size_t yaml_mark_length(const yaml_source_t *source)
+{
+    return source->bytes >= YAML_MARK_BYTES &&
+                   memcmp(source->text, YAML_BYTE_ORDER_MARK,
+                          YAML_MARK_BYTES) == 0
+               ? YAML_MARK_BYTES
+               : 0;
+}
+
+/* Refuse a byte-order mark behind the first [skip] bytes, with its line. */
+static err_code_t yaml_check_marks(const yaml_reader_t *reader, size_t skip)
+{
+    const yaml_source_t *source = reader->source;
+    const char *mark = memmem(source->text + skip, source->bytes - skip,
+                              YAML_BYTE_ORDER_MARK, YAML_MARK_BYTES);
+    yaml_mark_t at = {0};
+
+    if (mark == NULL)
+        return ERR_OK;
+    for (const char *c = source->text + skip; c < mark; c++) {
+        at.column = *c == '\n' ? 0 : at.column + 1;
+        at.line += *c == '\n';
+    }
+    return yaml_fail(reader, yaml_place(reader, at),
+                     "a UTF-8 byte-order mark (bytes EF BB BF) inside the "
+                     "text; remove it, it may only begin a file");
+}
+
 err_code_t yaml_parse(const yaml_source_t *source, tree_t **out, err_t *err)
 {
+    const size_t skip = yaml_mark_length(source);
     yaml_reader_t reader = {.source = source, .err = err};
     err_code_t code;
 
@@ -300,9 +331,12 @@ err_code_t yaml_parse(const yaml_source_t *source, tree_t **out, err_t *err)
         return err_set(err, ERR_MEMORY, "no memory left to read %s",
                        source->name);
     yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(
-        &reader.parser, (const unsigned char *)source->text, source->bytes);
-    code = yaml_document(&reader, out);
+    yaml_parser_set_input_string(&reader.parser,
+                                 (const unsigned char *)source->text + skip,
+                                 source->bytes - skip);
+    code = yaml_check_marks(&reader, skip);
+    if (code == ERR_OK)
+        code = yaml_document(&reader, out);
     yaml_event_delete(&reader.event);
     yaml_parser_delete(&reader.parser);
     return code;

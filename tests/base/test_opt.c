@@ -325,6 +325,9 @@ Test(opt, every_fault_has_its_sentence)
         {"count", "ten", "f:2:9: t.count: expected an integer, found 'ten'"},
         {"count", "1.5", "f:2:9: t.count: expected an integer, found '1.5'"},
         {"count", "0", "f:2:9: t.count: expected at least 1 samples, found 0"},
+        {"count", "9223372036854775807",
+         "f:2:9: t.count: expected 1 to 1000000000 samples, found "
+         "9223372036854775807"},
         {"rate", "fast", "f:2:9: t.rate: expected a number, found 'fast'"},
         {"rate", "1.5", "f:2:9: t.rate: expected 0 to 1, found 1.5"},
         {"rate", "nan", "f:2:9: t.rate: expected a number, found 'nan'"},

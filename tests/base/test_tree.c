@@ -3,6 +3,7 @@
 #include "base/tree.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 static const tree_place_t here = {.file = "f.yaml", .line = 3, .column = 5};
@@ -89,6 +90,34 @@ Test(tree, children_are_found)
     cr_assert_null(tree_get(tree, "seeds"));
     cr_assert_eq(tree_count(tree_get(tree, "seed")), 0);
     tree_free(tree);
+}
+
+/* Maps of all sizes, those with and without a hash table. */
+Test(tree, keys_are_found_in_maps_of_any_size)
+{
+    for (int count = 0; count < 200; count++) {
+        tree_place_t place = {.file = "f"}, found = {0};
+        tree_t *map = tree_new(TREE_MAP, NULL, place);
+        char key[16];
+
+        for (int i = 0; i < count; i++) {
+            snprintf(key, sizeof key, "k%d", i);
+            place.line = i + 1;
+            tree_put(map, key, place, tree_new(TREE_SCALAR, key, place));
+        }
+        for (int i = 0; i < count; i++) {
+            snprintf(key, sizeof key, "k%d", i);
+            cr_assert_str_eq(tree_text(tree_get(map, key)), key);
+            cr_assert(tree_key_find(map, key, &found));
+            cr_assert_eq(found.line, i + 1);
+        }
+        snprintf(key, sizeof key, "k%d", count);
+        cr_assert_null(tree_get(map, key));
+        cr_assert_not(tree_key_find(map, key, &found));
+        cr_assert(tree_set(map, "k0", tree_new(TREE_SCALAR, "new", place)));
+        cr_assert_str_eq(tree_text(tree_get(map, "k0")), "new");
+        tree_free(map);
+    }
 }
 
 Test(tree, places_leave_out_what_is_unknown)

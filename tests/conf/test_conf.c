@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static tree_t *parse(const char *text)
@@ -118,6 +119,59 @@ Test(conf, bytes_that_are_not_utf8_are_refused)
                  ERR_CONFIG);
     cr_assert_str_eq(err.text, "run.yaml: invalid leading UTF-8 octet at byte "
                                "3; run files are UTF-8");
+}
+
+/* A file may begin with a byte-order mark, which moves no column. */
+Test(conf, a_byte_order_mark_begins_a_file_only)
+{
+    err_t err = ERR_INIT;
+    tree_t *tree;
+
+    cr_assert_eq(conf_parse("run.yaml",
+                            "\xef\xbb\xbf"
+                            "a: 1\n",
+                            &tree, &err),
+                 ERR_OK, "%s", err.text);
+    cr_assert_eq(tree_key_place(tree, 0).column, 1);
+    cr_assert_str_eq(tree_key(tree, 0), "a");
+    tree_free(tree);
+    cr_assert_eq(conf_parse("run.yaml",
+                            "a: 1\nb: \xef\xbb\xbf"
+                            "2\n",
+                            &tree, &err),
+                 ERR_CONFIG);
+    cr_assert_str_eq(err.text,
+                     "run.yaml:2:4: a UTF-8 byte-order mark (bytes EF BB BF) "
+                     "inside the text; remove it, it may only begin a file");
+}
+
+/* CPU seconds to read a map of [keys] keys, the last of which is there twice.
+ */
+static double seconds_to_read(int keys)
+{
+    str_buf_t text = {0};
+    err_t err = ERR_INIT;
+    tree_t *tree;
+    clock_t begin;
+
+    for (int i = 0; i < keys; i++)
+        str_buf_add(&text, "k%d: 1\n", i);
+    str_buf_add(&text, "k%d: 1\n", keys - 1);
+    begin = clock();
+    cr_assert_eq(conf_parse("run.yaml", text.text, &tree, &err), ERR_CONFIG);
+    cr_assert(strstr(err.text, "duplicate key") != NULL, "%s", err.text);
+    str_buf_free(&text);
+    return (double)(clock() - begin) / CLOCKS_PER_SEC;
+}
+
+/* Twenty times the keys, twenty times the work; with a search through all
+ * earlier keys it was four hundred times. */
+Test(conf, many_keys_take_time_in_proportion, .timeout = 120)
+{
+    const double few = seconds_to_read(5000);
+    const double many = seconds_to_read(100000);
+
+    cr_assert_lt(many, 100 * few, "%g s and %g s", few, many);
 }
 
 Test(conf, depth_is_bounded)
