@@ -14,6 +14,7 @@
 
 typedef struct adam_options {
     double lr, beta1, beta2, eps, weight_decay;
+    bool amsgrad;
 } adam_options_t;
 
 _Static_assert(sizeof(adam_options_t) <= OPTIM_OPTIONS_MAX, "options");
@@ -28,6 +29,12 @@ _Static_assert(sizeof(adam_options_t) <= OPTIM_OPTIONS_MAX, "options");
         OPTIM_REAL(adam_options_t, eps, "1e-8", 1e-30, 1,                    \
                    "Added to the denominator"),                              \
         OPTIM_REAL(adam_options_t, weight_decay, decay, 0, 1e6, decay_help), \
+        {.name = "amsgrad",                                                  \
+         .type = OPT_BOOL,                                                   \
+         .offset = offsetof(adam_options_t, amsgrad),                        \
+         .fallback = "false",                                                \
+         .help = "Divide by the largest mean of squares so far (Reddi et "   \
+                 "al., 2018); keeps it as one more tensor per parameter"},   \
     {                                                                        \
         .name = NULL                                                         \
     }
@@ -37,10 +44,13 @@ static const opt_row_t adam_rows[] = {
 static const opt_row_t adamw_rows[] = {
     ADAM_ROWS("0.01", "Parameters shrink by this times the learning rate")};
 
+enum { MEAN, SQUARE, MOST };
+
 static unsigned adam_slots(const void *options)
 {
-    (void)options;
-    return 3;
+    const adam_options_t *adam = options;
+
+    return 1U << MEAN | 1U << SQUARE | (adam->amsgrad ? 1U << MOST : 0);
 }
 
 /* The scalars of one update. */
@@ -90,6 +100,26 @@ CPU_CLONES static void adam_loop(float *restrict p, const float *restrict grads,
         adam_element(p + i, grads[i], mean + i, square + i, &s);
 }
 
+/* The largest mean of squares stays; what is no number does, too. */
+CPU_CLONES static void
+adam_loop_most(float *restrict p, const float *restrict grads,
+               float *restrict mean, float *restrict square,
+               float *restrict most, size_t elems, adam_scalars_t s)
+{
+#pragma omp simd
+    for (size_t i = 0; i < elems; i++) {
+        float g = grads[i] + s.add * p[i];
+        float m = mean[i] + s.new1 * (g - mean[i]);
+        float v = s.beta2 * square[i] + s.new2 * g * g;
+        float top = v <= most[i] ? most[i] : v;
+
+        mean[i] = m;
+        square[i] = v;
+        most[i] = top;
+        p[i] = s.keep * p[i] - s.rate * m / (sqrtf(top) * s.root + s.eps);
+    }
+}
+
 static void adam_run(const optim_update_t *update, double add, double apart)
 {
     const adam_options_t *adam = update->options;
@@ -105,8 +135,13 @@ static void adam_run(const optim_update_t *update, double add, double apart)
         .eps = (float)adam->eps,
     };
 
-    adam_loop(update->params, update->grads, update->slots[0], update->slots[1],
-              update->elems, scalars);
+    if (adam->amsgrad)
+        adam_loop_most(update->params, update->grads, update->slots[MEAN],
+                       update->slots[SQUARE], update->slots[MOST],
+                       update->elems, scalars);
+    else
+        adam_loop(update->params, update->grads, update->slots[MEAN],
+                  update->slots[SQUARE], update->elems, scalars);
 }
 
 static void adam_update(const optim_update_t *update)
@@ -127,7 +162,9 @@ const optim_kind_t optim_kind_adam = {
     .row = {.name = "adam",
             .help = "Adam; weight decay is part of the gradient",
             .options = adam_rows},
-    .slots = {"exp_avg", "exp_avg_sq"},
+    .slots = {[MEAN] = "exp_avg",
+              [SQUARE] = "exp_avg_sq",
+              [MOST] = "max_exp_avg_sq"},
     .lr = offsetof(adam_options_t, lr),
     .slots_used = adam_slots,
     .update = adam_update,
@@ -137,7 +174,9 @@ const optim_kind_t optim_kind_adamw = {
     .row = {.name = "adamw",
             .help = "Adam with decoupled weight decay",
             .options = adamw_rows},
-    .slots = {"exp_avg", "exp_avg_sq"},
+    .slots = {[MEAN] = "exp_avg",
+              [SQUARE] = "exp_avg_sq",
+              [MOST] = "max_exp_avg_sq"},
     .lr = offsetof(adam_options_t, lr),
     .slots_used = adam_slots,
     .update = adamw_update,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* sgd: as torch.optim.SGD without dampening. */
+/* sgd: as torch.optim.SGD. */
 #include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
 
 typedef struct sgd_options {
-    double lr, momentum, weight_decay;
+    double lr, momentum, dampening, weight_decay;
     bool nesterov;
 } sgd_options_t;
 
@@ -15,6 +15,9 @@ static const opt_row_t sgd_rows[] = {
     OPTIM_LR(sgd_options_t, "1e-3"),
     OPTIM_REAL(sgd_options_t, momentum, "0", 0, 1,
                "Weight of past gradients; 0 keeps none"),
+    OPTIM_REAL(sgd_options_t, dampening, "0", 0, 1,
+               "Part of each gradient after the first that the momentum "
+               "leaves out"),
     {.name = "nesterov",
      .type = OPT_BOOL,
      .offset = offsetof(sgd_options_t, nesterov),
@@ -33,6 +36,11 @@ static err_code_t sgd_check(const void *options, err_t *err)
         return err_set(err, ERR_CONFIG,
                        "optimizer.sgd.nesterov needs a momentum above 0; add "
                        "one, such as momentum: 0.9");
+    if (sgd->dampening != 0 && (sgd->momentum == 0 || sgd->nesterov))
+        return err_set(
+            err, ERR_CONFIG,
+            "optimizer.sgd.dampening changes what momentum takes in, "
+            "so it needs a momentum above 0, and nesterov: false");
     return ERR_OK;
 }
 
@@ -51,36 +59,48 @@ CPU_CLONES static void sgd_plain(float *restrict p, const float *restrict grads,
         p[i] -= lr * (grads[i] + decay * p[i]);
 }
 
+/* How momentum goes into an update. */
+typedef struct sgd_scalars {
+    float lr, decay, momentum;
+    float fresh;     /* part of the gradient that the buffer takes in */
+    float past, now; /* parts of buffer and gradient in the update */
+} sgd_scalars_t;
+
 /* The buffer begins with zeros, so that the first update copies the gradient
  * into it, as PyTorch does. */
 CPU_CLONES static void sgd_momentum(float *restrict p,
                                     const float *restrict grads,
                                     float *restrict buffer, size_t elems,
-                                    float lr, float decay, float momentum,
-                                    float past, float now)
+                                    sgd_scalars_t s)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {
-        float g = grads[i] + decay * p[i];
-        float b = momentum * buffer[i] + g;
+        float g = grads[i] + s.decay * p[i];
+        float b = s.momentum * buffer[i] + s.fresh * g;
 
         buffer[i] = b;
-        p[i] -= lr * (now * g + past * b);
+        p[i] -= s.lr * (s.now * g + s.past * b);
     }
 }
 
 static void sgd_update(const optim_update_t *update)
 {
     const sgd_options_t *sgd = update->options;
-    const float lr = (float)update->lr, decay = (float)sgd->weight_decay;
-    const float momentum = (float)sgd->momentum;
+    const sgd_scalars_t s = {
+        .lr = (float)update->lr,
+        .decay = (float)sgd->weight_decay,
+        .momentum = (float)sgd->momentum,
+        /* PyTorch does not dampen the first gradient. */
+        .fresh = update->step == 1 ? 1 : (float)(1 - sgd->dampening),
+        .past = sgd->nesterov ? (float)sgd->momentum : 1,
+        .now = sgd->nesterov ? 1 : 0,
+    };
 
     if (sgd->momentum == 0)
-        sgd_plain(update->params, update->grads, update->elems, lr, decay);
+        sgd_plain(update->params, update->grads, update->elems, s.lr, s.decay);
     else
         sgd_momentum(update->params, update->grads, update->slots[0],
-                     update->elems, lr, decay, momentum,
-                     sgd->nesterov ? momentum : 1, sgd->nesterov ? 1 : 0);
+                     update->elems, s);
 }
 
 const optim_kind_t optim_kind_sgd = {

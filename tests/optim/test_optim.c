@@ -120,6 +120,44 @@ Test(optim, first_adam_step_is_lr_in_the_direction_with_decay)
     optim_close(optim);
 }
 
+Test(optim, the_first_gradient_is_not_dampened)
+{
+    optim_t *optim = open_yaml(
+        "optimizer: {sgd: {lr: 1, momentum: 0.5, dampening: 0.75}}", 1);
+    float p = 0;
+    const float g = 1;
+
+    optim_step(optim, &p, &g, 1, 1);
+    cr_expect_eq(p, -1); /* buffer 1 */
+    optim_step(optim, &p, &g, 1, 2);
+    cr_expect_eq(p, -1.75f); /* buffer 0.5 + 0.25 */
+    optim_close(optim);
+}
+
+/* With beta2 0 the mean of squares is the last one; 10 and then 1 divide by
+ * 10, and what is no number stays. */
+Test(optim, amsgrad_divides_by_the_largest)
+{
+    optim_t *optim = open_yaml("optimizer: {adam: {lr: 1, beta1: 0, beta2: 0, "
+                               "eps: 1e-20, amsgrad: true}}",
+                               1);
+    float p = 0, g = 10;
+
+    cr_assert_eq(optim_slots(optim), 3);
+    cr_expect_str_eq(optim_slot_name(optim, 2), "max_exp_avg_sq");
+    optim_step(optim, &p, &g, 1, 1);
+    cr_expect_float_eq(p, -1, 1e-6);
+    g = 1;
+    optim_step(optim, &p, &g, 1, 2);
+    cr_expect_float_eq(p, -1.1, 1e-6);
+    cr_expect_eq(optim_slot_data(optim, 1)[0], 1);
+    cr_expect_eq(optim_slot_data(optim, 2)[0], 100);
+    g = NAN;
+    optim_step(optim, &p, &g, 1, 3);
+    cr_expect(isnan(optim_slot_data(optim, 2)[0]));
+    optim_close(optim);
+}
+
 Test(optim, rmsprop_by_hand)
 {
     optim_t *optim = open_yaml(
@@ -334,6 +372,8 @@ Test(optim, gaps_between_parameters_stay_zero)
         "optimizer: {sgd: {momentum: 0.9, weight_decay: 0.1}}",
         "optimizer: {adam: {weight_decay: 0.1}}",
         "optimizer: adamw",
+        "optimizer: {adamw: {amsgrad: true}}",
+        "optimizer: {sgd: {momentum: 0.9, dampening: 0.5}}",
         "optimizer: rmsprop",
         "optimizer: {rmsprop: {centered: true, momentum: 0.9}}",
         "optimizer: {lamb: {adapt_vectors: true}}",
@@ -354,10 +394,10 @@ Test(optim, gaps_between_parameters_stay_zero)
 
 /* Copying the state over continues with the same bits: what a checkpoint
  * does. */
-Test(optim, state_is_all_there_is)
+static void expect_state_is_all(const char *yaml)
 {
-    optim_t *a = open_yaml("optimizer: adamw", ELEMS);
-    optim_t *b = open_yaml("optimizer: adamw", ELEMS);
+    optim_t *a = open_yaml(yaml, ELEMS);
+    optim_t *b = open_yaml(yaml, ELEMS);
     float p[ELEMS], q[ELEMS], g[ELEMS];
 
     for (int i = 0; i < ELEMS; i++) {
@@ -373,6 +413,13 @@ Test(optim, state_is_all_there_is)
     cr_expect_arr_eq(p, q, sizeof q);
     optim_close(a);
     optim_close(b);
+}
+
+Test(optim, state_is_all_there_is)
+{
+    expect_state_is_all("optimizer: adamw");
+    expect_state_is_all("optimizer: {adamw: {amsgrad: true}}");
+    expect_state_is_all("optimizer: {sgd: {momentum: 0.9, dampening: 0.5}}");
 }
 
 /* ---- errors -------------------------------------------------------------- */
@@ -394,6 +441,10 @@ static const wrong_t wrongs[] = {
     {"optimizer: {sgd: {nesterov: true}}\n",
      "o.yaml:1:13: optimizer.sgd.nesterov needs a momentum above 0",
      "momentum: 0.9"},
+    {"optimizer: {sgd: {dampening: 0.5}}\n",
+     "o.yaml:1:13: optimizer.sgd.dampening", "needs a momentum above 0"},
+    {"optimizer: {sgd: {momentum: 0.9, dampening: 0.5, nesterov: true}}\n",
+     "o.yaml:1:13: optimizer.sgd.dampening", "nesterov: false"},
     {"optimizer: {adamw: {eps: 0}}\n", "o.yaml:1:26: optimizer.adamw.eps", "0"},
     {"optimizer: [sgd]\n", "o.yaml:1:12: optimizer is a name or a map", ""},
     {"optimizer: {sgd: , adamw: }\n", "o.yaml:1:12: optimizer is a name or",

@@ -46,6 +46,8 @@ static const char *const optimizers[] = {
     "sgd: {lr: 0.1, momentum: 0.9, nesterov: true, weight_decay: 0.01}",
     "adam: {weight_decay: 0.1}",
     "adamw: {lr: 0.01}",
+    "adamw: {lr: 0.01, beta2: 0.5, amsgrad: true}",
+    "sgd: {lr: 0.1, momentum: 0.9, dampening: 0.5}",
     "rmsprop: {momentum: 0.9, centered: true}",
     "lamb: {lr: 0.01}",
     "lamb: {lr: 0.01, adapt_vectors: true}",

@@ -84,13 +84,28 @@ OPTIMIZERS = {
     "nesterov": ("{sgd: {lr: 0.05, momentum: 0.9, nesterov: true}}",
                  lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9,
                                            nesterov=True)),
+    "momentum-dampened": ("{sgd: {lr: 0.05, momentum: 0.9, dampening: 0.4, "
+                          "weight_decay: 0.01}}",
+                          lambda p: torch.optim.SGD(
+                              p, lr=0.05, momentum=0.9, dampening=0.4,
+                              weight_decay=0.01)),
     "adam": ("{adam: {lr: 0.05}}", lambda p: torch.optim.Adam(p, lr=0.05)),
     "adam-decay": ("{adam: {lr: 0.05, beta1: 0.8, beta2: 0.99, eps: 1.0e-6, "
                    "weight_decay: 0.1}}",
                    lambda p: torch.optim.Adam(p, lr=0.05, betas=(0.8, 0.99),
                                               eps=1e-6, weight_decay=0.1)),
+    "adam-amsgrad": ("{adam: {lr: 0.05, beta2: 0.9, weight_decay: 0.1, "
+                     "amsgrad: true}}",
+                     lambda p: torch.optim.Adam(p, lr=0.05, betas=(0.9, 0.9),
+                                                weight_decay=0.1,
+                                                amsgrad=True)),
     "adamw": ("{adamw: {lr: 0.05, weight_decay: 0.1}}",
               lambda p: torch.optim.AdamW(p, lr=0.05, weight_decay=0.1)),
+    "adamw-amsgrad": ("{adamw: {lr: 0.05, beta2: 0.9, weight_decay: 0.1, "
+                      "amsgrad: true}}",
+                      lambda p: torch.optim.AdamW(p, lr=0.05, betas=(0.9, 0.9),
+                                                  weight_decay=0.1,
+                                                  amsgrad=True)),
     "rmsprop": ("{rmsprop: {lr: 0.02}}",
                 lambda p: torch.optim.RMSprop(p, lr=0.02)),
     "rmsprop-all": ("{rmsprop: {lr: 0.02, alpha: 0.9, eps: 1.0e-4, momentum: "
@@ -166,12 +181,20 @@ SCHEDULES = {
                          o, lambda t: min((t + 1) / 4, (4 / (t + 1)) ** 0.5))),
 }
 
+def clip_both(parameters):
+    """By norm first, then by value."""
+    parameters = list(parameters)
+    torch.nn.utils.clip_grad_norm_(parameters, 0.5)
+    torch.nn.utils.clip_grad_value_(parameters, 0.2)
+
+
 # What else can be asked of a step.
 CLIPS = {
     "clip_norm": ("clip_norm: 0.5", lambda p:
                   torch.nn.utils.clip_grad_norm_(p, 0.5)),
     "clip_value": ("clip_value: 0.05", lambda p:
                    torch.nn.utils.clip_grad_value_(p, 0.05)),
+    "clip_both": ("clip_norm: 0.5, clip_value: 0.2", clip_both),
 }
 
 
