@@ -90,7 +90,8 @@ static const opt_row_t loop_options[] = {
     CONFIG(train.clip_norm, "clip_norm", OPT_REAL, "0", .min = 0, .max = 1e30,
            .help = "scale gradients down to this global norm; 0: do not"),
     CONFIG(train.clip_value, "clip_value", OPT_REAL, "0", .min = 0, .max = 1e30,
-           .help = "clamp each gradient to this, up and down; 0: do not"),
+           .help = "clamp each gradient to this, up and down, after clip_norm; "
+                   "0: do not"),
     CONFIG(train.scale_lr, "scale_lr", OPT_CHOICE, "none", .choices = scales,
            .help = "multiply the learning rate by batch / base_batch (linear) "
                    "or its square root (sqrt)"),
@@ -230,11 +231,6 @@ static err_code_t config_check(const tree_t *tree, const train_config_t *config,
     opt_unit_t eval = config->train.eval_every.unit;
     opt_unit_t check = config->ddp.check_every.unit;
 
-    if (config->train.clip_norm != 0 && config->train.clip_value != 0)
-        return refuse(tree, "train", "clip_value",
-                      "and train.clip_norm are both set; clip in one way and "
-                      "leave the other 0",
-                      err);
     if (eval == OPT_TIME)
         return refuse(tree, "train", "eval_every",
                       "is a time; give steps, epochs or never, so that a run "

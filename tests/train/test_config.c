@@ -52,8 +52,6 @@ Test(config, what_would_never_happen_is_refused)
             "ddp.local_sgd and ddp.hook are both set");
     refused("ddp: {zero: 1, local_sgd: {period: 2}}",
             "ddp.local_sgd and ddp.zero are both set");
-    refused("train: {clip_norm: 1.0, clip_value: 1.0}",
-            "run.yaml:5:37: train.clip_value and train.clip_norm");
 }
 
 Test(config, defaults_are_those_of_the_table)
@@ -125,22 +123,6 @@ Test(config, a_typo_is_told_with_its_place_and_the_nearest_name)
     cr_assert_eq(read_text(text, &tree, &config, &err), ERR_CONFIG);
     cr_assert_not_null(strstr(err.text, "run.yaml:6:3"), "%s", err.text);
     cr_assert_not_null(strstr(err.text, "'epochs'"), "%s", err.text);
-    tree_free(tree);
-}
-
-Test(config, two_ways_of_clipping_are_refused)
-{
-    char text[1024];
-    train_config_t config;
-    tree_t *tree = NULL;
-    err_t err = ERR_INIT;
-
-    snprintf(text, sizeof text, "%strain:\n  clip_norm: 1\n  clip_value: 0.5\n",
-             minimal);
-    cr_assert_eq(read_text(text, &tree, &config, &err), ERR_CONFIG);
-    cr_assert_not_null(strstr(err.text, "run.yaml:7:15: train.clip_value and "
-                                        "train.clip_norm are both set"),
-                       "%s", err.text);
     tree_free(tree);
 }
 

@@ -73,7 +73,6 @@ static const struct {
     {"bf16 hook", "reproducible", "ddp.hook and train.reproducible are both"},
     {"powersgd", "reproducible", "ddp.hook and train.reproducible are both"},
     {"local sgd", "reproducible", "ddp.local_sgd and train.reproducible are"},
-    {"clip norm", "clip value", "train.clip_norm are both set"},
 };
 
 static const char *refusal_of(const feature_t *a, const feature_t *b)

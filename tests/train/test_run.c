@@ -141,6 +141,33 @@ Test(run, gradients_are_clipped_by_value)
     harness_close(&harness);
 }
 
+/* Both at once are each other's bits where one of them has nothing to do, and
+ * tighter than either where both have. */
+Test(run, gradients_are_clipped_by_norm_and_by_value)
+{
+    static const char *const clips[][2] = {
+        {"train.clip_norm=0.2", NULL},
+        {"train.clip_norm=0.2", "train.clip_value=1.0e9"},
+        {"train.clip_norm=0.2", "train.clip_value=0.02"},
+        {"train.clip_norm=1.0e9", "train.clip_value=0.02"},
+    };
+    train_outcome_t out[4];
+    harness_t harness;
+
+    harness_open(&harness, SAMPLES);
+    harness.resume = TRAIN_RESUME_FRESH;
+    harness.settings[0] = "optimizer={sgd: {lr: 0.1}}";
+    for (int i = 0; i < 4; i++) {
+        harness.settings[1] = clips[i][0];
+        harness.settings[2] = clips[i][1];
+        harness_run_ok(&harness, 2, &out[i]);
+    }
+    cr_assert_eq(out[1].loss, out[0].loss);
+    cr_assert_gt(out[2].loss, out[0].loss);
+    cr_assert_gt(out[2].loss, out[3].loss);
+    harness_close(&harness);
+}
+
 /* With all but the last layer frozen the run still learns, otherwise. */
 Test(run, groups_change_the_run)
 {

@@ -53,6 +53,11 @@ static const kind_t kinds[] = {
     {"sgd, clip by value, accumulate",
      {"optimizer={sgd: {lr: 0.05, momentum: 0.9}}", "train.clip_value=0.01",
       "train.accumulate=3"}},
+    {"adamw with amsgrad, clip by norm and by value",
+     {"optimizer={adamw: {lr: 0.01, amsgrad: true}}", "train.clip_norm=0.5",
+      "train.clip_value=0.01"}},
+    {"sgd, dampening",
+     {"optimizer={sgd: {lr: 0.05, momentum: 0.9, dampening: 0.5}}"}},
     {"lamb, groups",
      {"optimizer={lamb: {lr: 0.01}, groups: [{match: ['*.bias'], "
       "weight_decay: 0}, {match: ['linear1.*'], freeze: true}]}"}},
