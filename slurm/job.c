@@ -43,6 +43,8 @@ static void read_id(lookup_t lookup, slurm_job_t *job)
         snprintf(job->id, sizeof job->id, "%s_%s", first, index);
     else
         snprintf(job->id, sizeof job->id, "%s", id);
+    if (first != NULL && index != NULL)
+        snprintf(job->array, sizeof job->array, "%s", index);
     if (step != NULL)
         snprintf(job->step_id, sizeof job->step_id, "%s.%s", id, step);
 }

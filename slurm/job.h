@@ -16,6 +16,7 @@
 typedef struct slurm_job { /* constant after slurm_job_read */
     char id[32];           /* "123", array jobs "120_3"; "" outside Slurm */
     char step_id[64];      /* "123.0", "" outside a step */
+    char array[16];        /* number of the task in its array, "3"; "": none */
     int tasks;             /* of the step; 1 outside */
     int restarts;          /* SLURM_RESTART_COUNT, 0 if unset */
     double end_time;       /* wall clock when the job is killed; 0: unknown */

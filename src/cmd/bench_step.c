@@ -297,8 +297,8 @@ err_code_t bench_step(const bench_step_args_t *args, boot_t *boot, err_t *err)
     bench_t bench = {.args = args, .config = &config};
     const int ranks = boot_size(boot);
     tree_t *tree = NULL;
-    err_code_t rc =
-        run_file_read(args->run_file, &args->sets, &tree, &config, err);
+    err_code_t rc = run_file_read(
+        &(run_file_t){args->run_file, &args->sets, NULL}, &tree, &config, err);
 
     if (rc != ERR_OK) {
         boot_close(boot);

@@ -67,8 +67,10 @@ static void rank_run(rank_job_t *job)
     bool loaded;
 
     log_rank_set(votes.rank);
-    job->rc = run_file_read(job->args->run_file, &job->args->sets, &tree,
-                            &config, &job->err);
+    job->rc = run_file_read(&(run_file_t){.path = job->args->run_file,
+                                          .sets = &job->args->sets,
+                                          .job = job->env.job},
+                            &tree, &config, &job->err);
     loaded = job->rc == ERR_OK;
     job->rc = train_vote(&votes, job->rc, &job->outcome.speaker, &job->err);
     if (job->rc == ERR_OK)
@@ -190,16 +192,28 @@ static err_code_t train_main(const train_args_t *args, rank_job_t *answer,
     return rc;
 }
 
-static err_code_t check_main(const train_args_t *args, err_t *err)
+/* --check and --print-rundir: this process alone, and no run. A check may come
+ * before there is a job. */
+static err_code_t look_main(const train_args_t *args, err_t *err)
 {
+    run_file_t file = {.path = args->run_file, .sets = &args->sets};
     train_config_t config;
+    slurm_job_t slurm;
     tree_t *tree = NULL;
     err_code_t rc;
 
-    rc = run_file_read(args->run_file, &args->sets, &tree, &config, err);
+    rc = slurm_job_read(environment, &slurm, err);
     if (rc != ERR_OK)
         return rc;
-    rc = train_check(&config, args->local > 0 ? args->local : 1, err);
+    if (!args->check || slurm.id[0] != '\0')
+        file.job = &slurm;
+    rc = run_file_read(&file, &tree, &config, err);
+    if (rc != ERR_OK)
+        return rc;
+    if (args->check)
+        rc = train_check(&config, args->local > 0 ? args->local : 1, err);
+    else
+        puts(config.run.dir);
     train_config_free(&config);
     tree_free(tree);
     return rc;
@@ -245,8 +259,8 @@ int main(int argc, char **argv)
             cmd_version_print("cddp-train");
         return finish(ERR_OK, &err, true);
     }
-    if (args.check)
-        return finish(check_main(&args, &err), &err, true);
+    if (args.check || args.print_rundir)
+        return finish(look_main(&args, &err), &err, true);
     rc = train_main(&args, &answer, &err);
     if (rc != ERR_OK)
         return finish(rc, &err, true);

@@ -4,17 +4,17 @@
 
 #include "conf/conf.h"
 
-err_code_t run_file_read(const char *path, const cmd_sets_t *sets,
-                         tree_t **tree, train_config_t *config, err_t *err)
+err_code_t run_file_read(const run_file_t *file, tree_t **tree,
+                         train_config_t *config, err_t *err)
 {
     tree_t *root = NULL;
     err_code_t rc;
 
-    rc = conf_read(path, &root, err);
-    for (int i = 0; rc == ERR_OK && i < sets->count; i++)
-        rc = conf_set(root, sets->items[i], err);
+    rc = conf_read(file->path, &root, err);
+    for (int i = 0; rc == ERR_OK && i < file->sets->count; i++)
+        rc = conf_set(root, file->sets->items[i], err);
     if (rc == ERR_OK)
-        rc = train_config_read(root, config, err);
+        rc = train_config_read(root, file->job, config, err);
     if (rc != ERR_OK) {
         tree_free(root);
         return rc;

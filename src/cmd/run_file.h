@@ -8,9 +8,16 @@
 #include "cmd/args.h"
 #include "train/config.h"
 
-/* Read [path], apply [sets] in order, check. The caller frees [config], which
- * points into [tree], with train_config_free, then [tree] with tree_free. */
-err_code_t run_file_read(const char *path, const cmd_sets_t *sets,
-                         tree_t **tree, train_config_t *config, err_t *err);
+typedef struct run_file {
+    const char *path;
+    const cmd_sets_t *sets;
+    const slurm_job_t *job; /* as for train_config_read */
+} run_file_t;
+
+/* Read file->path, apply file->sets in order, check. The caller frees [config],
+ * which points into [tree], with train_config_free, then [tree] with tree_free.
+ */
+err_code_t run_file_read(const run_file_t *file, tree_t **tree,
+                         train_config_t *config, err_t *err);
 
 #endif

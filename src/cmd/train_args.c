@@ -24,6 +24,7 @@ const char train_args_help[] =
     "anew\n"
     "      --set KEY=VALUE   override the run file (train.epochs=1); may be\n"
     "                        repeated\n"
+    "      --print-rundir    print the run directory that run.dir stands for\n"
     "  -h, --help            this text\n"
     "      --version         version, features, libraries\n"
     "\n"
@@ -39,6 +40,7 @@ enum {
     OPT_RESUME,
     OPT_FRESH,
     OPT_SET,
+    OPT_PRINT_RUNDIR,
     OPT_VERSION
 };
 
@@ -48,6 +50,7 @@ static const struct option long_options[] = {
     {"resume", required_argument, NULL, OPT_RESUME},
     {"fresh", no_argument, NULL, OPT_FRESH},
     {"set", required_argument, NULL, OPT_SET},
+    {"print-rundir", no_argument, NULL, OPT_PRINT_RUNDIR},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0}};
@@ -85,6 +88,9 @@ static err_code_t option_take(void *context, int option, err_t *err)
         return ERR_OK;
     case OPT_SET:
         return cmd_sets_take(&args->sets, optarg, err);
+    case OPT_PRINT_RUNDIR:
+        args->print_rundir = true;
+        return ERR_OK;
     case 'h':
         args->help = true;
         return ERR_OK;

@@ -11,7 +11,7 @@
 #include "train/run.h"
 
 typedef struct train_args {
-    bool help, version, check;
+    bool help, version, check, print_rundir;
     int local; /* ranks of --local N, 0: not given */
     train_resume_t resume;
     bool fresh, resumes; /* were --fresh and --resume given? */

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "hdf5io/sampler.h"
+#include "train/dir_name.h"
 
 #define ROW(struct_, field, key, kind, value, ...)                         \
     {                                                                      \
@@ -28,8 +29,10 @@ static const opt_row_t run_options[] = {
     CONFIG(run.name, "name", OPT_TEXT, "run",
            .help = "short name of the run; part of the default directory"),
     CONFIG(run.dir, "dir", OPT_TEXT, "",
-           .help = "run directory for checkpoints and metrics; empty: "
-                   "runs/NAME"),
+           .help = "run directory for checkpoints and metrics, in quotes if it "
+                   "holds {name} (run.name), {array} (the number of the task "
+                   "in its Slurm array) or {job} (the Slurm job's id); empty: "
+                   "runs/{name}, in an array runs/{name}-{array}"),
     CONFIG(run.seed, "seed", OPT_INT, "1", .min = 0, .max = 9e15,
            .help = "keys every random number: initial weights, order, dropout"),
     {.name = NULL}};
@@ -287,8 +290,23 @@ static err_code_t fields_check(const tree_t *tree, const train_config_t *config,
     return ERR_OK;
 }
 
-err_code_t train_config_read(const tree_t *tree, train_config_t *config,
-                             err_t *err)
+/* What run.dir stands for, in its place. */
+static err_code_t dir_resolve(const tree_t *tree, const slurm_job_t *job,
+                              train_config_t *config, err_t *err)
+{
+    err_t why = ERR_INIT;
+    char *dir = NULL;
+
+    if (train_dir_name(config->run.dir, config->run.name, job, &dir, &why) !=
+        ERR_OK)
+        return refuse(tree, "run", "dir", why.text, err);
+    free(config->run.dir);
+    config->run.dir = dir;
+    return ERR_OK;
+}
+
+err_code_t train_config_read(const tree_t *tree, const slurm_job_t *job,
+                             train_config_t *config, err_t *err)
 {
     train_config_t read = {0};
     err_code_t rc;
@@ -299,13 +317,11 @@ err_code_t train_config_read(const tree_t *tree, train_config_t *config,
     rc = fields_check(tree, &read, err);
     if (rc == ERR_OK)
         rc = config_check(tree, &read, err);
+    if (rc == ERR_OK)
+        rc = dir_resolve(tree, job, &read, err);
     if (rc != ERR_OK) {
         opt_free(train_options, &read);
         return rc;
-    }
-    if (read.run.dir[0] == '\0') {
-        free(read.run.dir);
-        read.run.dir = str_printf("runs/%s", read.run.name);
     }
     *config = read;
     return ERR_OK;

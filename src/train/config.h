@@ -9,6 +9,7 @@
 #include "ddp/ddp.h"
 #include "hdf5io/dataset.h"
 #include "optim/optim.h"
+#include "slurm/job.h"
 
 typedef enum train_io { TRAIN_IO_INDEPENDENT, TRAIN_IO_MPI } train_io_t;
 
@@ -32,7 +33,7 @@ typedef enum train_recompute {
 typedef struct train_config {
     struct {
         char *name;
-        char *dir; /* "" means runs/<name>; see train_config_read */
+        char *dir; /* resolved; see train_config_read */
         int64_t seed;
     } run;
     struct {
@@ -73,11 +74,13 @@ extern const opt_row_t train_options[];
 
 /*
  * Fill [config] from the parsed run file [tree], which must outlive it, and
- * check what one row alone cannot say. train_config_free frees what is inside.
+ * check what one row alone cannot say. run.dir becomes the directory of the run
+ * that [job] starts (see dir_name.h); [job] NULL: it is not known yet, {array}
+ * and {job} stay as they are. train_config_free frees what is inside.
  * ERR_CONFIG with file:line:column.
  */
-err_code_t train_config_read(const tree_t *tree, train_config_t *config,
-                             err_t *err);
+err_code_t train_config_read(const tree_t *tree, const slurm_job_t *job,
+                             train_config_t *config, err_t *err);
 void train_config_free(train_config_t *config);
 
 /* Field number [index] of data.input or data.target. */

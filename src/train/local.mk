@@ -6,6 +6,7 @@ libtrain_la_SOURCES = \
 	src/train/check.c \
 	src/train/config.c src/train/config.h \
 	src/train/data.c src/train/data.h \
+	src/train/dir_name.c src/train/dir_name.h \
 	src/train/eval.c src/train/eval.h \
 	src/train/fields.c src/train/fields.h \
 	src/train/finite.c src/train/finite.h \

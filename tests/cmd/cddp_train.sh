@@ -74,6 +74,22 @@ for example in ising ising-mlp; do
         cddp-train --local 2 --set train.epochs=2 --set run.dir=run-$example \
         $example.yaml
 done
+# The run directory is that of the run file; in a job it may hold its numbers.
+task=(SLURM_JOB_ID=121 SLURM_ARRAY_JOB_ID=120 SLURM_ARRAY_TASK_ID=3)
+name=(--set run.dir= --set run.name=x)
+expect 0 '^runs/x$' cddp-train --print-rundir "${name[@]}" ising.yaml
+export "${task[@]}"
+expect 0 '^runs/x-3$' cddp-train --print-rundir "${name[@]}" ising.yaml
+expect 0 '^120_3/x$' cddp-train --print-rundir "${name[@]}" \
+    --set run.dir='"{job}/{name}"' ising.yaml
+unset "${task[@]%%=*}"
+expect 78 '^cddp-train: --set.*: run.dir is "\{jbo\}", and \{jbo\} is unknown' \
+    cddp-train --set run.dir='"{jbo}"' ising.yaml
+expect 78 'run.dir is "\{array\}", but this is no task of a Slurm array' \
+    cddp-train --set run.dir='"{array}"' ising.yaml
+expect 0 'steps of [0-9]+ samples an epoch' \
+    cddp-train --check --set run.dir='"{array}"' ising.yaml
+[ ! -e runs ] || { echo "FAIL: a look at a run file wrote something"; failed=1; }
 # Threads that spin in each other's way are told what helps.
 many=(--set train.epochs=1 --set train.threads=$(($(nproc) + 1)))
 expect 0 'expect it to be slower, .*set OMP_WAIT_POLICY=passive' \

@@ -7,6 +7,8 @@
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=SCRIPTDIR/trainlib.sh
+. "$(dirname "$0")/trainlib.sh"
 
 template=$SOURCE/slurm/batch/cddp.sbatch
 
@@ -20,6 +22,11 @@ submit_plan()
     echo "$1" >plan
     cat >bin/cddp-train <<'END'
 #!/bin/bash
+if [ "$1" = --print-rundir ]; then
+    echo run
+    exit
+fi
+mkdir -p run
 count=$((${SLURM_RESTART_COUNT:-0} + 1))
 word=$(cut -d' ' -f"$count" plan)
 write()
@@ -42,7 +49,7 @@ wait)
 esac
 END
     chmod +x bin/cddp-train
-    PATH=$PWD/bin:$PATH RUNDIR=run submit -N1 -n1 --ntasks-per-node=1 \
+    PATH=$PWD/bin:$PATH submit -N1 -n1 --ntasks-per-node=1 \
         -o job.out "${@:2}" "$template" run.yaml --fresh
 }
 
@@ -56,7 +63,27 @@ success()
 {
     submit_plan 0
     ended_with COMPLETED 0:0
+    expect_text job.out '^start 1: 0 run.yaml --fresh$'
+}
+
+# The directory that the environment names is handed on, as an option.
+directory_given()
+{
+    RUNDIR=run submit_plan 0
+    ended_with COMPLETED 0:0
     expect_text job.out '^start 1: 0 run.yaml --fresh --set run.dir=run$'
+}
+
+# Who cannot say where it would run does not run.
+no_directory()
+{
+    mkdir -p bin
+    printf '#!/bin/bash\necho "asked: $*"; exit 78\n' >bin/cddp-train
+    chmod +x bin/cddp-train
+    PATH=$PWD/bin:$PATH submit -N1 -n1 --ntasks-per-node=1 -o job.out \
+        "$template" run.yaml
+    ended_with FAILED 78:0
+    expect_no_text job.out .
 }
 
 final_errors()
@@ -91,6 +118,22 @@ enough()
     MAX_RESTARTS=1 submit_plan "76 76 0"
     ended_with FAILED 76:0
     expect_text job.out 'after 1 restarts: enough'
+}
+
+# The same ids as those of this start, but it was there before.
+record_of_old()
+{
+    local next
+
+    submit -H -n1 --wrap true
+    next=$((job + 1))
+    scancel "$job"
+    mkdir -p run
+    printf '{\n  "step_id": "%s.0",\n  "restarts": 0,\n  "status": 75\n}\n' \
+        "$next" >run/exit.json
+    submit_plan 65
+    expect_equal "job id" "$job" "$next"
+    ended_with FAILED 65:0
 }
 
 # A site without RequeueExit: the script calls scontrol requeue.
@@ -149,14 +192,63 @@ requeued_from_outside()
     expect_equal Restarts "$(job_field "$job" Restarts)" 1
 }
 
+# trained ARG...: run the template with the real program, on one rank.
+trained()
+{
+    PATH=$BUILD:$PATH submit -N1 -n1 --ntasks-per-node=1 "$@"
+}
+
+# Two run files under one job name, which is everybody's: two directories.
+experiments()
+{
+    local name
+
+    run_file plain
+    sed -i 's/dir: run, //' plain.yaml
+    for name in one two; do
+        trained -o "$name.out" "$template" plain.yaml --set run.name=$name \
+            --set train.batch=500
+        ended_with COMPLETED 0:0
+        expect_no_text "$name.out" 'resumed from'
+        expect_text "runs/$name/exit.json" "\"step_id\": \"$job\\.0\""
+    done
+    expect_equal runs "$(echo runs/*)" 'runs/one runs/two'
+    expect_equal "files beside" "$(ls runs/one)" "$(ls runs/two)"
+    [ ! -e runs/one/srun.err ] || fail "the script writes into the directory"
+}
+
+# Each task of an array has a directory of its own, as often as it is started.
+array()
+{
+    local task
+
+    run_file plain
+    sed -i 's/dir: run, //' plain.yaml
+    trained --array=3,5 -o 'job-%a.out' "$template" plain.yaml \
+        --set train.batch=500
+    for task in 3 5; do
+        wait_job "${job}_$task" COMPLETED 60
+        expect_text "runs/plain-$task/exit.json" "\"job\": \"${job}_$task\""
+        expect_text "runs/plain-$task/exit.json" '"status": 0'
+        expect_no_text "job-$task.out" 'in use by'
+    done
+    expect_equal runs "$(echo runs/*)" 'runs/plain-3 runs/plain-5'
+}
+
+small_data
 test_case "success" success
+test_case "the run directory of the environment" directory_given
+test_case "no run directory" no_directory
 test_case "errors that no restart mends are final" final_errors
 test_case "75 and 76 are requeued" requeued
 test_case "a record of this start beats srun's status" kills
+test_case "a record that was there before is not believed" record_of_old
 test_case "failures are final after MAX_RESTARTS" enough
 test_case "without RequeueExit, by scontrol" by_scontrol
 test_case "scancel --signal=USR1: checkpoint, requeue" signalled
 test_case "scancel --full --signal=USR1" signalled_all
 test_case "scancel: no requeue" cancelled
 test_case "scontrol requeue: once" requeued_from_outside
+test_case "two experiments, two directories" experiments
+test_case "a directory for each task of an array" array
 test_done

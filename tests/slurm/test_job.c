@@ -76,6 +76,7 @@ Test(slurm_job, step)
 
     cr_assert_eq(slurm_job_read(lookup_step, &job, &err), ERR_OK);
     cr_assert_str_eq(job.id, "12");
+    cr_assert_str_eq(job.array, "");
     cr_assert_str_eq(job.step_id, "12.1");
     cr_assert_eq(job.tasks, 4);
     cr_assert_eq(job.restarts, 1);
@@ -90,6 +91,7 @@ Test(slurm_job, array_outside_a_step)
 
     cr_assert_eq(slurm_job_read(lookup_array, &job, NULL), ERR_OK);
     cr_assert_str_eq(job.id, "120_3");
+    cr_assert_str_eq(job.array, "3");
     cr_assert_str_eq(job.step_id, "");
     cr_assert_eq(job.tasks, 1);
     cr_assert_eq(job.restarts, 0);

@@ -186,7 +186,7 @@ err_code_t harness_config(const harness_t *harness, tree_t **tree,
     for (int i = 0; rc == ERR_OK && harness->settings[i] != NULL; i++)
         rc = conf_set(*tree, harness->settings[i], err);
     free(text);
-    return rc == ERR_OK ? train_config_read(*tree, config, err) : rc;
+    return rc == ERR_OK ? train_config_read(*tree, NULL, config, err) : rc;
 }
 
 static void rank_prepare(rank_t *rank, const harness_t *harness,

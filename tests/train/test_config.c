@@ -4,8 +4,10 @@
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "conf/conf.h"
 
 static const char minimal[] =
@@ -20,7 +22,7 @@ static err_code_t read_text(const char *text, tree_t **tree,
 {
     cr_assert_eq(conf_parse("run.yaml", text, tree, err), ERR_OK, "%s",
                  err->text);
-    return train_config_read(*tree, config, err);
+    return train_config_read(*tree, NULL, config, err);
 }
 
 static void refused(const char *section, const char *sentence)
@@ -72,6 +74,97 @@ Test(config, defaults_are_those_of_the_table)
     train_config_free(&config);
     tree_free(tree);
 }
+
+/* ---- the run directory --------------------------------------------------- */
+
+/* What run.dir "[dir]" of a run called "ising" comes to in [job]. */
+static err_code_t dir_read(const char *dir, const slurm_job_t *job, char **out,
+                           err_t *err)
+{
+    char *text =
+        str_printf("%srun: {name: ising, dir: \"%s\"}\n", minimal, dir);
+    train_config_t config;
+    tree_t *tree = NULL;
+    err_code_t rc;
+
+    cr_assert_eq(conf_parse("run.yaml", text, &tree, err), ERR_OK, "%s",
+                 err->text);
+    rc = train_config_read(tree, job, &config, err);
+    if (rc == ERR_OK) {
+        *out = str_dup(config.run.dir);
+        train_config_free(&config);
+    }
+    tree_free(tree);
+    free(text);
+    return rc;
+}
+
+Test(config, the_run_directory_is_named_after_run_and_job)
+{
+    const slurm_job_t none = {.tasks = 1};
+    const slurm_job_t plain = {.id = "12"};
+    const slurm_job_t task = {.id = "120_3", .array = "3"};
+    const struct {
+        const char *dir;
+        const slurm_job_t *job;
+        const char *expected;
+    } cases[] = {
+        {"", NULL, "runs/ising"},
+        {"", &none, "runs/ising"},
+        {"", &plain, "runs/ising"},
+        {"", &task, "runs/ising-3"},
+        {"mine", &task, "mine"},
+        {"a/{name}/{array}/x", &task, "a/ising/3/x"},
+        {"{name}{name}", &none, "isingising"},
+        {"{job}", &task, "120_3"},
+        {"out-{job}}", &plain, "out-12}"},
+        {"{name}-{array}-{job}", NULL, "ising-{array}-{job}"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        err_t err = ERR_INIT;
+        char *found = NULL;
+
+        cr_assert_eq(dir_read(cases[i].dir, cases[i].job, &found, &err), ERR_OK,
+                     "%s", err.text);
+        cr_expect_str_eq(found, cases[i].expected, "%s", cases[i].dir);
+        free(found);
+    }
+}
+
+Test(config, what_a_run_directory_cannot_hold_is_told_with_its_place)
+{
+    const slurm_job_t plain = {.id = "12"}, none = {.tasks = 1};
+    const struct {
+        const char *dir;
+        const slurm_job_t *job;
+        const char *sentence;
+    } cases[] = {
+        {"runs/{nmae}", NULL,
+         "run.yaml:5:25: run.dir is \"runs/{nmae}\", and {nmae} is unknown; "
+         "known are {name} (run.name), {array} ("},
+        {"{}", &none, "{} is unknown"},
+        {"{Name}", &none, "{Name} is unknown"},
+        {"{{name}}", &none, "{{name} is unknown"},
+        {"a{name", &none, "run.dir is \"a{name\", whose { has no }; known are"},
+        {"{array}", &plain,
+         "run.yaml:5:25: run.dir is \"{array}\", but this is no task of a "
+         "Slurm array (SLURM_ARRAY_TASK_ID is not set): submit it with sbatch "
+         "--array; or give another directory with --set run.dir=DIR"},
+        {"{job}", &none, "but this is no Slurm job (SLURM_JOB_ID is not set)"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        err_t err = ERR_INIT;
+        char *found = NULL;
+
+        cr_assert_eq(dir_read(cases[i].dir, cases[i].job, &found, &err),
+                     ERR_CONFIG, "%s", cases[i].dir);
+        cr_expect_not_null(strstr(err.text, cases[i].sentence), "%s", err.text);
+    }
+}
+
+/* ---- the whole ----------------------------------------------------------- */
 
 Test(config, the_hash_sees_every_value)
 {

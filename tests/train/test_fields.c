@@ -226,7 +226,7 @@ Test(fields, names_that_do_not_fit_have_their_place)
 
         cr_assert_eq(conf_parse("run.yaml", wrongs[i].text, &tree, &err),
                      ERR_OK, "%s", err.text);
-        cr_assert_eq(train_config_read(tree, &config, &err), ERR_OK, "%s",
+        cr_assert_eq(train_config_read(tree, NULL, &config, &err), ERR_OK, "%s",
                      err.text);
         cr_assert_eq(nn_graph_open(config.model, config.loss, &graph, &err),
                      ERR_OK, "%s", err.text);
