@@ -82,6 +82,9 @@ typedef struct hdf5io_checkpoint_config {
     const char *versions; /* more libraries and the machine, for the manifest:
                              "oneDNN 2.6.0, UCX 1.13.1"; NULL: none */
     const struct hdf5io_io *io; /* NULL: the system's; tests inject faults */
+    /* Seconds for which storage may refuse to be read: what fails is opened and
+     * read again, three times over these seconds (base/retry.h). */
+    double retry_seconds;
 } hdf5io_checkpoint_config_t;
 
 typedef struct hdf5io_checkpoint_info {
@@ -104,8 +107,10 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
  * the previous is tried), or exactly [path] if not NULL, and read [tensors]
  * from it. *found is false when the directory has no checkpoint at all. All
  * damaged: ERR_DATA that lists them and says --fresh starts anew. Another
- * model: ERR_CONFIG naming the first tensor that differs. Collective; every
- * rank gets the same outcome.
+ * model: ERR_CONFIG naming the first tensor that differs. Damaged is what is
+ * absent, or has another size or hash; storage that cannot be read is not, so
+ * no older checkpoint is taken for it: ERR_IO, or ERR_DATA that names the owner
+ * where a permission is missing. Collective; every rank gets the same outcome.
  */
 err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
                                   const char *path,
@@ -113,8 +118,8 @@ err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
                                   bool *found, hdf5io_checkpoint_info_t *info,
                                   err_t *err);
 
-/* Check every byte of one checkpoint: ERR_DATA says which file and how. Local.
- */
+/* Check every byte of one checkpoint: ERR_DATA says which file and how; ERR_IO:
+ * storage could not be read. Local. */
 err_code_t hdf5io_checkpoint_verify(const char *path,
                                     hdf5io_checkpoint_info_t *info, err_t *err);
 

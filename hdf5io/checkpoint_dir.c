@@ -4,12 +4,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -61,40 +63,79 @@ static int newest_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-err_code_t hdf5io_dir_steps(const char *directory, int64_t **steps, int *count,
-                            err_t *err)
-{
-    int64_t *list = NULL, *more, step;
-    int n = 0;
-    err_code_t code = ERR_OK;
-    struct dirent *entry;
-    DIR *dir = opendir(directory);
+/* A directory's listing, over all its tries. */
+typedef struct listing {
+    const hdf5io_io_t *io;
+    const char *directory;
+    int64_t *steps;
+    int count;
+} listing_t;
 
-    if (dir == NULL && errno != ENOENT)
-        return err_set(err, ERR_IO, "%s: cannot list: %s", directory,
-                       strerror(errno));
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        if (!hdf5io_dir_step(entry->d_name, &step))
-            continue;
-        more = realloc(list, (size_t)(n + 1) * sizeof *list);
-        if (more == NULL) {
-            code =
-                err_set(err, ERR_MEMORY, "%s: no memory to list it", directory);
-            break;
-        }
-        list = more;
-        list[n++] = step;
-    }
+static err_code_t listing_add(listing_t *listing, int64_t step, err_t *err)
+{
+    int64_t *more = realloc(listing->steps, (size_t)(listing->count + 1) *
+                                                sizeof *listing->steps);
+
+    if (more == NULL)
+        return err_set(err, ERR_MEMORY, "%s: no memory to list it",
+                       listing->directory);
+    listing->steps = more;
+    listing->steps[listing->count++] = step;
+    return ERR_OK;
+}
+
+/* One try. Whether a name is there is not known where reading names fails. */
+static err_code_t listing_attempt(void *context, int *number, err_t *err)
+{
+    listing_t *listing = context;
+    const char *path = listing->directory;
+    int fd = listing->io->open(listing->io->context, path,
+                               O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct dirent *entry;
+    DIR *dir = NULL;
+    int64_t step;
+    err_code_t code = ERR_OK;
+
+    listing->count = 0;
+    if (fd < 0 && errno == ENOENT)
+        return ERR_OK;
+    if (fd >= 0)
+        dir = fdopendir(fd);
+    if (dir == NULL)
+        goto fail;
+    while (code == ERR_OK && (errno = 0, entry = readdir(dir)) != NULL)
+        if (hdf5io_dir_step(entry->d_name, &step))
+            code = listing_add(listing, step, err);
+    if (code == ERR_OK && errno != 0)
+        goto fail;
+    closedir(dir);
+    return code;
+fail:
+    *number = errno;
     if (dir != NULL)
         closedir(dir);
+    else if (fd >= 0)
+        close(fd);
+    return err_set(err, ERR_IO, "%s: cannot list: %s", path, strerror(*number));
+}
+
+err_code_t hdf5io_dir_steps(const hdf5io_io_t *io, const char *directory,
+                            int64_t **steps, int *count, err_t *err)
+{
+    listing_t listing = {.io = io, .directory = directory};
+    const retry_t retry = hdf5io_io_retry(io);
+    err_code_t code =
+        retry_run(&retry, directory, listing_attempt, &listing, NULL, err);
+
     if (code != ERR_OK) {
-        free(list);
+        free(listing.steps);
         return code;
     }
-    if (n > 1)
-        qsort(list, (size_t)n, sizeof *list, newest_first);
-    *steps = list;
-    *count = n;
+    if (listing.count > 1)
+        qsort(listing.steps, (size_t)listing.count, sizeof *listing.steps,
+              newest_first);
+    *steps = listing.steps;
+    *count = listing.count;
     return ERR_OK;
 }
 
@@ -104,7 +145,8 @@ err_code_t hdf5io_checkpoint_list(const char *directory, char ***paths,
     int64_t *steps = NULL;
     int n = 0;
     char **list;
-    err_code_t code = hdf5io_dir_steps(directory, &steps, &n, err);
+    err_code_t code =
+        hdf5io_dir_steps(&hdf5io_io_system, directory, &steps, &n, err);
 
     if (code != ERR_OK)
         return code;
@@ -272,7 +314,7 @@ err_code_t hdf5io_checkpoint_supersede(const char *directory, const char *path,
     const uint64_t nonce = hdf5io_dir_nonce();
     int64_t *steps = NULL;
     int count = 0;
-    err_code_t code = hdf5io_dir_steps(directory, &steps, &count, err);
+    err_code_t code = hdf5io_dir_steps(io, directory, &steps, &count, err);
 
     for (int i = 0; code == ERR_OK && i < count; i++) {
         char *moved = NULL;
@@ -303,7 +345,7 @@ void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
     int count = 0, kept = 0;
     err_t err = ERR_INIT;
 
-    if (hdf5io_dir_steps(directory, &steps, &count, &err) != ERR_OK)
+    if (hdf5io_dir_steps(io, directory, &steps, &count, &err) != ERR_OK)
         log_warn("hdf5io", "cannot retire old checkpoints: %s", err.text);
     for (int i = 0; i < count; i++) {
         char *moved = NULL;

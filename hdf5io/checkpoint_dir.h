@@ -29,9 +29,9 @@ char *hdf5io_dir_path(const char *directory, const char *prefix, int64_t step,
 uint64_t hdf5io_dir_nonce(void);
 
 /* Steps of the published checkpoints, newest first; free() the list. A
- * directory that is not there has none. */
-err_code_t hdf5io_dir_steps(const char *directory, int64_t **steps, int *count,
-                            err_t *err);
+ * directory that is not there has none. Storage that refuses is tried again. */
+err_code_t hdf5io_dir_steps(const hdf5io_io_t *io, const char *directory,
+                            int64_t **steps, int *count, err_t *err);
 
 /* Remove .tmp- and .trash- debris of dead runs; what cannot be removed is
  * logged. */

@@ -4,13 +4,9 @@
  * manifest gives, so reading needs no HDF5 and no lock. */
 #include "hdf5io/checkpoint_read.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/hash.h"
 #include "hdf5io/checkpoint.h"
@@ -21,31 +17,30 @@
 
 err_code_t hdf5io_checkpoint_check(const hdf5io_io_t *io, const char *directory,
                                    const hdf5io_manifest_t *manifest, int file,
-                                   err_t *err)
+                                   retry_cause_t *cause, err_t *err)
 {
     const hdf5io_manifest_file_t *want = &manifest->files[file];
     char *path = str_printf("%s/%s", directory, want->name);
     char expected[HASH_TEXT_MAX], found[HASH_TEXT_MAX];
     uint64_t hash, bytes;
-    err_t why = ERR_INIT;
-    struct stat st;
-    err_code_t code = ERR_OK;
+    err_code_t code = hdf5io_io_size(io, path, &bytes, cause, err);
 
-    if (stat(path, &st) != 0)
-        code = err_set(err, ERR_DATA, "%s: %s", path,
-                       errno == ENOENT ? "it is missing" : strerror(errno));
-    else if ((uint64_t)st.st_size != want->bytes)
-        code = err_set(err, ERR_DATA, "%s: it has %lld bytes instead of %llu",
-                       path, (long long)st.st_size,
+    if (code == ERR_OK && bytes == want->bytes)
+        code = hdf5io_io_hash(io, path, &hash, &bytes, cause, err);
+    if (code != ERR_OK)
+        goto out;
+    *cause = RETRY_ABSENT;
+    if (bytes != want->bytes)
+        code = err_set(err, ERR_DATA, "%s: it has %llu bytes instead of %llu",
+                       path, (unsigned long long)bytes,
                        (unsigned long long)want->bytes);
-    else if (hdf5io_io_hash(io, path, &hash, &bytes, &why) != ERR_OK)
-        code = err_set(err, ERR_DATA, "%s", why.text);
     else if (hash != want->hash)
         code = err_set(err, ERR_DATA,
                        "%s: its content has the hash %s instead of %s, so it "
                        "is damaged",
                        path, hash_format(hash, found),
                        hash_format(want->hash, expected));
+out:
     free(path);
     return code;
 }
@@ -60,18 +55,10 @@ static err_code_t piece_read(const hdf5io_io_t *io, const char *directory,
     char *path =
         str_printf("%s/%s", directory, manifest->files[piece->file].name);
     int64_t skip = (first - piece->first) * (int64_t)sizeof(float);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    err_code_t code;
+    err_code_t code =
+        hdf5io_io_read(io, path, data, (size_t)(last - first) * sizeof(float),
+                       piece->offset + skip, err);
 
-    if (fd < 0) {
-        code =
-            err_set(err, ERR_IO, "%s: cannot open: %s", path, strerror(errno));
-    } else {
-        code = hdf5io_io_read(io, fd, path, data,
-                              (size_t)(last - first) * sizeof(float),
-                              piece->offset + skip, err);
-        close(fd);
-    }
     free(path);
     return code;
 }
@@ -113,14 +100,12 @@ err_code_t hdf5io_checkpoint_verify(const char *path,
 {
     hdf5io_manifest_t m = {0};
     uint64_t hash;
-    err_t why = ERR_INIT;
-    err_code_t code = hdf5io_manifest_load(path, &m, &hash, &why);
+    retry_cause_t cause;
+    err_code_t code = hdf5io_manifest_load(path, &m, &hash, err);
 
-    if (code != ERR_OK) /* an unreadable manifest is a damaged checkpoint */
-        return err_set(err, code == ERR_MEMORY ? code : ERR_DATA, "%s",
-                       why.text);
     for (int i = 0; i < m.file_count && code == ERR_OK; i++)
-        code = hdf5io_checkpoint_check(&hdf5io_io_system, path, &m, i, err);
+        code = hdf5io_checkpoint_check(&hdf5io_io_system, path, &m, i, &cause,
+                                       err);
     if (code == ERR_OK && info != NULL) {
         snprintf(info->path, sizeof info->path, "%s", path);
         info->progress = m.progress;

@@ -6,16 +6,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/hash.h"
-#include "base/mem.h"
 
 /* Bytes moved at a time: small enough to show a sign of life several times a
  * second on a slow disk, large enough to cost nothing. */
 #define BITE_MAX ((size_t)16 << 20)
-#define HASH_BITE ((size_t)1 << 20)
 
 static ssize_t system_write_at(void *context, int fd, const void *bytes,
                                size_t count, off_t offset)
@@ -39,18 +34,38 @@ static int system_rename(void *context, const char *from, const char *to,
     return renameat2(AT_FDCWD, from, AT_FDCWD, to, flags);
 }
 
+static int system_open(void *context, const char *path, int flags)
+{
+    (void)context;
+    return open(path, flags);
+}
+
+static ssize_t system_read_at(void *context, int fd, void *bytes, size_t count,
+                              off_t offset)
+{
+    (void)context;
+    return pread(fd, bytes, count, offset);
+}
+
 const hdf5io_io_t hdf5io_io_system = {
     .write_at = system_write_at,
     .sync = system_sync,
     .rename = system_rename,
+    .open = system_open,
+    .read_at = system_read_at,
 };
 
 hdf5io_io_t hdf5io_io_of(const hdf5io_checkpoint_config_t *config)
 {
     hdf5io_io_t io = config->io != NULL ? *config->io : hdf5io_io_system;
 
+    if (io.open == NULL)
+        io.open = system_open;
+    if (io.read_at == NULL)
+        io.read_at = system_read_at;
     io.alive = config->votes->alive;
     io.alive_context = config->votes->context;
+    io.retry_seconds = config->retry_seconds;
     return io;
 }
 
@@ -125,76 +140,6 @@ err_code_t hdf5io_io_sync(const hdf5io_io_t *io, const char *path, err_t *err)
                        strerror(errno));
     code = hdf5io_io_flush(io, fd, path, err);
     close(fd);
-    return code;
-}
-
-err_code_t hdf5io_io_read(const hdf5io_io_t *io, int fd, const char *path,
-                          void *bytes, size_t count, off_t offset, err_t *err)
-{
-    char *next = bytes;
-
-    while (count > 0) {
-        size_t bite = count < BITE_MAX ? count : BITE_MAX;
-        ssize_t done = pread(fd, next, bite, offset);
-
-        io_alive(io);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return err_set(err, ERR_IO, "%s: read failed: %s", path,
-                           done == 0 ? "it ends too early" : strerror(errno));
-        next += done;
-        offset += done;
-        count -= (size_t)done;
-    }
-    return ERR_OK;
-}
-
-/* Hash [bytes] bytes of [fd] through [buffer]. */
-static err_code_t content_hash(const hdf5io_io_t *io, int fd, const char *path,
-                               void *buffer, uint64_t bytes, uint64_t *hash,
-                               err_t *err)
-{
-    hash_state_t *state = hash_state_open();
-    err_code_t code = ERR_OK;
-
-    for (uint64_t at = 0; at < bytes && code == ERR_OK; at += HASH_BITE) {
-        uint64_t left = bytes - at;
-        size_t bite = left < HASH_BITE ? (size_t)left : HASH_BITE;
-
-        code = hdf5io_io_read(io, fd, path, buffer, bite, (off_t)at, err);
-        if (code == ERR_OK)
-            hash_state_add(state, buffer, bite);
-    }
-    if (code == ERR_OK)
-        *hash = hash_state_value(state);
-    hash_state_free(state);
-    return code;
-}
-
-err_code_t hdf5io_io_hash(const hdf5io_io_t *io, const char *path,
-                          uint64_t *hash, uint64_t *bytes, err_t *err)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    void *buffer = NULL;
-    struct stat st;
-    err_code_t code;
-
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        code = err_set(err, ERR_IO, "%s: cannot open to hash: %s", path,
-                       strerror(errno));
-        goto out;
-    }
-    code = mem_alloc(HASH_BITE, "hashing", &buffer, err);
-    if (code == ERR_OK)
-        code =
-            content_hash(io, fd, path, buffer, (uint64_t)st.st_size, hash, err);
-    if (code == ERR_OK)
-        *bytes = (uint64_t)st.st_size;
-    mem_free(buffer);
-out:
-    if (fd >= 0)
-        close(fd);
     return code;
 }
 

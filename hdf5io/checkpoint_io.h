@@ -5,8 +5,13 @@
  * behind one small table, so that tests can make any of them fail or be the
  * last one of a process. Internal to the checkpoint files.
  *
- * Every error is ERR_IO and names the path and the system's reason. After a
- * failed sync the file counts as lost: nobody retries it.
+ * Every error of writing is ERR_IO and names the path and the system's reason.
+ * After a failed sync the file counts as lost: nobody retries it.
+ *
+ * Reading goes through base/retry.h: what storage refuses is no damage, and the
+ * file is opened and read again. ERR_IO: storage stayed ill. ERR_DATA with a
+ * [cause] of RETRY_ABSENT: the file is missing, is no file or too short, so the
+ * checkpoint is damaged; of RETRY_FORBIDDEN: it must be made readable.
  */
 #ifndef CDDP_HDF5IO_CHECKPOINT_IO_H
 #define CDDP_HDF5IO_CHECKPOINT_IO_H
@@ -15,6 +20,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/retry.h"
 #include "hdf5io/checkpoint.h"
 
 /* Each slot answers as the system call does, with errno. */
@@ -26,9 +32,14 @@ typedef struct hdf5io_io {
     /* renameat2 without directories: [flags] is 0 or RENAME_EXCHANGE. */
     int (*rename)(void *context, const char *from, const char *to,
                   unsigned flags);
+    /* (optional) To read. Default: the system's. */
+    int (*open)(void *context, const char *path, int flags);
+    ssize_t (*read_at)(void *context, int fd, void *bytes, size_t count,
+                       off_t offset);
     /* (optional) Called between two bites of bytes. Default: nothing. */
     void (*alive)(void *context);
     void *alive_context;
+    double retry_seconds; /* see hdf5io_checkpoint_config_t */
 } hdf5io_io_t;
 
 /* The system's own calls. */
@@ -54,13 +65,26 @@ err_code_t hdf5io_io_flush(const hdf5io_io_t *io, int fd, const char *path,
 /* fsync a file or directory by path. */
 err_code_t hdf5io_io_sync(const hdf5io_io_t *io, const char *path, err_t *err);
 
-/* Read [count] bytes at [offset] of [fd]. */
-err_code_t hdf5io_io_read(const hdf5io_io_t *io, int fd, const char *path,
-                          void *bytes, size_t count, off_t offset, err_t *err);
+/* How what [io] reads is tried again. */
+retry_t hdf5io_io_retry(const hdf5io_io_t *io);
+
+/* Open [path], read [count] bytes at [offset], close. */
+err_code_t hdf5io_io_read(const hdf5io_io_t *io, const char *path, void *bytes,
+                          size_t count, off_t offset, err_t *err);
+
+/* The whole content of [path], with a NUL behind it; free() it. [cause]: see
+ * retry_run. */
+err_code_t hdf5io_io_load(const hdf5io_io_t *io, const char *path, char **text,
+                          size_t *bytes, retry_cause_t *cause, err_t *err);
+
+/* Size of the file [path]. */
+err_code_t hdf5io_io_size(const hdf5io_io_t *io, const char *path,
+                          uint64_t *bytes, retry_cause_t *cause, err_t *err);
 
 /* XXH3 hash of the content of [path], and its size. */
 err_code_t hdf5io_io_hash(const hdf5io_io_t *io, const char *path,
-                          uint64_t *hash, uint64_t *bytes, err_t *err);
+                          uint64_t *hash, uint64_t *bytes, retry_cause_t *cause,
+                          err_t *err);
 
 /* Rename; [to] must not be there as a non-empty directory. */
 err_code_t hdf5io_io_rename(const hdf5io_io_t *io, const char *from,

@@ -107,7 +107,8 @@ err_code_t hdf5io_manifest_parse(const char *text, size_t bytes,
                                  hdf5io_manifest_t *out, uint64_t *hash,
                                  err_t *err);
 
-/* Read and parse [directory]/MANIFEST.json; ERR_DATA names the path. */
+/* Read and parse [directory]/MANIFEST.json; ERR_DATA names the path, ERR_IO:
+ * storage could not be read. */
 err_code_t hdf5io_manifest_load(const char *directory, hdf5io_manifest_t *out,
                                 uint64_t *hash, err_t *err);
 

@@ -9,11 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/hash.h"
 #include "hdf5io/checkpoint_manifest.h"
+#include "hdf5io/checkpoint_read.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+/* A run that goes on counts on from these numbers: there must be a way up. */
+#define COUNT_MAX (INT64_MAX / 4)
 
 /* The text must end with the hash of what stands before that member. */
 static err_code_t self_check(const char *text, size_t bytes, uint64_t *hash,
@@ -81,6 +83,12 @@ static err_code_t count_get(json_t *root, const char *key, int64_t *out,
     if (!json_is_integer(value) || json_integer_value(value) < 0)
         return err_set(err, ERR_DATA,
                        "its member \"%s\" is missing or no count", key);
+    if (json_integer_value(value) > COUNT_MAX)
+        return err_set(err, ERR_DATA,
+                       "its member \"%s\" is %lld, more than any run can "
+                       "have counted (at most %lld)",
+                       key, (long long)json_integer_value(value),
+                       (long long)COUNT_MAX);
     *out = json_integer_value(value);
     return ERR_OK;
 }
@@ -306,6 +314,44 @@ static err_code_t tensors_parse(json_t *list, hdf5io_manifest_t *m, err_t *err)
     return code;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A reader that looks for a name would take one of two. Sorts [names]. */
+static err_code_t names_check(const char **names, int count, const char *what,
+                              err_t *err)
+{
+    if (count > 1)
+        qsort(names, (size_t)count, sizeof *names, by_name);
+    for (int i = 1; i < count; i++)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            return err_set(err, ERR_DATA, "%s %s is named twice", what,
+                           names[i]);
+    return ERR_OK;
+}
+
+static err_code_t twice_check(const hdf5io_manifest_t *m, err_t *err)
+{
+    const int tensors = m->tensor_count, files = m->file_count;
+    const size_t most = (size_t)(tensors > files ? tensors : files);
+    const char **names = calloc(most + 1, sizeof *names);
+    err_code_t code;
+
+    if (names == NULL)
+        return err_set(err, ERR_MEMORY, "no memory for the manifest");
+    for (int i = 0; i < tensors; i++)
+        names[i] = m->tensors[i].name;
+    code = names_check(names, tensors, "tensor", err);
+    for (int i = 0; i < files; i++)
+        names[i] = m->files[i].name;
+    if (code == ERR_OK)
+        code = names_check(names, files, "file", err);
+    free(names);
+    return code;
+}
+
 err_code_t hdf5io_manifest_parse(const char *text, size_t bytes,
                                  hdf5io_manifest_t *out, uint64_t *hash,
                                  err_t *err)
@@ -326,6 +372,8 @@ err_code_t hdf5io_manifest_parse(const char *text, size_t bytes,
         code = files_parse(json_object_get(root, "files"), &m, err);
     if (code == ERR_OK)
         code = tensors_parse(json_object_get(root, "tensors"), &m, err);
+    if (code == ERR_OK)
+        code = twice_check(&m, err);
     json_decref(root);
     if (code != ERR_OK) {
         hdf5io_manifest_free(&m);
@@ -336,27 +384,42 @@ err_code_t hdf5io_manifest_parse(const char *text, size_t bytes,
     return ERR_OK;
 }
 
-err_code_t hdf5io_manifest_load(const char *directory, hdf5io_manifest_t *out,
-                                uint64_t *hash, err_t *err)
+err_code_t hdf5io_checkpoint_manifest(const hdf5io_io_t *io,
+                                      const char *directory,
+                                      hdf5io_manifest_t *out, uint64_t *hash,
+                                      retry_cause_t *cause, err_t *err)
 {
     char *path = str_printf("%s/%s", directory, MANIFEST_NAME), *text = NULL;
-    size_t bytes;
+    size_t bytes = 0;
+    err_t why = ERR_INIT;
     err_code_t code;
 
+    *cause = RETRY_ABSENT;
     if (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR))
-        code = err_set(err, ERR_DATA,
+        code = err_set(&why, ERR_DATA,
                        "'%s' is no checkpoint, as it has no " MANIFEST_NAME
                        ": a checkpoint is a directory such as "
                        "RUNDIR/checkpoints/step-0000000100",
                        directory);
     else
-        code = file_read(path, &text, &bytes, err);
+        code = hdf5io_io_load(io, path, &text, &bytes, cause, &why);
     if (code == ERR_OK) {
-        code = hdf5io_manifest_parse(text, bytes, out, hash, err);
+        code = hdf5io_manifest_parse(text, bytes, out, hash, &why);
         if (code != ERR_OK)
-            err_prefix(err, "%s", path);
+            err_prefix(&why, "%s", path);
     }
+    if (code != ERR_OK && err != NULL)
+        *err = why;
     free(text);
     free(path);
     return code;
+}
+
+err_code_t hdf5io_manifest_load(const char *directory, hdf5io_manifest_t *out,
+                                uint64_t *hash, err_t *err)
+{
+    retry_cause_t cause;
+
+    return hdf5io_checkpoint_manifest(&hdf5io_io_system, directory, out, hash,
+                                      &cause, err);
 }

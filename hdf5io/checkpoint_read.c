@@ -39,32 +39,53 @@ static err_code_t same_manifest(const reader_t *r, const char *path, err_t *err)
     return ERR_OK;
 }
 
-/* A rank that cannot read makes the candidate as useless as a damaged one. */
-static void as_damage(err_t *err)
+/* Vote on [mine], and send [numbers] if all is well. Storage that a rank cannot
+ * read says nothing about the candidate, so it weighs more than damage that
+ * another one has found: only where all could read, *damaged is set. */
+static err_code_t damage_vote(reader_t *r, const err_t *mine,
+                              retry_cause_t cause,
+                              uint64_t numbers[VOTE_NUMBERS], bool *damaged,
+                              err_t *err)
 {
-    if (err->code == ERR_IO)
-        err->code = ERR_DATA;
+    const bool bad = mine->code == ERR_DATA && cause == RETRY_ABSENT;
+    const err_t none = ERR_INIT;
+    err_code_t code;
+
+    numbers[VOTE_NUMBERS - 1] = bad;
+    code = hdf5io_vote(r->votes, bad ? &none : mine, numbers, r->ballots, NULL,
+                       err);
+    for (int i = 0; code == ERR_OK && i < r->votes->size; i++)
+        *damaged |= r->ballots[i].numbers[VOTE_NUMBERS - 1] != 0;
+    if (code != ERR_OK || !*damaged)
+        return code;
+    return hdf5io_vote(r->votes, mine, NULL, NULL, NULL, err);
 }
 
-/* Is the candidate whole? ERR_DATA: no; any other failure ends the reading. */
-static err_code_t candidate_check(reader_t *r, const char *path, err_t *err)
+/* Is the candidate whole? *damaged: no, and a failure says why; any other
+ * failure ends the reading. */
+static err_code_t candidate_check(reader_t *r, const char *path, bool *damaged,
+                                  err_t *err)
 {
     err_t mine = ERR_INIT;
     uint64_t numbers[VOTE_NUMBERS] = {0};
+    retry_cause_t cause = RETRY_ABSENT;
     err_code_t code;
 
+    *damaged = false;
     hdf5io_manifest_free(&r->manifest);
-    hdf5io_manifest_load(path, &r->manifest, &numbers[0], &mine);
-    as_damage(&mine);
-    code = hdf5io_vote(r->votes, &mine, numbers, r->ballots, NULL, err);
-    if (code == ERR_OK)
-        code = same_manifest(r, path, err);
+    hdf5io_checkpoint_manifest(&r->io, path, &r->manifest, &numbers[0], &cause,
+                               &mine);
+    code = damage_vote(r, &mine, cause, numbers, damaged, err);
+    if (code != ERR_OK)
+        return code;
+    code = same_manifest(r, path, err);
+    *damaged = code != ERR_OK;
     if (code != ERR_OK)
         return code;
     for (int i = r->votes->rank;
          i < r->manifest.file_count && mine.code == ERR_OK; i += r->votes->size)
-        hdf5io_checkpoint_check(&r->io, path, &r->manifest, i, &mine);
-    return hdf5io_vote(r->votes, &mine, NULL, NULL, NULL, err);
+        hdf5io_checkpoint_check(&r->io, path, &r->manifest, i, &cause, &mine);
+    return damage_vote(r, &mine, cause, numbers, damaged, err);
 }
 
 /* Rank 0 lists the directory, once; all learn the [index]-th newest step. */
@@ -76,7 +97,8 @@ static err_code_t candidate_next(reader_t *r, int index, bool *more,
     err_code_t code;
 
     if (r->votes->rank == 0 && index == 0)
-        hdf5io_dir_steps(r->config->directory, &r->steps, &r->count, &mine);
+        hdf5io_dir_steps(&r->io, r->config->directory, &r->steps, &r->count,
+                         &mine);
     if (index < r->count) {
         numbers[0] = 1;
         numbers[1] = (uint64_t)r->steps[index];
@@ -104,7 +126,7 @@ static err_code_t candidate_find(reader_t *r, char **path, err_t *err)
     for (int i = 0;; i++) {
         err_t why = ERR_INIT;
         int64_t step;
-        bool more;
+        bool more, damaged;
         char *candidate;
         err_code_t code = candidate_next(r, i, &more, &step, err);
 
@@ -118,13 +140,13 @@ static err_code_t candidate_find(reader_t *r, char **path, err_t *err)
                            "without them, say --fresh: %s",
                            r->config->directory, r->damaged.text);
         candidate = hdf5io_dir_path(r->config->directory, "", step, 0);
-        code = candidate_check(r, candidate, &why);
+        code = candidate_check(r, candidate, &damaged, &why);
         if (code == ERR_OK) {
             *path = candidate;
             return ERR_OK;
         }
         free(candidate);
-        if (code != ERR_DATA) {
+        if (!damaged) {
             *err = why;
             return code;
         }
@@ -293,6 +315,7 @@ err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
     reader_t r = {
         .config = config, .votes = config->votes, .io = hdf5io_io_of(config)};
     char *chosen = NULL;
+    bool damaged;
     err_code_t code;
 
     r.ballots = calloc((size_t)r.votes->size, sizeof *r.ballots);
@@ -302,7 +325,7 @@ err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
     if (path == NULL)
         code = candidate_find(&r, &chosen, err);
     else
-        code = candidate_check(&r, path, err);
+        code = candidate_check(&r, path, &damaged, err);
     if (code == ERR_OK && path != NULL)
         chosen = str_dup(path);
     if (code == ERR_OK && chosen != NULL)

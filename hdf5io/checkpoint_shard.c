@@ -191,7 +191,7 @@ err_code_t hdf5io_files_hash(hdf5io_files_t *files, int file, err_t *err)
     hdf5io_manifest_file_t *entry = &files->manifest->files[file];
     char *path = hdf5io_files_path(files, file);
     err_code_t code =
-        hdf5io_io_hash(files->io, path, &entry->hash, &entry->bytes, err);
+        hdf5io_io_hash(files->io, path, &entry->hash, &entry->bytes, NULL, err);
 
     free(path);
     return code;

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/retry.h"
 #include "base/str.h"
 #include "train/begin.h"
 #include "train/finite.h"
@@ -60,7 +61,8 @@ static void config_fill(train_state_t *run, resume_config_t *out)
         .model_hash = nn_graph_hash(run->graph),
         .build_hash = run->env->build_hash,
         .config_text = out->text.text,
-        .versions = run->env->versions};
+        .versions = run->env->versions,
+        .retry_seconds = RETRY_SHARE * config->fault.io_timeout};
 }
 
 static void config_free(resume_config_t *config)

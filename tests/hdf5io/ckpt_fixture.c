@@ -88,12 +88,37 @@ static int faulty_rename(void *context, const char *from, const char *to,
     return hdf5io_io_system.rename(NULL, from, to, flags);
 }
 
+/* The same for reading. */
+static bool reading_strikes(ckpt_io_t *io)
+{
+    const int since = ++io->read_calls - io->read_fail_at;
+
+    if (io->read_fail_at == 0 || since < 0 || since >= io->read_fails)
+        return false;
+    errno = io->read_error;
+    return true;
+}
+
+static int faulty_open(void *context, const char *path, int flags)
+{
+    return reading_strikes(context) ? -1
+                                    : hdf5io_io_system.open(NULL, path, flags);
+}
+
+static ssize_t faulty_read_at(void *context, int fd, void *bytes, size_t count,
+                              off_t offset)
+{
+    return reading_strikes(context) ? -1 : pread(fd, bytes, count, offset);
+}
+
 void ckpt_io_init(ckpt_io_t *io)
 {
     *io = (ckpt_io_t){.table = {.context = io,
                                 .write_at = faulty_write_at,
                                 .sync = faulty_sync,
-                                .rename = faulty_rename}};
+                                .rename = faulty_rename,
+                                .open = faulty_open,
+                                .read_at = faulty_read_at}};
 }
 
 static const hdf5io_tensor_t shapes[CKPT_TENSORS] = {

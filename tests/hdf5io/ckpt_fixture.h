@@ -23,6 +23,9 @@ typedef struct ckpt_io {
     hdf5io_io_t table;
     int calls, fail_at, error;
     bool half;
+    /* Of the calls that read (open, read): from number [read_fail_at] on (from
+     * 1, 0: none) [read_fails] calls fail with [read_error]. */
+    int read_calls, read_fail_at, read_fails, read_error;
     bool no_exchange; /* RENAME_EXCHANGE is not supported, as on NFS */
 } ckpt_io_t;
 

@@ -78,7 +78,7 @@ Test(checkpoint_manifest, comes_back_as_it_was)
                             INFINITY, 1.0 / 3, DBL_TRUE_MIN, -INFINITY};
 
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
-        hdf5io_progress_t progress = {.step = INT64_MAX,
+        hdf5io_progress_t progress = {.step = INT64_MAX / 4,
                                       .samples = 5,
                                       .seed = UINT64_MAX,
                                       .loss_sum = reals[i],
@@ -121,6 +121,13 @@ Test(checkpoint_manifest, what_is_wrong_is_said)
         {"cddp-checkpoint", "other", "it is other"},
         {"\"step\"", "\"stop\"", "step"},
         {"\"epoch\": 0", "\"epoch\": \"0\"", "epoch"},
+        {"\"step\": 0", "\"step\": 9223372036854775807", "any run"},
+        {"\"step\": 0", "\"step\": 4611686018427387904", "any run"},
+        {"\"epoch\": 0", "\"epoch\": 9223372036854775807", "any run"},
+        {"\"samples\": 0", "\"samples\": 9223372036854775806", "any run"},
+        {"\"epoch_step\": 0", "\"epoch_step\": 9223372036854775807", "any run"},
+        {"\"loss_count\": 0", "\"loss_count\": 9223372036854775807", "any run"},
+        {"\"correct\": 0", "\"correct\": 9223372036854775807", "any run"},
         {"\"seed\": \"0\"", "\"seed\": \"-1\"", "\"seed\""},
         {"\"seed\": \"0\"", "\"seed\": \"99999999999999999999\"", "number"},
         {"\"loss_sum\": \"0\"", "\"loss_sum\": \"0x\"", "\"loss_sum\""},
@@ -143,6 +150,11 @@ Test(checkpoint_manifest, what_is_wrong_is_said)
         {"[0, 0, 90, 2048]", "[0, 0, 90, 99999]", "do not cover"},
         {"[0, 0, 90, 2048]", "[0, 0, 90]", "model/conv1.weight"},
         {"[0, 0, 90, 2048]", "", "do not cover"},
+        {"\"model/conv1.bias\"", "\"model/conv1.weight\"",
+         "tensor model/conv1.weight is named twice"},
+        {"\"optimizer/exp_avg/fc.weight\"", "\"model/conv1.weight\"",
+         "tensor model/conv1.weight is named twice"},
+        {"\"shard-1.h5\"", "\"shard-0.h5\"", "file shard-0.h5 is named twice"},
         {"\"epoch\": 0,", "\"epoch\": 0", "line "},
         {"\"epoch\": 0,", "\"epoch\": 0, \"epoch\": 0,", "line "},
     };

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* checkpoint_io, reading: each call opens, reads and closes, and does all of it
+ * again where storage refuses, since an open file may be what is stale. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "hdf5io/checkpoint_io.h"
+
+/* Bytes moved at a time: see checkpoint_io.c. */
+#define BITE_MAX ((size_t)16 << 20)
+#define HASH_BITE ((size_t)1 << 20)
+
+/* One call, over all its tries. */
+typedef struct reading {
+    const hdf5io_io_t *io;
+    const char *path;
+    /* What to do with the open file. */
+    err_code_t (*work)(struct reading *reading, err_t *err);
+    int fd, number; /* of this try */
+    uint64_t size;  /* of the file */
+    void *bytes;    /* work_read: where to, how many, from where */
+    size_t count;
+    off_t offset;
+    char *text;    /* work_load, freed by the caller of retry_run */
+    uint64_t hash; /* work_hash */
+} reading_t;
+
+retry_t hdf5io_io_retry(const hdf5io_io_t *io)
+{
+    return (retry_t){.seconds = io->retry_seconds,
+                     .alive = io->alive,
+                     .context = io->alive_context};
+}
+
+/* Read [count] bytes at [offset] into [bytes]. */
+static err_code_t take(reading_t *r, void *bytes, size_t count, off_t offset,
+                       err_t *err)
+{
+    char *next = bytes;
+
+    while (count > 0) {
+        size_t bite = count < BITE_MAX ? count : BITE_MAX;
+        ssize_t done =
+            r->io->read_at(r->io->context, r->fd, next, bite, offset);
+        const int reason = errno;
+
+        if (r->io->alive != NULL)
+            r->io->alive(r->io->alive_context);
+        if (done < 0 && reason == EINTR)
+            continue;
+        if (done == 0)
+            return err_set(err, ERR_DATA, "%s: read failed: it ends too early",
+                           r->path);
+        if (done < 0) {
+            r->number = reason;
+            return err_set(err, ERR_IO, "%s: read failed: %s", r->path,
+                           strerror(reason));
+        }
+        next += done;
+        offset += done;
+        count -= (size_t)done;
+    }
+    return ERR_OK;
+}
+
+static err_code_t file_open(reading_t *r, err_t *err)
+{
+    struct stat st;
+
+    /* Non-blocking: a pipe of that name must not hold us up. */
+    r->fd =
+        r->io->open(r->io->context, r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (r->fd < 0 || fstat(r->fd, &st) != 0) {
+        r->number = errno;
+        return err_set(
+            err, retry_cause(r->number) == RETRY_ABSENT ? ERR_DATA : ERR_IO,
+            "%s: %s%s", r->path, r->number == ENOENT ? "" : "cannot open: ",
+            r->number == ENOENT ? "it is missing" : strerror(r->number));
+    }
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, ERR_DATA, "%s: it is not a regular file", r->path);
+    r->size = (uint64_t)st.st_size;
+    return ERR_OK;
+}
+
+/* One try. */
+static err_code_t attempt(void *context, int *number, err_t *err)
+{
+    reading_t *r = context;
+    err_code_t code;
+
+    r->number = 0;
+    code = file_open(r, err);
+    if (code == ERR_OK && r->work != NULL)
+        code = r->work(r, err);
+    if (r->fd >= 0)
+        close(r->fd);
+    *number = r->number;
+    return code;
+}
+
+static err_code_t reading_run(reading_t *r, retry_cause_t *cause, err_t *err)
+{
+    const retry_t retry = hdf5io_io_retry(r->io);
+
+    return retry_run(&retry, r->path, attempt, r, cause, err);
+}
+
+static err_code_t work_read(reading_t *r, err_t *err)
+{
+    return take(r, r->bytes, r->count, r->offset, err);
+}
+
+err_code_t hdf5io_io_read(const hdf5io_io_t *io, const char *path, void *bytes,
+                          size_t count, off_t offset, err_t *err)
+{
+    reading_t r = {.io = io,
+                   .path = path,
+                   .work = work_read,
+                   .bytes = bytes,
+                   .count = count,
+                   .offset = offset};
+
+    return reading_run(&r, NULL, err);
+}
+
+static err_code_t work_load(reading_t *r, err_t *err)
+{
+    free(r->text);
+    r->text = malloc((size_t)r->size + 1);
+    if (r->text == NULL)
+        return err_set(err, ERR_MEMORY, "%s: no memory for its %llu bytes",
+                       r->path, (unsigned long long)r->size);
+    r->text[r->size] = '\0';
+    return take(r, r->text, (size_t)r->size, 0, err);
+}
+
+err_code_t hdf5io_io_load(const hdf5io_io_t *io, const char *path, char **text,
+                          size_t *bytes, retry_cause_t *cause, err_t *err)
+{
+    reading_t r = {.io = io, .path = path, .work = work_load};
+    err_code_t code = reading_run(&r, cause, err);
+
+    if (code != ERR_OK) {
+        free(r.text);
+        return code;
+    }
+    *text = r.text;
+    *bytes = (size_t)r.size;
+    return ERR_OK;
+}
+
+err_code_t hdf5io_io_size(const hdf5io_io_t *io, const char *path,
+                          uint64_t *bytes, retry_cause_t *cause, err_t *err)
+{
+    reading_t r = {.io = io, .path = path};
+    err_code_t code = reading_run(&r, cause, err);
+
+    if (code == ERR_OK)
+        *bytes = r.size;
+    return code;
+}
+
+static err_code_t work_hash(reading_t *r, err_t *err)
+{
+    hash_state_t *state = hash_state_open();
+    void *buffer = NULL;
+    err_code_t code = mem_alloc(HASH_BITE, "hashing", &buffer, err);
+
+    for (uint64_t at = 0; at < r->size && code == ERR_OK; at += HASH_BITE) {
+        uint64_t left = r->size - at;
+        size_t bite = left < HASH_BITE ? (size_t)left : HASH_BITE;
+
+        code = take(r, buffer, bite, (off_t)at, err);
+        if (code == ERR_OK)
+            hash_state_add(state, buffer, bite);
+    }
+    if (code == ERR_OK)
+        r->hash = hash_state_value(state);
+    mem_free(buffer);
+    hash_state_free(state);
+    return code;
+}
+
+err_code_t hdf5io_io_hash(const hdf5io_io_t *io, const char *path,
+                          uint64_t *hash, uint64_t *bytes, retry_cause_t *cause,
+                          err_t *err)
+{
+    reading_t r = {.io = io, .path = path, .work = work_hash};
+    err_code_t code = reading_run(&r, cause, err);
+
+    if (code == ERR_OK) {
+        *hash = r.hash;
+        *bytes = r.size;
+    }
+    return code;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Storage that refuses to be read is no damage: what comes back is read, and
+ * what stays away ends the reading. No older checkpoint is taken for it, which
+ * the next save would put in the place of the newer, good one. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "ckpt_fixture.h"
+
+#define RANKS 2
+#define FOR_EVER 1000000
+
+typedef struct plan {
+    int rank, call, fails, error;
+    double seconds;
+} plan_t;
+
+/* global: signs of life of all ranks */
+static atomic_int signs;
+
+static void alive(void *context)
+{
+    (void)context;
+    atomic_fetch_add(&signs, 1);
+}
+
+static void body_read_ill(ckpt_rank_t *rank, void *context)
+{
+    const plan_t *plan = context;
+
+    rank->votes.alive = alive;
+    rank->config.retry_seconds = plan->seconds;
+    if (rank->votes.rank == plan->rank) {
+        rank->io.read_fail_at = plan->call;
+        rank->io.read_fails = plan->fails;
+        rank->io.read_error = plan->error;
+    }
+    ckpt_body_read(rank, NULL);
+}
+
+/* Two checkpoints, of steps 10 and 20. */
+static char *home_make(void)
+{
+    char *home = ckpt_home_make();
+
+    ckpt_write(home, 3, 10);
+    ckpt_write(home, 3, 20);
+    return home;
+}
+
+Test(checkpoint_retry, what_comes_back_is_read)
+{
+    const int errors[] = {EIO, ESTALE, ETIMEDOUT, EMFILE, EACCES};
+    char *home = home_make();
+    int struck = 0;
+
+    for (int rank = 0; rank < RANKS; rank++)
+        for (int call = 1, more = 1; more != 0; call++) {
+            plan_t plan = {.rank = rank,
+                           .call = call,
+                           .fails = 1 + call % RETRY_TRIES,
+                           .error = errors[call % 5]};
+            ckpt_rank_t *ranks =
+                ckpt_ranks_run(home, RANKS, 20, body_read_ill, &plan);
+
+            for (int r = 0; r < RANKS; r++) {
+                cr_assert_eq(ranks[r].code, ERR_OK, "rank %d call %d: %s", rank,
+                             call, ranks[r].err.text);
+                cr_assert_eq(ranks[r].info.progress.step, 20, "call %d", call);
+            }
+            more = ranks[rank].io.read_calls >= call;
+            struck += more;
+            ckpt_ranks_free(ranks, RANKS);
+        }
+    cr_assert_gt(struck, 20);
+    ckpt_home_remove(home);
+}
+
+Test(checkpoint_retry, what_stays_ill_ends_the_reading)
+{
+    const int errors[] = {EIO, ESTALE, ETIMEDOUT, EMFILE};
+    char *home = home_make();
+    int struck = 0;
+
+    for (int rank = 0; rank < RANKS; rank++)
+        for (int call = 1, more = 1; more != 0; call++) {
+            plan_t plan = {.rank = rank,
+                           .call = call,
+                           .fails = FOR_EVER,
+                           .error = errors[call % 4]};
+            ckpt_rank_t *ranks =
+                ckpt_ranks_run(home, RANKS, 20, body_read_ill, &plan);
+
+            more = ranks[rank].io.read_calls >= call;
+            struck += more;
+            for (int r = 0; r < RANKS && more != 0; r++) {
+                const char *text = ranks[r].err.text;
+
+                cr_assert_eq(ranks[r].code, ERR_IO, "rank %d call %d: %s", rank,
+                             call, text);
+                cr_assert(strstr(text, "3 more times"), "%s", text);
+                cr_assert(strstr(text, strerror(plan.error)), "%s", text);
+                cr_assert(strstr(text, home), "%s", text);
+            }
+            ckpt_ranks_free(ranks, RANKS);
+        }
+    cr_assert_gt(struck, 20);
+    ckpt_expect(home, RANKS, 20);
+    ckpt_home_remove(home);
+}
+
+Test(checkpoint_retry, a_refused_permission_names_the_owner)
+{
+    char *home = home_make();
+
+    for (int call = 1; call <= 3; call++) {
+        plan_t plan = {.call = call, .fails = FOR_EVER, .error = EACCES};
+        ckpt_rank_t *ranks =
+            ckpt_ranks_run(home, RANKS, 20, body_read_ill, &plan);
+
+        for (int r = 0; r < RANKS; r++) {
+            cr_assert_eq(ranks[r].code, ERR_DATA, "%s", ranks[r].err.text);
+            cr_assert(strstr(ranks[r].err.text, "belongs to "), "%s",
+                      ranks[r].err.text);
+            cr_assert(strstr(ranks[r].err.text, strerror(EACCES)), "%s",
+                      ranks[r].err.text);
+        }
+        ckpt_ranks_free(ranks, RANKS);
+    }
+    ckpt_home_remove(home);
+}
+
+/* One rank's disk is ill while another finds damage: what the ill one would
+ * have read is not known, so nothing older is taken. */
+Test(checkpoint_retry, ill_storage_weighs_more_than_damage)
+{
+    char *home = home_make();
+    char *path = str_printf("%s/step-0000000020/shard-0.h5", home);
+    plan_t plan = {.rank = 1, .call = 3, .fails = FOR_EVER, .error = EIO};
+    ckpt_rank_t *ranks;
+
+    cr_assert_eq(truncate(path, 100), 0); /* rank 0 looks at it */
+    ranks = ckpt_ranks_run(home, RANKS, 20, body_read_ill, &plan);
+    for (int r = 0; r < RANKS; r++) {
+        cr_assert_eq(ranks[r].code, ERR_IO, "%s", ranks[r].err.text);
+        cr_assert(strstr(ranks[r].err.text, "rank 1 on "), "%s",
+                  ranks[r].err.text);
+    }
+    ckpt_ranks_free(ranks, RANKS);
+    ckpt_expect(home, RANKS, 10);
+    free(path);
+    ckpt_home_remove(home);
+}
+
+/* The waits between the tries take what the caller gives. */
+Test(checkpoint_retry, waits_show_signs_of_life)
+{
+    char *home = home_make();
+    plan_t plan = {
+        .call = 1, .fails = RETRY_TRIES, .error = EIO, .seconds = 0.07};
+    ckpt_rank_t *ranks;
+    double begin = clock_now();
+    int usual;
+
+    ckpt_ranks_free(
+        ckpt_ranks_run(home, RANKS, 20, body_read_ill, &(plan_t){0}), RANKS);
+    usual = atomic_exchange(&signs, 0);
+    ranks = ckpt_ranks_run(home, RANKS, 20, body_read_ill, &plan);
+    cr_assert_eq(ranks[0].code, ERR_OK, "%s", ranks[0].err.text);
+    cr_assert_geq(clock_now() - begin, 0.07);
+    cr_assert_geq(signs, usual + RETRY_TRIES);
+    ckpt_ranks_free(ranks, RANKS);
+    ckpt_home_remove(home);
+}
+
+/* A pipe in place of a file is not waited for, and is no content. */
+Test(checkpoint_retry, what_is_no_file_is_damage)
+{
+    const char *const files[] = {"MANIFEST.json", "shard-1.h5"};
+
+    for (int i = 0; i < 2; i++) {
+        char *home = home_make();
+        char *path = str_printf("%s/step-0000000020/%s", home, files[i]);
+
+        cr_assert_eq(unlink(path), 0);
+        cr_assert_eq(mkfifo(path, 0666), 0);
+        ckpt_expect(home, RANKS, 10);
+        free(path);
+        ckpt_home_remove(home);
+    }
+}
