@@ -193,23 +193,6 @@ static err_code_t dataset_shard_add(hdf5io_dataset_t *dataset,
     return code == ERR_OK ? dataset_fits(dataset, config, shard, err) : code;
 }
 
-static void dataset_hash_set(hdf5io_dataset_t *dataset)
-{
-    hash_state_t *state = hash_state_open();
-
-    for (int i = 0; i < dataset->count; i++) {
-        const hdf5io_shard_t *shard = &dataset->shards[i];
-
-        /* Every shard that was counted has its path. */
-        /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker) */
-        hash_state_add(state, shard->path, strlen(shard->path) + 1);
-        hash_state_add(state, &shard->bytes, sizeof shard->bytes);
-        hash_state_add(state, &shard->rows, sizeof shard->rows);
-    }
-    dataset->hash = hash_state_value(state);
-    hash_state_free(state);
-}
-
 /* Before the collective calls begin: a rank that could not go on would leave
  * the others waiting there, and so would one that sees other files. */
 static err_code_t dataset_agree(h5mpi_t *mpi, char **paths, int count,
@@ -431,7 +414,6 @@ err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
                              err);
     if (code != ERR_OK)
         goto out;
-    dataset_hash_set(dataset);
     *out = dataset;
     dataset = NULL;
 out:
@@ -503,11 +485,6 @@ size_t hdf5io_dataset_field_bytes(const hdf5io_dataset_t *dataset, int index)
     const dataset_field_t *field = &dataset->fields[index];
 
     return (size_t)field->elems * sizes[field->as];
-}
-
-uint64_t hdf5io_dataset_hash(const hdf5io_dataset_t *dataset)
-{
-    return dataset->hash;
 }
 
 bool hdf5io_dataset_collective(const hdf5io_dataset_t *dataset)

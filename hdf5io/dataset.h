@@ -91,9 +91,6 @@ size_t hdf5io_dataset_field_bytes(const hdf5io_dataset_t *dataset, int index);
 size_t hdf5io_dataset_sample_bytes(const hdf5io_dataset_t *dataset);
 /* Are reads collective (MPI-IO)? Then all ranks read, in the calling thread. */
 bool hdf5io_dataset_collective(const hdf5io_dataset_t *dataset);
-/* A hash of shard names, sizes and sample counts: two ranks that see different
- * data differ. */
-uint64_t hdf5io_dataset_hash(const hdf5io_dataset_t *dataset);
 
 /*
  * Read [count] samples by global index (any order, duplicates allowed) into

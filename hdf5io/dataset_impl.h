@@ -36,7 +36,6 @@ struct hdf5io_dataset {
     hdf5io_shard_t *shards;
     int count;
     int64_t samples;
-    uint64_t hash;
     size_t row_bytes; /* of the largest column */
     pthread_mutex_t lock;
     read_scratch_t *scratch; /* a list of those not in use; under the lock */

@@ -48,6 +48,8 @@ static err_code_t shard_descriptor_open(hdf5io_shard_t *shard, err_t *err)
     if (!S_ISREG(status.st_mode))
         return err_set(err, ERR_DATA, "%s is not a file", shard->path);
     shard->bytes = (uint64_t)status.st_size;
+    shard->device = (uint64_t)status.st_dev;
+    shard->inode = (uint64_t)status.st_ino;
     if (shard->bytes == 0)
         return err_set(err, ERR_DATA,
                        "%s is empty (truncated to 0 bytes): copy it again",

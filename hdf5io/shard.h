@@ -17,6 +17,7 @@
 typedef struct hdf5io_shard {
     char *path;
     uint64_t bytes;
+    uint64_t device, inode; /* which file it is on this host */
     int64_t rows;
     int64_t first;            /* global index of its first sample */
     int fd;                   /* for located columns, else -1 */

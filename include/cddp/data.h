@@ -58,6 +58,10 @@ typedef struct cddp_data_config {
      * sequence, which takes one of each. */
     const cddp_field_t *inputs, *targets;
     int input_count, target_count;
+    /* How the ranks make sure that they see the same data: "quick" (also NULL):
+     * shapes, and a sample of the bytes; "full": all bytes, too; "none": not at
+     * all, for ranks that read different files on purpose. */
+    const char *validate;
 } cddp_data_config_t;
 
 typedef struct cddp_batch {
@@ -71,8 +75,11 @@ typedef struct cddp_batch {
     void *targets[8];    /* each; target is the first */
 } cddp_batch_t;
 
-/* Open and check all files. Local: the ranks of [group] are dealt samples by
- * arithmetic alone. Close it before the group. */
+/* Open and check all files, and compare them with those of the other ranks of
+ * [group], which are dealt samples by arithmetic alone. CDDP_DATA when a host
+ * sees other data than rank 0: the sentence names host and file. All ranks call
+ * it and get the same answer; blocks. With validate "none" it is local. Close
+ * it before the group. */
 cddp_code_t cddp_data_open(cddp_group_t *group,
                            const cddp_data_config_t *config, cddp_data_t **out,
                            cddp_error_t *error);

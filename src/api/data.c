@@ -9,6 +9,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "hdf5io/loader.h"
+#include "train/same.h"
+#include "train/vote.h"
 
 struct cddp_data {
     hdf5io_dataset_t *dataset;
@@ -156,15 +158,57 @@ static err_code_t sampler_open(const comm_group_t *group,
         out, err);
 }
 
-static err_code_t data_open(const comm_group_t *group,
-                            const cddp_data_config_t *config, cddp_data_t *data,
-                            err_t *err)
+static void compare_alive(void *group)
 {
-    hdf5io_loader_config_t loader = {.prefetch = config->prefetch,
-                                     .epoch = config->epoch,
-                                     .step = config->step,
-                                     .epochs = config->epochs,
-                                     .rank = comm_group_rank(group)};
+    comm_group_report(group, 0, "comparing data");
+}
+
+static err_code_t validate_find(const char *name, train_validate_t *out,
+                                err_t *err)
+{
+    static const char *const names[] = {"quick", "full", "none", NULL};
+    static const train_validate_t kinds[] = {
+        TRAIN_VALIDATE_QUICK, TRAIN_VALIDATE_FULL, TRAIN_VALIDATE_NONE};
+    int k = 0;
+
+    while (name != NULL && names[k] != NULL && strcmp(names[k], name) != 0)
+        k++;
+    if (names[k] == NULL)
+        return err_set(err, ERR_CONFIG,
+                       "validate is '%s', but must be quick, full or none",
+                       name);
+    *out = kinds[k];
+    return ERR_OK;
+}
+
+/* This rank has opened its files, or failed with [own]: do all see the same?
+ * Collective. */
+static err_code_t data_compare(comm_group_t *group, err_code_t own,
+                               train_validate_t how,
+                               const hdf5io_dataset_t *dataset, err_t *err)
+{
+    const train_votes_t votes = train_votes_of_group(group);
+    const train_same_t same = {.group = group,
+                               .what = "the data set",
+                               .how = how,
+                               .alive = compare_alive,
+                               .context = group};
+    train_marks_t marks = {0};
+    bool speaker;
+    err_code_t code = train_vote(&votes, own, &speaker, err);
+
+    if (code != ERR_OK)
+        return code;
+    code = train_same(&same, dataset, &marks, err);
+    train_marks_free(&marks);
+    return train_vote(&votes, code, &speaker, err);
+}
+
+/* Files and order of samples. */
+static err_code_t files_open(const comm_group_t *group,
+                             const cddp_data_config_t *config,
+                             cddp_data_t *data, err_t *err)
+{
     err_code_t code = config_check(config, comm_group_size(group), err);
 
     if (code == ERR_OK)
@@ -173,6 +217,25 @@ static err_code_t data_open(const comm_group_t *group,
         code =
             sampler_open(group, config, hdf5io_dataset_samples(data->dataset),
                          &data->sampler, err);
+    return code;
+}
+
+static err_code_t data_open(comm_group_t *group,
+                            const cddp_data_config_t *config, cddp_data_t *data,
+                            err_t *err)
+{
+    hdf5io_loader_config_t loader = {.prefetch = config->prefetch,
+                                     .epoch = config->epoch,
+                                     .step = config->step,
+                                     .epochs = config->epochs,
+                                     .rank = comm_group_rank(group)};
+    train_validate_t how = TRAIN_VALIDATE_QUICK;
+    err_code_t code = validate_find(config->validate, &how, err);
+
+    if (code == ERR_OK)
+        code = files_open(group, config, data, err);
+    if (how != TRAIN_VALIDATE_NONE && comm_group_size(group) > 1)
+        code = data_compare(group, code, how, data->dataset, err);
     if (code != ERR_OK)
         return code;
     /* A position after the last step of an epoch is the begin of the next. */

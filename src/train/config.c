@@ -21,6 +21,7 @@
  * struct describes the run file. */
 static const char *const shuffles[] = {"none", "chunk", "full", NULL};
 static const char *const ios[] = {"independent", "mpi", NULL};
+static const char *const validates[] = {"quick", "full", "none", NULL};
 static const char *const precisions[] = {"fp32", "bf16", "auto", NULL};
 static const char *const recomputes[] = {"none", "blocks", NULL};
 static const char *const scales[] = {"none", "linear", "sqrt", NULL};
@@ -63,6 +64,10 @@ static const opt_row_t data_options[] = {
     CONFIG(data.io, "io", OPT_CHOICE, "independent", .choices = ios,
            .help = "independent: each rank reads for itself; mpi: collective "
                    "MPI-IO"),
+    CONFIG(data.validate, "validate", OPT_CHOICE, "quick", .choices = validates,
+           .help = "how hosts make sure at start, and a resume, that they see "
+                   "the same data: quick: shapes, and a sample of the bytes; "
+                   "full: all bytes; none: shapes only"),
     {.name = NULL}};
 
 static const opt_row_t loop_options[] = {

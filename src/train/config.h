@@ -42,7 +42,8 @@ typedef struct train_config {
         int64_t sequence;        /* 0: samples along dimension 0 */
         int shuffle;             /* hdf5io_shuffle_t */
         int64_t prefetch;
-        int io; /* train_io_t */
+        int io;       /* train_io_t */
+        int validate; /* train_validate_t, see same.h */
     } data;
     /* in the run tree */
     const tree_t *model, *loss, *metrics, *optimizer, *schedule;

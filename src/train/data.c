@@ -171,6 +171,7 @@ void train_data_close(train_data_t *data)
     hdf5io_loader_close(data->loader);
     hdf5io_sampler_close(data->sampler);
     hdf5io_dataset_close(data->dataset);
+    train_marks_free(&data->marks);
     memset(data, 0, sizeof *data);
 }
 

@@ -9,6 +9,7 @@
 #include "hdf5io/sampler.h"
 #include "nn/nn.h"
 #include "train/config.h"
+#include "train/same.h"
 #include "train/team.h"
 
 /* Batch sizes that one rank meets in one split: a full and a short step, each
@@ -19,6 +20,7 @@ typedef struct train_data {
     hdf5io_dataset_t *dataset; /* NULL: the split is not there */
     hdf5io_sampler_t *sampler;
     hdf5io_loader_t *loader;
+    train_marks_t marks;            /* what all ranks see in it */
     int64_t steps;                  /* of an epoch */
     int64_t sizes[TRAIN_SIZES_MAX]; /* micro-batches; 0: unused */
     double bound; /* attribute bound_accuracy of the shards, NaN: none */

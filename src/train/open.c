@@ -181,6 +181,34 @@ static err_code_t data_open(train_state_t *run, err_t *err)
     return rc == ERR_OK ? train_eval_open(run, err) : rc;
 }
 
+/* Bytes are being compared: what comes next may be slow, too. */
+static void compare_alive(void *context)
+{
+    train_state_t *run = context;
+
+    train_storage_begin(run, run->phase);
+}
+
+/* Do all ranks see the same samples? Collective. */
+static err_code_t data_compare(train_state_t *run, err_t *err)
+{
+    train_same_t same = {.group = run->group,
+                         .what = "data.train",
+                         .how = (train_validate_t)run->config->data.validate,
+                         .alive = compare_alive,
+                         .context = run};
+    err_code_t rc;
+
+    train_phase_set(run, "comparing data");
+    rc = train_same(&same, run->train.dataset, &run->train.marks, err);
+    rc = train_vote(&run->votes, rc, &run->speaker, err);
+    if (rc != ERR_OK || run->valid.dataset == NULL)
+        return rc;
+    same.what = "data.valid";
+    rc = train_same(&same, run->valid.dataset, &run->valid.marks, err);
+    return train_vote(&run->votes, rc, &run->speaker, err);
+}
+
 static err_code_t directory_open(train_state_t *run, err_t *err)
 {
     const train_config_t *config = run->config;
@@ -330,6 +358,8 @@ err_code_t train_open(train_state_t *run, err_t *err)
         return rc;
     train_storage_begin(run, "opening data");
     rc = voted(run, data_open, err);
+    if (rc == ERR_OK)
+        rc = data_compare(run, err);
     if (rc == ERR_OK)
         rc = voted(run, directory_open, err);
     train_storage_end(run);

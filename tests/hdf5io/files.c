@@ -108,6 +108,29 @@ void files_write(const char *path, files_layout_t layout, int64_t first,
     H5Pclose(create);
 }
 
+void files_poke(const char *path, const char *name, int64_t at, double value)
+{
+    hsize_t dims[H5S_MAX_RANK], point[H5S_MAX_RANK], one = 1;
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    hid_t set = H5Dopen2(file, name, H5P_DEFAULT);
+    hid_t space = H5Dget_space(set);
+    hid_t memory = H5Screate_simple(1, &one, NULL);
+    int ndim = H5Sget_simple_extent_dims(space, dims, NULL);
+
+    for (int d = ndim - 1; d >= 0; d--) {
+        point[d] = (hsize_t)at % dims[d];
+        at /= (int64_t)dims[d];
+    }
+    files_need(H5Sselect_elements(space, H5S_SELECT_SET, 1, point) >= 0, name);
+    files_need(H5Dwrite(set, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT,
+                        &value) >= 0,
+               name);
+    H5Sclose(memory);
+    H5Sclose(space);
+    H5Dclose(set);
+    files_need(H5Fclose(file) >= 0, path);
+}
+
 void files_write_text(const char *path, const char *text, size_t bytes)
 {
     FILE *file = fopen(path, "we");

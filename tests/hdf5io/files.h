@@ -36,6 +36,9 @@ char *files_path(const char *directory, const char *name);
 void files_write(const char *path, files_layout_t layout, int64_t first,
                  int64_t rows, const files_column_t *columns, int count);
 
+/* Overwrite number [at] of the flat dataset [name] in [path]. */
+void files_poke(const char *path, const char *name, int64_t at, double value);
+
 /* Write [bytes] bytes of [text]; cut [path] to [bytes] bytes. */
 void files_write_text(const char *path, const char *text, size_t bytes);
 void files_truncate(const char *path, int64_t bytes);

@@ -123,29 +123,6 @@ Test(dataset, bytes_read_are_those_of_the_samples)
     files_remove(directory);
 }
 
-Test(dataset, the_hash_tells_different_data)
-{
-    char *directory = files_make();
-    uint64_t hash[3];
-    open_setup_t setup;
-
-    open_write(directory, "a.h5", FILES_CONTIGUOUS, 0, 10);
-    open_setup(&setup, directory, "*.h5");
-    for (int i = 0; i < 3; i++) {
-        hdf5io_dataset_t *dataset;
-
-        if (i == 2)
-            open_write(directory, "b.h5", FILES_CONTIGUOUS, 10, 1);
-        dataset = open_dataset(&setup);
-        hash[i] = hdf5io_dataset_hash(dataset);
-        hdf5io_dataset_close(dataset);
-    }
-    cr_assert_eq(hash[0], hash[1]);
-    cr_assert_neq(hash[0], hash[2]);
-    open_setup_free(&setup);
-    files_remove(directory);
-}
-
 /* Values that every type holds exactly. */
 static double small_value(int64_t row, int64_t element)
 {

@@ -104,6 +104,15 @@ tests_train_test_patience_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_train_test_patience_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 tests_train_test_patience_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
 
+check_PROGRAMS += tests/train/test_same
+tests_train_test_same_SOURCES = tests/train/test_same.c \
+	tests/hdf5io/files.c tests/hdf5io/files.h \
+	tests/hdf5io/open.c tests/hdf5io/open.h
+tests_train_test_same_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_train_test_same_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_train_test_same_LDADD = $(TRAIN_LIBS) libranks.la $(TEST_LIBS) \
+	$(HDF5_LIBS)
+
 check_PROGRAMS += tests/train/test_sync
 tests_train_test_sync_SOURCES = tests/train/test_sync.c
 tests_train_test_sync_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A piece of the sample is a block of consecutive numbers of the flat dataset:
+ * whole in its last dimensions, a part of one, one in those before. So it is
+ * one hyperslab, and one pread where the bytes are known. Pieces begin in rows
+ * that are spread evenly, the first and the last among them; across a row their
+ * places are drawn by a fixed formula.
+ */
+#include "hdf5io/digest.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "hdf5io/dataset_impl.h"
+#include "hdf5io/h5.h"
+
+#define DIGEST_PIECE_BYTES ((size_t)4096)
+#define DIGEST_PIECES_MIN 4
+#define DIGEST_PIECES_MAX 16
+#define DIGEST_PIECES_ALL 256 /* of a dataset, as far as it has few shards */
+/* Bytes read at a time of all, unless one row is larger. */
+#define DIGEST_STAGE_BYTES ((size_t)4 << 20)
+
+/* A block: [count] numbers of each dimension from [start] on; dimension 0 is
+ * that of the rows. */
+typedef struct digest_block {
+    int ndim;
+    hsize_t start[H5S_MAX_RANK], count[H5S_MAX_RANK];
+    int64_t flat, elems; /* the same in the flat dataset */
+} digest_block_t;
+
+int64_t hdf5io_dataset_shard_samples(const hdf5io_dataset_t *dataset, int shard)
+{
+    return dataset->shards[shard].rows;
+}
+
+const char *hdf5io_dataset_field_path(const hdf5io_dataset_t *dataset,
+                                      int field)
+{
+    return dataset->fields[field].path;
+}
+
+size_t hdf5io_dataset_row_bytes(const hdf5io_dataset_t *dataset, int field)
+{
+    return dataset->shards[0].columns[field].row_bytes;
+}
+
+uint64_t hdf5io_dataset_place(const hdf5io_dataset_t *dataset)
+{
+    hash_state_t *state = hash_state_open();
+    uint64_t place;
+
+    for (int s = 0; s < dataset->count; s++) {
+        const hdf5io_shard_t *shard = &dataset->shards[s];
+
+        hash_state_add(state, &shard->device, sizeof shard->device);
+        hash_state_add(state, &shard->inode, sizeof shard->inode);
+    }
+    place = hash_state_value(state);
+    hash_state_free(state);
+    return place;
+}
+
+uint64_t hdf5io_dataset_shape(const hdf5io_dataset_t *dataset, int shard)
+{
+    const hdf5io_shard_t *from = &dataset->shards[shard];
+    hash_state_t *state = hash_state_open();
+    uint64_t shape;
+
+    hash_state_add(state, &from->rows, sizeof from->rows);
+    for (int k = 0; k < from->count; k++) {
+        const hdf5io_column_t *column = &from->columns[k];
+        const int32_t numbers[] = {(int32_t)column->type.kind,
+                                   column->type.swap ? 1 : 0, column->ndim};
+
+        hash_state_add(state, numbers, sizeof numbers);
+        hash_state_add(state, column->dims,
+                       (size_t)column->ndim * sizeof column->dims[0]);
+    }
+    shape = hash_state_value(state);
+    hash_state_free(state);
+    return shape;
+}
+
+/* A well mixed number of two small ones (splitmix64). */
+static uint64_t digest_draw(uint64_t piece, uint64_t dim)
+{
+    uint64_t x = (piece << 8 | dim) * UINT64_C(0x9e3779b97f4a7c15) + 1;
+
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+/* How many numbers of each dimension a piece has. */
+static void digest_block_size(const hdf5io_column_t *column,
+                              digest_block_t *block)
+{
+    size_t room = DIGEST_PIECE_BYTES / hdf5io_convert_bytes(column->type);
+
+    block->ndim = column->ndim + 1;
+    block->elems = 1;
+    for (int d = block->ndim - 1; d >= 0; d--) {
+        const hsize_t dim =
+            d == 0 ? (hsize_t)column->rows : column->dims[d - 1];
+
+        block->count[d] = dim < room ? dim : room;
+        block->elems *= (int64_t)block->count[d];
+        /* What is not whole here is one number in the dimensions before. */
+        room = block->count[d] < dim ? 1 : room / dim;
+        if (room == 0)
+            room = 1;
+    }
+}
+
+/* Place piece number [piece] of [pieces]. */
+static void digest_block_place(const hdf5io_column_t *column, uint64_t piece,
+                               uint64_t pieces, digest_block_t *block)
+{
+    block->flat = 0;
+    for (int d = 0; d < block->ndim; d++) {
+        const hsize_t dim =
+            d == 0 ? (hsize_t)column->rows : column->dims[d - 1];
+        const hsize_t last = dim - block->count[d];
+
+        block->start[d] = d == 0
+                              ? last / (pieces - 1) * piece +
+                                    last % (pieces - 1) * piece / (pieces - 1)
+                              : digest_draw(piece, (uint64_t)d) % (last + 1);
+        block->flat = block->flat * (int64_t)dim + (int64_t)block->start[d];
+    }
+}
+
+static err_code_t digest_block_h5(const hdf5io_column_t *column,
+                                  const digest_block_t *block, void *out,
+                                  err_t *err)
+{
+    err_code_t code = ERR_OK;
+    hid_t from, to;
+    herr_t status = -1;
+
+    h5_lock();
+    from = H5Dget_space(column->dataset);
+    to = H5Screate_simple(block->ndim, block->count, NULL);
+    if (from >= 0 && to >= 0 &&
+        H5Sselect_hyperslab(from, H5S_SELECT_SET, block->start, NULL,
+                            block->count, NULL) >= 0)
+        status = H5Dread(column->dataset, column->memory, to, from, H5P_DEFAULT,
+                         out);
+    if (status < 0)
+        code =
+            h5_err_set(err, ERR_DATA, "%s: cannot read %s from row %lld",
+                       column->file, column->path, (long long)block->start[0]);
+    if (to >= 0)
+        H5Sclose(to);
+    if (from >= 0)
+        H5Sclose(from);
+    h5_unlock();
+    return code;
+}
+
+/* Numbers of a dataset whose bytes lie in a row: it is read as one whose rows
+ * are single numbers. */
+static err_code_t digest_block_flat(const hdf5io_column_t *column, int fd,
+                                    const digest_block_t *block, void *out,
+                                    err_t *err)
+{
+    const column_run_t run = {.row = block->flat, .count = block->elems};
+    hdf5io_column_t flat = *column;
+
+    flat.ndim = 0;
+    flat.elems = 1;
+    flat.row_bytes = hdf5io_convert_bytes(column->type);
+    flat.stream = column->stream > 0 ? 1 : 0;
+    flat.collective = false;
+    return hdf5io_column_read(&flat, fd, &run, 1, H5P_DEFAULT, out, err);
+}
+
+static err_code_t digest_sample(const hdf5io_dataset_t *dataset,
+                                const hdf5io_shard_t *shard, int field,
+                                hash_state_t *state, err_t *err)
+{
+    const hdf5io_column_t *column = &shard->columns[field];
+    const bool flat = column->located || column->stream > 0;
+    int pieces = DIGEST_PIECES_ALL / dataset->count;
+    char stage[DIGEST_PIECE_BYTES];
+    digest_block_t block;
+    err_code_t code = ERR_OK;
+
+    if (pieces < DIGEST_PIECES_MIN)
+        pieces = DIGEST_PIECES_MIN;
+    if (pieces > DIGEST_PIECES_MAX)
+        pieces = DIGEST_PIECES_MAX;
+    digest_block_size(column, &block);
+    if (block.count[0] == (hsize_t)column->rows)
+        pieces = block.elems == column->rows * column->elems ? 1 : pieces;
+    for (int i = 0; i < pieces && code == ERR_OK; i++) {
+        digest_block_place(column, (uint64_t)i,
+                           pieces > 1 ? (uint64_t)pieces : 2, &block);
+        code = flat ? digest_block_flat(column, shard->fd, &block, stage, err)
+                    : digest_block_h5(column, &block, stage, err);
+        if (code == ERR_OK)
+            hash_state_add(state, stage,
+                           (size_t)block.elems *
+                               hdf5io_convert_bytes(column->type));
+    }
+    return code;
+}
+
+static err_code_t digest_all(const hdf5io_shard_t *shard, int field,
+                             const hdf5io_digest_how_t *how,
+                             hash_state_t *state, err_t *err)
+{
+    hdf5io_column_t column = shard->columns[field];
+    const int64_t block = column.row_bytes < DIGEST_STAGE_BYTES
+                              ? (int64_t)(DIGEST_STAGE_BYTES / column.row_bytes)
+                              : 1;
+    void *stage = NULL;
+    err_code_t code = mem_alloc((size_t)block * column.row_bytes,
+                                "looking at the data", &stage, err);
+
+    column.collective = false;
+    for (int64_t row = 0; row < column.rows && code == ERR_OK; row += block) {
+        const int64_t left = column.rows - row;
+        const column_run_t run = {.row = row,
+                                  .count = left < block ? left : block};
+        const size_t bytes = (size_t)run.count * column.row_bytes;
+
+        code = hdf5io_column_read(&column, shard->fd, &run, 1, H5P_DEFAULT,
+                                  stage, err);
+        if (code != ERR_OK)
+            break;
+        hash_state_add(state, stage, bytes);
+        if (how->alive != NULL)
+            how->alive(how->context, (int64_t)bytes);
+    }
+    mem_free(stage);
+    return code;
+}
+
+err_code_t hdf5io_dataset_digest(const hdf5io_dataset_t *dataset, int shard,
+                                 int field, const hdf5io_digest_how_t *how,
+                                 uint64_t *out, err_t *err)
+{
+    const hdf5io_shard_t *from = &dataset->shards[shard];
+    const bool twice = from->columns[field].stream > 0 && field > 0;
+    hash_state_t *state = hash_state_open();
+    err_code_t code = ERR_OK;
+
+    if (from->rows > 0)
+        code = how->full && !twice
+                   ? digest_all(from, field, how, state, err)
+                   : digest_sample(dataset, from, field, state, err);
+    if (code == ERR_OK)
+        *out = hash_state_value(state);
+    hash_state_free(state);
+    return code;
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Two rounds, and a third if they differ. A card of each rank goes to all:
+ * shapes of everything, and which files it looks at. Then each rank hashes the
+ * units (a field of a shard) that fall to it among the ranks that look at the
+ * same files, and one sum carries the hashes of rank 0's files to all: of each
+ * unit one rank has the hash, the others 0. Every rank compares its own units.
+ */
+#include "train/same.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "hdf5io/digest.h"
+
+#define SAME_LOG_SECONDS 10.0
+
+/* What each rank tells the others first. */
+typedef struct card {
+    uint64_t place; /* host, mounts and files */
+    uint64_t shape; /* of all shards */
+    int64_t shards, samples;
+} card_t;
+
+/* One shard of rank 0, told when cards differ. */
+typedef struct entry {
+    char name[104]; /* of the file, cut off; zeros behind it */
+    uint64_t shape;
+    int64_t samples;
+} entry_t;
+
+/* A comparison under way. */
+typedef struct look {
+    const train_same_t *same;
+    const hdf5io_dataset_t *dataset;
+    card_t card, first;   /* this rank's and rank 0's */
+    int mate, mates;      /* this rank's place among those of its files */
+    int shards, fields;   /* a unit is shard * fields + field */
+    double told;          /* clock: the last line about progress */
+    int64_t bytes, total; /* read by this rank, and to be read */
+} look_t;
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash == NULL ? path : slash + 1;
+}
+
+/* ---- the cards ----------------------------------------------------------- */
+
+/* What tells this rank's view of the file system from another's: the kernel,
+ * the host's name and the mounts. */
+static void view_add(hash_state_t *state, const comm_group_t *group)
+{
+    const char *host = comm_group_host(group, comm_group_rank(group));
+    struct stat mounts = {0};
+    char *boot = NULL;
+    size_t bytes = 0;
+
+    hash_state_add(state, host, strlen(host) + 1);
+    /* Where /proc does not say, host and inodes have to do. */
+    if (stat("/proc/self/ns/mnt", &mounts) == 0)
+        hash_state_add(state, &mounts.st_ino, sizeof mounts.st_ino);
+    if (file_read("/proc/sys/kernel/random/boot_id", &boot, &bytes, NULL) ==
+        ERR_OK)
+        hash_state_add(state, boot, bytes);
+    free(boot);
+}
+
+static card_t card_of(const look_t *look)
+{
+    const uint64_t files = hdf5io_dataset_place(look->dataset);
+    hash_state_t *place = hash_state_open(), *shape = hash_state_open();
+    card_t card = {.shards = look->shards,
+                   .samples = hdf5io_dataset_samples(look->dataset)};
+
+    view_add(place, look->same->group);
+    hash_state_add(place, &files, sizeof files);
+    for (int s = 0; s < look->shards; s++) {
+        const uint64_t one = hdf5io_dataset_shape(look->dataset, s);
+
+        hash_state_add(shape, &one, sizeof one);
+    }
+    card.place = hash_state_value(place);
+    card.shape = hash_state_value(shape);
+    hash_state_free(shape);
+    hash_state_free(place);
+    return card;
+}
+
+/* Exchange cards; *alike: the shapes of all ranks are rank 0's. */
+static err_code_t cards_exchange(look_t *look, bool *alike, err_t *err)
+{
+    comm_group_t *group = look->same->group;
+    const int rank = comm_group_rank(group), size = comm_group_size(group);
+    card_t *cards = NULL;
+    err_code_t rc;
+
+    look->card = card_of(look);
+    rc = mem_alloc((size_t)size * sizeof *cards, "comparing data",
+                   (void **)&cards, err);
+    if (rc == ERR_OK)
+        rc = comm_allgather(group, &look->card, sizeof look->card, cards, err);
+    if (rc != ERR_OK)
+        goto free;
+    *alike = true;
+    look->first = cards[0];
+    look->mate = look->mates = 0;
+    for (int r = 0; r < size; r++) {
+        if (cards[r].shards != cards[0].shards ||
+            cards[r].shape != cards[0].shape)
+            *alike = false;
+        if (cards[r].place != look->card.place)
+            continue;
+        look->mate += r < rank ? 1 : 0;
+        look->mates++;
+    }
+free:
+    mem_free(cards);
+    return rc;
+}
+
+/* ---- different shapes -----------------------------------------------------
+ */
+
+static void entries_fill(const look_t *look, entry_t *entries)
+{
+    for (int s = 0; s < look->shards; s++) {
+        entry_t *entry = &entries[s];
+
+        snprintf(entry->name, sizeof entry->name, "%s",
+                 base_name(hdf5io_dataset_shard(look->dataset, s)));
+        entry->shape = hdf5io_dataset_shape(look->dataset, s);
+        entry->samples = hdf5io_dataset_shard_samples(look->dataset, s);
+    }
+}
+
+/* Shard number [s] against rank 0's [there]; NULL: it has no more. */
+static err_code_t entry_compare(const look_t *look, int s, const entry_t *there,
+                                err_t *err)
+{
+    const char *what = look->same->what;
+    const char *host = comm_group_host(look->same->group, 0);
+    const char *path =
+        s < look->shards ? hdf5io_dataset_shard(look->dataset, s) : NULL;
+    const bool counts = look->card.shards != look->first.shards;
+
+    if (counts &&
+        (path == NULL || there == NULL ||
+         strncmp(base_name(path), there->name, sizeof there->name - 1) != 0))
+        return err_set(err, ERR_DATA,
+                       "%s: %d shards are here, but %" PRId64
+                       " on %s: number %d is %s here and %s there; all ranks "
+                       "need the same files",
+                       what, look->shards, look->first.shards, host, s + 1,
+                       path == NULL ? "missing" : path,
+                       there == NULL ? "missing" : there->name);
+    if (path == NULL || there == NULL)
+        return ERR_OK;
+    if (hdf5io_dataset_shard_samples(look->dataset, s) != there->samples)
+        return err_set(err, ERR_DATA,
+                       "%s: %s holds %" PRId64 " samples here, but %" PRId64
+                       " on %s: all ranks need the same data; copy it again",
+                       what, path,
+                       hdf5io_dataset_shard_samples(look->dataset, s),
+                       there->samples, host);
+    if (hdf5io_dataset_shape(look->dataset, s) != there->shape)
+        return err_set(err, ERR_DATA,
+                       "%s: the fields of %s have another shape or type here "
+                       "than on %s: all ranks need the same data; copy it "
+                       "again",
+                       what, path, host);
+    return ERR_OK;
+}
+
+/* Rank 0 tells its shards; who sees others finds the first that differs. */
+static err_code_t shapes_compare(const look_t *look, err_t *err)
+{
+    const int there = (int)look->first.shards;
+    const int most = there > look->shards ? there : look->shards;
+    entry_t *entries = NULL;
+    err_code_t rc;
+
+    rc = mem_alloc((size_t)there * sizeof *entries, "comparing data",
+                   (void **)&entries, err);
+    if (rc != ERR_OK)
+        return rc;
+    if (comm_group_rank(look->same->group) == 0)
+        entries_fill(look, entries);
+    rc = comm_broadcast(look->same->group, entries,
+                        (size_t)there * sizeof *entries, 0, err);
+    for (int s = 0; s < most && rc == ERR_OK; s++)
+        rc = entry_compare(look, s, s < there ? &entries[s] : NULL, err);
+    mem_free(entries);
+    return rc;
+}
+
+/* ---- bytes --------------------------------------------------------------- */
+
+static bool unit_mine(const look_t *look, int unit)
+{
+    return unit % look->mates == look->mate;
+}
+
+static void look_alive(void *context, int64_t bytes)
+{
+    look_t *look = context;
+    const train_same_t *same = look->same;
+    const double now = clock_now();
+    char done[32], total[32];
+
+    look->bytes += bytes;
+    if (same->alive != NULL)
+        same->alive(same->context);
+    if (comm_group_rank(same->group) != 0 ||
+        now - look->told < SAME_LOG_SECONDS)
+        return;
+    look->told = now;
+    log_info("train", "%s: rank 0 has looked at %s of its %s", same->what,
+             str_bytes((uint64_t)look->bytes, done, sizeof done),
+             str_bytes((uint64_t)look->total, total, sizeof total));
+}
+
+/* Bytes of the units that fall to this rank. */
+static int64_t total_of(const look_t *look)
+{
+    int64_t total = 0;
+
+    for (int u = 0; u < look->shards * look->fields; u++)
+        if (unit_mine(look, u))
+            total +=
+                hdf5io_dataset_shard_samples(look->dataset, u / look->fields) *
+                (int64_t)hdf5io_dataset_row_bytes(look->dataset,
+                                                  u % look->fields);
+    return total;
+}
+
+/* Hash this rank's units into [mine], the others are 0: of the sample first,
+ * behind it, with [rounds] 2, of all bytes. */
+static err_code_t units_hash(look_t *look, int rounds, uint64_t *mine,
+                             err_t *err)
+{
+    const int units = look->shards * look->fields;
+    err_code_t rc = ERR_OK;
+
+    look->told = clock_now();
+    look->total = total_of(look);
+    for (int i = 0; i < units * rounds && rc == ERR_OK; i++) {
+        const int u = i % units;
+        const hdf5io_digest_how_t how = {
+            .full = i >= units, .alive = look_alive, .context = look};
+
+        if (!unit_mine(look, u))
+            continue;
+        rc = hdf5io_dataset_digest(look->dataset, u / look->fields,
+                                   u % look->fields, &how, &mine[i], err);
+        if (!how.full && look->same->alive != NULL)
+            look->same->alive(look->same->context);
+    }
+    return rc;
+}
+
+static err_code_t units_compare(const look_t *look, int rounds,
+                                const uint64_t *mine, const uint64_t *first,
+                                err_t *err)
+{
+    const int units = look->shards * look->fields;
+
+    for (int i = 0; i < units * rounds; i++) {
+        const int u = i % units;
+
+        if (!unit_mine(look, u) || mine[i] == first[i])
+            continue;
+        return err_set(
+            err, ERR_DATA,
+            "%s: %s holds other numbers in %s here than on %s, in the same "
+            "shape: all ranks need the same data; copy it again",
+            look->same->what,
+            hdf5io_dataset_shard(look->dataset, u / look->fields),
+            hdf5io_dataset_field_path(look->dataset, u % look->fields),
+            comm_group_host(look->same->group, 0));
+    }
+    return ERR_OK;
+}
+
+/* One hash for each shard, of those of its fields in [units]. */
+static err_code_t marks_fold(const look_t *look, const uint64_t *units,
+                             uint64_t **out, err_t *err)
+{
+    uint64_t *marks = calloc((size_t)look->shards, sizeof *marks);
+
+    if (marks == NULL)
+        return err_set(err, ERR_MEMORY, "no memory for %d hashes",
+                       look->shards);
+    for (int s = 0; s < look->shards; s++) {
+        const uint64_t shape = hdf5io_dataset_shape(look->dataset, s);
+        hash_state_t *state = hash_state_open();
+
+        hash_state_add(state, &shape, sizeof shape);
+        hash_state_add(state, &units[s * look->fields],
+                       (size_t)look->fields * sizeof *units);
+        marks[s] = hash_state_value(state);
+        hash_state_free(state);
+    }
+    *out = marks;
+    return ERR_OK;
+}
+
+/* What was hashed in [first], of one round or two, as [out] has it. */
+static err_code_t marks_make(const look_t *look, int rounds,
+                             const uint64_t *first, train_marks_t *out,
+                             err_t *err)
+{
+    err_code_t rc = marks_fold(look, first, &out->quick, err);
+
+    if (rc == ERR_OK && rounds > 1)
+        rc = marks_fold(look,
+                        first + (size_t)look->shards * (size_t)look->fields,
+                        &out->full, err);
+    return rc;
+}
+
+/* After an error of its own a rank goes on to the sum with what it has. */
+static err_code_t bytes_compare(look_t *look, train_marks_t *out, err_t *err)
+{
+    const int rounds = look->same->how == TRAIN_VALIDATE_FULL ? 2 : 1;
+    const size_t count =
+        (size_t)look->shards * (size_t)look->fields * (size_t)rounds;
+    uint64_t *mine = NULL, *first = NULL;
+    err_t own = ERR_INIT;
+    err_code_t rc, found;
+
+    rc = mem_alloc((2 * count + 1) * sizeof *mine, "comparing data",
+                   (void **)&mine, err);
+    if (rc != ERR_OK)
+        return rc;
+    first = mine + count;
+    found = units_hash(look, rounds, mine, &own);
+    if (look->card.place == look->first.place)
+        memcpy(first, mine, count * sizeof *mine);
+    /* The last number says how many ranks could not read: then what is there is
+     * no reference. */
+    first[count] = found == ERR_OK ? 0 : 1;
+    rc = comm_allreduce(look->same->group, first, count + 1, COMM_INT64,
+                        COMM_SUM, err);
+    if (rc == ERR_OK && found != ERR_OK) {
+        rc = found;
+        if (err != NULL)
+            *err = own;
+    }
+    if (rc == ERR_OK && first[count] == 0)
+        rc = units_compare(look, rounds, mine, first, err);
+    if (rc == ERR_OK)
+        rc = marks_make(look, rounds, first, out, err);
+    mem_free(mine);
+    return rc;
+}
+
+err_code_t train_same(const train_same_t *same, const hdf5io_dataset_t *dataset,
+                      train_marks_t *out, err_t *err)
+{
+    look_t look = {.same = same,
+                   .dataset = dataset,
+                   .shards = hdf5io_dataset_shards(dataset),
+                   .fields = hdf5io_dataset_inputs(dataset) +
+                             hdf5io_dataset_targets(dataset)};
+    train_marks_t marks = {.shards = look.shards};
+    bool alike = false;
+    err_code_t rc;
+
+    rc = cards_exchange(&look, &alike, err);
+    if (rc == ERR_OK && !alike)
+        rc = shapes_compare(&look, err);
+    if (rc == ERR_OK && alike && same->how != TRAIN_VALIDATE_NONE)
+        rc = bytes_compare(&look, &marks, err);
+    if (rc != ERR_OK) {
+        train_marks_free(&marks);
+        return rc;
+    }
+    *out = marks;
+    return ERR_OK;
+}
+
+void train_marks_free(train_marks_t *marks)
+{
+    free(marks->quick);
+    free(marks->full);
+    *marks = (train_marks_t){0};
+}
