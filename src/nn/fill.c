@@ -122,6 +122,19 @@ static void random_fill(const nn_tensor_t *tensor, uint64_t seed, crew_t *crew,
         crew_run(crew, uniform_share, &fill);
 }
 
+/* false: its values are drawn. */
+static bool constant_fill(const nn_tensor_t *tensor, float *to)
+{
+    static const float values[] = {
+        [NN_FILL_ZERO] = 0, [NN_FILL_ONE] = 1, [NN_FILL_QUARTER] = 0.25f};
+
+    if ((size_t)tensor->fill >= sizeof values / sizeof values[0])
+        return false;
+    for (size_t k = 0; k < tensor->public.count; k++)
+        to[k] = values[tensor->fill];
+    return true;
+}
+
 void nn_table_fill(const nn_table_t *table, uint64_t seed, crew_t *crew,
                    float *to)
 {
@@ -133,10 +146,7 @@ void nn_table_fill(const nn_table_t *table, uint64_t seed, crew_t *crew,
                                : table->elems;
         float *from = to + public->offset;
 
-        if (tensor->fill == NN_FILL_ZERO || tensor->fill == NN_FILL_ONE)
-            for (size_t k = 0; k < public->count; k++)
-                from[k] = tensor->fill == NN_FILL_ONE ? 1 : 0;
-        else
+        if (!constant_fill(tensor, from))
             random_fill(tensor, seed, crew, from);
         for (float *gap = from + public->count; gap < to + end; gap++)
             *gap = 0;

@@ -195,6 +195,14 @@ static void describe_desc(const op_desc_t *desc, str_buf_t *text)
         str_buf_add(text, " %" PRId64, desc->dims[i]);
 }
 
+/* Options that were added later: they are written only where they are set, so
+ * that the hash of a model without them stays what it was. */
+static void describe_newer(const op_config_t *config, str_buf_t *text)
+{
+    if (config->channels)
+        str_buf_add(text, " channels");
+}
+
 /* Every number that decides what a layer computes, whatever its kind: unused
  * fields are zero. */
 static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
@@ -247,6 +255,7 @@ static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
     for (int64_t k = 0;
          layer->class_weights != NULL && k < op_classes_of(config).classes; k++)
         str_buf_add(text, " %a", (double)layer->class_weights[k]);
+    describe_newer(config, text);
     for (int i = 0; i < OP_CUSTOM_OPTIONS && config->custom != NULL; i++)
         str_buf_add(text, " %a", config->custom_options[i]);
     str_buf_add(text, " owner %d from", layer->owner);

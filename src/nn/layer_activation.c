@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The activations: functions of each element, on any shape. */
+/* The activations: functions of each element, on any shape; and softmax. */
 #include "nn/registry.h"
 
 typedef struct activation_options {
@@ -141,4 +141,92 @@ const nn_kind_t nn_kind_tanh = {
     .op = OP_TANH,
     .help = "Hyperbolic tangent",
     .rows = no_rows,
+};
+
+/* ---- prelu --------------------------------------------------------------- */
+
+typedef struct prelu_options {
+    bool channels;
+} prelu_options_t;
+
+_Static_assert(sizeof(prelu_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
+
+static const opt_row_t prelu_rows[] = {
+    {.name = "channels",
+     .type = OPT_BOOL,
+     .offset = offsetof(prelu_options_t, channels),
+     .fallback = "false",
+     .help = "A slope for each channel, which is dimension 1 of a sample "
+             "(PyTorch's num_parameters); false: one slope"},
+    {.name = NULL},
+};
+
+static err_code_t prelu_configure(nn_layer_t *layer, const void *options,
+                                  const tree_t *tree, err_t *err)
+{
+    (void)tree;
+    (void)err;
+    layer->config.channels = ((const prelu_options_t *)options)->channels;
+    return ERR_OK;
+}
+
+const nn_kind_t nn_kind_prelu = {
+    .name = "prelu",
+    .op = OP_PRELU,
+    .help = "Negative numbers are multiplied by a learnt slope, which begins "
+            "at 0.25",
+    .rows = prelu_rows,
+    .params = {{"weight", NN_FILL_QUARTER}},
+    .configure = prelu_configure,
+};
+
+/* ---- softmax ------------------------------------------------------------- */
+
+typedef struct softmax_options {
+    int64_t axis;
+} softmax_options_t;
+
+_Static_assert(sizeof(softmax_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
+
+static const opt_row_t softmax_rows[] = {
+    {.name = "axis",
+     .type = OPT_INT,
+     .offset = offsetof(softmax_options_t, axis),
+     .fallback = "0",
+     .min = 0,
+     .max = OP_DIMS_MAX - 1,
+     .help = "Dimension of a sample that is summed over, from 1: the channels; "
+             "0: the last one"},
+    {.name = NULL},
+};
+
+static err_code_t softmax_configure(nn_layer_t *layer, const void *options,
+                                    const tree_t *tree, err_t *err)
+{
+    const int64_t axis = ((const softmax_options_t *)options)->axis;
+    op_view_t *view = &layer->config.view;
+
+    (void)tree;
+    (void)err;
+    view->axis = axis > 0 ? (int)axis : layer->config.in.ndim - 1;
+    view->axis_last = view->axis;
+    return ERR_OK;
+}
+
+const nn_kind_t nn_kind_softmax = {
+    .name = "softmax",
+    .op = OP_SOFTMAX,
+    .help = "exp(x) divided by its sum along one dimension: positive numbers "
+            "that sum to 1. Not ahead of the loss cross_entropy, which does "
+            "that itself",
+    .rows = softmax_rows,
+    .configure = softmax_configure,
+};
+
+const nn_kind_t nn_kind_log_softmax = {
+    .name = "log_softmax",
+    .op = OP_LOG_SOFTMAX,
+    .help = "The logarithm of softmax, as the loss kl takes it",
+    .rows = softmax_rows,
+    .configure = softmax_configure,
 };

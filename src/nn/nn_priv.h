@@ -32,6 +32,7 @@ typedef struct nn_layer nn_layer_t;
 typedef enum nn_fill {
     NN_FILL_ZERO,
     NN_FILL_ONE,
+    NN_FILL_QUARTER, /* 0.25, as the slopes of PyTorch's PReLU */
     NN_FILL_FAN_IN,  /* uniform in +-1/sqrt(fan_in of the layer's weight) */
     NN_FILL_OUT,     /* uniform in +-1/sqrt(features out) */
     NN_FILL_UNIFORM, /* in +-bound */

@@ -15,7 +15,8 @@ extern const nn_kind_t nn_kind_linear, nn_kind_conv, nn_kind_relu,
     nn_kind_maxpool, nn_kind_batchnorm, nn_kind_syncbatchnorm, nn_kind_dropout,
     nn_kind_flatten;
 extern const nn_kind_t nn_kind_leaky_relu, nn_kind_gelu, nn_kind_silu,
-    nn_kind_elu, nn_kind_sigmoid, nn_kind_tanh, nn_kind_softplus, nn_kind_scale;
+    nn_kind_elu, nn_kind_sigmoid, nn_kind_tanh, nn_kind_softplus, nn_kind_scale,
+    nn_kind_prelu, nn_kind_softmax, nn_kind_log_softmax;
 extern const nn_kind_t nn_kind_layernorm, nn_kind_rmsnorm, nn_kind_groupnorm,
     nn_kind_instancenorm;
 extern const nn_kind_t nn_kind_attention, nn_kind_position, nn_kind_embedding,

@@ -25,6 +25,7 @@ libop_la_SOURCES = \
 	src/op/ref/upsample_linear.c src/op/ref/max.c src/op/ref/pad.c \
 	src/op/ref/window.h src/op/ref/adaptive.c \
 	src/op/ref/norm.c src/op/ref/syncbatchnorm.c \
+	src/op/ref/softmax.c src/op/ref/prelu.c \
 	src/op/cpu/cpu.c src/op/cpu/cpu.h \
 	src/op/cpu/isa.c src/op/cpu/isa.h \
 	src/op/cpu/onednn.c src/op/cpu/onednn.h src/op/cpu/onednn_make.h \
@@ -60,6 +61,7 @@ libop_la_SOURCES = \
 	src/op/cpu/tiles.c src/op/cpu/tiles.h \
 	src/op/cpu/norm.c src/op/cpu/norm.h \
 	src/op/cpu/norm_sums.c src/op/cpu/norm_params.c \
+	src/op/cpu/softmax.c src/op/cpu/prelu.c \
 	src/op/cpu/syncbatchnorm.c
 libop_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(ONEDNN_CFLAGS)
 libop_la_LIBADD = libopblock.la $(ONEDNN_LIBS) -lgomp

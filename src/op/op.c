@@ -40,6 +40,7 @@ err_code_t op_backend_get(const char *name, const op_backend_ops_t **out,
 static const double op_element_flops[OP_KINDS] = {
     [OP_RELU] = 1,
     [OP_LEAKY_RELU] = 1,
+    [OP_PRELU] = 1,
     [OP_DROPOUT] = 1,
     [OP_SCALE] = 1,
     [OP_POSITION] = 1,
@@ -64,6 +65,8 @@ static const double op_element_flops[OP_KINDS] = {
     [OP_SIGMOID] = 10,
     [OP_TANH] = 10,
     [OP_SOFTPLUS] = 10,
+    [OP_SOFTMAX] = 13, /* the largest, exponential, sum, quotient */
+    [OP_LOG_SOFTMAX] = 13,
     [OP_MAE] = 10,
     [OP_HUBER] = 10,
     [OP_BCE] = 10,

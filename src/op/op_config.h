@@ -111,10 +111,11 @@ typedef struct op_loss {
 
 /* Of the ops of structure; dimension 0 is the batch, which stays as it is. */
 typedef struct op_view {
-    int axis;                  /* concat, slice; mean, max: the first of them */
-    int axis_last;             /* mean, max */
-    int64_t start, size;       /* slice */
-    int ndim;                  /* numbers in dims */
+    int axis;            /* concat, slice; mean, max, softmax, log_softmax: the
+                            first of them */
+    int axis_last;       /* mean, max, softmax, log_softmax */
+    int64_t start, size; /* slice */
+    int ndim;            /* numbers in dims */
     int64_t dims[OP_DIMS_MAX]; /* reshape: the sample's new shape; permute: y's
                                   dimension i+1 is x's dims[i]; upsample:
                                   factor of each spatial dimension; adaptive:
@@ -140,6 +141,7 @@ typedef struct op_config {
     int threads;     /* team size, >= 1 */
     int64_t out;     /* linear, embedding, lstm, gru: features out */
     bool last;       /* linear: of the last dimension, for each of the others */
+    bool channels;   /* prelu: a slope for each channel; else one */
     op_conv_t conv;
     op_pool_t pool;
     op_pad_t pad;

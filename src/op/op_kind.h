@@ -74,8 +74,13 @@ typedef enum op_kind {
                  of t is taken loss.positive times */
     OP_KL,    /* t (log t - x): x log-probabilities, t probabilities */
     OP_ADAPTIVE_MAXPOOL, /* as adaptive_avgpool: the largest */
-    OP_CUSTOM            /* of a plugin: op_config.custom */
+    OP_CUSTOM,           /* of a plugin: op_config.custom */
+    /* New kinds go to the end: their numbers are part of a model's hash. */
+    OP_SOFTMAX,     /* exp(x) / sum exp(x), the sum along dimension view.axis */
+    OP_LOG_SOFTMAX, /* its logarithm */
+    OP_PRELU        /* x > 0 ? x : a x; a [1], or a [C] of x [N,C,...] if
+                       op_config.channels */
 } op_kind_t;
-#define OP_KINDS (OP_CUSTOM + 1)
+#define OP_KINDS (OP_PRELU + 1)
 
 #endif

@@ -99,7 +99,7 @@ err_code_t op_shape_combine(const op_config_t *config, op_desc_t *out,
 err_code_t op_shape_view(const op_config_t *config, op_desc_t *out, err_t *err);
 err_code_t op_shape_pad(const op_config_t *config, op_desc_t *out, err_t *err);
 
-/* mean, max: x is [outer, count, inner], y [outer, inner]. */
+/* mean, max: x is [outer, count, inner], y [outer, inner]; softmax: as x. */
 typedef struct op_reduce {
     int64_t outer, count, inner;
 } op_reduce_t;

@@ -295,6 +295,15 @@ static int op_params_embedding(const op_config_t *config,
     return 1;
 }
 
+static int op_params_prelu(const op_config_t *config,
+                           op_desc_t out[OP_PARAMS_MAX])
+{
+    const int64_t slopes = config->channels ? config->in.dims[1] : 1;
+
+    op_desc_fill(&out[0], config->in.type, 1, &slopes);
+    return 1;
+}
+
 /* ---- the table ----------------------------------------------------------- */
 
 typedef struct op_rule {
@@ -355,6 +364,9 @@ static const op_rule_t op_rules[OP_KINDS] = {
     [OP_BCE] = {"bce", op_shape_loss, NULL},
     [OP_KL] = {"kl", op_shape_loss, NULL},
     [OP_CUSTOM] = {"custom", op_shape_custom, op_params_custom},
+    [OP_SOFTMAX] = {"softmax", op_shape_view, NULL},
+    [OP_LOG_SOFTMAX] = {"log_softmax", op_shape_view, NULL},
+    [OP_PRELU] = {"prelu", op_shape_view, op_params_prelu},
 };
 /* clang-format on */
 

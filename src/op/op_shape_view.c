@@ -185,6 +185,24 @@ static err_code_t shape_reduce(const op_config_t *config, op_desc_t *out,
     return ERR_OK;
 }
 
+static err_code_t shape_softmax(const op_config_t *config, op_desc_t *out,
+                                err_t *err)
+{
+    const op_desc_t *in = &config->in;
+    const op_view_t *view = &config->view;
+    char text[OP_TEXT_MAX];
+
+    if (view->axis < 1 || view->axis >= in->ndim ||
+        view->axis_last != view->axis)
+        return err_set(err, ERR_CONFIG,
+                       "%s on %s: there is no dimension %d to sum over (1 to "
+                       "%d)",
+                       op_kind_name(config->kind), op_desc_text(in, text),
+                       view->axis, in->ndim - 1);
+    op_desc_fill(out, in->type, in->ndim, in->dims);
+    return ERR_OK;
+}
+
 static err_code_t shape_upsample(const op_config_t *config, op_desc_t *out,
                                  err_t *err)
 {
@@ -273,7 +291,7 @@ err_code_t op_shape_view(const op_config_t *config, op_desc_t *out, err_t *err)
 
     if (code != ERR_OK)
         return code;
-    if (config->kind == OP_POSITION) {
+    if (config->kind == OP_POSITION || config->kind == OP_PRELU) {
         op_desc_fill(out, config->in.type, config->in.ndim, config->in.dims);
         return ERR_OK;
     }
@@ -285,5 +303,7 @@ err_code_t op_shape_view(const op_config_t *config, op_desc_t *out, err_t *err)
         return shape_slice(config, out, err);
     if (config->kind == OP_MEAN || config->kind == OP_MAX)
         return shape_reduce(config, out, err);
+    if (config->kind == OP_SOFTMAX || config->kind == OP_LOG_SOFTMAX)
+        return shape_softmax(config, out, err);
     return shape_upsample(config, out, err);
 }

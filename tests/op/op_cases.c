@@ -50,6 +50,9 @@
     .kind = OP_SLICE, .view = {.axis = (a), .start = (from), .size = (n)}
 #define MEAN(a, b) .kind = OP_MEAN, .view = {.axis = (a), .axis_last = (b)}
 #define MAX(a, b) .kind = OP_MAX, .view = {.axis = (a), .axis_last = (b)}
+#define SOFTMAX(a) .kind = OP_SOFTMAX, .view = {.axis = (a), .axis_last = (a)}
+#define LOG_SOFTMAX(a) \
+    .kind = OP_LOG_SOFTMAX, .view = {.axis = (a), .axis_last = (a)}
 #define VIEW(k, n, ...) .kind = (k), .view = DIMS(n, __VA_ARGS__)
 
 /* Of up to 19 classes. */
@@ -71,6 +74,7 @@ const op_case_t op_cases[] = {
 #include "rows_recurrent.inc"
 #include "rows_reduce.inc"
 #include "rows_resize.inc"
+#include "rows_softmax.inc"
 #include "rows_token.inc"
 #include "rows_transpose.inc"
 #include "rows_view.inc"

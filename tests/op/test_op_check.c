@@ -204,12 +204,13 @@ static void check_teams(const op_case_t *test)
     check_team(test, 7);
 }
 
-Test(op_check, norms_give_the_same_bits_in_any_team)
+/* Norms, and all kinds that are written since. */
+Test(op_check, the_same_bits_in_any_team, .timeout = 300)
 {
     for (int i = 0; i < op_case_count; i++) {
         const op_kind_t kind = op_cases[i].config.kind;
 
-        if (kind == OP_BATCHNORM || op_is_sample_norm(kind))
+        if (kind == OP_BATCHNORM || op_is_sample_norm(kind) || kind > OP_CUSTOM)
             check_teams(&op_cases[i]);
     }
 }

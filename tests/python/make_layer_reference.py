@@ -232,6 +232,36 @@ through("adaptive_maxpool", [2, 7, 5], "adaptive_maxpool: {size: [3, 2]}",
         lambda x: F.adaptive_max_pool2d(x, (3, 2)))
 through("adaptive_maxpool, sequence", [3, 11], "adaptive_maxpool: {size: 4}",
         lambda x: F.adaptive_max_pool1d(x, 4))
+through("softmax", [7], "softmax", lambda x: F.softmax(x, 1))
+through("softmax of channels", [5, 3, 4], "softmax: {axis: 1}",
+        lambda x: F.softmax(x, 1))
+through("log_softmax of tokens", [4, 7], "log_softmax",
+        lambda x: F.log_softmax(x, 2))
+through("log_softmax of channels", [5, 3, 4], "log_softmax: {axis: 1}",
+        lambda x: F.log_softmax(x, 1))
+
+
+class Prelu(nn.Module):
+    """torch.nn.PReLU behind a position."""
+
+    def __init__(self, shape, slopes):
+        super().__init__()
+        self.start = Position(*shape)
+        self.at = nn.PReLU(slopes)
+        if slopes > 1:
+            nn.init.normal_(self.at.weight)
+
+    def forward(self, x):
+        return self.at(self.start(x))
+
+
+for name, shape, slopes in (("prelu", [3, 4], 1),
+                            ("prelu of features", [6], 6),
+                            ("prelu of channels", [3, 4, 2], 3)):
+    options = "{channels: true}" if slopes > 1 else ""
+    CASES.append((name, shape, "- {name: start, position: }\n"
+                  f"- {{name: at, prelu: {options}}}", 0,
+                  lambda shape=shape, slopes=slopes: Prelu(shape, slopes)))
 
 
 def label(key):

@@ -108,6 +108,9 @@ const op_backend_ops_t op_cpu_backend = {
             [OP_BCE] = &cpu_pointwise_kernel,
             [OP_KL] = &cpu_pointwise_kernel,
             [OP_CUSTOM] = &cpu_custom_kernel,
+            [OP_SOFTMAX] = &cpu_softmax_kernel,
+            [OP_LOG_SOFTMAX] = &cpu_softmax_kernel,
+            [OP_PRELU] = &cpu_prelu_kernel,
         },
     .stores =
         {
@@ -145,6 +148,9 @@ const op_backend_ops_t op_cpu_backend = {
             [OP_INSTANCENORM] = OP_STORE_READS,
             [OP_ADAPTIVE_AVGPOOL] = OP_STORE_READS,
             [OP_ADAPTIVE_MAXPOOL] = OP_STORE_READS,
+            [OP_SOFTMAX] = OP_STORE_READS,
+            [OP_LOG_SOFTMAX] = OP_STORE_READS,
+            [OP_PRELU] = OP_STORE_READS,
         },
     .team = cpu_team_set,
     .add = cpu_add,

@@ -62,6 +62,9 @@ const op_backend_ops_t op_ref_backend = {
             [OP_BCE] = &ref_pointwise_kernel,
             [OP_KL] = &ref_pointwise_kernel,
             [OP_CUSTOM] = &ref_custom_kernel,
+            [OP_SOFTMAX] = &ref_softmax_kernel,
+            [OP_LOG_SOFTMAX] = &ref_softmax_kernel,
+            [OP_PRELU] = &ref_prelu_kernel,
         },
     .add = ref_add,
 };
