@@ -11,9 +11,13 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "hdf5io/column_way.h"
 #include "hdf5io/h5.h"
+#include "hdf5io/home.h"
+#include "hdf5io/links.h"
 #include "hdf5io/names.h"
 
 char *hdf5io_column_shape(const hdf5io_column_t *column, char *out, size_t room)
@@ -168,6 +172,27 @@ static err_code_t column_filters_check(const hdf5io_column_t *column,
     return ERR_OK;
 }
 
+const char *hdf5io_column_source(const hdf5io_column_t *column)
+{
+    return column->source != NULL ? column->source : column->file;
+}
+
+/* A link may lead to another file: remember which. */
+static err_code_t column_source_find(hdf5io_column_t *out, err_t *err)
+{
+    char *home = hdf5io_home_name(out->dataset);
+
+    if (home == NULL)
+        return h5_err_set(err, ERR_DATA,
+                          "%s: HDF5 does not say which file holds %s",
+                          out->file, out->path);
+    if (hdf5io_home_same(home, out->file))
+        free(home);
+    else
+        out->source = home;
+    return ERR_OK;
+}
+
 static err_code_t column_open_dataset(hid_t file, hdf5io_column_t *out,
                                       err_t *err)
 {
@@ -175,7 +200,9 @@ static err_code_t column_open_dataset(hid_t file, hdf5io_column_t *out,
 
     if (object < 0) {
         H5Eclear2(H5E_DEFAULT);
-        return hdf5io_names_missing(file, out->file, out->path, err);
+        return hdf5io_links_broken(file, out->file, out->path, err)
+                   ? ERR_DATA
+                   : hdf5io_names_missing(file, out->file, out->path, err);
     }
     if (H5Iget_type(object) != H5I_DATASET) {
         H5Oclose(object);
@@ -184,7 +211,7 @@ static err_code_t column_open_dataset(hid_t file, hdf5io_column_t *out,
                        out->file, out->path);
     }
     out->dataset = object;
-    return ERR_OK;
+    return column_source_find(out, err);
 }
 
 err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
@@ -193,6 +220,7 @@ err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
 {
     hdf5io_column_t column = {.file = name,
                               .path = path,
+                              .fd = -1,
                               .dataset = H5I_INVALID_HID,
                               .memory = H5I_INVALID_HID};
     hid_t create = H5I_INVALID_HID;
@@ -201,7 +229,7 @@ err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
 
     code = column_open_dataset(file, &column, err);
     if (code != ERR_OK)
-        return code;
+        goto fail;
     code = column_type_find(&column, &standard, err);
     if (code == ERR_OK)
         code = column_space_find(&column, err);
@@ -247,7 +275,7 @@ err_code_t hdf5io_column_cut(hdf5io_column_t *column, int64_t length,
     return ERR_OK;
 }
 
-void hdf5io_column_close(hdf5io_column_t *column)
+void hdf5io_column_trim(hdf5io_column_t *column)
 {
     if (column->memory >= 0)
         H5Tclose(column->memory);
@@ -255,4 +283,14 @@ void hdf5io_column_close(hdf5io_column_t *column)
         H5Dclose(column->dataset);
     column->memory = H5I_INVALID_HID;
     column->dataset = H5I_INVALID_HID;
+}
+
+void hdf5io_column_close(hdf5io_column_t *column)
+{
+    hdf5io_column_trim(column);
+    if (column->fd >= 0)
+        close(column->fd);
+    column->fd = -1;
+    free(column->source);
+    column->source = NULL;
 }

@@ -3,7 +3,8 @@
 /*
  * column: one HDF5 dataset of one shard, samples along dimension 0. What it
  * holds is known once it is open; how its rows are read is its own affair:
- * - located: contiguous and allocated, so pread at an offset, outside the lock;
+ * - located: contiguous and allocated, so pread at an offset, outside the lock,
+ *   in the file that holds it: links may lead to another than the one opened;
  * - otherwise: H5Dread of the rows, under the lock, as stored (no conversion);
  * - MPI-IO: the same, collective, by all ranks for every column, where HDF5 can
  *   do that; each rank by itself where it cannot (see column.c).
@@ -25,8 +26,11 @@ typedef struct column_run {
 } column_run_t;
 
 typedef struct hdf5io_column {
-    const char *file, *path; /* for sentences; not owned */
-    int ndim;                /* of one sample */
+    const char *file, *path; /* as they were opened; not owned */
+    char *source; /* the file that holds it, if a link leads to another one than
+                     [file]; else NULL */
+    int fd;       /* located in another file than [file]: open; else -1 */
+    int ndim;     /* of one sample */
     hsize_t dims[H5S_MAX_RANK];
     int64_t rows;
     int64_t elems;    /* of one sample */
@@ -43,9 +47,9 @@ typedef struct hdf5io_column {
 
 /* What a column has to know of its surroundings. */
 typedef struct column_how {
-    uint64_t file_bytes;
-    bool mpi;           /* the file was opened by MPI-IO */
-    size_t cache_bytes; /* of decoded chunks; one row's chunks at least */
+    uint64_t file_bytes; /* of the file that is opened */
+    bool mpi;            /* the file was opened by MPI-IO */
+    size_t cache_bytes;  /* of decoded chunks; one row's chunks at least */
 } column_how_t;
 
 /* Open the dataset [path] of the open HDF5 file [file] (called [name]) and
@@ -55,7 +59,9 @@ typedef struct column_how {
 err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
                               const column_how_t *how, hdf5io_column_t *out,
                               err_t *err);
-void hdf5io_column_close(hdf5io_column_t *column); /* lock held */
+/* Close what reading a located column does not need, or all. Lock held. */
+void hdf5io_column_trim(hdf5io_column_t *column);
+void hdf5io_column_close(hdf5io_column_t *column);
 
 /* Take the 1-D column as a stream: row k is its numbers [k length + skip, (k +
  * 1) length + skip), and there are as many rows as the stream has whole ones
@@ -65,12 +71,16 @@ err_code_t hdf5io_column_cut(hdf5io_column_t *column, int64_t length,
                              int64_t skip, err_t *err);
 
 /* Read the rows of [runs] (ascending, disjoint), one after the other, into
- * [out]. A located column reads from [fd]. [transfer] is H5P_DEFAULT or a
- * collective transfer list; then all ranks call, some with no runs. Takes the
- * lock by itself. ERR_IO, or ERR_DATA for damaged data. */
+ * [out]. A located column reads from [fd], unless another file holds it.
+ * [transfer] is H5P_DEFAULT or a collective transfer list; then all ranks call,
+ * some with no runs. Takes the lock by itself. ERR_IO, or ERR_DATA for damaged
+ * data. */
 err_code_t hdf5io_column_read(const hdf5io_column_t *column, int fd,
                               const column_run_t *runs, int64_t count,
                               hid_t transfer, void *out, err_t *err);
+
+/* The name of the file that holds its bytes. */
+const char *hdf5io_column_source(const hdf5io_column_t *column);
 
 /* "[32, 32]": the shape of one sample, into [out], which is returned. */
 char *hdf5io_column_shape(const hdf5io_column_t *column, char *out,

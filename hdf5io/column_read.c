@@ -31,12 +31,12 @@ static err_code_t column_read_located(const hdf5io_column_t *column, int fd,
         if (got < 0)
             return err_set(err, ERR_IO,
                            "cannot read %s at byte %" PRIu64 ": %s",
-                           column->file, at, strerror(errno));
+                           hdf5io_column_source(column), at, strerror(errno));
         if (got == 0)
             return err_set(err, ERR_DATA,
                            "%s was truncated while it was read: it ends "
                            "before byte %" PRIu64 ", within %s",
-                           column->file, at, column->path);
+                           hdf5io_column_source(column), at, column->path);
         next += got;
         at += (uint64_t)got;
         left -= (size_t)got;
@@ -129,6 +129,8 @@ err_code_t hdf5io_column_read(const hdf5io_column_t *column, int fd,
     err_code_t code = ERR_OK;
     char *next = out;
 
+    if (column->fd >= 0)
+        fd = column->fd;
     if (!column->collective)
         transfer = H5P_DEFAULT;
     if (transfer != H5P_DEFAULT)

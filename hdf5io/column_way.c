@@ -9,9 +9,12 @@
  */
 #include "hdf5io/column_way.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 
 #include "hdf5io/h5.h"
+#include "hdf5io/shard.h"
 
 /* Slots take 8 bytes each. */
 #define WAY_SLOTS_MAX ((size_t)100003)
@@ -55,21 +58,46 @@ static bool column_whole(const hdf5io_column_t *column, hid_t create)
     }
 }
 
+/* Open the file of another name that holds the bytes; how many it has. */
+static err_code_t column_source_open(hdf5io_column_t *out, uint64_t *file_bytes,
+                                     err_t *err)
+{
+    struct stat status;
+
+    out->fd = open(out->source, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (out->fd < 0 || fstat(out->fd, &status) != 0)
+        return hdf5io_shard_descriptor_fail(out->source, err);
+    if (!S_ISREG(status.st_mode))
+        return err_set(err, ERR_DATA, "%s is not a file", out->source);
+    *file_bytes = (uint64_t)status.st_size;
+    return ERR_OK;
+}
+
 /* Its bytes can be read past HDF5: remember where they are. */
 static err_code_t column_locate(hdf5io_column_t *out, uint64_t file_bytes,
                                 err_t *err)
 {
-    uint64_t bytes = (uint64_t)out->rows * out->row_bytes;
     haddr_t offset = H5Dget_offset(out->dataset);
+    err_code_t code = ERR_OK;
+    uint64_t end;
 
     if (offset == HADDR_UNDEF)
         return ERR_OK;
-    if (offset > file_bytes || bytes > file_bytes - offset)
+    if (out->source != NULL)
+        code = column_source_open(out, &file_bytes, err);
+    if (code != ERR_OK)
+        return code;
+    if (__builtin_mul_overflow((uint64_t)out->rows, out->row_bytes, &end) ||
+        __builtin_add_overflow(end, offset, &end) || end > INT64_MAX)
+        return err_set(err, ERR_DATA,
+                       "%s is damaged: %s has %" PRId64 " rows of %zu bytes",
+                       hdf5io_column_source(out), out->path, out->rows,
+                       out->row_bytes);
+    if (end > file_bytes)
         return err_set(err, ERR_DATA,
                        "%s is truncated: %s ends at byte %" PRIu64
                        ", the file has %" PRIu64 ": copy it again",
-                       out->file, out->path, (uint64_t)offset + bytes,
-                       file_bytes);
+                       hdf5io_column_source(out), out->path, end, file_bytes);
     out->offset = offset;
     out->located = true;
     return ERR_OK;

@@ -20,7 +20,7 @@
 #include "base/str.h"
 #include "hdf5io/h5.h"
 
-static err_code_t shard_descriptor_fail(const char *path, err_t *err)
+err_code_t hdf5io_shard_descriptor_fail(const char *path, err_t *err)
 {
     struct rlimit limit = {0};
 
@@ -44,7 +44,7 @@ static err_code_t shard_descriptor_open(hdf5io_shard_t *shard, err_t *err)
     /* Non-blocking: a pipe of that name must not hold us up. */
     shard->fd = open(shard->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (shard->fd < 0 || fstat(shard->fd, &status) != 0)
-        return shard_descriptor_fail(shard->path, err);
+        return hdf5io_shard_descriptor_fail(shard->path, err);
     if (!S_ISREG(status.st_mode))
         return err_set(err, ERR_DATA, "%s is not a file", shard->path);
     shard->bytes = (uint64_t)status.st_size;
@@ -101,7 +101,7 @@ static err_code_t shard_refused(const hdf5io_shard_t *shard, err_t *err)
     system = strstr(cause, "errno = ");
     if (system != NULL) {
         errno = atoi(system + strlen("errno = "));
-        return shard_descriptor_fail(shard->path, err);
+        return hdf5io_shard_descriptor_fail(shard->path, err);
     }
     if (!shard_signed(shard))
         return err_set(err, ERR_DATA,
@@ -156,19 +156,20 @@ static err_code_t shard_open_h5(const hdf5io_shard_config_t *config,
 /* Close what reading does not need. Lock held. */
 static void shard_trim(hdf5io_shard_t *shard)
 {
-    int located = 0;
+    int located = 0, here = 0;
 
     for (int k = 0; k < shard->count; k++) {
         if (!shard->columns[k].located)
             continue;
-        hdf5io_column_close(&shard->columns[k]);
+        hdf5io_column_trim(&shard->columns[k]);
         located++;
+        here += shard->columns[k].fd < 0;
     }
     if (located == shard->count) {
         H5Fclose(shard->file);
         shard->file = H5I_INVALID_HID;
     }
-    if (located == 0) {
+    if (here == 0) {
         close(shard->fd);
         shard->fd = -1;
     }
@@ -184,8 +185,8 @@ static err_code_t shard_columns_make(hdf5io_shard_t *shard, int count,
                        shard->path);
     shard->count = count;
     for (int k = 0; k < count; k++)
-        shard->columns[k] = (hdf5io_column_t){.dataset = H5I_INVALID_HID,
-                                              .memory = H5I_INVALID_HID};
+        shard->columns[k] = (hdf5io_column_t){
+            .fd = -1, .dataset = H5I_INVALID_HID, .memory = H5I_INVALID_HID};
     return ERR_OK;
 }
 

@@ -43,6 +43,10 @@ err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
                              const char *path, hdf5io_shard_t *out, err_t *err);
 void hdf5io_shard_close(hdf5io_shard_t *shard);
 
+/* The sentence for the file [path] that could not be opened, from errno:
+ * ERR_DATA, ERR_UNAVAILABLE (too many open files) or ERR_IO. */
+err_code_t hdf5io_shard_descriptor_fail(const char *path, err_t *err);
+
 /* What the file system says about the file [path], without HDF5: its size, or
  * the errors about files of hdf5io_shard_open. */
 err_code_t hdf5io_shard_probe(const char *path, uint64_t *bytes, err_t *err);

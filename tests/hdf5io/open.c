@@ -3,6 +3,7 @@
 #include "open.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 double open_spin(int64_t row, int64_t element)
@@ -64,4 +65,48 @@ hdf5io_dataset_t *open_dataset(const open_setup_t *setup)
     cr_assert_eq(hdf5io_dataset_open(&setup->config, &dataset, &err), ERR_OK,
                  "%s", err.text);
     return dataset;
+}
+
+int open_wrong_samples(hdf5io_dataset_t *dataset, const int64_t *index,
+                       int64_t count)
+{
+    float *input = calloc((size_t)count * OPEN_ELEMS, sizeof *input);
+    int64_t *target = calloc((size_t)count, sizeof *target);
+    err_t err = ERR_INIT;
+    int wrong = 0;
+
+    if (hdf5io_dataset_read(dataset, index, count, input, target, &err) !=
+        ERR_OK) {
+        fprintf(stderr, "%s\n", err.text);
+        wrong = 1;
+    }
+    for (int64_t i = 0; i < count && wrong == 0; i++) {
+        wrong += (double)target[i] != open_phase(index[i], 0);
+        for (int64_t e = 0; e < OPEN_ELEMS; e++)
+            wrong +=
+                (double)input[i * OPEN_ELEMS + e] != open_spin(index[i], e);
+    }
+    free(target);
+    free(input);
+    return wrong;
+}
+
+int open_wrong_orders(hdf5io_dataset_t *dataset, int64_t samples)
+{
+    int64_t *index = calloc((size_t)samples * 2, sizeof *index);
+    int wrong = 0;
+
+    for (int64_t i = 0; i < samples; i++)
+        index[i] = i;
+    wrong += open_wrong_samples(dataset, index, samples);
+    for (int64_t i = 0; i < samples; i++)
+        index[i] = samples - 1 - i;
+    wrong += open_wrong_samples(dataset, index, samples);
+    for (int64_t i = 0; i < 2 * samples; i++)
+        index[i] = i * 7919 % samples;
+    wrong += open_wrong_samples(dataset, index, 2 * samples);
+    wrong += open_wrong_samples(dataset, index, 1);
+    wrong += open_wrong_samples(dataset, index, 0);
+    free(index);
+    return wrong;
 }

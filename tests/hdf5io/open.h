@@ -37,4 +37,10 @@ void open_write(const char *directory, const char *name, files_layout_t layout,
 /* Open, or fail the test with the sentence. */
 hdf5io_dataset_t *open_dataset(const open_setup_t *setup);
 
+/* Read [count] samples; how many numbers are not what was written? */
+int open_wrong_samples(hdf5io_dataset_t *dataset, const int64_t *index,
+                       int64_t count);
+/* All samples in order, backwards, in leaps, twice. */
+int open_wrong_orders(hdf5io_dataset_t *dataset, int64_t samples);
+
 #endif

@@ -11,52 +11,6 @@
 #include "hdf5io/h5.h"
 #include "open.h"
 
-/* Read [count] samples and compare them with what was written. */
-static int wrong_samples(hdf5io_dataset_t *dataset, const int64_t *index,
-                         int64_t count)
-{
-    float *input = calloc((size_t)count * OPEN_ELEMS, sizeof *input);
-    int64_t *target = calloc((size_t)count, sizeof *target);
-    err_t err = ERR_INIT;
-    int wrong = 0;
-
-    if (hdf5io_dataset_read(dataset, index, count, input, target, &err) !=
-        ERR_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        wrong = 1;
-    }
-    for (int64_t i = 0; i < count && wrong == 0; i++) {
-        wrong += (double)target[i] != open_phase(index[i], 0);
-        for (int64_t e = 0; e < OPEN_ELEMS; e++)
-            wrong +=
-                (double)input[i * OPEN_ELEMS + e] != open_spin(index[i], e);
-    }
-    free(target);
-    free(input);
-    return wrong;
-}
-
-/* All samples in order, backwards, in leaps, twice. */
-static int wrong_orders(hdf5io_dataset_t *dataset, int64_t samples)
-{
-    int64_t *index = calloc((size_t)samples * 2, sizeof *index);
-    int wrong = 0;
-
-    for (int64_t i = 0; i < samples; i++)
-        index[i] = i;
-    wrong += wrong_samples(dataset, index, samples);
-    for (int64_t i = 0; i < samples; i++)
-        index[i] = samples - 1 - i;
-    wrong += wrong_samples(dataset, index, samples);
-    for (int64_t i = 0; i < 2 * samples; i++)
-        index[i] = i * 7919 % samples;
-    wrong += wrong_samples(dataset, index, 2 * samples);
-    wrong += wrong_samples(dataset, index, 1);
-    wrong += wrong_samples(dataset, index, 0);
-    free(index);
-    return wrong;
-}
-
 Test(dataset, uneven_shards_of_any_layout_give_every_sample)
 {
     const int64_t rows[] = {5, 1, 0, 37, 2};
@@ -79,7 +33,7 @@ Test(dataset, uneven_shards_of_any_layout_give_every_sample)
     cr_assert_not(hdf5io_dataset_collective(dataset));
     cr_assert_not_null(strstr(hdf5io_dataset_shard(dataset, 2), "part-10.h5"),
                        "numbers in names count as numbers");
-    cr_assert_eq(wrong_orders(dataset, 45), 0);
+    cr_assert_eq(open_wrong_orders(dataset, 45), 0);
     hdf5io_dataset_close(dataset);
     open_setup_free(&setup);
     files_remove(directory);
@@ -99,7 +53,7 @@ Test(dataset, a_file_found_twice_counts_once)
     setup.shards.count = 3;
     dataset = open_dataset(&setup);
     cr_assert_eq(hdf5io_dataset_shards(dataset), 2);
-    cr_assert_eq(wrong_orders(dataset, 7), 0);
+    cr_assert_eq(open_wrong_orders(dataset, 7), 0);
     hdf5io_dataset_close(dataset);
     open_setup_free(&setup);
     files_remove(directory);
@@ -115,7 +69,7 @@ Test(dataset, bytes_read_are_those_of_the_samples)
     open_write(directory, "a.h5", FILES_CONTIGUOUS, 0, 10);
     open_setup(&setup, directory, "a.h5");
     dataset = open_dataset(&setup);
-    cr_assert_eq(wrong_samples(dataset, index, 4), 0);
+    cr_assert_eq(open_wrong_samples(dataset, index, 4), 0);
     cr_assert_eq(hdf5io_dataset_bytes_read(dataset), 3 * 20,
                  "a sample wanted twice is read once");
     hdf5io_dataset_close(dataset);
@@ -258,7 +212,7 @@ Test(dataset, labels_may_be_floats_and_count_from_one)
     open_setup(&setup, directory, "a.h5");
     setup.target.shift = -1;
     dataset = open_dataset(&setup);
-    cr_assert_eq(wrong_orders(dataset, 9), 0);
+    cr_assert_eq(open_wrong_orders(dataset, 9), 0);
     hdf5io_dataset_close(dataset);
     open_setup_free(&setup);
     free(path);
@@ -388,7 +342,7 @@ static void *read_often(void *argument)
     intptr_t wrong = 0;
 
     for (int i = 0; i < 5; i++)
-        wrong += wrong_orders(argument, 60);
+        wrong += open_wrong_orders(argument, 60);
     return (void *)wrong;
 }
 

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * HDF5 resolves such names by itself when it reads, but without a word where it
+ * finds nothing: the values of a missing source are fill values. So we look
+ * first, in the same places and in the same order.
+ */
+#include "hdf5io/home.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "hdf5io/h5.h"
+
+char *hdf5io_home_name(hid_t object)
+{
+    ssize_t length = H5Fget_name(object, NULL, 0);
+    char *name = length < 0 ? NULL : calloc(1, (size_t)length + 1);
+
+    if (name != NULL && H5Fget_name(object, name, (size_t)length + 1) < 0) {
+        free(name);
+        name = NULL;
+    }
+    return name;
+}
+
+bool hdf5io_home_same(const char *a, const char *b)
+{
+    struct stat left, right;
+
+    return strcmp(a, b) == 0 ||
+           (stat(a, &left) == 0 && stat(b, &right) == 0 &&
+            left.st_dev == right.st_dev && left.st_ino == right.st_ino);
+}
+
+/* The directory of [path], with a slash at its end; absolute. To be freed. */
+static char *home_directory(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const int length = slash == NULL ? 0 : (int)(slash - path) + 1;
+    char *here, *directory;
+
+    if (path[0] == '/')
+        return str_printf("%.*s", length, path);
+    here = getcwd(NULL, 0);
+    directory = str_printf("%s/%.*s", here == NULL ? "." : here, length, path);
+    free(here);
+    return directory;
+}
+
+/* A search for a file. */
+typedef struct home_search {
+    hid_t access;
+    char *refused; /* see hdf5io_home_open */
+} home_search_t;
+
+/* Open [name] below [directory] (of [length] bytes). */
+static hid_t home_try(home_search_t *search, const char *directory,
+                      size_t length, const char *name)
+{
+    const char *between = length > 0 && directory[length - 1] != '/' ? "/" : "";
+    char *path = str_printf("%.*s%s%s", (int)length, directory, between, name);
+    hid_t file = H5I_INVALID_HID;
+    char cause[ERR_TEXT_MAX / 4];
+    struct stat status;
+
+    /* A pipe of that name must not hold us up. */
+    if (stat(path, &status) == 0 && S_ISREG(status.st_mode)) {
+        file = H5Fopen(path, H5F_ACC_RDONLY, search->access);
+        h5_err_text(cause, sizeof cause);
+        if (file < 0 && search->refused == NULL)
+            search->refused = str_printf("%s (HDF5: %s)", path, cause);
+    }
+    free(path);
+    return file;
+}
+
+/* Below each directory of a list with colons. */
+static hid_t home_try_list(home_search_t *search, const char *list,
+                           const char *name)
+{
+    hid_t file = H5I_INVALID_HID;
+
+    while (list != NULL && *list != '\0' && file < 0) {
+        size_t length = strcspn(list, ":");
+
+        if (length > 0)
+            file = home_try(search, list, length, name);
+        list += length;
+        list += *list == ':';
+    }
+    return file;
+}
+
+/* The last places: the directory of [home], the working directory, the
+ * directory that a symbolic link leads to. */
+static hid_t home_try_near(home_search_t *search, const char *home,
+                           const char *name)
+{
+    char *directory = home_directory(home);
+    char *real = realpath(home, NULL);
+    hid_t file = home_try(search, directory, strlen(directory), name);
+
+    if (file < 0)
+        file = home_try(search, "", 0, name);
+    if (file < 0 && real != NULL)
+        file = home_try(search, real, (size_t)(strrchr(real, '/') - real) + 1,
+                        name);
+    free(real);
+    free(directory);
+    return file;
+}
+
+hid_t hdf5io_home_open(const char *home, const char *name, const char *prefixes,
+                       char **refused)
+{
+    home_search_t search = {.access = h5_access_list()};
+    hid_t file = H5I_INVALID_HID;
+
+    if (name[0] == '/') {
+        file = home_try(&search, "", 0, name);
+        name = strrchr(name, '/') + 1;
+    }
+    if (file < 0)
+        file = home_try_list(&search, getenv(prefixes), name);
+    if (file < 0)
+        file = home_try_near(&search, home, name);
+    H5Pclose(search.access);
+    if (file < 0)
+        *refused = search.refused;
+    else
+        free(search.refused);
+    return file;
+}
+
+char *hdf5io_home_raw(const char *home, const char *name)
+{
+    static const char origin[] = "${ORIGIN}";
+    const char *prefix = getenv("HDF5_EXTFILE_PREFIX");
+    char *directory, *path;
+
+    if (name[0] == '/' || prefix == NULL || prefix[0] == '\0' ||
+        strcmp(prefix, ".") == 0)
+        return str_dup(name);
+    if (strncmp(prefix, origin, sizeof origin - 1) != 0)
+        return str_printf("%s/%s", prefix, name);
+    directory = home_directory(home);
+    path = str_printf("%s%s/%s", directory, prefix + sizeof origin - 1, name);
+    free(directory);
+    return path;
+}

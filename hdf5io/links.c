@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A path is followed part by part, up to the first link that does not open. If
+ * the file that an external link names opens, the reason is in there, and the
+ * search goes on in it.
+ */
+#include "hdf5io/links.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "hdf5io/h5.h"
+#include "hdf5io/home.h"
+
+#define LINKS_DEPTH 16 /* files in a row; as many links as HDF5 follows */
+
+/* A link as it is stored. */
+typedef struct links_value {
+    H5L_type_t type;
+    char *bytes;                  /* owned */
+    const char *external, *inner; /* file and path of an external link */
+} links_value_t;
+
+/* Read the link [path]; false: it is no link of these types. */
+static bool links_read(hid_t file, const char *path, links_value_t *out)
+{
+    links_value_t value = {.bytes = NULL};
+    H5L_info_t info;
+    unsigned flags;
+
+    if (H5Lget_info(file, path, &info, H5P_DEFAULT) < 0 ||
+        (info.type != H5L_TYPE_SOFT && info.type != H5L_TYPE_EXTERNAL))
+        return false;
+    value.type = info.type;
+    value.bytes = calloc(1, info.u.val_size + 1);
+    if (value.bytes == NULL)
+        return false;
+    if (H5Lget_val(file, path, value.bytes, info.u.val_size, H5P_DEFAULT) < 0 ||
+        (value.type == H5L_TYPE_EXTERNAL &&
+         H5Lunpack_elink_val(value.bytes, info.u.val_size, &flags,
+                             &value.external, &value.inner) < 0)) {
+        free(value.bytes);
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+char *hdf5io_links_target(hid_t file, const char *path)
+{
+    links_value_t value;
+    char *text = NULL;
+
+    if (links_read(file, path, &value)) {
+        text = value.type == H5L_TYPE_SOFT
+                   ? str_dup(value.bytes)
+                   : str_printf("%s:%s%s", value.external,
+                                value.inner[0] == '/' ? "" : "/", value.inner);
+        free(value.bytes);
+    }
+    H5Eclear2(H5E_DEFAULT);
+    return text;
+}
+
+static bool links_opens(hid_t file, const char *path)
+{
+    hid_t object = H5Oopen(file, path, H5P_DEFAULT);
+
+    if (object >= 0)
+        H5Oclose(object);
+    return object >= 0;
+}
+
+static bool links_search(hid_t file, const char *name, const char *path,
+                         int depth, err_t *err);
+
+/* No file of that name, or one that does not open. */
+static void links_no_file(const links_value_t *value, const char *name,
+                          const char *path, const char *refused, err_t *err)
+{
+    if (refused != NULL)
+        err_set(err, ERR_DATA,
+                "%s: %s is an external link to %s:%s, but this file does not "
+                "open: %s",
+                name, path, value->external, value->inner, refused);
+    else
+        err_set(err, ERR_DATA,
+                "%s: %s is an external link to %s:%s, but there is no file of "
+                "that name, neither beside %s nor in the working directory "
+                "nor in HDF5_EXT_PREFIX",
+                name, path, value->external, value->inner, name);
+}
+
+/* The external link does not open: for want of the file, or of what is in it?
+ */
+static void links_external(const links_value_t *value, const char *name,
+                           const char *path, int depth, err_t *err)
+{
+    char *home = NULL, *refused = NULL;
+    hid_t target =
+        hdf5io_home_open(name, value->external, "HDF5_EXT_PREFIX", &refused);
+
+    if (target >= 0)
+        home = hdf5io_home_name(target);
+    if (home == NULL)
+        links_no_file(value, name, path, refused, err);
+    else if (depth >= LINKS_DEPTH ||
+             !links_search(target, home, value->inner, depth + 1, err))
+        err_set(err, ERR_DATA,
+                "%s: %s is an external link to %s:%s, but %s has no such "
+                "object",
+                name, path, value->external, value->inner, home);
+    if (target >= 0)
+        H5Fclose(target);
+    free(refused);
+    free(home);
+}
+
+static void links_describe(hid_t file, const links_value_t *value,
+                           const char *name, const char *path, int depth,
+                           err_t *err)
+{
+    char cause[128];
+
+    if (value->type == H5L_TYPE_EXTERNAL) {
+        links_external(value, name, path, depth, err);
+        return;
+    }
+    /* A soft link may lead to another link, which is the one that is broken. */
+    links_opens(file, path);
+    h5_err_text(cause, sizeof cause);
+    if (value->bytes[0] == '/' && depth < LINKS_DEPTH &&
+        links_search(file, name, value->bytes, depth + 1, err))
+        return;
+    err_set(err, ERR_DATA,
+            "%s: %s is a soft link to %s, which does not open (HDF5: %s)", name,
+            path, value->bytes, cause);
+}
+
+static bool links_search(hid_t file, const char *name, const char *path,
+                         int depth, err_t *err)
+{
+    char *part = str_printf("%s%s", path[0] == '/' ? "" : "/", path);
+    size_t at = 0, length = strlen(part);
+    bool broken = false, found = true;
+
+    while (at < length && !broken && found) {
+        links_value_t value;
+        char kept;
+
+        at += 1 + strcspn(part + at + 1, "/");
+        kept = part[at];
+        part[at] = '\0';
+        if (part[at - 1] != '/' && !links_opens(file, part)) {
+            found = links_read(file, part, &value);
+            if (found) {
+                links_describe(file, &value, name, part, depth, err);
+                free(value.bytes);
+                broken = true;
+            }
+        }
+        part[at] = kept;
+    }
+    H5Eclear2(H5E_DEFAULT);
+    free(part);
+    return broken;
+}
+
+bool hdf5io_links_broken(hid_t file, const char *name, const char *path,
+                         err_t *err)
+{
+    return links_search(file, name, path, 0, err);
+}
