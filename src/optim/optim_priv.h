@@ -75,8 +75,8 @@ typedef struct optim_schedule_kind {
 
 extern const optim_schedule_kind_t optim_schedule_constant, optim_schedule_step,
     optim_schedule_multistep, optim_schedule_exponential, optim_schedule_cosine,
-    optim_schedule_one_cycle, optim_schedule_polynomial,
-    optim_schedule_inverse_sqrt;
+    optim_schedule_restarts, optim_schedule_one_cycle,
+    optim_schedule_polynomial, optim_schedule_inverse_sqrt;
 
 extern const optim_kind_t optim_kind_sgd, optim_kind_adam, optim_kind_adamw,
     optim_kind_rmsprop, optim_kind_lamb, optim_kind_lars;

@@ -12,10 +12,11 @@ struct optim_schedule {
 };
 
 static const optim_schedule_kind_t *const kinds[] = {
-    &optim_schedule_constant,   &optim_schedule_step,
-    &optim_schedule_multistep,  &optim_schedule_exponential,
-    &optim_schedule_cosine,     &optim_schedule_one_cycle,
-    &optim_schedule_polynomial, &optim_schedule_inverse_sqrt,
+    &optim_schedule_constant,     &optim_schedule_step,
+    &optim_schedule_multistep,    &optim_schedule_exponential,
+    &optim_schedule_cosine,       &optim_schedule_restarts,
+    &optim_schedule_one_cycle,    &optim_schedule_polynomial,
+    &optim_schedule_inverse_sqrt,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };

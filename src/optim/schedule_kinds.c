@@ -82,27 +82,42 @@ FITS(decay_options_t);
 static const opt_row_t step_rows[] = {DECAY_ROWS(NULL, "0.1")};
 static const opt_row_t exponential_rows[] = {DECAY_ROWS("1 epoch", NULL)};
 
+static err_code_t every_check(const opt_every_t *every, const char *key,
+                              err_t *err)
+{
+    if ((every->unit != OPT_STEPS && every->unit != OPT_EPOCHS) ||
+        !(every->value > 0))
+        return err_set(err, ERR_CONFIG,
+                       "the schedule's '%s' counts epochs or steps, such as 30 "
+                       "epochs or 1000 steps",
+                       key);
+    return ERR_OK;
+}
+
+/* In updates, at least one. */
+static double every_steps(const opt_every_t *every, const optim_span_t *span)
+{
+    double steps = every->value;
+
+    if (every->unit == OPT_EPOCHS)
+        steps = round(steps * (double)span->epoch_steps);
+    return fmax(steps, 1);
+}
+
 static err_code_t decay_check(const void *options, err_t *err)
 {
     const decay_options_t *decay = options;
-    opt_unit_t unit = decay->every.unit;
 
-    if ((unit != OPT_STEPS && unit != OPT_EPOCHS) || !(decay->every.value > 0))
-        return err_set(err, ERR_CONFIG,
-                       "the schedule's 'every' counts epochs or steps, such "
-                       "as 30 epochs or 1000 steps");
-    return ERR_OK;
+    return every_check(&decay->every, "every", err);
 }
 
 static double decay_lr(const void *options, const optim_span_t *span, double lr,
                        int64_t step)
 {
     const decay_options_t *decay = options;
-    double every = decay->every.value;
 
-    if (decay->every.unit == OPT_EPOCHS)
-        every = round(every * (double)span->epoch_steps);
-    return lr * pow(decay->gamma, floor((double)step / fmax(every, 1)));
+    return lr * pow(decay->gamma,
+                    floor((double)step / every_steps(&decay->every, span)));
 }
 
 const optim_schedule_kind_t optim_schedule_step = {
@@ -213,6 +228,69 @@ const optim_schedule_kind_t optim_schedule_cosine = {
                     "rest of the run",
             .options = cosine_rows},
     .lr = cosine_lr,
+};
+
+/* ---- restarts ------------------------------------------------------------ */
+
+typedef struct restarts_options {
+    optim_warmup_t warmup;
+    opt_every_t period;
+    int64_t mult;
+    double min_lr;
+} restarts_options_t;
+
+FITS(restarts_options_t);
+
+static const opt_row_t restarts_rows[] = {
+    WARMUP_ROW("Updates during which the rate grows in a line to the "
+               "optimizer's, before the first period begins"),
+    {.name = "period",
+     .type = OPT_EVERY,
+     .offset = offsetof(restarts_options_t, period),
+     .fallback = NULL,
+     .help = "Length of the first period, such as 10 epochs; PyTorch's T_0"},
+    {.name = "mult",
+     .type = OPT_INT,
+     .offset = offsetof(restarts_options_t, mult),
+     .fallback = "1",
+     .min = 1,
+     .max = 1e6,
+     .help = "Each period is this many times as long as the one before; "
+             "PyTorch's T_mult"},
+    OPTIM_REAL(restarts_options_t, min_lr, "0", 0, 1e6,
+               "What the rate falls to within each period"),
+    {.name = NULL},
+};
+
+static err_code_t restarts_check(const void *options, err_t *err)
+{
+    const restarts_options_t *restarts = options;
+
+    return every_check(&restarts->period, "period", err);
+}
+
+/* In float64, where the lengths are exact far beyond any run. */
+static double restarts_lr(const void *options, const optim_span_t *span,
+                          double lr, int64_t step)
+{
+    const restarts_options_t *restarts = options;
+    double period = floor(every_steps(&restarts->period, span));
+    double at = (double)step;
+
+    if (restarts->mult == 1)
+        at = fmod(at, period);
+    for (; at >= period; period *= (double)restarts->mult)
+        at -= period;
+    return anneal(lr, restarts->min_lr, at / period);
+}
+
+const optim_schedule_kind_t optim_schedule_restarts = {
+    .row = {.name = "restarts",
+            .help = "Down along half a cosine again and again, each time from "
+                    "the optimizer's rate (Loshchilov and Hutter, 2017)",
+            .options = restarts_rows},
+    .check = restarts_check,
+    .lr = restarts_lr,
 };
 
 /* ---- one_cycle ----------------------------------------------------------- */

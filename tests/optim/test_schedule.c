@@ -162,6 +162,29 @@ Test(schedule, cosine_without_warmup)
     cr_expect_float_eq(rate(yaml, 100, 2, 1000), 0, 1e-12);
 }
 
+Test(schedule, restarts_begin_at_the_full_rate)
+{
+    const char *yaml = "schedule: {restarts: {period: 4 steps, min_lr: 1}}";
+
+    cr_expect_eq(rate(yaml, 99, 3, 0), 3);
+    cr_expect_float_eq(rate(yaml, 99, 3, 2), 2, 1e-12);
+    cr_expect_gt(rate(yaml, 99, 3, 3), 1);
+    cr_expect_eq(rate(yaml, 99, 3, 4), 3);
+    cr_expect_eq(rate(yaml, 99, 3, INT64_C(4000000000000000)), 3);
+    /* lengths 10, 30, 90 behind a warm-up */
+    yaml = "schedule: {restarts: {period: 1 epoch, mult: 3, warmup_steps: 2}}";
+    cr_expect_eq(rate(yaml, 99, 2, 0), 1);
+    cr_expect_eq(rate(yaml, 99, 2, 2), 2);
+    cr_expect_float_eq(rate(yaml, 99, 2, 7), 1, 1e-12);
+    cr_expect_eq(rate(yaml, 99, 2, 12), 2);
+    cr_expect_float_eq(rate(yaml, 99, 2, 27), 1, 1e-12);
+    cr_expect_eq(rate(yaml, 99, 2, 42), 2);
+    cr_expect_float_eq(rate(yaml, 99, 2, 87), 1, 1e-12);
+    yaml = "schedule: {restarts: {period: 1 step, mult: 1000000}}";
+    cr_expect_eq(rate(yaml, 99, 2, 1), 2);
+    cr_expect_leq(rate(yaml, 99, 2, INT64_MAX), 2);
+}
+
 Test(schedule, cosine_with_warmup_and_floor)
 {
     const char *yaml = "schedule: {cosine: {warmup_steps: 4, min_lr: 0.5}}";
@@ -197,6 +220,12 @@ Test(schedule, every_sentence_has_its_place)
          "s.yaml:1:12: the schedule's 'every' counts epochs or steps"},
         {"schedule: {step: {every: 5 min}}\n",
          "s.yaml:1:12: the schedule's 'every' counts epochs or steps"},
+        {"schedule: restarts\n",
+         "s.yaml:1:11: schedule.restarts.period is missing"},
+        {"schedule: {restarts: {period: never}}\n",
+         "s.yaml:1:12: the schedule's 'period' counts epochs or steps"},
+        {"schedule: {restarts: {period: 3 steps, mult: 0}}\n",
+         "s.yaml:1:46: schedule.restarts.mult"},
         {"schedule: {exponential: {every: 5 steps}}\n",
          "s.yaml:1:25: schedule.exponential.gamma is missing"},
         {"schedule: multistep\n",

@@ -163,6 +163,13 @@ SCHEDULES = {
     "cosine-warmup": ("{cosine: {warmup_steps: 4}}",
                       lambda o: after(o, sched.CosineAnnealingLR(o, STEPS - 4),
                                       4)),
+    "restarts": ("{restarts: {period: 1 epoch, min_lr: 0.001}}",
+                 lambda o: sched.CosineAnnealingWarmRestarts(
+                     o, EPOCH_STEPS, 1, 0.001)),
+    "restarts-warmup": ("{restarts: {period: 3 steps, mult: 2, "
+                        "warmup_steps: 4}}",
+                        lambda o: after(o, sched.CosineAnnealingWarmRestarts(
+                            o, 3, 2), 4)),
     "one_cycle": ("one_cycle", lambda o: sched.OneCycleLR(
         o, o.param_groups[0]["lr"], total_steps=STEPS, cycle_momentum=False)),
     "one_cycle-warmup": ("{one_cycle: {warmup_steps: 5, div_factor: 10, "
