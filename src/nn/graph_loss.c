@@ -22,7 +22,8 @@ static int64_t loss_classes(const nn_layer_t *loss)
 
 static bool loss_weighs(const nn_layer_t *loss)
 {
-    return loss->config.loss.ignore || loss->class_weights != NULL;
+    return loss->kind->classifier &&
+           (loss->config.loss.ignore || loss->class_weights != NULL);
 }
 
 nn_loss_info_t nn_graph_loss_info(const nn_graph_t *graph, int index)

@@ -61,19 +61,26 @@ const nn_kind_t nn_kind_huber = {
 };
 
 typedef struct bce_options {
-    double pos_weight;
+    const tree_t *pos_weight;
+    int axis; /* nn_class_axis_t */
 } bce_options_t;
 
 _Static_assert(sizeof(bce_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
 
 static const opt_row_t bce_rows[] = {
     {.name = "pos_weight",
-     .type = OPT_REAL,
+     .type = OPT_TREE,
      .offset = offsetof(bce_options_t, pos_weight),
-     .fallback = "1",
-     .min = 1e-30,
-     .max = 1e30,
-     .help = "How many times the part of the yes counts, for where it is rare"},
+     .fallback = "",
+     .help = "How many times the part of the yes counts, for where it is rare: "
+             "a number, or a list of one for each class; absent: once"},
+    {.name = "classes",
+     .type = OPT_CHOICE,
+     .offset = offsetof(bce_options_t, axis),
+     .fallback = "auto",
+     .choices = nn_class_axes,
+     .help = "Dimension of the output along which a list of pos_weight goes; "
+             "auto: the last of [positions, classes], else the first"},
     {.name = NULL},
 };
 
@@ -81,11 +88,26 @@ static err_code_t bce_configure(nn_layer_t *layer, const void *options,
                                 const tree_t *tree, err_t *err)
 {
     const bce_options_t *bce = options;
+    op_loss_t *loss = &layer->config.loss;
+    const tree_t *weight = bce->pos_weight;
 
     (void)tree;
-    (void)err;
-    layer->config.loss.positive = bce->pos_weight;
-    return ERR_OK;
+    loss->positive = 1;
+    if (weight == NULL)
+        return ERR_OK;
+    if (tree_kind(weight) == TREE_LIST) {
+        loss->axis = nn_class_axis_find((nn_class_axis_t)bce->axis,
+                                        layer->config.in.ndim);
+        return nn_class_weights_read(layer, "pos_weight", weight, err);
+    }
+    if (tree_text(weight) != NULL &&
+        str_to_real(tree_text(weight), &loss->positive) &&
+        loss->positive >= 1e-30 && loss->positive <= 1e30)
+        return ERR_OK;
+    return nn_fail_at(tree_place(weight), err,
+                      "loss.bce.pos_weight is a number from 1e-30 to 1e30, or "
+                      "a list of one for each class, but this is '%s'",
+                      tree_text(weight) == NULL ? "" : tree_text(weight));
 }
 
 const nn_kind_t nn_kind_bce = {

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* cross_entropy: one class for each sample, or for each position of it. */
+/* cross_entropy: one class for each sample, or for each position of it; and the
+ * options on classes that bce has as well. */
 #include "base/mem.h"
 #include "nn/registry.h"
 
-typedef enum class_axis { AXIS_AUTO, AXIS_FIRST, AXIS_LAST } class_axis_t;
-
 typedef struct classes_options {
-    int axis; /* class_axis_t */
+    int axis; /* nn_class_axis_t */
     double smoothing;
     const tree_t *weight, *ignore;
 } classes_options_t;
 
 _Static_assert(sizeof(classes_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
 
-static const char *const axes[] = {"auto", "first", "last", NULL};
+const char *const nn_class_axes[] = {"auto", "first", "last", NULL};
 
 static const opt_row_t classes_rows[] = {
     {.name = "classes",
      .type = OPT_CHOICE,
      .offset = offsetof(classes_options_t, axis),
      .fallback = "auto",
-     .choices = axes,
+     .choices = nn_class_axes,
      .help = "Dimension of the output that holds the classes; auto: the last "
              "of [positions, classes], else the first ([classes], [classes, "
              "height, width]); the others are the target's shape"},
@@ -47,15 +46,15 @@ static const opt_row_t classes_rows[] = {
     {.name = NULL},
 };
 
-static int axis_find(class_axis_t axis, int ndim)
+int nn_class_axis_find(nn_class_axis_t axis, int ndim)
 {
-    if (axis == AXIS_AUTO)
+    if (axis == NN_CLASSES_AUTO)
         return ndim == 3 ? 2 : 1;
-    return axis == AXIS_FIRST ? 1 : ndim - 1;
+    return axis == NN_CLASSES_FIRST ? 1 : ndim - 1;
 }
 
-static err_code_t weights_read(nn_layer_t *layer, const tree_t *list,
-                               err_t *err)
+err_code_t nn_class_weights_read(nn_layer_t *layer, const char *key,
+                                 const tree_t *list, err_t *err)
 {
     const int64_t classes = op_classes_of(&layer->config).classes;
     double sum = 0;
@@ -64,10 +63,10 @@ static err_code_t weights_read(nn_layer_t *layer, const tree_t *list,
 
     if (tree_kind(list) != TREE_LIST || (int64_t)tree_count(list) != classes)
         return nn_fail_at(tree_place(list), err,
-                          "loss cross_entropy: weight is a list of one number "
-                          "for each of the %lld classes of the output, but "
-                          "has %zu",
-                          (long long)classes, tree_count(list));
+                          "loss %s: %s is a list of one number for each of the "
+                          "%lld classes of the output, but has %zu",
+                          layer->kind->name, key, (long long)classes,
+                          tree_count(list));
     code = mem_alloc((size_t)classes * sizeof(float), "class weights", &block,
                      err);
     if (code != ERR_OK)
@@ -80,17 +79,17 @@ static err_code_t weights_read(nn_layer_t *layer, const tree_t *list,
         if (tree_text(item) == NULL || !str_to_real(tree_text(item), &value) ||
             !(value >= 0 && value <= 1e30))
             return nn_fail_at(tree_place(item), err,
-                              "loss cross_entropy: the weight of class %lld is "
-                              "no number from 0 to 1e30",
-                              (long long)k);
+                              "loss %s: the weight of class %lld is no number "
+                              "from 0 to 1e30",
+                              layer->kind->name, (long long)k);
         layer->class_weights[k] = (float)value;
         sum += value;
     }
     layer->config.loss.weights = layer->class_weights;
     if (sum > 0)
         return ERR_OK;
-    return nn_fail_at(tree_place(list), err,
-                      "loss cross_entropy: all weights are 0");
+    return nn_fail_at(tree_place(list), err, "loss %s: all weights are 0",
+                      layer->kind->name);
 }
 
 static err_code_t ignore_read(op_loss_t *loss, const tree_t *node, err_t *err)
@@ -110,10 +109,11 @@ static err_code_t classes_configure(nn_layer_t *layer, const void *options,
     err_code_t code = ERR_OK;
 
     (void)tree;
-    loss->axis = axis_find((class_axis_t)classes->axis, layer->config.in.ndim);
+    loss->axis = nn_class_axis_find((nn_class_axis_t)classes->axis,
+                                    layer->config.in.ndim);
     loss->smoothing = classes->smoothing;
     if (classes->weight != NULL)
-        code = weights_read(layer, classes->weight, err);
+        code = nn_class_weights_read(layer, "weight", classes->weight, err);
     if (code == ERR_OK && classes->ignore != NULL)
         code = ignore_read(loss, classes->ignore, err);
     return code;

@@ -77,7 +77,8 @@ struct nn_layer {
     op_desc_t out;      /* for a batch of one, plain */
     double momentum;    /* of running statistics */
     nn_init_t init;
-    float *class_weights; /* cross_entropy: [classes], owned; NULL: all 1 */
+    float *class_weights; /* cross_entropy, bce: [classes], owned; NULL: all 1
+                           */
     double weight;        /* loss: its part of the sum of losses */
     int target;           /* loss: the target that it reads */
     int param_count;

@@ -50,6 +50,22 @@ err_code_t nn_kind_configure(nn_layer_t *layer, const tree_t *tree,
 err_code_t nn_fail_at(tree_place_t place, err_t *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Which dimension of the output of the last layer holds the classes, and a
+ * weight for each of them: options that several losses have. */
+typedef enum nn_class_axis {
+    NN_CLASSES_AUTO,
+    NN_CLASSES_FIRST,
+    NN_CLASSES_LAST
+} nn_class_axis_t;
+
+extern const char *const nn_class_axes[];
+/* Its number, counted with the batch. */
+int nn_class_axis_find(nn_class_axis_t axis, int ndim);
+/* Read [list], the option [key], a number of 0 to 1e30 for each class, into the
+ * layer's class_weights and config; the axis is set. */
+err_code_t nn_class_weights_read(nn_layer_t *layer, const char *key,
+                                 const tree_t *list, err_t *err);
+
 /* One integer, or one for each dimension of space of [in]; otherwise ERR_CONFIG
  * at [key] of [tree]. */
 err_code_t nn_space(const opt_ints_t *ints, const op_desc_t *in,

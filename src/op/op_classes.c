@@ -34,11 +34,17 @@ op_smooth_t op_smooth_of(const op_config_t *config)
     return smooth;
 }
 
-double op_alpha(const op_config_t *config)
+double op_alpha(const op_config_t *config, int64_t index)
 {
+    const op_loss_t *loss = &config->loss;
+    op_classes_t at;
+
     if (config->kind != OP_BCE)
         return config->alpha;
-    return config->loss.positive == 0 ? 1 : config->loss.positive;
+    if (loss->weights == NULL)
+        return loss->positive == 0 ? 1 : loss->positive;
+    at = op_classes_of(config);
+    return (double)loss->weights[index / at.inner % at.classes];
 }
 
 err_code_t op_check_target(const op_t *op, const op_args_t *args, err_t *err)

@@ -99,14 +99,15 @@ typedef struct op_embedding {
 
 /* Of cross_entropy: with p = softmax(x), a position with target t has the loss
  *   -(1 - smoothing) w[t] log p[t] - smoothing / K sum_k w[k] log p[k]
- * and 0, with no gradient, where t is the ignored number. */
+ * and 0, with no gradient, where t is the ignored number. bce takes t[k]
+ * weights[k] times, where class k lies as theirs does. */
 typedef struct op_loss {
     int axis; /* dimension of the classes; 0 stands for 1 */
     double smoothing;
     bool ignore; /* is there a number that is ignored? */
     int64_t ignored;
     const float *weights; /* w [K], outlives the op; NULL: all 1 */
-    double positive;      /* bce: weight of t; 0 stands for 1 */
+    double positive;      /* bce without weights: of t; 0 stands for 1 */
 } op_loss_t;
 
 /* Of the ops of structure; dimension 0 is the batch, which stays as it is. */

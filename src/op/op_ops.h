@@ -185,8 +185,8 @@ typedef struct op_smooth {
 
 op_smooth_t op_smooth_of(const op_config_t *config);
 
-/* The constant of a loss of elements: alpha; bce: loss.positive. */
-double op_alpha(const op_config_t *config);
+/* Of element [index] of a loss of elements: alpha; bce: the weight of t. */
+double op_alpha(const op_config_t *config, int64_t index);
 
 /* Ops of plugins (op_custom.c). */
 err_code_t op_shape_custom(const op_config_t *config, op_desc_t *out,

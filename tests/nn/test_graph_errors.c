@@ -377,6 +377,13 @@ static const wrong_t wrongs[] = {
     {LAYER("linear: {out: 2}") "\nloss: {cross_entropy: {ignore_index: x}}\n",
      "m.yaml:5:38: loss cross_entropy: ignore_index is no integer",
      {NULL}},
+    {LAYER("linear: {out: 2}") "\nloss: {bce: {pos_weight: [1, 2, 3]}}\n",
+     "m.yaml:5:26: loss bce: pos_weight is a list of one number for each of "
+     "the 2 classes",
+     {"has 3"}},
+    {LAYER("linear: {out: 2}") "\nloss: {bce: {pos_weight: [1, much]}}\n",
+     "m.yaml:5:30: loss bce: the weight of class 1 is no number",
+     {NULL}},
     {LAYER("linear: {out: 2}") "\nloss: {bce: {pos_weight: 0}}\n",
      "m.yaml:5:26: loss.bce.pos_weight",
      {NULL}},

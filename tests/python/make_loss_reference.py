@@ -61,12 +61,30 @@ def yes_no_case(weight):
     return "{bce: {pos_weight: %g}}" % weight, x, target, loss
 
 
+def labels_case(shape, axis, option):
+    """bce with a weight for each class, along dimension [axis]."""
+    x = (3 * torch.randn(SAMPLES, *shape)).double().requires_grad_()
+    target = torch.rand(SAMPLES, *shape)
+    weight = torch.tensor(WEIGHT, dtype=torch.float64).reshape(
+        [-1 if i == axis else 1 for i in range(1, len(shape) + 1)])
+    loss = F.binary_cross_entropy_with_logits(x, target.double(),
+                                              pos_weight=weight)
+    return "{bce: {pos_weight: %s%s}}" % (WEIGHT, option), x, target, loss
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     torch.manual_seed(1)
     cases = [(shape, classes_case(shape, axis, options))
              for shape, axis in SHAPES for options in OPTIONS]
     cases += [([4, 3], yes_no_case(weight)) for weight in (1.0, 3.5)]
+    # A seed of their own, so that cases before them change none of these.
+    torch.manual_seed(2)
+    cases += [(shape, labels_case(shape, axis, option))
+              for shape, axis, option in (
+                  ([6], 1, ""), ([7, 6], 2, ""), ([6, 3, 5], 1, ""),
+                  ([6, 7], 1, ", classes: first"),
+                  ([4, 3, 6], 3, ", classes: last"))]
     records = []
     for shape, (text, x, target, loss) in cases:
         loss.backward()

@@ -31,6 +31,23 @@
 typedef void cpu_terms_t(const float *from, const float *target, float *to,
                          int64_t n, float alpha, float factor);
 
+/* The same with an alpha for each element. */
+#define CPU_TERMS_LOOP_EACH(name, value)                                \
+    CPU_CLONES                                                          \
+    static void name(const float *from, const float *target, float *to, \
+                     int64_t n, const float *alphas, float factor)      \
+    {                                                                   \
+        CPU_INDEPENDENT                                                 \
+        for (int64_t i = 0; i < n; i++) {                               \
+            float x = from[i], t = target[i], alpha = alphas[i];        \
+                                                                        \
+            to[i] = factor * (value);                                   \
+        }                                                               \
+    }
+
+typedef void cpu_terms_each_t(const float *from, const float *target, float *to,
+                              int64_t n, const float *alphas, float factor);
+
 CPU_INLINE float cpu_sign(float d)
 {
     return d > 0 ? 1.0f : d < 0 ? -1.0f : d;
@@ -56,31 +73,60 @@ CPU_TERMS_LOOP(mae_slope, cpu_sign(x - t))
 CPU_TERMS_LOOP(huber_values, huber_value(x - t, alpha))
 CPU_TERMS_LOOP(huber_slope,
                fabsf(x - t) <= alpha ? x - t : alpha * cpu_sign(x - t))
+#define BCE_SLOPE ((1 + (alpha - 1) * t) * cpu_math_sigmoid(x) - alpha * t)
 CPU_TERMS_LOOP(bce_values, bce_value(x, t, alpha))
-CPU_TERMS_LOOP(bce_slope,
-               (1 + (alpha - 1) * t) * cpu_math_sigmoid(x) - alpha * t)
+CPU_TERMS_LOOP(bce_slope, BCE_SLOPE)
+CPU_TERMS_LOOP_EACH(bce_values_each, bce_value(x, t, alpha))
+CPU_TERMS_LOOP_EACH(bce_slope_each, BCE_SLOPE)
 CPU_TERMS_LOOP(kl_value, t > 0 ? t * (logf(t) - x) : 0 * x)
 CPU_TERMS_LOOP(kl_slope, t > 0 ? -t : 0)
 
 typedef struct cpu_pointwise_kind {
     cpu_terms_t *value, *slope;
+    cpu_terms_each_t *value_each, *slope_each;
 } cpu_pointwise_kind_t;
 
 static const cpu_pointwise_kind_t kinds[OP_KINDS] = {
     [OP_MAE] = {mae_value, mae_slope},
     [OP_HUBER] = {huber_values, huber_slope},
-    [OP_BCE] = {bce_values, bce_slope},
+    [OP_BCE] = {bce_values, bce_slope, bce_values_each, bce_slope_each},
     [OP_KL] = {kl_value, kl_slope},
 };
 
 typedef struct cpu_pointwise_work {
     cpu_terms_t *terms;
+    cpu_terms_each_t *each;
+    const float *weights; /* [at.classes]: alpha of each; NULL: one for all */
+    op_classes_t at;
     const float *x, *target;
     int64_t elems; /* of one sample */
     double *losses;
     float *dx;
     float alpha, factor;
 } cpu_pointwise_work_t;
+
+/* The terms of elements [at, at + count) of the batch. */
+static void pointwise_terms(const cpu_pointwise_work_t *work, int64_t at,
+                            float *to, int64_t count, float factor)
+{
+    const int64_t classes = work->at.classes, inner = work->at.inner;
+    int64_t n;
+
+    for (; work->weights != NULL && count > 0; at += n, to += n, count -= n) {
+        const int64_t k = at / inner % classes;
+        const int64_t left = inner == 1 ? classes - k : inner - at % inner;
+        const float *x = work->x + at, *target = work->target + at;
+
+        n = left < count ? left : count;
+        if (inner == 1)
+            work->each(x, target, to, n, work->weights + k, factor);
+        else
+            work->terms(x, target, to, n, work->weights[k], factor);
+    }
+    if (count > 0)
+        work->terms(work->x + at, work->target + at, to, count, work->alpha,
+                    factor);
+}
 
 /* Lanes, so that the additions do not wait for each other. */
 CPU_CLONES
@@ -111,8 +157,7 @@ static void pointwise_body_forward(void *context, int64_t first, int64_t last)
             int64_t count = left < CPU_TERMS ? left : CPU_TERMS;
             float terms[CPU_TERMS];
 
-            work->terms(work->x + at, work->target + at, terms, count,
-                        work->alpha, 1);
+            pointwise_terms(work, at, terms, count, 1);
             sum += pointwise_sum(terms, count);
         }
         work->losses[n] = sum;
@@ -124,8 +169,8 @@ static void pointwise_body_backward(void *context, int64_t first, int64_t last)
     const cpu_pointwise_work_t *work = context;
     const int64_t at = first * work->elems;
 
-    work->terms(work->x + at, work->target + at, work->dx + at,
-                (last - first) * work->elems, work->alpha, work->factor);
+    pointwise_terms(work, at, work->dx + at, (last - first) * work->elems,
+                    work->factor);
 }
 
 /* Bring x in and share the samples among the team. */
@@ -143,7 +188,12 @@ static err_code_t pointwise_run(op_t *op, const op_args_t *args,
     work->x = x;
     work->target = args->target;
     work->elems = op_desc_sample(&op->config.in);
-    work->alpha = (float)op_alpha(&op->config);
+    if (op->config.kind == OP_BCE && op->config.loss.weights != NULL) {
+        work->weights = op->config.loss.weights;
+        work->at = op_classes_of(&op->config);
+    } else {
+        work->alpha = (float)op_alpha(&op->config, 0);
+    }
     cpu_team_run(op->config.threads, op->config.in.dims[0],
                  1 + CPU_POINTWISE_GRAIN / work->elems, body, work);
     return ERR_OK;
@@ -153,6 +203,7 @@ static err_code_t cpu_pointwise_forward(op_t *op, const op_args_t *args,
                                         err_t *err)
 {
     cpu_pointwise_work_t work = {.terms = kinds[op->config.kind].value,
+                                 .each = kinds[op->config.kind].value_each,
                                  .losses = cpu_loss_items(op, args)};
     err_code_t code =
         pointwise_run(op, args, &work, pointwise_body_forward, err);
@@ -168,6 +219,7 @@ static err_code_t cpu_pointwise_backward(op_t *op, const op_args_t *args,
     cpu_loss_t *loss = op->state;
     cpu_port_t *port = &loss->plain.dx;
     cpu_pointwise_work_t work = {.terms = kinds[op->config.kind].slope,
+                                 .each = kinds[op->config.kind].slope_each,
                                  .dx = cpu_port_place(port, args, args->dx),
                                  .factor = (float)args->scale};
     err_code_t code;

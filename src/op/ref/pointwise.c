@@ -61,7 +61,7 @@ static err_code_t ref_pointwise_forward(op_t *op, const op_args_t *args,
     for (int64_t i = 0; i < count; i++)
         loss += ref_pointwise_value(op->config.kind, ref_get(type, args->x, i),
                                     ref_get(type, args->target, i),
-                                    op_alpha(&op->config));
+                                    op_alpha(&op->config, i));
     *args->loss_sum = loss;
     return ERR_OK;
 }
@@ -78,7 +78,7 @@ static err_code_t ref_pointwise_backward(op_t *op, const op_args_t *args,
                 args->scale * ref_pointwise_slope(
                                   op->config.kind, ref_get(type, args->x, i),
                                   ref_get(type, args->target, i),
-                                  op_alpha(&op->config)));
+                                  op_alpha(&op->config, i)));
     return ERR_OK;
 }
 
