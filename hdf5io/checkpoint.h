@@ -72,13 +72,27 @@ typedef struct hdf5io_progress {
     double best; /* best validation accuracy so far, -1: none */
 } hdf5io_progress_t;
 
+/* What a shard of the data held when a checkpoint was written, or several that
+ * follow each other in one mark. */
+typedef struct hdf5io_mark {
+    char *split; /* "train" */
+    char *name;  /* of the file, the first of several */
+    int shards;  /* this mark stands for; >= 1 */
+    int64_t samples;
+    uint64_t quick; /* of shapes and a sample of the bytes: hdf5io/digest.h */
+    uint64_t full;  /* of all bytes, */
+    bool whole;     /* if that was looked at */
+} hdf5io_mark_t;
+
 typedef struct hdf5io_checkpoint_config {
     const char *directory; /* RUNDIR/checkpoints */
     const hdf5io_votes_t *votes;
     h5mpi_t *mpi; /* not NULL: one shared file by MPI-IO */
     int keep;     /* newest checkpoints kept, >= 1 */
     uint64_t config_hash, model_hash, build_hash;
-    const char *config_text; /* resolved run file, stored in the manifest */
+    const char *config_text;    /* resolved run file, stored in the manifest */
+    const hdf5io_mark_t *marks; /* of the data, for the manifest */
+    int mark_count;
     const char *versions; /* more libraries and the machine, for the manifest:
                              "oneDNN 2.6.0, UCX 1.13.1"; NULL: none */
     const struct hdf5io_io *io; /* NULL: the system's; tests inject faults */

@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
+#include "hdf5io/checkpoint_data.h"
 #include "hdf5io/h5.h"
 
 void hdf5io_manifest_share(int64_t elems, int rank, int size, int64_t *first,
@@ -59,6 +60,7 @@ void hdf5io_manifest_free(hdf5io_manifest_t *manifest)
     free(manifest->pieces);
     free(manifest->config_text);
     free(manifest->versions);
+    hdf5io_marks_free(manifest->marks, manifest->mark_count);
     free(manifest->created);
     *manifest = (hdf5io_manifest_t){0};
 }
@@ -259,8 +261,12 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
         goto fail;
     }
     code = tensors_copy(tensors, count, &m, err);
+    if (code == ERR_OK)
+        code =
+            hdf5io_marks_copy(config->marks, config->mark_count, &m.marks, err);
     if (code != ERR_OK)
         goto fail;
+    m.mark_count = config->mark_count;
     m.config_text =
         str_dup(config->config_text == NULL ? "" : config->config_text);
     m.versions = hdf5io_manifest_versions(config->versions);

@@ -62,6 +62,8 @@ typedef struct hdf5io_manifest {
     int tensor_count;
     hdf5io_manifest_piece_t *pieces; /* by tensor, then by first element */
     int piece_count;
+    hdf5io_mark_t *marks; /* of the data */
+    int mark_count;
 } hdf5io_manifest_t;
 
 /*

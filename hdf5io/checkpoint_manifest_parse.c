@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "hdf5io/checkpoint_data.h"
 #include "hdf5io/checkpoint_manifest.h"
 #include "hdf5io/checkpoint_read.h"
 
@@ -180,6 +181,9 @@ static err_code_t head_parse(json_t *root, hdf5io_manifest_t *m, err_t *err)
         code = text_get(root, "versions", &m->versions, err);
     if (code == ERR_OK)
         code = text_get(root, "config", &m->config_text, err);
+    if (code == ERR_OK)
+        code = hdf5io_marks_parse(json_object_get(root, "data"), &m->marks,
+                                  &m->mark_count, err);
     return code;
 }
 

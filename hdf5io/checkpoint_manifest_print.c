@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "hdf5io/checkpoint_data.h"
 #include "hdf5io/checkpoint_manifest.h"
 
 /* Append ` "key": "text",` with the text quoted by JSON's rules. */
@@ -115,6 +116,9 @@ err_code_t hdf5io_manifest_print(const hdf5io_manifest_t *manifest,
         code = text_print("versions", manifest->versions, out, err);
     if (code == ERR_OK)
         code = text_print("config", manifest->config_text, out, err);
+    if (code == ERR_OK)
+        code =
+            hdf5io_marks_print(manifest->marks, manifest->mark_count, out, err);
     files_print(manifest, out);
     if (code == ERR_OK)
         code = tensors_print(manifest, out, err);

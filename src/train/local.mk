@@ -14,6 +14,7 @@ libtrain_la_SOURCES = \
 	src/train/kept.c src/train/kept.h \
 	src/train/leaves.c \
 	src/train/local_sgd.c \
+	src/train/marks.c src/train/marks.h \
 	src/train/open.c \
 	src/train/patience.c src/train/patience.h \
 	src/train/replica.c src/train/replica.h \

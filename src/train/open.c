@@ -15,7 +15,9 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "hdf5io/checkpoint_data.h"
 #include "train/hello.h"
+#include "train/marks.h"
 #include "train/run_priv.h"
 
 void train_phase_set(train_state_t *run, const char *phase)
@@ -202,10 +204,15 @@ static err_code_t data_compare(train_state_t *run, err_t *err)
     train_phase_set(run, "comparing data");
     rc = train_same(&same, run->train.dataset, &run->train.marks, err);
     rc = train_vote(&run->votes, rc, &run->speaker, err);
-    if (rc != ERR_OK || run->valid.dataset == NULL)
+    if (rc == ERR_OK && run->valid.dataset != NULL) {
+        same.what = "data.valid";
+        rc = train_same(&same, run->valid.dataset, &run->valid.marks, err);
+        rc = train_vote(&run->votes, rc, &run->speaker, err);
+    }
+    if (rc != ERR_OK)
         return rc;
-    same.what = "data.valid";
-    rc = train_same(&same, run->valid.dataset, &run->valid.marks, err);
+    rc = train_marks_list(&run->train, &run->valid, &run->marks,
+                          &run->mark_count, err);
     return train_vote(&run->votes, rc, &run->speaker, err);
 }
 
@@ -430,6 +437,7 @@ void train_close(train_state_t *run)
 {
     obs_metrics_close(run->metrics);
     train_eval_close(run);
+    hdf5io_marks_free(run->marks, run->mark_count);
     train_data_close(&run->valid);
     train_data_close(&run->train);
     train_patience_also(run->patience, NULL);

@@ -12,8 +12,10 @@
 #include "base/log.h"
 #include "base/retry.h"
 #include "base/str.h"
+#include "hdf5io/checkpoint_manifest.h"
 #include "train/begin.h"
 #include "train/finite.h"
+#include "train/marks.h"
 #include "train/run_priv.h"
 
 /* What read and write share; the texts are freed by checkpoint_config_free. */
@@ -61,6 +63,8 @@ static void config_fill(train_state_t *run, resume_config_t *out)
         .model_hash = nn_graph_hash(run->graph),
         .build_hash = run->env->build_hash,
         .config_text = out->text.text,
+        .marks = run->marks,
+        .mark_count = run->mark_count,
         .versions = run->env->versions,
         .retry_seconds = RETRY_SHARE * config->fault.io_timeout};
 }
@@ -186,6 +190,65 @@ static err_code_t data_check(const train_state_t *run,
     return ERR_OK;
 }
 
+/* One split: a warning, or with train.reproducible an error. */
+static err_code_t split_check(const train_state_t *run,
+                              const train_marks_pair_t *pair, const char *split,
+                              err_t *err)
+{
+    char say[ERR_TEXT_MAX / 2];
+
+    if (train_marks_same(pair, split, say, sizeof say))
+        return ERR_OK;
+    if (run->config->train.reproducible)
+        return err_set(err, ERR_DATA,
+                       "%s: train.reproducible cannot hold over that; restore "
+                       "the data or start with --fresh",
+                       say);
+    log_warn("train", "%s: the run goes on with what is there now", say);
+    return ERR_OK;
+}
+
+/* Rank 0's part: are the samples those that the checkpoint at [path] has seen?
+ * Of another number of samples data_check has spoken. */
+static err_code_t marks_look(const train_state_t *run, const char *path,
+                             err_t *err)
+{
+    const int64_t total = hdf5io_dataset_samples(run->train.dataset);
+    hdf5io_manifest_t manifest;
+    train_marks_pair_t pair;
+    uint64_t hash;
+    err_code_t rc = hdf5io_manifest_load(path, &manifest, &hash, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    pair = (train_marks_pair_t){.then = manifest.marks,
+                                .then_count = manifest.mark_count,
+                                .now = run->marks,
+                                .now_count = run->mark_count};
+    if (manifest.progress.data_samples == total)
+        rc = split_check(run, &pair, "train", err);
+    if (rc == ERR_OK)
+        rc = split_check(run, &pair, "valid", err);
+    hdf5io_manifest_free(&manifest);
+    return rc;
+}
+
+/* The same on all ranks. Collective. */
+static err_code_t marks_check(train_state_t *run, const char *path, err_t *err)
+{
+    err_t said = ERR_INIT;
+    err_code_t rc = ERR_OK;
+
+    if (run->rank == 0)
+        marks_look(run, path, &said);
+    rc = train_tell(&run->votes, 0, &said, sizeof said, err);
+    if (rc != ERR_OK || said.code == ERR_OK)
+        return rc;
+    if (err != NULL)
+        *err = said;
+    return said.code;
+}
+
 static void greet(const train_state_t *run,
                   const hdf5io_checkpoint_info_t *info)
 {
@@ -280,6 +343,8 @@ err_code_t train_restore(train_state_t *run, err_t *err)
     greet(run, &info);
     run->progress.seed = (uint64_t)run->config->run.seed;
     rc = data_check(run, &info.progress, err);
+    if (rc == ERR_OK)
+        rc = marks_check(run, info.path, err);
     if (rc == ERR_OK)
         rc = place_in_epoch(run, err);
     if (rc == ERR_OK && first && how == TRAIN_RESUME_PATH)

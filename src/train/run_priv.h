@@ -60,6 +60,8 @@ typedef struct train_state {
     h5mpi_t *mpi;           /* io: mpi */
     nn_graph_t *graph;
     train_data_t train, valid;
+    hdf5io_mark_t *marks; /* of both, as checkpoints keep them */
+    int mark_count;
     train_replica_t replica;
     obs_metrics_t *metrics; /* rank 0 */
     train_weigh_t weigh;    /* of the step under way */

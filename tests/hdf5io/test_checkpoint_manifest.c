@@ -20,9 +20,14 @@
 /* A manifest of 3 writers of the fixture's tensors, printed. */
 static str_buf_t manifest_text(const hdf5io_progress_t *progress)
 {
+    static const hdf5io_mark_t marks[] = {
+        {(char *)"train", (char *)"a \"b\".h5", 1, 5, 1, UINT64_MAX, true},
+        {(char *)"valid", (char *)"\xff.h5", 3, 0, 2, 0, false}};
     hdf5io_votes_t votes = {.size = 3};
     hdf5io_checkpoint_config_t config = {.votes = &votes,
                                          .config_text = "\"\\\n\t\xc3\xa4",
+                                         .marks = marks,
+                                         .mark_count = 2,
                                          .versions = "oneDNN 2.6"};
     hdf5io_manifest_t m = {0};
     str_buf_t text = {0};
@@ -100,6 +105,41 @@ Test(checkpoint_manifest, comes_back_as_it_was)
     }
 }
 
+static err_code_t marks_parse(const str_buf_t *text, hdf5io_manifest_t *m)
+{
+    uint64_t hash;
+
+    *m = (hdf5io_manifest_t){0};
+    return hdf5io_manifest_parse(text->text, text->length, m, &hash, NULL);
+}
+
+/* Manifests from before there were marks load, too. */
+Test(checkpoint_manifest, what_the_data_held_comes_back)
+{
+    const hdf5io_progress_t progress = {.step = 1};
+    str_buf_t text = manifest_text(&progress), older;
+    hdf5io_manifest_t m;
+
+    cr_assert_eq(marks_parse(&text, &m), ERR_OK);
+    cr_assert_eq(m.mark_count, 2);
+    cr_assert_str_eq(m.marks[0].split, "train");
+    cr_assert_str_eq(m.marks[0].name, "a \"b\".h5");
+    cr_assert_eq(m.marks[0].samples, 5);
+    cr_assert_eq(m.marks[0].quick, 1);
+    cr_assert(m.marks[0].whole);
+    cr_assert_eq(m.marks[0].full, UINT64_MAX);
+    cr_assert_str_eq(m.marks[1].name, "?.h5", "what is not UTF-8");
+    cr_assert_eq(m.marks[1].shards, 3);
+    cr_assert_not(m.marks[1].whole);
+    hdf5io_manifest_free(&m);
+    older = edited(text.text, "\"data\": [", "\"date\": [");
+    cr_assert_eq(marks_parse(&older, &m), ERR_OK);
+    cr_assert_eq(m.mark_count, 0);
+    hdf5io_manifest_free(&m);
+    str_buf_free(&older);
+    str_buf_free(&text);
+}
+
 Test(checkpoint_manifest, a_loss_that_is_no_number_comes_back)
 {
     hdf5io_progress_t progress = {.loss_sum = NAN};
@@ -120,6 +160,10 @@ Test(checkpoint_manifest, what_is_wrong_is_said)
         {"\"version\": 1", "\"version\": 2", "version 2, this cddp reads"},
         {"cddp-checkpoint", "other", "it is other"},
         {"\"step\"", "\"stop\"", "step"},
+        {"\"data\": [", "\"data\": 7, \"x\": [", "\"data\" is no list"},
+        {"\"sample_xxh3\"", "\"sample\"", "entry 0 of its member \"data\""},
+        {"\"shards\": 3", "\"shards\": 0", "entry 1 of its member \"data\""},
+        {"\"samples\": 5, ", "\"samples\": -5, ", "entry 0 of its"},
         {"\"epoch\": 0", "\"epoch\": \"0\"", "epoch"},
         {"\"step\": 0", "\"step\": 9223372036854775807", "any run"},
         {"\"step\": 0", "\"step\": 4611686018427387904", "any run"},

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -124,12 +125,15 @@ void harness_close(harness_t *harness)
     cr_assert_eq(file_remove_tree(harness->dir, &err), ERR_OK, "%s", err.text);
 }
 
-void harness_label_set(const harness_t *harness, int row, int label)
+/* Read the label of [row] into *label, or write it. */
+static void label_move(const harness_t *harness, int row, bool write,
+                       int *label)
 {
     char path[300];
     hsize_t at = (hsize_t)row;
     hsize_t one = 1;
     hid_t file, set, space, memory;
+    herr_t status;
 
     snprintf(path, sizeof path, "%s/train.h5", harness->dir);
     file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
@@ -137,12 +141,27 @@ void harness_label_set(const harness_t *harness, int row, int label)
     space = H5Dget_space(set);
     memory = H5Screate_simple(1, &one, NULL);
     H5Sselect_hyperslab(space, H5S_SELECT_SET, &at, NULL, &one, NULL);
-    cr_assert_geq(
-        H5Dwrite(set, H5T_NATIVE_INT, memory, space, H5P_DEFAULT, &label), 0);
+    status =
+        write ? H5Dwrite(set, H5T_NATIVE_INT, memory, space, H5P_DEFAULT, label)
+              : H5Dread(set, H5T_NATIVE_INT, memory, space, H5P_DEFAULT, label);
+    cr_assert_geq(status, 0);
     H5Sclose(memory);
     H5Sclose(space);
     H5Dclose(set);
     H5Fclose(file);
+}
+
+void harness_label_set(const harness_t *harness, int row, int label)
+{
+    label_move(harness, row, true, &label);
+}
+
+int harness_label_get(const harness_t *harness, int row)
+{
+    int label = -1;
+
+    label_move(harness, row, false, &label);
+    return label;
 }
 
 /* ---- running ------------------------------------------------------------ */
@@ -255,6 +274,26 @@ err_code_t harness_run(const harness_t *harness, int ranks,
     cr_assert_eq(speakers, 1, "%d ranks print the end", speakers);
     *out = all[0].outcome;
     return all[0].rc;
+}
+
+char *harness_listen(const harness_t *harness, int ranks)
+{
+    char path[] = "/tmp/cddp-run-XXXXXX";
+    const int old = dup(STDERR_FILENO), catcher = mkstemp(path);
+    train_outcome_t out;
+    err_t err = ERR_INIT;
+    err_code_t rc;
+    char *text;
+
+    dup2(catcher, STDERR_FILENO);
+    rc = harness_run(harness, ranks, &out, &err);
+    dup2(old, STDERR_FILENO);
+    close(old);
+    close(catcher);
+    cr_assert_eq(rc, ERR_OK, "%s", err.text);
+    cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK, "%s", err.text);
+    unlink(path);
+    return text;
 }
 
 void harness_run_ok(const harness_t *harness, int ranks, train_outcome_t *out)

@@ -50,8 +50,12 @@ void harness_interrupt(harness_t *harness, int looks);
 int harness_run_interrupted(harness_t *harness, int looks, const int lives[2],
                             train_outcome_t *out);
 
-/* Overwrite the label of [row] in train.h5. */
+/* The same, and returns what the run says on standard error; free() it. */
+char *harness_listen(const harness_t *harness, int ranks);
+
+/* Overwrite the label of [row] in train.h5, or read it. */
 void harness_label_set(const harness_t *harness, int row, int label);
+int harness_label_get(const harness_t *harness, int row);
 
 /* The values of [key] in the rows of metrics.jsonl that are of steps, or of
  * evaluations, into [values] of [room]; null is NaN. Returns how many. */

@@ -104,6 +104,12 @@ tests_train_test_patience_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_train_test_patience_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 tests_train_test_patience_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
 
+check_PROGRAMS += tests/train/test_marks
+tests_train_test_marks_SOURCES = tests/train/test_marks.c
+tests_train_test_marks_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_train_test_marks_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_train_test_marks_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
+
 check_PROGRAMS += tests/train/test_same
 tests_train_test_same_SOURCES = tests/train/test_same.c \
 	tests/hdf5io/files.c tests/hdf5io/files.h \

@@ -174,27 +174,6 @@ Test(keep, results_that_cannot_be_published_are_no_success)
 
 /* ---- coming back --------------------------------------------------------- */
 
-/* What a run says on standard error, as a text that the caller frees. */
-static char *run_listen(const harness_t *harness)
-{
-    char path[] = "/tmp/cddp-run-XXXXXX";
-    const int old = dup(STDERR_FILENO), catcher = mkstemp(path);
-    train_outcome_t out;
-    err_t err = ERR_INIT;
-    err_code_t rc;
-    char *text;
-
-    dup2(catcher, STDERR_FILENO);
-    rc = harness_run(harness, 2, &out, &err);
-    dup2(old, STDERR_FILENO);
-    close(old);
-    close(catcher);
-    cr_assert_eq(rc, ERR_OK, "%s", err.text);
-    cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK, "%s", err.text);
-    unlink(path);
-    return text;
-}
-
 Test(keep, weights_are_not_drawn_to_be_overwritten)
 {
     harness_t harness;
@@ -202,10 +181,10 @@ Test(keep, weights_are_not_drawn_to_be_overwritten)
 
     log_level_set(LOG_DEBUG);
     harness_open(&harness, SAMPLES);
-    text = run_listen(&harness);
+    text = harness_listen(&harness, 2);
     cr_expect_not_null(strstr(text, "initial weights drawn"), "%s", text);
     free(text);
-    text = run_listen(&harness);
+    text = harness_listen(&harness, 2);
     cr_expect_not_null(strstr(text, "resumed from"), "%s", text);
     cr_expect_null(strstr(text, "initial weights drawn"), "%s", text);
     free(text);
