@@ -116,7 +116,8 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
                                    hdf5io_checkpoint_info_t *info, err_t *err);
 
 /*
- * Find the newest checkpoint in the directory whose every byte verifies (rank 0
+ * Find the newest checkpoint in the directory (of what an interrupted save has
+ * left whole, too) whose every byte verifies (rank 0
  * hashes, or all ranks share the work; a damaged one is logged as a warning and
  * the previous is tried), or exactly [path] if not NULL, and read [tensors]
  * from it. *found is false when the directory has no checkpoint at all. All
@@ -141,6 +142,11 @@ err_code_t hdf5io_checkpoint_verify(const char *path,
  * each and the list. Local. */
 err_code_t hdf5io_checkpoint_list(const char *directory, char ***paths,
                                   int *count, err_t *err);
+
+/* Give a whole checkpoint that an interrupted save has left under a temporary
+ * name its own, if it is newer than all others; reading and writing do so, too.
+ * Local; for the one process that may write in [directory]. */
+err_code_t hdf5io_checkpoint_adopt(const char *directory, err_t *err);
 
 /* A run goes on from the checkpoint [path], of step [step]. Those in
  * [directory] that it leaves behind are renamed to superseded-*, lest a later

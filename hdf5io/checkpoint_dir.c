@@ -2,9 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "hdf5io/checkpoint_dir.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +15,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "hdf5io/checkpoint.h"
+#include "hdf5io/checkpoint_manifest.h"
 
 #define STEP_PREFIX "step-"
 #define STEP_DIGITS 10
@@ -56,89 +55,6 @@ uint64_t hdf5io_dir_nonce(void)
     return nonce | 1;
 }
 
-static int newest_first(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return (x < y) - (x > y);
-}
-
-/* A directory's listing, over all its tries. */
-typedef struct listing {
-    const hdf5io_io_t *io;
-    const char *directory;
-    int64_t *steps;
-    int count;
-} listing_t;
-
-static err_code_t listing_add(listing_t *listing, int64_t step, err_t *err)
-{
-    int64_t *more = realloc(listing->steps, (size_t)(listing->count + 1) *
-                                                sizeof *listing->steps);
-
-    if (more == NULL)
-        return err_set(err, ERR_MEMORY, "%s: no memory to list it",
-                       listing->directory);
-    listing->steps = more;
-    listing->steps[listing->count++] = step;
-    return ERR_OK;
-}
-
-/* One try. Whether a name is there is not known where reading names fails. */
-static err_code_t listing_attempt(void *context, int *number, err_t *err)
-{
-    listing_t *listing = context;
-    const char *path = listing->directory;
-    int fd = listing->io->open(listing->io->context, path,
-                               O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct dirent *entry;
-    DIR *dir = NULL;
-    int64_t step;
-    err_code_t code = ERR_OK;
-
-    listing->count = 0;
-    if (fd < 0 && errno == ENOENT)
-        return ERR_OK;
-    if (fd >= 0)
-        dir = fdopendir(fd);
-    if (dir == NULL)
-        goto fail;
-    while (code == ERR_OK && (errno = 0, entry = readdir(dir)) != NULL)
-        if (hdf5io_dir_step(entry->d_name, &step))
-            code = listing_add(listing, step, err);
-    if (code == ERR_OK && errno != 0)
-        goto fail;
-    closedir(dir);
-    return code;
-fail:
-    *number = errno;
-    if (dir != NULL)
-        closedir(dir);
-    else if (fd >= 0)
-        close(fd);
-    return err_set(err, ERR_IO, "%s: cannot list: %s", path, strerror(*number));
-}
-
-err_code_t hdf5io_dir_steps(const hdf5io_io_t *io, const char *directory,
-                            int64_t **steps, int *count, err_t *err)
-{
-    listing_t listing = {.io = io, .directory = directory};
-    const retry_t retry = hdf5io_io_retry(io);
-    err_code_t code =
-        retry_run(&retry, directory, listing_attempt, &listing, NULL, err);
-
-    if (code != ERR_OK) {
-        free(listing.steps);
-        return code;
-    }
-    if (listing.count > 1)
-        qsort(listing.steps, (size_t)listing.count, sizeof *listing.steps,
-              newest_first);
-    *steps = listing.steps;
-    *count = listing.count;
-    return ERR_OK;
-}
-
 err_code_t hdf5io_checkpoint_list(const char *directory, char ***paths,
                                   int *count, err_t *err)
 {
@@ -172,29 +88,25 @@ static void tree_drop(const char *path)
         log_warn("hdf5io", "cannot remove an old checkpoint: %s", err.text);
 }
 
-static bool debris(const char *name)
+void hdf5io_dir_clean(const hdf5io_io_t *io, const char *directory)
 {
-    return strncmp(name, ".tmp-" STEP_PREFIX, 5 + strlen(STEP_PREFIX)) == 0 ||
-           strncmp(name, ".trash-" STEP_PREFIX, 7 + strlen(STEP_PREFIX)) == 0;
-}
+    hdf5io_entry_t *entries = NULL;
+    int count = 0;
+    err_t err = ERR_INIT;
 
-void hdf5io_dir_clean(const char *directory)
-{
-    struct dirent *entry;
-    DIR *dir = opendir(directory);
-
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+    if (hdf5io_dir_list(io, directory, &entries, &count, &err) != ERR_OK)
+        log_warn("hdf5io", "cannot remove what a dead run left: %s", err.text);
+    for (int i = 0; i < count; i++) {
         char *path;
 
-        if (!debris(entry->d_name))
+        if (entries[i].kind == HDF5IO_PUBLISHED)
             continue;
-        path = str_printf("%s/%s", directory, entry->d_name);
+        path = str_printf("%s/%s", directory, entries[i].name);
         log_debug("hdf5io", "removing what a dead run left behind: %s", path);
         tree_drop(path);
         free(path);
     }
-    if (dir != NULL)
-        closedir(dir);
+    free(entries);
 }
 
 /* Bring [tmp] to [path]. *old tells where an older one of that name went: to
@@ -305,34 +217,56 @@ static bool is_step(const char *path, const char *directory, int64_t step)
     return same;
 }
 
+/* Rename what the run leaves behind; debris only where it may be whole. */
+static err_code_t entry_supersede(const hdf5io_io_t *io, const char *directory,
+                                  const hdf5io_entry_t *entry, char **out,
+                                  err_t *err)
+{
+    char *from = str_printf("%s/%s", directory, entry->name);
+    char *manifest = str_printf("%s/" MANIFEST_NAME, from);
+    char *to = NULL;
+    err_code_t code = ERR_OK;
+
+    if (entry->kind == HDF5IO_PUBLISHED || access(manifest, F_OK) == 0) {
+        to = hdf5io_dir_path(directory, "superseded-", entry->step,
+                             hdf5io_dir_nonce());
+        code = hdf5io_io_rename(io, from, to, err);
+    }
+    if (code == ERR_OK)
+        *out = to;
+    else
+        free(to);
+    free(manifest);
+    free(from);
+    return code;
+}
+
 err_code_t hdf5io_checkpoint_supersede(const char *directory, const char *path,
                                        int64_t step, bool *elsewhere,
                                        err_t *err)
 {
     const hdf5io_io_t *io = &hdf5io_io_system;
     const bool other = !is_step(path, directory, step);
-    const uint64_t nonce = hdf5io_dir_nonce();
-    int64_t *steps = NULL;
+    hdf5io_entry_t *entries = NULL;
     int count = 0;
-    err_code_t code = hdf5io_dir_steps(io, directory, &steps, &count, err);
+    err_code_t code = hdf5io_dir_list(io, directory, &entries, &count, err);
 
     for (int i = 0; code == ERR_OK && i < count; i++) {
         char *moved = NULL;
 
-        if (!other && steps[i] <= step)
+        if (!other && entries[i].step <= step)
             continue;
-        code = step_rename(io, directory, steps[i], "superseded-", nonce,
-                           &moved, err);
-        if (code == ERR_OK)
+        code = entry_supersede(io, directory, &entries[i], &moved, err);
+        if (moved != NULL)
             log_warn("hdf5io",
                      "the run goes on from %s: the checkpoint of step %" PRId64
                      " is now %s",
-                     path, steps[i], moved);
+                     path, entries[i].step, moved);
         free(moved);
     }
     if (code == ERR_OK && count > 0)
         code = hdf5io_io_sync(io, directory, err);
-    free(steps);
+    free(entries);
     if (code == ERR_OK)
         *elsewhere = other;
     return code;

@@ -4,7 +4,7 @@
  * checkpoint_dir: the names in RUNDIR/checkpoints and what they mean:
  *   step-%010d                  a published checkpoint
  *   .tmp-step-%010d-NONCE       being written, or debris of a dead run
- *   .trash-step-%010d-NONCE     being deleted, or debris
+ *   .trash-step-%010d-NONCE     being replaced or deleted, or debris
  *   superseded-step-%010d-NONCE of an abandoned line of the run; kept
  * All calls are local; rank 0 makes them.
  */
@@ -28,14 +28,41 @@ char *hdf5io_dir_path(const char *directory, const char *prefix, int64_t step,
 /* A number that no dead run has used; never 0. */
 uint64_t hdf5io_dir_nonce(void);
 
+typedef enum hdf5io_kind {
+    HDF5IO_PUBLISHED,
+    HDF5IO_TMP,
+    HDF5IO_TRASH
+} hdf5io_kind_t;
+
+typedef struct hdf5io_entry {
+    int64_t step;
+    hdf5io_kind_t kind;
+    char name[80]; /* in the directory */
+} hdf5io_entry_t;
+
+/* Published checkpoints and debris, newest first, and of one step in the order
+ * of the kinds; free() the list. A directory that is not there has none.
+ * Storage that refuses is tried again. */
+err_code_t hdf5io_dir_list(const hdf5io_io_t *io, const char *directory,
+                           hdf5io_entry_t **entries, int *count, err_t *err);
+
 /* Steps of the published checkpoints, newest first; free() the list. A
  * directory that is not there has none. Storage that refuses is tried again. */
 err_code_t hdf5io_dir_steps(const hdf5io_io_t *io, const char *directory,
                             int64_t **steps, int *count, err_t *err);
 
+/*
+ * Debris that is a whole checkpoint, of a later step than all that are
+ * published, gets its name: a run that died while it gave or exchanged names
+ * has left it. Every byte is verified first. Damaged debris stays as it is;
+ * ERR_IO if it cannot be read or renamed.
+ */
+err_code_t hdf5io_dir_adopt(const hdf5io_io_t *io, const char *directory,
+                            err_t *err);
+
 /* Remove .tmp- and .trash- debris of dead runs; what cannot be removed is
  * logged. */
-void hdf5io_dir_clean(const char *directory);
+void hdf5io_dir_clean(const hdf5io_io_t *io, const char *directory);
 
 /* Give the finished directory [tmp] the name of step [step], durably; an older
  * one of that name is deleted. On failure the name is as before, or free. */

@@ -88,7 +88,8 @@ static err_code_t candidate_check(reader_t *r, const char *path, bool *damaged,
     return damage_vote(r, &mine, cause, numbers, damaged, err);
 }
 
-/* Rank 0 lists the directory, once; all learn the [index]-th newest step. */
+/* Rank 0 looks for whole debris and lists the directory, once; all learn the
+ * [index]-th newest step. */
 static err_code_t candidate_next(reader_t *r, int index, bool *more,
                                  int64_t *step, err_t *err)
 {
@@ -97,6 +98,8 @@ static err_code_t candidate_next(reader_t *r, int index, bool *more,
     err_code_t code;
 
     if (r->votes->rank == 0 && index == 0)
+        hdf5io_dir_adopt(&r->io, r->config->directory, &mine);
+    if (r->votes->rank == 0 && index == 0 && mine.code == ERR_OK)
         hdf5io_dir_steps(&r->io, r->config->directory, &r->steps, &r->count,
                          &mine);
     if (index < r->count) {

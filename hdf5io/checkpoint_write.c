@@ -3,14 +3,13 @@
 /*
  * Writing a checkpoint, in stages that end with a vote each, so that all ranks
  * go on or give up together:
- *   begin    rank 0 removes debris and makes the temporary directory; its nonce
- *            reaches the others with the vote
- *   data     every rank writes and syncs its shard (or its share of the shared
- *            file) and hashes it; sizes and hashes travel with the vote
- *   offsets  where the pieces lie in each shard, for the manifest
- *   publish  rank 0 writes the view and the manifest, syncs the directory,
- *            renames it and retires old checkpoints
- * Until the rename there is nothing that reading would take for a checkpoint.
+ *   begin    rank 0 adopts or removes debris and makes the temporary directory;
+ * its nonce reaches the others with the vote data     every rank writes and
+ * syncs its shard (or its share of the shared file) and hashes it; sizes and
+ * hashes travel with the vote offsets  where the pieces lie in each shard, for
+ * the manifest publish  rank 0 writes the view and the manifest, syncs the
+ * directory, renames it and retires old checkpoints Until the rename there is
+ * nothing that reading would take for a checkpoint.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -58,7 +57,10 @@ static err_code_t begin(writer_t *w, err_t *err)
 
     if (code != ERR_OK)
         return code;
-    hdf5io_dir_clean(home);
+    code = hdf5io_dir_adopt(&w->io, home, err);
+    if (code != ERR_OK)
+        return code;
+    hdf5io_dir_clean(&w->io, home);
     w->nonce = hdf5io_dir_nonce();
     tmp = hdf5io_dir_path(home, ".tmp-", w->step, w->nonce);
     if (mkdir(tmp, 0777) != 0)
@@ -212,10 +214,39 @@ static err_code_t manifest_write(writer_t *w, err_t *err)
     return code;
 }
 
+/* A program that reads at this very moment may have taken the directory for
+ * debris, and given it its name. */
+static bool named_already(const writer_t *w, const struct stat *mine)
+{
+    struct stat st;
+
+    return lstat(w->tmp, &st) != 0 && lstat(w->final, &st) == 0 &&
+           st.st_dev == mine->st_dev && st.st_ino == mine->st_ino;
+}
+
+static err_code_t name_give(writer_t *w, const struct stat *mine, err_t *err)
+{
+    const char *home = w->config->directory;
+    err_t why = ERR_INIT;
+    err_code_t code =
+        hdf5io_dir_publish(&w->io, home, w->tmp, w->step, w->nonce, &why);
+
+    if (code != ERR_OK && named_already(w, mine))
+        return hdf5io_io_sync(&w->io, home, err);
+    if (code != ERR_OK)
+        *err = why;
+    return code;
+}
+
 /* Rank 0 alone. */
 static err_code_t publish(writer_t *w, err_t *err)
 {
+    struct stat mine;
     err_code_t code = ERR_OK;
+
+    if (lstat(w->tmp, &mine) != 0)
+        return err_set(err, ERR_IO, "%s: it is gone: %s", w->tmp,
+                       strerror(errno));
 
     if (w->config->mpi != NULL && w->manifest.piece_count > 0)
         code = hdf5io_files_hash(&w->files, 0, err);
@@ -226,8 +257,7 @@ static err_code_t publish(writer_t *w, err_t *err)
     if (code == ERR_OK)
         code = hdf5io_io_sync(&w->io, w->tmp, err);
     if (code == ERR_OK)
-        code = hdf5io_dir_publish(&w->io, w->config->directory, w->tmp, w->step,
-                                  w->nonce, err);
+        code = name_give(w, &mine, err);
     if (code == ERR_OK)
         hdf5io_dir_retire(&w->io, w->config->directory, w->step,
                           w->config->keep, w->nonce);

@@ -44,7 +44,8 @@ libhdf5io_la_SOURCES += hdf5io/checkpoint_dir.c
 libhdf5io_la_SOURCES += hdf5io/checkpoint_dir.h
 libhdf5io_la_SOURCES += hdf5io/checkpoint_fetch.c
 libhdf5io_la_SOURCES += hdf5io/checkpoint_files.h
-libhdf5io_la_SOURCES += hdf5io/checkpoint_io.c hdf5io/checkpoint_io_read.c
+libhdf5io_la_SOURCES += hdf5io/checkpoint_io.c hdf5io/checkpoint_io_read.c \
+	hdf5io/checkpoint_list.c
 libhdf5io_la_SOURCES += hdf5io/checkpoint_io.h
 libhdf5io_la_SOURCES += hdf5io/checkpoint_manifest.c
 libhdf5io_la_SOURCES += hdf5io/checkpoint_manifest.h

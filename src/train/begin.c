@@ -70,7 +70,9 @@ static err_code_t check_never(const train_config_t *config, err_t *err)
     int count = 0;
     err_code_t rc;
 
-    rc = hdf5io_checkpoint_list(directory, &paths, &count, err);
+    rc = hdf5io_checkpoint_adopt(directory, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_checkpoint_list(directory, &paths, &count, err);
     if (rc == ERR_OK && count > 0)
         rc = err_set(err, ERR_CONFIG,
                      "--resume never, but %s holds checkpoints (newest %s): "

@@ -306,6 +306,25 @@ void ckpt_expect(const char *home, int size, int64_t seed)
     ckpt_ranks_free(ranks, size);
 }
 
+bool ckpt_is(const char *home, int size, int64_t seed, int64_t step)
+{
+    ckpt_rank_t *ranks = ckpt_ranks_run(home, size, seed, ckpt_body_read, NULL);
+    ckpt_state_t want;
+    bool same = true;
+
+    ckpt_state_make(&want, seed);
+    for (int r = 0; r < size; r++) {
+        cr_assert_eq(ranks[r].code, ERR_OK, "rank %d: %s", r,
+                     ranks[r].err.text);
+        cr_assert(ranks[r].found);
+        cr_assert_eq(ranks[r].info.progress.step, step);
+        same = same && ckpt_state_same(&ranks[r].state, &want);
+    }
+    ckpt_state_free(&want);
+    ckpt_ranks_free(ranks, size);
+    return same;
+}
+
 int ckpt_count(const char *home, const char *prefix)
 {
     struct dirent *entry;

@@ -77,6 +77,10 @@ void ckpt_write(const char *home, int size, int64_t seed);
 /* Read with [size] ranks; asserts that all ranks got state [seed]. */
 void ckpt_expect(const char *home, int size, int64_t seed);
 
+/* The same for a state of [seed] that was written as one of step [step]. True:
+ * it was; false: it was another state of that step. */
+bool ckpt_is(const char *home, int size, int64_t seed, int64_t step);
+
 /* Number of entries of [home] whose names begin with [prefix]. */
 int ckpt_count(const char *home, const char *prefix);
 

@@ -19,6 +19,7 @@ typedef struct plan {
     int rank, call, error;
     bool no_exchange;
     int64_t step; /* 0: that of the state */
+    int keep;     /* 0: as the fixture */
 } plan_t;
 
 static void body_write_faulty(ckpt_rank_t *rank, void *context)
@@ -28,6 +29,8 @@ static void body_write_faulty(ckpt_rank_t *rank, void *context)
     rank->io.no_exchange = plan->no_exchange;
     if (plan->step != 0)
         rank->state.progress.step = plan->step;
+    if (plan->keep != 0)
+        rank->config.keep = plan->keep;
     if (rank->votes.rank == plan->rank) {
         rank->io.fail_at = plan->call;
         rank->io.error = plan->error;
@@ -155,6 +158,37 @@ Test(checkpoint_fault, a_crash_at_any_call_leaves_a_whole_checkpoint)
                 break;
         }
     cr_assert_gt(crashes, 8);
+}
+
+/* Replacing the only checkpoint of a run, on a file system that cannot exchange
+ * names, too: the old one or the new one is there, whole. */
+Test(checkpoint_fault, a_crash_while_replacing_leaves_one_of_both)
+{
+    for (int mode = 0; mode < 2; mode++) {
+        int old = 0, new = 0, nameless = 0;
+
+        for (int call = 1, crashed = 1; crashed != 0; call++) {
+            plan_t plan = {
+                .call = call, .no_exchange = mode == 1, .step = 10, .keep = 1};
+            char *home = ckpt_home_make();
+            bool is_old;
+
+            ckpt_write(home, 2, 10);
+            crashed = write_crashing(home, &plan);
+            nameless += ckpt_count(home, "step-") == 0;
+            is_old = ckpt_is(home, 2, 10, 10);
+            cr_assert(is_old || ckpt_is(home, 2, 20, 10), "call %d", call);
+            old += is_old;
+            new += !is_old;
+            ckpt_write(home, 2, 30);
+            cr_assert_eq(ckpt_count(home, "."), 0);
+            cr_assert_eq(ckpt_count(home, "step-"), 2);
+            ckpt_home_remove(home);
+        }
+        cr_assert_gt(old, 8);
+        cr_assert_gt(new, 1);
+        cr_assert_eq(nameless, mode); /* between two renames */
+    }
 }
 
 Test(checkpoint_fault, a_crash_while_retiring_leaves_the_newest)

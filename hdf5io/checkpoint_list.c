@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * checkpoint_dir: what is in the directory, and what of it a dead run has left
+ * whole. Where a file system cannot exchange two names, a kill between the two
+ * renames of a replacement leaves no published checkpoint of that step, but
+ * both whole ones under names of debris.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "hdf5io/checkpoint.h"
+#include "hdf5io/checkpoint_dir.h"
+#include "hdf5io/checkpoint_read.h"
+
+/* ---- listing ------------------------------------------------------------- */
+
+/* A directory's listing, over all its tries. */
+typedef struct listing {
+    const hdf5io_io_t *io;
+    const char *directory;
+    hdf5io_entry_t *entries;
+    int count;
+} listing_t;
+
+/* What [name] is; false: nothing of ours. */
+static bool entry_parse(const char *name, hdf5io_entry_t *out)
+{
+    static const char *const prefixes[] = {
+        [HDF5IO_TMP] = ".tmp-", [HDF5IO_TRASH] = ".trash-"};
+    char text[sizeof out->name];
+    const char *nonce;
+
+    if (snprintf(out->name, sizeof out->name, "%s", name) >=
+        (int)sizeof out->name)
+        return false;
+    out->kind = HDF5IO_PUBLISHED;
+    if (hdf5io_dir_step(name, &out->step))
+        return true;
+    for (hdf5io_kind_t kind = HDF5IO_TMP; kind <= HDF5IO_TRASH; kind++) {
+        const size_t length = strlen(prefixes[kind]);
+
+        nonce = strrchr(name, '-');
+        if (strncmp(name, prefixes[kind], length) != 0 || nonce < name + length)
+            continue;
+        snprintf(text, sizeof text, "%.*s", (int)(nonce - name - (long)length),
+                 name + length);
+        out->kind = kind;
+        return hdf5io_dir_step(text, &out->step);
+    }
+    return false;
+}
+
+static err_code_t listing_add(listing_t *listing, const hdf5io_entry_t *entry,
+                              err_t *err)
+{
+    hdf5io_entry_t *more =
+        realloc(listing->entries,
+                (size_t)(listing->count + 1) * sizeof *listing->entries);
+
+    if (more == NULL)
+        return err_set(err, ERR_MEMORY, "%s: no memory to list it",
+                       listing->directory);
+    listing->entries = more;
+    listing->entries[listing->count++] = *entry;
+    return ERR_OK;
+}
+
+/* One try. Whether a name is there is not known where reading names fails. */
+static err_code_t listing_attempt(void *context, int *number, err_t *err)
+{
+    listing_t *listing = context;
+    const char *path = listing->directory;
+    int fd = listing->io->open(listing->io->context, path,
+                               O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    hdf5io_entry_t entry;
+    struct dirent *next;
+    DIR *dir = NULL;
+    err_code_t code = ERR_OK;
+
+    listing->count = 0;
+    if (fd < 0 && errno == ENOENT)
+        return ERR_OK;
+    if (fd >= 0)
+        dir = fdopendir(fd);
+    if (dir == NULL)
+        goto fail;
+    while (code == ERR_OK && (errno = 0, next = readdir(dir)) != NULL)
+        if (entry_parse(next->d_name, &entry))
+            code = listing_add(listing, &entry, err);
+    if (code == ERR_OK && errno != 0)
+        goto fail;
+    closedir(dir);
+    return code;
+fail:
+    *number = errno;
+    if (dir != NULL)
+        closedir(dir);
+    else if (fd >= 0)
+        close(fd);
+    return err_set(err, ERR_IO, "%s: cannot list: %s", path, strerror(*number));
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const hdf5io_entry_t *x = a, *y = b;
+
+    if (x->step != y->step)
+        return (x->step < y->step) - (x->step > y->step);
+    return (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+err_code_t hdf5io_dir_list(const hdf5io_io_t *io, const char *directory,
+                           hdf5io_entry_t **entries, int *count, err_t *err)
+{
+    listing_t listing = {.io = io, .directory = directory};
+    const retry_t retry = hdf5io_io_retry(io);
+    err_code_t code =
+        retry_run(&retry, directory, listing_attempt, &listing, NULL, err);
+
+    if (code != ERR_OK) {
+        free(listing.entries);
+        return code;
+    }
+    if (listing.count > 1)
+        qsort(listing.entries, (size_t)listing.count, sizeof *listing.entries,
+              newest_first);
+    *entries = listing.entries;
+    *count = listing.count;
+    return ERR_OK;
+}
+
+err_code_t hdf5io_dir_steps(const hdf5io_io_t *io, const char *directory,
+                            int64_t **steps, int *count, err_t *err)
+{
+    hdf5io_entry_t *entries = NULL;
+    int64_t *list = NULL;
+    int entry_count = 0, n = 0;
+    err_code_t code =
+        hdf5io_dir_list(io, directory, &entries, &entry_count, err);
+
+    if (code == ERR_OK) {
+        list = calloc((size_t)entry_count + 1, sizeof *list);
+        if (list == NULL)
+            code =
+                err_set(err, ERR_MEMORY, "%s: no memory to list it", directory);
+    }
+    if (code != ERR_OK) {
+        free(entries);
+        return code;
+    }
+    for (int i = 0; i < entry_count; i++)
+        if (entries[i].kind == HDF5IO_PUBLISHED)
+            list[n++] = entries[i].step;
+    free(entries);
+    *steps = list;
+    *count = n;
+    return ERR_OK;
+}
+
+/* ---- adopting ------------------------------------------------------------ */
+
+/* Is the debris [path] a whole checkpoint of [step]? */
+static err_code_t whole_check(const hdf5io_io_t *io, const char *path,
+                              int64_t step, bool *whole, err_t *err)
+{
+    hdf5io_manifest_t m = {0};
+    uint64_t hash;
+    retry_cause_t cause = RETRY_ABSENT;
+    err_t why = ERR_INIT;
+    err_code_t code =
+        hdf5io_checkpoint_manifest(io, path, &m, &hash, &cause, &why);
+
+    for (int i = 0; i < m.file_count && code == ERR_OK; i++)
+        code = hdf5io_checkpoint_check(io, path, &m, i, &cause, &why);
+    *whole = code == ERR_OK && m.progress.step == step;
+    hdf5io_manifest_free(&m);
+    if (code == ERR_OK || (code == ERR_DATA && cause == RETRY_ABSENT))
+        return ERR_OK;
+    if (err != NULL)
+        *err = why;
+    return code;
+}
+
+/* Give it the name that it would have got. Somebody who does the same at the
+ * same time, the writer itself if it lives, is no failure. */
+static err_code_t name_give(const hdf5io_io_t *io, const char *directory,
+                            const hdf5io_entry_t *entry, err_t *err)
+{
+    char *from = str_printf("%s/%s", directory, entry->name);
+    char *to = hdf5io_dir_path(directory, "", entry->step, 0);
+    err_code_t code = ERR_OK;
+
+    if (io->rename(io->context, from, to, 0) == 0) {
+        log_warn("hdf5io",
+                 "%s is whole: an interrupted save has left it; it is now %s",
+                 from, to);
+        code = hdf5io_io_sync(io, directory, err);
+    } else if (errno != ENOENT && errno != EEXIST && errno != ENOTEMPTY) {
+        code = err_set(err, ERR_IO,
+                       "%s is a whole checkpoint that an interrupted save has "
+                       "left, but it cannot be renamed to %s: %s",
+                       from, to, strerror(errno));
+    }
+    free(to);
+    free(from);
+    return code;
+}
+
+err_code_t hdf5io_dir_adopt(const hdf5io_io_t *io, const char *directory,
+                            err_t *err)
+{
+    hdf5io_entry_t *entries = NULL;
+    int count = 0;
+    bool whole = false;
+    err_code_t code = hdf5io_dir_list(io, directory, &entries, &count, err);
+
+    for (int i = 0; code == ERR_OK && !whole && i < count &&
+                    entries[i].kind != HDF5IO_PUBLISHED;
+         i++) {
+        char *path = str_printf("%s/%s", directory, entries[i].name);
+
+        code = whole_check(io, path, entries[i].step, &whole, err);
+        if (code == ERR_OK && whole)
+            code = name_give(io, directory, &entries[i], err);
+        free(path);
+    }
+    free(entries);
+    return code;
+}
+
+err_code_t hdf5io_checkpoint_adopt(const char *directory, err_t *err)
+{
+    return hdf5io_dir_adopt(&hdf5io_io_system, directory, err);
+}
