@@ -138,6 +138,16 @@ static err_code_t due_do(train_state_t *run, err_t *err)
     return rc;
 }
 
+/* Is a checkpoint due at the end of the epoch in progress? */
+static bool epoch_saves(const train_state_t *run)
+{
+    const train_config_t *config = run->config;
+    const int64_t done = run->progress.epoch + 1;
+
+    return done == config->train.epochs ||
+           every_hit(&config->checkpoint.every, OPT_EPOCHS, done);
+}
+
 static err_code_t step_end(train_state_t *run, err_t *err)
 {
     const train_config_t *config = run->config;
@@ -156,6 +166,9 @@ static err_code_t step_end(train_state_t *run, err_t *err)
     run->due.evaluate |= every_hit(&config->train.eval_every, OPT_STEPS, step);
     run->due.save |= run->checkpoint_due ||
                      every_hit(&config->checkpoint.every, OPT_STEPS, step);
+    /* The end of the epoch saves this very step: once is enough. */
+    if (run->progress.epoch_step == run->train.steps && epoch_saves(run))
+        run->due.save = false;
     return due_do(run, err);
 }
 
@@ -174,9 +187,8 @@ static err_code_t epoch_end(train_state_t *run, err_t *err)
     if (rc != ERR_OK || run->stop)
         return rc;
     epoch_print(run);
+    run->due.save |= epoch_saves(run);
     epoch_advance(&run->progress);
-    if (last || every_hit(&config->checkpoint.every, OPT_EPOCHS, done))
-        run->due.save = true;
     return due_do(run, err);
 }
 

@@ -6,10 +6,12 @@
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -72,6 +74,60 @@ Test(keep, a_run_that_diverges_says_which_checkpoint_is_there)
     cr_assert_not_null(strstr(err.text, "the newest checkpoint is of step 5"),
                        "%s", err.text);
     harness_close(&harness);
+}
+
+/* ---- how often ----------------------------------------------------------- */
+
+/* global: the functions below are called by the libraries */
+static atomic_int published;
+
+static void rename_count(const char *to)
+{
+    if (strstr(to, "/checkpoints/step-") != NULL)
+        atomic_fetch_add(&published, 1);
+}
+
+int rename(const char *from, const char *to)
+{
+    rename_count(to);
+    return (int)syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to);
+}
+
+int renameat2(int from_dir, const char *from, int to_dir, const char *to,
+              unsigned flags)
+{
+    rename_count(to);
+    return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
+}
+
+/* A save that falls on the last step of a run is that of its end, too: written
+ * once. 10 steps in 2 epochs. */
+Test(keep, a_save_on_the_last_step_is_written_once)
+{
+    const struct {
+        const char *every;
+        int saves;
+    } rows[] = {
+        {"checkpoint.every=5 steps", 2},  {"checkpoint.every=10 steps", 1},
+        {"checkpoint.every=1 steps", 10}, {"checkpoint.every=3 steps", 4},
+        {"checkpoint.every=1 epochs", 2}, {"checkpoint.every=2 epochs", 1}};
+    const char *const more[] = {NULL, "train.reproducible=true"};
+    train_outcome_t out;
+    harness_t harness;
+
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
+        harness_open(&harness, SAMPLES);
+        harness.settings[0] = "train.epochs=2";
+        harness.settings[1] = "train.batch=24";
+        harness.settings[2] = rows[i / 2].every;
+        harness.settings[3] = more[i % 2];
+        atomic_store(&published, 0);
+        harness_run_ok(&harness, 2, &out);
+        cr_expect_eq(out.step, 10);
+        cr_expect_eq(atomic_load(&published), rows[i / 2].saves, "%s: %d saves",
+                     rows[i / 2].every, atomic_load(&published));
+        harness_close(&harness);
+    }
 }
 
 /* ---- the run directory --------------------------------------------------- */
