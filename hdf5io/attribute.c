@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "hdf5io/h5.h"
+#include "hdf5io/shard.h"
 
 /* Lock held. */
 static err_code_t number_read(hid_t file, const char *path, const char *name,
@@ -32,10 +33,13 @@ static err_code_t number_read(hid_t file, const char *path, const char *name,
 err_code_t hdf5io_attribute_read(const char *path, const char *name,
                                  double *out, err_t *err)
 {
-    err_code_t rc;
+    uint64_t bytes;
     hid_t access;
     hid_t file;
+    err_code_t rc = hdf5io_shard_probe(path, &bytes, err);
 
+    if (rc != ERR_OK)
+        return rc;
     h5_lock();
     access = h5_access_list();
     file = H5Fopen(path, H5F_ACC_RDONLY, access);

@@ -74,15 +74,19 @@ static err_code_t file_open(reading_t *r, err_t *err)
 {
     struct stat st;
 
-    /* Non-blocking: a pipe of that name must not hold us up. */
-    r->fd =
-        r->io->open(r->io->context, r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    /* Non-blocking: a pipe of that name must not hold us up. Nor is a link
+     * followed: checkpoints have none. */
+    r->fd = r->io->open(r->io->context, r->path,
+                        O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (r->fd < 0 || fstat(r->fd, &st) != 0) {
         r->number = errno;
         return err_set(
             err, retry_cause(r->number) == RETRY_ABSENT ? ERR_DATA : ERR_IO,
-            "%s: %s%s", r->path, r->number == ENOENT ? "" : "cannot open: ",
-            r->number == ENOENT ? "it is missing" : strerror(r->number));
+            "%s: %s%s", r->path,
+            r->number == ENOENT || r->number == ELOOP ? "" : "cannot open: ",
+            r->number == ENOENT  ? "it is missing"
+            : r->number == ELOOP ? "it is a symbolic link, not a regular file"
+                                 : strerror(r->number));
     }
     if (!S_ISREG(st.st_mode))
         return err_set(err, ERR_DATA, "%s: it is not a regular file", r->path);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "hdf5io/checkpoint_files.h"
 #include "hdf5io/h5.h"
 
@@ -165,13 +166,13 @@ static err_code_t shard_fill(hdf5io_files_t *files, int number,
                              const char *path, err_t *err)
 {
     const hdf5io_manifest_t *m = files->manifest;
-    err_code_t code = ERR_OK;
+    err_code_t code;
     size_t dirty = 0;
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int fd;
 
-    if (fd < 0)
-        return err_set(err, ERR_IO, "%s: cannot open to write: %s", path,
-                       strerror(errno));
+    code = file_open_regular(path, O_WRONLY, FILE_OWN, &fd, err);
+    if (code != ERR_OK)
+        return code;
     for (int i = 0; i < m->piece_count && code == ERR_OK; i++) {
         const hdf5io_manifest_piece_t *p = &m->pieces[i];
 

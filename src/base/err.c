@@ -10,15 +10,29 @@
 #include <stdio.h>
 #include <string.h>
 
-static void err_vfill(err_t *err, err_code_t code, int culprit,
-                      const char *format, va_list args)
+#include "base/str.h"
+
+/* Names in it may come from anywhere: what a terminal acts on is made visible
+ * once, here. [room] bytes of the sentence at [out] are left. */
+__attribute__((format(printf, 3, 0))) static void
+err_vprint(char *out, size_t room, const char *format, va_list args)
+{
+    char raw[ERR_TEXT_MAX];
+
+    vsnprintf(raw, sizeof raw, format, args);
+    str_visible(raw, out, room, false);
+}
+
+__attribute__((format(printf, 4, 0))) static void
+err_vfill(err_t *err, err_code_t code, int culprit, const char *format,
+          va_list args)
 {
     if (err == NULL)
         return;
     err->code = code;
     err->culprit = culprit;
     err->host[0] = '\0';
-    vsnprintf(err->text, sizeof err->text, format, args);
+    err_vprint(err->text, sizeof err->text, format, args);
 }
 
 err_code_t err_set(err_t *err, err_code_t code, const char *format, ...)
@@ -48,17 +62,16 @@ err_code_t err_prefix(err_t *err, const char *format, ...)
 {
     char old[ERR_TEXT_MAX];
     va_list args;
-    int length;
+    size_t length;
 
     if (err == NULL)
         return ERR_OK;
     memcpy(old, err->text, sizeof old);
     va_start(args, format);
-    length = vsnprintf(err->text, sizeof err->text, format, args);
+    err_vprint(err->text, sizeof err->text, format, args);
     va_end(args);
-    if (length >= 0 && (size_t)length < sizeof err->text)
-        snprintf(err->text + length, sizeof err->text - (size_t)length, ": %s",
-                 old);
+    length = strlen(err->text);
+    snprintf(err->text + length, sizeof err->text - length, ": %s", old);
     return err->code;
 }
 
@@ -73,8 +86,8 @@ err_code_t err_suffix(err_t *err, const char *format, ...)
     if (length + 2 < sizeof err->text) {
         memcpy(err->text + length, "; ", 3);
         va_start(args, format);
-        vsnprintf(err->text + length + 2, sizeof err->text - length - 2, format,
-                  args);
+        err_vprint(err->text + length + 2, sizeof err->text - length - 2,
+                   format, args);
         va_end(args);
     }
     return err->code;

@@ -24,44 +24,6 @@ static err_code_t file_fail(const char *what, const char *path, err_t *err)
                    strerror(errno));
 }
 
-err_code_t file_read(const char *path, char **out, size_t *bytes, err_t *err)
-{
-    err_code_t code = ERR_OK;
-    char *text = NULL, *larger;
-    size_t length = 0, room = 0, got;
-    FILE *file = fopen(path, "re");
-
-    if (file == NULL)
-        return file_fail("open", path, err);
-    do {
-        if (room - length < 2) {
-            room = room == 0 ? 4096 : 2 * room;
-            larger = realloc(text, room);
-            if (larger == NULL) {
-                code = err_set(err, ERR_IO, "cannot read %s: %s", path,
-                               strerror(ENOMEM));
-                goto out;
-            }
-            text = larger;
-        }
-        got = fread(text + length, 1, room - length - 1, file);
-        length += got;
-    } while (got > 0);
-    if (ferror(file)) {
-        code = file_fail("read", path, err);
-        goto out;
-    }
-    text[length] = '\0';
-    *out = text;
-    text = NULL;
-    if (bytes != NULL)
-        *bytes = length;
-out:
-    free(text);
-    fclose(file);
-    return code;
-}
-
 static bool file_write_all(int fd, const char *data, size_t bytes)
 {
     ssize_t put;
@@ -120,7 +82,7 @@ out:
 err_code_t file_sync(const char *path, err_t *err)
 {
     err_code_t code = ERR_OK;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0)
         return file_fail("open", path, err);

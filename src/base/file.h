@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Files: reading and durable publishing. All errors are ERR_IO and name the
- * path and the system's reason. */
+/* Files: opening, reading and durable publishing. If not said otherwise, errors
+ * are ERR_IO and name the path and the system's reason. */
 #ifndef CDDP_BASE_FILE_H
 #define CDDP_BASE_FILE_H
 
@@ -10,8 +10,28 @@
 
 #include "base/err.h"
 
-/* Read a whole text file; *out is NUL-terminated, freed with free(). */
+/* Is a symbolic link as the last step of a path accepted? */
+typedef enum file_links {
+    FILE_LINKS, /* yes: the user named the file, and may link to it */
+    FILE_OWN    /* no: a file of a run directory, which cddp itself makes */
+} file_links_t;
+
+/*
+ * open(2) with [flags] (O_CLOEXEC is added, new files get mode 0666) of a
+ * regular file. Anything else at [path] (a fifo, a device, a socket, a
+ * directory, with FILE_OWN a symbolic link) is ERR_DATA at once: a fifo without
+ * a peer is not waited for, and nothing is truncated before it has been
+ * checked. What the system refuses is ERR_IO. errno keeps the reason (ELOOP: a
+ * link, EINVAL: no regular file). The caller closes *fd.
+ */
+err_code_t file_open_regular(const char *path, int flags, file_links_t links,
+                             int *fd, err_t *err);
+
+/* Read a whole regular text file; *out is NUL-terminated, freed with free().
+ * The second form is for files of a run directory (FILE_OWN). */
 err_code_t file_read(const char *path, char **out, size_t *bytes, err_t *err);
+err_code_t file_read_own(const char *path, char **out, size_t *bytes,
+                         err_t *err);
 
 /* Write [bytes] bytes under a temporary name beside [path], fsync, rename over
  * [path], fsync the directory: the file is there whole or not at all. */

@@ -11,6 +11,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/file.h"
+
 #define HASH_CHUNK ((size_t)1 << 20)
 
 /* hash_state_t is only ever the library's state under our name. */
@@ -69,16 +71,15 @@ static bool hash_feed(int fd, char *chunk, hash_state_t *state, uint64_t *bytes)
 err_code_t hash_file(const char *path, uint64_t *hash, uint64_t *bytes,
                      err_t *err)
 {
-    err_code_t code = ERR_OK;
     hash_state_t *state = NULL;
     char *chunk = NULL;
     uint64_t count;
+    err_code_t code;
     int fd;
 
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return err_set(err, ERR_IO, "cannot open %s: %s", path,
-                       strerror(errno));
+    code = file_open_regular(path, O_RDONLY, FILE_LINKS, &fd, err);
+    if (code != ERR_OK)
+        return code;
     chunk = malloc(HASH_CHUNK);
     if (chunk == NULL) {
         code = err_set(err, ERR_MEMORY, "no memory left to hash %s", path);

@@ -5,7 +5,7 @@ libbase_la_SOURCES = \
 	src/base/clock.c src/base/clock.h src/base/clones.h \
 	src/base/crew.c src/base/crew.h \
 	src/base/err.c src/base/err.h \
-	src/base/file.c src/base/file.h \
+	src/base/file.c src/base/file_open.c src/base/file.h \
 	src/base/half.c src/base/half.h \
 	src/base/half_x86.c src/base/half_x86.h \
 	src/base/hash.c src/base/hash.h \
@@ -20,7 +20,7 @@ libbase_la_SOURCES = \
 	src/base/rng.c src/base/rng.h \
 	src/base/rng_fill.c src/base/rng_log.h src/base/rng_philox.h \
 	src/base/rng_x86.c src/base/rng_x86.h \
-	src/base/str.c src/base/str.h \
+	src/base/str.c src/base/str_visible.c src/base/str.h \
 	src/base/thread.c src/base/thread.h \
 	src/base/tree.c src/base/tree_print.c src/base/tree.h \
 	src/base/view.h

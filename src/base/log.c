@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/str.h"
 
 #define LOG_LINE_MAX 2048
 #define LOG_UNSET (-1)
@@ -93,7 +94,7 @@ log_append(char *line, size_t used, const char *format, ...)
 
 void log_print(log_level_t level, const char *module, const char *format, ...)
 {
-    char line[LOG_LINE_MAX], when[32];
+    char line[LOG_LINE_MAX], raw[LOG_LINE_MAX], when[32];
     va_list args;
     size_t used;
     ssize_t written;
@@ -108,8 +109,10 @@ void log_print(log_level_t level, const char *module, const char *format, ...)
     if (level != LOG_INFO)
         used = log_append(line, used, "%s: ", log_names[level]);
     va_start(args, format);
-    used = log_vappend(line, used, format, args);
+    (void)log_vappend(raw, 0, format, args);
     va_end(args);
+    str_visible(raw, line + used, sizeof line - used, false);
+    used += strlen(line + used);
     line[used++] = '\n'; /* used <= LOG_LINE_MAX - 1: the NUL gives way */
     if (!file_takes_line(STDERR_FILENO))
         return;

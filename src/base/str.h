@@ -41,4 +41,19 @@ const char *str_nearest(const char *name, const char *const *names);
 char *str_bytes(uint64_t bytes, char *out, size_t room);
 char *str_count(uint64_t count, char *out, size_t room);
 
+/*
+ * [text] for a terminal, which is to act on nothing that a file's author wrote:
+ * control characters (C0, DEL, C1), marks that turn the direction of writing
+ * and bytes that are no UTF-8 are shown as \x1b; with [lines], \n and \t stay.
+ * Shown once, a text is not changed by being shown again. Written to [out] of
+ * [room] bytes, cut where it does not fit; the result is [out]. The second form
+ * keeps \n and \t and allocates; free() it.
+ */
+char *str_visible(const char *text, char *out, size_t room, bool lines);
+char *str_visible_dup(const char *text);
+
+/* printf on standard output of text in which a name may stand that a file or a
+ * run file brought: shown as by str_visible_dup. */
+void str_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "cmd/bench_allreduce.h"
 #include "cmd/bench_peak.h"
@@ -52,11 +53,11 @@ void bench_step_header(const bench_step_args_t *args)
     if (args->csv)
         fputs(COLUMNS, stdout);
     else
-        printf("%-12s %5s %6s %5s %7s %9s %9s %9s %10s %8s %8s %8s %9s %-8s "
-               "%7s %7s\n",
-               "model", "type", "batch", "ranks", "threads", "min ms",
-               "median ms", "p95 ms", "samples/s", "GFLOP/s", "peak", "GB/s",
-               "bound ms", "limit", "RSS MB", "first s");
+        str_print("%-12s %5s %6s %5s %7s %9s %9s %9s %10s %8s %8s %8s %9s %-8s "
+                  "%7s %7s\n",
+                  "model", "type", "batch", "ranks", "threads", "min ms",
+                  "median ms", "p95 ms", "samples/s", "GFLOP/s", "peak", "GB/s",
+                  "bound ms", "limit", "RSS MB", "first s");
 }
 
 /* What keeps the step from being faster. */
@@ -80,27 +81,28 @@ static void row_print(const bench_t *bench, const row_t *row)
     const char *limit = limit_name(bench, row);
 
     if (bench->args->csv)
-        printf("%s,%s,%lld,%d,%d,%d,%.4f,%.4f,%.4f,%.2f,%.2f,%.2f,%.2f,%.4f,"
-               "%s,%.1f,%.1f,%.1f,%.4f,%.4f\n",
-               bench->config->run.name, bench->info.bf16 ? "bf16" : "fp32",
-               (long long)bench->info.global, bench->info.size,
-               bench->info.threads, bench->args->steps, row->times.min * 1e3,
-               median * 1e3, row->times.p95 * 1e3,
-               (double)bench->info.global / median, flops / median * 1e-9,
-               row->peak.flops_s * 1e-9, row->peak.bytes_s * 1e-9,
-               row->cost.seconds * 1e3, limit, row->rss * 1e-6,
-               row->state * 1e-6, row->activations * 1e-6, bench->first_step,
-               row->exposed * 1e3);
+        str_print("%s,%s,%lld,%d,%d,%d,%.4f,%.4f,%.4f,%.2f,%.2f,%.2f,%.2f,%.4f,"
+                  "%s,%.1f,%.1f,%.1f,%.4f,%.4f\n",
+                  bench->config->run.name, bench->info.bf16 ? "bf16" : "fp32",
+                  (long long)bench->info.global, bench->info.size,
+                  bench->info.threads, bench->args->steps, row->times.min * 1e3,
+                  median * 1e3, row->times.p95 * 1e3,
+                  (double)bench->info.global / median, flops / median * 1e-9,
+                  row->peak.flops_s * 1e-9, row->peak.bytes_s * 1e-9,
+                  row->cost.seconds * 1e3, limit, row->rss * 1e-6,
+                  row->state * 1e-6, row->activations * 1e-6, bench->first_step,
+                  row->exposed * 1e3);
     else
-        printf("%-12s %5s %6lld %5d %7d %9.3f %9.3f %9.3f %10.1f %8.1f %8.1f "
-               "%8.1f %9.3f %-8s %7.1f %7.3f\n",
-               bench->config->run.name, bench->info.bf16 ? "bf16" : "fp32",
-               (long long)bench->info.global, bench->info.size,
-               bench->info.threads, row->times.min * 1e3, median * 1e3,
-               row->times.p95 * 1e3, (double)bench->info.global / median,
-               flops / median * 1e-9, row->peak.flops_s * 1e-9,
-               row->peak.bytes_s * 1e-9, row->cost.seconds * 1e3, limit,
-               row->rss * 1e-6, bench->first_step);
+        str_print(
+            "%-12s %5s %6lld %5d %7d %9.3f %9.3f %9.3f %10.1f %8.1f %8.1f "
+            "%8.1f %9.3f %-8s %7.1f %7.3f\n",
+            bench->config->run.name, bench->info.bf16 ? "bf16" : "fp32",
+            (long long)bench->info.global, bench->info.size,
+            bench->info.threads, row->times.min * 1e3, median * 1e3,
+            row->times.p95 * 1e3, (double)bench->info.global / median,
+            flops / median * 1e-9, row->peak.flops_s * 1e-9,
+            row->peak.bytes_s * 1e-9, row->cost.seconds * 1e3, limit,
+            row->rss * 1e-6, bench->first_step);
     fflush(stdout);
 }
 
@@ -224,7 +226,7 @@ static err_code_t paced_run(bench_t *bench, err_t *err)
         begin = clock_now();
         if (rc == ERR_OK)
             rc = steps_run(bench, steps, false, err);
-        printf("%.9f\n", (clock_now() - begin) / steps);
+        str_print("%.9f\n", (clock_now() - begin) / steps);
         fflush(stdout);
     }
     return rc;

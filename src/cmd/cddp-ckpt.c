@@ -184,7 +184,7 @@ int main(int argc, char **argv)
     file_standard_open();
     code = arguments_run(argc, argv, &out, &status, &err);
     if (out.text != NULL)
-        fputs(out.text, stdout);
+        str_print("%s", out.text);
     code = cmd_output_finish(code, &err);
     if (code != ERR_OK) {
         fprintf(stderr, "cddp-ckpt: %s\n", err.text);

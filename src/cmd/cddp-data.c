@@ -104,7 +104,7 @@ static err_code_t info_run(int argc, char **argv, err_t *err)
 
         code = cmd_data_info(argv[i], &text, err);
         if (code == ERR_OK)
-            fputs(text.text, stdout);
+            str_print("%s", text.text);
         str_buf_free(&text);
     }
     return code;
@@ -125,14 +125,15 @@ static err_code_t verify_run(int argc, char **argv, err_t *err)
         char bytes[32], hash[HASH_TEXT_MAX];
 
         if (cmd_data_verify(argv[i], &report, &fault) != ERR_OK) {
-            printf("BAD  %s\n", fault.text);
+            str_print("BAD  %s\n", fault.text);
             code = fault.code;
             bad++;
             continue;
         }
-        printf("ok   %s: %d datasets, %s, xxh3 %s\n", argv[i], report.datasets,
-               str_bytes((uint64_t)report.bytes, bytes, sizeof bytes),
-               hash_format(report.hash, hash));
+        str_print("ok   %s: %d datasets, %s, xxh3 %s\n", argv[i],
+                  report.datasets,
+                  str_bytes((uint64_t)report.bytes, bytes, sizeof bytes),
+                  hash_format(report.hash, hash));
     }
     if (bad > 0)
         err_set(err, code, "%d of %d files are bad", bad, argc - 1);
@@ -145,8 +146,8 @@ static err_code_t version_print(err_t *err)
 
     if (H5get_libversion(&major, &minor, &release) < 0)
         return err_set(err, ERR_UNAVAILABLE, "HDF5 does not say its version");
-    printf("cddp-data %s\nHDF5 %u.%u.%u\n", PACKAGE_VERSION, major, minor,
-           release);
+    str_print("cddp-data %s\nHDF5 %u.%u.%u\n", PACKAGE_VERSION, major, minor,
+              release);
     return ERR_OK;
 }
 

@@ -93,11 +93,11 @@ int main(int argc, char **argv)
     if (strcmp(what, "--topology") == 0 && argc <= 3)
         return topology_main(argv[2]);
     if (argc > 2) {
-        fprintf(stderr,
-                "cddp-info: one option is expected, found \"%s\" and "
-                "\"%s\"; try cddp-info --help\n",
-                argv[1], argv[2]);
-        return ERR_USAGE;
+        return finish(err_set(&err, ERR_USAGE,
+                              "one option is expected, found \"%s\" and "
+                              "\"%s\"; try cddp-info --help",
+                              argv[1], argv[2]),
+                      &err);
     }
     if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0) {
         fputs(help_text, stdout);
@@ -106,11 +106,10 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "--config") == 0) {
         config_print();
     } else {
-        fprintf(stderr,
-                "cddp-info: unknown option \"%s\"; try cddp-info "
-                "--help\n",
-                what);
-        return ERR_USAGE;
+        return finish(err_set(&err, ERR_USAGE,
+                              "unknown option \"%s\"; try cddp-info --help",
+                              what),
+                      &err);
     }
     return finish(ERR_OK, &err);
 }

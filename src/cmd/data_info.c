@@ -8,11 +8,12 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
 #include "hdf5io/h5.h"
+#include "hdf5io/shard.h"
 
 enum { SLAB_BYTES = 8 << 20 }; /* read at a time: enough to hide the latency */
 
@@ -279,18 +280,20 @@ err_code_t cmd_data_info(const char *path, str_buf_t *out, err_t *err)
 {
     visitor_t visitor = {.dataset = dataset_describe, .text = out};
     char size[32];
-    struct stat status;
+    uint64_t bytes;
     hid_t file = H5I_INVALID_HID;
     hsize_t index = 0;
     err_code_t code;
 
-    if (stat(path, &status) != 0)
+    if (access(path, F_OK) != 0)
         return err_set(err, ERR_DATA, "%s: there is no such file", path);
+    code = hdf5io_shard_probe(path, &bytes, err);
+    if (code != ERR_OK)
+        return code;
     h5_lock();
     code = file_open(path, &file, err);
     if (code == ERR_OK) {
-        str_buf_add(out, "%s: %s\n", path,
-                    str_bytes((uint64_t)status.st_size, size, sizeof size));
+        str_buf_add(out, "%s: %s\n", path, str_bytes(bytes, size, sizeof size));
         if (H5Aiterate2(file, H5_INDEX_NAME, H5_ITER_INC, &index,
                         attribute_visit, out) < 0)
             code = h5_err_set(err, ERR_DATA, "its attributes cannot be listed");

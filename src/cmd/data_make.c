@@ -140,9 +140,9 @@ static void split_print(const char *directory, const int64_t samples[2],
     str_count((uint64_t)samples[0], train, sizeof train);
     str_count((uint64_t)samples[1], valid, sizeof valid);
     str_bytes((uint64_t)bytes, size, sizeof size);
-    printf("%s: %s training samples in %d shards, %s validation samples in "
-           "%d (%s, %.1f s)\n",
-           directory, train, shards[0], valid, shards[1], size, seconds);
+    str_print("%s: %s training samples in %d shards, %s validation samples in "
+              "%d (%s, %.1f s)\n",
+              directory, train, shards[0], valid, shards[1], size, seconds);
 }
 
 /* ---- ising --------------------------------------------------------------- */
@@ -154,11 +154,11 @@ static void ising_print(const cmd_ising_config_t *config,
                 (const int64_t[]){config->train, config->valid},
                 (const int[]){report->train_shards, report->valid_shards},
                 report->bytes, seconds);
-    printf("best energy threshold on valid: accuracy %.2f %% "
-           "(no classifier can do better on average)\n",
-           100.0 * report->energy_bound);
-    printf("best |magnetisation| threshold on valid: accuracy %.2f %%\n",
-           100.0 * report->magnet_bound);
+    str_print("best energy threshold on valid: accuracy %.2f %% "
+              "(no classifier can do better on average)\n",
+              100.0 * report->energy_bound);
+    str_print("best |magnetisation| threshold on valid: accuracy %.2f %%\n",
+              100.0 * report->magnet_bound);
 }
 
 static err_code_t ising_run(const make_options_t *options, err_t *err)
@@ -216,9 +216,10 @@ static err_code_t fields_run(const make_options_t *options, err_t *err)
     split_print(config.directory, (const int64_t[]){config.train, config.valid},
                 (const int[]){report.train_shards, report.valid_shards},
                 report.bytes, clock_now() - start);
-    printf("best constant guess: accuracy %.2f %% for /web, mean squared error "
-           "0.333 for /scaled\n",
-           100.0 * report.web_guess);
+    str_print(
+        "best constant guess: accuracy %.2f %% for /web, mean squared error "
+        "0.333 for /scaled\n",
+        100.0 * report.web_guess);
     return ERR_OK;
 }
 
@@ -247,13 +248,14 @@ static err_code_t bytes_run(const make_options_t *options,
     code = cmd_make_bytes(&config, &report, err);
     if (code != ERR_OK)
         return code;
-    printf("%s: %s for training, %s for validation, of %lld texts (%lld were "
-           "there twice, %lld files are no text)\n",
-           config.directory,
-           str_bytes((uint64_t)report.train, train, sizeof train),
-           str_bytes((uint64_t)report.valid, valid, sizeof valid),
-           (long long)report.documents, (long long)report.repeated,
-           (long long)report.skipped);
+    str_print(
+        "%s: %s for training, %s for validation, of %lld texts (%lld were "
+        "there twice, %lld files are no text)\n",
+        config.directory,
+        str_bytes((uint64_t)report.train, train, sizeof train),
+        str_bytes((uint64_t)report.valid, valid, sizeof valid),
+        (long long)report.documents, (long long)report.repeated,
+        (long long)report.skipped);
     return ERR_OK;
 }
 

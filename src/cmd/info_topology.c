@@ -129,16 +129,17 @@ static void host_print(const place_t *places, int size, int first)
 
     for (int i = first; i < size; i++)
         ranks += strcmp(places[i].host, places[first].host) == 0;
-    printf("%s: %d rank%s\n", places[first].host, ranks, ranks == 1 ? "" : "s");
+    str_print("%s: %d rank%s\n", places[first].host, ranks,
+              ranks == 1 ? "" : "s");
     for (int i = first; i < size; i++) {
         const place_t *one = &places[i];
 
         if (strcmp(one->host, places[first].host) != 0)
             continue;
-        printf("  rank %d: %d cpu%s %s, numa %s\n", i, one->count,
-               one->count == 1 ? "" : "s",
-               one->cpus[0] != '\0' ? one->cpus : "unknown",
-               one->numa[0] != '\0' ? one->numa : "unknown");
+        str_print("  rank %d: %d cpu%s %s, numa %s\n", i, one->count,
+                  one->count == 1 ? "" : "s",
+                  one->cpus[0] != '\0' ? one->cpus : "unknown",
+                  one->numa[0] != '\0' ? one->numa : "unknown");
     }
 }
 
@@ -148,8 +149,8 @@ static void places_print(const place_t *places, int size)
 
     for (int i = 0; i < size; i++)
         hosts += host_is_new(places, i);
-    printf("%d rank%s on %d host%s\n", size, size == 1 ? "" : "s", hosts,
-           hosts == 1 ? "" : "s");
+    str_print("%d rank%s on %d host%s\n", size, size == 1 ? "" : "s", hosts,
+              hosts == 1 ? "" : "s");
     for (int i = 0; i < size; i++)
         if (host_is_new(places, i))
             host_print(places, size, i);
@@ -160,8 +161,8 @@ static void table_print(const comm_table_t *table, const char *path)
     str_buf_t text = {0};
 
     comm_table_print(table, &text);
-    printf("\ntable of algorithms (%s):\n%s", path == NULL ? "built in" : path,
-           text.text);
+    str_print("\ntable of algorithms (%s):\n%s",
+              path == NULL ? "built in" : path, text.text);
     str_buf_free(&text);
 }
 

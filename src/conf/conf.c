@@ -11,6 +11,9 @@
 #include "base/file.h"
 #include "conf/yaml.h"
 
+/* A run file of 10,000 layers has a twentieth of it. */
+#define CONF_BYTES_MAX (16 << 20)
+
 static err_code_t conf_parse_bytes(const char *name, const char *text,
                                    size_t bytes, tree_t **out, err_t *err)
 {
@@ -57,10 +60,17 @@ err_code_t conf_read(const char *path, tree_t **out, err_t *err)
                        "there is no run file %s; it is looked for on the "
                        "command line, then in $CDDP_RUN, then as ./run.yaml",
                        path);
-    if (S_ISDIR(info.st_mode))
+    if (!S_ISREG(info.st_mode))
         return err_set(err, ERR_CONFIG,
-                       "run file %s is a directory; expected a YAML file",
-                       path);
+                       "run file %s is %s; expected a YAML file", path,
+                       S_ISDIR(info.st_mode)    ? "a directory"
+                       : S_ISFIFO(info.st_mode) ? "a fifo"
+                                                : "a device");
+    if (info.st_size > CONF_BYTES_MAX)
+        return err_set(err, ERR_CONFIG,
+                       "run file %s has %lld bytes; expected a YAML file of at "
+                       "most %d MiB: is it data?",
+                       path, (long long)info.st_size, CONF_BYTES_MAX >> 20);
     if (file_read(path, &text, &bytes, err) != ERR_OK) {
         if (err != NULL)
             err->code = ERR_CONFIG;

@@ -235,7 +235,7 @@ static err_code_t metrics_trim(const char *path, int64_t step,
 
     if (step <= 0 || access(path, F_OK) != 0)
         return ERR_OK; /* all goes when the file is opened, or is not there */
-    code = file_read(path, &text, &bytes, err);
+    code = file_read_own(path, &text, &bytes, err);
     if (code != ERR_OK)
         return code;
     kept = metrics_keep(text, bytes, step, last_eval);
@@ -249,7 +249,7 @@ err_code_t obs_metrics_open(const char *path, int64_t step, obs_metrics_t **out,
                             err_t *err)
 {
     obs_metrics_t *metrics;
-    int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC;
+    int flags = O_WRONLY | O_APPEND | O_CREAT;
     int64_t last_eval = -1;
     err_code_t code;
     void *block;
@@ -258,10 +258,10 @@ err_code_t obs_metrics_open(const char *path, int64_t step, obs_metrics_t **out,
     code = metrics_trim(path, step, &last_eval, err);
     if (code != ERR_OK)
         return code;
-    fd = open(path, step <= 0 ? flags | O_TRUNC : flags, 0666);
-    if (fd < 0)
-        return err_set(err, ERR_IO, "cannot open %s: %s", path,
-                       strerror(errno));
+    code = file_open_regular(path, step <= 0 ? flags | O_TRUNC : flags,
+                             FILE_OWN, &fd, err);
+    if (code != ERR_OK)
+        return code;
     code = mem_alloc(sizeof *metrics, "the metrics file", &block, err);
     if (code != ERR_OK) {
         close(fd);

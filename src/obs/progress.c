@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/str.h"
 
 /* A reader that takes anything takes so much at once: a longer line could stop
  * in the middle and the run with it. */
@@ -64,6 +65,6 @@ void obs_progress_epoch(const obs_epoch_t *epoch)
 
     if (!file_takes_line(STDOUT_FILENO))
         return;
-    printf("%s\n", obs_epoch_format(epoch, line, sizeof line));
+    str_print("%s\n", obs_epoch_format(epoch, line, sizeof line));
     fflush(stdout);
 }

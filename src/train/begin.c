@@ -103,7 +103,7 @@ static err_code_t mark_read(const train_state_t *run, bool *there, err_t *err)
     *there = false;
     if (access(path, F_OK) != 0 && errno == ENOENT)
         goto free;
-    rc = file_read(path, &text, &bytes, err);
+    rc = file_read_own(path, &text, &bytes, err);
     if (rc == ERR_OK) {
         text[strcspn(text, "\n")] = '\0';
         *there = strcmp(text, run->env->job->id) == 0;

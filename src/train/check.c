@@ -130,8 +130,8 @@ static void layers_print(const check_t *check)
     size_t total = 0;
     char text[64];
 
-    printf("%-20s %-12s %-18s %12s  %s\n", "layer", "kind", "output",
-           "parameters", largest != NULL ? "output lies" : "");
+    str_print("%-20s %-12s %-18s %12s  %s\n", "layer", "kind", "output",
+              "parameters", largest != NULL ? "output lies" : "");
     for (int i = 0; i < nn_graph_layers(graph); i++) {
         nn_layer_info_t layer = nn_graph_layer(graph, i);
         char params[32], plan[128] = "";
@@ -139,20 +139,20 @@ static void layers_print(const check_t *check)
         shape_format(layer.dims, layer.ndim, text, sizeof text);
         if (largest != NULL)
             layer_plan_format(graph, largest->exec, i, plan, sizeof plan);
-        printf("%-20s %-12s %-18s %12s  %s\n", layer.name, layer.kind, text,
-               str_count(layer.params, params, sizeof params), plan);
+        str_print("%-20s %-12s %-18s %12s  %s\n", layer.name, layer.kind, text,
+                  str_count(layer.params, params, sizeof params), plan);
         total += layer.params;
     }
-    printf("%-20s %-12s %-18s %12s\n", "total", "", "",
-           str_count(total, text, sizeof text));
+    str_print("%-20s %-12s %-18s %12s\n", "total", "", "",
+              str_count(total, text, sizeof text));
     for (int k = 0; k < nn_graph_losses(graph); k++) {
         nn_loss_info_t loss = nn_graph_loss_info(graph, k);
 
-        printf("loss: %s", loss.kind);
+        str_print("loss: %s", loss.kind);
         if (nn_graph_losses(graph) > 1)
-            printf(", %s, weight %g, of target %s", loss.name, loss.weight,
-                   nn_graph_target_info(graph, loss.target).name);
-        printf("\n");
+            str_print(", %s, weight %g, of target %s", loss.name, loss.weight,
+                      nn_graph_target_info(graph, loss.target).name);
+        str_print("\n");
     }
 }
 
@@ -164,20 +164,20 @@ static void split_print(const char *name, const train_data_t *data,
     char steps[32];
 
     if (data->dataset == NULL) {
-        printf("%s: none\n", name);
+        str_print("%s: none\n", name);
         return;
     }
-    printf("%s: %s samples in %d shard%s, %s a sample, %s steps of %lld "
-           "samples an epoch\n",
-           name,
-           str_count((uint64_t)hdf5io_dataset_samples(data->dataset), samples,
-                     sizeof samples),
-           hdf5io_dataset_shards(data->dataset),
-           hdf5io_dataset_shards(data->dataset) == 1 ? "" : "s",
-           str_bytes(hdf5io_dataset_sample_bytes(data->dataset), bytes,
-                     sizeof bytes),
-           str_count((uint64_t)data->steps, steps, sizeof steps),
-           (long long)config->train.batch);
+    str_print("%s: %s samples in %d shard%s, %s a sample, %s steps of %lld "
+              "samples an epoch\n",
+              name,
+              str_count((uint64_t)hdf5io_dataset_samples(data->dataset),
+                        samples, sizeof samples),
+              hdf5io_dataset_shards(data->dataset),
+              hdf5io_dataset_shards(data->dataset) == 1 ? "" : "s",
+              str_bytes(hdf5io_dataset_sample_bytes(data->dataset), bytes,
+                        sizeof bytes),
+              str_count((uint64_t)data->steps, steps, sizeof steps),
+              (long long)config->train.batch);
 }
 
 static void optimizer_print(const check_t *check)
@@ -185,22 +185,22 @@ static void optimizer_print(const check_t *check)
     const optim_t *optim = check->replica.optim;
     char frozen[32];
 
-    printf("optimizer: %s, learning rate %.6g", optim_name(optim),
-           optim_lr(optim));
+    str_print("optimizer: %s, learning rate %.6g", optim_name(optim),
+              optim_lr(optim));
     if (check->config->train.scale_lr != TRAIN_SCALE_NONE)
-        printf(" (scaled by %.6g for the batch)",
-               train_lr_factor(check->config));
+        str_print(" (scaled by %.6g for the batch)",
+                  train_lr_factor(check->config));
     if (optim_frozen(optim) > 0)
-        printf(", %s parameters frozen",
-               str_count(optim_frozen(optim), frozen, sizeof frozen));
-    printf("\n");
+        str_print(", %s parameters frozen",
+                  str_count(optim_frozen(optim), frozen, sizeof frozen));
+    str_print("\n");
 }
 
 static void memory_line(const char *what, uint64_t bytes)
 {
     char text[32];
 
-    printf("  %-22s %12s\n", what, str_bytes(bytes, text, sizeof text));
+    str_print("  %-22s %12s\n", what, str_bytes(bytes, text, sizeof text));
 }
 
 static void memory_print(const check_t *check)
@@ -227,10 +227,10 @@ static void memory_print(const check_t *check)
                 nn_graph_moment_elems(graph),
             train_partials(&check->train, config->train.microbatch,
                            config->train.batch, check->teams));
-    printf("memory of a rank (%d ranks", check->ranks);
+    str_print("memory of a rank (%d ranks", check->ranks);
     if (config->train.reproducible)
-        printf(", %d micro-batches side by side", check->teams);
-    printf("):\n");
+        str_print(", %d micro-batches side by side", check->teams);
+    str_print("):\n");
     memory_line("parameters", params);
     memory_line("gradients", params);
     if (partials > 0)
@@ -252,13 +252,13 @@ static void recompute_print(const check_t *check,
     if (check->config->train.recompute == TRAIN_RECOMPUTE_NONE)
         return;
     if (facts->recomputed == 0)
-        printf("  recompute: nothing, as no blocks of layers make the arena "
-               "smaller\n");
+        str_print("  recompute: nothing, as no blocks of layers make the arena "
+                  "smaller\n");
     else
-        printf("  recompute: %d layers in %d blocks and the last one, which "
-               "keeps all; %.4g MFLOP\n  a sample again\n",
-               facts->recomputed, facts->recomputed_blocks,
-               cost->again_flops / (double)largest->batch * 1e-6);
+        str_print("  recompute: %d layers in %d blocks and the last one, which "
+                  "keeps all; %.4g MFLOP\n  a sample again\n",
+                  facts->recomputed, facts->recomputed_blocks,
+                  cost->again_flops / (double)largest->batch * 1e-6);
 }
 
 /* The plan of the largest micro-batch. */
@@ -272,24 +272,25 @@ static void plan_print(const check_t *check)
         return;
     facts = nn_exec_facts(largest->exec);
     cost = nn_exec_cost(largest->exec, 1, 1);
-    printf("plan of %lld samples at once, %s:\n", (long long)largest->batch,
-           check->bf16 ? "products in bf16" : "fp32");
-    printf("  a sample takes %.4g MFLOP forward, %.4g MFLOP backward\n",
-           cost.forward_flops / (double)largest->batch * 1e-6,
-           cost.backward_flops / (double)largest->batch * 1e-6);
+    str_print("plan of %lld samples at once, %s:\n", (long long)largest->batch,
+              check->bf16 ? "products in bf16" : "fp32");
+    str_print("  a sample takes %.4g MFLOP forward, %.4g MFLOP backward\n",
+              cost.forward_flops / (double)largest->batch * 1e-6,
+              cost.backward_flops / (double)largest->batch * 1e-6);
     recompute_print(check, largest, &facts, &cost);
     memory_line("kept for backward", facts.kept);
     memory_line("without reuse", facts.apart);
-    printf(
+    str_print(
         "  of %d layers %d work in place, %d leave their output in blocked "
         "layout, %d add a bias\n  inside of their product, %d are computed in "
         "the call of another one; the loss and its\n  gradient are one pass "
         "each\n",
         facts.layers, facts.in_place, facts.blocked, facts.biases, facts.fused);
     if (check->bf16)
-        printf("  the output of %d layers lies as bf16, forward and backward; "
-               "of %d, which a\n  product reads, forward only\n",
-               facts.bf16, facts.narrow);
+        str_print(
+            "  the output of %d layers lies as bf16, forward and backward; "
+            "of %d, which a\n  product reads, forward only\n",
+            facts.bf16, facts.narrow);
 }
 
 err_code_t train_check(const train_config_t *config, int ranks, err_t *err)
@@ -313,10 +314,10 @@ err_code_t train_check(const train_config_t *config, int ranks, err_t *err)
         split_print("valid", &check.valid, config);
         memory_print(&check);
         plan_print(&check);
-        printf("updates: %lld in %lld epoch%s\n",
-               (long long)(config->train.epochs * check.train.steps),
-               (long long)config->train.epochs,
-               config->train.epochs == 1 ? "" : "s");
+        str_print("updates: %lld in %lld epoch%s\n",
+                  (long long)(config->train.epochs * check.train.steps),
+                  (long long)config->train.epochs,
+                  config->train.epochs == 1 ? "" : "s");
     }
     train_replica_close(&check.replica);
     train_data_close(&check.valid);

@@ -77,14 +77,16 @@ err_code_t train_rundir_open(const char *path, const char *owner,
     rc = mem_alloc(sizeof *rundir, "run directory", (void **)&rundir, err);
     if (rc != ERR_OK)
         goto free;
-    rundir->lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (rundir->lock < 0) {
+    rundir->lock = -1;
+    rc = file_open_regular(lock_path, O_RDWR | O_CREAT, FILE_OWN, &rundir->lock,
+                           err);
+    if (rc == ERR_IO)
         rc = err_set(err, ERR_IO,
                      "run directory %s is not writable (%s): mend its "
                      "permissions or choose another with --set run.dir=DIR",
                      path, strerror(errno));
+    if (rc != ERR_OK)
         goto close;
-    }
     rc = take_lock(rundir->lock, path, owner, err);
     if (rc != ERR_OK)
         goto close;
@@ -106,7 +108,7 @@ err_code_t train_rundir_check(const train_rundir_t *rundir, const char *path,
     struct stat mine, there;
     err_code_t rc = ERR_OK;
 
-    if (fstat(rundir->lock, &mine) != 0 || stat(lock_path, &there) != 0 ||
+    if (fstat(rundir->lock, &mine) != 0 || lstat(lock_path, &there) != 0 ||
         mine.st_dev != there.st_dev || mine.st_ino != there.st_ino)
         rc = err_set(err, ERR_IO,
                      "run directory %s was removed, renamed or replaced while "

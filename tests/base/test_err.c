@@ -85,3 +85,18 @@ Test(err, a_caller_may_drop_the_sentence)
     cr_assert_eq(err_prefix(NULL, "x"), ERR_OK);
     cr_assert_eq(err_suffix(NULL, "x"), ERR_OK);
 }
+
+/* Names in sentences come from files of others. */
+Test(err, control_characters_are_made_visible)
+{
+    err_t err = ERR_INIT;
+
+    err_set(&err, ERR_DATA, "%s", "x\033]0;title\a");
+    cr_assert_str_eq(err.text, "x\\x1b]0;title\\x07");
+    err_prefix(&err, "%s", "a\nb");
+    cr_assert_str_eq(err.text, "a\\x0ab: x\\x1b]0;title\\x07");
+    err_suffix(&err, "%s", "\2332J");
+    cr_assert_str_eq(err.text, "a\\x0ab: x\\x1b]0;title\\x07; \\x9b2J");
+    err_set_peer(&err, 1, "n1", "%s", "\033c");
+    cr_assert_str_eq(err.text, "\\x1bc");
+}

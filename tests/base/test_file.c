@@ -4,6 +4,8 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,8 +115,8 @@ Test(file, absent_paths_are_named)
     cr_assert_eq(file_publish(path, "x", 1, &err), ERR_IO);
     cr_assert_eq(strncmp(err.text, "cannot create ", 14), 0);
     cr_assert_not_null(strstr(err.text, path));
-    cr_assert_eq(file_read(directory, &text, &bytes, &err), ERR_IO);
-    cr_assert_not_null(strstr(err.text, "Is a directory"));
+    cr_assert_eq(file_read(directory, &text, &bytes, &err), ERR_DATA);
+    cr_assert_not_null(strstr(err.text, "is a directory"));
     free(expected);
     free(path);
 }
@@ -235,4 +237,106 @@ Test(file, no_file_takes_the_place_of_a_closed_output)
     }
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     cr_assert_eq(status, 0);
+}
+
+/* ---- only regular files -------------------------------------------------- */
+
+/* Opens [name] as a file of a run directory; none of these may be waited for,
+ * so an alarm ends the test that is. */
+static err_code_t open_own(const char *name, int flags, int *fd, err_t *err)
+{
+    char *path = below(name);
+    err_code_t code;
+
+    alarm(20);
+    code = file_open_regular(path, flags, FILE_OWN, fd, err);
+    alarm(0);
+    free(path);
+    return code;
+}
+
+Test(file, a_planted_link_is_not_followed)
+{
+    const int ways[] = {O_RDONLY, O_WRONLY, O_RDWR | O_CREAT,
+                        O_WRONLY | O_CREAT | O_APPEND | O_TRUNC};
+    char *victim = below("victim"), *link = below("metrics.jsonl");
+    char *text = NULL, *expected;
+    err_t err = ERR_INIT;
+    int fd = -1;
+
+    cr_assert_eq(file_publish(victim, "precious", 8, &err), ERR_OK);
+    cr_assert_eq(symlink(victim, link), 0);
+    expected = str_printf("%s is a symbolic link, which is followed for no "
+                          "file of a run directory: expected a regular file; "
+                          "find out who made the link and remove it",
+                          link);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        cr_assert_eq(open_own("metrics.jsonl", ways[i], &fd, &err), ERR_DATA);
+        cr_assert_eq(errno, ELOOP);
+        cr_assert_str_eq(err.text, expected);
+        cr_assert_eq(fd, -1);
+    }
+    cr_assert_eq(file_read_own(link, &text, NULL, &err), ERR_DATA);
+    cr_assert_null(text);
+    cr_assert_eq(file_read(link, &text, NULL, &err), ERR_OK);
+    cr_assert_str_eq(text, "precious");
+    free(expected);
+    free(text);
+    free(link);
+    free(victim);
+}
+
+Test(file, a_fifo_is_refused_and_not_waited_for)
+{
+    const int ways[] = {O_RDONLY, O_WRONLY, O_RDWR | O_CREAT};
+    char *fifo = below("manifest.json"), *expected, *text = NULL;
+    err_t err = ERR_INIT;
+    int fd = -1;
+
+    cr_assert_eq(mkfifo(fifo, 0600), 0);
+    expected = str_printf("%s is a fifo: expected a regular file", fifo);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        cr_assert_eq(open_own("manifest.json", ways[i], &fd, &err), ERR_DATA);
+        cr_assert_str_eq(err.text, expected);
+        cr_assert_eq(fd, -1);
+    }
+    alarm(20);
+    cr_assert_eq(file_read(fifo, &text, NULL, &err), ERR_DATA);
+    alarm(0);
+    cr_assert_str_eq(err.text, expected);
+    free(expected);
+    free(fifo);
+}
+
+Test(file, directories_and_devices_are_no_files)
+{
+    char *text = NULL;
+    err_t err = ERR_INIT;
+    int fd = -1;
+
+    cr_assert_eq(open_own(".", O_RDONLY, &fd, &err), ERR_DATA);
+    cr_assert_eq(open_own(".", O_WRONLY, &fd, &err), ERR_DATA);
+    cr_assert_eq(file_read("/dev/zero", &text, NULL, &err), ERR_DATA);
+    cr_assert_str_eq(err.text,
+                     "/dev/zero is a device: expected a regular file");
+    cr_assert_eq(fd, -1);
+}
+
+Test(file, a_regular_file_is_opened_as_ever)
+{
+    char *path = below("a"), *text = NULL;
+    err_t err = ERR_INIT;
+    int fd = -1;
+
+    cr_assert_eq(open_own("b", O_RDONLY, &fd, &err), ERR_IO);
+    cr_assert_eq(errno, ENOENT);
+    cr_assert_eq(file_publish(path, "old", 3, &err), ERR_OK);
+    cr_assert_eq(open_own("a", O_WRONLY | O_CREAT | O_TRUNC, &fd, &err), ERR_OK,
+                 "%s", err.text);
+    cr_assert_eq(write(fd, "n", 1), 1);
+    close(fd);
+    cr_assert_eq(file_read_own(path, &text, NULL, &err), ERR_OK);
+    cr_assert_str_eq(text, "n");
+    free(text);
+    free(path);
 }

@@ -63,8 +63,8 @@ Test(hash, a_file_that_cannot_be_read_is_named)
     cr_assert_eq(hash_file("/nowhere/a", &hash, &count, &err), ERR_IO);
     cr_assert_str_eq(err.text,
                      "cannot open /nowhere/a: No such file or directory");
-    cr_assert_eq(hash_file("/tmp", &hash, &count, &err), ERR_IO);
-    cr_assert_str_eq(err.text, "cannot read /tmp: Is a directory");
+    cr_assert_eq(hash_file("/tmp", &hash, &count, &err), ERR_DATA);
+    cr_assert_str_eq(err.text, "/tmp is a directory: expected a regular file");
     cr_assert_eq(hash, 1);
     cr_assert_eq(count, 2);
 }

@@ -155,3 +155,50 @@ Test(str, counts_have_commas)
                      "18,446,744,073,709,551,615");
     cr_assert_str_eq(str_count(1234567, out, 4), "1,2");
 }
+
+Test(str, nothing_that_a_terminal_acts_on_is_shown_raw)
+{
+    static const struct {
+        const char *text;
+        const char *line;  /* one line */
+        const char *lines; /* text of several */
+    } rows[] = {
+        {"plain text", "plain text", "plain text"},
+        {"a\033[31mb", "a\\x1b[31mb", "a\\x1b[31mb"},
+        {"a\nb\tc", "a\\x0ab\\x09c", "a\nb\tc"},
+        {"\r\b\a\177", "\\x0d\\x08\\x07\\x7f", "\\x0d\\x08\\x07\\x7f"},
+        /* C1 as a byte and as UTF-8: both are CSI. */
+        {"\2331m", "\\x9b1m", "\\x9b1m"},
+        {"\302\2331m", "\\xc2\\x9b1m", "\\xc2\\x9b1m"},
+        /* UTF-8 stays; cut, overlong and surrogate sequences do not. */
+        {"Größe µ 漢 😀", "Größe µ 漢 😀", "Größe µ 漢 😀"},
+        {"\303", "\\xc3", "\\xc3"},
+        {"\300\233", "\\xc0\\x9b", "\\xc0\\x9b"},
+        {"\340\202\233", "\\xe0\\x82\\x9b", "\\xe0\\x82\\x9b"},
+        {"\355\240\200", "\\xed\\xa0\\x80", "\\xed\\xa0\\x80"},
+        {"\364\220\200\200", "\\xf4\\x90\\x80\\x80", "\\xf4\\x90\\x80\\x80"},
+        {"\342\200\256txt", "\\xe2\\x80\\xaetxt", "\\xe2\\x80\\xaetxt"},
+        {"", "", ""},
+    };
+    char once[128], twice[128];
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char *lines = str_visible_dup(rows[i].text);
+
+        cr_expect_str_eq(str_visible(rows[i].text, once, sizeof once, false),
+                         rows[i].line);
+        cr_expect_str_eq(str_visible(once, twice, sizeof twice, false), once);
+        cr_expect_str_eq(lines, rows[i].lines);
+        free(lines);
+    }
+}
+
+Test(str, what_is_shown_is_cut_between_characters)
+{
+    char out[6];
+
+    cr_assert_str_eq(str_visible("ab\033cd", out, sizeof out, false), "ab");
+    cr_assert_str_eq(str_visible("a\033cd", out, sizeof out, false), "a\\x1b");
+    cr_assert_str_eq(str_visible("abcdöf", out, sizeof out, false), "abcd");
+    cr_assert_str_eq(str_visible("abc", out, 1, false), "");
+}

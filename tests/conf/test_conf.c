@@ -3,8 +3,10 @@
 #include "conf/conf.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -208,6 +210,54 @@ Test(conf, files_that_cannot_be_read_say_why)
                           path);
     cr_assert_str_eq(err.text, expected);
     free(expected);
+}
+
+/* Refused before anything is read: none of them may be waited for. */
+Test(conf, only_a_file_of_a_sensible_size_is_a_run_file, .timeout = 20)
+{
+    char fifo[] = "/tmp/cddp-conf-XXXXXX", *expected, *large;
+    err_t err = ERR_INIT;
+    tree_t *tree;
+    int fd;
+
+    cr_assert_eq(conf_read("/dev/zero", &tree, &err), ERR_CONFIG);
+    cr_assert_str_eq(err.text,
+                     "run file /dev/zero is a device; expected a YAML file");
+    cr_assert_not_null(mkdtemp(fifo));
+    large = str_printf("%s/large", fifo);
+    fd = open(large, O_WRONLY | O_CREAT, 0600);
+    cr_assert_eq(ftruncate(fd, (16 << 20) + 1), 0);
+    close(fd);
+    cr_assert_eq(conf_read(large, &tree, &err), ERR_CONFIG);
+    expected = str_printf("run file %s has 16777217 bytes; expected a YAML "
+                          "file of at most 16 MiB: is it data?",
+                          large);
+    cr_assert_str_eq(err.text, expected);
+    free(expected);
+    cr_assert_eq(unlink(large), 0);
+    free(large);
+    cr_assert_eq(rmdir(fifo), 0);
+    cr_assert_eq(mkfifo(fifo, 0600), 0);
+    cr_assert_eq(conf_read(fifo, &tree, &err), ERR_CONFIG);
+    expected = str_printf("run file %s is a fifo; expected a YAML file", fifo);
+    cr_assert_str_eq(err.text, expected);
+    free(expected);
+    unlink(fifo);
+}
+
+/* A key of the run file in the sentence. */
+Test(conf, escapes_in_a_key_are_not_shown_raw)
+{
+    err_t err = ERR_INIT;
+    tree_t *tree;
+
+    cr_assert_eq(conf_parse("run.yaml",
+                            "\"\\e]0;owned\\a\": 1\n"
+                            "\"\\e]0;owned\\a\": 2\n",
+                            &tree, &err),
+                 ERR_CONFIG);
+    cr_assert_null(strchr(err.text, '\033'));
+    cr_assert_not_null(strstr(err.text, "\\x1b]0;owned\\x07"), "%s", err.text);
 }
 
 Test(conf, a_file_that_opens_but_cannot_be_read_says_why)
