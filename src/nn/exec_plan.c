@@ -279,7 +279,7 @@ static void plan_pass(nn_exec_t *exec, int i, int time, int read,
     pass->workspace = block_add(exec, op_workspace_bytes(node->op), time, read);
     pass->scratch = block_add(exec, op_scratch_bytes(node->op), time, time);
     pass->moments = NN_NONE;
-    if (layer->kind->moments && exec->config.training)
+    if (nn_layer_has_moments(layer) && exec->config.training)
         pass->moments = block_add(
             exec, 2 * sizeof(double) * (size_t)layer->config.in.dims[1], time,
             time);

@@ -201,6 +201,9 @@ static void describe_newer(const op_config_t *config, str_buf_t *text)
 {
     if (config->channels)
         str_buf_add(text, " channels");
+    if (config->norm.bare || config->norm.frozen)
+        str_buf_add(text, " bare %d frozen %d", config->norm.bare,
+                    config->norm.frozen);
 }
 
 /* Every number that decides what a layer computes, whatever its kind: unused

@@ -144,7 +144,7 @@ static void layer_add_buffers(nn_graph_t *graph, int index)
                 table_add(&graph->buffers, layer, index,
                           &layer->kind->buffers[i], 1, &channels);
     layer->moments = graph->moments;
-    if (layer->kind->moments)
+    if (nn_layer_has_moments(layer))
         graph->moments += 2 * (size_t)channels;
 }
 
@@ -281,7 +281,7 @@ void nn_graph_fold_moments(const nn_graph_t *graph, const double *moments,
         size_t channels = (size_t)in->dims[1];
         int64_t space = nn_sample_elems(in) / in->dims[1];
 
-        if (!layer->kind->moments)
+        if (!nn_layer_has_moments(layer))
             continue;
         fold_layer(layer->momentum, moments + layer->moments, channels,
                    (double)samples * (double)space,

@@ -3,11 +3,13 @@
 /* batchnorm: each channel is brought to mean 0 and variance 1 over batch and
  * space, then scaled and shifted. Its running statistics are buffers, folded
  * from the moments of whole steps (nn_graph_fold_moments). syncbatchnorm: the
- * same over the samples of all ranks, through nn_bind_t.reduce_small. */
+ * same over the samples of all ranks, through nn_bind_t.reduce_small. A frozen
+ * one has nothing to ask the other ranks, so it is an OP_BATCHNORM, too. */
 #include "nn/registry.h"
 
 typedef struct norm_options {
     double eps, momentum;
+    bool affine, frozen;
 } norm_options_t;
 
 _Static_assert(sizeof(norm_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
@@ -27,6 +29,18 @@ static const opt_row_t norm_rows[] = {
      .min = 0,
      .max = 1,
      .help = "Weight of a step's statistics in the running ones"},
+    {.name = "affine",
+     .type = OPT_BOOL,
+     .offset = offsetof(norm_options_t, affine),
+     .fallback = "true",
+     .help = "With a learnt scale and shift for each channel"},
+    {.name = "frozen",
+     .type = OPT_BOOL,
+     .offset = offsetof(norm_options_t, frozen),
+     .fallback = "false",
+     .help = "Use the running statistics in training, too, and leave them as "
+             "they are, as PyTorch's eval() of the layer does; of use with "
+             "statistics from an earlier run"},
     {.name = NULL},
 };
 
@@ -38,6 +52,10 @@ static err_code_t norm_configure(nn_layer_t *layer, const void *options,
     (void)tree;
     (void)err;
     layer->config.epsilon = norm->eps;
+    layer->config.norm.bare = !norm->affine;
+    layer->config.norm.frozen = norm->frozen;
+    if (norm->frozen)
+        layer->config.kind = OP_BATCHNORM;
     layer->momentum = norm->momentum;
     return ERR_OK;
 }

@@ -52,7 +52,8 @@ typedef struct nn_kind {
     const opt_row_t *rows;             /* options; fill a private struct */
     nn_slot_t params[OP_PARAMS_MAX];   /* in op_params' order */
     nn_slot_t buffers[NN_BUFFERS_MAX]; /* [channels] each */
-    bool moments;    /* training forward gives [2 * channels] sums */
+    bool moments;    /* training forward gives [2 * channels] sums, unless
+                        frozen */
     bool view;       /* y holds x's numbers: in place is always harmless */
     bool classifier; /* loss: targets are class numbers */
     bool several;    /* takes 2 to OP_INPUTS_MAX inputs; else one */
@@ -127,6 +128,12 @@ struct nn_graph {
     nn_table_t buffers;
     size_t moments; /* doubles */
 };
+
+/* Does a training step add up sums for the running statistics of [layer]? */
+static inline bool nn_layer_has_moments(const nn_layer_t *layer)
+{
+    return layer->kind->moments && !layer->config.norm.frozen;
+}
 
 /* ---- graph --------------------------------------------------------------- */
 

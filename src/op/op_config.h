@@ -63,11 +63,15 @@ typedef struct op_pad {
     double value;
 } op_pad_t;
 
-/* Of the norms of a sample. */
+/* Of the norms. */
 typedef struct op_norm {
-    bool affine;    /* with gamma */
+    bool affine;    /* of a sample: with gamma */
     int axis;       /* layernorm, rmsnorm: first dimension of the norm */
     int64_t groups; /* groupnorm */
+    bool bare;      /* batchnorm, syncbatchnorm: without gamma and beta, as if
+                       these were 1 and 0 */
+    bool frozen;    /* batchnorm: by the running statistics in training, too,
+                       which then are constants; no moments are written */
 } op_norm_t;
 
 /* Of attention. Query head h reads the key and value head

@@ -14,7 +14,8 @@ typedef enum op_kind {
                           gradient of x of a conv, as a forward */
     OP_RELU,           /* any shape */
     OP_MAXPOOL2D,      /* x [N,C,...] */
-    OP_BATCHNORM, /* x [N,C,...], gamma [C], beta [C]; states mean, var [C] */
+    OP_BATCHNORM, /* x [N,C,...], gamma [C], beta [C] (op_norm_t.bare: none);
+                     states mean, var [C] */
     OP_SYNCBATCHNORM, /* the same, over the samples of all that take part in
                          op_args.reduce_small */
     OP_DROPOUT,       /* any shape; scaled by 1/(1-p) in training */

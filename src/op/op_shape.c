@@ -274,6 +274,8 @@ static int op_params_linear(const op_config_t *config,
 static int op_params_batchnorm(const op_config_t *config,
                                op_desc_t out[OP_PARAMS_MAX])
 {
+    if (config->norm.bare)
+        return 0;
     op_desc_fill(&out[0], config->in.type, 1, &config->in.dims[1]);
     op_desc_fill(&out[1], config->in.type, 1, &config->in.dims[1]);
     return 2;

@@ -140,6 +140,34 @@ Test(graph, parameters_lie_in_reverse_order_of_use)
     nn_graph_close(graph);
 }
 
+/* What is frozen keeps its statistics, and asks no other rank for its sums. */
+Test(graph, frozen_batch_norm_has_no_moments)
+{
+    static const char yaml[] =
+        "model:\n"
+        "  input: [2, 4, 4]\n"
+        "  layers:\n"
+        "    - conv: {out: 3, kernel: 3}\n"
+        "    - batchnorm: {frozen: true}\n"
+        "    - syncbatchnorm: {frozen: true, affine: false}\n"
+        "    - batchnorm\n"
+        "    - linear: {out: 2}\n"
+        "loss: cross_entropy\n";
+    nn_graph_t *graph = fixture_graph(yaml);
+    const double moments[6] = {16, 16, 16, 32, 32, 32};
+    float buffers[6 * NN_TENSOR_ALIGN] = {0};
+
+    cr_expect_eq(nn_graph_buffers(graph), 6);
+    cr_expect_eq(nn_graph_syncs(graph), 0);
+    cr_assert_eq(nn_graph_moment_elems(graph), 6);
+    cr_assert_eq(nn_graph_buffer_elems(graph), 6 * NN_TENSOR_ALIGN);
+    nn_graph_fold_moments(graph, moments, 4, buffers);
+    for (int i = 0; i < 4 * NN_TENSOR_ALIGN; i++)
+        cr_expect_eq(buffers[i], 0, "number %d of what is frozen changed", i);
+    cr_expect_neq(buffers[4 * NN_TENSOR_ALIGN], 0);
+    nn_graph_close(graph);
+}
+
 Test(graph, buffers_and_moments_of_batch_norm)
 {
     nn_graph_t *graph = fixture_graph("model:\n"

@@ -64,6 +64,17 @@ static void weights_copy(fixture_t *f, const json_t *params)
     }
 }
 
+/* Running statistics, of the cases that tell them. */
+static void buffers_copy(fixture_t *f, const json_t *buffers)
+{
+    for (int i = 0; i < nn_graph_buffers(f->graph) && buffers != NULL; i++) {
+        const nn_param_t *buffer = nn_graph_buffer(f->graph, i);
+
+        floats_copy(json_object_get(buffers, buffer->name),
+                    f->buffers + buffer->offset, buffer->count);
+    }
+}
+
 /* The norm of the difference, by that of what PyTorch has. */
 static void check_near(const char *name, const arithmetic_t *in,
                        const char *what, const float *found, const json_t *list)
@@ -114,6 +125,7 @@ static void check_case(const json_t *json, const arithmetic_t *in)
                                         .bf16 = in->bf16},
                     0);
     weights_copy(&f, json_object_get(json, "params"));
+    buffers_copy(&f, json_object_get(json, "buffers"));
     if (nn_graph_input_info(graph, 0).tokens > 0)
         tokens_copy(input, f.input);
     else

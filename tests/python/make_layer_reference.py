@@ -264,6 +264,38 @@ for name, shape, slopes in (("prelu", [3, 4], 1),
                   lambda shape=shape, slopes=slopes: Prelu(shape, slopes)))
 
 
+class Norm(nn.Module):
+    """torch.nn.BatchNorm2d behind a position; frozen: with statistics of
+    earlier steps."""
+
+    def __init__(self, affine, frozen):
+        super().__init__()
+        self.start = Position(3, 4, 2)
+        self.at = nn.BatchNorm2d(3, affine=affine)
+        if affine:
+            nn.init.normal_(self.at.weight)
+            nn.init.normal_(self.at.bias)
+        if frozen:
+            nn.init.normal_(self.at.running_mean)
+            nn.init.uniform_(self.at.running_var, 0.5, 2)
+            self.at.eval()
+
+    def forward(self, x):
+        return self.at(self.start(x))
+
+
+for kind in ("batchnorm", "syncbatchnorm"):
+    for options, affine, frozen in (("affine: false", False, False),
+                                    ("frozen: true", True, True),
+                                    ("affine: false, frozen: true", False,
+                                     True)):
+        CASES.append((
+            f"{kind}, {options}", [3, 4, 2],
+            "- {name: start, position: }\n"
+            f"- {{name: at, {kind}: {{{options}}}}}", 0,
+            lambda affine=affine, frozen=frozen: Norm(affine, frozen)))
+
+
 def label(key):
     """cddp's name of a parameter: a recurrent module has one layer."""
     return key.removesuffix("_l0")
@@ -283,6 +315,11 @@ def run(name, shape, layers, tokens, make):
     target = torch.randn(module(x).shape)
     params = {label(key): numbers(value)
               for key, value in module.named_parameters()}
+    # Copied, as a forward may change them.
+    buffers = {key: numbers(value.clone())
+               for key, value in module.named_buffers()
+               if value.dtype.is_floating_point
+               and not all(m.training for m in module.modules())}
     module.double()
     module.zero_grad()
     out = module(x if tokens else x.double())
@@ -293,7 +330,8 @@ def run(name, shape, layers, tokens, make):
         "name": name,
         "run": f"model:\n  input: {shape}\n  layers:\n    {text}\nloss: mse\n",
         "batch": BATCH, "input": numbers(x), "target": numbers(target),
-        "params": params, "output": numbers(out), "loss": loss.item(),
+        "params": params, **({"buffers": buffers} if buffers else {}),
+        "output": numbers(out), "loss": loss.item(),
         "grads": {label(key): numbers(value.grad)
                   for key, value in module.named_parameters()}}
 

@@ -312,6 +312,21 @@ static void statistics_finish(const cpu_bn_work_t *work, double *moments)
     }
 }
 
+/* norm.frozen: the running statistics in place of those of x. */
+static void statistics_frozen(const cpu_bn_work_t *work)
+{
+    const int64_t padded = work->bn->blocks * work->bn->lanes;
+    float *kept = work->args->workspace;
+
+    for (int64_t c = 0; c < padded; c++) {
+        const bool real = c < work->bn->C;
+        const double var = real ? (double)work->args->running_var[c] : 1;
+
+        kept[c] = real ? work->args->running_mean[c] : 0;
+        kept[padded + c] = (float)(1 / sqrt(var + work->config->epsilon));
+    }
+}
+
 /* ---- elements ------------------------------------------------------------ */
 
 /* The numbers of channel [c]; those of padding keep it at 0. */
@@ -332,8 +347,8 @@ static void bn_channel(const cpu_bn_work_t *work, int64_t c, int lane,
         work->kept != NULL
             ? work->kept[padded + c]
             : (float)(1 / sqrt((double)variance[c] + work->config->epsilon));
-    lanes->factor[lane] = inverse * gamma[c];
-    lanes->shift[lane] = beta[c];
+    lanes->factor[lane] = gamma == NULL ? inverse : inverse * gamma[c];
+    lanes->shift[lane] = beta == NULL ? 0 : beta[c];
     if (work->sums == NULL)
         return;
     lanes->plain[lane] = (float)work->sums[c];
@@ -378,7 +393,10 @@ static err_code_t cpu_bn_forward(op_t *op, const op_args_t *args, err_t *err)
         return code;
     work.x = in[0];
     work.other = op->config.others > 0 ? in[1] : NULL;
-    if (op->config.training) {
+    if (op->config.training && op->config.norm.frozen) {
+        statistics_frozen(&work);
+        work.kept = args->workspace;
+    } else if (op->config.training) {
         work.partials = (double *)((char *)args->scratch + bn->partials);
         bn_team(&work, statistics_body);
         statistics_finish(&work, args->moments);
@@ -422,12 +440,14 @@ static void products_body(void *context, int64_t first, int64_t last)
     }
 }
 
-/* The gradients of gamma and beta, and what dx takes off. */
+/* The gradients of gamma and beta, and what dx takes off: nothing where the
+ * statistics do not depend on x. */
 static void products_finish(const cpu_bn_work_t *work, double *sums)
 {
     const cpu_bn_t *bn = work->bn;
     const int64_t each = bn->groups * bn->segments,
                   padded = bn->blocks * bn->lanes;
+    const bool frozen = work->config->norm.frozen;
     const double M =
         (double)(bn->N * (bn->run.vectors * CPU_WIDE + bn->run.rest) /
                  bn->lanes);
@@ -444,10 +464,12 @@ static void products_finish(const cpu_bn_work_t *work, double *sums)
             plain += partial[lane];
             product += partial[bn->lanes + lane];
         }
-        dbeta[c] = (float)plain;
-        dgamma[c] = (float)(product * inverse);
-        sums[c] = plain / M;
-        sums[padded + c] = product * inverse * inverse / M;
+        if (dgamma != NULL) {
+            dbeta[c] = (float)plain;
+            dgamma[c] = (float)(product * inverse);
+        }
+        sums[c] = frozen ? 0 : plain / M;
+        sums[padded + c] = frozen ? 0 : product * inverse * inverse / M;
     }
 }
 

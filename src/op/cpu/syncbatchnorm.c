@@ -47,6 +47,12 @@ static err_code_t cpu_sync_open(op_t *op, err_t *err)
     return cpu_combine_open(op, true, err);
 }
 
+/* gamma or beta of channel [c]; [fallback] if the layer has none. */
+static float sync_affine(const float *numbers, int64_t c, float fallback)
+{
+    return numbers == NULL ? fallback : numbers[c];
+}
+
 static void cpu_sync_run(const op_t *op, cpu_team_body_t *body,
                          cpu_sync_t *work)
 {
@@ -132,8 +138,9 @@ static void apply_body(void *context, int64_t first, int64_t last)
 
             apply_run(work->x + at, work->to + at, work->n, work->step,
                       (float)work->kept[c],
-                      (float)work->kept[work->C + c] * work->gamma[c],
-                      work->beta[c]);
+                      (float)work->kept[work->C + c] *
+                          sync_affine(work->gamma, c, 1),
+                      sync_affine(work->beta, c, 0));
         }
 }
 
@@ -162,7 +169,7 @@ static void pull_body(void *context, int64_t first, int64_t last)
 
             pull_run(work->x + at, work->dy + at, work->to + at, work->n,
                      work->step, (float)work->kept[c],
-                     (float)inverse * work->gamma[c],
+                     (float)inverse * sync_affine(work->gamma, c, 1),
                      (float)(work->sums[c] / M),
                      (float)(work->sums[work->C + c] * inverse / M));
         }
@@ -200,8 +207,9 @@ static void apply_running(const op_t *op, const op_args_t *args,
             const int64_t at = c * work->channel + r * work->apart;
 
             apply_run(work->x + at, work->to + at, work->n, work->step,
-                      args->running_mean[c], (float)inverse * work->gamma[c],
-                      work->beta[c]);
+                      args->running_mean[c],
+                      (float)inverse * sync_affine(work->gamma, c, 1),
+                      sync_affine(work->beta, c, 0));
         }
     }
 }
@@ -233,7 +241,7 @@ static void own_gradients(const cpu_sync_t *work, const op_args_t *args)
 {
     float *dgamma = args->dparams[0], *dbeta = args->dparams[1];
 
-    for (int64_t c = 0; c < work->C; c++) {
+    for (int64_t c = 0; c < work->C && dgamma != NULL; c++) {
         dbeta[c] = (float)work->sums[c];
         dgamma[c] = (float)work->sums[work->C + c];
     }

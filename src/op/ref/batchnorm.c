@@ -3,13 +3,15 @@
 /*
  * batchnorm: with M = N * space elements in each channel,
  *   mean = sum x / M,  var = sum (x - mean)^2 / M      (training)
- *   mean, var = the running statistics                  (evaluation)
+ *   mean, var = the running statistics       (evaluation; norm.frozen)
  *   xhat = (x - mean) / sqrt(var + epsilon),  y = gamma * xhat + beta
  *   dbeta = sum dy,  dgamma = sum dy * xhat
  *   dx = gamma / sqrt(var + epsilon) * (dy - (dbeta + xhat * dgamma) / M)
- * With another input, that is added to y, and its gradient is dy. With relu, y
- * is then max(0, y), and dy is 0 where y is not above 0.
- * The workspace keeps mean and 1/sqrt(var + epsilon), double [2C].
+ * With norm.frozen mean and var are constants: dx = gamma / sqrt(var + epsilon)
+ * dy. With norm.bare gamma is 1 and beta 0. With another input, that is added
+ * to y, and its gradient is dy. With relu, y is then max(0, y), and dy is 0
+ * where y is not above 0. The workspace keeps mean and 1/sqrt(var + epsilon),
+ * double [2C].
  */
 #include <math.h>
 
@@ -55,7 +57,7 @@ static void ref_batchnorm_statistics(const op_t *op, const op_args_t *args,
     double M = (double)(in->dims[0] * op_desc_space(in));
     double var;
 
-    if (op->config.training) {
+    if (op->config.training && !op->config.norm.frozen) {
         *mean = ref_batchnorm_sum(in, args->x, c, 0, 1) / M;
         var = ref_batchnorm_sum(in, args->x, c, *mean, 2) / M;
     } else {
@@ -74,14 +76,16 @@ static err_code_t ref_batchnorm_forward(op_t *op, const op_args_t *args,
 
     (void)err;
     for (int64_t c = 0; c < C; c++) {
-        double gamma = ref_get(in->type, args->params[0], c);
-        double beta = ref_get(in->type, args->params[1], c);
+        double gamma = ref_affine(op, args, 0, c);
+        double beta = ref_affine(op, args, 1, c);
         double mean, inverse;
 
         ref_batchnorm_statistics(op, args, c, &mean, &inverse);
-        if (op->config.training) {
+        if (op->config.training && !op->config.norm.frozen) {
             args->moments[c] = ref_batchnorm_sum(in, args->x, c, 0, 1);
             args->moments[C + c] = ref_batchnorm_sum(in, args->x, c, 0, 2);
+        }
+        if (op->config.training) {
             kept[c] = mean;
             kept[C + c] = inverse;
         }
@@ -116,7 +120,7 @@ static void ref_batchnorm_backward_channel(op_t *op, const op_args_t *args,
     int64_t C = in->dims[1], M = in->dims[0] * op_desc_space(in);
     const double *kept = args->workspace;
     double mean = kept[c], inverse = kept[C + c];
-    double gamma = ref_get(in->type, args->params[0], c);
+    double gamma = ref_affine(op, args, 0, c);
     double dgamma = 0, dbeta = 0;
 
     for (int64_t i = 0; i < M; i++) {
@@ -128,8 +132,12 @@ static void ref_batchnorm_backward_channel(op_t *op, const op_args_t *args,
         dbeta += dy;
         dgamma += dy * (ref_get(in->type, args->x, at) - mean) * inverse;
     }
-    ref_put(in->type, args->dparams[0], c, dgamma);
-    ref_put(in->type, args->dparams[1], c, dbeta);
+    if (!op->config.norm.bare) {
+        ref_put(in->type, args->dparams[0], c, dgamma);
+        ref_put(in->type, args->dparams[1], c, dbeta);
+    }
+    if (op->config.norm.frozen)
+        dgamma = dbeta = 0;
     for (int64_t i = 0; op->config.need_dx && i < M; i++) {
         int64_t at = ref_batchnorm_index(in, c, i);
         double dy = ref_batchnorm_dy(op, args, at);

@@ -47,6 +47,15 @@ static inline void ref_put(op_type_t type, void *data, int64_t i, double value)
         ((double *)data)[i] = value;
 }
 
+/* batchnorm, syncbatchnorm: gamma ([k] 0) or beta ([k] 1) of channel [c]. */
+static inline double ref_affine(const op_t *op, const op_args_t *args, int k,
+                                int64_t c)
+{
+    return op->config.norm.bare
+               ? 1 - k
+               : ref_get(op->config.in.type, args->params[k], c);
+}
+
 /* An activation, and its slope (activation.c), of x but for those that say y;
  * [a] is its constant. */
 double ref_curve(op_kind_t kind, double x, double a);

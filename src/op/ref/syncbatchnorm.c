@@ -72,8 +72,8 @@ static err_code_t ref_sync_forward(op_t *op, const op_args_t *args, err_t *err)
     if (op->config.training)
         code = ref_sync_statistics(op, args, kept, err);
     for (int64_t c = 0; c < C && code == ERR_OK; c++) {
-        double gamma = ref_get(in->type, args->params[0], c);
-        double beta = ref_get(in->type, args->params[1], c);
+        double gamma = ref_affine(op, args, 0, c);
+        double beta = ref_affine(op, args, 1, c);
         bool training = op->config.training;
         double mean = training ? kept[c] : (double)args->running_mean[c];
         double inverse =
@@ -97,7 +97,7 @@ static void ref_sync_gradient(op_t *op, const op_args_t *args, int64_t c,
     const op_desc_t *in = &op->config.in;
     int64_t C = in->dims[1];
     const double *kept = args->workspace;
-    double gamma = ref_get(in->type, args->params[0], c), M = kept[2 * C];
+    double gamma = ref_affine(op, args, 0, c), M = kept[2 * C];
 
     for (int64_t i = 0; i < ref_sync_elems(in); i++) {
         int64_t at = ref_sync_index(in, c, i);
@@ -127,6 +127,8 @@ static err_code_t ref_sync_backward(op_t *op, const op_args_t *args, err_t *err)
             sums[C + c] +=
                 dy * (ref_get(in->type, args->x, at) - kept[c]) * kept[C + c];
         }
+        if (op->config.norm.bare)
+            continue;
         ref_put(in->type, args->dparams[0], c, sums[C + c]);
         ref_put(in->type, args->dparams[1], c, sums[c]);
     }
