@@ -19,6 +19,7 @@
 #include "hdf5io/home.h"
 #include "hdf5io/links.h"
 #include "hdf5io/names.h"
+#include "hdf5io/virtual.h"
 
 char *hdf5io_column_shape(const hdf5io_column_t *column, char *out, size_t room)
 {
@@ -230,7 +231,10 @@ err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
     code = column_open_dataset(file, &column, err);
     if (code != ERR_OK)
         goto fail;
-    code = column_type_find(&column, &standard, err);
+    code = hdf5io_virtual_check(column.dataset, hdf5io_column_source(&column),
+                                path, &column.files, err);
+    if (code == ERR_OK)
+        code = column_type_find(&column, &standard, err);
     if (code == ERR_OK)
         code = column_space_find(&column, err);
     if (code != ERR_OK)

@@ -5,6 +5,7 @@
  * holds is known once it is open; how its rows are read is its own affair:
  * - located: contiguous and allocated, so pread at an offset, outside the lock,
  *   in the file that holds it: links may lead to another than the one opened;
+ *   external raw storage in one file is located, too;
  * - otherwise: H5Dread of the rows, under the lock, as stored (no conversion);
  * - MPI-IO: the same, collective, by all ranks for every column, where HDF5 can
  *   do that; each rank by itself where it cannot (see column.c).
@@ -30,6 +31,8 @@ typedef struct hdf5io_column {
     char *source; /* the file that holds it, if a link leads to another one than
                      [file]; else NULL */
     int fd;       /* located in another file than [file]: open; else -1 */
+    int files;    /* others that hold sources of a virtual dataset: HDF5 opens
+                     them as it reads, and keeps them open */
     int ndim;     /* of one sample */
     hsize_t dims[H5S_MAX_RANK];
     int64_t rows;

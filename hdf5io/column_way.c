@@ -11,8 +11,10 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
+#include "hdf5io/external.h"
 #include "hdf5io/h5.h"
 #include "hdf5io/shard.h"
 
@@ -103,10 +105,35 @@ static err_code_t column_locate(hdf5io_column_t *out, uint64_t file_bytes,
     return ERR_OK;
 }
 
+/* The same for raw storage in an external file, if it is in one. */
+static err_code_t column_locate_external(hdf5io_column_t *out, hid_t create,
+                                         err_t *err)
+{
+    uint64_t bytes, file_bytes, offset;
+    char *only = NULL;
+    err_code_t code;
+
+    if (__builtin_mul_overflow((uint64_t)out->rows, out->row_bytes, &bytes))
+        bytes = UINT64_MAX;
+    code = hdf5io_external_check(create, hdf5io_column_source(out), out->path,
+                                 bytes, &only, &offset, err);
+    if (code != ERR_OK || only == NULL)
+        return code;
+    free(out->source);
+    out->source = only;
+    code = column_source_open(out, &file_bytes, err);
+    out->offset = offset;
+    out->located = code == ERR_OK;
+    return code;
+}
+
 err_code_t hdf5io_column_way_choose(hdf5io_column_t *out, hid_t create,
                                     bool raw, const column_how_t *how,
                                     err_t *err)
 {
+    if (raw && H5Pget_layout(create) == H5D_CONTIGUOUS &&
+        H5Pget_external_count(create) > 0)
+        return column_locate_external(out, create, err);
     if (!raw || !column_whole(out, create))
         return ERR_OK;
     out->collective = how->mpi;

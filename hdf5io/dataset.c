@@ -83,6 +83,32 @@ static void dataset_files_allow(int count)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* A source of a virtual dataset that cannot be opened would be read as fill
+ * values: so there must be descriptors for all of them. */
+static err_code_t dataset_sources_allow(const hdf5io_dataset_t *dataset,
+                                        err_t *err)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)dataset->count * 2 + DATASET_SPARE_FILES;
+    rlim_t files = 0;
+
+    for (int i = 0; i < dataset->count; i++)
+        for (int k = 0; k < dataset->shards[i].count; k++)
+            files += (rlim_t)dataset->shards[i].columns[k].files;
+    if (files == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+        limit.rlim_cur >= wanted + files)
+        return ERR_OK;
+    limit.rlim_cur = wanted + files;
+    if (limit.rlim_cur <= limit.rlim_max &&
+        setrlimit(RLIMIT_NOFILE, &limit) == 0)
+        return ERR_OK;
+    return err_set(err, ERR_UNAVAILABLE,
+                   "virtual datasets need %llu files open at a time, but the "
+                   "limit is %llu: raise it (ulimit -n)",
+                   (unsigned long long)(wanted + files),
+                   (unsigned long long)limit.rlim_max);
+}
+
 static err_code_t dataset_same_shape(const hdf5io_column_t *first,
                                      const hdf5io_column_t *other, err_t *err)
 {
@@ -245,6 +271,8 @@ static err_code_t dataset_shards_open(hdf5io_dataset_t *dataset,
     h5_lock();
     H5Pclose(how.access);
     h5_unlock();
+    if (code == ERR_OK)
+        code = dataset_sources_allow(dataset, err);
     if (code == ERR_OK && dataset->samples == 0)
         code = err_set(err, ERR_DATA,
                        "%s and its %d fellow shards hold no "

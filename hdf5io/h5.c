@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Objects of this size or more begin at multiples of H5_ALIGNMENT, so that bulk
@@ -30,6 +31,11 @@ void h5_lock(void)
     pthread_mutex_lock(&h5_mutex);
     if (silent)
         return;
+    /* Where HDF5 opens files by itself, for virtual datasets, older versions do
+     * not pass our access list's "no locks" on; and they refuse to open a file
+     * twice with different ideas of it, which shows as fill values. The
+     * variable counts for all, if it is there before the first HDF5 call. */
+    setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
     /* Nothing at exit: a file whose close failed (a full disk) stays in HDF5's
      * tables as a dangling entry, and its clean-up would end the process by a
      * signal instead of our exit status. It counts before the first HDF5 call

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A sweep along dimension 0: between two places where a piece begins or ends
+ * always the same pieces are there, and together they have to cover the
+ * remaining dimensions, which is the same question with one dimension less. A
+ * piece that fills all of these answers it at once; so a file over many, rows
+ * after rows, costs a sort.
+ */
+#include "hdf5io/cover.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define COVER_SPANS_MAX ((size_t)1 << 22) /* of one dimension, in memory */
+#define COVER_WORK_MAX ((int64_t)1 << 30) /* spans looked at: some seconds */
+
+/* A block of a piece, clipped to the extent. */
+typedef struct cover_span {
+    uint64_t begin, end;
+    size_t piece;
+} cover_span_t;
+
+typedef struct cover_work {
+    const uint64_t *extent;
+    int ndim;
+    const cover_side_t *sides;
+    int64_t left; /* of COVER_WORK_MAX */
+    uint64_t hole[2];
+    err_t *err;
+} cover_work_t;
+
+/* Along one dimension: the spans in order, those that are passed now, and their
+ * pieces. */
+typedef struct cover_sweep {
+    cover_span_t *spans, *active;
+    size_t *pieces;
+    size_t count, next, active_count;
+} cover_sweep_t;
+
+static uint64_t cover_least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* a + b, or the largest number. */
+static uint64_t cover_sum(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* Blocks of [side] that begin before [extent]. */
+static uint64_t cover_blocks(const cover_side_t *side, uint64_t extent)
+{
+    uint64_t fit;
+
+    if (side->count == 0 || side->block == 0 || side->limit == 0 ||
+        side->start >= extent)
+        return 0;
+    fit = side->stride == 0 ? 1 : (extent - 1 - side->start) / side->stride + 1;
+    fit = cover_least(fit, side->count);
+    return cover_least(fit, (side->limit - 1) / side->block + 1);
+}
+
+static int cover_compare(const void *a, const void *b)
+{
+    const cover_span_t *left = a, *right = b;
+
+    return (left->begin > right->begin) - (left->begin < right->begin);
+}
+
+/* The spans of one piece, at [out]. */
+static void cover_fill(const cover_side_t *side, uint64_t extent, size_t piece,
+                       cover_span_t *out)
+{
+    uint64_t blocks = cover_blocks(side, extent), used = 0;
+
+    for (uint64_t k = 0; k < blocks; k++) {
+        uint64_t begin = side->start + k * side->stride;
+        uint64_t length = cover_least(side->block, side->limit - used);
+
+        out[k] = (cover_span_t){
+            begin, cover_least(cover_sum(begin, length), extent), piece};
+        used += length;
+    }
+}
+
+/* All spans of [pieces] along [dim], in order. */
+static err_code_t cover_spans(cover_work_t *work, int dim, const size_t *pieces,
+                              size_t count, cover_sweep_t *out)
+{
+    const uint64_t extent = work->extent[dim];
+    cover_sweep_t sweep = {.spans = NULL};
+    size_t at = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t blocks = cover_blocks(
+            &work->sides[pieces[i] * (size_t)work->ndim + (size_t)dim], extent);
+
+        if (blocks > COVER_SPANS_MAX - sweep.count)
+            return err_set(work->err, ERR_DATA,
+                           "is made of more than %zu blocks", COVER_SPANS_MAX);
+        sweep.count += (size_t)blocks;
+    }
+    sweep.spans = calloc(sweep.count + 1, sizeof *sweep.spans);
+    sweep.active = calloc(sweep.count + 1, sizeof *sweep.active);
+    sweep.pieces = calloc(sweep.count + 1, sizeof *sweep.pieces);
+    *out = sweep;
+    if (sweep.spans == NULL || sweep.active == NULL || sweep.pieces == NULL)
+        return err_set(work->err, ERR_MEMORY,
+                       "no memory for the blocks of a virtual dataset");
+    for (size_t i = 0; i < count; i++) {
+        const cover_side_t *side =
+            &work->sides[pieces[i] * (size_t)work->ndim + (size_t)dim];
+
+        cover_fill(side, extent, pieces[i], sweep.spans + at);
+        at += (size_t)cover_blocks(side, extent);
+    }
+    qsort(sweep.spans, sweep.count, sizeof *sweep.spans, cover_compare);
+    return ERR_OK;
+}
+
+static void cover_sweep_free(cover_sweep_t *sweep)
+{
+    free(sweep->pieces);
+    free(sweep->active);
+    free(sweep->spans);
+}
+
+/* Go to [at]: which spans are there, and up to where nothing changes? */
+static uint64_t cover_advance(cover_work_t *work, int dim, uint64_t at,
+                              cover_sweep_t *sweep)
+{
+    uint64_t end = work->extent[dim];
+    size_t kept = 0;
+
+    while (sweep->next < sweep->count && sweep->spans[sweep->next].begin <= at)
+        sweep->active[sweep->active_count++] = sweep->spans[sweep->next++];
+    for (size_t i = 0; i < sweep->active_count; i++)
+        if (sweep->active[i].end > at)
+            sweep->active[kept++] = sweep->active[i];
+    work->left -= (int64_t)sweep->active_count + 1;
+    sweep->active_count = kept;
+    for (size_t i = 0; i < kept; i++) {
+        sweep->pieces[i] = sweep->active[i].piece;
+        end = cover_least(end, sweep->active[i].end);
+    }
+    if (sweep->next < sweep->count)
+        end = cover_least(end, sweep->spans[sweep->next].begin);
+    return end;
+}
+
+/* Does the piece fill all dimensions from [dim] on? */
+static bool cover_fills(const cover_work_t *work, size_t piece, int dim)
+{
+    for (; dim < work->ndim; dim++) {
+        const cover_side_t *side =
+            &work->sides[piece * (size_t)work->ndim + (size_t)dim];
+
+        if (side->start > 0 || side->count == 0 ||
+            cover_least(side->block, side->limit) < work->extent[dim])
+            return false;
+    }
+    return true;
+}
+
+/* Do [pieces] cover the dimensions from [dim] on? */
+static err_code_t cover_rest(cover_work_t *work, int dim, const size_t *pieces,
+                             size_t count, bool *whole)
+{
+    cover_sweep_t sweep = {.spans = NULL};
+    err_code_t code = ERR_OK;
+    uint64_t at = 0, end;
+
+    *whole = count > 0;
+    for (size_t i = 0; i < count; i++)
+        if (cover_fills(work, pieces[i], dim))
+            return ERR_OK;
+    if (dim == work->ndim || count == 0)
+        return ERR_OK;
+    code = cover_spans(work, dim, pieces, count, &sweep);
+    for (; code == ERR_OK && *whole && at < work->extent[dim]; at = end) {
+        end = cover_advance(work, dim, at, &sweep);
+        if (work->left < 0)
+            code = err_set(work->err, ERR_DATA,
+                           "is made of too many overlapping blocks");
+        else
+            code = cover_rest(work, dim + 1, sweep.pieces, sweep.active_count,
+                              whole);
+        if (dim == 0 && !*whole) {
+            work->hole[0] = at;
+            work->hole[1] = end;
+        }
+    }
+    cover_sweep_free(&sweep);
+    return code;
+}
+
+err_code_t hdf5io_cover_check(const uint64_t *extent, int ndim,
+                              const cover_side_t *sides, size_t count,
+                              bool *whole, uint64_t hole[2], err_t *err)
+{
+    cover_work_t work = {.extent = extent,
+                         .ndim = ndim,
+                         .sides = sides,
+                         .left = COVER_WORK_MAX,
+                         .hole = {0, extent[0]},
+                         .err = err};
+    size_t *pieces = calloc(count + 1, sizeof *pieces);
+    bool covered = false;
+    err_code_t code;
+
+    if (pieces == NULL)
+        return err_set(err, ERR_MEMORY, "no memory for %zu pieces", count);
+    for (size_t i = 0; i < count; i++)
+        pieces[i] = i;
+    code = cover_rest(&work, 0, pieces, count, &covered);
+    free(pieces);
+    if (code != ERR_OK)
+        return code;
+    *whole = covered;
+    hole[0] = work.hole[0];
+    hole[1] = work.hole[1];
+    return ERR_OK;
+}

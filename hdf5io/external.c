@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* HDF5 reads zeros, without an error, behind the end of an external file. */
+#include "hdf5io/external.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/str.h"
+#include "hdf5io/home.h"
+
+/* One external file, and the part of it that holds [bytes] of the data. */
+typedef struct external_part {
+    const char *file, *path; /* of the dataset */
+    char *raw;               /* path of the file; owned */
+    uint64_t offset, bytes;
+} external_part_t;
+
+static err_code_t external_part_check(const external_part_t *part, err_t *err)
+{
+    struct stat status;
+    uint64_t end;
+
+    if (stat(part->raw, &status) != 0)
+        return err_set(err, ERR_DATA,
+                       "%s: the values of %s are in the external file %s, "
+                       "which does not open: %s",
+                       part->file, part->path, part->raw, strerror(errno));
+    if (!S_ISREG(status.st_mode))
+        return err_set(err, ERR_DATA,
+                       "%s: the values of %s are in %s, which is not a file",
+                       part->file, part->path, part->raw);
+    if (!__builtin_add_overflow(part->offset, part->bytes, &end) &&
+        end <= (uint64_t)status.st_size)
+        return ERR_OK;
+    return err_set(err, ERR_DATA,
+                   "%s: the values of %s are in the external file %s, from "
+                   "byte %" PRIu64
+                   " on, which has %lld bytes: expected %" PRIu64
+                   " more from there: copy it again",
+                   part->file, part->path, part->raw, part->offset,
+                   (long long)status.st_size, part->bytes);
+}
+
+err_code_t hdf5io_external_check(hid_t create, const char *file,
+                                 const char *path, uint64_t bytes, char **only,
+                                 uint64_t *offset, err_t *err)
+{
+    const int count = H5Pget_external_count(create);
+    err_code_t code = ERR_OK;
+    char *first = NULL;
+    uint64_t left = bytes, first_offset = 0;
+
+    for (int i = 0; i < count && left > 0 && code == ERR_OK; i++) {
+        external_part_t part = {.file = file, .path = path};
+        char name[PATH_MAX] = "";
+        hsize_t size = 0;
+        off_t at = 0;
+
+        if (H5Pget_external(create, (unsigned)i, sizeof name - 1, name, &at,
+                            &size) < 0 ||
+            at < 0)
+            return err_set(err, ERR_DATA,
+                           "%s: the list of external files of %s is damaged",
+                           file, path);
+        part.raw = hdf5io_home_raw(file, name);
+        part.offset = (uint64_t)at;
+        part.bytes = size < left ? size : left;
+        code = external_part_check(&part, err);
+        left -= part.bytes;
+        if (i == 0 && left == 0) {
+            first = part.raw;
+            first_offset = part.offset;
+        } else {
+            free(part.raw);
+        }
+    }
+    if (code == ERR_OK && left > 0)
+        code = err_set(err, ERR_DATA,
+                       "%s: the external files of %s hold %" PRIu64
+                       " bytes less than it has",
+                       file, path, left);
+    if (code != ERR_OK) {
+        free(first);
+        return code;
+    }
+    *only = first;
+    *offset = first_offset;
+    return ERR_OK;
+}

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A depth-first walk over sources. What was looked at is kept in a tree, under
+ * the file's identity and the name of the dataset in it, so that a dataset that
+ * many mappings name is opened once for each run of mappings that name it, and
+ * a name that is met again while it is being looked at is a circle. Names are
+ * enough for that: there are finitely many of them in finitely many files.
+ */
+#include "hdf5io/virtual_priv.h"
+
+#include <inttypes.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/str.h"
+#include "hdf5io/external.h"
+#include "hdf5io/h5.h"
+#include "hdf5io/home.h"
+
+#define VIRTUAL_DEPTH 32 /* virtual datasets of virtual datasets */
+#define VIRTUAL_AHEAD 8  /* numbers looked for behind one that is missing */
+
+typedef struct virtual_walk {
+    void *nodes; /* of tsearch */
+    int depth, files;
+} virtual_walk_t;
+
+/* ---- what was looked at -------------------------------------------------- */
+
+static int virtual_compare(const void *a, const void *b)
+{
+    const virtual_node_t *left = a, *right = b;
+
+    return strcmp(left->key, right->key);
+}
+
+static void virtual_node_free(void *node)
+{
+    free(((virtual_node_t *)node)->key);
+    free(node);
+}
+
+/* A file by its identity, whatever its name, and a path in it. */
+static char *virtual_key(const char *home, const char *path)
+{
+    struct stat status;
+
+    path += strspn(path, "/");
+    if (stat(home, &status) != 0)
+        return str_printf("%s:%s", home, path);
+    return str_printf("%llx:%llx:%s", (unsigned long long)status.st_dev,
+                      (unsigned long long)status.st_ino, path);
+}
+
+static virtual_node_t *virtual_find(virtual_walk_t *walk, const char *home,
+                                    const char *path)
+{
+    virtual_node_t wanted = {.key = virtual_key(home, path)};
+    virtual_node_t *const *there =
+        tfind(&wanted, &walk->nodes, virtual_compare);
+
+    free(wanted.key);
+    return there == NULL ? NULL : *there;
+}
+
+static err_code_t virtual_add(virtual_walk_t *walk, const char *home,
+                              const char *path, virtual_node_t **out,
+                              err_t *err)
+{
+    virtual_node_t *node = calloc(1, sizeof *node);
+
+    if (node != NULL)
+        node->key = virtual_key(home, path);
+    if (node == NULL || tsearch(node, &walk->nodes, virtual_compare) == NULL) {
+        if (node != NULL)
+            virtual_node_free(node);
+        return err_set(err, ERR_MEMORY, "no memory for a source of %s", path);
+    }
+    *out = node;
+    return ERR_OK;
+}
+
+/* Count [home] once. */
+static err_code_t virtual_count_file(virtual_walk_t *walk, const char *home,
+                                     err_t *err)
+{
+    virtual_node_t *node;
+
+    if (virtual_find(walk, home, "") != NULL)
+        return ERR_OK;
+    walk->files++;
+    return virtual_add(walk, home, "", &node, err);
+}
+
+/* ---- sources ------------------------------------------------------------- */
+
+/* The name of the source of block [number]: %b in [format] is the number, %%
+ * is %. To be freed. */
+static char *virtual_name(const char *format, uint64_t number)
+{
+    str_buf_t text = {0};
+
+    str_buf_add(&text, "%s", "");
+    for (; *format != '\0'; format++) {
+        if (format[0] == '%' && format[1] == 'b')
+            str_buf_add(&text, "%" PRIu64, number);
+        else
+            str_buf_add(&text, "%c", *format);
+        format += format[0] == '%' && format[1] != '\0';
+    }
+    return text.text;
+}
+
+/* Have the file that the mapping calls [name] open in map->file, if it opens.
+ */
+static void virtual_file_open(virtual_map_t *map, const char *name)
+{
+    if (map->file_name != NULL && strcmp(map->file_name, name) == 0)
+        return;
+    if (map->file >= 0)
+        H5Fclose(map->file);
+    free(map->refused);
+    free(map->home);
+    free(map->file_name);
+    map->refused = NULL;
+    map->home = NULL;
+    map->file_name = str_dup(name);
+    map->file = strcmp(name, ".") == 0
+                    ? H5Iget_file_id(map->set->id)
+                    : hdf5io_home_open(map->set->file, name, "HDF5_VDS_PREFIX",
+                                       &map->refused);
+    if (map->file >= 0)
+        map->home = hdf5io_home_name(map->file);
+}
+
+static err_code_t virtual_missing(const virtual_map_t *map,
+                                  const virtual_name_t *name, err_t *err)
+{
+    if (map->home != NULL)
+        return hdf5io_virtual_refuse(map->set, name, err,
+                                     "but %s has no such dataset", map->home);
+    if (map->refused != NULL)
+        return hdf5io_virtual_refuse(map->set, name, err,
+                                     "but this file does not open: %s",
+                                     map->refused);
+    return hdf5io_virtual_refuse(
+        map->set, name, err,
+        "but there is no file of that name, neither beside "
+        "it nor in the working directory nor in "
+        "HDF5_VDS_PREFIX");
+}
+
+static err_code_t virtual_visit(virtual_walk_t *walk, const virtual_set_t *set,
+                                virtual_node_t *node, err_t *err);
+
+/* Look at the open dataset [object], which the mapping calls [name]. */
+static err_code_t virtual_enter(virtual_walk_t *walk, virtual_map_t *map,
+                                const virtual_name_t *name, hid_t object,
+                                virtual_node_t **out, err_t *err)
+{
+    char *home = hdf5io_home_name(object);
+    const virtual_set_t set = {object, home, name->path};
+    virtual_node_t *node = NULL;
+    err_code_t code = ERR_OK;
+
+    if (home == NULL)
+        return virtual_missing(map, name, err);
+    if (walk->depth >= VIRTUAL_DEPTH)
+        code = hdf5io_virtual_refuse(
+            map->set, name, err,
+            "at the end of a chain of more than %d virtual "
+            "datasets",
+            VIRTUAL_DEPTH);
+    if (code == ERR_OK)
+        code = virtual_count_file(walk, home, err);
+    if (code == ERR_OK)
+        code = virtual_add(walk, map->home, name->path, &node, err);
+    if (code == ERR_OK) {
+        node->busy = true;
+        walk->depth++;
+        code = virtual_visit(walk, &set, node, err);
+        walk->depth--;
+        node->busy = false;
+        *out = node;
+    }
+    free(home);
+    return code;
+}
+
+/* Look at one source. *out stays NULL if there is none of that name. */
+static err_code_t virtual_source(virtual_walk_t *walk, virtual_map_t *map,
+                                 const virtual_name_t *name,
+                                 virtual_node_t **out, err_t *err)
+{
+    virtual_node_t *node;
+    err_code_t code = ERR_OK;
+    hid_t object;
+
+    virtual_file_open(map, name->file);
+    if (map->home == NULL)
+        return ERR_OK;
+    node = virtual_find(walk, map->home, name->path);
+    if (node != NULL && node->busy)
+        return hdf5io_virtual_refuse(
+            map->set, name, err,
+            "which leads back to itself: a virtual dataset "
+            "cannot be a source of its own");
+    if (node != NULL) {
+        *out = node;
+        return ERR_OK;
+    }
+    object = H5Oopen(map->file, name->path, H5P_DEFAULT);
+    H5Eclear2(H5E_DEFAULT);
+    if (object < 0)
+        return ERR_OK;
+    if (H5Iget_type(object) == H5I_DATASET)
+        code = virtual_enter(walk, map, name, object, out, err);
+    H5Oclose(object);
+    return code;
+}
+
+/* ---- mappings ------------------------------------------------------------ */
+
+/* Look at the source of block [number]; *there: it exists. */
+static err_code_t virtual_block(virtual_walk_t *walk, virtual_map_t *map,
+                                virtual_link_t *link, uint64_t number,
+                                bool *there, err_t *err)
+{
+    char *file = virtual_name(link->file, number);
+    char *path = virtual_name(link->path, number);
+    const virtual_name_t name = {file, path};
+    virtual_node_t *node = NULL;
+    err_code_t code = virtual_source(walk, map, &name, &node, err);
+
+    if (code == ERR_OK && node != NULL)
+        code = hdf5io_virtual_fits(map, link, &name, node, err);
+    *there = node != NULL;
+    free(path);
+    free(file);
+    return code;
+}
+
+/* ERR_DATA: the source of block [number] is not there. */
+static err_code_t virtual_block_missing(virtual_map_t *map,
+                                        const virtual_link_t *link,
+                                        uint64_t number, err_t *err)
+{
+    char *file = virtual_name(link->file, number);
+    char *path = virtual_name(link->path, number);
+    const virtual_name_t name = {file, path};
+
+    virtual_file_open(map, file);
+    virtual_missing(map, &name, err);
+    free(path);
+    free(file);
+    return ERR_DATA;
+}
+
+/* Look at the sources of a mapping: one, or one for each block that is there.
+ * HDF5 takes the first number that is missing for the end; if later ones are
+ * there, it was lost. */
+static err_code_t virtual_link_sources(virtual_walk_t *walk, virtual_map_t *map,
+                                       virtual_link_t *link, err_t *err)
+{
+    err_code_t code = ERR_OK;
+    bool there = true;
+
+    while (code == ERR_OK && there) {
+        code = virtual_block(walk, map, link, link->blocks, &there, err);
+        link->blocks += there;
+        there = there && link->many;
+    }
+    if (code == ERR_OK && link->blocks == 0)
+        return virtual_block_missing(map, link, 0, err);
+    for (uint64_t k = 1; k <= VIRTUAL_AHEAD && link->many && code == ERR_OK;
+         k++) {
+        code = virtual_block(walk, map, link, link->blocks + k, &there, err);
+        if (code == ERR_OK && there)
+            code = virtual_block_missing(map, link, link->blocks, err);
+    }
+    return code;
+}
+
+/* Mapping [index]: its names and selections. */
+static err_code_t virtual_link_open(const virtual_map_t *map, size_t index,
+                                    virtual_link_t *out, err_t *err)
+{
+    virtual_link_t link = {.to = H5Pget_virtual_vspace(map->create, index),
+                           .from = H5Pget_virtual_srcspace(map->create, index)};
+    ssize_t file = H5Pget_virtual_filename(map->create, index, NULL, 0);
+    ssize_t path = H5Pget_virtual_dsetname(map->create, index, NULL, 0);
+
+    if (file >= 0 && path >= 0) {
+        link.file = calloc(1, (size_t)file + 1);
+        link.path = calloc(1, (size_t)path + 1);
+    }
+    *out = link;
+    if (link.file == NULL || link.path == NULL || link.to < 0 ||
+        link.from < 0 ||
+        H5Pget_virtual_filename(map->create, index, link.file,
+                                (size_t)file + 1) < 0 ||
+        H5Pget_virtual_dsetname(map->create, index, link.path,
+                                (size_t)path + 1) < 0)
+        return h5_err_set(err, ERR_DATA,
+                          "%s: mapping %zu of the virtual dataset %s is "
+                          "damaged",
+                          map->set->file, index, map->set->path);
+    hdf5io_virtual_points(map, out);
+    return ERR_OK;
+}
+
+static void virtual_link_close(virtual_link_t *link)
+{
+    if (link->from >= 0)
+        H5Sclose(link->from);
+    if (link->to >= 0)
+        H5Sclose(link->to);
+    free(link->path);
+    free(link->file);
+}
+
+static int virtual_dims(hid_t dataset, hsize_t dims[H5S_MAX_RANK])
+{
+    hid_t space = H5Dget_space(dataset);
+    int ndim = space < 0 ? -1 : H5Sget_simple_extent_dims(space, dims, NULL);
+
+    if (space >= 0)
+        H5Sclose(space);
+    return ndim;
+}
+
+/* All sources are there: does anything remain that none of them gives? */
+static err_code_t virtual_holes(const virtual_map_t *map, err_t *err)
+{
+    hsize_t dims[H5S_MAX_RANK];
+    uint64_t extent[H5S_MAX_RANK], hole[2];
+    err_t why = ERR_INIT;
+    bool whole = true, empty = false;
+    err_code_t code;
+
+    if (virtual_dims(map->set->id, dims) != map->ndim)
+        return h5_err_set(err, ERR_DATA, "%s: the shape of %s is unreadable",
+                          map->set->file, map->set->path);
+    for (int d = 0; d < map->ndim; d++) {
+        extent[d] = dims[d];
+        empty = empty || dims[d] == 0;
+    }
+    if (empty || map->ndim == 0)
+        return ERR_OK;
+    code = hdf5io_cover_check(extent, map->ndim, map->sides, map->count, &whole,
+                              hole, &why);
+    if (code != ERR_OK)
+        return err_set(err, code, "%s: the virtual dataset %s: %s",
+                       map->set->file, map->set->path, why.text);
+    if (whole)
+        return ERR_OK;
+    return err_set(err, ERR_DATA,
+                   "%s: the virtual dataset %s has holes: nothing is mapped "
+                   "to all or part of rows %" PRIu64 " to %" PRIu64
+                   ", which would be read as its fill value",
+                   map->set->file, map->set->path, hole[0], hole[1] - 1);
+}
+
+/* The rank of a virtual dataset, which its shape must not be asked for yet:
+ * that of its first mapping. */
+static int virtual_rank(hid_t create)
+{
+    hid_t space = H5Pget_virtual_vspace(create, 0);
+    int ndim = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+
+    if (space >= 0)
+        H5Sclose(space);
+    return ndim;
+}
+
+static err_code_t virtual_mappings(virtual_walk_t *walk,
+                                   const virtual_set_t *set, hid_t create,
+                                   err_t *err)
+{
+    virtual_map_t map = {.set = set, .create = create, .file = H5I_INVALID_HID};
+    size_t count = 0;
+    err_code_t code = ERR_OK;
+
+    if (H5Pget_virtual_count(create, &count) < 0)
+        return h5_err_set(err, ERR_DATA,
+                          "%s: the mappings of the virtual dataset %s are "
+                          "damaged",
+                          set->file, set->path);
+    if (count == 0)
+        return err_set(err, ERR_DATA,
+                       "%s: the virtual dataset %s has no mapping", set->file,
+                       set->path);
+    map.ndim = virtual_rank(create);
+    if (map.ndim < 1)
+        return h5_err_set(err, ERR_DATA, "%s: the shape of %s is unreadable",
+                          set->file, set->path);
+    for (size_t i = 0; i < count && code == ERR_OK; i++) {
+        virtual_link_t link;
+
+        code = virtual_link_open(&map, i, &link, err);
+        if (code == ERR_OK)
+            code = virtual_link_sources(walk, &map, &link, err);
+        if (code == ERR_OK)
+            code = hdf5io_virtual_piece(&map, &link, err);
+        virtual_link_close(&link);
+    }
+    if (code == ERR_OK)
+        code = virtual_holes(&map, err);
+    if (map.file >= 0)
+        H5Fclose(map.file);
+    free(map.refused);
+    free(map.home);
+    free(map.file_name);
+    free(map.sides);
+    return code;
+}
+
+/* ---- the walk ------------------------------------------------------------ */
+
+/* The external raw files of a dataset that is not virtual. */
+static err_code_t virtual_external(const virtual_set_t *set, hid_t create,
+                                   const virtual_node_t *node, err_t *err)
+{
+    hid_t type = H5Dget_type(set->id);
+    uint64_t bytes = type < 0 ? 0 : (uint64_t)H5Tget_size(type), offset;
+    char *only = NULL;
+    err_code_t code;
+
+    if (type >= 0)
+        H5Tclose(type);
+    for (int d = 0; d < node->ndim; d++)
+        if (__builtin_mul_overflow(bytes, node->dims[d], &bytes))
+            bytes = UINT64_MAX;
+    code = hdf5io_external_check(create, set->file, set->path, bytes, &only,
+                                 &offset, err);
+    free(only);
+    return code;
+}
+
+/* Will HDF5 be able to open files by itself, besides those that we opened? Not
+ * if it was started, by a host of this library, before h5_lock could tell it to
+ * use no locks (see there). */
+static err_code_t virtual_locks_check(const virtual_set_t *set, err_t *err)
+{
+    hid_t again = H5Fopen(set->file, H5F_ACC_RDONLY, H5P_DEFAULT);
+
+    if (again >= 0) {
+        H5Fclose(again);
+        return ERR_OK;
+    }
+    return h5_err_set(err, ERR_UNAVAILABLE,
+                      "%s: the virtual dataset %s cannot be read, as HDF5 was "
+                      "started with file locks: set HDF5_USE_FILE_LOCKING to "
+                      "FALSE before this program starts",
+                      set->file, set->path);
+}
+
+/* Look at a dataset, and at all that it is made of; its shape into [node]. */
+static err_code_t virtual_visit(virtual_walk_t *walk, const virtual_set_t *set,
+                                virtual_node_t *node, err_t *err)
+{
+    hid_t create = H5Dget_create_plist(set->id);
+    err_code_t code = ERR_OK;
+
+    if (create >= 0 && H5Pget_layout(create) == H5D_VIRTUAL) {
+        code = virtual_locks_check(set, err);
+        if (code == ERR_OK)
+            code = virtual_mappings(walk, set, create, err);
+    }
+    if (code == ERR_OK)
+        node->ndim = virtual_dims(set->id, node->dims);
+    if (code == ERR_OK && (create < 0 || node->ndim < 0))
+        code = h5_err_set(err, ERR_DATA, "%s: the shape of %s is unreadable",
+                          set->file, set->path);
+    if (code == ERR_OK && H5Pget_external_count(create) > 0)
+        code = virtual_external(set, create, node, err);
+    if (create >= 0)
+        H5Pclose(create);
+    return code;
+}
+
+err_code_t hdf5io_virtual_check(hid_t dataset, const char *file,
+                                const char *path, int *files, err_t *err)
+{
+    virtual_walk_t walk = {.nodes = NULL};
+    const virtual_set_t set = {dataset, file, path};
+    virtual_node_t *node;
+    err_code_t code = virtual_add(&walk, file, path, &node, err);
+
+    if (code == ERR_OK) {
+        node->busy = true;
+        code = virtual_visit(&walk, &set, node, err);
+    }
+    tdestroy(walk.nodes, virtual_node_free);
+    if (code == ERR_OK)
+        *files = walk.files;
+    return code;
+}
