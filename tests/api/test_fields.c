@@ -3,6 +3,7 @@
 /* libcddp through its public headers: a loop over a model with several inputs
  * and losses, on any number of ranks. */
 #include <criterion/criterion.h>
+#include <hdf5.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -278,4 +279,103 @@ Test(fields, wrong_arguments_are_sentences)
 
     cr_expect_eq(cddp_run(&config, try_wrongs, NULL, &error), CDDP_OK, "%s",
                  error.text);
+}
+
+/* ---- all ranks see the same data ------------------------------------------ */
+
+/* Each rank its own file, as if on hosts with disks of their own. */
+typedef struct copies {
+    char *paths[2];
+    const char *validate;
+    cddp_code_t code;     /* expected on all ranks */
+    const char *sentence; /* a part of it */
+} copies_t;
+
+static cddp_code_t copies_open(cddp_group_t *group, void *context,
+                               cddp_error_t *error)
+{
+    const copies_t *copies = context;
+    const char *const files[] = {copies->paths[cddp_group_rank(group)], NULL};
+    const cddp_data_config_t config = {.files = files,
+                                       .input = "/x",
+                                       .target = "/size",
+                                       .input_elems = FEATURES,
+                                       .batch = 4,
+                                       .epochs = 1,
+                                       .validate = copies->validate};
+    cddp_data_t *data = NULL;
+    cddp_code_t code = cddp_data_open(group, &config, &data, error);
+
+    CHECK(code == copies->code);
+    if (code == CDDP_OK)
+        cddp_data_close(data);
+    else
+        CHECK(strstr(error->text, copies->sentence) != NULL);
+    return CDDP_OK;
+}
+
+static void copies_expect(copies_t *copies, const char *validate,
+                          cddp_code_t code, const char *sentence)
+{
+    const cddp_run_config_t config = {.local = 2};
+    cddp_error_t error;
+
+    copies->validate = validate;
+    copies->code = code;
+    copies->sentence = sentence;
+    cr_expect_eq(cddp_run(&config, copies_open, copies, &error), CDDP_OK,
+                 "validate %s: %s", validate == NULL ? "NULL" : validate,
+                 error.text);
+}
+
+/* A copy of the file whose values differ from number [from] on. */
+static char *copy_make(const char *name, int from)
+{
+    char *to = str_printf("%.*s/%s", (int)(strrchr(path, '/') - path), path,
+                          name);
+    float value = 77;
+    hsize_t one = 1, at[1];
+    hid_t file, set, space, memory;
+    char *bytes;
+    size_t count;
+
+    cr_assert_eq(file_read(path, &bytes, &count, NULL), ERR_OK);
+    cr_assert_eq(file_publish(to, bytes, count, NULL), ERR_OK);
+    free(bytes);
+    file = H5Fopen(to, H5F_ACC_RDWR, H5P_DEFAULT);
+    set = H5Dopen2(file, "/size", H5P_DEFAULT);
+    space = H5Dget_space(set);
+    memory = H5Screate_simple(1, &one, NULL);
+    at[0] = (hsize_t)from;
+    if (from >= 0) {
+        H5Sselect_elements(space, H5S_SELECT_SET, 1, at);
+        cr_assert_geq(H5Dwrite(set, H5T_NATIVE_FLOAT, memory, space,
+                               H5P_DEFAULT, &value),
+                      0);
+    }
+    H5Sclose(memory);
+    H5Sclose(space);
+    H5Dclose(set);
+    H5Fclose(file);
+    return to;
+}
+
+Test(fields, ranks_that_see_other_data_are_refused)
+{
+    copies_t copies = {.paths = {path, copy_make("copy.h5", -1)}};
+
+    copies_expect(&copies, NULL, CDDP_OK, NULL);
+    copies_expect(&copies, "full", CDDP_OK, NULL);
+    free(copies.paths[1]);
+    copies.paths[1] = copy_make("other.h5", 3);
+    copies_expect(&copies, NULL, CDDP_DATA,
+                  "other.h5 holds other numbers in /size here than on ");
+    copies_expect(&copies, "full", CDDP_DATA, "rank 1 on ");
+    copies_expect(&copies, "none", CDDP_OK, NULL);
+    copies_expect(&copies, "some", CDDP_CONFIG, "quick, full or none");
+    /* A rank that cannot open its files tells the others. */
+    free(copies.paths[1]);
+    copies.paths[1] = str_dup("/nowhere.h5");
+    copies_expect(&copies, NULL, CDDP_DATA, "no shard matches /nowhere.h5");
+    free(copies.paths[1]);
 }

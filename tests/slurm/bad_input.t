@@ -137,6 +137,81 @@ differing_files()
     expect_text err 'configuration of rank'
 }
 
+# task_elsewhere RANK DIR: how srun starts a rank; rank RANK sees DIR as ./data,
+# by a mount that only it has.
+task_elsewhere()
+{
+    # shellcheck disable=SC2016 # expanded by the task
+    cat >task <<'END'
+#!/bin/bash
+# RANK DIR CMD...
+rank=$1 elsewhere=$2
+shift 2
+[ "$SLURM_PROCID" = "$rank" ] || exec "$@"
+exec unshare --mount bash -c 'mount --bind "$0" data && exec "$@"' \
+    "$elsewhere" "$@"
+END
+    chmod 755 task
+}
+
+# ./data, and ./other, which rank 1 gets in its place: a copy in which NAME is
+# changed by the Python CODE (f is the file).
+other_data()
+{
+    need unshare --mount true -- "the right to make mount namespaces"
+    task_elsewhere
+    own_data
+    cp -r data other
+    [ $# -eq 0 ] || "${h5py[@]}" "import h5py
+with h5py.File('other/$1', 'r+') as f:
+    $2" || fail "python3-h5py is needed"
+}
+
+# refuses_elsewhere REGEX: on two nodes, and on one.
+refuses_elsewhere()
+{
+    local nodes
+
+    for nodes in 1 2; do
+        run 65 srun -N$nodes -n2 --mpi=pmix ./task 1 "$PWD/other" "$train" \
+            plain.yaml
+        expect_lines err "$1" 1
+        expect_lines err '^cddp-train: ' 1
+    done
+}
+
+other_labels()
+{
+    other_data train-01.h5 'f["phase"][...] = 1 - f["phase"][...]'
+    refuses_elsewhere \
+        'rank 1 on n[12]: data.train: .*/train-01.h5 holds other numbers in /phase here than on n[12]'
+}
+
+other_count()
+{
+    other_data train-02.h5 'n = f["phase"].shape[0] - 1
+    for k in ("phase", "spins"):
+        x = f[k][:n]
+        del f[k]
+        f[k] = x'
+    refuses_elsewhere \
+        'rank 1 on n[12]: data.train: .*/train-02.h5 holds [0-9]+ samples here, but [0-9]+ on n[12]'
+}
+
+other_valid()
+{
+    other_data valid-00.h5 'f["spins"][...] = -f["spins"][...]'
+    refuses_elsewhere \
+        'rank 1 on n[12]: data.valid: .*/valid-00.h5 holds other numbers in /spins'
+}
+
+a_copy()
+{
+    other_data
+    run 0 srun -N2 -n2 --mpi=pmix ./task 1 "$PWD/other" "$train" \
+        --set train.epochs=1 --set data.validate=full plain.yaml
+}
+
 test_case "no run file" no_run_file
 test_case "YAML syntax" syntax
 test_case "an unknown key" unknown_key
@@ -151,4 +226,8 @@ test_case "a run directory in use" in_use
 test_case "a checkpoint of another model" other_model
 test_case "srun without --mpi=pmix" no_pmix
 test_case "ranks with different configurations" differing_files
+test_case "a node with other labels" other_labels
+test_case "a node with another number of samples" other_count
+test_case "a node with other validation data" other_valid
+test_case "a node with a copy of its own" a_copy
 test_done
