@@ -259,7 +259,8 @@ static err_code_t dataset_shards_open(hdf5io_dataset_t *dataset,
     for (int k = 0; k < dataset->field_count; k++)
         how.paths[k] = dataset->fields[k].path;
     dataset->shards = calloc((size_t)count, sizeof *dataset->shards);
-    if (dataset->shards == NULL)
+    dataset->touched = calloc((size_t)count, sizeof *dataset->touched);
+    if (dataset->shards == NULL || dataset->touched == NULL)
         return err_set(err, ERR_MEMORY, "no memory for %d shards", count);
     dataset_files_allow(count);
     h5_lock();
@@ -461,6 +462,7 @@ void hdf5io_dataset_close(hdf5io_dataset_t *dataset)
     }
     for (int i = 0; i < dataset->count; i++)
         hdf5io_shard_close(&dataset->shards[i]);
+    free(dataset->touched);
     free(dataset->shards);
     hdf5io_read_scratch_free(dataset->scratch);
     pthread_mutex_destroy(&dataset->lock);
@@ -523,4 +525,9 @@ bool hdf5io_dataset_collective(const hdf5io_dataset_t *dataset)
 int64_t hdf5io_dataset_bytes_read(const hdf5io_dataset_t *dataset)
 {
     return atomic_load(&dataset->bytes_read);
+}
+
+int64_t hdf5io_dataset_shards_read(const hdf5io_dataset_t *dataset)
+{
+    return atomic_load(&dataset->shards_read);
 }

@@ -109,5 +109,7 @@ err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
 
 /* Bytes of samples that this process read from files so far. */
 int64_t hdf5io_dataset_bytes_read(const hdf5io_dataset_t *dataset);
+/* Shards that its reads went to so far, each counted once a read. */
+int64_t hdf5io_dataset_shards_read(const hdf5io_dataset_t *dataset);
 
 #endif

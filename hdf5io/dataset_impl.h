@@ -39,7 +39,9 @@ struct hdf5io_dataset {
     size_t row_bytes; /* of the largest column */
     pthread_mutex_t lock;
     read_scratch_t *scratch; /* a list of those not in use; under the lock */
+    unsigned char *touched; /* mpi: the shards of the read under way, [count] */
     _Atomic int64_t bytes_read;
+    _Atomic int64_t shards_read;
 };
 
 /* Free the list of scratch. */

@@ -8,8 +8,9 @@
  *     entries (index, slot), sorted -> per shard -> per column -> blocks that
  *     fit the stage -> runs -> stage -> convert -> fields[column][slot]
  *
- * With MPI-IO a rank must take part for every column of every shard, and goes
- * on doing so after an error of its own, which it reports at the end.
+ * With MPI-IO the ranks first tell each other which shards any of them wants. A
+ * rank must take part for every column of these, and goes on doing so after an
+ * error of its own, which it reports at the end.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -382,6 +383,25 @@ static err_code_t read_shard(read_call_t *call, const hdf5io_shard_t *shard,
     return code;
 }
 
+/* With MPI-IO: which shards does any rank want? Collective. */
+static err_code_t read_touched(const read_call_t *call, int64_t count,
+                               err_t *err)
+{
+    const hdf5io_dataset_t *dataset = call->dataset;
+    const read_entry_t *entries = call->scratch->entries;
+    int64_t i = 0;
+
+    for (int s = 0; s < dataset->count; s++) {
+        const hdf5io_shard_t *shard = &dataset->shards[s];
+        const int64_t begin = i;
+
+        while (i < count && entries[i].index < shard->first + shard->rows)
+            i++;
+        dataset->touched[s] = i > begin;
+    }
+    return h5mpi_any(dataset->mpi, dataset->touched, dataset->count, err);
+}
+
 /* Go through the shards in order with the entries that are theirs. */
 static err_code_t read_shards(read_call_t *call, int64_t count, err_t *err)
 {
@@ -390,6 +410,10 @@ static err_code_t read_shards(read_call_t *call, int64_t count, err_t *err)
     err_code_t first = ERR_OK, code;
     int64_t i = 0, begin;
 
+    if (dataset->mpi != NULL)
+        first = read_touched(call, count, err);
+    if (first != ERR_OK)
+        return first;
     for (int s = 0; s < dataset->count; s++) {
         const hdf5io_shard_t *shard = &dataset->shards[s];
         err_t own = ERR_INIT;
@@ -402,6 +426,9 @@ static err_code_t read_shards(read_call_t *call, int64_t count, err_t *err)
                 break;
             continue;
         }
+        if (dataset->mpi != NULL && dataset->touched[s] == 0)
+            continue;
+        atomic_fetch_add(&call->dataset->shards_read, 1);
         code = read_shard(call, shard, entries + begin, i - begin, &own);
         if (code == ERR_OK)
             continue;
@@ -436,6 +463,9 @@ err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,
     if (code == ERR_OK) {
         read_sort(call.scratch->entries, count);
         code = read_shards(&call, count, err);
+    } else if (dataset->mpi != NULL) {
+        /* The others wait for this rank. */
+        read_shards(&call, 0, NULL);
     }
     read_scratch_give(dataset, call.scratch);
     return code;

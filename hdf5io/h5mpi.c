@@ -129,6 +129,14 @@ bool h5mpi_same(h5mpi_t *mpi, uint64_t value)
     return largest[0] == ~largest[1];
 }
 
+err_code_t h5mpi_any(h5mpi_t *mpi, unsigned char *flags, int count, err_t *err)
+{
+    if (MPI_Allreduce(MPI_IN_PLACE, flags, count, MPI_UNSIGNED_CHAR, MPI_BOR,
+                      mpi->comm) != MPI_SUCCESS)
+        return err_set(err, ERR_IO, "io: mpi: MPI_Allreduce failed");
+    return ERR_OK;
+}
+
 static hid_t h5mpi_list(h5mpi_t *mpi, bool collective_metadata)
 {
     hid_t list = h5_access_list();
@@ -199,6 +207,15 @@ bool h5mpi_same(h5mpi_t *mpi, uint64_t value)
     (void)mpi;
     (void)value;
     return false;
+}
+
+err_code_t h5mpi_any(h5mpi_t *mpi, unsigned char *flags, int count, err_t *err)
+{
+    (void)mpi;
+    (void)flags;
+    (void)count;
+    (void)err;
+    return ERR_OK;
 }
 
 hid_t h5mpi_access_list(h5mpi_t *mpi)

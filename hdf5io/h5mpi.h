@@ -32,6 +32,10 @@ void h5mpi_close(h5mpi_t *mpi);
 /* Do all ranks give the same [value]? Collective; all get the same answer. */
 bool h5mpi_same(h5mpi_t *mpi, uint64_t value);
 
+/* Of each of [count] flags, set on any rank? Then set on all. ERR_IO when MPI
+ * fails. Collective. */
+err_code_t h5mpi_any(h5mpi_t *mpi, unsigned char *flags, int count, err_t *err);
+
 /* File-access list for collective MPI-IO with collective metadata: for files of
  * contiguous datasets. Lock held; H5Pclose frees. */
 hid_t h5mpi_access_list(h5mpi_t *mpi);

@@ -118,6 +118,23 @@ static uint64_t versions_hash(const char *versions)
     return versions == NULL ? 0 : hash_bytes(versions, strlen(versions));
 }
 
+/* MPI knows processes, not ranks that are threads of one. */
+static err_code_t mpi_check(const train_state_t *run, err_t *err)
+{
+    const train_config_t *config = run->config;
+
+    if (strcmp(boot_name(run->boot), "threads") != 0 ||
+        (config->data.io != TRAIN_IO_MPI &&
+         config->checkpoint.io != TRAIN_IO_MPI))
+        return ERR_OK;
+    return err_set(err, ERR_CONFIG,
+                   "%s.io: mpi needs ranks that are processes, but --local "
+                   "makes threads: start them by srun --mpi=pmix, or set "
+                   "%s.io to independent",
+                   config->data.io == TRAIN_IO_MPI ? "data" : "checkpoint",
+                   config->data.io == TRAIN_IO_MPI ? "data" : "checkpoint");
+}
+
 static err_code_t meet(train_state_t *run, err_t *err)
 {
     const train_config_t *config = run->config;
@@ -125,6 +142,9 @@ static err_code_t meet(train_state_t *run, err_t *err)
     err_code_t rc;
 
     run->phase = "bootstrap";
+    rc = mpi_check(run, err);
+    if (rc != ERR_OK)
+        return rc;
     rc = train_hello(run->boot, train_config_hash(config), run->env->build_hash,
                      &hello, err);
     if (rc == ERR_OK && config->train.reproducible)

@@ -281,7 +281,8 @@ Test(fields, wrong_arguments_are_sentences)
                  error.text);
 }
 
-/* ---- all ranks see the same data ------------------------------------------ */
+/* ---- all ranks see the same data ------------------------------------------
+ */
 
 /* Each rank its own file, as if on hosts with disks of their own. */
 typedef struct copies {
@@ -331,8 +332,8 @@ static void copies_expect(copies_t *copies, const char *validate,
 /* A copy of the file whose values differ from number [from] on. */
 static char *copy_make(const char *name, int from)
 {
-    char *to = str_printf("%.*s/%s", (int)(strrchr(path, '/') - path), path,
-                          name);
+    char *to =
+        str_printf("%.*s/%s", (int)(strrchr(path, '/') - path), path, name);
     float value = 77;
     hsize_t one = 1, at[1];
     hid_t file, set, space, memory;
@@ -349,9 +350,9 @@ static char *copy_make(const char *name, int from)
     at[0] = (hsize_t)from;
     if (from >= 0) {
         H5Sselect_elements(space, H5S_SELECT_SET, 1, at);
-        cr_assert_geq(H5Dwrite(set, H5T_NATIVE_FLOAT, memory, space,
-                               H5P_DEFAULT, &value),
-                      0);
+        cr_assert_geq(
+            H5Dwrite(set, H5T_NATIVE_FLOAT, memory, space, H5P_DEFAULT, &value),
+            0);
     }
     H5Sclose(memory);
     H5Sclose(space);

@@ -42,6 +42,16 @@ expect 78 'CDDP_RUN|nowhere.yaml' cddp-train nowhere.yaml
 
 "$build/cddp-data" make ising -o data/ising --train 300 --valid 100 \
     --shards 2 >/dev/null || exit 1
+# Threads are no processes, whoever started them.
+cp "$source/examples/ising-mlp.yaml" .
+for io in data.io checkpoint.io; do
+    expect 78 "^cddp-train: $io: mpi needs ranks that are processes" \
+        cddp-train --local 2 --set $io=mpi ising-mlp.yaml
+    PMIX_RANK=0 expect 78 "^cddp-train: $io: mpi needs ranks that are processes" \
+        cddp-train --local 1 --set $io=mpi ising-mlp.yaml
+done
+[ ! -e runs ] || { echo "FAIL: a refused start made a directory" && failed=1; }
+
 for example in ising ising-mlp; do
     cp "$source/examples/$example.yaml" .
     expect 0 '^linear1 +linear +[0-9]+ +[0-9,]+  plain$' \

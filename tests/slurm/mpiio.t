@@ -36,6 +36,37 @@ same_bits()
     cmp independent mpi || fail "MPI-IO reads other bits"
 }
 
+# Of 109 samples in batches of 18 each step has some in few of the files; a file
+# of one sample is opened by nobody in most steps.
+untouched_shards()
+{
+    local turns files
+
+    need_mpi
+    data
+    run 0 "${four[@]}" "$probe" read "$PWD/data/*.h5" mpi 3
+    turns=$(sed -n 's/^rank 0: .* read in \(.*\) turns$/\1/p' err)
+    files=$(sed -n 's/^rank 0: \(.*\) files, .*/\1/p' err)
+    expect_lines err "^rank [0-3]: .* read in $turns turns$" 4
+    # 2 epochs of 7 steps.
+    [ "$turns" -lt $((14 * files)) ] ||
+        fail "all $files files are read in all of 14 steps"
+}
+
+# Also under srun MPI would start, with one rank of its own.
+threads()
+{
+    local io
+
+    need_mpi
+    run_file plain
+    for io in data.io checkpoint.io; do
+        run 78 srun -n1 --mpi=pmix "$train" --local 2 --set $io=mpi plain.yaml
+        expect_lines err "^cddp-train: $io: mpi needs ranks .* processes" 1
+        [ ! -e run ] || fail "a run directory was made"
+    done
+}
+
 one_rank_has_bad_data()
 {
     need_mpi
@@ -133,6 +164,8 @@ alone()
 }
 
 test_case "MPI-IO and independent reads give the same bits" same_bits
+test_case "files that no rank wants are left alone" untouched_shards
+test_case "MPI-IO with --local" threads
 test_case "bad data on one rank ends all of them" one_rank_has_bad_data
 test_case "a bad shard is named by every rank" all_ranks_see_a_bad_shard
 test_case "nodes that see different files" one_node_sees_other_files

@@ -107,6 +107,9 @@ static err_code_t probe_read(probe_t *probe, err_t *err)
                boot_rank(probe->boot), samples, empty,
                hdf5io_dataset_bytes_read(probe->dataset),
                hash_state_value(state));
+    fprintf(stderr, "rank %d: %d files, read in %" PRId64 " turns\n",
+            boot_rank(probe->boot), hdf5io_dataset_shards(probe->dataset),
+            hdf5io_dataset_shards_read(probe->dataset));
     hash_state_free(state);
     return code;
 }
