@@ -12,8 +12,8 @@ test_packages="libcriterion-dev clang clang-format clang-tidy cppcheck
     shellcheck universal-ctags slurm-wlm slurm-client munge iproute2 util-linux procps
     openmpi-bin ucx-utils libhdf5-dev hdf5-tools python3 python3-h5py python3-yaml man-db
     strace git"
-# Where Slurm's PMIx plugin has a package of its own (Debian 13, Ubuntu 24.04).
-optional_packages="slurm-wlm-mpi-plugins"
+# Where Slurm's PMIx plugin and clang's libFuzzer have packages of their own.
+optional_packages="slurm-wlm-mpi-plugins libclang-rt-dev"
 
 me=${0##*/}
 

@@ -30,4 +30,5 @@ include tests/train/local.mk
 include tests/api/local.mk
 include tests/cmd/local.mk
 include tests/hdf5io/local.mk
+include tests/fuzz/local.mk
 include tests/slurm/local.mk

@@ -133,6 +133,14 @@ not_ours()
     rm -r "$own_dir"
 }
 
+munge_cannot_reach_it()
+{
+    mkdir -m 700 "$WORK/closed"
+    run 1 env CDDP_DEVCLUSTER_DIR="$WORK/closed/cluster" "$devcluster" up
+    expect_text err "$WORK/closed has mode 700.*chmod o\+x"
+    [ ! -e "$WORK/closed/cluster" ] || fail "the cluster directory was made"
+}
+
 usage()
 {
     run 64 "$devcluster"
@@ -146,6 +154,7 @@ usage()
 
 test_case "wrong words" usage
 test_case "a directory of somebody else is left alone" not_ours
+test_case "a directory that munge cannot reach" munge_cannot_reach_it
 test_case "nodes have own names, addresses and /dev/shm" nodes_are_apart
 "$devcluster" down
 test_case "UCX finds TCP between them" talk_over_tcp

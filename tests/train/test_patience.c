@@ -4,21 +4,40 @@
  * Slow storage: a rank that is kept in one system call for longer than
  * fault.timeout is no stuck rank, unless fault.io_timeout is over, too. fsync
  * and pread are this program's own.
+ *
+ * Time itself is what is tested, and a busy machine has less of it: all times
+ * are multiples of fault.timeout, which is several times what a whole small run
+ * takes here and now. No rank of a run that works is silent for that long.
  */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "train/harness.h"
 
-/* Seconds in one slow call: well beyond fault.timeout, and time itself is what
- * is tested. */
-#define TIMEOUT "fault.timeout=1 s"
-#define SLOW 4
+/* Of the seconds that a whole run takes here. */
+#define TIMEOUT_PER_RUN 6
+#define TIMEOUT_LEAST 1.0
+/* Of fault.timeout: a slow call, and limits that are shorter, somewhat longer
+ * (but not as long as two slow calls), and much longer than that. */
+#define SLOW 3.0
+#define IO_SHORT 1.0
+#define IO_ONE_CALL 4.5
+#define IO_LONG 30.0
+
+typedef struct pace {
+    double slow;                                             /* seconds */
+    char timeout[64], io_short[64], io_one[64], io_long[64]; /* settings */
+} pace_t;
+
+static pace_t pace;
 
 /* global: the functions below are called by the libraries. Calls until the
  * first slow one, of those that count. */
@@ -26,12 +45,21 @@ static atomic_int syncs_left, reads_left, place_left;
 static int slow_calls = 1; /* one after the other */
 static const char *place;  /* in the path of a file, for place_left */
 
+static void stall(double seconds)
+{
+    struct timespec left = {.tv_sec = (time_t)seconds};
+
+    left.tv_nsec = (long)(1e9 * (seconds - (double)left.tv_sec));
+    while (nanosleep(&left, &left) != 0)
+        continue;
+}
+
 static void storage_use(atomic_int *left)
 {
     const int call = 1 - atomic_fetch_sub(left, 1);
 
     if (call >= 0 && call < slow_calls)
-        sleep(SLOW);
+        stall(pace.slow);
 }
 
 /* Is the file [fd] of the place? */
@@ -79,7 +107,7 @@ static err_code_t run_slowly(atomic_int *left, int fast, const char *io_timeout,
     err_code_t rc;
 
     harness_open(&harness, 101);
-    harness.settings[0] = TIMEOUT;
+    harness.settings[0] = pace.timeout;
     harness.settings[1] = io_timeout;
     harness.settings[2] = "checkpoint.every=5 steps";
     harness.settings[3] = more;
@@ -95,8 +123,7 @@ static err_code_t run_slowly(atomic_int *left, int fast, const char *io_timeout,
 static void expect_patience(const char *where, const char *phase,
                             train_resume_t resume)
 {
-    const char *const limits[] = {"fault.io_timeout=30 s",
-                                  "fault.io_timeout=0 s"};
+    const char *const limits[] = {pace.io_long, "fault.io_timeout=0 s"};
 
     for (int i = 0; i < 2; i++) {
         train_outcome_t out;
@@ -105,7 +132,7 @@ static void expect_patience(const char *where, const char *phase,
         err_code_t rc;
 
         harness_open(&harness, 101);
-        harness.settings[0] = TIMEOUT;
+        harness.settings[0] = pace.timeout;
         harness.settings[1] = limits[i];
         harness.settings[2] = "train.epochs=1";
         place = NULL;
@@ -121,35 +148,63 @@ static void expect_patience(const char *where, const char *phase,
     }
 }
 
+/* Measure the machine: a run like those below, with nothing slow in it. */
+static void pace_set(void)
+{
+    train_outcome_t out;
+    harness_t harness;
+    double timeout, begin = clock_now();
+
+    harness_open(&harness, 101);
+    harness.settings[0] = "train.epochs=1";
+    harness.settings[1] = "fault.timeout=300 s";
+    harness_run_ok(&harness, 2, &out);
+    harness_close(&harness);
+    timeout = fmax(TIMEOUT_LEAST, TIMEOUT_PER_RUN * (clock_now() - begin));
+    pace.slow = SLOW * timeout;
+    snprintf(pace.timeout, sizeof pace.timeout, "fault.timeout=%.3f s",
+             timeout);
+    snprintf(pace.io_short, sizeof pace.io_short, "fault.io_timeout=%.3f s",
+             IO_SHORT * timeout);
+    snprintf(pace.io_one, sizeof pace.io_one, "fault.io_timeout=%.3f s",
+             IO_ONE_CALL * timeout);
+    snprintf(pace.io_long, sizeof pace.io_long, "fault.io_timeout=%.3f s",
+             IO_LONG * timeout);
+}
+
+/* Seconds after which a test hangs; reached on no machine that works. */
+#define PATIENCE 1800
+
+TestSuite(patience, .init = pace_set);
+
 #define SYNCS 5  /* the slow one is in the first checkpoint */
 #define READS 12 /* after the first batches */
 
-Test(patience, slow_storage_is_no_stuck_rank, .timeout = 60)
+Test(patience, slow_storage_is_no_stuck_rank, .timeout = PATIENCE)
 {
     err_t err = ERR_INIT;
 
-    cr_assert_eq(run_slowly(&syncs_left, SYNCS, "fault.io_timeout=30 s", &err),
-                 ERR_OK, "%s", err.text);
+    cr_assert_eq(run_slowly(&syncs_left, SYNCS, pace.io_long, &err), ERR_OK,
+                 "%s", err.text);
 }
 
-Test(patience, storage_that_never_answers_is, .timeout = 60)
+Test(patience, storage_that_never_answers_is, .timeout = PATIENCE)
 {
     err_t err = ERR_INIT;
 
-    cr_assert_eq(run_slowly(&syncs_left, SYNCS, "fault.io_timeout=1 s", &err),
-                 ERR_PEER);
+    cr_assert_eq(run_slowly(&syncs_left, SYNCS, pace.io_short, &err), ERR_PEER);
     cr_assert(strstr(err.text, "checkpoint"), "%s", err.text);
 }
 
-Test(patience, a_slow_read_is_no_stuck_rank, .timeout = 60)
+Test(patience, a_slow_read_is_no_stuck_rank, .timeout = PATIENCE)
 {
     err_t err = ERR_INIT;
 
-    cr_assert_eq(run_slowly(&reads_left, READS, "fault.io_timeout=30 s", &err),
-                 ERR_OK, "%s", err.text);
+    cr_assert_eq(run_slowly(&reads_left, READS, pace.io_long, &err), ERR_OK,
+                 "%s", err.text);
 }
 
-Test(patience, a_read_that_never_ends_is, .timeout = 60)
+Test(patience, a_read_that_never_ends_is, .timeout = PATIENCE)
 {
     err_t err = ERR_INIT;
 
@@ -159,19 +214,19 @@ Test(patience, a_read_that_never_ends_is, .timeout = 60)
 
 /* Not of a shard: ranks that are threads wait together for HDF5's lock, and
  * nobody for anybody. */
-Test(patience, of_opening_data_and_the_run_directory, .timeout = 60)
+Test(patience, of_opening_data_and_the_run_directory, .timeout = PATIENCE)
 {
     expect_patience("/config.yaml", "opening data", TRAIN_RESUME_NEVER);
 }
 
-Test(patience, of_a_checkpoint_that_is_read, .timeout = 60)
+Test(patience, of_a_checkpoint_that_is_read, .timeout = PATIENCE)
 {
     expect_patience("/checkpoints/step-", "resume", TRAIN_RESUME_AUTO);
 }
 
 /* Of three slow reads one of two ranks has two, longer together than any may
  * be. */
-Test(patience, begins_anew_with_progress, .timeout = 60)
+Test(patience, begins_anew_with_progress, .timeout = PATIENCE)
 {
     train_outcome_t out;
     harness_t harness;
@@ -179,8 +234,8 @@ Test(patience, begins_anew_with_progress, .timeout = 60)
     harness_open(&harness, 101);
     harness.settings[0] = "train.epochs=1";
     harness_run_ok(&harness, 2, &out);
-    harness.settings[1] = TIMEOUT;
-    harness.settings[2] = "fault.io_timeout=5 s";
+    harness.settings[1] = pace.timeout;
+    harness.settings[2] = pace.io_one;
     place = "/checkpoints/step-";
     slow_calls = 3;
     atomic_store(&place_left, 1);
@@ -189,14 +244,14 @@ Test(patience, begins_anew_with_progress, .timeout = 60)
     harness_close(&harness);
 }
 
-Test(patience, of_shutdown, .timeout = 60)
+Test(patience, of_shutdown, .timeout = PATIENCE)
 {
     expect_patience("/summary.json", "shutdown", TRAIN_RESUME_NEVER);
 }
 
 /* Who waits for the sums of a syncbatchnorm layer does so in a group of its
  * own, which hears of the same progress. */
-Test(patience, nor_to_who_waits_for_sums_of_batch_norm, .timeout = 60)
+Test(patience, nor_to_who_waits_for_sums_of_batch_norm, .timeout = PATIENCE)
 {
     const char *const model =
         "model={input: [12], layers: [{linear: {out: 8}}, syncbatchnorm, "
@@ -204,6 +259,6 @@ Test(patience, nor_to_who_waits_for_sums_of_batch_norm, .timeout = 60)
     err_t err = ERR_INIT;
 
     more = model;
-    cr_assert_eq(run_slowly(&reads_left, READS, "fault.io_timeout=30 s", &err),
-                 ERR_OK, "%s", err.text);
+    cr_assert_eq(run_slowly(&reads_left, READS, pace.io_long, &err), ERR_OK,
+                 "%s", err.text);
 }

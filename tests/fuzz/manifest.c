@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/str.h"
+#include "fuzz/fuzz.h"
+#include "hdf5io/checkpoint_manifest.h"
+
+static const err_code_t allowed[] = {ERR_DATA, ERR_MEMORY, ERR_OK};
+
+/* Copy the bytes before their own hash, and append the hash that they have.
+ * free() the copy of [*length] bytes. */
+static char *seal(const uint8_t *data, size_t bytes, size_t *length)
+{
+    const size_t key = strlen(MANIFEST_SELF_KEY);
+    char digits[HASH_TEXT_MAX], *copy, *end;
+    const uint8_t *self;
+
+    while ((self = memmem(data, bytes, MANIFEST_SELF_KEY, key)) != NULL)
+        bytes = (size_t)(self - data);
+    hash_format(hash_bytes(data, bytes), digits);
+    end = str_printf(MANIFEST_SELF_KEY "%s" MANIFEST_SELF_TAIL, digits);
+    *length = bytes + strlen(end);
+    copy = malloc(*length + 1);
+    if (copy == NULL)
+        abort();
+    memcpy(copy, data, bytes);
+    memcpy(copy + bytes, end, strlen(end) + 1);
+    free(end);
+    return copy;
+}
+
+/* What was accepted must be accepted again as it is printed. */
+static void print_and_parse(const hdf5io_manifest_t *manifest)
+{
+    hdf5io_manifest_t again = {0};
+    str_buf_t text = {0};
+    err_t err = ERR_INIT;
+    uint64_t hash;
+
+    if (hdf5io_manifest_print(manifest, &text, &err) != ERR_OK ||
+        hdf5io_manifest_parse(text.text, text.length, &again, &hash, &err) !=
+            ERR_OK ||
+        again.tensor_count != manifest->tensor_count ||
+        again.piece_count != manifest->piece_count ||
+        again.file_count != manifest->file_count ||
+        again.progress.step != manifest->progress.step) {
+        fprintf(stderr, "fuzz: not what it was: %s\n%s\n", err.text,
+                text.text == NULL ? "" : text.text);
+        abort();
+    }
+    hdf5io_manifest_free(&again);
+    str_buf_free(&text);
+}
+
+err_code_t fuzz_manifest(const uint8_t *data, size_t bytes)
+{
+    hdf5io_manifest_t manifest = {0};
+    err_t err = ERR_INIT;
+    uint64_t hash;
+    size_t length;
+    char *text = seal(data, bytes, &length);
+    err_code_t rc;
+
+    rc = hdf5io_manifest_parse(text, length, &manifest, &hash, &err);
+    fuzz_check(rc, &err, allowed);
+    if (rc == ERR_OK) {
+        print_and_parse(&manifest);
+        hdf5io_manifest_free(&manifest);
+    }
+    free(text);
+    return rc;
+}
