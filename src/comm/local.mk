@@ -11,7 +11,9 @@ libcomm_la_SOURCES = \
 	src/comm/comm_liveness.c src/comm/comm_liveness.h \
 	src/comm/comm_ucx.c src/comm/ucx_group.h src/comm/ucx_lane.h \
 	src/comm/ucx_peer.h src/comm/ucx_calls.c src/comm/ucx_calls.h \
-	src/comm/ucx_mates.c src/comm/ucx_net.c src/comm/ucx_notes.c \
+	src/comm/ucx_fabric.c src/comm/ucx_fabric.h \
+	src/comm/ucx_gate.c src/comm/ucx_gate.h \
+	src/comm/ucx_worker.c src/comm/ucx_mates.c src/comm/ucx_net.c src/comm/ucx_notes.c \
 	src/comm/ucx_ring.c src/comm/ucx_small.c src/comm/ucx_thread.c \
 	src/comm/ucx_tree.c src/comm/ucx_direct.c src/comm/ucx_choice.c \
 	src/comm/ucx_node.h src/comm/ucx_node.c src/comm/node_sum.c src/comm/node_sum.h \

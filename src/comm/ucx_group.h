@@ -120,7 +120,7 @@ struct ucx_group {
     bool ended;  /* under lock: the comm thread has returned */
 };
 
-/* ---- ucx_net.c: worker, endpoints, messages ------------------------------ */
+/* ---- ucx_worker.c, ucx_net.c: worker; endpoints, messages ---------------- */
 
 /* Does the environment choose UCX's network on this rank? */
 bool ucx_net_is_own(void);

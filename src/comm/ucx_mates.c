@@ -58,6 +58,7 @@ err_code_t ucx_mates_card(ucx_card_t *card, int *fd, err_t *err)
         return err_set(err, ERR_IO, "no random number for the comm group: %s",
                        strerror(errno));
     card->cpus = mates_cpus();
+    ucx_fabric_find(&card->fabric);
     made = memfd_create("cddp-comm", MFD_CLOEXEC);
     if (made >= 0 && write(made, &card->nonce, sizeof card->nonce) !=
                          (ssize_t)sizeof card->nonce) {

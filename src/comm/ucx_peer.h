@@ -13,6 +13,7 @@
 #include "comm/comm_liveness.h"
 #include "comm/comm_ops.h"
 #include "comm/ucx_calls.h"
+#include "comm/ucx_fabric.h"
 
 typedef struct ucx_group ucx_group_t;
 
@@ -65,7 +66,7 @@ typedef struct ucx_card { /* what ranks exchange about themselves */
     int64_t fd; /* memfd that holds the nonce; -1: none */
     uint64_t nonce;
     uint64_t cpus; /* hash of the cores that it may use */
-    uint64_t address_bytes;
+    ucx_fabric_t fabric;
 } ucx_card_t;
 
 /* Fill [card]; *fd stays open until ucx_mates_find has returned everywhere. */

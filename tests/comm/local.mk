@@ -33,6 +33,18 @@ tests_comm_test_comm_split_CFLAGS = $(TEST_CFLAGS)
 tests_comm_test_comm_split_LDADD = libranks.la libcomm.la libbase.la \
 	$(TEST_LIBS)
 
+check_PROGRAMS += tests/comm/test_ucx_fabric
+tests_comm_test_ucx_fabric_SOURCES = tests/comm/test_ucx_fabric.c
+tests_comm_test_ucx_fabric_CFLAGS = $(TEST_CFLAGS)
+tests_comm_test_ucx_fabric_LDADD = libcomm.la libbase.la $(TEST_LIBS)
+
+check_PROGRAMS += tests/comm/test_ucx_strangers
+tests_comm_test_ucx_strangers_SOURCES = tests/comm/test_ucx_strangers.c
+tests_comm_test_ucx_strangers_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_comm_test_ucx_strangers_CFLAGS = $(TEST_CFLAGS)
+tests_comm_test_ucx_strangers_LDADD = libranks.la libcomm.la libbase.la \
+	$(TEST_LIBS)
+
 check_PROGRAMS += tests/comm/test_comm_ucx
 tests_comm_test_comm_ucx_SOURCES = tests/comm/test_comm_ucx.c \
 	tests/comm/collectives.c tests/comm/collectives.h

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "comm/ucx_fabric.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+
+/* ---- this process -------------------------------------------------------- */
+
+static bool line_read(const char *path, char *out, size_t room)
+{
+    FILE *file = fopen(path, "re");
+    bool read = file != NULL && fgets(out, (int)room, file) != NULL;
+
+    if (file != NULL)
+        fclose(file);
+    if (read)
+        out[strcspn(out, "\n")] = '\0';
+    return read;
+}
+
+/* A hash of the machine and of the namespaces [names] (NULL-terminated). */
+static uint64_t namespaces_hash(const char *const *names)
+{
+    struct {
+        char machine[256];
+        uint64_t inodes[2];
+    } place;
+    char path[64];
+    struct stat info;
+
+    memset(&place, 0, sizeof place);
+    if (!line_read("/proc/sys/kernel/random/boot_id", place.machine,
+                   sizeof place.machine))
+        (void)gethostname(place.machine, sizeof place.machine - 1);
+    for (int i = 0; names[i] != NULL; i++) {
+        snprintf(path, sizeof path, "/proc/self/ns/%s", names[i]);
+        if (stat(path, &info) == 0)
+            place.inodes[i] = (uint64_t)info.st_ino;
+    }
+    return hash_bytes(&place, sizeof place);
+}
+
+static int64_t speed_of(const char *name)
+{
+    char path[64], line[32];
+
+    snprintf(path, sizeof path, "/sys/class/net/%.*s/speed", UCX_FACE_NAME,
+             name);
+    if (!line_read(path, line, sizeof line))
+        return 0;
+    return strtoll(line, NULL, 10) > 0 ? strtoll(line, NULL, 10) : 0;
+}
+
+static void face_add(const struct ifaddrs *one, ucx_fabric_t *out)
+{
+    const struct sockaddr_in *address = (const void *)one->ifa_addr;
+    const struct sockaddr_in *mask = (const void *)one->ifa_netmask;
+    ucx_face_t *face = &out->faces[out->count];
+
+    if (address == NULL || mask == NULL || address->sin_family != AF_INET ||
+        (one->ifa_flags & IFF_LOOPBACK) != 0 ||
+        (one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_RUNNING) == 0)
+        return;
+    if (out->count == UCX_FACES) {
+        out->more = true;
+        return;
+    }
+    snprintf(face->name, sizeof face->name, "%s", one->ifa_name);
+    face->name[strcspn(face->name, ":")] = '\0'; /* eth0:1 is on eth0 */
+    face->address = ntohl(address->sin_addr.s_addr);
+    face->mask = ntohl(mask->sin_addr.s_addr);
+    face->speed = speed_of(face->name);
+    out->count++;
+}
+
+void ucx_fabric_find(ucx_fabric_t *out)
+{
+    static const char *const network[] = {"net", NULL};
+    static const char *const memory[] = {"ipc", "pid", NULL};
+    const char *gate = getenv("CDDP_NET_GATE");
+    struct ifaddrs *list = NULL;
+
+    memset(out, 0, sizeof *out);
+    out->network = namespaces_hash(network);
+    out->memory = namespaces_hash(memory);
+    out->own_tls = getenv("UCX_TLS") != NULL;
+    out->own_devices = getenv("UCX_NET_DEVICES") != NULL;
+    out->open = gate != NULL && strcmp(gate, "off") == 0;
+    if (getifaddrs(&list) != 0)
+        return;
+    for (const struct ifaddrs *one = list; one != NULL; one = one->ifa_next)
+        face_add(one, out);
+    freeifaddrs(list);
+}
+
+/* ---- the group ----------------------------------------------------------- */
+
+/* The interface of [fabric] in the network [net] of [mask]; -1: none. */
+static int face_in(const ucx_fabric_t *fabric, uint32_t net, uint32_t mask)
+{
+    for (int i = 0; i < fabric->count; i++)
+        if (fabric->faces[i].mask == mask &&
+            (fabric->faces[i].address & mask) == net)
+            return i;
+    return -1;
+}
+
+typedef struct seat {
+    uint32_t address;
+    uint64_t network;
+} seat_t;
+
+static int seats_compare(const void *a, const void *b)
+{
+    const uint32_t one = ((const seat_t *)a)->address;
+    const uint32_t other = ((const seat_t *)b)->address;
+
+    return (one > other) - (one < other);
+}
+
+/* Has an address one place only? Sorts. */
+static bool seats_differ(seat_t *seats, int size)
+{
+    qsort(seats, (size_t)size, sizeof *seats, seats_compare);
+    for (int i = 1; i < size; i++)
+        if (seats[i].address == seats[i - 1].address &&
+            seats[i].network != seats[i - 1].network)
+            return false;
+    return true;
+}
+
+/* Do all ranks have [face]'s network, with addresses of their own? *speed: of
+ * the slowest. [seats]: scratch, [size]. */
+static bool network_shared(const ucx_fabric_t *fabrics, int size,
+                           const ucx_face_t *face, seat_t *seats,
+                           int64_t *speed)
+{
+    *speed = face->speed;
+    for (int i = 0; i < size; i++) {
+        const int found =
+            face_in(&fabrics[i], face->address & face->mask, face->mask);
+        const ucx_face_t *there = &fabrics[i].faces[found < 0 ? 0 : found];
+
+        if (found < 0)
+            return false;
+        if (there->speed < *speed)
+            *speed = there->speed;
+        seats[i] = (seat_t){there->address, fabrics[i].network};
+    }
+    return seats_differ(seats, size);
+}
+
+/* Rank 0's networks are looked at in order, so that all choose the same. */
+static int face_choose(const ucx_fabric_t *fabrics, int size, int rank)
+{
+    seat_t *seats = calloc((size_t)size, sizeof *seats);
+    const ucx_face_t *best = NULL;
+    int64_t most = 0;
+
+    for (int i = 0; seats != NULL && i < fabrics[0].count; i++) {
+        const ucx_face_t *face = &fabrics[0].faces[i];
+        int64_t speed;
+
+        if (!network_shared(fabrics, size, face, seats, &speed))
+            continue;
+        if (best == NULL || speed > most ||
+            (speed == most &&
+             (face->address & face->mask) < (best->address & best->mask))) {
+            best = face;
+            most = speed;
+        }
+    }
+    free(seats);
+    return best == NULL ? -1
+                        : face_in(&fabrics[rank], best->address & best->mask,
+                                  best->mask);
+}
+
+ucx_reach_t ucx_fabric_reach(const ucx_fabric_t *fabrics, int size, int rank,
+                             bool mates, int *face)
+{
+    bool memory = mates, network = true, own_tls = false, own_devices = false;
+
+    for (int i = 0; i < size; i++) {
+        memory = memory && fabrics[i].memory == fabrics[0].memory;
+        network = network && fabrics[i].network == fabrics[0].network;
+        own_tls = own_tls || fabrics[i].own_tls;
+        own_devices = own_devices || fabrics[i].own_devices;
+    }
+    if (memory && !own_tls)
+        return UCX_REACH_MEMORY;
+    if (own_devices)
+        return UCX_REACH_ANY;
+    if (network)
+        return UCX_REACH_LOOPBACK;
+    *face = face_choose(fabrics, size, rank);
+    return *face < 0 ? UCX_REACH_ANY : UCX_REACH_FACE;
+}
+
+/* ---- devices ------------------------------------------------------------- */
+
+/* Of RDMA device [name]: its active ports. */
+static void ports_add(const char *name, char *out, size_t room)
+{
+    char path[512], line[64];
+    size_t used;
+
+    for (int port = 1; port <= 8; port++) {
+        snprintf(path, sizeof path,
+                 "/sys/class/infiniband/%.64s/ports/%d/state", name, port);
+        used = strlen(out);
+        if (line_read(path, line, sizeof line) &&
+            strstr(line, "ACTIVE") != NULL && used + strlen(name) + 3 < room)
+            snprintf(out + used, room - used, ",%s:%d", name, port);
+    }
+}
+
+void ucx_fabric_devices(const ucx_face_t *face, char *out, size_t room)
+{
+    DIR *list = opendir("/sys/class/infiniband");
+    const struct dirent *entry;
+
+    snprintf(out, room, "%s", face->name);
+    while (list != NULL && (entry = readdir(list)) != NULL)
+        if (entry->d_name[0] != '.')
+            ports_add(entry->d_name, out, room);
+    if (list != NULL)
+        closedir(list);
+}

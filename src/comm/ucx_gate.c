@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "comm/ucx_gate.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/mem.h"
+
+/* Where an IPv4 header has its source address. */
+#define SOURCE ((uint32_t)SKF_NET_OFF + 12)
+#define PASS UINT32_MAX /* bytes of the packet that are kept */
+
+/* ---- the filter ---------------------------------------------------------- */
+
+typedef struct range {
+    uint32_t first, last;
+} range_t;
+
+static int addresses_compare(const void *a, const void *b)
+{
+    const uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
+
+    return (one > other) - (one < other);
+}
+
+/* Merge the two neighbours that have the fewest addresses between them. */
+static size_t ranges_merge(range_t *ranges, size_t count)
+{
+    size_t best = 0;
+    uint32_t least = UINT32_MAX;
+
+    for (size_t i = 0; i + 1 < count; i++)
+        if (ranges[i + 1].first - ranges[i].last <= least) {
+            least = ranges[i + 1].first - ranges[i].last;
+            best = i;
+        }
+    ranges[best].last = ranges[best + 1].last;
+    memmove(ranges + best + 1, ranges + best + 2,
+            (count - best - 2) * sizeof *ranges);
+    return count - 1;
+}
+
+size_t ucx_gate_filter(uint32_t *addresses, size_t count,
+                       struct sock_filter code[UCX_GATE_CODE])
+{
+    range_t ranges[UCX_GATE_RANGES + 1];
+    size_t used = 0, at = 0;
+
+    qsort(addresses, count, sizeof *addresses, addresses_compare);
+    for (size_t i = 0; i < count; i++) {
+        if (used > 0 && addresses[i] - ranges[used - 1].last <= 1) {
+            ranges[used - 1].last = addresses[i];
+            continue;
+        }
+        ranges[used++] = (range_t){addresses[i], addresses[i]};
+        if (used > UCX_GATE_RANGES)
+            used = ranges_merge(ranges, used);
+    }
+    code[at++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, SOURCE);
+    for (size_t i = 0; i < used; i++) {
+        code[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K,
+                                                  ranges[i].first, 0, 2);
+        code[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K,
+                                                  ranges[i].last, 1, 0);
+        code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, PASS);
+    }
+    code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
+    return at;
+}
+
+/* ---- the sockets --------------------------------------------------------- */
+
+static bool option_is(int fd, int option, int value)
+{
+    int found = -1;
+    socklen_t bytes = sizeof found;
+
+    return getsockopt(fd, SOL_SOCKET, option, &found, &bytes) == 0 &&
+           found == value;
+}
+
+void ucx_gate_look(ucx_gate_fds_t *out)
+{
+    for (int fd = 0; fd < UCX_GATE_FDS; fd++)
+        out->listens[fd] = option_is(fd, SO_ACCEPTCONN, 1) &&
+                           option_is(fd, SO_DOMAIN, AF_INET) &&
+                           option_is(fd, SO_TYPE, SOCK_STREAM);
+}
+
+/* Another thread of the program may have opened a socket meanwhile. */
+static bool socket_is_worker(const ucx_gate_t *gate, int fd)
+{
+    struct sockaddr_in own = {.sin_family = AF_INET};
+    socklen_t bytes = sizeof own;
+
+    return getsockname(fd, (struct sockaddr *)&own, &bytes) == 0 &&
+           memmem(gate->worker, gate->bytes, &own.sin_port,
+                  sizeof own.sin_port) != NULL;
+}
+
+/* May a rank's connection come from [address]? Between two addresses of one
+ * network the kernel takes no other one. */
+static bool address_counts(const ucx_gate_t *gate, uint32_t address)
+{
+    const ucx_face_t *face = gate->face;
+
+    return face == NULL ||
+           (address & face->mask) == (face->address & face->mask);
+}
+
+/* Of all ranks that are reached over the network. */
+static size_t addresses_list(const ucx_gate_t *gate, uint32_t *out)
+{
+    size_t count = 0;
+
+    for (int rank = 0; rank < gate->size; rank++) {
+        const ucx_fabric_t *fabric = &gate->fabrics[rank];
+
+        for (int i = 0; gate->reached[rank] && i < fabric->count; i++)
+            if (address_counts(gate, fabric->faces[i].address))
+                out[count++] = fabric->faces[i].address;
+    }
+    return count;
+}
+
+err_code_t ucx_gate_close(const ucx_gate_t *gate, const ucx_gate_fds_t *before,
+                          int *count, err_t *err)
+{
+    struct sock_filter code[UCX_GATE_CODE];
+    struct sock_fprog program = {.filter = code};
+    ucx_gate_fds_t now;
+    void *memory = NULL;
+    int closed = 0;
+    err_code_t rc = mem_alloc((size_t)gate->size * UCX_FACES * sizeof(uint32_t),
+                              "addresses of the ranks", &memory, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    program.len = (unsigned short)ucx_gate_filter(
+        memory, addresses_list(gate, memory), code);
+    mem_free(memory);
+    ucx_gate_look(&now);
+    for (int fd = 0; fd < UCX_GATE_FDS && rc == ERR_OK; fd++) {
+        if (!now.listens[fd] || before->listens[fd] ||
+            !socket_is_worker(gate, fd))
+            continue;
+        if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
+                       sizeof program) != 0)
+            rc = err_set(err, ERR_UNAVAILABLE,
+                         "the kernel takes no filter for a socket: %s",
+                         strerror(errno));
+        closed++;
+    }
+    if (rc == ERR_OK)
+        *count = closed;
+    return rc;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Which network a group takes, and the filter before its sockets; pure. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/ucx_fabric.h"
+#include "comm/ucx_gate.h"
+
+#define IP(a, b, c, d)                                                \
+    ((uint32_t)(a) << 24 | (uint32_t)(b) << 16 | (uint32_t)(c) << 8 | \
+     (uint32_t)(d))
+#define NET24 0xffffff00u
+#define NET16 0xffff0000u
+
+/* Two machines with two ranks each: ranks 0 and 1, 2 and 3. */
+static void machines(ucx_fabric_t fabrics[4])
+{
+    memset(fabrics, 0, 4 * sizeof *fabrics);
+    for (int i = 0; i < 4; i++) {
+        fabrics[i].network = fabrics[i].memory = 1 + (uint64_t)i / 2;
+    }
+}
+
+static void face(ucx_fabric_t *fabric, const char *name, uint32_t address,
+                 uint32_t mask, int64_t speed)
+{
+    ucx_face_t *face = &fabric->faces[fabric->count++];
+
+    strcpy(face->name, name);
+    face->address = address;
+    face->mask = mask;
+    face->speed = speed;
+}
+
+static void face_all(ucx_fabric_t fabrics[4], const char *name,
+                     uint32_t network, uint32_t mask, int64_t speed)
+{
+    for (int i = 0; i < 4; i++)
+        face(&fabrics[i], name, network + 1 + (uint32_t)i / 2, mask, speed);
+}
+
+static void expect_face(const ucx_fabric_t fabrics[4], const char *name)
+{
+    for (int rank = 0; rank < 4; rank++) {
+        int face = -1;
+
+        cr_assert_eq(ucx_fabric_reach(fabrics, 4, rank, false, &face),
+                     UCX_REACH_FACE);
+        cr_expect_str_eq(fabrics[rank].faces[face].name, name, "rank %d", rank);
+    }
+}
+
+static void expect_reach(const ucx_fabric_t fabrics[4], bool mates,
+                         ucx_reach_t reach)
+{
+    int face = -1;
+
+    for (int rank = 0; rank < 4; rank++)
+        cr_expect_eq(ucx_fabric_reach(fabrics, 4, rank, mates, &face), reach,
+                     "rank %d", rank);
+    cr_expect_eq(face, -1);
+}
+
+Test(ucx_fabric, who_shares_memory_needs_no_network)
+{
+    ucx_fabric_t fabrics[4];
+
+    machines(fabrics);
+    for (int i = 0; i < 4; i++)
+        fabrics[i].network = fabrics[i].memory = 1;
+    face_all(fabrics, "eth0", IP(10, 0, 0, 0), NET24, 1000);
+    expect_reach(fabrics, true, UCX_REACH_MEMORY);
+    expect_reach(fabrics, false, UCX_REACH_LOOPBACK);
+    fabrics[2].own_devices = true;
+    expect_reach(fabrics, true, UCX_REACH_MEMORY);
+    expect_reach(fabrics, false, UCX_REACH_ANY);
+    fabrics[2].own_devices = false;
+    fabrics[1].memory = 2; /* containers of one pod */
+    expect_reach(fabrics, true, UCX_REACH_LOOPBACK);
+    fabrics[1].memory = 1;
+    fabrics[3].own_tls = true;
+    expect_reach(fabrics, true, UCX_REACH_LOOPBACK);
+}
+
+Test(ucx_fabric, the_fastest_network_of_all)
+{
+    ucx_fabric_t fabrics[4];
+
+    machines(fabrics);
+    face_all(fabrics, "docker0", IP(172, 17, 0, 0), NET16, 0);
+    for (int i = 0; i < 4; i++) /* each has its own one of this address */
+        fabrics[i].faces[0].address = IP(172, 17, 0, 1);
+    face_all(fabrics, "eth0", IP(10, 0, 0, 0), NET24, 1000);
+    expect_face(fabrics, "eth0");
+    face_all(fabrics, "ib0", IP(10, 1, 0, 0), NET24, 100000);
+    expect_face(fabrics, "ib0");
+    face(&fabrics[0], "fast0", IP(10, 2, 0, 1), NET24, 400000);
+    face(&fabrics[1], "fast0", IP(10, 2, 0, 1), NET24, 400000);
+    expect_face(fabrics, "ib0");
+    fabrics[3].faces[2].speed = 100; /* the slowest counts */
+    expect_face(fabrics, "eth0");
+}
+
+Test(ucx_fabric, names_may_differ_and_order_too)
+{
+    ucx_fabric_t fabrics[4];
+    int found = -1;
+
+    machines(fabrics);
+    for (int i = 0; i < 4; i++) {
+        if (i < 2)
+            face(&fabrics[i], "eno1", IP(10, 9, 0, i / 2 + 1), NET24, 0);
+        face(&fabrics[i], i < 2 ? "ens5" : "eth7", IP(10, 8, 0, i / 2 + 1),
+             NET24, 0);
+        if (i >= 2)
+            face(&fabrics[i], "eth1", IP(10, 9, 0, i / 2 + 1), NET24, 0);
+    }
+    cr_assert_eq(ucx_fabric_reach(fabrics, 4, 0, false, &found),
+                 UCX_REACH_FACE);
+    cr_expect_str_eq(fabrics[0].faces[found].name, "ens5");
+    cr_assert_eq(ucx_fabric_reach(fabrics, 4, 3, false, &found),
+                 UCX_REACH_FACE);
+    cr_expect_str_eq(fabrics[3].faces[found].name, "eth7");
+}
+
+Test(ucx_fabric, without_a_common_network_ucx_chooses)
+{
+    ucx_fabric_t fabrics[4];
+
+    machines(fabrics);
+    expect_reach(fabrics, false, UCX_REACH_ANY);
+    for (int i = 0; i < 4; i++) /* a network for each rack */
+        face(&fabrics[i], "eth0", IP(10, 0, i / 2, 1), NET24, 1000);
+    expect_reach(fabrics, false, UCX_REACH_ANY);
+}
+
+/* ---- the filter ---------------------------------------------------------- */
+
+/* What the kernel would do with a packet from [source]. */
+static bool passes(const struct sock_filter *code, size_t count,
+                   uint32_t source)
+{
+    uint32_t value = 0;
+
+    for (size_t at = 0; at < count; at++) {
+        const struct sock_filter *one = &code[at];
+        bool jump;
+
+        switch (one->code) {
+        case BPF_LD | BPF_W | BPF_ABS:
+            cr_assert_eq(one->k, (uint32_t)SKF_NET_OFF + 12);
+            value = source;
+            break;
+        case BPF_JMP | BPF_JGE | BPF_K:
+        case BPF_JMP | BPF_JGT | BPF_K:
+            jump = one->code == (BPF_JMP | BPF_JGE | BPF_K) ? value >= one->k
+                                                            : value > one->k;
+            at += jump ? one->jt : one->jf;
+            break;
+        case BPF_RET | BPF_K:
+            return one->k != 0;
+        default:
+            cr_assert_fail("instruction %x", one->code);
+        }
+    }
+    cr_assert_fail("no end");
+    return false;
+}
+
+Test(ucx_gate, only_the_addresses_of_the_group_pass)
+{
+    uint32_t addresses[] = {IP(10, 0, 0, 7),        IP(10, 0, 0, 1),
+                            IP(10, 0, 0, 2),        IP(10, 0, 0, 2),
+                            IP(255, 255, 255, 255), IP(192, 168, 1, 5)};
+    const uint32_t in[] = {IP(10, 0, 0, 1), IP(10, 0, 0, 2), IP(10, 0, 0, 7),
+                           IP(192, 168, 1, 5), UINT32_MAX};
+    const uint32_t out[] = {0,
+                            IP(10, 0, 0, 0),
+                            IP(10, 0, 0, 3),
+                            IP(10, 0, 0, 6),
+                            IP(10, 0, 0, 8),
+                            IP(192, 168, 1, 4),
+                            IP(192, 168, 1, 6),
+                            IP(127, 0, 0, 1),
+                            UINT32_MAX - 1};
+    struct sock_filter code[UCX_GATE_CODE];
+    size_t count = ucx_gate_filter(addresses, 6, code);
+
+    cr_assert_eq(count, 1 + 3 * 4 + 1);
+    for (size_t i = 0; i < sizeof in / sizeof *in; i++)
+        cr_expect(passes(code, count, in[i]), "%x", in[i]);
+    for (size_t i = 0; i < sizeof out / sizeof *out; i++)
+        cr_expect_not(passes(code, count, out[i]), "%x", out[i]);
+    count = ucx_gate_filter(addresses, 0, code);
+    cr_expect_not(passes(code, count, IP(10, 0, 0, 1)));
+}
+
+/* More ranges than a filter holds: all pass, few others do. */
+Test(ucx_gate, many_scattered_addresses_are_merged)
+{
+    enum { COUNT = 3000 };
+    uint32_t *addresses = calloc(COUNT, sizeof *addresses);
+    struct sock_filter code[UCX_GATE_CODE];
+    size_t count;
+
+    for (uint32_t i = 0; i < COUNT; i++)
+        addresses[i] =
+            IP(10, 0, 0, 0) + 2 * i + (i >= COUNT / 2 ? 1u << 20 : 0);
+    count = ucx_gate_filter(addresses, COUNT, code);
+    cr_assert_leq(count, UCX_GATE_CODE);
+    for (uint32_t i = 0; i < COUNT; i++)
+        cr_assert(passes(code, count, addresses[i]), "%u", i);
+    cr_expect_not(passes(code, count, IP(10, 0, 0, 0) + (1u << 19)));
+    cr_expect_not(passes(code, count, IP(9, 255, 255, 255)));
+    cr_expect_not(passes(code, count, addresses[COUNT - 1] + 1));
+    free(addresses);
+}
