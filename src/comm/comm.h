@@ -51,6 +51,11 @@ typedef struct comm_config {
     const char *table_path;
 } comm_config_t;
 
+/* For handlers of signals: is the calling thread inside of the library that
+ * moves data (UCX)? What it dies of there may have come from the network.
+ * Async-signal-safe. */
+bool comm_in_transport(void);
+
 /* ---- group ------------------------------------------------------------- */
 
 /*

@@ -14,11 +14,13 @@
  */
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "comm/comm.h"
 #include "comm/ucx_group.h"
 
 /* Looks of one who has a core before it lets others have it now and then: each
@@ -301,6 +303,24 @@ void ucx_drive_moved(ucx_group_t *group, ucx_idle_t *idle)
     *idle = (ucx_idle_t){0};
 }
 
+/* global: what a handler of a signal asks of the thread that it interrupts */
+static _Thread_local volatile sig_atomic_t in_transport;
+
+bool comm_in_transport(void)
+{
+    return in_transport != 0;
+}
+
+static unsigned worker_progress(ucx_group_t *group)
+{
+    unsigned moved;
+
+    in_transport = 1;
+    moved = ucp_worker_progress(group->worker);
+    in_transport = 0;
+    return moved;
+}
+
 /* ---- a turn -------------------------------------------------------------- */
 
 bool ucx_drive_turn(ucx_group_t *group, double now)
@@ -309,7 +329,7 @@ bool ucx_drive_turn(ucx_group_t *group, double now)
     bool moved = works_admit(group) && works_advance(group);
 
     for (int i = 0; i < 64 && !group->frozen && moves == group->moves; i++) {
-        if (ucp_worker_progress(group->worker) == 0)
+        if (worker_progress(group) == 0)
             break;
         moved = true;
     }

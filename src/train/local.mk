@@ -12,6 +12,7 @@ libtrain_la_SOURCES = \
 	src/train/finite.c src/train/finite.h \
 	src/train/hello.c src/train/hello.h \
 	src/train/kept.c src/train/kept.h \
+	src/train/last_words.c src/train/last_words.h \
 	src/train/leaves.c \
 	src/train/local_sgd.c \
 	src/train/marks.c src/train/marks.h \

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "obs/progress.h"
 #include "obs/summary.h"
+#include "train/last_words.h"
 #include "train/run_priv.h"
 
 /* ---- evaluation --------------------------------------------------------- */
@@ -341,6 +342,21 @@ static err_code_t part(train_state_t *run, err_t *err)
     return train_vote(&run->votes, rc, &run->speaker, err);
 }
 
+/* Ranks that are threads of one process have no network. */
+static void words_arm(const train_state_t *run)
+{
+    const slurm_job_t *job = run->env->job;
+
+    if (job->step_id[0] == '\0' || run->group == NULL ||
+        strcmp(comm_group_backend(run->group), "ucx") != 0)
+        return;
+    train_last_words_arm(&(train_last_words_t){.dir = run->config->run.dir,
+                                               .step_id = job->step_id,
+                                               .restarts = job->restarts,
+                                               .rank = run->rank,
+                                               .guilty = comm_in_transport});
+}
+
 err_code_t train_run(const train_config_t *config, const train_env_t *env,
                      boot_t *boot, train_outcome_t *out, err_t *err)
 {
@@ -362,6 +378,8 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
     rc = train_open(&run, err);
     run.opened = rc == ERR_OK;
     if (rc == ERR_OK)
+        words_arm(&run);
+    if (rc == ERR_OK)
         rc = loop(&run, err);
     if (rc == ERR_OK)
         rc = finish(&run, err);
@@ -369,6 +387,9 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
         rc = part(&run, err);
     if (rc == ERR_PEER)
         run.speaker = lowest_survivor(&run, rc, err);
+    if (rc == ERR_PEER && run.speaker && run.owns_dir)
+        train_last_words_hear(config->run.dir, env->job->step_id,
+                              env->job->restarts, err);
     record_write(&run, rc, err);
     if (rc != ERR_OK)
         summary_try(&run, rc, err);

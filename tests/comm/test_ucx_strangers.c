@@ -205,6 +205,19 @@ static int attack(const char *name, const ports_t *ports, int count)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/* ---- a rank that falls --------------------------------------------------- */
+
+/* global: what the handler writes to */
+static int guilt = -1;
+
+static void on_abort(int number)
+{
+    const char answer = comm_in_transport() ? 'g' : 'n';
+
+    (void)number;
+    (void)!write(guilt, &answer, 1);
+}
+
 /* ---- the ranks ----------------------------------------------------------- */
 
 typedef struct rank_plan {
@@ -264,6 +277,8 @@ static int rank_main(const comm_oob_t *given, void *argument)
     mine = ports_find();
     if (listeners_check(plan, &mine) != 0)
         return 1;
+    if (plan->falls)
+        signal(SIGABRT, on_abort);
     RANKS_OK(oob.exchange(oob.context, &mine, sizeof mine, all, &err), err);
     if (sum_check(group) != 0)
         return 1;
@@ -272,6 +287,13 @@ static int rank_main(const comm_oob_t *given, void *argument)
     if (oob.rank == 0 && plan->strangers[1] != NULL) /* of its own machine */
         reached += attack(plan->strangers[1], all + 1, 1);
     RANKS_CHECK(oob.rank != 0 || (reached > 0) == plan->falls);
+    if (plan->falls) { /* the others have been attacked */
+        err_t why = ERR_INIT;
+
+        (void)comm_barrier(group, &why);
+        RANKS_CHECK(why.code == ERR_PEER);
+        return 0;
+    }
     RANKS_OK(oob.exchange(oob.context, &ready, 1, both, &err), err);
     if (sum_check(group) != 0)
         return 1;
@@ -319,6 +341,33 @@ Test(strangers, ranks_of_several_nodes_listen_to_each_other)
     }
     plan_fill(&plan);
     cr_expect_eq(ranks_forks(RANKS, 100, rank_main, &plan, results), 0);
+    plan_free(&plan);
+    machines_remove();
+}
+
+/* Without the gate the stranger's bytes end a rank, in UCX, and the others are
+ * told who fell: this is what the gate is for, and it shows that the bytes
+ * above are the right ones. */
+Test(strangers, thirteen_bytes_end_a_rank_whose_gate_is_open)
+{
+    rank_plan_t plan;
+    int results[RANKS], pipes[2];
+    char answer = 0;
+
+    if (geteuid() != 0 || !machines_make()) {
+        machines_remove();
+        cr_skip_test("needs root, iproute2 and network namespaces");
+    }
+    cr_assert_eq(pipe(pipes), 0);
+    guilt = pipes[1];
+    setenv("CDDP_NET_GATE", "off", 1);
+    plan_fill(&plan);
+    plan.falls = true;
+    (void)ranks_forks(RANKS, 100, rank_main, &plan, results);
+    cr_expect_eq(results[0], 0);
+    cr_expect_eq(results[1], 128 + SIGABRT);
+    cr_assert_eq(read(pipes[0], &answer, 1), 1);
+    cr_expect_eq(answer, 'g');
     plan_free(&plan);
     machines_remove();
 }

@@ -40,6 +40,11 @@ tests_train_test_keep_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_train_test_keep_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 tests_train_test_keep_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
 
+check_PROGRAMS += tests/train/test_last_words
+tests_train_test_last_words_SOURCES = tests/train/test_last_words.c
+tests_train_test_last_words_CFLAGS = $(TEST_CFLAGS)
+tests_train_test_last_words_LDADD = libtrain.la libbase.la $(TEST_LIBS)
+
 check_PROGRAMS += tests/train/test_planted
 tests_train_test_planted_SOURCES = tests/train/test_planted.c
 tests_train_test_planted_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
