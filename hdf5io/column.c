@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/retry.h"
 #include "hdf5io/column_way.h"
 #include "hdf5io/h5.h"
 #include "hdf5io/home.h"
@@ -199,6 +200,9 @@ static err_code_t column_open_dataset(hid_t file, hdf5io_column_t *out,
 {
     hid_t object = H5Oopen(file, out->path, H5P_DEFAULT);
 
+    if (object < 0 && retry_cause(h5_err_number()) == RETRY_STORAGE)
+        return h5_err_set(err, ERR_IO, "%s: cannot open %s", out->file,
+                          out->path);
     if (object < 0) {
         H5Eclear2(H5E_DEFAULT);
         return hdf5io_links_broken(file, out->file, out->path, err)

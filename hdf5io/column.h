@@ -38,6 +38,7 @@ typedef struct hdf5io_column {
     int64_t rows;
     int64_t elems;    /* of one sample */
     size_t row_bytes; /* of one sample, as read_rows delivers it */
+    size_t cached;    /* bytes that its chunk cache may take */
     convert_type_t type;
     bool located;
     bool collective; /* MPI-IO: read by all ranks together */
@@ -76,8 +77,8 @@ err_code_t hdf5io_column_cut(hdf5io_column_t *column, int64_t length,
 /* Read the rows of [runs] (ascending, disjoint), one after the other, into
  * [out]. A located column reads from [fd], unless another file holds it.
  * [transfer] is H5P_DEFAULT or a collective transfer list; then all ranks call,
- * some with no runs. Takes the lock by itself. ERR_IO, or ERR_DATA for damaged
- * data. */
+ * some with no runs. Takes the lock by itself. ERR_IO (errno says why), or
+ * ERR_DATA for damaged data. */
 err_code_t hdf5io_column_read(const hdf5io_column_t *column, int fd,
                               const column_run_t *runs, int64_t count,
                               hid_t transfer, void *out, err_t *err);

@@ -28,10 +28,14 @@ static err_code_t column_read_located(const hdf5io_column_t *column, int fd,
 
         if (got < 0 && errno == EINTR)
             continue;
-        if (got < 0)
-            return err_set(err, ERR_IO,
-                           "cannot read %s at byte %" PRIu64 ": %s",
-                           hdf5io_column_source(column), at, strerror(errno));
+        if (got < 0) {
+            const int number = errno;
+
+            err_set(err, ERR_IO, "cannot read %s at byte %" PRIu64 ": %s",
+                    hdf5io_column_source(column), at, strerror(number));
+            errno = number;
+            return ERR_IO;
+        }
         if (got == 0)
             return err_set(err, ERR_DATA,
                            "%s was truncated while it was read: it ends "
@@ -103,6 +107,7 @@ static err_code_t column_read_h5(const hdf5io_column_t *column,
     err_code_t code = ERR_OK;
     hid_t from, to;
     herr_t status = -1;
+    int number = 0;
 
     h5_lock();
     from = H5Dget_space(column->dataset);
@@ -114,11 +119,13 @@ static err_code_t column_read_h5(const hdf5io_column_t *column,
         code = h5_err_set(err, ERR_DATA, "%s: cannot read %s from row %" PRId64,
                           column->file, column->path,
                           count > 0 ? runs[0].row : (int64_t)0);
+    number = errno;
     if (to >= 0)
         H5Sclose(to);
     if (from >= 0)
         H5Sclose(from);
     h5_unlock();
+    errno = number;
     return code;
 }
 

@@ -190,6 +190,10 @@ err_code_t hdf5io_column_cache_set(hdf5io_column_t *out, hid_t file,
     slots = band.chunks * band.count;
     if (slots > WAY_SLOTS_MAX)
         slots = WAY_SLOTS_MAX;
+    out->cached = band.bytes * band.count;
+    if (out->cached > bytes)
+        out->cached = bytes;
+    out->cached += slots * sizeof(void *);
     H5Dclose(out->dataset);
     access = H5Pcreate(H5P_DATASET_ACCESS);
     H5Pset_chunk_cache(access, slots + 1, bytes, WAY_READ_ONCE);

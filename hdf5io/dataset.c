@@ -8,12 +8,12 @@
 #include "hdf5io/dataset.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
@@ -22,9 +22,6 @@
 #include "hdf5io/h5.h"
 
 _Static_assert(DATASET_FIELDS_MAX <= SHARD_COLUMNS_MAX, "columns");
-
-/* Descriptors that the rest of the program may need beside the shards. */
-#define DATASET_SPARE_FILES 256
 
 /* Decoded chunks kept in memory, over all columns of all shards: of an input
  * and a target, a shuffle window of 16384 samples of 4 KB each. */
@@ -69,45 +66,6 @@ const opt_row_t hdf5io_target_options[] = {
              "there is none"},
     DATASET_SCALE_ROWS,
     {.name = NULL}};
-
-/* Every shard may keep a descriptor or two open: take what the hard limit
- * allows. If that is too little, opening a shard says so. */
-static void dataset_files_allow(int count)
-{
-    struct rlimit limit;
-    rlim_t wanted = (rlim_t)count * 2 + DATASET_SPARE_FILES;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
-        return;
-    limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-/* A source of a virtual dataset that cannot be opened would be read as fill
- * values: so there must be descriptors for all of them. */
-static err_code_t dataset_sources_allow(const hdf5io_dataset_t *dataset,
-                                        err_t *err)
-{
-    struct rlimit limit;
-    rlim_t wanted = (rlim_t)dataset->count * 2 + DATASET_SPARE_FILES;
-    rlim_t files = 0;
-
-    for (int i = 0; i < dataset->count; i++)
-        for (int k = 0; k < dataset->shards[i].count; k++)
-            files += (rlim_t)dataset->shards[i].columns[k].files;
-    if (files == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
-        limit.rlim_cur >= wanted + files)
-        return ERR_OK;
-    limit.rlim_cur = wanted + files;
-    if (limit.rlim_cur <= limit.rlim_max &&
-        setrlimit(RLIMIT_NOFILE, &limit) == 0)
-        return ERR_OK;
-    return err_set(err, ERR_UNAVAILABLE,
-                   "virtual datasets need %llu files open at a time, but the "
-                   "limit is %llu: raise it (ulimit -n)",
-                   (unsigned long long)(wanted + files),
-                   (unsigned long long)limit.rlim_max);
-}
 
 static err_code_t dataset_same_shape(const hdf5io_column_t *first,
                                      const hdf5io_column_t *other, err_t *err)
@@ -195,19 +153,52 @@ static size_t dataset_larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* One try to open a shard, see retry.h. */
+typedef struct shard_try {
+    const hdf5io_dataset_t *dataset;
+    const char *path;
+    hdf5io_shard_t *out;
+} shard_try_t;
+
+static err_code_t dataset_shard_try(void *context, int *number, err_t *err)
+{
+    const shard_try_t *try = context;
+    err_code_t code =
+        hdf5io_shard_open(&try->dataset->how, try->path, try->out, err);
+
+    if (code == ERR_OK)
+        return code;
+    if (code == ERR_IO || code == ERR_UNAVAILABLE ||
+        retry_cause(errno) == RETRY_FORBIDDEN)
+        *number = errno;
+    return code;
+}
+
+static err_code_t dataset_shard_open(const hdf5io_dataset_t *dataset,
+                                     const char *path, hdf5io_shard_t *out,
+                                     err_t *err)
+{
+    shard_try_t try = {dataset, path, out};
+
+    if (dataset->mpi != NULL)
+        return hdf5io_shard_open(&dataset->how, path, out, err);
+    return retry_run(&dataset->retry, path, dataset_shard_try, &try, NULL, err);
+}
+
 /* Open shard number dataset->count and take it into the dataset. */
 static err_code_t dataset_shard_add(hdf5io_dataset_t *dataset,
                                     const hdf5io_dataset_config_t *config,
-                                    const hdf5io_shard_config_t *how,
                                     const char *path, err_t *err)
 {
     hdf5io_shard_t *shard = &dataset->shards[dataset->count];
     err_code_t code;
 
-    code = hdf5io_shard_open(how, path, shard, err);
+    code = dataset_shard_open(dataset, path, shard, err);
     if (code != ERR_OK)
         return code;
     dataset->count++;
+    dataset->cached += shard->cached;
+    shard->used = ++dataset->uses;
     shard->first = dataset->samples;
     dataset->samples += shard->rows;
     for (int k = 0; k < dataset->field_count && code == ERR_OK; k++) {
@@ -216,7 +207,11 @@ static err_code_t dataset_shard_add(hdf5io_dataset_t *dataset,
         code = dataset_same_shape(&dataset->shards[0].columns[k],
                                   &shard->columns[k], err);
     }
-    return code == ERR_OK ? dataset_fits(dataset, config, shard, err) : code;
+    if (code == ERR_OK)
+        code = dataset_fits(dataset, config, shard, err);
+    if (code == ERR_OK)
+        hdf5io_dataset_trim(dataset, shard);
+    return code;
 }
 
 /* Before the collective calls begin: a rank that could not go on would leave
@@ -244,36 +239,41 @@ static err_code_t dataset_agree(h5mpi_t *mpi, char **paths, int count,
                    paths[0], count - 1);
 }
 
+/* How shards are opened, now and again. */
+static void dataset_how_set(hdf5io_dataset_t *dataset,
+                            const hdf5io_dataset_config_t *config, int count)
+{
+    dataset->cache_max =
+        config->cache_bytes > 0 ? config->cache_bytes : DATASET_CACHE_BYTES;
+    dataset->retry = config->retry;
+    dataset->how = (hdf5io_shard_config_t){
+        .count = dataset->field_count,
+        .collective = config->mpi != NULL,
+        .sequence = config->sequence,
+        .cache_bytes = dataset->cache_max /
+                       ((size_t)dataset->field_count * (size_t)count)};
+    for (int k = 0; k < dataset->field_count; k++)
+        dataset->how.paths[k] = dataset->fields[k].path;
+    h5_lock();
+    dataset->how.access = config->mpi != NULL
+                              ? h5mpi_access_list_read(config->mpi)
+                              : h5_access_list();
+    h5_unlock();
+}
+
 static err_code_t dataset_shards_open(hdf5io_dataset_t *dataset,
                                       const hdf5io_dataset_config_t *config,
                                       char **paths, int count, err_t *err)
 {
-    hdf5io_shard_config_t how = {
-        .count = dataset->field_count,
-        .collective = config->mpi != NULL,
-        .sequence = config->sequence,
-        .cache_bytes = DATASET_CACHE_BYTES /
-                       ((size_t)dataset->field_count * (size_t)count)};
     err_code_t code = ERR_OK;
 
-    for (int k = 0; k < dataset->field_count; k++)
-        how.paths[k] = dataset->fields[k].path;
     dataset->shards = calloc((size_t)count, sizeof *dataset->shards);
     dataset->touched = calloc((size_t)count, sizeof *dataset->touched);
     if (dataset->shards == NULL || dataset->touched == NULL)
         return err_set(err, ERR_MEMORY, "no memory for %d shards", count);
-    dataset_files_allow(count);
-    h5_lock();
-    how.access = config->mpi != NULL ? h5mpi_access_list_read(config->mpi)
-                                     : h5_access_list();
-    h5_unlock();
+    dataset_how_set(dataset, config, count);
     for (int i = 0; i < count && code == ERR_OK; i++)
-        code = dataset_shard_add(dataset, config, &how, paths[i], err);
-    h5_lock();
-    H5Pclose(how.access);
-    h5_unlock();
-    if (code == ERR_OK)
-        code = dataset_sources_allow(dataset, err);
+        code = dataset_shard_add(dataset, config, paths[i], err);
     if (code == ERR_OK && dataset->samples == 0)
         code = err_set(err, ERR_DATA,
                        "%s and its %d fellow shards hold no "
@@ -357,7 +357,7 @@ static err_code_t dataset_configure(hdf5io_dataset_t *dataset,
 }
 
 /* The first shard with samples; there is one. */
-static const hdf5io_shard_t *dataset_filled(const hdf5io_dataset_t *dataset)
+static hdf5io_shard_t *dataset_filled(const hdf5io_dataset_t *dataset)
 {
     int s = 0;
 
@@ -368,13 +368,18 @@ static const hdf5io_shard_t *dataset_filled(const hdf5io_dataset_t *dataset)
 
 /* Classes may be stored as floats, but real numbers are no classes: the first
  * sample tells, long before a step would. With mpi: collective. */
-static err_code_t dataset_whole(const hdf5io_dataset_t *dataset,
+static err_code_t dataset_whole(hdf5io_dataset_t *dataset,
                                 const hdf5io_want_t *want, int index,
                                 err_t *err)
 {
-    const hdf5io_shard_t *shard = dataset_filled(dataset);
+    hdf5io_shard_t *shard = dataset_filled(dataset);
     const hdf5io_column_t *column = &shard->columns[index];
     const column_run_t run = {.row = 0, .count = 1};
+    dataset_rows_t rows = {.dataset = dataset,
+                           .shard = shard,
+                           .column = index,
+                           .runs = &run,
+                           .count = 1};
     char say[ERR_TEXT_MAX], text[64];
     int64_t value;
     size_t at = 0;
@@ -387,8 +392,8 @@ static err_code_t dataset_whole(const hdf5io_dataset_t *dataset,
     code = mem_alloc(column->row_bytes, "a sample", &row, err);
     if (code != ERR_OK)
         return code;
-    code = hdf5io_column_read(column, shard->fd, &run, 1, dataset->transfer,
-                              row, err);
+    rows.out = row;
+    code = hdf5io_dataset_rows(&rows, err);
     while (code == ERR_OK && at < column->row_bytes &&
            hdf5io_convert_ints(column->type, (char *)row + at, 1, &value) == 1)
         at += hdf5io_convert_bytes(column->type);
@@ -462,6 +467,11 @@ void hdf5io_dataset_close(hdf5io_dataset_t *dataset)
     }
     for (int i = 0; i < dataset->count; i++)
         hdf5io_shard_close(&dataset->shards[i]);
+    if (dataset->how.access > 0) {
+        h5_lock();
+        H5Pclose(dataset->how.access);
+        h5_unlock();
+    }
     free(dataset->touched);
     free(dataset->shards);
     hdf5io_read_scratch_free(dataset->scratch);
@@ -530,4 +540,25 @@ int64_t hdf5io_dataset_bytes_read(const hdf5io_dataset_t *dataset)
 int64_t hdf5io_dataset_shards_read(const hdf5io_dataset_t *dataset)
 {
     return atomic_load(&dataset->shards_read);
+}
+
+size_t hdf5io_dataset_cached(hdf5io_dataset_t *dataset)
+{
+    size_t cached;
+
+    pthread_mutex_lock(&dataset->lock);
+    cached = dataset->cached;
+    pthread_mutex_unlock(&dataset->lock);
+    return cached;
+}
+
+int hdf5io_dataset_open_shards(hdf5io_dataset_t *dataset)
+{
+    int open = 0;
+
+    pthread_mutex_lock(&dataset->lock);
+    for (int s = 0; s < dataset->count; s++)
+        open += dataset->shards[s].open;
+    pthread_mutex_unlock(&dataset->lock);
+    return open;
 }

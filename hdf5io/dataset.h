@@ -22,6 +22,7 @@
 
 #include "base/err.h"
 #include "base/opt.h"
+#include "base/retry.h"
 #include "hdf5io/h5mpi.h"
 
 typedef struct hdf5io_dataset hdf5io_dataset_t;
@@ -69,11 +70,20 @@ typedef struct hdf5io_dataset_config {
     int64_t sequence; /* T; 0: samples along dimension 0. Then there is one
                          input and one target, whose field is the input's. */
     h5mpi_t *mpi;     /* not NULL: collective MPI-IO reads */
+    /* (optional) Bytes that chunk caches of all shards may take together; one
+     * shard that needs more gets it. Default: 128 MiB. */
+    size_t cache_bytes;
+    /* How long to try again where storage refuses a read, and whom to tell
+     * meanwhile; zeros: try again at once. Not with mpi. */
+    retry_t retry;
 } hdf5io_dataset_config_t;
 
 /* Open and check all shards: ERR_DATA (no shard matches, truncated or not HDF5,
  * missing dataset, shapes that disagree, wrong size or type) names file and
- * dataset. With mpi: collective. */
+ * dataset; ERR_DATA with the owner's name where a permission is missing; ERR_IO
+ * when storage refuses after all tries. As many shards stay open as caches and
+ * the process's limit of files allow; the others are opened when they are read.
+ * With mpi: collective, and all stay open. */
 err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
                                hdf5io_dataset_t **out, err_t *err);
 void hdf5io_dataset_close(hdf5io_dataset_t *dataset);
@@ -96,7 +106,9 @@ bool hdf5io_dataset_collective(const hdf5io_dataset_t *dataset);
  * Read [count] samples by global index (any order, duplicates allowed) into
  * fields[0], fields[1], ..., one for each input, then for each target, [count,
  * elems] as they are wanted; converted, scaled. ERR_DATA: label or token out of
- * range (names file, row, value). With mpi: collective, count may be 0.
+ * range (names file, row, value), damage, a shard that changed; ERR_IO: storage
+ * refused, also after the tries of config.retry. With mpi: collective, count
+ * may be 0.
  */
 err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,
                                       const int64_t *index, int64_t count,
@@ -109,6 +121,11 @@ err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
 
 /* Bytes of samples that this process read from files so far. */
 int64_t hdf5io_dataset_bytes_read(const hdf5io_dataset_t *dataset);
+/* Bytes that the chunk caches of the shards that are open now may take, and how
+ * many shards these are. */
+size_t hdf5io_dataset_cached(hdf5io_dataset_t *dataset);
+int hdf5io_dataset_open_shards(hdf5io_dataset_t *dataset);
+
 /* Shards that its reads went to so far, each counted once a read. */
 int64_t hdf5io_dataset_shards_read(const hdf5io_dataset_t *dataset);
 

@@ -35,6 +35,10 @@ struct hdf5io_dataset {
     hid_t transfer; /* H5P_DEFAULT, or collective */
     hdf5io_shard_t *shards;
     int count;
+    hdf5io_shard_config_t how; /* they are opened; access is owned */
+    retry_t retry;
+    size_t cache_max, cached; /* bytes of the shards that are open */
+    uint64_t uses;            /* counts */
     int64_t samples;
     size_t row_bytes; /* of the largest column */
     pthread_mutex_t lock;
@@ -43,6 +47,31 @@ struct hdf5io_dataset {
     _Atomic int64_t bytes_read;
     _Atomic int64_t shards_read;
 };
+
+/* Work on an open shard; if it returns ERR_IO, errno says why. */
+typedef err_code_t (*dataset_work_t)(void *context, err_t *err);
+
+/* Open [shard], do [work], and both again where storage refuses. Without the
+ * lock; with mpi, just do it. */
+err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
+                              dataset_work_t work, void *context, err_t *err);
+
+/* Read rows of one column of a shard that way, as hdf5io_column_read does. */
+typedef struct dataset_rows {
+    hdf5io_dataset_t *dataset;
+    hdf5io_shard_t *shard;
+    int column;
+    const column_run_t *runs;
+    int64_t count;
+    void *out;
+} dataset_rows_t;
+
+err_code_t hdf5io_dataset_rows(dataset_rows_t *rows, err_t *err);
+
+/* The shard [last] has been opened: close those that were used longest ago
+ * while the caches of all are too large, or files are few. Lock held, or the
+ * dataset is not shared yet. */
+void hdf5io_dataset_trim(hdf5io_dataset_t *dataset, const hdf5io_shard_t *last);
 
 /* Free the list of scratch. */
 void hdf5io_read_scratch_free(read_scratch_t *scratch);

@@ -38,7 +38,7 @@ struct read_scratch {
 typedef struct read_call {
     hdf5io_dataset_t *dataset;
     read_scratch_t *scratch;
-    const hdf5io_shard_t *shard;
+    hdf5io_shard_t *shard;
     void *const *fields;
 } read_call_t;
 
@@ -318,13 +318,15 @@ static err_code_t read_block(const read_call_t *call, int k,
                              const read_block_t *block, err_t *err)
 {
     const hdf5io_column_t *column = &call->shard->columns[k];
-    const hdf5io_dataset_t *dataset = call->dataset;
     const unsigned char *stored = call->scratch->stage;
-    err_code_t code;
+    dataset_rows_t rows = {.dataset = call->dataset,
+                           .shard = call->shard,
+                           .column = k,
+                           .runs = call->scratch->runs,
+                           .count = block->runs,
+                           .out = call->scratch->stage};
+    err_code_t code = hdf5io_dataset_rows(&rows, err);
 
-    code = hdf5io_column_read(column, call->shard->fd, call->scratch->runs,
-                              block->runs, dataset->transfer,
-                              call->scratch->stage, err);
     if (code != ERR_OK)
         return code;
     atomic_fetch_add(&call->dataset->bytes_read,
@@ -365,7 +367,7 @@ static err_code_t read_column(const read_call_t *call, int k,
     return code;
 }
 
-static err_code_t read_shard(read_call_t *call, const hdf5io_shard_t *shard,
+static err_code_t read_shard(read_call_t *call, hdf5io_shard_t *shard,
                              const read_entry_t *entries, int64_t count,
                              err_t *err)
 {
@@ -415,7 +417,7 @@ static err_code_t read_shards(read_call_t *call, int64_t count, err_t *err)
     if (first != ERR_OK)
         return first;
     for (int s = 0; s < dataset->count; s++) {
-        const hdf5io_shard_t *shard = &dataset->shards[s];
+        hdf5io_shard_t *shard = &dataset->shards[s];
         err_t own = ERR_INIT;
 
         begin = i;

@@ -9,6 +9,8 @@
  */
 #include "hdf5io/digest.h"
 
+#include <errno.h>
+
 #include "base/hash.h"
 #include "base/mem.h"
 #include "hdf5io/dataset_impl.h"
@@ -138,6 +140,7 @@ static err_code_t digest_block_h5(const hdf5io_column_t *column,
     err_code_t code = ERR_OK;
     hid_t from, to;
     herr_t status = -1;
+    int number;
 
     h5_lock();
     from = H5Dget_space(column->dataset);
@@ -151,11 +154,13 @@ static err_code_t digest_block_h5(const hdf5io_column_t *column,
         code =
             h5_err_set(err, ERR_DATA, "%s: cannot read %s from row %lld",
                        column->file, column->path, (long long)block->start[0]);
+    number = errno;
     if (to >= 0)
         H5Sclose(to);
     if (from >= 0)
         H5Sclose(from);
     h5_unlock();
+    errno = number;
     return code;
 }
 
@@ -218,6 +223,7 @@ static err_code_t digest_all(const hdf5io_shard_t *shard, int field,
     void *stage = NULL;
     err_code_t code = mem_alloc((size_t)block * column.row_bytes,
                                 "looking at the data", &stage, err);
+    int number;
 
     column.collective = false;
     for (int64_t row = 0; row < column.rows && code == ERR_OK; row += block) {
@@ -234,25 +240,56 @@ static err_code_t digest_all(const hdf5io_shard_t *shard, int field,
         if (how->alive != NULL)
             how->alive(how->context, (int64_t)bytes);
     }
+    number = errno;
     mem_free(stage);
+    errno = number;
     return code;
 }
 
-err_code_t hdf5io_dataset_digest(const hdf5io_dataset_t *dataset, int shard,
+/* One digest, for hdf5io_dataset_use. */
+typedef struct digest_call {
+    const hdf5io_dataset_t *dataset;
+    const hdf5io_shard_t *shard;
+    int field;
+    const hdf5io_digest_how_t *how;
+    uint64_t value;
+} digest_call_t;
+
+static err_code_t digest_work(void *context, err_t *err)
+{
+    digest_call_t *call = context;
+    const bool twice =
+        call->shard->columns[call->field].stream > 0 && call->field > 0;
+    hash_state_t *state = hash_state_open();
+    err_code_t code;
+    int number;
+
+    code = call->how->full && !twice
+               ? digest_all(call->shard, call->field, call->how, state, err)
+               : digest_sample(call->dataset, call->shard, call->field, state,
+                               err);
+    number = errno;
+    call->value = hash_state_value(state);
+    hash_state_free(state);
+    errno = number;
+    return code;
+}
+
+err_code_t hdf5io_dataset_digest(hdf5io_dataset_t *dataset, int shard,
                                  int field, const hdf5io_digest_how_t *how,
                                  uint64_t *out, err_t *err)
 {
-    const hdf5io_shard_t *from = &dataset->shards[shard];
-    const bool twice = from->columns[field].stream > 0 && field > 0;
-    hash_state_t *state = hash_state_open();
+    digest_call_t call = {.dataset = dataset,
+                          .shard = &dataset->shards[shard],
+                          .field = field,
+                          .how = how,
+                          .value = hash_bytes(NULL, 0)};
     err_code_t code = ERR_OK;
 
-    if (from->rows > 0)
-        code = how->full && !twice
-                   ? digest_all(from, field, how, state, err)
-                   : digest_sample(dataset, from, field, state, err);
+    if (call.shard->rows > 0)
+        code = hdf5io_dataset_use(dataset, &dataset->shards[shard], digest_work,
+                                  &call, err);
     if (code == ERR_OK)
-        *out = hash_state_value(state);
-    hash_state_free(state);
+        *out = call.value;
     return code;
 }

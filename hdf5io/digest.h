@@ -52,7 +52,7 @@ uint64_t hdf5io_dataset_shape(const hdf5io_dataset_t *dataset, int shard);
  * input but for its last number, so only its sample is looked at. Blocks.
  * ERR_IO or ERR_DATA when a file cannot be read, ERR_MEMORY.
  */
-err_code_t hdf5io_dataset_digest(const hdf5io_dataset_t *dataset, int shard,
+err_code_t hdf5io_dataset_digest(hdf5io_dataset_t *dataset, int shard,
                                  int field, const hdf5io_digest_how_t *how,
                                  uint64_t *out, err_t *err);
 

@@ -9,12 +9,15 @@
  */
 #include "hdf5io/h5.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/retry.h"
 
 /* Objects of this size or more begin at multiples of H5_ALIGNMENT, so that bulk
  * reads and writes meet page and stripe boundaries. */
@@ -98,19 +101,42 @@ char *h5_err_text(char *out, size_t room)
     return out;
 }
 
+static int h5_number(const char *text)
+{
+    const char *number = strstr(text, "errno = ");
+
+    return number == NULL ? 0 : atoi(number + strlen("errno = "));
+}
+
+int h5_err_number(void)
+{
+    char text[ERR_TEXT_MAX] = "";
+    h5_text_t first = {text, sizeof text};
+
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, h5_innermost, &first);
+    return h5_number(text);
+}
+
 err_code_t h5_err_set(err_t *err, err_code_t code, const char *format, ...)
 {
     char sentence[ERR_TEXT_MAX];
     char text[ERR_TEXT_MAX], cause[ERR_TEXT_MAX];
     va_list args;
+    int number;
 
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
     h5_reason(h5_err_text(text, sizeof text), cause, sizeof cause);
+    number = h5_number(text);
+    if (retry_cause(number) == RETRY_STORAGE)
+        code = ERR_IO;
     if (cause[0] == '\0')
-        return err_set(err, code, "%s", sentence);
-    return err_set(err, code, "%s (HDF5: %s)", sentence, cause);
+        code = err_set(err, code, "%s", sentence);
+    else
+        code = err_set(err, code, "%s (HDF5: %s)", sentence, cause);
+    errno = number;
+    return code;
 }
 
 hid_t h5_access_list(void)

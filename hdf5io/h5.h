@@ -18,9 +18,16 @@
 void h5_lock(void);
 void h5_unlock(void);
 
-/* Set [err] from the sentence plus HDF5's innermost error text. Lock held. */
+/* Set [err] from the sentence plus HDF5's innermost error text. Where that is
+ * the refusal of a system call that storage may answer otherwise later
+ * (base/retry.h), the code is ERR_IO whatever [code] says, and errno is that of
+ * the call. Lock held. */
 err_code_t h5_err_set(err_t *err, err_code_t code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The errno of the system call that HDF5's error stack tells of, 0: of none.
+ * Leaves the stack alone. Lock held. */
+int h5_err_number(void);
 
 /* Take HDF5's innermost error text into [out], which is returned ("" if there
  * is none), and clear its error stack. It is whole: "errno = " and the rest of

@@ -17,36 +17,87 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/retry.h"
 #include "base/str.h"
 #include "hdf5io/h5.h"
 
+/* Descriptors that the rest of the program may need beside the shards. */
+#define SHARD_SPARE_FILES 256
+
 err_code_t hdf5io_shard_descriptor_fail(const char *path, err_t *err)
 {
+    const int number = errno;
     struct rlimit limit = {0};
+    err_code_t code;
 
-    if (errno == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        return err_set(err, ERR_UNAVAILABLE,
-                       "cannot open %s: too many open files (the limit is "
-                       "%llu): raise it (ulimit -n) or use fewer, larger "
-                       "shards",
-                       path, (unsigned long long)limit.rlim_cur);
-    if (errno == ENOENT || errno == EACCES || errno == ELOOP ||
-        errno == ENOTDIR)
-        return err_set(err, ERR_DATA, "cannot open %s: %s", path,
-                       strerror(errno));
-    return err_set(err, ERR_IO, "cannot open %s: %s", path, strerror(errno));
+    if (number == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        code = err_set(err, ERR_UNAVAILABLE,
+                       "cannot open %s: too many open files: this process has "
+                       "all %llu that it may have (hard limit %llu), for all "
+                       "its ranks: raise that (ulimit -Hn)",
+                       path, (unsigned long long)limit.rlim_cur,
+                       (unsigned long long)limit.rlim_max);
+    else if (number == EACCES || number == EPERM ||
+             retry_cause(number) == RETRY_ABSENT)
+        code = err_set(err, ERR_DATA, "cannot open %s: %s", path,
+                       strerror(number));
+    else
+        code =
+            err_set(err, ERR_IO, "cannot open %s: %s", path, strerror(number));
+    errno = number;
+    return code;
+}
+
+/* Let the process have more files, if the hard limit allows. */
+static bool shard_files_raise(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+        limit.rlim_cur >= limit.rlim_max)
+        return false;
+    limit.rlim_cur = limit.rlim_max / 2 > limit.rlim_cur ? 2 * limit.rlim_cur
+                                                         : limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+/* Is hardly anything left behind [fd], the lowest number that was free? It
+ * counts all files of the process: of all ranks and splits. */
+static bool shard_files_few(int fd)
+{
+    struct rlimit limit;
+    rlim_t spare = SHARD_SPARE_FILES;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return false;
+    if (spare > limit.rlim_max / 4)
+        spare = limit.rlim_max / 4;
+    return (rlim_t)fd + spare >= limit.rlim_cur;
+}
+
+/* Non-blocking: a pipe of that name must not hold us up. */
+static int shard_descriptor_get(const char *path)
+{
+    int fd;
+
+    do
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    while (fd < 0 && errno == EMFILE && shard_files_raise());
+    return fd;
 }
 
 static err_code_t shard_descriptor_open(hdf5io_shard_t *shard, err_t *err)
 {
     struct stat status;
 
-    /* Non-blocking: a pipe of that name must not hold us up. */
-    shard->fd = open(shard->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    shard->fd = shard_descriptor_get(shard->path);
     if (shard->fd < 0 || fstat(shard->fd, &status) != 0)
         return hdf5io_shard_descriptor_fail(shard->path, err);
     if (!S_ISREG(status.st_mode))
         return err_set(err, ERR_DATA, "%s is not a file", shard->path);
+    do
+        shard->crowded = shard_files_few(shard->fd);
+    while (shard->crowded && shard_files_raise());
     shard->bytes = (uint64_t)status.st_size;
     shard->device = (uint64_t)status.st_dev;
     shard->inode = (uint64_t)status.st_ino;
@@ -196,6 +247,7 @@ err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
     hdf5io_shard_t shard = {.fd = -1, .file = H5I_INVALID_HID};
     err_code_t code;
 
+    errno = 0;
     shard.path = str_dup(path);
     code = shard_columns_make(&shard, config->count, err);
     if (code == ERR_OK)
@@ -211,12 +263,17 @@ err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
         hdf5io_shard_close(&shard);
         return code;
     }
+    for (int k = 0; k < shard.count; k++)
+        shard.cached += shard.columns[k].cached;
+    shard.open = true;
     *out = shard;
     return ERR_OK;
 }
 
-void hdf5io_shard_close(hdf5io_shard_t *shard)
+void hdf5io_shard_rest(hdf5io_shard_t *shard)
 {
+    const int number = errno; /* of the error that leads here, if any */
+
     h5_lock();
     for (int k = shard->count - 1; k >= 0; k--)
         hdf5io_column_close(&shard->columns[k]);
@@ -225,6 +282,39 @@ void hdf5io_shard_close(hdf5io_shard_t *shard)
     h5_unlock();
     if (shard->fd >= 0)
         close(shard->fd);
+    shard->file = H5I_INVALID_HID;
+    shard->fd = -1;
+    shard->open = false;
+    errno = number;
+}
+
+void hdf5io_shard_adopt(hdf5io_shard_t *shard, hdf5io_shard_t *from)
+{
+    for (int k = 0; k < shard->count; k++) {
+        hdf5io_column_t *to = &shard->columns[k], *it = &from->columns[k];
+
+        /* Only what reading needs: other threads look at the rest. */
+        to->source = it->source;
+        to->fd = it->fd;
+        to->located = it->located;
+        to->offset = it->offset;
+        to->dataset = it->dataset;
+        to->memory = it->memory;
+        it->source = NULL;
+        it->fd = -1;
+        it->dataset = it->memory = H5I_INVALID_HID;
+    }
+    shard->fd = from->fd;
+    shard->file = from->file;
+    shard->crowded = from->crowded;
+    shard->open = true;
+    from->fd = -1;
+    from->file = H5I_INVALID_HID;
+}
+
+void hdf5io_shard_close(hdf5io_shard_t *shard)
+{
+    hdf5io_shard_rest(shard);
     free(shard->columns);
     free(shard->path);
 }

@@ -24,6 +24,13 @@ typedef struct hdf5io_shard {
     hid_t file;               /* for other columns, else H5I_INVALID_HID */
     hdf5io_column_t *columns; /* [count], owned */
     int count;
+    size_t cached; /* bytes that its chunk caches may take */
+    bool crowded;  /* when it was opened, the process had hardly a descriptor
+                      left that the hard limit allows */
+    /* Of dataset_use.c, under the dataset's lock: */
+    bool open;     /* else what is needed for reading is closed */
+    int readers;   /* it stays open for */
+    uint64_t used; /* when last: a count */
 } hdf5io_shard_t;
 
 /* How to open the shards of a dataset. */
@@ -38,10 +45,16 @@ typedef struct hdf5io_shard_config {
 
 /* Open the file [path] and its columns: ERR_DATA (not HDF5, truncated, a
  * column that does not fit, different numbers of samples), ERR_UNAVAILABLE (too
- * many open files). */
+ * many open files; the soft limit has been raised to the hard one), ERR_IO. If
+ * a system call failed, errno says why. */
 err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
                              const char *path, hdf5io_shard_t *out, err_t *err);
 void hdf5io_shard_close(hdf5io_shard_t *shard);
+
+/* Close all files of [shard] and keep what is known of them. */
+void hdf5io_shard_rest(hdf5io_shard_t *shard);
+/* The way back: take the open files of [from], the same shard opened again. */
+void hdf5io_shard_adopt(hdf5io_shard_t *shard, hdf5io_shard_t *from);
 
 /* The sentence for the file [path] that could not be opened, from errno:
  * ERR_DATA, ERR_UNAVAILABLE (too many open files) or ERR_IO. */

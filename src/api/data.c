@@ -96,7 +96,17 @@ static hdf5io_want_t want_of(const cddp_field_t *field, hdf5io_field_t *where,
     return want;
 }
 
-static err_code_t dataset_open(const cddp_data_config_t *config,
+/* Storage that refuses gets this long to come back, in seconds. */
+#define RETRY_SECONDS 15.0
+
+/* A rank that waits for storage has not failed. */
+static void storage_alive(void *group)
+{
+    comm_group_report(group, 0, "reading data");
+}
+
+static err_code_t dataset_open(comm_group_t *group,
+                               const cddp_data_config_t *config,
                                hdf5io_dataset_t **out, err_t *err)
 {
     const bool several = config->inputs != NULL;
@@ -118,7 +128,10 @@ static err_code_t dataset_open(const cddp_data_config_t *config,
         .shards = &shards,
         .input_count = several ? config->input_count : 1,
         .target_count = several ? config->target_count : 1,
-        .sequence = config->sequence};
+        .sequence = config->sequence,
+        .retry = {.seconds = RETRY_SECONDS,
+                  .alive = storage_alive,
+                  .context = group}};
     const int first = inner.input_count;
 
     for (int k = 0; k < inner.input_count; k++)
@@ -184,8 +197,8 @@ static err_code_t validate_find(const char *name, train_validate_t *out,
 /* This rank has opened its files, or failed with [own]: do all see the same?
  * Collective. */
 static err_code_t data_compare(comm_group_t *group, err_code_t own,
-                               train_validate_t how,
-                               const hdf5io_dataset_t *dataset, err_t *err)
+                               train_validate_t how, hdf5io_dataset_t *dataset,
+                               err_t *err)
 {
     const train_votes_t votes = train_votes_of_group(group);
     const train_same_t same = {.group = group,
@@ -205,14 +218,14 @@ static err_code_t data_compare(comm_group_t *group, err_code_t own,
 }
 
 /* Files and order of samples. */
-static err_code_t files_open(const comm_group_t *group,
+static err_code_t files_open(comm_group_t *group,
                              const cddp_data_config_t *config,
                              cddp_data_t *data, err_t *err)
 {
     err_code_t code = config_check(config, comm_group_size(group), err);
 
     if (code == ERR_OK)
-        code = dataset_open(config, &data->dataset, err);
+        code = dataset_open(group, config, &data->dataset, err);
     if (code == ERR_OK)
         code =
             sampler_open(group, config, hdf5io_dataset_samples(data->dataset),

@@ -36,6 +36,7 @@ static err_code_t shards_open(const train_split_t *split, train_data_t *data,
     hdf5io_dataset_config_t shards = {
         .shards = split->valid ? &config->data.valid : &config->data.train,
         .sequence = config->data.sequence,
+        .retry = {.seconds = RETRY_SHARE * config->fault.io_timeout},
         .mpi = split->mpi};
     train_fields_t texts;
     err_code_t rc =

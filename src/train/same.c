@@ -42,7 +42,7 @@ typedef struct entry {
 /* A comparison under way. */
 typedef struct look {
     const train_same_t *same;
-    const hdf5io_dataset_t *dataset;
+    hdf5io_dataset_t *dataset;
     card_t card, first;   /* this rank's and rank 0's */
     int mate, mates;      /* this rank's place among those of its files */
     int shards, fields;   /* a unit is shard * fields + field */
@@ -367,7 +367,7 @@ static err_code_t bytes_compare(look_t *look, train_marks_t *out, err_t *err)
     return rc;
 }
 
-err_code_t train_same(const train_same_t *same, const hdf5io_dataset_t *dataset,
+err_code_t train_same(const train_same_t *same, hdf5io_dataset_t *dataset,
                       train_marks_t *out, err_t *err)
 {
     look_t look = {.same = same,

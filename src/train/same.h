@@ -45,7 +45,7 @@ typedef struct train_same {
  * filled on success; train_marks_free frees what is inside. Collective; blocks
  * for the reading.
  */
-err_code_t train_same(const train_same_t *same, const hdf5io_dataset_t *dataset,
+err_code_t train_same(const train_same_t *same, hdf5io_dataset_t *dataset,
                       train_marks_t *out, err_t *err);
 void train_marks_free(train_marks_t *marks);
 

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Which shards are open. All of them are, as long as their chunk caches stay
+ * within one bound together and the process has descriptors to spare; beyond
+ * that the one that was used longest ago is closed, and opened again when its
+ * turn comes. What was learnt of its columns stays.
+ *
+ * The same way out serves ill storage: a read that the system refuses is tried
+ * again on a file opened anew, as an open file may be what is stale.
+ *
+ * With MPI-IO files are opened by all ranks together, so they stay open, and an
+ * error is final.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/retry.h"
+#include "hdf5io/dataset_impl.h"
+#include "hdf5io/h5.h"
+
+static bool use_is_system(err_code_t code, int number)
+{
+    return code == ERR_IO || code == ERR_UNAVAILABLE ||
+           (code == ERR_DATA && retry_cause(number) == RETRY_FORBIDDEN);
+}
+
+/* Close what is open of [shard], and keep what is known of it. */
+static void use_rest(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard)
+{
+    hdf5io_shard_rest(shard);
+    shard->open = false;
+    dataset->cached -= shard->cached;
+}
+
+/* Close the shard that was used longest ago, of those that nobody reads. Lock
+ * held. */
+static bool use_rest_oldest(hdf5io_dataset_t *dataset)
+{
+    hdf5io_shard_t *oldest = NULL;
+
+    for (int s = 0; s < dataset->count; s++) {
+        hdf5io_shard_t *shard = &dataset->shards[s];
+
+        if (shard->open && shard->readers == 0 &&
+            (oldest == NULL || shard->used < oldest->used))
+            oldest = shard;
+    }
+    if (oldest == NULL)
+        return false;
+    use_rest(dataset, oldest);
+    return true;
+}
+
+void hdf5io_dataset_trim(hdf5io_dataset_t *dataset, const hdf5io_shard_t *last)
+{
+    if (dataset->mpi != NULL)
+        return;
+    while (dataset->cached > dataset->cache_max && use_rest_oldest(dataset))
+        ;
+    if (last->crowded)
+        use_rest_oldest(dataset);
+}
+
+static err_code_t use_changed(const hdf5io_shard_t *was,
+                              const hdf5io_shard_t *now, err_t *err)
+{
+    bool same = was->rows == now->rows && was->bytes == now->bytes;
+
+    for (int k = 0; k < was->count && same; k++) {
+        const hdf5io_column_t *a = &was->columns[k], *b = &now->columns[k];
+
+        same = a->elems == b->elems && a->ndim == b->ndim &&
+               a->type.kind == b->type.kind && a->type.swap == b->type.swap;
+    }
+    if (same)
+        return ERR_OK;
+    return err_set(err, ERR_DATA,
+                   "%s was changed while it was in use: %" PRIu64
+                   " bytes and %" PRId64 " samples before, %" PRIu64
+                   " bytes and %" PRId64 " samples now",
+                   was->path, was->bytes, was->rows, now->bytes, now->rows);
+}
+
+/* Open [shard] again. Lock held. */
+static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
+                           err_t *err)
+{
+    hdf5io_shard_t now;
+    err_code_t code;
+
+    do
+        code = hdf5io_shard_open(&dataset->how, shard->path, &now, err);
+    while (code == ERR_UNAVAILABLE && errno == EMFILE &&
+           use_rest_oldest(dataset));
+    if (code != ERR_OK)
+        return code;
+    code = use_changed(shard, &now, err);
+    if (code == ERR_OK) {
+        hdf5io_shard_adopt(shard, &now);
+        dataset->cached += shard->cached;
+    }
+    hdf5io_shard_close(&now);
+    errno = 0;
+    return code;
+}
+
+/* One try of hdf5io_dataset_use. */
+typedef struct use_call {
+    hdf5io_dataset_t *dataset;
+    hdf5io_shard_t *shard;
+    dataset_work_t work;
+    void *context;
+    bool again;
+} use_call_t;
+
+static err_code_t use_attempt(void *context, int *number, err_t *err)
+{
+    use_call_t *call = context;
+    hdf5io_dataset_t *dataset = call->dataset;
+    hdf5io_shard_t *shard = call->shard;
+    err_code_t code = ERR_OK;
+
+    pthread_mutex_lock(&dataset->lock);
+    if (call->again && shard->open && shard->readers == 1)
+        use_rest(dataset, shard);
+    if (!shard->open) {
+        code = use_wake(dataset, shard, err);
+        *number = code != ERR_OK && use_is_system(code, errno) ? errno : 0;
+        if (code == ERR_OK)
+            hdf5io_dataset_trim(dataset, shard);
+    }
+    pthread_mutex_unlock(&dataset->lock);
+    call->again = true;
+    if (code != ERR_OK)
+        return code;
+    errno = 0;
+    code = call->work(call->context, err);
+    if (code != ERR_OK && use_is_system(code, errno))
+        *number = errno;
+    return code;
+}
+
+err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
+                              dataset_work_t work, void *context, err_t *err)
+{
+    use_call_t call = {
+        .dataset = dataset, .shard = shard, .work = work, .context = context};
+    err_code_t code;
+
+    if (dataset->mpi != NULL)
+        return work(context, err);
+    pthread_mutex_lock(&dataset->lock);
+    shard->readers++;
+    shard->used = ++dataset->uses;
+    pthread_mutex_unlock(&dataset->lock);
+    code =
+        retry_run(&dataset->retry, shard->path, use_attempt, &call, NULL, err);
+    pthread_mutex_lock(&dataset->lock);
+    shard->readers--;
+    pthread_mutex_unlock(&dataset->lock);
+    return code;
+}
+
+static err_code_t rows_work(void *context, err_t *err)
+{
+    const dataset_rows_t *rows = context;
+
+    return hdf5io_column_read(&rows->shard->columns[rows->column],
+                              rows->shard->fd, rows->runs, rows->count,
+                              rows->dataset->transfer, rows->out, err);
+}
+
+err_code_t hdf5io_dataset_rows(dataset_rows_t *rows, err_t *err)
+{
+    return hdf5io_dataset_use(rows->dataset, rows->shard, rows_work, rows, err);
+}
