@@ -3,9 +3,25 @@
 #include "hdf5io/attribute.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "hdf5io/h5.h"
 #include "hdf5io/shard.h"
+
+/* One number, as there is place for one. */
+static bool number_single(hid_t attribute)
+{
+    hid_t space = H5Aget_space(attribute), type = H5Aget_type(attribute);
+    H5T_class_t class = type < 0 ? H5T_NO_CLASS : H5Tget_class(type);
+    bool single = space >= 0 && H5Sget_simple_extent_npoints(space) == 1 &&
+                  (class == H5T_INTEGER || class == H5T_FLOAT);
+
+    if (type >= 0)
+        H5Tclose(type);
+    if (space >= 0)
+        H5Sclose(space);
+    return single;
+}
 
 /* Lock held. */
 static err_code_t number_read(hid_t file, const char *path, const char *name,
@@ -23,7 +39,11 @@ static err_code_t number_read(hid_t file, const char *path, const char *name,
     if (there < 0 || attribute < 0)
         return h5_err_set(err, ERR_DATA, "%s: cannot open attribute %s", path,
                           name);
-    if (H5Aread(attribute, H5T_NATIVE_DOUBLE, out) < 0)
+    if (!number_single(attribute))
+        rc = err_set(err, ERR_DATA,
+                     "%s: attribute %s is not a number, or has several", path,
+                     name);
+    else if (H5Aread(attribute, H5T_NATIVE_DOUBLE, out) < 0)
         rc = h5_err_set(err, ERR_DATA, "%s: attribute %s is not a number", path,
                         name);
     H5Aclose(attribute);

@@ -235,8 +235,7 @@ err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
     code = column_open_dataset(file, &column, err);
     if (code != ERR_OK)
         goto fail;
-    code = hdf5io_virtual_check(column.dataset, hdf5io_column_source(&column),
-                                path, &column.files, err);
+    code = hdf5io_virtual_check(column.dataset, path, &column.files, err);
     if (code == ERR_OK)
         code = column_type_find(&column, &standard, err);
     if (code == ERR_OK)

@@ -119,6 +119,14 @@ err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
                                int64_t count, void *input, void *target,
                                err_t *err);
 
+/* Look for a number that is not finite among [count] samples that were read
+ * into [fields] as above, scaled and shifted; their global indices are in
+ * [sample_ids]. ERR_DATA names the first one's file and row. Class numbers and
+ * tokens are none. */
+err_code_t hdf5io_dataset_finite(const hdf5io_dataset_t *dataset,
+                                 const uint64_t *sample_ids, int64_t count,
+                                 const void *const *fields, err_t *err);
+
 /* Bytes of samples that this process read from files so far. */
 int64_t hdf5io_dataset_bytes_read(const hdf5io_dataset_t *dataset);
 /* Bytes that the chunk caches of the shards that are open now may take, and how

@@ -19,6 +19,7 @@ libhdf5io_la_SOURCES += hdf5io/cover.c
 libhdf5io_la_SOURCES += hdf5io/cover.h
 libhdf5io_la_SOURCES += hdf5io/dataset.c
 libhdf5io_la_SOURCES += hdf5io/dataset.h
+libhdf5io_la_SOURCES += hdf5io/dataset_finite.c
 libhdf5io_la_SOURCES += hdf5io/dataset_impl.h
 libhdf5io_la_SOURCES += hdf5io/dataset_read.c
 libhdf5io_la_SOURCES += hdf5io/dataset_use.c

@@ -482,19 +482,25 @@ static err_code_t virtual_visit(virtual_walk_t *walk, const virtual_set_t *set,
     return code;
 }
 
-err_code_t hdf5io_virtual_check(hid_t dataset, const char *file,
-                                const char *path, int *files, err_t *err)
+err_code_t hdf5io_virtual_check(hid_t dataset, const char *path, int *files,
+                                err_t *err)
 {
     virtual_walk_t walk = {.nodes = NULL};
+    char *file = hdf5io_home_name(dataset);
     const virtual_set_t set = {dataset, file, path};
     virtual_node_t *node;
-    err_code_t code = virtual_add(&walk, file, path, &node, err);
+    err_code_t code;
 
+    if (file == NULL)
+        return h5_err_set(err, ERR_DATA,
+                          "HDF5 does not say which file holds %s", path);
+    code = virtual_add(&walk, file, path, &node, err);
     if (code == ERR_OK) {
         node->busy = true;
         code = virtual_visit(&walk, &set, node, err);
     }
     tdestroy(walk.nodes, virtual_node_free);
+    free(file);
     if (code == ERR_OK)
         *files = walk.files;
     return code;

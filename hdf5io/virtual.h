@@ -14,7 +14,7 @@
  * and it recurses without end where a virtual dataset is a source of itself. So
  * before the first read, and before the shape is asked for (which may follow
  * the sources, too), everything is looked at here. [dataset] is open, was found
- * as [path] in the file [file], and is not asked for anything but its creation
+ * as [path], and is not asked for anything but its creation
  * list if it is not virtual; then external raw storage is checked.
  *
  * ERR_DATA: a source, at any depth, is missing (named), shorter than its
@@ -24,7 +24,7 @@
  * other files hold sources, which HDF5 keeps open from the first read of each
  * on. Lock held.
  */
-err_code_t hdf5io_virtual_check(hid_t dataset, const char *file,
-                                const char *path, int *files, err_t *err);
+err_code_t hdf5io_virtual_check(hid_t dataset, const char *path, int *files,
+                                err_t *err);
 
 #endif

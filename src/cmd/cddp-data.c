@@ -13,7 +13,10 @@
 #include "cmd/args.h"
 #include "cmd/data_info.h"
 #include "cmd/data_make.h"
+#include "cmd/data_verify.h"
 #include "cmd/output.h"
+
+#define PROGRESS_EVERY 10.0 /* seconds */
 
 static const char help_text[] =
     "usage: cddp-data make ising -o DIR [options]\n"
@@ -67,7 +70,9 @@ static const char help_text[] =
     "      --force             replace shards that are in DIR\n"
     "\n"
     "info         name the datasets of each file, their types and shapes\n"
-    "verify       read every byte of each file; print its XXH3 hash\n"
+    "verify       read every byte of each file, and what its links and "
+    "virtual\n"
+    "             datasets lead to; print its XXH3 hash\n"
     "\n"
     "  -h, --help          this text\n"
     "      --version       version of cddp and of HDF5\n"
@@ -124,7 +129,8 @@ static err_code_t verify_run(int argc, char **argv, err_t *err)
         err_t fault = ERR_INIT;
         char bytes[32], hash[HASH_TEXT_MAX];
 
-        if (cmd_data_verify(argv[i], &report, &fault) != ERR_OK) {
+        if (cmd_data_verify(argv[i], PROGRESS_EVERY, &report, &fault) !=
+            ERR_OK) {
             str_print("BAD  %s\n", fault.text);
             code = fault.code;
             bad++;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "train/inputs.h"
 #include "train/run_priv.h"
 
 /* ---- room ---------------------------------------------------------------- */
@@ -116,6 +117,8 @@ err_code_t train_eval_forward(train_state_t *run, int member,
             rc = nn_exec_output(exec, k, output, err);
         if (rc != ERR_OK)
             break;
+        if (!isfinite(results[k].loss_sum))
+            rc = train_inputs_check(run, &run->valid, batch, count, err);
         own[EVAL_LOSS] = results[k].loss_sum;
         own[EVAL_DENOMINATOR] = results[k].weight.denominator;
         own[EVAL_CORRECT] = (double)results[k].correct;

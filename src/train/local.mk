@@ -11,6 +11,7 @@ libtrain_la_SOURCES = \
 	src/train/fields.c src/train/fields.h \
 	src/train/finite.c src/train/finite.h \
 	src/train/hello.c src/train/hello.h \
+	src/train/inputs.c src/train/inputs.h \
 	src/train/kept.c src/train/kept.h \
 	src/train/last_words.c src/train/last_words.h \
 	src/train/leaves.c \

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "train/inputs.h"
 #include "train/run_priv.h"
 
 bool train_local_due(const train_state_t *run)
@@ -44,7 +45,8 @@ void train_local_begin(train_state_t *run)
                  (long long)config->local_sgd.period);
 }
 
-err_code_t train_local_check(train_state_t *run, err_t *err)
+err_code_t train_local_check(train_state_t *run, const hdf5io_batch_t *batch,
+                             err_t *err)
 {
     train_replica_t *replica = &run->replica;
     double norm;
@@ -54,7 +56,7 @@ err_code_t train_local_check(train_state_t *run, err_t *err)
     optim_mask(replica->optim, ddp_grads(replica->ddp));
     norm = optim_norm(ddp_grads(replica->ddp), nn_graph_param_elems(run->graph),
                       run->threads);
-    return train_number_check(run, "the gradient's norm", norm, err);
+    return train_number_check(run, "the gradient's norm", norm, batch, err);
 }
 
 /* ---- averaging ----------------------------------------------------------- */

@@ -15,6 +15,7 @@
 #include "hdf5io/checkpoint_manifest.h"
 #include "train/begin.h"
 #include "train/finite.h"
+#include "train/inputs.h"
 #include "train/marks.h"
 #include "train/run_priv.h"
 

@@ -122,12 +122,6 @@ err_code_t train_step(train_state_t *run, err_t *err);
 /* The same with [batch] instead of what the loader reads. */
 err_code_t train_step_batch(train_state_t *run, const hdf5io_batch_t *batch,
                             err_t *err);
-/* ERR_DIVERGED if [value], called [what] in the sentence, is no number. */
-err_code_t train_number_check(const train_state_t *run, const char *what,
-                              double value, err_t *err);
-/* ERR_DIVERGED: [what] became [value] in [step]; says what is kept. */
-err_code_t train_diverged(const train_state_t *run, const char *what,
-                          const char *value, int64_t step, err_t *err);
 
 /* Where the time of a step goes, seconds; begin is a clock instant. */
 typedef struct train_times {
@@ -144,7 +138,8 @@ typedef struct train_times {
  */
 bool train_local_due(const train_state_t *run);
 void train_local_begin(train_state_t *run);
-err_code_t train_local_check(train_state_t *run, err_t *err);
+err_code_t train_local_check(train_state_t *run, const hdf5io_batch_t *batch,
+                             err_t *err);
 err_code_t train_local_end(train_state_t *run, train_times_t *times,
                            err_t *err);
 bool train_local_apart(train_state_t *run);

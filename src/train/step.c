@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "train/inputs.h"
 #include "train/run_priv.h"
 
 /* ---- forward and backward ----------------------------------------------- */
@@ -166,7 +167,7 @@ static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
         *own = rc;
     *own = share_step(run, batch, times, *own, err);
     if (*own == ERR_OK && batch->count > 0)
-        *own = train_local_check(run, err);
+        *own = train_local_check(run, batch, err);
     rc = train_weigh_finish(run, *own == ERR_OK ? err : NULL);
     if (*own == ERR_OK)
         *own = rc;
@@ -198,33 +199,6 @@ typedef struct step_end {
     double losses[NN_FIELDS_MAX], loss; /* each, and their weighted sum */
     double lr, norm;
 } step_end_t;
-
-err_code_t train_diverged(const train_state_t *run, const char *what,
-                          const char *value, int64_t step, err_t *err)
-{
-    char kept[160] = "no checkpoint was written before";
-
-    if (run->saved_step >= 0)
-        snprintf(kept, sizeof kept,
-                 "the newest checkpoint is of step %lld, and --resume PATH "
-                 "goes on from an older one",
-                 (long long)run->saved_step);
-    return err_set(err, ERR_DIVERGED,
-                   "%s became %s in step %lld: lower the optimizer's lr, warm "
-                   "up longer or set train.clip_norm; %s",
-                   what, value, (long long)step, kept);
-}
-
-/* A loss or gradient that is not a number ends the run before the update spoils
- * the weights. Both are the same bits on every rank, so all ranks agree. */
-err_code_t train_number_check(const train_state_t *run, const char *what,
-                              double value, err_t *err)
-{
-    if (isfinite(value))
-        return ERR_OK;
-    return train_diverged(run, what, isnan(value) ? "nan" : "infinite",
-                          run->progress.step + 1, err);
-}
 
 /* An epoch's loss of a model with one loss is the sum over all that counts in
  * it; where targets have weights, the mean of its steps' losses, by what counts
@@ -303,7 +277,7 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
 
     rc = grads_clip(run, norm, err);
     if (rc == ERR_OK)
-        rc = train_number_check(run, "the gradient's norm", *norm, err);
+        rc = train_number_agree(run, "the gradient's norm", *norm, batch, err);
     if (rc != ERR_OK)
         return rc;
     *lr = optim_schedule_lr(replica->schedule, optim_lr(replica->optim), step);
@@ -379,7 +353,7 @@ static err_code_t step_end(train_state_t *run, const hdf5io_batch_t *batch,
         return train_vote(&run->votes, own, &run->speaker, err);
     run->speaker = run->rank == 0;
     if (train_weigh_losses(run, tail, end.losses, &end.loss))
-        rc = train_number_check(run, "the loss", end.loss, err);
+        rc = train_number_agree(run, "the loss", end.loss, batch, err);
     if (rc != ERR_OK)
         return rc;
     train_phase_set(run, "update");

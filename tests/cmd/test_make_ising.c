@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "cmd/data_info.h"
 #include "cmd/data_ising.h"
+#include "cmd/data_verify.h"
 #include "hdf5io/h5.h"
 
 static char scratch[64];
@@ -249,14 +250,15 @@ Test(make, verify_reads_all_and_finds_damage)
     err_t err = ERR_INIT;
 
     make("a", 1, 1);
-    cr_assert_eq(cmd_data_verify(path, &report, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(cmd_data_verify(path, 10, &report, &err), ERR_OK, "%s",
+                 err.text);
     cr_expect_eq(report.datasets, 4);
     cr_expect_eq(report.bytes, 37 * (CMD_ISING_SITES + 1 + 4 + 4));
     cr_expect_eq(report.hash, hash_of("a/train-00.h5"));
     cr_assert_eq(truncate(path, 20000), 0);
-    cr_expect_eq(cmd_data_verify(path, &report, &err), ERR_DATA);
+    cr_expect_eq(cmd_data_verify(path, 10, &report, &err), ERR_DATA);
     cr_expect_not_null(strstr(err.text, "train-00.h5"), "%s", err.text);
-    cr_expect_neq(cmd_data_verify(no, &report, &err), ERR_OK);
+    cr_expect_neq(cmd_data_verify(no, 10, &report, &err), ERR_OK);
     cr_expect_not_null(strstr(err.text, "no.h5"), "%s", err.text);
     free(no);
     free(path);

@@ -10,6 +10,12 @@ tests_train_test_touch_SOURCES = tests/train/test_touch.c
 tests_train_test_touch_CFLAGS = $(TEST_CFLAGS)
 tests_train_test_touch_LDADD = $(TRAIN_LIBS) $(TEST_LIBS)
 
+check_PROGRAMS += tests/train/test_inputs
+tests_train_test_inputs_SOURCES = tests/train/test_inputs.c
+tests_train_test_inputs_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_train_test_inputs_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_train_test_inputs_LDADD = libharness.la $(TRAIN_LIBS) libranks.la $(TEST_LIBS)
+
 check_PROGRAMS += tests/train/test_finite
 tests_train_test_finite_SOURCES = tests/train/test_finite.c
 tests_train_test_finite_CFLAGS = $(TEST_CFLAGS)

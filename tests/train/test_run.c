@@ -467,7 +467,7 @@ Test(run, a_loss_that_is_no_number_ends_before_it_spoils_the_weights)
     err_t err = ERR_INIT;
 
     harness_open(&harness, SAMPLES);
-    harness.settings[0] = "data.input.scale=1.0e38";
+    harness.settings[0] = "data.input.scale=1.0e37";
     cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_DIVERGED);
     cr_assert_not_null(strstr(err.text, "step 1"), "%s", err.text);
     harness_close(&harness);

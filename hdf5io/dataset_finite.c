@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Looking for a number that is none among samples that were read: only once
+ * something is wrong, so it may be slow. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "hdf5io/dataset_impl.h"
+
+/* The sentence about element [element] of sample [index]; [value] is it
+ * after scale and shift. */
+static err_code_t finite_fail(const hdf5io_dataset_t *dataset, int k,
+                              int64_t index, float value, err_t *err)
+{
+    const dataset_field_t *field = &dataset->fields[k];
+    const hdf5io_shard_t *shard = dataset->shards;
+    const hdf5io_column_t *column;
+    const char *text = isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+    char after[96] = "";
+
+    while (index >= shard->first + shard->rows)
+        shard++;
+    column = &shard->columns[k];
+    if (field->scale != 1.0F || field->shift != 0.0F)
+        snprintf(after, sizeof after, " after scale %g and shift %g",
+                 (double)field->scale, (double)field->shift);
+    return err_set(err, ERR_DATA,
+                   "%s holds %s%s in row %" PRId64 " of %s:%s: training takes "
+                   "finite numbers only; mend the data or leave the row out",
+                   k < dataset->inputs ? "input" : "target", text, after,
+                   index - shard->first, column->file, column->path);
+}
+
+err_code_t hdf5io_dataset_finite(const hdf5io_dataset_t *dataset,
+                                 const uint64_t *sample_ids, int64_t count,
+                                 const void *const *fields, err_t *err)
+{
+    for (int k = 0; k < dataset->field_count; k++) {
+        const int64_t elems = dataset->fields[k].elems;
+        const float *values = fields[k];
+
+        if (dataset->fields[k].as != HDF5IO_AS_REALS)
+            continue;
+        for (int64_t i = 0; i < count * elems; i++)
+            if (!isfinite(values[i]))
+                return finite_fail(dataset, k, (int64_t)sample_ids[i / elems],
+                                   values[i], err);
+    }
+    return ERR_OK;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Every stored value is read once. What was never written has no bytes that
+ * could be damaged, and may be without bounds (2^40 rows cost a header
+ * nothing): it is left out, dataset by dataset or chunk by chunk.
+ */
+#include "cmd/data_verify.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "cmd/data_info.h"
+#include "cmd/data_walk.h"
+#include "hdf5io/h5.h"
+#include "hdf5io/virtual.h"
+
+/* Read at a time: enough to hide the latency. */
+#define VERIFY_BLOCK_BYTES ((size_t)8 << 20)
+/* One value, of a type of the user's own. */
+#define VERIFY_ITEM_MAX ((size_t)1 << 30)
+/* Chunks of a sparse dataset that are looked up one by one. */
+#define VERIFY_CHUNKS_MAX 4096
+/* Values that are read although most of them are not stored. */
+#define VERIFY_SPARSE_BYTES ((uint64_t)1 << 40)
+
+typedef struct verify {
+    const char *name; /* of the file */
+    double every, next;
+    cmd_verify_report_t report;
+} verify_t;
+
+/* A dataset, and a box of it. */
+typedef struct verify_set {
+    hid_t id, type, space;
+    const char *path;
+    int ndim;
+    size_t item;
+    uint64_t bytes; /* of all values */
+    hsize_t dims[H5S_MAX_RANK];
+    hsize_t from[H5S_MAX_RANK], to[H5S_MAX_RANK];
+    hsize_t block[H5S_MAX_RANK]; /* read at a time */
+} verify_set_t;
+
+/* A sign of life on long work. */
+static void verify_tell(verify_t *verify, const verify_set_t *set,
+                        uint64_t done)
+{
+    const double now = clock_now();
+    char read[32], all[32];
+    char *name, *path;
+
+    if (now < verify->next)
+        return;
+    verify->next = now + verify->every;
+    name = str_visible_dup(verify->name);
+    path = str_visible_dup(set->path);
+    fprintf(stderr, "cddp-data: %s: %s: %s of %s read\n", name, path,
+            str_bytes(done, read, sizeof read),
+            str_bytes(set->bytes, all, sizeof all));
+    free(path);
+    free(name);
+}
+
+/* Read the block that begins at [start], clipped to the box. */
+static err_code_t verify_block(const verify_set_t *set, const hsize_t *start,
+                               void *buffer, uint64_t *bytes, err_t *err)
+{
+    hsize_t count[H5S_MAX_RANK];
+    hid_t memory = H5I_INVALID_HID;
+    uint64_t read = set->item;
+    err_code_t code = ERR_OK;
+
+    for (int d = 0; d < set->ndim; d++) {
+        const hsize_t left = set->to[d] - start[d];
+
+        count[d] = left < set->block[d] ? left : set->block[d];
+        read *= count[d];
+    }
+    if (set->ndim > 0) {
+        memory = H5Screate_simple(set->ndim, count, NULL);
+        H5Sselect_hyperslab(set->space, H5S_SELECT_SET, start, NULL, count,
+                            NULL);
+    }
+    if (H5Dread(set->id, set->type, set->ndim > 0 ? memory : H5S_ALL,
+                set->ndim > 0 ? set->space : H5S_ALL, H5P_DEFAULT, buffer) < 0)
+        code = h5_err_set(err, ERR_DATA,
+                          "dataset %s cannot be read at row %llu", set->path,
+                          set->ndim > 0 ? (unsigned long long)start[0] : 0ULL);
+    else if (H5Tdetect_class(set->type, H5T_VLEN) > 0 ||
+             H5Tis_variable_str(set->type) > 0)
+        H5Dvlen_reclaim(set->type, set->ndim > 0 ? memory : set->space,
+                        H5P_DEFAULT, buffer);
+    if (memory >= 0)
+        H5Sclose(memory);
+    *bytes += read;
+    return code;
+}
+
+/* The next block in C order; false: it was the last one. */
+static bool verify_advance(const verify_set_t *set, hsize_t *start)
+{
+    for (int d = set->ndim - 1; d >= 0; d--) {
+        if (set->to[d] - start[d] > set->block[d]) {
+            start[d] += set->block[d];
+            return true;
+        }
+        start[d] = set->from[d];
+    }
+    return false;
+}
+
+/* Read the box set->from to set->to. */
+static err_code_t verify_box(verify_t *verify, const verify_set_t *set,
+                             void *buffer, uint64_t *bytes, err_t *err)
+{
+    hsize_t start[H5S_MAX_RANK];
+    err_code_t code;
+
+    memcpy(start, set->from, sizeof start);
+    do {
+        code = verify_block(set, start, buffer, bytes, err);
+        verify_tell(verify, set, *bytes);
+    } while (code == ERR_OK && verify_advance(set, start));
+    return code;
+}
+
+/* How many chunks are stored, and how many would there be? False: no chunks, or
+ * this HDF5 does not tell. */
+static bool verify_chunks(const verify_set_t *set, hid_t create, hsize_t *chunk,
+                          uint64_t *stored, uint64_t *all)
+{
+#if H5_VERSION_GE(1, 10, 5)
+    hsize_t count = 0;
+
+    *all = 1;
+    if (H5Pget_layout(create) != H5D_CHUNKED ||
+        H5Pget_chunk(create, H5S_MAX_RANK, chunk) != set->ndim ||
+        H5Dget_num_chunks(set->id, set->space, &count) < 0)
+        return false;
+    for (int d = 0; d < set->ndim; d++)
+        if (chunk[d] == 0 || __builtin_mul_overflow(
+                                 *all, (set->dims[d] - 1) / chunk[d] + 1, all))
+            return false;
+    *stored = count;
+    return true;
+#else
+    (void)set;
+    (void)create;
+    (void)chunk;
+    (void)stored;
+    (void)all;
+    return false;
+#endif
+}
+
+/* Read the chunks that are stored. */
+static err_code_t verify_stored(verify_t *verify, verify_set_t *set,
+                                const hsize_t *chunk, uint64_t count,
+                                void *buffer, uint64_t *bytes, err_t *err)
+{
+    err_code_t code = ERR_OK;
+
+    for (uint64_t i = 0; i < count && code == ERR_OK; i++) {
+        bool inside = true;
+
+#if H5_VERSION_GE(1, 10, 5)
+        if (H5Dget_chunk_info(set->id, set->space, i, set->from, NULL, NULL,
+                              NULL) < 0)
+            return h5_err_set(err, ERR_DATA, "the chunks of %s are damaged",
+                              set->path);
+#endif
+        for (int d = 0; d < set->ndim; d++) {
+            inside = inside && set->from[d] < set->dims[d];
+            set->to[d] = set->dims[d] - set->from[d] < chunk[d]
+                             ? set->dims[d]
+                             : set->from[d] + chunk[d];
+        }
+        if (inside)
+            code = verify_box(verify, set, buffer, bytes, err);
+    }
+    return code;
+}
+
+/* Read what is stored of [set]. */
+static err_code_t verify_values(verify_t *verify, verify_set_t *set,
+                                hid_t create, void *buffer, uint64_t *bytes,
+                                err_t *err)
+{
+    H5D_space_status_t status = H5D_SPACE_STATUS_ALLOCATED;
+    const H5D_layout_t layout = H5Pget_layout(create);
+    hsize_t chunk[H5S_MAX_RANK];
+    uint64_t stored, all;
+
+    if ((layout == H5D_CHUNKED || layout == H5D_CONTIGUOUS) &&
+        H5Pget_external_count(create) == 0 &&
+        H5Dget_space_status(set->id, &status) >= 0 &&
+        status == H5D_SPACE_STATUS_NOT_ALLOCATED)
+        return ERR_OK;
+    if (verify_chunks(set, create, chunk, &stored, &all) && stored < all) {
+        if (stored <= VERIFY_CHUNKS_MAX)
+            return verify_stored(verify, set, chunk, stored, buffer, bytes,
+                                 err);
+        if (set->bytes > VERIFY_SPARSE_BYTES)
+            return err_set(err, ERR_DATA,
+                           "dataset %s has %llu of %llu chunks: expected at "
+                           "most %d, or all of them; what is missing would be "
+                           "read as its fill value",
+                           set->path, (unsigned long long)stored,
+                           (unsigned long long)all, VERIFY_CHUNKS_MAX);
+    }
+    return verify_box(verify, set, buffer, bytes, err);
+}
+
+/* Types and shape; checks that their product can be counted. */
+static err_code_t verify_set_open(hid_t id, const char *path, verify_set_t *out,
+                                  err_t *err)
+{
+    verify_set_t *set = out;
+    size_t room;
+
+    *set = (verify_set_t){.id = id,
+                          .type = H5Dget_type(id),
+                          .space = H5Dget_space(id),
+                          .path = path};
+    if (set->type < 0 || set->space < 0)
+        return h5_err_set(err, ERR_DATA, "dataset %s is damaged", path);
+    set->item = H5Tget_size(set->type);
+    set->ndim = H5Sget_simple_extent_dims(set->space, set->dims, NULL);
+    set->bytes = set->item;
+    if (set->item == 0 || set->item > VERIFY_ITEM_MAX || set->ndim < 0)
+        return h5_err_set(err, ERR_DATA,
+                          "dataset %s is damaged: its values have %zu bytes",
+                          path, set->item);
+    room = VERIFY_BLOCK_BYTES / set->item;
+    for (int d = set->ndim - 1; d >= 0; d--) {
+        const hsize_t dim = set->dims[d];
+
+        if (__builtin_mul_overflow(set->bytes, dim, &set->bytes))
+            return err_set(err, ERR_DATA,
+                           "dataset %s is damaged: its shape has more values "
+                           "than can be counted",
+                           path);
+        set->to[d] = dim;
+        room = room == 0 ? 1 : room;
+        set->block[d] = dim < room ? dim : room;
+        room = dim == 0 || set->block[d] < dim ? 1 : room / dim;
+    }
+    return ERR_OK;
+}
+
+static err_code_t verify_dataset(void *context, hid_t id, const char *path,
+                                 const char *target, err_t *err)
+{
+    verify_t *verify = context;
+    const hid_t create = H5Dget_create_plist(id);
+    verify_set_t set = {.type = H5I_INVALID_HID, .space = H5I_INVALID_HID};
+    uint64_t bytes = 0;
+    size_t room;
+    void *buffer = NULL;
+    int files;
+    err_code_t code = hdf5io_virtual_check(id, path, &files, err);
+
+    (void)target;
+    if (code == ERR_OK)
+        code = verify_set_open(id, path, &set, err);
+    if (code == ERR_OK && create < 0)
+        code = h5_err_set(err, ERR_DATA, "dataset %s is damaged", path);
+    if (code == ERR_OK && set.bytes > 0) {
+        room = set.item;
+        for (int d = 0; d < set.ndim; d++)
+            room *= (size_t)set.block[d];
+        code = mem_alloc(room, "reading a dataset", &buffer, err);
+        if (code == ERR_OK)
+            code = verify_values(verify, &set, create, buffer, &bytes, err);
+        mem_free(buffer);
+    }
+    verify->report.datasets++;
+    verify->report.bytes += (int64_t)bytes;
+    if (set.space >= 0)
+        H5Sclose(set.space);
+    if (set.type >= 0)
+        H5Tclose(set.type);
+    if (create >= 0)
+        H5Pclose(create);
+    return code;
+}
+
+err_code_t cmd_data_verify(const char *path, double every,
+                           cmd_verify_report_t *out, err_t *err)
+{
+    verify_t verify = {
+        .name = path, .every = every, .next = clock_now() + every};
+    hid_t file = H5I_INVALID_HID;
+    uint64_t size;
+    err_code_t code = hash_file(path, &verify.report.hash, &size, err);
+
+    if (code != ERR_OK)
+        return code;
+    h5_lock();
+    code = cmd_data_open(path, &file, err);
+    if (code == ERR_OK)
+        code = cmd_data_walk(file, path, verify_dataset, &verify, err);
+    if (code == ERR_OK && verify.report.datasets == 0)
+        code = err_set(err, ERR_DATA, "it holds no dataset");
+    if (file >= 0)
+        H5Fclose(file);
+    h5_unlock();
+    if (code == ERR_OK)
+        *out = verify.report;
+    else
+        cmd_data_prefix(path, err);
+    return code;
+}

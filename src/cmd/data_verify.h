@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* `cddp-data verify`: read all of an HDF5 file. */
+#ifndef CDDP_CMD_DATA_VERIFY_H
+#define CDDP_CMD_DATA_VERIFY_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef struct cmd_verify_report {
+    int datasets;
+    int64_t bytes; /* of values read, as stored */
+    uint64_t hash; /* XXH3 of the whole file, to compare copies by */
+} cmd_verify_report_t;
+
+/* Read every byte of [path] and every value of its datasets that is stored;
+ * while that takes long, a line of progress on stderr after each [every]
+ * seconds. ERR_DATA says what cannot be read; a file without any dataset, and
+ * values that a virtual dataset or a link leads nowhere for, are ERR_DATA, too.
+ */
+err_code_t cmd_data_verify(const char *path, double every,
+                           cmd_verify_report_t *out, err_t *err);
+
+#endif
