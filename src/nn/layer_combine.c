@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The layers that take several inputs, named in from: add, mul, concat. */
+/* The layers that take several inputs, named in from: add, mul, matmul,
+ * concat. */
 #include "nn/registry.h"
+#include "op/op_spread.h"
 
 typedef struct concat_options {
     int64_t axis;
@@ -34,22 +36,90 @@ static err_code_t concat_configure(nn_layer_t *layer, const void *options,
     return ERR_OK;
 }
 
+/* add, mul: inputs of different shapes have ops of their own. */
+static err_code_t elements_configure(nn_layer_t *layer, const void *options,
+                                     const tree_t *tree, err_t *err)
+{
+    op_config_t *config = &layer->config;
+
+    (void)options;
+    (void)tree;
+    (void)err;
+    if (op_spread_fits(config))
+        config->kind =
+            layer->kind->op == OP_ADD ? OP_ADD_SPREAD : OP_MUL_SPREAD;
+    return ERR_OK;
+}
+
+#define SHAPES                                                                \
+    "of one shape, or of shapes that broadcast as in NumPy: aligned at the "  \
+    "last dimension, a size of 1, or one that is not there, is repeated ([8, " \
+    "1, 1] with [8, 32, 32])"
+
 const nn_kind_t nn_kind_add = {
     .name = "add",
     .op = OP_ADD,
-    .help = "Sum of 2 to 8 inputs of one shape, such as {add: , from: [conv2, "
-            "skip]}",
+    .help = "Sum of 2 to 8 inputs, such as {add: , from: [conv2, skip]}, "
+            SHAPES,
     .rows = no_rows,
     .several = true,
+    .configure = elements_configure,
 };
 
 const nn_kind_t nn_kind_mul = {
     .name = "mul",
     .op = OP_MUL,
-    .help = "Product of 2 to 8 inputs of one shape, element by element",
+    .help = "Product of 2 to 8 inputs, element by element, " SHAPES,
     .rows = no_rows,
     .several = true,
+    .configure = elements_configure,
 };
+
+/* ---- matmul -------------------------------------------------------------- */
+
+typedef struct matmul_options {
+    bool turn_a, turn_b;
+} matmul_options_t;
+
+_Static_assert(sizeof(matmul_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
+
+static const opt_row_t matmul_rows[] = {
+    {.name = "transpose_a",
+     .type = OPT_BOOL,
+     .offset = offsetof(matmul_options_t, turn_a),
+     .fallback = "false",
+     .help = "Exchange the last two dimensions of the first input"},
+    {.name = "transpose_b",
+     .type = OPT_BOOL,
+     .offset = offsetof(matmul_options_t, turn_b),
+     .fallback = "false",
+     .help = "Exchange the last two dimensions of the second input"},
+    {.name = NULL},
+};
+
+static err_code_t matmul_configure(nn_layer_t *layer, const void *options,
+                                   const tree_t *tree, err_t *err)
+{
+    const matmul_options_t *matmul = options;
+
+    (void)tree;
+    (void)err;
+    layer->config.turn = (op_turn_t){matmul->turn_a, matmul->turn_b};
+    return ERR_OK;
+}
+
+const nn_kind_t nn_kind_matmul = {
+    .name = "matmul",
+    .op = OP_MATMUL,
+    .help = "Product of two inputs as matrices, {matmul: , from: [a, b]}: a "
+            "[..., rows, k] times b [..., k, columns], one for each of the "
+            "dimensions before; in float32, whatever train.precision",
+    .rows = matmul_rows,
+    .several = true,
+    .configure = matmul_configure,
+};
+
+/* ---- concat -------------------------------------------------------------- */
 
 const nn_kind_t nn_kind_concat = {
     .name = "concat",

@@ -49,6 +49,7 @@ static const nn_kind_t *const layer_kinds[] = {
     &nn_kind_gru,
     &nn_kind_add,
     &nn_kind_mul,
+    &nn_kind_matmul,
     &nn_kind_concat,
     &nn_kind_reshape,
     &nn_kind_permute,

@@ -25,7 +25,7 @@ extern const nn_kind_t nn_kind_conv_transpose;
 extern const nn_kind_t nn_kind_lstm, nn_kind_gru;
 extern const nn_kind_t nn_kind_avgpool, nn_kind_adaptive_avgpool,
     nn_kind_adaptive_maxpool, nn_kind_split, nn_kind_pad, nn_kind_max;
-extern const nn_kind_t nn_kind_add, nn_kind_mul, nn_kind_concat,
+extern const nn_kind_t nn_kind_add, nn_kind_mul, nn_kind_matmul, nn_kind_concat,
     nn_kind_reshape, nn_kind_permute, nn_kind_slice, nn_kind_mean,
     nn_kind_upsample;
 extern const nn_kind_t nn_kind_cross_entropy, nn_kind_mse, nn_kind_mae,

@@ -26,6 +26,9 @@ libop_la_SOURCES = \
 	src/op/ref/window.h src/op/ref/adaptive.c \
 	src/op/ref/norm.c src/op/ref/syncbatchnorm.c \
 	src/op/ref/softmax.c src/op/ref/prelu.c \
+	src/op/op_spread.c src/op/op_spread.h \
+	src/op/ref/spread.c src/op/cpu/spread.c \
+	src/op/ref/matmul.c src/op/cpu/matmul.c \
 	src/op/cpu/cpu.c src/op/cpu/cpu.h \
 	src/op/cpu/isa.c src/op/cpu/isa.h \
 	src/op/cpu/onednn.c src/op/cpu/onednn.h src/op/cpu/onednn_make.h \

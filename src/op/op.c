@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "op/op_ops.h"
+#include "op/op_spread.h"
 
 err_code_t op_backend_get(const char *name, const op_backend_ops_t **out,
                           err_t *err)
@@ -119,6 +120,11 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
     case OP_ADD:
     case OP_MUL:
         return in_elems * (config->others + config->relu);
+    case OP_ADD_SPREAD:
+    case OP_MUL_SPREAD:
+        return out_elems * config->others;
+    case OP_MATMUL:
+        return 2.0 * out_elems * (double)op_matmul_of(config).K;
     case OP_BATCHNORM:
         return in_elems *
                (op_element_flops[config->kind] + config->others + config->relu);

@@ -114,6 +114,11 @@ typedef struct op_loss {
     double positive;      /* bce without weights: of t; 0 stands for 1 */
 } op_loss_t;
 
+/* Of matmul: is the input [...,K,M], or [...,P,K]? */
+typedef struct op_turn {
+    bool a, b;
+} op_turn_t;
+
 /* Of the ops of structure; dimension 0 is the batch, which stays as it is. */
 typedef struct op_view {
     int axis;            /* concat, slice; mean, max, softmax, log_softmax: the
@@ -160,6 +165,7 @@ typedef struct op_config {
     op_rotary_t rotary;
     op_recurrent_t recurrent;
     op_loss_t loss;
+    op_turn_t turn;
     const struct cddp_layer *custom; /* OP_CUSTOM: cddp/plugin.h */
     double custom_options[OP_CUSTOM_OPTIONS];
     op_desc_t in; /* the first input, as its producer describes it */

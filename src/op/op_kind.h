@@ -79,9 +79,14 @@ typedef enum op_kind {
     /* New kinds go to the end: their numbers are part of a model's hash. */
     OP_SOFTMAX,     /* exp(x) / sum exp(x), the sum along dimension view.axis */
     OP_LOG_SOFTMAX, /* its logarithm */
-    OP_PRELU        /* x > 0 ? x : a x; a [1], or a [C] of x [N,C,...] if
+    OP_PRELU,       /* x > 0 ? x : a x; a [1], or a [C] of x [N,C,...] if
                        op_config.channels */
+    OP_ADD_SPREAD,  /* as add, of samples whose shapes broadcast: aligned at
+                       the last dimension, sizes are equal or 1 */
+    OP_MUL_SPREAD,  /* as mul, the same */
+    OP_MATMUL       /* a [N,...,M,K] b [N,...,K,P] -> y [N,...,M,P]; either may
+                       lie turned (op_turn_t) */
 } op_kind_t;
-#define OP_KINDS (OP_PRELU + 1)
+#define OP_KINDS (OP_MATMUL + 1)
 
 #endif

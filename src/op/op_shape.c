@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "op/op_ops.h"
+#include "op/op_spread.h"
 
 char *op_desc_text(const op_desc_t *desc, char out[OP_TEXT_MAX])
 {
@@ -369,6 +370,9 @@ static const op_rule_t op_rules[OP_KINDS] = {
     [OP_SOFTMAX] = {"softmax", op_shape_view, NULL},
     [OP_LOG_SOFTMAX] = {"log_softmax", op_shape_view, NULL},
     [OP_PRELU] = {"prelu", op_shape_view, op_params_prelu},
+    [OP_ADD_SPREAD] = {"add", op_shape_spread, NULL},
+    [OP_MUL_SPREAD] = {"mul", op_shape_spread, NULL},
+    [OP_MATMUL] = {"matmul", op_shape_matmul, NULL},
 };
 /* clang-format on */
 

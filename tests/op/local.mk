@@ -15,6 +15,7 @@ OP_RIG = tests/op/op_cases.c tests/op/op_cases.h \
 	tests/op/rows_reduce.inc \
 	tests/op/rows_resize.inc \
 	tests/op/rows_softmax.inc \
+	tests/op/rows_spread.inc \
 	tests/op/rows_token.inc \
 	tests/op/rows_transpose.inc \
 	tests/op/rows_view.inc \

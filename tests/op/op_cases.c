@@ -44,7 +44,10 @@
 
 /* One input after the first, or two. */
 #define AND1(...) .others = 1, .other = {DIMS(__VA_ARGS__)}
+#define ANDS(one, two) .others = 2, .other = {one, two}
 #define AND2(...) .others = 2, .other = {DIMS(__VA_ARGS__), DIMS(__VA_ARGS__)}
+/* Does the first input lie turned, does the second? */
+#define MATMUL(x, y) .kind = OP_MATMUL, .turn = {(x), (y)}
 #define AXIS(k, a) .kind = (k), .view = {.axis = (a)}
 #define SLICE(a, from, n) \
     .kind = OP_SLICE, .view = {.axis = (a), .start = (from), .size = (n)}
@@ -75,6 +78,7 @@ const op_case_t op_cases[] = {
 #include "rows_reduce.inc"
 #include "rows_resize.inc"
 #include "rows_softmax.inc"
+#include "rows_spread.inc"
 #include "rows_token.inc"
 #include "rows_transpose.inc"
 #include "rows_view.inc"

@@ -296,6 +296,63 @@ for kind in ("batchnorm", "syncbatchnorm"):
             lambda affine=affine, frozen=frozen: Norm(affine, frozen)))
 
 
+class Two(nn.Module):
+    """A function of two learnt tensors, each with the input added to it or
+    not; [shapes] are those of a sample, of which the first is the input's."""
+
+    def __init__(self, first, second, function):
+        super().__init__()
+        self.a, self.b = Position(*first), Position(*second)
+        self.function = function
+
+    def forward(self, x):
+        return self.function(self.a(x), self.b(self.narrow(x)))
+
+    @staticmethod
+    def narrow(x):
+        return x
+
+
+def two(name, layer, first, second, narrow, function):
+    """A case of one layer of two inputs: a is the input with a position, b
+    what the layers [narrow] make of the input, with another."""
+    layers, make = narrow
+
+    class Made(Two):
+        narrow = staticmethod(make)
+    CASES.append((
+        name, list(first),
+        "- {name: a, position: , from: input}\n" + layers +
+        "- {name: b, position: }\n"
+        f"- {{{layer}, from: [a, b]}}", 0,
+        lambda: Made(first, second, function)))
+
+
+means = ("- {mean: {axes: [2, 3]}, from: input}\n- reshape: {shape: [-1, 1, "
+         "1]}\n", lambda x: x.mean((2, 3), keepdim=True))
+row = ("- {slice: {axis: 1, size: 1}, from: input}\n"
+       "- slice: {axis: 2, size: 1}\n- reshape: {shape: [-1]}\n",
+       lambda x: x[:, 0, 0])
+two("add, broadcast over space", "add: ", (3, 4, 5), (3, 1, 1), means,
+    lambda a, b: a + b)
+two("mul, broadcast over space", "mul: ", (3, 4, 5), (3, 1, 1), means,
+    lambda a, b: a * b)
+two("mul, broadcast over all but the last", "mul: ", (3, 4, 5), (5,), row,
+    lambda a, b: a * b[:, None, None])
+same = ("- {scale: {by: 1}, from: input}\n", lambda x: x)
+sides = ("- {permute: {order: [2, 1]}, from: input}\n",
+         lambda x: x.transpose(1, 2))
+two("add, outer sum", "add: ", (6, 1), (1, 6), sides, lambda a, b: a + b)
+two("matmul", "matmul: ", (4, 3), (3, 4), sides, lambda a, b: a @ b)
+two("matmul, first turned", "matmul: {transpose_a: true}", (4, 3), (4, 3),
+    same, lambda a, b: a.transpose(-1, -2) @ b)
+two("matmul, second turned, of heads", "matmul: {transpose_b: true}",
+    (2, 4, 3), (2, 4, 3), same, lambda a, b: a @ b.transpose(-1, -2))
+two("matmul, both turned", "matmul: {transpose_a: true, transpose_b: true}",
+    (4, 3), (3, 4), sides,
+    lambda a, b: a.transpose(-1, -2) @ b.transpose(-1, -2))
+
+
 def label(key):
     """cddp's name of a parameter: a recurrent module has one layer."""
     return key.removesuffix("_l0")

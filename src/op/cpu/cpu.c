@@ -111,6 +111,9 @@ const op_backend_ops_t op_cpu_backend = {
             [OP_SOFTMAX] = &cpu_softmax_kernel,
             [OP_LOG_SOFTMAX] = &cpu_softmax_kernel,
             [OP_PRELU] = &cpu_prelu_kernel,
+            [OP_ADD_SPREAD] = &cpu_spread_kernel,
+            [OP_MUL_SPREAD] = &cpu_spread_kernel,
+            [OP_MATMUL] = &cpu_matmul_kernel,
         },
     .stores =
         {
@@ -151,6 +154,9 @@ const op_backend_ops_t op_cpu_backend = {
             [OP_SOFTMAX] = OP_STORE_READS,
             [OP_LOG_SOFTMAX] = OP_STORE_READS,
             [OP_PRELU] = OP_STORE_READS,
+            [OP_ADD_SPREAD] = OP_STORE_READS,
+            [OP_MUL_SPREAD] = OP_STORE_READS,
+            [OP_MATMUL] = OP_STORE_READS,
         },
     .team = cpu_team_set,
     .add = cpu_add,

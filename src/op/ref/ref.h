@@ -79,5 +79,6 @@ extern const op_kernel_t ref_embedding_kernel, ref_rotary_kernel;
 extern const op_kernel_t ref_syncbatchnorm_kernel;
 extern const op_kernel_t ref_pointwise_kernel, ref_custom_kernel;
 extern const op_kernel_t ref_softmax_kernel, ref_prelu_kernel;
+extern const op_kernel_t ref_spread_kernel, ref_matmul_kernel;
 
 #endif

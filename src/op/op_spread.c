@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "op/op_spread.h"
+
+#include <inttypes.h>
+
+static const op_desc_t *spread_input(const op_config_t *config, int k)
+{
+    return k == 0 ? &config->in : &config->other[k - 1];
+}
+
+/* Size of [desc] in dimension [i] of a result of [ndim]; 1 where it has none.
+ * Dimension 0 is the batch of both. */
+static int64_t spread_size(const op_desc_t *desc, int i, int ndim)
+{
+    const int at = i == 0 ? 0 : i - (ndim - desc->ndim);
+
+    return i > 0 && at < 1 ? 1 : desc->dims[at];
+}
+
+/* The result's dims and, in *bad, the first input that does not agree; 0: all
+ * do. */
+static int spread_dims(const op_config_t *config, int64_t dims[OP_DIMS_MAX],
+                       int *bad)
+{
+    int ndim = config->in.ndim;
+
+    *bad = 0;
+    for (int k = 1; k <= config->others; k++)
+        if (spread_input(config, k)->ndim > ndim)
+            ndim = spread_input(config, k)->ndim;
+    for (int i = 0; i < ndim; i++)
+        dims[i] = 1;
+    for (int k = 0; k <= config->others; k++)
+        for (int i = 0; i < ndim; i++) {
+            const op_desc_t *desc = spread_input(config, k);
+            const int64_t size = spread_size(desc, i, ndim);
+
+            if (desc->type != config->in.type || size < 1 ||
+                (size != dims[i] && dims[i] != 1 && size != 1) ||
+                (i == 0 && size != config->in.dims[0]))
+                *bad = *bad == 0 ? k : *bad;
+            else if (size != 1)
+                dims[i] = size;
+        }
+    return ndim;
+}
+
+bool op_spread_fits(const op_config_t *config)
+{
+    int64_t dims[OP_DIMS_MAX];
+    bool differ = false;
+    int bad, ndim;
+
+    ndim = spread_dims(config, dims, &bad);
+    for (int k = 0; k <= config->others; k++)
+        for (int i = 0; i < ndim; i++)
+            differ = differ || spread_input(config, k)->ndim != ndim ||
+                     spread_size(spread_input(config, k), i, ndim) != dims[i];
+    return differ && bad == 0;
+}
+
+err_code_t op_shape_spread(const op_config_t *config, op_desc_t *out,
+                           err_t *err)
+{
+    err_code_t code = op_check_input(config, 2, OP_DIMS_MAX, "[N, ...]", err);
+    char first[OP_TEXT_MAX], other[OP_TEXT_MAX];
+    int64_t dims[OP_DIMS_MAX];
+    int bad, ndim;
+
+    if (code != ERR_OK)
+        return code;
+    if (config->others < 1 || config->others >= OP_INPUTS_MAX)
+        return err_set(err, ERR_CONFIG,
+                       "%s takes 2 to %d inputs, but it got %d",
+                       op_kind_name(config->kind), OP_INPUTS_MAX,
+                       config->others + 1);
+    ndim = spread_dims(config, dims, &bad);
+    if (bad != 0)
+        return err_set(err, ERR_CONFIG,
+                       "%s takes inputs whose sizes, counted from the last "
+                       "dimension, are equal or 1, but its input 1 is %s and "
+                       "its input %d is %s",
+                       op_kind_name(config->kind),
+                       op_desc_text(&config->in, first), bad + 1,
+                       op_desc_text(spread_input(config, bad), other));
+    op_desc_fill(out, config->in.type, ndim, dims);
+    return ERR_OK;
+}
+
+/* Can dimension [i] be walked through together with the one before it? */
+static bool spread_joins(const op_spread_t *spread, int inputs, int64_t size,
+                         const int64_t *stride)
+{
+    const int last = spread->ndim - 1;
+
+    for (int k = 0; k < inputs && last >= 0; k++)
+        if (spread->stride[k][last] != stride[k] * size)
+            return false;
+    return last >= 0;
+}
+
+op_spread_t op_spread_of(const op_config_t *config)
+{
+    const int inputs = config->others + 1;
+    int64_t dims[OP_DIMS_MAX], steps[OP_INPUTS_MAX][OP_DIMS_MAX];
+    op_spread_t spread = {.ndim = 0};
+    int bad, ndim = spread_dims(config, dims, &bad);
+
+    for (int k = 0; k < inputs; k++) {
+        int64_t step = 1;
+
+        for (int i = ndim - 1; i >= 0; i--) {
+            const int64_t size = spread_size(spread_input(config, k), i, ndim);
+
+            steps[k][i] = size == 1 ? 0 : step;
+            step *= size;
+        }
+    }
+    for (int i = 0; i < ndim; i++) {
+        int64_t stride[OP_INPUTS_MAX];
+
+        for (int k = 0; k < inputs; k++)
+            stride[k] = steps[k][i];
+        if (dims[i] == 1)
+            continue;
+        if (spread_joins(&spread, inputs, dims[i], stride))
+            spread.dims[spread.ndim - 1] *= dims[i];
+        else
+            spread.dims[spread.ndim++] = dims[i];
+        for (int k = 0; k < inputs; k++)
+            spread.stride[k][spread.ndim - 1] = stride[k];
+    }
+    if (spread.ndim == 0)
+        spread.dims[spread.ndim++] = 1;
+    return spread;
+}
+
+/* ---- matmul -------------------------------------------------------------- */
+
+op_matmul_t op_matmul_of(const op_config_t *config)
+{
+    const op_desc_t *a = &config->in, *b = &config->other[0];
+    const int row = a->ndim - 2, column = a->ndim - 1;
+    const bool turned = config->turn.a;
+    op_matmul_t m = {.batch = 1,
+                     .M = a->dims[turned ? column : row],
+                     .K = a->dims[turned ? row : column],
+                     .N = b->dims[config->turn.b ? row : column]};
+
+    for (int i = 0; i < row; i++)
+        m.batch *= a->dims[i];
+    return m;
+}
+
+err_code_t op_shape_matmul(const op_config_t *config, op_desc_t *out,
+                           err_t *err)
+{
+    const op_desc_t *a = &config->in, *b = &config->other[0];
+    err_code_t code =
+        op_check_input(config, 3, OP_DIMS_MAX, "[N, ..., rows, columns]", err);
+    char first[OP_TEXT_MAX], second[OP_TEXT_MAX];
+    op_desc_t shape = *a;
+    op_matmul_t m;
+    bool fits;
+
+    if (code != ERR_OK)
+        return code;
+    if (config->others != 1)
+        return err_set(err, ERR_CONFIG, "matmul takes 2 inputs, but it got %d",
+                       config->others + 1);
+    fits = a->ndim == b->ndim && a->type == b->type;
+    for (int i = 0; i < a->ndim && fits; i++)
+        fits = b->dims[i] >= 1 &&
+               (i >= a->ndim - 2 || a->dims[i] == b->dims[i]);
+    m = op_matmul_of(config);
+    if (!fits || b->dims[a->ndim - (config->turn.b ? 1 : 2)] != m.K)
+        return err_set(
+            err, ERR_CONFIG,
+            "matmul: its inputs %s%s and %s%s do not fit: columns of the first "
+            "must be rows of the second, and the other dimensions equal",
+            op_desc_text(a, first), config->turn.a ? " (turned)" : "",
+            op_desc_text(b, second), config->turn.b ? " (turned)" : "");
+    shape.dims[a->ndim - 2] = m.M;
+    shape.dims[a->ndim - 1] = m.N;
+    op_desc_fill(out, a->type, a->ndim, shape.dims);
+    return ERR_OK;
+}

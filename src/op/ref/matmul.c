@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * matmul: for each pair, with a' and b' the inputs or these turned,
+ *   y[i,j] = sum_k a'[i,k] b'[k,j]
+ *   da'[i,k] = sum_j dy[i,j] b'[k,j],  db'[k,j] = sum_i a'[i,k] dy[i,j]
+ */
+#include "op/op_spread.h"
+#include "op/ref/ref.h"
+
+/* Element [i,j] of a matrix of [columns], or of that turned, of pair [n]; the
+ * matrix has [rows]. */
+static int64_t ref_matmul_at(int64_t n, int64_t rows, int64_t columns,
+                             bool turned, int64_t i, int64_t j)
+{
+    return n * rows * columns + (turned ? j * rows + i : i * columns + j);
+}
+
+static int64_t ref_matmul_a(const op_t *op, const op_matmul_t *m, int64_t n,
+                            int64_t i, int64_t k)
+{
+    return ref_matmul_at(n, m->M, m->K, op->config.turn.a, i, k);
+}
+
+static int64_t ref_matmul_b(const op_t *op, const op_matmul_t *m, int64_t n,
+                            int64_t k, int64_t j)
+{
+    return ref_matmul_at(n, m->K, m->N, op->config.turn.b, k, j);
+}
+
+static err_code_t ref_matmul_forward(op_t *op, const op_args_t *args,
+                                     err_t *err)
+{
+    op_type_t type = op->config.in.type;
+    op_matmul_t m = op_matmul_of(&op->config);
+
+    (void)err;
+    for (int64_t at = 0; at < m.batch * m.M * m.N; at++) {
+        int64_t n = at / (m.M * m.N), i = at / m.N % m.M, j = at % m.N;
+        double y = 0;
+
+        for (int64_t k = 0; k < m.K; k++)
+            y += ref_get(type, args->x, ref_matmul_a(op, &m, n, i, k)) *
+                 ref_get(type, args->other[0], ref_matmul_b(op, &m, n, k, j));
+        ref_put(type, args->y, at, y);
+    }
+    return ERR_OK;
+}
+
+static void ref_matmul_pull_a(const op_t *op, const op_args_t *args)
+{
+    op_type_t type = op->config.in.type;
+    op_matmul_t m = op_matmul_of(&op->config);
+
+    for (int64_t at = 0; at < m.batch * m.M * m.K; at++) {
+        int64_t n = at / (m.M * m.K), i = at / m.K % m.M, k = at % m.K;
+        double sum = 0;
+
+        for (int64_t j = 0; j < m.N; j++)
+            sum += ref_get(type, args->dy, (n * m.M + i) * m.N + j) *
+                   ref_get(type, args->other[0], ref_matmul_b(op, &m, n, k, j));
+        ref_put(type, args->dx, ref_matmul_a(op, &m, n, i, k), sum);
+    }
+}
+
+static void ref_matmul_pull_b(const op_t *op, const op_args_t *args)
+{
+    op_type_t type = op->config.in.type;
+    op_matmul_t m = op_matmul_of(&op->config);
+
+    for (int64_t at = 0; at < m.batch * m.K * m.N; at++) {
+        int64_t n = at / (m.K * m.N), k = at / m.N % m.K, j = at % m.N;
+        double sum = 0;
+
+        for (int64_t i = 0; i < m.M; i++)
+            sum += ref_get(type, args->x, ref_matmul_a(op, &m, n, i, k)) *
+                   ref_get(type, args->dy, (n * m.M + i) * m.N + j);
+        ref_put(type, args->dother[0], ref_matmul_b(op, &m, n, k, j), sum);
+    }
+}
+
+static err_code_t ref_matmul_backward(op_t *op, const op_args_t *args,
+                                      err_t *err)
+{
+    (void)err;
+    if (op->config.need_dx)
+        ref_matmul_pull_a(op, args);
+    if (args->dother[0] != NULL)
+        ref_matmul_pull_b(op, args);
+    return ERR_OK;
+}
+
+const op_kernel_t ref_matmul_kernel = {
+    .forward = ref_matmul_forward,
+    .backward = ref_matmul_backward,
+};
