@@ -226,7 +226,9 @@ static err_code_t resolve_from(nn_graph_t *graph, int index,
     const bool list = item->from != NULL && tree_kind(item->from) == TREE_LIST;
     const size_t count = list ? tree_count(item->from) : 1;
     const int least = layer->kind->several ? 2 : 1;
-    const int most = layer->kind->several ? OP_INPUTS_MAX : 1;
+    const int most = layer->kind->several    ? OP_INPUTS_MAX
+                     : layer->kind->most > 0 ? layer->kind->most
+                                             : 1;
     tree_place_t place =
         item->from == NULL ? item->place : tree_place(item->from);
     err_code_t code = ERR_OK;
@@ -242,8 +244,10 @@ static err_code_t resolve_from(nn_graph_t *graph, int index,
                           "layer %s (%s) takes %s%d input%s, but from names "
                           "%zu",
                           layer->name, layer->kind->name,
-                          most > 1 ? "2 to " : "", most, most > 1 ? "s" : "",
-                          count);
+                          least > 1  ? "2 to "
+                          : most > 1 ? "1 to "
+                                     : "",
+                          most, most > 1 ? "s" : "", count);
     layer->inputs = (int)count;
     layer->from[0] = index - 1; /* NN_INPUT for the first */
     if (item->from == NULL)

@@ -6,7 +6,7 @@
 
 typedef struct attention_options {
     int64_t heads, kv_heads;
-    bool causal;
+    bool causal, mask;
 } attention_options_t;
 
 _Static_assert(sizeof(attention_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
@@ -31,6 +31,13 @@ static const opt_row_t attention_rows[] = {
      .offset = offsetof(attention_options_t, causal),
      .fallback = "false",
      .help = "A token sees itself and earlier ones only"},
+    {.name = "mask",
+     .type = OPT_BOOL,
+     .offset = offsetof(attention_options_t, mask),
+     .fallback = "false",
+     .help = "The last input says which keys are there: [keys] of 1 and 0 "
+             "(the opposite of PyTorch's key_padding_mask), or [1], how many "
+             "of the first ones; a token that has no key gets 0"},
     {.name = NULL},
 };
 
@@ -45,7 +52,8 @@ static err_code_t attention_configure(nn_layer_t *layer, const void *options,
         (op_heads_t){.heads = attention->heads,
                      .kv_heads = attention->kv_heads > 0 ? attention->kv_heads
                                                          : attention->heads,
-                     .causal = attention->causal};
+                     .causal = attention->causal,
+                     .masked = attention->mask};
     return ERR_OK;
 }
 
@@ -54,9 +62,12 @@ const nn_kind_t nn_kind_attention = {
     .op = OP_ATTENTION,
     .help = "Multi-head attention. Its input holds for each token the queries "
             "of all heads, then the keys, then the values, as {linear: {out: 3 "
-            "x features, flatten: false}} makes them; it computes no matrix of "
-            "all pairs of tokens",
+            "x features, flatten: false}} makes them; with from: [queries, "
+            "memory] the second one has the keys, then the values, of other "
+            "tokens (cross-attention), with from: [queries, keys, values] all "
+            "are apart. It computes no matrix of all pairs of tokens",
     .rows = attention_rows,
+    .most = 4,
     .configure = attention_configure,
 };
 

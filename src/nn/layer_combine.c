@@ -51,16 +51,16 @@ static err_code_t elements_configure(nn_layer_t *layer, const void *options,
     return ERR_OK;
 }
 
-#define SHAPES                                                                \
-    "of one shape, or of shapes that broadcast as in NumPy: aligned at the "  \
+#define SHAPES                                                                 \
+    "of one shape, or of shapes that broadcast as in NumPy: aligned at the "   \
     "last dimension, a size of 1, or one that is not there, is repeated ([8, " \
     "1, 1] with [8, 32, 32])"
 
 const nn_kind_t nn_kind_add = {
     .name = "add",
     .op = OP_ADD,
-    .help = "Sum of 2 to 8 inputs, such as {add: , from: [conv2, skip]}, "
-            SHAPES,
+    .help =
+        "Sum of 2 to 8 inputs, such as {add: , from: [conv2, skip]}, " SHAPES,
     .rows = no_rows,
     .several = true,
     .configure = elements_configure,

@@ -56,7 +56,8 @@ typedef struct nn_kind {
                         frozen */
     bool view;       /* y holds x's numbers: in place is always harmless */
     bool classifier; /* loss: targets are class numbers */
-    bool several;    /* takes 2 to OP_INPUTS_MAX inputs; else one */
+    bool several;    /* takes 2 to OP_INPUTS_MAX inputs; else one, */
+    int most;        /* or, if this is not 0, one to this many */
     bool tokens;     /* takes whole numbers; else real ones */
     const struct nn_kind *lender; /* another kind whose parameters it may share,
                                      or NULL */

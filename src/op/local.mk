@@ -26,7 +26,7 @@ libop_la_SOURCES = \
 	src/op/ref/window.h src/op/ref/adaptive.c \
 	src/op/ref/norm.c src/op/ref/syncbatchnorm.c \
 	src/op/ref/softmax.c src/op/ref/prelu.c \
-	src/op/op_spread.c src/op/op_spread.h \
+	src/op/op_spread.c src/op/op_spread.h src/op/op_attention.h \
 	src/op/ref/spread.c src/op/cpu/spread.c \
 	src/op/ref/matmul.c src/op/cpu/matmul.c \
 	src/op/cpu/cpu.c src/op/cpu/cpu.h \

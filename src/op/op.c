@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "op/op_attention.h"
 #include "op/op_ops.h"
 #include "op/op_spread.h"
 

@@ -79,6 +79,7 @@ typedef struct op_norm {
 typedef struct op_heads {
     int64_t heads, kv_heads;
     bool causal; /* token t reads tokens 0 .. t only; needs S = T */
+    bool masked; /* the last of the others tells which keys are there */
 } op_heads_t;
 
 /* Of rotary (Su et al., RoFormer, 2021). */

@@ -58,7 +58,10 @@ typedef enum op_kind {
                            that cover it evenly */
     /* softmax(q k' / sqrt(D)) v in heads of D features (op_heads_t): x
      * [N,T,(heads + 2 kv_heads) D] is q, k, v side by side; or x is q
-     * [N,T,heads D], the others k and v [N,S,kv_heads D] */
+     * [N,T,heads D], the others k and v [N,S,kv_heads D], or one that has
+     * these side by side. With heads.masked the last input tells which keys
+     * are there: [N,S] of 1 and 0, or [N,1], how many of the first. Where there
+     * are none, y is 0 */
     OP_ATTENTION,
     OP_POSITION,  /* y = x + w, w of the shape of a sample */
     OP_EMBEDDING, /* x int32 [N,...], w [rows,out]: y [N,...,out] are the rows

@@ -146,19 +146,6 @@ op_rows_t op_norm_rows(const op_config_t *config);
 err_code_t op_shape_norm(const op_config_t *config, op_desc_t *out, err_t *err);
 int op_params_norm(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX]);
 
-/* attention (op_shape_token.c): where q, k and v lie. Row t of head h of sample
- * n begins at [base] + (n * tokens + t) * stride + h * size of its tensor. */
-typedef struct op_attention {
-    int64_t N, T, S, H, G, D; /* tokens of q, of k; heads, kv heads, size */
-    int input[3];             /* of q, k, v: 0 is x */
-    int64_t base[3], stride[3];
-} op_attention_t;
-
-op_attention_t op_attention_of(const op_config_t *config);
-double op_attention_flops(const op_config_t *config);
-err_code_t op_shape_attention(const op_config_t *config, op_desc_t *out,
-                              err_t *err);
-
 /* lstm, gru: how many gates. */
 int op_recurrent_gates(const op_config_t *config);
 int op_params_recurrent(const op_config_t *config,

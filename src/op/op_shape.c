@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "op/op_attention.h"
 #include "op/op_ops.h"
 #include "op/op_spread.h"
 

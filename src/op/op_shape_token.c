@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "op/op_attention.h"
 #include "op/op_ops.h"
 
 /* x is q, k and v side by side, and its features D for each of their heads. */
@@ -22,36 +23,67 @@ static err_code_t attention_packed(const op_config_t *config, err_t *err)
                    op_desc_text(&config->in, text), config->in.dims[2], parts);
 }
 
+/* Inputs but the mask. */
+static int attention_inputs(const op_config_t *config)
+{
+    return config->others + (config->heads.masked ? 0 : 1);
+}
+
+/* One input with k and v side by side, or two. */
 static err_code_t attention_apart(const op_config_t *config, err_t *err)
 {
     const op_heads_t *heads = &config->heads;
+    const int inputs = attention_inputs(config);
     const op_desc_t *q = &config->in, *k = &config->other[0];
-    const op_desc_t *v = &config->other[1];
+    const op_desc_t *v = &config->other[inputs - 2];
+    const int64_t width = q->dims[2] / heads->heads * heads->kv_heads;
     char first[OP_TEXT_MAX], second[OP_TEXT_MAX], third[OP_TEXT_MAX];
-    bool fits = config->others == 2 && k->ndim == 3 && v->ndim == 3 &&
-                k->type == q->type && v->type == q->type &&
-                q->dims[2] % heads->heads == 0 && k->dims[1] >= 1;
+    bool fits = k->ndim == 3 && v->ndim == 3 && k->type == q->type &&
+                v->type == q->type && q->dims[2] % heads->heads == 0 &&
+                k->dims[1] >= 1;
 
     if (fits)
         fits = k->dims[0] == q->dims[0] && v->dims[0] == q->dims[0] &&
                v->dims[1] == k->dims[1] &&
-               k->dims[2] == q->dims[2] / heads->heads * heads->kv_heads &&
+               k->dims[2] == (inputs == 2 ? 2 * width : width) &&
                v->dims[2] == k->dims[2] &&
                (!heads->causal || k->dims[1] == q->dims[1]);
     if (fits)
         return ERR_OK;
-    if (config->others != 2)
+    op_desc_text(q, first);
+    op_desc_text(k, second);
+    if (inputs == 2)
         return err_set(err, ERR_CONFIG,
-                       "attention takes one input (q, k and v side by side) or "
-                       "three, but it got %d",
-                       config->others + 1);
+                       "attention: q %s and the keys and values %s do not fit: "
+                       "they must be [N, T, %" PRId64 " D] and [N, S, %" PRId64
+                       " D]%s",
+                       first, second, heads->heads, 2 * heads->kv_heads,
+                       heads->causal ? " with S = T" : "");
     return err_set(err, ERR_CONFIG,
                    "attention: q %s, k %s and v %s do not fit: they must be "
                    "[N, T, %" PRId64 " D], [N, S, %" PRId64
                    " D] and [N, S, %" PRId64 " D]%s",
-                   op_desc_text(q, first), op_desc_text(k, second),
-                   op_desc_text(v, third), heads->heads, heads->kv_heads,
-                   heads->kv_heads, heads->causal ? " with S = T" : "");
+                   first, second, op_desc_text(v, third), heads->heads,
+                   heads->kv_heads, heads->kv_heads,
+                   heads->causal ? " with S = T" : "");
+}
+
+/* The last input is the mask. */
+static err_code_t attention_mask(const op_config_t *config, err_t *err)
+{
+    const op_attention_t a = op_attention_of(config);
+    const op_desc_t *mask = &config->other[config->others - 1];
+    char text[OP_TEXT_MAX];
+
+    if (mask->type == config->in.type && mask->ndim == 2 &&
+        mask->dims[0] == a.N && (mask->dims[1] == a.S || mask->dims[1] == 1))
+        return ERR_OK;
+    return err_set(err, ERR_CONFIG,
+                   "attention: the mask, its last input, is %s, but must hold "
+                   "real numbers and be [N, %" PRId64
+                   "], a number for each key, or [N, 1], how many of the keys "
+                   "are there",
+                   op_desc_text(mask, text), a.S);
 }
 
 err_code_t op_shape_attention(const op_config_t *config, op_desc_t *out,
@@ -72,8 +104,16 @@ err_code_t op_shape_attention(const op_config_t *config, op_desc_t *out,
                        "attention on %s: heads, which is %" PRId64
                        ", must be a multiple of kv_heads, which is %" PRId64,
                        op_desc_text(in, text), heads->heads, heads->kv_heads);
-    code = config->others == 0 ? attention_packed(config, err)
-                               : attention_apart(config, err);
+    if (attention_inputs(config) < 1 || attention_inputs(config) > 3)
+        return err_set(err, ERR_CONFIG,
+                       "attention takes one input (q, k and v side by side), "
+                       "two (q; k and v) or three, and a mask if it has the "
+                       "option for it, but it got %d",
+                       config->others + 1);
+    code = attention_inputs(config) == 1 ? attention_packed(config, err)
+                                         : attention_apart(config, err);
+    if (code == ERR_OK && heads->masked)
+        code = attention_mask(config, err);
     if (code != ERR_OK)
         return code;
     a = op_attention_of(config);
@@ -98,7 +138,7 @@ op_attention_t op_attention_of(const op_config_t *config)
                         .G = heads->kv_heads,
                         .D = in->dims[2] / parts};
 
-    if (config->others == 0) {
+    if (attention_inputs(config) == 1) {
         a.base[1] = a.H * a.D;
         a.base[2] = (a.H + a.G) * a.D;
         a.stride[0] = a.stride[1] = a.stride[2] = in->dims[2];
@@ -110,7 +150,39 @@ op_attention_t op_attention_of(const op_config_t *config)
         a.input[i] = i;
         a.stride[i] = (i == 0 ? a.H : a.G) * a.D;
     }
+    if (attention_inputs(config) == 2) {
+        a.input[2] = 1;
+        a.base[2] = a.G * a.D;
+        a.stride[1] = a.stride[2] = 2 * a.G * a.D;
+    }
     return a;
+}
+
+err_code_t op_attention_open_keys(const op_config_t *config, const void *mask,
+                                  float *open, err_t *err)
+{
+    const op_desc_t *desc = &config->other[config->others - 1];
+    const op_attention_t a = op_attention_of(config);
+    const bool lengths = desc->dims[1] == 1;
+    const double most = lengths ? (double)a.S : 1;
+    const int64_t each = desc->dims[1];
+
+    for (int64_t i = 0; i < a.N * a.S; i++) {
+        const int64_t at = lengths ? i / a.S : i;
+        const double value = desc->type == OP_FLOAT32
+                                 ? (double)((const float *)mask)[at]
+                                 : ((const double *)mask)[at];
+
+        if (!(value >= 0 && value <= most && value == floor(value)))
+            return err_set(err, ERR_DATA,
+                           "attention: the mask of sample %" PRId64
+                           " of the batch holds %g in place %" PRId64
+                           ", but it must be %s %g",
+                           at / each, value, at % each,
+                           lengths ? "a whole number from 0 to" : "0 or", most);
+        open[i] = lengths ? (double)(i % a.S) < value : value != 0;
+    }
+    return ERR_OK;
 }
 
 double op_attention_flops(const op_config_t *config)

@@ -50,13 +50,12 @@ err_code_t op_shape_combine(const op_config_t *config, op_desc_t *out,
                            "%s takes inputs of the same shape%s, but its "
                            "input 1 is %s and its input %d is %s",
                            name,
-                           concat                    ? " but for the axis"
-                           : config->kind == OP_ADD ||
-                                   config->kind == OP_MUL
+                           concat ? " but for the axis"
+                           : config->kind == OP_ADD || config->kind == OP_MUL
                                ? " or with sizes of 1 where they differ"
                                : "",
-                           first,
-                           i + 2, op_desc_text(&config->other[i], other));
+                           first, i + 2,
+                           op_desc_text(&config->other[i], other));
         if (concat)
             shape.dims[axis] += config->other[i].dims[axis];
     }

@@ -71,10 +71,9 @@ err_code_t op_shape_spread(const op_config_t *config, op_desc_t *out,
     if (code != ERR_OK)
         return code;
     if (config->others < 1 || config->others >= OP_INPUTS_MAX)
-        return err_set(err, ERR_CONFIG,
-                       "%s takes 2 to %d inputs, but it got %d",
-                       op_kind_name(config->kind), OP_INPUTS_MAX,
-                       config->others + 1);
+        return err_set(
+            err, ERR_CONFIG, "%s takes 2 to %d inputs, but it got %d",
+            op_kind_name(config->kind), OP_INPUTS_MAX, config->others + 1);
     ndim = spread_dims(config, dims, &bad);
     if (bad != 0)
         return err_set(err, ERR_CONFIG,
@@ -171,8 +170,8 @@ err_code_t op_shape_matmul(const op_config_t *config, op_desc_t *out,
                        config->others + 1);
     fits = a->ndim == b->ndim && a->type == b->type;
     for (int i = 0; i < a->ndim && fits; i++)
-        fits = b->dims[i] >= 1 &&
-               (i >= a->ndim - 2 || a->dims[i] == b->dims[i]);
+        fits =
+            b->dims[i] >= 1 && (i >= a->ndim - 2 || a->dims[i] == b->dims[i]);
     m = op_matmul_of(config);
     if (!fits || b->dims[a->ndim - (config->turn.b ? 1 : 2)] != m.K)
         return err_set(

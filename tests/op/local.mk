@@ -65,6 +65,11 @@ tests_op_test_op_shape_SOURCES = tests/op/test_op_shape.c
 tests_op_test_op_shape_CFLAGS = $(TEST_CFLAGS)
 tests_op_test_op_shape_LDADD = $(OP_TEST_LIBS)
 
+check_PROGRAMS += tests/op/test_op_spread
+tests_op_test_op_spread_SOURCES = tests/op/test_op_spread.c
+tests_op_test_op_spread_CFLAGS = $(TEST_CFLAGS)
+tests_op_test_op_spread_LDADD = $(OP_TEST_LIBS)
+
 check_PROGRAMS += tests/op/test_op_add
 tests_op_test_op_add_SOURCES = tests/op/test_op_add.c
 tests_op_test_op_add_CFLAGS = $(TEST_CFLAGS)

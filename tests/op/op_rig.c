@@ -10,6 +10,7 @@
 #include "base/half.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "op/op_attention.h"
 #include "op/op_ops.h"
 
 /* Blocks have a fence behind them, as the library's kernels are made at run
@@ -181,6 +182,25 @@ static void rig_fill_classes(op_rig_t *rig)
                                                : (r * 7 + 3) % at.classes;
 }
 
+/* Some keys are hidden, and all of the last sample; or lengths 0, 2, 4 ... */
+static void rig_fill_mask(op_rig_t *rig)
+{
+    const int last = rig->config.others - 1;
+    const op_desc_t *desc = &rig->config.other[last];
+    const int64_t S = op_attention_of(&rig->config).S;
+
+    for (int64_t i = 0; i < op_desc_elems(desc); i++) {
+        const bool hidden = i % 3 == 1 || i / S == desc->dims[0] - 1;
+        const double value =
+            desc->dims[1] > 1 ? !hidden : (double)(2 * i % (S + 1));
+
+        if (desc->type == OP_FLOAT32)
+            ((float *)rig->other[last])[i] = (float)value;
+        else
+            ((double *)rig->other[last])[i] = value;
+    }
+}
+
 static void rig_fill_extras(op_rig_t *rig)
 {
     int64_t N = rig->config.in.dims[0], C = rig->config.in.dims[1];
@@ -202,6 +222,8 @@ static void rig_fill_extras(op_rig_t *rig)
             (int32_t)((i * i * 7 + 3) % rig->config.embedding.rows);
     if (rig->config.kind == OP_CROSS_ENTROPY)
         rig_fill_classes(rig);
+    if (rig->config.heads.masked)
+        rig_fill_mask(rig);
     for (int64_t i = 0; i < elems && op_rig_is_loss(rig) &&
                         rig->config.kind != OP_CROSS_ENTROPY;
          i++) {
@@ -367,9 +389,10 @@ typedef struct rig_view {
 /* Input k + 1, or its gradient. */
 static rig_view_t rig_view_other(const op_rig_t *rig, int k, bool gradient)
 {
+    const bool mask = rig->config.heads.masked && k == rig->config.others - 1;
     int64_t count = 0;
 
-    if (k < rig->config.others && (!gradient || rig->config.need_dx))
+    if (k < rig->config.others && !mask && (!gradient || rig->config.need_dx))
         count = op_desc_elems(&rig->config.other[k]);
     return (rig_view_t){gradient ? rig->dother[k] : rig->other[k], count,
                         rig->other_way[k]};

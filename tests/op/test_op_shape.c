@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "op/op_attention.h"
 #include "op/op_ops.h"
 
 static op_config_t conv_config(void)
@@ -393,7 +394,45 @@ Test(op_shape, attention)
     apart.heads.causal = true;
     expect_error(&apart, "k [2, 7, 8]", "S = T");
     apart.others = 1;
-    expect_error(&apart, "one input", "got 2");
+    expect_error(&apart, "keys and values [2, 7, 8]", "[N, S, 4 D]");
+    apart.heads.causal = false;
+    apart.other[0].dims[2] = 16;
+    expect_shape(&apart, "[2, 5, 16]");
+    apart.others = 4;
+    expect_error(&apart, "one input", "got 5");
+    apart.others = 2;
+    apart.heads.masked = true;
+    expect_error(&apart, "the mask, its last input, is [2, 7, 8]", "[N, 7]");
+    apart.other[1] = (op_desc_t){.type = OP_FLOAT32, .ndim = 2, .dims = {2, 7}};
+    expect_shape(&apart, "[2, 5, 16]");
+    apart.other[1].dims[1] = 1;
+    expect_shape(&apart, "[2, 5, 16]");
+}
+
+/* What a mask holds is checked when it is read. */
+Test(op_shape, mask_of_attention)
+{
+    op_config_t config = of(OP_ATTENTION, 3, 2, 3, 12);
+    float mask[] = {1, 0, 1, 1, 2, 0}, lengths[] = {0, 2.5}, open[6];
+    err_t err = ERR_INIT;
+
+    config.heads = (op_heads_t){.heads = 2, .kv_heads = 2, .masked = true};
+    config.others = 1;
+    config.other[0] =
+        (op_desc_t){.type = OP_FLOAT32, .ndim = 2, .dims = {2, 3}};
+    cr_expect_eq(op_attention_open_keys(&config, mask, open, &err), ERR_DATA);
+    cr_expect(strstr(err.text, "sample 1 of the batch holds 2 in place 1"),
+              "%s", err.text);
+    mask[4] = 1;
+    cr_assert_eq(op_attention_open_keys(&config, mask, open, &err), ERR_OK);
+    cr_expect_arr_eq(open, mask, sizeof mask);
+    config.other[0].dims[1] = 1;
+    cr_expect_eq(op_attention_open_keys(&config, lengths, open, &err),
+                 ERR_DATA);
+    cr_expect(strstr(err.text, "a whole number from 0 to 3"), "%s", err.text);
+    lengths[1] = 2;
+    cr_assert_eq(op_attention_open_keys(&config, lengths, open, &err), ERR_OK);
+    cr_expect_arr_eq(open, ((float[]){0, 0, 0, 1, 1, 0}), sizeof open);
 }
 
 Test(op_shape, embedding)

@@ -353,6 +353,54 @@ two("matmul, both turned", "matmul: {transpose_a: true, transpose_b: true}",
     lambda a, b: a.transpose(-1, -2) @ b.transpose(-1, -2))
 
 
+class Cross(nn.Module):
+    """2 heads of queries that share keys and values of other tokens."""
+
+    def __init__(self, lengths):
+        super().__init__()
+        self.q, self.kv = nn.Linear(5, 8), nn.Linear(3, 8)
+        self.lengths = lengths
+
+    def forward(self, x):
+        # The sample: 4 tokens of 5 features, 6 of 3; then 6 numbers, the mask.
+        q = self.q(x[:, :20].unflatten(1, (4, 5)))
+        k, v = self.kv(x[:, 20:38].unflatten(1, (6, 3))).split(4, -1)
+        q = q.unflatten(-1, (2, 4)).transpose(1, 2)
+        seen = x[:, 38:44] > 0 if not self.lengths \
+            else torch.arange(6) < x[:, 44:45]
+        y = nn.functional.scaled_dot_product_attention(
+            q, k[:, None].expand(-1, 2, -1, -1),
+            v[:, None].expand(-1, 2, -1, -1), attn_mask=seen[:, None, None])
+        return y.transpose(1, 2).flatten(-2)
+
+
+def cross(name, start, size, lengths):
+    """A case with [size] numbers from [start] on as mask."""
+    CASES.append((name, [45], f"""
+- {{name: some, slice: {{start: 0, size: 20}}, from: input}}
+- {{name: tokens, reshape: {{shape: [4, 5]}}}}
+- {{name: q, linear: {{out: 8, flatten: false}}}}
+- {{name: others, slice: {{start: 20, size: 18}}, from: input}}
+- {{name: memory, reshape: {{shape: [6, 3]}}}}
+- {{name: kv, linear: {{out: 8, flatten: false}}}}
+- {{name: mask, slice: {{start: {start}, size: {size}}}, from: input}}
+- {{attention: {{heads: 2, kv_heads: 1, mask: true}}, from: [q, kv, mask]}}
+""", 0, lambda: Cross(lengths)))
+
+
+cross("cross-attention, mask", 38, 6, False)
+cross("cross-attention, lengths", 44, 1, True)
+
+
+def with_masks(x):
+    """Make of the last 7 numbers of these samples a mask and a length."""
+    if x.shape[1:] == (45,):
+        x[:, 38:44] = torch.tensor([[1., 0, 1, 1, 0, 1], [1, 1, 0, 0, 0, 0],
+                                    [0, 0, 0, 1, 1, 1]])
+        x[:, 44] = torch.tensor([6., 1, 4])
+    return x
+
+
 def label(key):
     """cddp's name of a parameter: a recurrent module has one layer."""
     return key.removesuffix("_l0")
@@ -368,7 +416,7 @@ def numbers(tensor):
 def run(name, shape, layers, tokens, make):
     module = make()
     x = torch.randint(tokens, (BATCH, *shape)) if tokens \
-        else torch.randn(BATCH, *shape)
+        else with_masks(torch.randn(BATCH, *shape))
     target = torch.randn(module(x).shape)
     params = {label(key): numbers(value)
               for key, value in module.named_parameters()}

@@ -79,18 +79,25 @@ void cpu_attention_start(cpu_columns_t *columns)
         columns->top[i] = -INFINITY;
         columns->sum[i] = 0;
     }
+    columns->open = NULL;
 }
 
 float cpu_attention_keep(const cpu_attention_work_t *work,
                          const cpu_columns_t *columns, int64_t at, int64_t i)
 {
-    const float part = 1.0f / columns->sum[i];
+    const float part = columns->sum[i] == 0 ? 0 : 1.0f / columns->sum[i];
 
     if (work->top != NULL) {
         work->top[at + i] = columns->top[i];
         work->part[at + i] = part;
     }
     return part;
+}
+
+/* Does the mask [open] hide key [j]? */
+CPU_INLINE bool attention_hidden(const float *open, int64_t j)
+{
+    return open != NULL && open[j] == 0;
 }
 
 CPU_CLONES
@@ -101,24 +108,34 @@ void cpu_attention_softmax(float (*s)[CPU_ATTENTION_BLOCK], int64_t keys,
 
     for (int i = 0; i < BLOCK; i++)
         most[i] = columns->top[i];
-    for (int32_t j = 0; j < (int32_t)keys; j++)
+    for (int32_t j = 0; j < (int32_t)keys; j++) {
+        if (attention_hidden(columns->open, j))
+            continue;
         for (int32_t i = 0; i < BLOCK; i++) {
             s[j][i] *= scale;
             most[i] =
                 j < i + (int32_t)ahead && s[j][i] > most[i] ? s[j][i] : most[i];
         }
+    }
     for (int i = 0; i < BLOCK; i++) {
-        columns->factor[i] = cpu_math_exp(columns->top[i] - most[i]);
+        /* Two times -INFINITY: no key yet. */
+        const float grown = most[i] > -INFINITY ? columns->top[i] - most[i] : 0;
+
+        columns->factor[i] = cpu_math_exp(grown);
         columns->top[i] = most[i];
         sum[i] = columns->sum[i] * columns->factor[i];
     }
-    for (int32_t j = 0; j < (int32_t)keys; j++)
+    for (int32_t j = 0; j < (int32_t)keys; j++) {
+        const int32_t from =
+            attention_hidden(columns->open, j) ? BLOCK : j - (int32_t)ahead + 1;
+
         for (int32_t i = 0; i < BLOCK; i++) {
             float p = cpu_math_exp(s[j][i] - most[i]);
 
-            s[j][i] = j < i + (int32_t)ahead ? p : 0;
+            s[j][i] = i >= from ? p : 0;
             sum[i] += s[j][i];
         }
+    }
     for (int i = 0; i < BLOCK; i++)
         columns->sum[i] = sum[i];
 }
@@ -144,6 +161,7 @@ static void attention_forward_keys(const cpu_attention_work_t *work, int64_t n,
     attention_scores(keys, a->D,
                      work->in[CPU_K] + cpu_attention_at(work, CPU_K, n, k0, g),
                      a->stride[CPU_K], columns->q, s);
+    columns->softmax.open = cpu_attention_mask(work, n, k0);
     cpu_attention_softmax(s, keys, work->causal ? i0 - k0 + 1 : keys,
                           work->scale, &columns->softmax);
     for (int64_t i = 0; i < rows && k0 > 0; i++)
@@ -220,6 +238,15 @@ static void attention_row_back(float *s, float *dp, int64_t seen, float scale,
         s[j] = dp[j] = 0;
 }
 
+/* p and ds of the keys from [k0] on that the mask hides are 0. */
+static void attention_hide(const float *open, int64_t rows, int64_t keys,
+                           cpu_square_t p, cpu_square_t ds)
+{
+    for (int64_t j = 0; j < keys; j++)
+        for (int64_t i = 0; i < rows && attention_hidden(open, j); i++)
+            p[i][j] = ds[i][j] = 0;
+}
+
 /* Queries from [i0] on of head [h] against a key block: adds to dq, dk, dv. */
 static void attention_backward_block(const cpu_attention_work_t *work,
                                      attention_keys_t *keys, int64_t h,
@@ -239,6 +266,8 @@ static void attention_backward_block(const cpu_attention_work_t *work,
         attention_row_back(p[i], ds[i], attention_seen(work, i0 + i, keys->k0),
                            work->scale, work->top[at + i], work->part[at + i],
                            work->delta[at + i]);
+    attention_hide(cpu_attention_mask(work, n, keys->k0), rows, keys->count, p,
+                   ds);
     cpu_block_add(keys->count, a->D, rows, (cpu_block_t){p[0], 1, BLOCK}, dy,
                   y_row, keys->dv[0], OP_HEAD_MAX);
     cpu_block_add(keys->count, a->D, rows, (cpu_block_t){ds[0], 1, BLOCK}, q,
@@ -342,6 +371,7 @@ static void attention_body_backward(void *context, int64_t first, int64_t last)
 typedef struct cpu_attention {
     cpu_combine_t combine;
     size_t room, room_bytes; /* bf16: for each thread, in scratch */
+    size_t open;             /* heads.masked: in scratch */
 } cpu_attention_t;
 
 static err_code_t cpu_attention_open(op_t *op, err_t *err)
@@ -354,9 +384,15 @@ static err_code_t cpu_attention_open(op_t *op, err_t *err)
     if (op->config.training)
         op->workspace_bytes = 3 * (size_t)(a.N * a.H * a.T) * sizeof(float);
     code = cpu_combine_open_in(op, sizeof(cpu_attention_t), true, err);
-    if (code != ERR_OK || !op->config.bf16)
+    if (code != ERR_OK)
         return code;
     state = op->state;
+    if (op->config.heads.masked)
+        state->open = cpu_room_take(&state->combine.room,
+                                    (size_t)(a.N * a.S) * sizeof(float));
+    cpu_room_finish(&state->combine.room, op);
+    if (!op->config.bf16)
+        return ERR_OK;
     state->room_bytes = cpu_attention_bf16_room(&a, op->config.training);
     state->room = cpu_room_take(&state->combine.room,
                                 state->room_bytes * (size_t)op->config.threads);
@@ -377,6 +413,11 @@ static err_code_t attention_start(op_t *op, const op_args_t *args,
     work->scale = 1.0f / sqrtf((float)work->a.D);
     for (int i = 0; i < 3 && code == ERR_OK; i++)
         work->in[i] = inside[work->a.input[i]];
+    if (code == ERR_OK && op->config.heads.masked) {
+        work->open = (float *)((char *)args->scratch + state->open);
+        code = op_attention_open_keys(&op->config, inside[op->config.others],
+                                      work->open, err);
+    }
     if (op->config.bf16) {
         work->room = (char *)args->scratch + state->room;
         work->room_bytes = state->room_bytes;
@@ -432,6 +473,12 @@ static err_code_t cpu_attention_backward(op_t *op, const op_args_t *args,
     for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
         void *to = cpu_combine_gradient(op, args, k);
 
+        /* Whether a key is there has no gradient. */
+        if (to != NULL && k > 0 && k == op->config.others &&
+            op->config.heads.masked)
+            memset(cpu_port_place(&combine->grad[k], args, to), 0,
+                   (size_t)op_desc_elems(&op->config.other[k - 1]) *
+                       sizeof(float));
         if (to != NULL)
             code = cpu_port_flush(&combine->grad[k], &combine->room, args, to,
                                   err);

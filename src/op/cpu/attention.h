@@ -4,6 +4,7 @@
 #ifndef CDDP_OP_CPU_ATTENTION_H
 #define CDDP_OP_CPU_ATTENTION_H
 
+#include "op/op_attention.h"
 #include "op/op_ops.h"
 
 /* Queries, and keys, of a block. */
@@ -16,6 +17,7 @@ typedef struct cpu_attention_work {
     bool causal;
     float scale; /* 1 / sqrt(D) */
     const float *in[3];
+    float *open; /* [N,S]: 1, or 0 where a key is hidden; NULL: no mask */
     float *gradient[3]; /* NULL: not wanted */
     float *y;
     const float *dy;
@@ -33,14 +35,22 @@ typedef float cpu_square_t[CPU_ATTENTION_BLOCK][CPU_ATTENTION_BLOCK];
 typedef struct cpu_columns {
     float top[CPU_ATTENTION_BLOCK], sum[CPU_ATTENTION_BLOCK],
         factor[CPU_ATTENTION_BLOCK];
+    const float *open; /* of the keys that come next; NULL: all are there */
 } cpu_columns_t;
 
 void cpu_attention_start(cpu_columns_t *columns);
 
+/* What the mask says of the keys of sample [n] from [k0] on; NULL: no mask. */
+static inline const float *cpu_attention_mask(const cpu_attention_work_t *work,
+                                              int64_t n, int64_t k0)
+{
+    return work->open == NULL ? NULL : work->open + n * work->a.S + k0;
+}
+
 /*
  * Scores [keys, queries] become exp(score * scale - top); top and sum go on,
  * and factor is what earlier results must be multiplied by. Query i reads the
- * first i + [ahead] of these keys.
+ * first i + [ahead] of these keys, but for those that columns->open hides.
  */
 void cpu_attention_softmax(float (*s)[CPU_ATTENTION_BLOCK], int64_t keys,
                            int64_t ahead, float scale, cpu_columns_t *columns);
@@ -58,7 +68,8 @@ static inline int64_t cpu_attention_count(int64_t first, int64_t all)
                                              : CPU_ATTENTION_BLOCK;
 }
 
-/* Keep top and 1 / sum of query [i] for backward, if there is one; 1 / sum. */
+/* Keep top and 1 / sum of query [i] for backward, if there is one; 1 / sum, or
+ * 0 if it had no keys. */
 float cpu_attention_keep(const cpu_attention_work_t *work,
                          const cpu_columns_t *columns, int64_t at, int64_t i);
 

@@ -33,6 +33,7 @@ typedef struct narrow_room {
     float *sums;               /* y (a block), dq: [width, BLOCK] each */
     float *back;               /* a block of them turned back */
     float *top, *part, *delta; /* [T] of one head */
+    const float *open;         /* of the keys of a sample; NULL: no mask */
     char *from;                /* NULL: only its size is wanted */
     size_t size;
 } narrow_room_t;
@@ -144,6 +145,7 @@ static void narrow_pack_forward(const cpu_attention_work_t *work,
 {
     const op_attention_t *a = &work->a;
 
+    room->open = cpu_attention_mask(work, n, 0);
     for (int64_t k0 = 0; k0 < a->S; k0 += BLOCK) {
         const int64_t count = cpu_attention_count(k0, a->S);
 
@@ -180,6 +182,7 @@ static void narrow_forward_keys(const cpu_attention_work_t *work,
     for (int64_t k = 0; k < keys; k += BLOCK)
         narrow_scores(work, width, room->k_rows + (k0 + k) * width,
                       room->q_turned, s[k]);
+    columns->open = room->open == NULL ? NULL : room->open + k0;
     cpu_attention_softmax(s, keys, work->causal ? i0 - k0 + 1 : keys,
                           work->scale, columns);
     for (int64_t k = 0; k < keys; k += BLOCK)
@@ -245,6 +248,7 @@ static void narrow_pack_keys(const cpu_attention_work_t *work,
     const op_attention_t *a = &work->a;
     const int64_t keys = cpu_pairs_pad(a->S) * room->width;
 
+    room->open = cpu_attention_mask(work, n, 0);
     for (int64_t k0 = 0; k0 < a->S; k0 += BLOCK) {
         const int64_t count = cpu_attention_count(k0, a->S);
         const int64_t at = k0 * room->width;
@@ -332,6 +336,9 @@ static void narrow_slope(const cpu_attention_work_t *work,
             p[j][i] = j < i + ahead ? e : 0;
             dp[j][i] = j < i + ahead ? ds : 0;
         }
+    for (int32_t j = 0; j < keys && room->open != NULL; j++)
+        for (int32_t i = 0; i < BLOCK && room->open[k0 + j] == 0; i++)
+            p[j][i] = dp[j][i] = 0;
 }
 
 /* At most BLOCKS blocks of queries from [i0] on against the keys from [k0] on:

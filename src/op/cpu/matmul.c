@@ -113,11 +113,11 @@ static void product_run(const op_t *op, const op_args_t *args,
     const int64_t each = (p->M < ROWS ? p->M : ROWS) * p->N * p->K;
 
     if (p->y.column != 1) {
-        matmul_turn_t turn = {.rows = p->K,
-                              .columns = p->N,
-                              .from = p->y.data,
-                              .to = (float *)((char *)args->scratch +
-                                              matmul->turned)};
+        matmul_turn_t turn = {
+            .rows = p->K,
+            .columns = p->N,
+            .from = p->y.data,
+            .to = (float *)((char *)args->scratch + matmul->turned)};
 
         cpu_team_run(op->config.threads, p->batch * p->K,
                      1 + CPU_COMBINE_GRAIN / p->N, turn_body, &turn);

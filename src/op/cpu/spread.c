@@ -150,8 +150,7 @@ static int64_t row_of(const spread_work_t *work, int64_t kept, int64_t repeat)
     int64_t row = 0, step = 1;
 
     for (int d = spread->ndim - 2; d >= 0; d--) {
-        int64_t *number =
-            spread->stride[work->input][d] != 0 ? &kept : &repeat;
+        int64_t *number = spread->stride[work->input][d] != 0 ? &kept : &repeat;
 
         row += *number % spread->dims[d] * step;
         *number /= spread->dims[d];

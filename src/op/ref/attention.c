@@ -10,11 +10,13 @@
  *   dq[i,d] = sum_j ds[i,j] k[j,d]
  *   dk[j,d] = sum_{h of g, i} ds[i,j] q[i,d],  dv[j,d] = sum p[i,j] dy[i,d]
  * scratch holds p and ds of a head, and dk and dv of a group, in double. With
- * bf16, the factors of all these sums are rounded, those of p dp are not.
+ * bf16, the factors of all these sums are rounded, those of p dp are not. With
+ * a mask, p is 0 for the keys that it hides, and all of p where no key is left.
  */
 #include <math.h>
 #include <string.h>
 
+#include "op/op_attention.h"
 #include "op/ref/ref.h"
 
 enum { Q, K, V };
@@ -28,6 +30,7 @@ typedef struct ref_attention {
     void *gradient[3];
     double *p, *ds;  /* [T,S] */
     double *sums[3]; /* of K and V: [S,D] */
+    float *open;     /* [N,S]: 1, or 0 where a key is hidden; NULL: no mask */
 } ref_attention_t;
 
 static err_code_t ref_attention_open(op_t *op, err_t *err)
@@ -36,7 +39,8 @@ static err_code_t ref_attention_open(op_t *op, err_t *err)
 
     (void)err;
     op->scratch_bytes =
-        (size_t)(2 * a.T * a.S + 2 * a.S * a.D) * sizeof(double);
+        (size_t)(2 * a.T * a.S + 2 * a.S * a.D) * sizeof(double) +
+        (op->config.heads.masked ? (size_t)(a.N * a.S) * sizeof(float) : 0);
     return ERR_OK;
 }
 
@@ -51,6 +55,8 @@ static ref_attention_t ref_attention_make(const op_t *op, const op_args_t *args)
     s.ds = s.p + s.a.T * s.a.S;
     s.sums[K] = s.ds + s.a.T * s.a.S;
     s.sums[V] = s.sums[K] + s.a.S * s.a.D;
+    if (op->config.heads.masked)
+        s.open = (float *)(s.sums[V] + s.a.S * s.a.D);
     for (int i = 0; i < 3; i++) {
         int from = s.a.input[i];
 
@@ -60,6 +66,17 @@ static ref_attention_t ref_attention_make(const op_t *op, const op_args_t *args)
             s.gradient[i] = NULL;
     }
     return s;
+}
+
+/* Read the mask, if there is one. */
+static err_code_t ref_attention_mask(const ref_attention_t *s,
+                                     const op_args_t *args, err_t *err)
+{
+    return s->open == NULL
+               ? ERR_OK
+               : op_attention_open_keys(&s->op->config,
+                                        args->other[s->op->config.others - 1],
+                                        s->open, err);
 }
 
 /* Index of feature [d] of token [t] of head [h] in q, k or v. */
@@ -86,6 +103,14 @@ static int64_t ref_attention_y(const ref_attention_t *s, int64_t n, int64_t t,
     return ((n * s->a.T + t) * s->a.H + h) * s->a.D + d;
 }
 
+/* Is token [j] of sample [n] a key of query [i]? */
+static bool ref_attention_reads(const ref_attention_t *s, int64_t n, int64_t i,
+                                int64_t j)
+{
+    return (!s->causal || j <= i) &&
+           (s->open == NULL || s->open[n * s->a.S + j] != 0);
+}
+
 /* p of sample [n] and head [h]; 0 where a token is not read. */
 static void ref_attention_softmax(const ref_attention_t *s, int64_t n,
                                   int64_t h)
@@ -93,22 +118,23 @@ static void ref_attention_softmax(const ref_attention_t *s, int64_t n,
     int64_t g = h / (s->a.H / s->a.G);
 
     for (int64_t i = 0; i < s->a.T; i++) {
-        int64_t count = s->causal ? i + 1 : s->a.S;
         double *p = s->p + i * s->a.S, top = -INFINITY, sum = 0;
 
         memset(p, 0, (size_t)s->a.S * sizeof *p);
-        for (int64_t j = 0; j < count; j++) {
+        for (int64_t j = 0; j < s->a.S; j++) {
+            if (!ref_attention_reads(s, n, i, j))
+                continue;
             for (int64_t d = 0; d < s->a.D; d++)
                 p[j] += ref_attention_get(s, Q, n, i, h, d) *
                         ref_attention_get(s, K, n, j, g, d);
             p[j] /= sqrt((double)s->a.D);
             top = p[j] > top ? p[j] : top;
         }
-        for (int64_t j = 0; j < count; j++) {
-            p[j] = exp(p[j] - top);
+        for (int64_t j = 0; j < s->a.S; j++) {
+            p[j] = ref_attention_reads(s, n, i, j) ? exp(p[j] - top) : 0;
             sum += p[j];
         }
-        for (int64_t j = 0; j < count; j++)
+        for (int64_t j = 0; j < s->a.S && sum != 0; j++)
             p[j] /= sum;
     }
 }
@@ -118,9 +144,9 @@ static err_code_t ref_attention_forward(op_t *op, const op_args_t *args,
 {
     ref_attention_t s = ref_attention_make(op, args);
     op_attention_t *a = &s.a;
+    err_code_t code = ref_attention_mask(&s, args, err);
 
-    (void)err;
-    for (int64_t nh = 0; nh < a->N * a->H; nh++) {
+    for (int64_t nh = 0; nh < a->N * a->H && code == ERR_OK; nh++) {
         int64_t n = nh / a->H, h = nh % a->H, g = h / (a->H / a->G);
 
         ref_attention_softmax(&s, n, h);
@@ -134,7 +160,7 @@ static err_code_t ref_attention_forward(op_t *op, const op_args_t *args,
             ref_put(s.type, args->y, ref_attention_y(&s, n, i, h, d), y);
         }
     }
-    return ERR_OK;
+    return code;
 }
 
 /* ds of sample [n] and head [h], after its p. */
@@ -184,14 +210,26 @@ static void ref_attention_pull(const ref_attention_t *s, const op_args_t *args,
     }
 }
 
+/* Whether a key is there has no gradient. */
+static void ref_attention_pull_mask(const op_t *op, const op_args_t *args)
+{
+    const int last = op->config.others - 1;
+
+    if (!op->config.heads.masked || args->dother[last] == NULL)
+        return;
+    for (int64_t i = 0; i < op_desc_elems(&op->config.other[last]); i++)
+        ref_put(op->config.in.type, args->dother[last], i, 0);
+}
+
 static err_code_t ref_attention_backward(op_t *op, const op_args_t *args,
                                          err_t *err)
 {
     ref_attention_t s = ref_attention_make(op, args);
     op_attention_t *a = &s.a;
+    err_code_t code = ref_attention_mask(&s, args, err);
 
-    (void)err;
-    for (int64_t ng = 0; ng < a->N * a->G; ng++) {
+    ref_attention_pull_mask(op, args);
+    for (int64_t ng = 0; ng < a->N * a->G && code == ERR_OK; ng++) {
         int64_t n = ng / a->G, g = ng % a->G, heads = a->H / a->G;
 
         memset(s.sums[K], 0, (size_t)(2 * a->S * a->D) * sizeof(double));
@@ -208,7 +246,7 @@ static err_code_t ref_attention_backward(op_t *op, const op_args_t *args,
                     ref_attention_index(&s, which, n, jd / a->D, g, jd % a->D),
                     s.sums[which][jd]);
     }
-    return ERR_OK;
+    return code;
 }
 
 const op_kernel_t ref_attention_kernel = {

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Shapes that broadcast, and those that do not; matrices that fit. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "op/op_spread.h"
+
+static op_desc_t desc(int ndim, const int64_t *dims)
+{
+    op_desc_t out;
+
+    op_desc_fill(&out, OP_FLOAT32, ndim, dims);
+    return out;
+}
+
+#define DESC(...)                                            \
+    desc(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
+         (int64_t[]){__VA_ARGS__})
+
+static op_config_t of(op_kind_t kind, op_desc_t first, op_desc_t second)
+{
+    return (op_config_t){.kind = kind,
+                         .threads = 1,
+                         .in = first,
+                         .others = 1,
+                         .other = {second}};
+}
+
+static void expect_shape(const op_config_t *config, const char *text)
+{
+    char got[OP_TEXT_MAX];
+    err_t err = ERR_INIT;
+    op_desc_t out;
+
+    cr_assert_eq(op_shape(config, &out, &err), ERR_OK, "%s", err.text);
+    cr_expect_str_eq(op_desc_text(&out, got), text);
+}
+
+static void expect_error(const op_config_t *config, const char *part)
+{
+    err_t err = ERR_INIT;
+    op_desc_t out;
+
+    cr_expect_eq(op_shape(config, &out, &err), ERR_CONFIG);
+    cr_expect(strstr(err.text, part), "no \"%s\" in: %s", part, err.text);
+}
+
+/* Samples are aligned at their last dimension; the batch is always the first
+ * one. */
+Test(op_spread, shapes)
+{
+    op_config_t same = of(OP_MUL_SPREAD, DESC(2, 3, 4), DESC(2, 3, 4));
+    op_config_t space = of(OP_MUL_SPREAD, DESC(2, 3, 4, 5), DESC(2, 3, 1, 1));
+    op_config_t fewer = of(OP_ADD_SPREAD, DESC(2, 5), DESC(2, 3, 4, 5));
+    op_config_t outer = of(OP_ADD_SPREAD, DESC(2, 5, 1), DESC(2, 1, 7));
+    op_config_t apart = of(OP_ADD_SPREAD, DESC(2, 3, 4), DESC(2, 3));
+    op_config_t batch = of(OP_ADD_SPREAD, DESC(2, 3), DESC(1, 3));
+
+    cr_expect_not(op_spread_fits(&same));
+    cr_expect(op_spread_fits(&space));
+    expect_shape(&space, "[2, 3, 4, 5]");
+    cr_expect(op_spread_fits(&fewer));
+    expect_shape(&fewer, "[2, 3, 4, 5]");
+    expect_shape(&outer, "[2, 5, 7]");
+    cr_expect_not(op_spread_fits(&apart));
+    expect_error(&apart, "its input 1 is [2, 3, 4] and its input 2 is [2, 3]");
+    cr_expect_not(op_spread_fits(&batch));
+    apart.kind = OP_ADD;
+    expect_error(&apart, "sizes of 1 where they differ");
+}
+
+/* Dimensions that all inputs walk through together become one. */
+Test(op_spread, dimensions_are_joined)
+{
+    op_config_t space = of(OP_MUL_SPREAD, DESC(2, 3, 4, 5), DESC(2, 3, 1, 1));
+    op_config_t token = of(OP_MUL_SPREAD, DESC(2, 7), DESC(2, 4, 7));
+    op_spread_t spread = op_spread_of(&space);
+
+    cr_assert_eq(spread.ndim, 2);
+    cr_expect_eq(spread.dims[0], 6);
+    cr_expect_eq(spread.dims[1], 20);
+    cr_expect_eq(spread.stride[0][0], 20);
+    cr_expect_eq(spread.stride[1][0], 1);
+    cr_expect_eq(spread.stride[0][1], 1);
+    cr_expect_eq(spread.stride[1][1], 0);
+    spread = op_spread_of(&token);
+    cr_assert_eq(spread.ndim, 3);
+    cr_expect_eq(spread.stride[0][0], 7);
+    cr_expect_eq(spread.stride[0][1], 0);
+    cr_expect_eq(spread.stride[0][2], 1);
+}
+
+Test(op_spread, matrices)
+{
+    op_config_t plain = of(OP_MATMUL, DESC(2, 3, 4), DESC(2, 4, 5));
+    op_config_t heads = of(OP_MATMUL, DESC(2, 6, 3, 4), DESC(2, 6, 5, 4));
+    op_config_t vectors = of(OP_MATMUL, DESC(2, 3), DESC(2, 3));
+
+    expect_shape(&plain, "[2, 3, 5]");
+    plain.turn.a = true;
+    expect_error(&plain, "[2, 3, 4] (turned) and [2, 4, 5] do not fit");
+    expect_error(&heads, "do not fit");
+    heads.turn.b = true;
+    expect_shape(&heads, "[2, 6, 3, 5]");
+    heads.other[0].dims[1] = 1;
+    expect_error(&heads, "the other dimensions equal");
+    expect_error(&vectors, "[N, ..., rows, columns]");
+    vectors.others = 2;
+    vectors.in = DESC(2, 3, 3);
+    expect_error(&vectors, "matmul takes 2 inputs, but it got 3");
+}
