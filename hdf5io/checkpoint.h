@@ -90,6 +90,8 @@ typedef struct hdf5io_checkpoint_config {
     h5mpi_t *mpi; /* not NULL: one shared file by MPI-IO */
     int keep;     /* newest checkpoints kept, >= 1 */
     uint64_t config_hash, model_hash, build_hash;
+    bool model_strict; /* refuse another model_hash (ERR_CONFIG), where tensors
+                          fit, too; else it is a warning */
     const char *config_text;    /* resolved run file, stored in the manifest */
     const hdf5io_mark_t *marks; /* of the data, for the manifest */
     int mark_count;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/numeric.h"
 #include "hdf5io/checkpoint_data.h"
 #include "hdf5io/checkpoint_manifest.h"
 #include "hdf5io/checkpoint_read.h"
@@ -50,7 +51,7 @@ static bool real_parse(const char *text, double *out)
 {
     char *end;
 
-    *out = strtod(text, &end);
+    *out = numeric_parse(text, &end);
     return end != text && *end == '\0';
 }
 

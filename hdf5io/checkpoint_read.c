@@ -279,6 +279,20 @@ static void versions_compare(const reader_t *r, const char *path)
     free(here);
 }
 
+/* Is it of the model that the caller names? */
+static err_code_t model_hash_compare(const reader_t *r, const char *path,
+                                     err_t *err)
+{
+    const uint64_t want = r->config->model_hash, have = r->manifest.model_hash;
+
+    if (!r->config->model_strict || want == have)
+        return ERR_OK;
+    return err_set(err, ERR_CONFIG,
+                   "%s is of another model: it was written for model 0x%llx, "
+                   "expected 0x%llx",
+                   path, (unsigned long long)have, (unsigned long long)want);
+}
+
 static err_code_t candidate_read(const reader_t *r, const char *path,
                                  const hdf5io_tensor_t *tensors, int count,
                                  hdf5io_checkpoint_info_t *info, err_t *err)
@@ -287,7 +301,8 @@ static err_code_t candidate_read(const reader_t *r, const char *path,
     err_t mine = ERR_INIT;
     err_code_t code;
 
-    model_compare(m, path, tensors, count, &mine);
+    if (model_hash_compare(r, path, &mine) == ERR_OK)
+        model_compare(m, path, tensors, count, &mine);
     code = hdf5io_vote(r->votes, &mine, NULL, NULL, NULL, err);
     if (code == ERR_OK)
         code = tensors_read(r, path, tensors, count, err);

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/numeric.h"
+
 /* kind, C type, unsigned type of the same width, swap */
 #define CONVERT_MAP(X)                            \
     X(I8, int8_t, uint8_t, CONVERT_SAME)          \
@@ -155,9 +157,10 @@ char *hdf5io_convert_format(convert_type_t type, const void *in, char *out,
     int64_t value;
 
     if (type.kind == CONVERT_F32)
-        snprintf(out, room, "%.9g", (double)convert_load_F32(in, type.swap));
+        numeric_print(out, room, "%.9g",
+                      (double)convert_load_F32(in, type.swap));
     else if (type.kind == CONVERT_F64)
-        snprintf(out, room, "%.17g", convert_load_F64(in, type.swap));
+        numeric_print(out, room, "%.17g", convert_load_F64(in, type.swap));
     else if (type.kind == CONVERT_U64)
         snprintf(out, room, "%" PRIu64, convert_load_U64(in, type.swap));
     else if (convert_int(type, in, &value))

@@ -3,9 +3,9 @@
 /*
  * One lock for one library: common builds of HDF5 (every parallel one among
  * them) are not thread-safe, and prefetch, checkpoint and ranks that are
- * threads share the process. The mutex is the only state here. HDF5 keeps an
- * error stack per thread in its thread-safe builds, so silence is per thread,
- * too.
+ * threads share the process. HDF5 keeps an error stack per thread in its
+ * thread-safe builds, and one for all in others, so silence lasts as long as
+ * the lock is held.
  */
 #include "hdf5io/h5.h"
 
@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numeric.h"
 #include "base/retry.h"
 
 /* Objects of this size or more begin at multiples of H5_ALIGNMENT, so that bulk
@@ -24,33 +25,56 @@
 #define H5_ALIGNMENT_THRESHOLD 65536
 #define H5_ALIGNMENT 4096
 
-/* global: the library that it guards is one per process, too */
-static pthread_mutex_t h5_mutex = PTHREAD_MUTEX_INITIALIZER;
+/* global: the library that it guards is one per process, too. The printing that
+ * the program has asked for is kept while the lock is held. */
+static struct h5_guard {
+    pthread_mutex_t lock;
+    bool begun;
+    bool kept;
+    H5E_auto2_t print;
+    void *context;
+} h5_guard = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void h5_lock_host(void)
+{
+    pthread_mutex_lock(&h5_guard.lock);
+}
+
+void h5_unlock_host(void)
+{
+    pthread_mutex_unlock(&h5_guard.lock);
+}
 
 void h5_lock(void)
 {
-    static _Thread_local bool silent;
-
-    pthread_mutex_lock(&h5_mutex);
-    if (silent)
-        return;
-    /* Where HDF5 opens files by itself, for virtual datasets, older versions do
-     * not pass our access list's "no locks" on; and they refuse to open a file
-     * twice with different ideas of it, which shows as fill values. The
-     * variable counts for all, if it is there before the first HDF5 call. */
-    setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
-    /* Nothing at exit: a file whose close failed (a full disk) stays in HDF5's
-     * tables as a dangling entry, and its clean-up would end the process by a
-     * signal instead of our exit status. It counts before the first HDF5 call
-     * only; we close all that we open. */
-    H5dont_atexit();
+    h5_lock_host();
+    if (!h5_guard.begun) {
+        /* Where HDF5 opens files by itself, for virtual datasets, older
+         * versions do not pass our access list's "no locks" on; and they refuse
+         * to open a file twice with different ideas of it, which shows as fill
+         * values. The variable counts for all, if it is there before the first
+         * HDF5 call. */
+        setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
+        /* Nothing at exit: a file whose close failed (a full disk) stays in
+         * HDF5's tables as a dangling entry, and its clean-up would end the
+         * process by a signal instead of our exit status. It counts before the
+         * first HDF5 call only; we close all that we open. */
+        H5dont_atexit();
+        h5_guard.begun = true;
+    }
+    h5_guard.kept =
+        H5Eget_auto2(H5E_DEFAULT, &h5_guard.print, &h5_guard.context) >= 0;
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    silent = true;
 }
 
 void h5_unlock(void)
 {
-    pthread_mutex_unlock(&h5_mutex);
+    const int number = errno; /* of h5_err_set */
+
+    if (h5_guard.kept)
+        H5Eset_auto2(H5E_DEFAULT, h5_guard.print, h5_guard.context);
+    h5_unlock_host();
+    errno = number;
 }
 
 /* Where the first text of a walk goes. */
@@ -125,7 +149,7 @@ err_code_t h5_err_set(err_t *err, err_code_t code, const char *format, ...)
     int number;
 
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    numeric_vprint(sentence, sizeof sentence, format, args);
     va_end(args);
     h5_reason(h5_err_text(text, sizeof text), cause, sizeof cause);
     number = h5_number(text);

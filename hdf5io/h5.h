@@ -13,10 +13,16 @@
 
 #include "base/err.h"
 
-/* Hold the lock around every HDF5 call, in this process, in any thread. The
- * first lock also silences HDF5's automatic error printing. */
+/* Hold the lock around every HDF5 call, in this process, in any thread.
+ * Until the unlock HDF5's automatic error printing is silent; then it is as
+ * before, as the program may be one that uses HDF5 itself. */
 void h5_lock(void);
 void h5_unlock(void);
+
+/* The same lock for a program that uses HDF5, too: its error printing stays as
+ * it is. */
+void h5_lock_host(void);
+void h5_unlock_host(void);
 
 /* Set [err] from the sentence plus HDF5's innermost error text. Where that is
  * the refusal of a system call that storage may answer otherwise later

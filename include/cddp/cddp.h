@@ -10,6 +10,7 @@
 #include <cddp/error.h>
 #include <cddp/group.h>
 #include <cddp/hook.h>
+#include <cddp/log.h>
 #include <cddp/model.h>
 #include <cddp/version.h>
 

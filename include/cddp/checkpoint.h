@@ -39,10 +39,17 @@ typedef struct cddp_progress {
 typedef struct cddp_checkpoint_config {
     const char *directory;
     int keep;       /* newest checkpoints that are kept; 0: 3 */
-    uint64_t model; /* any number; reading with another one is refused */
+    uint64_t model; /* any number; reading with another one is refused
+                       (CDDP_CONFIG) */
+    /* Seconds that a rank may be kept by storage: meanwhile it tells the others
+     * that it lives, so that they do not give up after the group's timeout; and
+     * storage that cannot be read (CDDP_IO in the end) is tried again for a
+     * quarter of it. 0: 600. */
+    double io_timeout;
 } cddp_checkpoint_config_t;
 
-/* Write and publish. On failure older checkpoints stay. */
+/* Write and publish. On failure older checkpoints stay. One program at a time
+ * writes to a directory; others may read from it meanwhile. */
 cddp_code_t cddp_checkpoint_write(cddp_group_t *group,
                                   const cddp_checkpoint_config_t *config,
                                   const cddp_progress_t *progress,
@@ -50,7 +57,9 @@ cddp_code_t cddp_checkpoint_write(cddp_group_t *group,
                                   cddp_error_t *error);
 
 /* Read the newest whole checkpoint of the directory into [tensors]; *found is 0
- * when there is none at all, and then nothing else is written. */
+ * when there is none at all, and then nothing else is written. What an
+ * interrupted write has left whole gets its name first. Only what is missing or
+ * has another size or content is passed over for an older one. */
 cddp_code_t cddp_checkpoint_read(cddp_group_t *group,
                                  const cddp_checkpoint_config_t *config,
                                  const cddp_tensor_t *tensors, int count,

@@ -18,6 +18,22 @@
 extern "C" {
 #endif
 
+/*
+ * HDF5 is one library for the whole process, and most builds of it are not
+ * thread-safe. This one calls it from threads of its own (reading ahead) and
+ * within cddp_data_* and cddp_checkpoint_*, always under one lock. A program
+ * that uses HDF5 itself holds this lock around its own calls while a
+ * cddp_data_t is open or a rank is in a checkpoint. Not recursive: within it,
+ * no function of this library may be called but the unlock, by the same thread.
+ *
+ * HDF5's automatic error printing is as the program has set it whenever the
+ * lock is free or the program's. If this library was the first to call HDF5,
+ * HDF5 closes nothing at the exit of the process (H5dont_atexit): the program
+ * closes its own files.
+ */
+void cddp_hdf5_lock(void);
+void cddp_hdf5_unlock(void);
+
 typedef struct cddp_data cddp_data_t;
 
 /* One input or target of several. Zeroed, optional fields mean their defaults.

@@ -22,6 +22,9 @@ cddp_code_t api_answer(err_code_t code, const err_t *err, cddp_error_t *error);
 err_code_t api_question(cddp_code_t code, const cddp_error_t *error,
                         err_t *err);
 
+/* Log lines go nowhere, until the program asks for them. */
+void api_log_drop(void);
+
 /* comm's name of [type]; CDDP_CONFIG, with a sentence, if there is no such. */
 cddp_code_t api_type(cddp_type_t type, comm_type_t *out, cddp_error_t *error);
 

@@ -6,34 +6,43 @@
 
 #include "api/api.h"
 #include "base/mem.h"
+#include "base/retry.h"
 #include "hdf5io/checkpoint.h"
+#include "train/patience.h"
 
 #define KEEP 3
+#define IO_TIMEOUT 600.0 /* seconds */
 
-static err_code_t group_exchange(void *context, const void *mine, size_t bytes,
-                                 void *all, err_t *err)
+/* One call: who is told that this rank lives. A system call may take longer
+ * than the group's timeout, so a thread tells it. */
+typedef struct storage {
+    comm_group_t *group;
+    train_patience_t *patience;
+    int64_t step;
+    hdf5io_votes_t votes;
+    hdf5io_checkpoint_config_t config;
+    hdf5io_tensor_t *tensors;
+} storage_t;
+
+static err_code_t storage_exchange(void *context, const void *mine,
+                                   size_t bytes, void *all, err_t *err)
 {
-    return comm_allgather(context, mine, bytes, all, err);
+    const storage_t *storage = context;
+
+    return comm_allgather(storage->group, mine, bytes, all, err);
 }
 
-static hdf5io_votes_t votes_of(comm_group_t *group)
+/* There was progress: the patience begins anew. */
+static void storage_alive(void *context)
 {
-    return (hdf5io_votes_t){.context = group,
-                            .rank = comm_group_rank(group),
-                            .size = comm_group_size(group),
-                            .exchange = group_exchange};
+    const storage_t *storage = context;
+
+    train_patience_begin(storage->patience, storage->step, "checkpoint");
 }
 
-static hdf5io_checkpoint_config_t
-config_of(const cddp_checkpoint_config_t *config, const hdf5io_votes_t *votes)
+static double io_timeout_of(const cddp_checkpoint_config_t *config)
 {
-    return (hdf5io_checkpoint_config_t){
-        .directory = config->directory,
-        .votes = votes,
-        .keep = config->keep > 0 ? config->keep : KEEP,
-        .model_hash = config->model,
-        .config_text = "",
-    };
+    return config->io_timeout > 0 ? config->io_timeout : IO_TIMEOUT;
 }
 
 /* The tensors as hdf5io knows them; freed with mem_free. */
@@ -59,14 +68,52 @@ static err_code_t tensors_make(const cddp_tensor_t *tensors, int count,
     return ERR_OK;
 }
 
+static void storage_close(storage_t *storage)
+{
+    train_patience_end(storage->patience);
+    train_patience_close(storage->patience);
+    mem_free(storage->tensors);
+}
+
+/* [storage] stays where it is until storage_close, also after a failure. */
+static err_code_t storage_open(cddp_group_t *group,
+                               const cddp_checkpoint_config_t *config,
+                               const cddp_tensor_t *tensors, int count,
+                               storage_t *storage, err_t *err)
+{
+    comm_group_t *inner = api_group(group);
+    err_code_t code;
+
+    storage->group = inner;
+    storage->votes = (hdf5io_votes_t){.context = storage,
+                                      .rank = comm_group_rank(inner),
+                                      .size = comm_group_size(inner),
+                                      .exchange = storage_exchange,
+                                      .alive = storage_alive};
+    storage->config = (hdf5io_checkpoint_config_t){
+        .directory = config->directory,
+        .votes = &storage->votes,
+        .keep = config->keep > 0 ? config->keep : KEEP,
+        .model_hash = config->model,
+        .model_strict = true,
+        .config_text = "",
+        .retry_seconds = RETRY_SHARE * io_timeout_of(config)};
+    code = tensors_make(tensors, count, &storage->tensors, err);
+    if (code == ERR_OK)
+        code =
+            train_patience_open(inner, comm_group_timeout(inner),
+                                io_timeout_of(config), &storage->patience, err);
+    if (code == ERR_OK)
+        storage_alive(storage);
+    return code;
+}
+
 cddp_code_t cddp_checkpoint_write(cddp_group_t *group,
                                   const cddp_checkpoint_config_t *config,
                                   const cddp_progress_t *progress,
                                   const cddp_tensor_t *tensors, int count,
                                   cddp_error_t *error)
 {
-    const hdf5io_votes_t votes = votes_of(api_group(group));
-    const hdf5io_checkpoint_config_t inner = config_of(config, &votes);
     const hdf5io_progress_t place = {.step = progress->step,
                                      .epoch = progress->epoch,
                                      .epoch_step = progress->epoch_step,
@@ -74,14 +121,15 @@ cddp_code_t cddp_checkpoint_write(cddp_group_t *group,
                                      .seed = progress->seed,
                                      .best = -1};
     hdf5io_checkpoint_info_t info;
-    hdf5io_tensor_t *made = NULL;
+    storage_t storage = {.step = progress->step};
     err_t err = ERR_INIT;
-    err_code_t code = tensors_make(tensors, count, &made, &err);
+    err_code_t code =
+        storage_open(group, config, tensors, count, &storage, &err);
 
     if (code == ERR_OK)
-        code =
-            hdf5io_checkpoint_write(&inner, &place, made, count, &info, &err);
-    mem_free(made);
+        code = hdf5io_checkpoint_write(&storage.config, &place, storage.tensors,
+                                       count, &info, &err);
+    storage_close(&storage);
     return api_answer(code, &err, error);
 }
 
@@ -91,18 +139,17 @@ cddp_code_t cddp_checkpoint_read(cddp_group_t *group,
                                  int *found, cddp_progress_t *progress,
                                  cddp_error_t *error)
 {
-    const hdf5io_votes_t votes = votes_of(api_group(group));
-    const hdf5io_checkpoint_config_t inner = config_of(config, &votes);
     hdf5io_checkpoint_info_t info;
-    hdf5io_tensor_t *made = NULL;
+    storage_t storage = {0};
     bool there = false;
     err_t err = ERR_INIT;
-    err_code_t code = tensors_make(tensors, count, &made, &err);
+    err_code_t code =
+        storage_open(group, config, tensors, count, &storage, &err);
 
     if (code == ERR_OK)
-        code = hdf5io_checkpoint_read(&inner, NULL, made, count, &there, &info,
-                                      &err);
-    mem_free(made);
+        code = hdf5io_checkpoint_read(&storage.config, NULL, storage.tensors,
+                                      count, &there, &info, &err);
+    storage_close(&storage);
     if (code != ERR_OK)
         return api_answer(code, &err, error);
     *found = there;

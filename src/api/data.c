@@ -8,6 +8,7 @@
 #include "api/api.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "hdf5io/h5.h"
 #include "hdf5io/loader.h"
 #include "train/same.h"
 #include "train/vote.h"
@@ -287,6 +288,16 @@ void cddp_data_close(cddp_data_t *data)
     hdf5io_sampler_close(data->sampler);
     hdf5io_dataset_close(data->dataset);
     free(data);
+}
+
+void cddp_hdf5_lock(void)
+{
+    h5_lock_host();
+}
+
+void cddp_hdf5_unlock(void)
+{
+    h5_unlock_host();
 }
 
 /* ---- use ----------------------------------------------------------------- */

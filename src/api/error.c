@@ -23,6 +23,14 @@ _Static_assert((int)CDDP_OK == (int)ERR_OK && (int)CDDP_USAGE == ERR_USAGE &&
 _Static_assert(CDDP_TEXT_MAX == ERR_TEXT_MAX && CDDP_HOST_MAX == ERR_HOST_MAX,
                "sentences are copied whole");
 
+/* A library says nothing unasked: from the moment at which it is loaded, in
+ * whichever order the program calls it. Here, as every call that can fail needs
+ * this file. */
+__attribute__((constructor)) static void silent_begin(void)
+{
+    api_log_drop();
+}
+
 cddp_code_t api_answer(err_code_t code, const err_t *err, cddp_error_t *error)
 {
     if (code != ERR_OK && error != NULL) {

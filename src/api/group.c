@@ -8,6 +8,7 @@
 #include "api/api.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/numeric.h"
 #include "boot/boot.h"
 #include "comm/comm_split.h"
 
@@ -45,6 +46,7 @@ static err_code_t group_open(const cddp_run_config_t *config, boot_t *boot,
     comm_config_t comm = {.backend = config->backend,
                           .timeout = config->timeout > 0 ? config->timeout
                                                          : GROUP_TIMEOUT};
+    locale_t before;
     err_code_t code;
 
     if (comm.backend == NULL || strcmp(comm.backend, "auto") == 0)
@@ -52,8 +54,10 @@ static err_code_t group_open(const cddp_run_config_t *config, boot_t *boot,
                        : config->local > 0 ? "threads"
                                            : "ucx";
     log_rank_set(oob.rank);
+    before = numeric_begin(); /* UCX and PMIx read numbers, too */
     code = comm_group_open(&comm, &oob, out, err);
     boot_close(boot);
+    numeric_end(before);
     return code;
 }
 
@@ -127,8 +131,10 @@ static cddp_code_t run_step(api_rank_t *rank, cddp_error_t *error)
     const boot_config_t config = {.timeout = BOOT_TIMEOUT};
     boot_t *boot = NULL;
     err_t err = ERR_INIT;
+    const locale_t before = numeric_begin();
     err_code_t code = boot_open(&config, &boot, &err);
 
+    numeric_end(before);
     if (code != ERR_OK)
         return api_answer(code, &err, error);
     rank_run(rank, boot);
@@ -166,9 +172,11 @@ cddp_code_t cddp_group_split(cddp_group_t *group, const int *ranks, int count,
 {
     comm_group_t *inner = NULL;
     err_t err = ERR_INIT;
+    const locale_t before = numeric_begin();
     err_code_t code =
         comm_split_open(api_group(group), ranks, count, &inner, &err);
 
+    numeric_end(before);
     if (code == ERR_OK)
         *out = (cddp_group_t *)inner;
     return api_answer(code, &err, error);

@@ -15,6 +15,7 @@ libapi_la_SOURCES = \
 	src/api/error.c \
 	src/api/group.c \
 	src/api/hook.c src/api/hook.h \
+	src/api/log.c \
 	src/api/model.c
 libapi_la_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 
@@ -34,6 +35,7 @@ dist_cddpinclude_HEADERS = \
 	include/cddp/group.h \
 	include/cddp/hook.h \
 	include/cddp/layer.h \
+	include/cddp/log.h \
 	include/cddp/model.h \
 	include/cddp/plugin.h
 nodist_cddpinclude_HEADERS = include/cddp/version.h

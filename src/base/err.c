@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/numeric.h"
 #include "base/str.h"
 
 /* Names in it may come from anywhere: what a terminal acts on is made visible
@@ -19,7 +20,7 @@ err_vprint(char *out, size_t room, const char *format, va_list args)
 {
     char raw[ERR_TEXT_MAX];
 
-    vsnprintf(raw, sizeof raw, format, args);
+    numeric_vprint(raw, sizeof raw, format, args);
     str_visible(raw, out, room, false);
 }
 

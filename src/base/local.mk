@@ -11,6 +11,7 @@ libbase_la_SOURCES = \
 	src/base/hash.c src/base/hash.h \
 	src/base/log.c src/base/log.h \
 	src/base/mem.c src/base/mem.h \
+	src/base/numeric.c src/base/numeric.h \
 	src/base/opt.h src/base/opt_error.c src/base/opt_error.h \
 	src/base/opt_fill.c src/base/opt_pick.c src/base/opt_pick.h \
 	src/base/opt_print.c \

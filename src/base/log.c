@@ -8,8 +8,10 @@
  */
 #include "base/log.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/numeric.h"
 #include "base/str.h"
 
 #define LOG_LINE_MAX 2048
@@ -28,6 +31,13 @@ static const char *const log_names[] = {"error", "warn", "info", "debug",
  * arguments of every function that may log */
 static atomic_int log_level = LOG_UNSET;
 static _Thread_local int log_rank = -1;
+
+/* global: the same; under its lock */
+static struct log_target {
+    pthread_mutex_t lock;
+    log_sink_t sink;
+    void *context;
+} log_target = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static log_level_t log_level_start(void)
 {
@@ -72,7 +82,7 @@ int log_rank_get(void)
 static size_t log_vappend(char *line, size_t used, const char *format,
                           va_list args)
 {
-    int length = vsnprintf(line + used, LOG_LINE_MAX - used, format, args);
+    int length = numeric_vprint(line + used, LOG_LINE_MAX - used, format, args);
 
     if (length < 0)
         return used;
@@ -92,14 +102,41 @@ log_append(char *line, size_t used, const char *format, ...)
     return used;
 }
 
+void log_sink_set(log_sink_t sink, void *context)
+{
+    pthread_mutex_lock(&log_target.lock);
+    log_target.sink = sink;
+    log_target.context = context;
+    pthread_mutex_unlock(&log_target.lock);
+}
+
+/* Hand it to the sink; false: there is none. */
+static bool log_sunk(log_level_t level, const char *module, const char *text)
+{
+    bool sunk;
+
+    pthread_mutex_lock(&log_target.lock);
+    sunk = log_target.sink != NULL;
+    if (sunk)
+        log_target.sink(log_target.context, level, log_rank, module, text);
+    pthread_mutex_unlock(&log_target.lock);
+    return sunk;
+}
+
 void log_print(log_level_t level, const char *module, const char *format, ...)
 {
-    char line[LOG_LINE_MAX], raw[LOG_LINE_MAX], when[32];
+    char line[LOG_LINE_MAX], raw[LOG_LINE_MAX], text[LOG_LINE_MAX], when[32];
     va_list args;
     size_t used;
     ssize_t written;
 
     if (level > log_level_get())
+        return;
+    va_start(args, format);
+    (void)log_vappend(raw, 0, format, args);
+    va_end(args);
+    str_visible(raw, text, sizeof text, false);
+    if (log_sunk(level, module, text))
         return;
     clock_format(clock_wall(), when, sizeof when);
     used = log_append(line, 0, "%s ", when);
@@ -108,11 +145,7 @@ void log_print(log_level_t level, const char *module, const char *format, ...)
     used = log_append(line, used, "%s: ", module);
     if (level != LOG_INFO)
         used = log_append(line, used, "%s: ", log_names[level]);
-    va_start(args, format);
-    (void)log_vappend(raw, 0, format, args);
-    va_end(args);
-    str_visible(raw, line + used, sizeof line - used, false);
-    used += strlen(line + used);
+    used = log_append(line, used, "%s", text);
     line[used++] = '\n'; /* used <= LOG_LINE_MAX - 1: the NUL gives way */
     if (!file_takes_line(STDERR_FILENO))
         return;

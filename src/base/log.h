@@ -28,6 +28,16 @@ log_level_t log_level_get(void);
 void log_rank_set(int rank);
 int log_rank_get(void);
 
+/* Where lines go instead of standard error: called with each enabled line's
+ * module and sentence (no newline), one at a time, from any thread; [rank] is
+ * -1 where the thread has none. It must not log. */
+typedef void (*log_sink_t)(void *context, log_level_t level, int rank,
+                           const char *module, const char *text);
+
+/* From now on lines go to [sink]; NULL: to standard error, as at the start.
+ * When it returns, the sink before is called no more. */
+void log_sink_set(log_sink_t sink, void *context);
+
 /* Print one line if [level] is enabled; [module] is a folder name ("comm"). */
 void log_print(log_level_t level, const char *module, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

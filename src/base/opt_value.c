@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numeric.h"
+
 /* A bound beyond this is there to protect a cast, not to inform anybody. */
 #define OPT_BOUND_FAR 1e9
 
@@ -46,7 +48,7 @@ static bool opt_value_split(const char *text, double *number,
     double value;
     char *end;
 
-    value = strtod(text, &end);
+    value = numeric_parse(text, &end);
     /* No "inf", "nan", hexadecimals or leading spaces; see str_to_real. */
     if (end == text || !isfinite(value) ||
         strspn(text, "+-.0123456789eE") < (size_t)(end - text))
@@ -111,8 +113,8 @@ void opt_value_print_real(double value, str_buf_t *out)
     int digits;
 
     for (digits = 15; digits <= 17; digits++) { /* 600, not 6e+02 */
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value)
+        numeric_print(text, sizeof text, "%.*g", digits, value);
+        if (numeric_parse(text, NULL) == value)
             break;
     }
     str_buf_add(out, "%s%s", text,

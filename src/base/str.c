@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numeric.h"
+
 /* Longest name that str_nearest looks at; option names are shorter. */
 #define STR_NAME_MAX 63
 
@@ -36,12 +38,13 @@ void str_buf_vadd(str_buf_t *buf, const char *format, va_list args)
     int length;
 
     va_copy(again, args);
-    length = vsnprintf(NULL, 0, format, again);
+    length = numeric_vprint(NULL, 0, format, again);
     va_end(again);
     if (length < 0)
         abort();
     str_buf_reserve(buf, (size_t)length);
-    vsnprintf(buf->text + buf->length, buf->room - buf->length, format, args);
+    numeric_vprint(buf->text + buf->length, buf->room - buf->length, format,
+                   args);
     buf->length += (size_t)length;
 }
 
@@ -103,7 +106,7 @@ bool str_to_real(const char *text, double *out)
     /* Digits first: strtod would take "inf", "nan" and hexadecimals, too. */
     if (text[strspn(text, "+-.0123456789eE")] != '\0')
         return false;
-    value = strtod(text, &end);
+    value = numeric_parse(text, &end);
     if (end == text || *end != '\0' || !isfinite(value))
         return false;
     *out = value;
@@ -176,7 +179,7 @@ char *str_bytes(uint64_t bytes, char *out, size_t room)
         value /= 1024.0;
         unit++;
     }
-    snprintf(out, room, "%.1f %s", value, units[unit]);
+    numeric_print(out, room, "%.1f %s", value, units[unit]);
     return out;
 }
 

@@ -178,6 +178,11 @@ int comm_rank_find(const comm_group_t *group, int name)
     return -1;
 }
 
+double comm_group_timeout(const comm_group_t *group)
+{
+    return group->timeout;
+}
+
 const char *comm_group_backend(const comm_group_t *group)
 {
     return group->ops->name;

@@ -69,6 +69,7 @@ err_code_t comm_group_open(const comm_config_t *config, const comm_oob_t *oob,
 
 int comm_group_rank(const comm_group_t *group);
 int comm_group_size(const comm_group_t *group);
+double comm_group_timeout(const comm_group_t *group); /* seconds */
 const char *comm_group_backend(const comm_group_t *group);
 const char *comm_group_host(const comm_group_t *group, int rank);
 

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/numeric.h"
 #include "base/thread.h"
 #include "comm/threads_team.h"
 
@@ -110,7 +111,8 @@ static void team_suspect(threads_group_t *group, uint64_t number, double since)
     char what[96];
     err_t fault = ERR_INIT;
 
-    snprintf(what, sizeof what, "showed no progress for %g s", team->timeout);
+    numeric_print(what, sizeof what, "showed no progress for %g s",
+                  team->timeout);
     for (int rank = 0; rank < team->size; rank++) {
         threads_member_t *member = &team->members[rank];
         double quiet = atomic_load(&member->progress);

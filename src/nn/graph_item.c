@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/numeric.h"
 #include "nn/nn_build.h"
 #include "nn/preset.h"
 
@@ -57,7 +58,7 @@ err_code_t nn_fail_at(tree_place_t place, err_t *err, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    numeric_vprint(text, sizeof text, format, args);
     va_end(args);
     tree_place_format(place, at, sizeof at);
     return err_set(err, ERR_CONFIG, "%s: %s", at, text);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numeric.h"
 #include "base/str.h"
 
 #define RECIPE_TEXT 256
@@ -90,7 +91,7 @@ void nn_recipe_normal(nn_recipe_t *recipe, double std)
     tree_t *init = tree_new(TREE_MAP, NULL, recipe->place);
     char text[RECIPE_TEXT];
 
-    snprintf(text, sizeof text, "std %.17g", std);
+    numeric_print(text, sizeof text, "std %.17g", std);
     tree_put(init, "normal", recipe->place, options_tree(recipe, text));
     tree_put(recipe->last, "init", recipe->place, init);
 }

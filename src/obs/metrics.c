@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/numeric.h"
 #include "base/str.h"
 
 #define METRICS_LINE_MAX (1024 + OBS_VALUES_MAX * 96)
@@ -60,7 +61,7 @@ metrics_add(metrics_line_t *line, const char *format, ...)
     int length;
 
     va_start(args, format);
-    length = vsnprintf(line->text + line->length, room, format, args);
+    length = numeric_vprint(line->text + line->length, room, format, args);
     va_end(args);
     if (length > 0 && (size_t)length < room)
         line->length += (size_t)length;
@@ -77,8 +78,8 @@ static void metrics_add_real(metrics_line_t *line, const char *key,
         return;
     }
     for (n = digits == 0 ? 6 : digits; n <= 17; n++) {
-        snprintf(text, sizeof text, "%.*g", n, value);
-        if (digits != 0 || strtod(text, NULL) == value)
+        numeric_print(text, sizeof text, "%.*g", n, value);
+        if (digits != 0 || numeric_parse(text, NULL) == value)
             break;
     }
     metrics_add(line, ", \"%s\": %s", key, text);

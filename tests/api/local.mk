@@ -18,6 +18,12 @@ tests_api_test_fields_CFLAGS = $(TEST_CFLAGS) -I$(srcdir)/tests $(HDF5_CFLAGS) \
 	$(MPI_CFLAGS)
 tests_api_test_fields_LDADD = libapi.la libcmd.la $(TRAIN_LIBS) $(HDF5_LIBS) $(MPI_LIBS) \
 	$(TEST_LIBS)
+check_PROGRAMS += tests/api/test_host
+tests_api_test_host_SOURCES = tests/api/test_host.c tests/lib/german.h
+tests_api_test_host_CFLAGS = $(TEST_CFLAGS) -I$(srcdir)/tests $(HDF5_CFLAGS) \
+	$(MPI_CFLAGS)
+tests_api_test_host_LDADD = libapi.la $(TRAIN_LIBS) $(HDF5_LIBS) $(MPI_LIBS) \
+	$(TEST_LIBS)
 check_PROGRAMS += tests/api/test_model
 tests_api_test_model_SOURCES = tests/api/test_model.c
 tests_api_test_model_CFLAGS = $(TEST_CFLAGS) -I$(srcdir)/tests

@@ -23,6 +23,26 @@ done
 out=$("$scratch/own-loop" -1 2>&1)
 [[ $? == 78 && $out == "own-loop: local is -1, but"* ]] || fail "-1: $out"
 
+# Without LD_LIBRARY_PATH: a program finds the library by what cddp.pc says, and
+# one that was linked without pkg-config by what `module load` sets.
+expected="1 ranks: w 3.000 b -1.000"
+# shellcheck disable=SC2046,SC2086 # lists of words
+$CC -std=c11 -O1 $SANITIZE "$source/examples/c/own-loop.c" \
+    $(pkg-config --cflags cddp) $(env -u PKG_CONFIG_SYSROOT_DIR \
+    pkg-config --define-variable=libdir="$libdir" --libs cddp) \
+    -o "$scratch/by-pc" || fail "own-loop.c does not compile by cddp.pc"
+out=$(env -u LD_LIBRARY_PATH "$scratch/by-pc" 1 2>&1)
+[[ ${out##*$'\n'} == "$expected" ]] || fail "started by cddp.pc: $out"
+module=$(find "$build/slurm/modulefile" -type f -name '[0-9]*' ! -name '*.tmp')
+path=$(awk '$1 == "prepend-path" && $2 == "LD_LIBRARY_PATH" {print $3}' \
+    "$module")
+# shellcheck disable=SC2046,SC2086
+$CC -std=c11 -O1 $SANITIZE "$source/examples/c/own-loop.c" \
+    $(pkg-config --cflags cddp) -L"$libdir" -lcddp -o "$scratch/by-module" ||
+    fail "own-loop.c does not compile"
+out=$(LD_LIBRARY_PATH=$scratch/root$path "$scratch/by-module" 1 2>&1)
+[[ ${out##*$'\n'} == "$expected" ]] || fail "started by the module: $out"
+
 # The interface is what begins with cddp_.
 names=$(nm -D --defined-only "$libdir/libcddp.so" | awk '{print $3}')
 if stray=$(grep -v '^cddp_' <<<"$names"); then
