@@ -54,6 +54,7 @@ EXTRA_DIST += tests/slurm/mpiio_data.py
 SLURM_TESTS += train.t
 SLURM_TESTS += signal.t
 SLURM_TESTS += kill.t
+SLURM_TESTS += strangers.t
 SLURM_TESTS += bad_input.t
 SLURM_TESTS += reproducible.t
 SLURM_TESTS += zero.t
@@ -63,6 +64,7 @@ EXTRA_DIST += tests/slurm/soak.t
 EXTRA_DIST += tests/slurm/reproducible.t
 EXTRA_DIST += tests/slurm/trainlib.sh tests/slurm/train.t \
 	tests/slurm/signal.t tests/slurm/kill.t tests/slurm/bad_input.t \
+	tests/slurm/strangers.t \
 	tests/slurm/runs/plain.yaml tests/slurm/runs/full.yaml
 SLURM_TESTS += api.t
 EXTRA_DIST += tests/slurm/api.t
