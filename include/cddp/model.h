@@ -144,6 +144,11 @@ void cddp_exec_close(cddp_exec_t *exec); /* NULL allowed */
 /* Bytes of the exec's own arena: activations, scratch, what backward needs. */
 size_t cddp_exec_bytes(const cddp_exec_t *exec);
 
+/* As cddp_model_weigh_loss, of [count] samples; also where the loss has
+ * sample_weight, whose name is then one more target of the model. */
+double cddp_model_weigh_samples(const cddp_model_t *model, int loss,
+                                const cddp_samples_t *samples, int64_t count);
+
 /* Sum of the loss of all samples; classifiers: and right answers (NULL: they
  * are dropped). Several losses: an array for each. */
 cddp_code_t cddp_exec_forward(cddp_exec_t *exec, const cddp_samples_t *samples,

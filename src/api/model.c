@@ -304,7 +304,7 @@ size_t cddp_exec_bytes(const cddp_exec_t *exec)
     return nn_exec_activation_bytes(exec->exec);
 }
 
-static nn_batch_t batch_of(const cddp_exec_t *exec,
+static nn_batch_t batch_of(const nn_graph_t *graph,
                            const cddp_samples_t *samples)
 {
     nn_batch_t batch = {.inputs = {samples->input},
@@ -313,13 +313,20 @@ static nn_batch_t batch_of(const cddp_exec_t *exec,
                         .seed = samples->seed,
                         .epoch = samples->epoch};
 
-    for (int k = 0; k < nn_graph_inputs(exec->graph) && samples->inputs != NULL;
-         k++)
+    for (int k = 0; k < nn_graph_inputs(graph) && samples->inputs != NULL; k++)
         batch.inputs[k] = samples->inputs[k];
-    for (int k = 0;
-         k < nn_graph_targets(exec->graph) && samples->targets != NULL; k++)
+    for (int k = 0; k < nn_graph_targets(graph) && samples->targets != NULL;
+         k++)
         batch.targets[k] = samples->targets[k];
     return batch;
+}
+
+double cddp_model_weigh_samples(const cddp_model_t *model, int loss,
+                                const cddp_samples_t *samples, int64_t count)
+{
+    const nn_batch_t batch = batch_of(graph_of(model), samples);
+
+    return nn_batch_weigh(graph_of(model), loss, &batch, count).denominator;
 }
 
 /* All that the model reads is there. */
@@ -341,7 +348,7 @@ cddp_code_t cddp_exec_forward(cddp_exec_t *exec, const cddp_samples_t *samples,
                               double *loss_sum, int64_t *correct,
                               cddp_error_t *error)
 {
-    const nn_batch_t batch = batch_of(exec, samples);
+    const nn_batch_t batch = batch_of(exec->graph, samples);
     nn_result_t results[NN_FIELDS_MAX];
     err_t err = ERR_INIT;
     err_code_t code = batch_check(exec, &batch, &err);
@@ -361,7 +368,7 @@ cddp_code_t cddp_exec_backward_losses(cddp_exec_t *exec,
                                       const double *scales, int add,
                                       cddp_error_t *error)
 {
-    const nn_batch_t batch = batch_of(exec, samples);
+    const nn_batch_t batch = batch_of(exec->graph, samples);
     err_t err = ERR_INIT;
     err_code_t code = batch_check(exec, &batch, &err);
 

@@ -53,9 +53,8 @@ static tensor_t input_of(const train_bench_info_t *info, int index)
 static tensor_t target_of(const train_bench_info_t *info, int index)
 {
     nn_target_info_t target = nn_graph_target_info(info->graph, index);
-    nn_loss_info_t loss = nn_graph_loss_info(info->graph, target.loss);
-    const bool class = loss.classes > 0;
-    const int64_t elems = loss.elems;
+    const bool class = target.classes > 0;
+    const int64_t elems = target.elems;
 
     return (tensor_t){.name = target.name,
                       .type = class ? "I64" : "F32",

@@ -206,6 +206,9 @@ static op_args_t node_args(const nn_exec_t *exec, int i, bool again,
         .x = output_at(exec, node->from[0], again, batch),
         .y = block_at(exec, pass_of(node, again)->y),
         .target = is_loss(exec, i) ? batch->targets[layer->target] : NULL,
+        .sample_weights = layer->sample_weight > 0
+                              ? batch->targets[layer->sample_weight - 1]
+                              : NULL,
         .workspace = block_at(exec, pass_of(node, again)->workspace),
         .sample_ids = batch->sample_ids,
         .seed = batch->seed,
@@ -281,9 +284,8 @@ err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
         code = dev_stream_wait(stream, err);
     for (int k = 0; k < losses && code == ERR_OK; k++) {
         result[k] = got[k];
-        result[k].weight = nn_loss_weigh(
-            exec->graph, k, batch->targets[nn_loss_of(exec->graph, k)->target],
-            exec->config.batch);
+        result[k].weight =
+            nn_batch_weigh(exec->graph, k, batch, exec->config.batch);
     }
     return code;
 }

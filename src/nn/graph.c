@@ -270,6 +270,8 @@ static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
         str_buf_add(text, " %d", layer->from[k]);
     if (layer->target != 0 || (layer->weight != 0 && layer->weight != 1))
         str_buf_add(text, " target %d weight %a", layer->target, layer->weight);
+    if (layer->sample_weight != 0)
+        str_buf_add(text, " samples %d", layer->sample_weight);
     str_buf_add(text, "\n");
 }
 

@@ -85,6 +85,8 @@ static const tree_t **loss_key(nn_item_t *item, const char *key)
         return &item->from;
     if (strcmp(key, "weight") == 0)
         return &item->weight;
+    if (strcmp(key, "sample_weight") == 0)
+        return &item->sample_weight;
     return strcmp(key, "target") == 0 ? &item->target : NULL;
 }
 

@@ -20,10 +20,16 @@ static int64_t loss_classes(const nn_layer_t *loss)
     return loss->kind->classifier ? op_classes_of(&loss->config).classes : 0;
 }
 
-static bool loss_weighs(const nn_layer_t *loss)
+/* Do the targets alone decide what counts? */
+static bool targets_weigh(const nn_layer_t *loss)
 {
     return loss->kind->classifier &&
            (loss->config.loss.ignore || loss->class_weights != NULL);
+}
+
+static bool loss_weighs(const nn_layer_t *loss)
+{
+    return targets_weigh(loss) || loss->sample_weight > 0;
 }
 
 nn_loss_info_t nn_graph_loss_info(const nn_graph_t *graph, int index)
@@ -42,7 +48,8 @@ nn_loss_info_t nn_graph_loss_info(const nn_graph_t *graph, int index)
         .ignore = config->loss.ignore,
         .ignored = config->loss.ignored,
         .plain = loss->kind->classifier && loss->class_weights == NULL &&
-                 config->loss.smoothing == 0,
+                 config->loss.smoothing == 0 && loss->sample_weight == 0,
+        .sample_weight = loss->sample_weight - 1,
         .weighs = loss_weighs(loss),
         .ndim = config->in.ndim - 1,
     };
@@ -57,16 +64,30 @@ int nn_graph_targets(const nn_graph_t *graph)
     return graph->target_count;
 }
 
+nn_target_info_t nn_target_describe(const nn_graph_t *graph,
+                                    const nn_target_t *target)
+{
+    const nn_layer_t *loss = nn_loss_of(graph, target->loss);
+    nn_target_info_t info = {.name = target->name,
+                             .loss = target->loss,
+                             .weights = target->weights,
+                             .elems = 1,
+                             .bytes = sizeof(float)};
+
+    if (target->weights)
+        return info;
+    info.elems = loss_elems(loss);
+    info.classes = loss_classes(loss);
+    info.ignore = loss->config.loss.ignore;
+    info.ignored = loss->config.loss.ignored;
+    info.bytes = (size_t)info.elems *
+                 (info.classes > 0 ? sizeof(int64_t) : sizeof(float));
+    return info;
+}
+
 nn_target_info_t nn_graph_target_info(const nn_graph_t *graph, int index)
 {
-    const nn_target_t *target = &graph->targets[index];
-    const nn_layer_t *loss = nn_loss_of(graph, target->loss);
-
-    return (nn_target_info_t){
-        .name = target->name,
-        .loss = target->loss,
-        .bytes = (size_t)loss_elems(loss) *
-                 (loss->kind->classifier ? sizeof(int64_t) : sizeof(float))};
+    return nn_target_describe(graph, &graph->targets[index]);
 }
 
 double nn_loss_denominator(const nn_graph_t *graph, int loss, int64_t samples)
@@ -83,27 +104,62 @@ bool nn_graph_weighs(const nn_graph_t *graph)
     return any;
 }
 
-nn_weight_t nn_loss_weigh(const nn_graph_t *graph, int loss, const void *target,
-                          int64_t samples)
+/* Add [count] targets of a sample that has the weight [sample]. What is no
+ * class is told by forward. */
+static void sample_weigh(const nn_layer_t *layer, const int64_t *labels,
+                         int64_t count, double sample, nn_weight_t *weight)
 {
-    const nn_layer_t *layer = nn_loss_of(graph, loss);
     const op_loss_t *how = &layer->config.loss;
-    const int64_t count = samples * loss_elems(layer);
     const int64_t classes = loss_classes(layer);
-    const int64_t *labels = target;
-    nn_weight_t weight = {.denominator = (double)count, .counted = count};
 
-    if (!loss_weighs(layer))
-        return weight;
-    weight = (nn_weight_t){0};
     for (int64_t i = 0; i < count; i++) {
-        /* What is no class is told by forward. */
         if ((how->ignore && labels[i] == how->ignored) || labels[i] < 0 ||
             labels[i] >= classes)
             continue;
-        weight.counted++;
-        weight.denominator +=
-            how->weights == NULL ? 1 : (double)how->weights[labels[i]];
+        weight->counted++;
+        weight->denominator +=
+            sample *
+            (how->weights == NULL ? 1 : (double)how->weights[labels[i]]);
+    }
+}
+
+/* [weights] of the samples; NULL: all 1. */
+static nn_weight_t weigh(const nn_layer_t *layer, const void *target,
+                         const float *weights, int64_t samples)
+{
+    const int64_t elems = loss_elems(layer), count = samples * elems;
+    const int64_t *labels = target;
+    nn_weight_t weight = {.denominator = (double)count, .counted = count};
+
+    if (!targets_weigh(layer) && weights == NULL)
+        return weight;
+    weight = (nn_weight_t){0};
+    for (int64_t n = 0; n < samples; n++) {
+        const double sample = weights == NULL ? 1 : (double)weights[n];
+
+        if (targets_weigh(layer)) {
+            sample_weigh(layer, labels + n * elems, elems, sample, &weight);
+            continue;
+        }
+        weight.counted += elems;
+        weight.denominator += sample * (double)elems;
     }
     return weight;
+}
+
+nn_weight_t nn_loss_weigh(const nn_graph_t *graph, int loss, const void *target,
+                          int64_t samples)
+{
+    return weigh(nn_loss_of(graph, loss), target, NULL, samples);
+}
+
+nn_weight_t nn_batch_weigh(const nn_graph_t *graph, int loss,
+                           const nn_batch_t *batch, int64_t samples)
+{
+    const nn_layer_t *layer = nn_loss_of(graph, loss);
+    const void *weights = layer->sample_weight > 0
+                              ? batch->targets[layer->sample_weight - 1]
+                              : NULL;
+
+    return weigh(layer, batch->targets[layer->target], weights, samples);
 }

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * From `loss` in the run file to the losses behind the layers, and the targets
- * that they read. Losses may read one target together, if they take it alike.
+ * that they read. Losses that take one alike read it together.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -34,16 +34,24 @@ static err_code_t name_read(const tree_t *node, const char *key,
     return ERR_OK;
 }
 
+/* What a loss reads of a sample. */
+typedef struct wanted {
+    const char *target, *weights; /* NULL: no weights of samples */
+} wanted_t;
+
 static err_code_t loss_name(nn_graph_t *graph, int index, const nn_item_t *item,
-                            err_t *err)
+                            wanted_t *wanted, err_t *err)
 {
     nn_layer_t *layer = nn_loss_of(graph, index);
-    const char *target = TARGET_NAME, *name;
-    err_code_t code = name_read(item->target, "target", &target, err);
+    const char *name;
+    err_code_t code = name_read(item->target, "target", &wanted->target, err);
 
-    name = target;
+    name = wanted->target;
     if (code == ERR_OK)
         code = name_read(item->name, "name", &name, err);
+    if (code == ERR_OK)
+        code = name_read(item->sample_weight, "sample_weight", &wanted->weights,
+                         err);
     if (code != ERR_OK)
         return code;
     layer->name = str_dup(name);
@@ -55,12 +63,6 @@ static err_code_t loss_name(nn_graph_t *graph, int index, const nn_item_t *item,
                               "a name: {%s: , name: %s2}",
                               name, nn_loss_of(graph, k)->place, item->kind,
                               name);
-    for (layer->target = 0; layer->target < graph->target_count;
-         layer->target++)
-        if (strcmp(graph->targets[layer->target].name, target) == 0)
-            return ERR_OK;
-    graph->targets[graph->target_count++] =
-        (nn_target_t){.name = str_dup(target), .loss = index};
     return ERR_OK;
 }
 
@@ -78,46 +80,60 @@ static err_code_t loss_weight(nn_layer_t *layer, const nn_item_t *item,
                       layer->name, text == NULL ? "" : text);
 }
 
-/* The first loss that reads the same target says what it holds. */
-static err_code_t loss_agrees(const nn_graph_t *graph, int index, err_t *err)
+/* Does [other], which reads a target of the same name, take it as [own]? */
+static bool takes_alike(const nn_target_info_t *own,
+                        const nn_target_info_t *other)
 {
-    const nn_loss_info_t own = nn_graph_loss_info(graph, index);
-    const int other = graph->targets[own.target].loss;
-    const nn_loss_info_t first = nn_graph_loss_info(graph, other);
-    const char *name = graph->targets[own.target].name;
+    return own->weights == other->weights && own->elems == other->elems &&
+           own->classes == other->classes && own->ignore == other->ignore &&
+           (!own->ignore || own->ignored == other->ignored);
+}
 
-    if ((own.classes > 0) != (first.classes > 0))
+/* Which target is the one called [name], as the loss [index] takes it, or its
+ * weights of samples? One that no earlier loss takes so is a new one, which is
+ * read from the data beside the others. */
+static err_code_t target_find(nn_graph_t *graph, int index, const char *name,
+                              bool weights, int *out, err_t *err)
+{
+    const int count = graph->target_count;
+    nn_target_t target = {.loss = index, .weights = weights};
+    const nn_target_info_t own = nn_target_describe(graph, &target);
+
+    for (*out = 0; *out < count; ++*out) {
+        const nn_target_info_t other = nn_graph_target_info(graph, *out);
+
+        if (strcmp(other.name, name) == 0 && takes_alike(&own, &other))
+            return ERR_OK;
+    }
+    if (count == NN_FIELDS_MAX)
         return err_set(err, ERR_CONFIG,
-                       "%s: loss %s (%s) takes the target %s as %s, but loss "
-                       "%s (%s) at %s takes it as %s; read the data twice, "
-                       "under two names in data.target",
-                       own.place, own.name, own.kind, name,
-                       own.classes > 0 ? "class numbers" : "real numbers",
-                       first.name, first.kind, first.place,
-                       first.classes > 0 ? "class numbers" : "real numbers");
-    if (own.elems != first.elems || own.classes != first.classes)
-        return err_set(err, ERR_CONFIG,
-                       "%s: loss %s (%s) takes %lld values of the target %s "
-                       "(%lld classes), but loss %s (%s) at %s takes %lld "
-                       "(%lld classes); both must read outputs of one shape",
-                       own.place, own.name, own.kind, (long long)own.elems,
-                       name, (long long)own.classes, first.name, first.kind,
-                       first.place, (long long)first.elems,
-                       (long long)first.classes);
-    if (own.ignore != first.ignore ||
-        (own.ignore && own.ignored != first.ignored))
-        return err_set(
-            err, ERR_CONFIG,
-            "%s: loss %s (%s) and loss %s at %s read one target, %s, "
-            "and need the same ignore_index",
-            own.place, own.name, own.kind, first.name, first.place, name);
+                       "%s: the losses read more than %d targets, weights of "
+                       "samples included; let some read the same",
+                       nn_loss_of(graph, index)->place, NN_FIELDS_MAX);
+    target.name = str_dup(name);
+    graph->targets[graph->target_count++] = target;
     return ERR_OK;
+}
+
+static err_code_t loss_targets(nn_graph_t *graph, int index,
+                               const wanted_t *wanted, err_t *err)
+{
+    nn_layer_t *layer = nn_loss_of(graph, index);
+    int weights = -1;
+    err_code_t code =
+        target_find(graph, index, wanted->target, false, &layer->target, err);
+
+    if (code == ERR_OK && wanted->weights != NULL)
+        code = target_find(graph, index, wanted->weights, true, &weights, err);
+    layer->sample_weight = weights + 1;
+    return code;
 }
 
 static err_code_t loss_build(nn_graph_t *graph, int index,
                              const nn_item_t *item, err_t *err)
 {
     nn_layer_t *layer = nn_loss_of(graph, index);
+    wanted_t wanted = {.target = TARGET_NAME};
     char path[NN_PATH_TEXT + 64];
     err_code_t code;
 
@@ -127,7 +143,7 @@ static err_code_t loss_build(nn_graph_t *graph, int index,
         return code;
     tree_place_format(item->place, layer->place, sizeof layer->place);
     graph->loss_count = index + 1;
-    code = loss_name(graph, index, item, err);
+    code = loss_name(graph, index, item, &wanted, err);
     if (code == ERR_OK)
         code = loss_weight(layer, item, err);
     if (code == ERR_OK)
@@ -144,7 +160,7 @@ static err_code_t loss_build(nn_graph_t *graph, int index,
                              nn_kind_path(item, layer->kind, path), err);
     if (code == ERR_OK)
         code = nn_layer_infer(layer, err);
-    return code == ERR_OK ? loss_agrees(graph, index, err) : code;
+    return code == ERR_OK ? loss_targets(graph, index, &wanted, err) : code;
 }
 
 err_code_t nn_build_losses(nn_graph_t *graph, const tree_t *loss, err_t *err)

@@ -79,16 +79,21 @@ typedef struct nn_loss_info {
     int class_axis;  /* of the output, counted with the batch */
     bool ignore;     /* does a target [ignored] count for nothing? */
     int64_t ignored;
-    bool plain;  /* is it the mean of -log p? */
-    bool weighs; /* does its denominator depend on the targets? */
-    int ndim;    /* of what it reads of the model */
+    bool plain;        /* is it the mean of -log p? */
+    int sample_weight; /* number of the target that holds the samples' weights;
+                          -1: none */
+    bool weighs;       /* does its denominator depend on the targets? */
+    int ndim;          /* of what it reads of the model */
     int64_t dims[OP_DIMS_MAX];
 } nn_loss_info_t;
 
 typedef struct nn_target_info {
     const char *name; /* "target", where no loss names one */
     int loss;         /* number of the first loss that reads it */
-    size_t bytes;     /* of a sample */
+    bool weights;     /* weights of samples: one float each, not below 0 */
+    int64_t elems, classes, ignored; /* as in nn_loss_info_t */
+    bool ignore;
+    size_t bytes; /* of a sample */
 } nn_target_info_t;
 
 /*
@@ -96,7 +101,8 @@ typedef struct nn_target_info {
  * dims; layers: list, or preset: name and its options) and `loss`: scalar, map,
  * or a list of them. A loss is a kind, or a map with one kind as key and, if
  * wanted, from (the layer that it reads; else the last one), target (the name
- * of one), weight and name. A layer is a kind (relu), or
+ * of one), weight, sample_weight (the name of a target that holds a weight for
+ * each sample) and name. A layer is a kind (relu), or
  * a map with one kind as key and, if wanted, name, from (the earlier layers
  * that it takes, or `input`; else the one before it) and share (an earlier
  * layer whose parameters it uses); or a repeat of a list of layers, inside of
@@ -112,7 +118,9 @@ int nn_graph_layers(const nn_graph_t *graph); /* losses not counted */
 nn_layer_info_t nn_graph_layer(const nn_graph_t *graph, int index);
 
 /* Inputs, losses and targets, in the order of the run file (targets: in which
- * losses name them first). What they point to lives as long as the graph. */
+ * losses name them first). A target that losses take in several ways (as class
+ * numbers and as real numbers, say) is several, of one name. What they point to
+ * lives as long as the graph. */
 int nn_graph_inputs(const nn_graph_t *graph);
 nn_input_info_t nn_graph_input_info(const nn_graph_t *graph, int index);
 int nn_graph_losses(const nn_graph_t *graph);

@@ -19,10 +19,10 @@ typedef struct nn_item {
     tree_place_t place;    /* of the kind */
     const tree_t *options; /* NULL: none were written */
     const tree_t *name, *from, *share, *init;
-    const tree_t *target, *weight; /* of a loss */
-    char path[NN_PATH_TEXT];       /* "model.layers[2]", for errors */
-    char scope[NN_SCOPE_TEXT];     /* inside repeats: "_2_1", behind names */
-    int scoped;                    /* letters of scope behind its own name */
+    const tree_t *target, *weight, *sample_weight; /* of a loss */
+    char path[NN_PATH_TEXT];   /* "model.layers[2]", for errors */
+    char scope[NN_SCOPE_TEXT]; /* inside repeats: "_2_1", behind names */
+    int scoped;                /* letters of scope behind its own name */
     int start; /* inside repeats: the layer that entry names, or NN_INPUT */
 } nn_item_t;
 

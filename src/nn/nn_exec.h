@@ -63,6 +63,10 @@ typedef struct nn_result { /* of one loss */
     nn_weight_t weight;    /* of this batch's targets */
 } nn_result_t;
 
+/* What the sum of [loss] over the [samples] of [batch] is divided by. */
+nn_weight_t nn_batch_weigh(const nn_graph_t *graph, int loss,
+                           const nn_batch_t *batch, int64_t samples);
+
 err_code_t nn_exec_open(const nn_graph_t *graph, const nn_exec_config_t *config,
                         nn_exec_t **out, err_t *err);
 void nn_exec_close(nn_exec_t *exec);

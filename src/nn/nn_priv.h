@@ -83,6 +83,8 @@ struct nn_layer {
                            */
     double weight;        /* loss: its part of the sum of losses */
     int target;           /* loss: the target that it reads */
+    int sample_weight;    /* loss: 1 + the target with the samples' weights; 0:
+                             none */
     int param_count;
     int params[OP_PARAMS_MAX]; /* op's parameter k is params[k] of the arena */
     size_t param_elems;        /* without gaps */
@@ -114,7 +116,8 @@ typedef struct nn_input {
 
 typedef struct nn_target {
     char *name;
-    int loss; /* the first loss that reads it */
+    int loss;     /* the first loss that reads it */
+    bool weights; /* of samples */
 } nn_target_t;
 
 struct nn_graph {
@@ -160,6 +163,9 @@ static inline nn_layer_t *nn_loss_of(const nn_graph_t *graph, int loss)
 {
     return &graph->layers[graph->layer_count + loss];
 }
+/* What losses take [target], which need not be in the graph yet, as. */
+nn_target_info_t nn_target_describe(const nn_graph_t *graph,
+                                    const nn_target_t *target);
 /* A plain float32 tensor of [batch] samples. */
 void nn_desc_plain(op_desc_t *desc, int64_t batch, int ndim,
                    const int64_t *dims);

@@ -367,7 +367,11 @@ bool op_passes_dy(const op_t *op)
 err_code_t op_forward(op_t *op, const op_args_t *args, dev_stream_t *stream,
                       err_t *err)
 {
+    err_code_t code = op_check_weights(op, args, err);
+
     (void)stream; /* both backends run at once, in the caller */
+    if (code != ERR_OK)
+        return code;
     if (op->backend->team != NULL)
         op->backend->team(op->config.threads);
     return op->kernel->forward(op, args, err);

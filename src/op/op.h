@@ -54,6 +54,8 @@ typedef struct op_args {
     void *scratch;   /* op scratch_bytes, free to reuse after the call */
     const uint64_t *sample_ids;  /* dropout: [N] global sample number */
     uint64_t seed, epoch, layer; /* dropout: the rest of the counter's key */
+    const float *sample_weights; /* losses: [N], what the loss of each sample
+                                    is multiplied by; NULL: all 1 */
     double *loss_sum; /* losses, forward: sum over samples, written */
     int64_t *correct; /* cross entropy, forward: count of argmax == target */
     double
@@ -133,8 +135,9 @@ bool op_adds_dx(const op_t *op);
 bool op_passes_dy(const op_t *op);
 
 /* Run on [stream]. dy lies as op_grad_out says. A loss's backward reads x and
- * target and writes dx = scale * d(sum)/dx. ERR_DATA: a target is no class.
- * The same arguments give the same bits on every call. */
+ * target and writes dx = scale * d(sum)/dx. ERR_DATA: a target is no class, or
+ * a weight of a sample is below 0 or no number. The same arguments give the
+ * same bits on every call. */
 err_code_t op_forward(op_t *op, const op_args_t *args, dev_stream_t *stream,
                       err_t *err);
 err_code_t op_backward(op_t *op, const op_args_t *args, dev_stream_t *stream,

@@ -3,6 +3,7 @@
 /* The losses: where the classes of a position lie, and what the options come
  * down to. Pure functions, shared by all backends. */
 #include <inttypes.h>
+#include <math.h>
 
 #include "op/op_ops.h"
 
@@ -62,5 +63,20 @@ err_code_t op_check_target(const op_t *op, const op_args_t *args, err_t *err)
                            ", but the model has the classes 0 to %" PRId64,
                            r / (at.rows / op->config.in.dims[0]), target[r],
                            at.classes - 1);
+    return ERR_OK;
+}
+
+err_code_t op_check_weights(const op_t *op, const op_args_t *args, err_t *err)
+{
+    const float *weights = args->sample_weights;
+
+    for (int64_t n = 0; weights != NULL && n < op->config.in.dims[0]; n++)
+        if (!(isfinite(weights[n]) && weights[n] >= 0))
+            return err_set(err, ERR_DATA,
+                           "loss %s: the weight of sample %" PRId64
+                           " of the batch is %g, but must be a number and not "
+                           "below 0",
+                           op_kind_name(op->config.kind), n,
+                           (double)weights[n]);
     return ERR_OK;
 }

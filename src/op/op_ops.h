@@ -10,6 +10,7 @@
 #define CDDP_OP_OP_OPS_H
 
 #include "op/op.h"
+#include "op/op_loss.h"
 
 typedef struct op_kernel {
     /* (optional) Prepare: may change out.layout and out.bytes, workspace and
@@ -161,27 +162,9 @@ err_code_t op_shape_embedding(const op_config_t *config, op_desc_t *out,
  * is not, with sample and position. */
 err_code_t op_check_tokens(const op_t *op, const op_args_t *args, err_t *err);
 
-/* What cross_entropy computes from its options: see op_loss_t. The gradient of
- * a row is share p[k] - spread w[k] - (k == t) hit w[t], with share = hit w[t]
- * + spread sum w. */
-typedef struct op_smooth {
-    double hit;    /* 1 - smoothing */
-    double spread; /* smoothing / K */
-    double sum;    /* of all weights */
-} op_smooth_t;
-
-op_smooth_t op_smooth_of(const op_config_t *config);
-
-/* Of element [index] of a loss of elements: alpha; bce: the weight of t. */
-double op_alpha(const op_config_t *config, int64_t index);
-
 /* Ops of plugins (op_custom.c). */
 err_code_t op_shape_custom(const op_config_t *config, op_desc_t *out,
                            err_t *err);
 int op_params_custom(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX]);
-
-/* Is every target of a cross entropy a class, or ignored? ERR_DATA names the
- * first that is not. */
-err_code_t op_check_target(const op_t *op, const op_args_t *args, err_t *err);
 
 #endif

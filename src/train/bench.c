@@ -41,15 +41,15 @@ static void input_fill(const nn_input_info_t *info, void *input, size_t count,
         numbers[i] = (int32_t)rng_below(rng, tokens);
 }
 
-static void target_fill(const nn_loss_info_t *loss, void *target, size_t count,
-                        rng_t *rng)
+static void target_fill(const nn_target_info_t *info, void *target,
+                        size_t count, rng_t *rng)
 {
     int64_t *labels = target;
     float *values = target;
 
-    for (size_t i = 0; i < count * (size_t)loss->elems; i++)
-        if (loss->classes > 0)
-            labels[i] = (int64_t)rng_below(rng, (uint64_t)loss->classes);
+    for (size_t i = 0; i < count * (size_t)info->elems; i++)
+        if (info->classes > 0)
+            labels[i] = (int64_t)rng_below(rng, (uint64_t)info->classes);
         else
             values[i] = (float)rng_uniform(rng);
 }
@@ -97,10 +97,9 @@ static err_code_t batch_make(const train_state_t *run, hdf5io_batch_t *batch,
     for (size_t i = 0; i < count; i++)
         batch->sample_ids[i] = (uint64_t)share.first + i;
     for (int k = 0; k < nn_graph_targets(graph); k++) {
-        nn_loss_info_t loss =
-            nn_graph_loss_info(graph, nn_graph_target_info(graph, k).loss);
+        nn_target_info_t target = nn_graph_target_info(graph, k);
 
-        target_fill(&loss, batch->targets[k], count, &rng);
+        target_fill(&target, batch->targets[k], count, &rng);
     }
     return ERR_OK;
 }

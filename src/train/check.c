@@ -152,6 +152,9 @@ static void layers_print(const check_t *check)
         if (nn_graph_losses(graph) > 1)
             str_print(", %s, weight %g, of target %s", loss.name, loss.weight,
                       nn_graph_target_info(graph, loss.target).name);
+        if (loss.sample_weight >= 0)
+            str_print(", weights of samples: %s",
+                      nn_graph_target_info(graph, loss.sample_weight).name);
         str_print("\n");
     }
 }

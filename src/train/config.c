@@ -161,8 +161,10 @@ const opt_row_t train_options[] = {
     CONFIG(model, "model", OPT_TREE, NULL,
            .help = "input shape and layers, see the layer tables"),
     CONFIG(loss, "loss", OPT_TREE, NULL,
-           .help = "see the loss tables; several: a list, each with from, "
-                   "target and weight beside it"),
+           .help = "see the loss tables; beside a kind may stand "
+                   "sample_weight, the name in data.target of a number for "
+                   "each sample that its loss counts by; several: a list, each "
+                   "with from, target and weight beside it"),
     CONFIG(metrics, "metrics", OPT_TREE, "",
            .help = "list of what evaluations tell beside loss and accuracy: "
                    "top5 (or another number), miou, iou1 (of class 1), "

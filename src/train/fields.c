@@ -69,21 +69,27 @@ static err_code_t fail_absent(const names_t *wanted, const opt_map_t *fields,
                    wanted->names[k], wanted->key);
 }
 
+static bool names_alike(const names_t *wanted)
+{
+    int k = 1;
+
+    while (k < wanted->count && strcmp(wanted->names[k], wanted->names[0]) == 0)
+        k++;
+    return k >= wanted->count;
+}
+
 /* Which field is each of the model's? */
 static err_code_t match(const names_t *wanted, const opt_map_t *fields,
                         int of[NN_FIELDS_MAX], err_t *err)
 {
-    if (fields->names[0] == NULL && wanted->count == 1) {
-        of[0] = 0;
-        return ERR_OK;
-    }
-    for (int k = 0; k < wanted->count; k++)
-        of[k] = -1;
-    for (int i = 0; i < fields->count && fields->names[i] != NULL; i++) {
-        int k = names_find(wanted, fields->names[i]);
+    const bool named = fields->names[0] != NULL;
 
-        if (k < wanted->count)
-            of[k] = i;
+    /* Losses may take one target in several ways. */
+    for (int k = 0; k < wanted->count; k++) {
+        of[k] = !named && names_alike(wanted) ? 0 : -1;
+        for (int i = 0; i < fields->count && named; i++)
+            if (strcmp(wanted->names[k], fields->names[i]) == 0)
+                of[k] = i;
     }
     /* A name that is there and unknown is the likelier slip. */
     for (int i = 0; i < fields->count && fields->names[i] != NULL; i++)
@@ -168,27 +174,27 @@ static err_code_t targets_match(const train_config_t *config,
 
         wanted.names[k] = target.name;
         wanted.places[k] = texts->targets[k];
-        snprintf(texts->targets[k], sizeof texts->targets[k], "%s: loss %s",
-                 loss.place, loss.kind);
+        snprintf(texts->targets[k], sizeof texts->targets[k], "%s: %sloss %s",
+                 loss.place, target.weights ? "sample_weight of " : "",
+                 loss.kind);
     }
     if (config->data.sequence > 0 && wanted.count > 1)
         return err_set(err, ERR_CONFIG,
                        "%s reads a target of its own, but with data.sequence "
                        "there is one target, the next number; let all losses "
-                       "read it",
+                       "read it, in one way and without sample_weight",
                        wanted.places[1]);
     rc = match(&wanted, fields, of, err);
     for (int k = 0; k < wanted.count && rc == ERR_OK; k++) {
-        nn_loss_info_t loss =
-            nn_graph_loss_info(graph, nn_graph_target_info(graph, k).loss);
+        nn_target_info_t target = nn_graph_target_info(graph, k);
 
         out->targets[k] = (hdf5io_want_t){
             .field = train_field(fields, of[k]),
-            .as = loss.classes > 0 ? HDF5IO_AS_CLASSES : HDF5IO_AS_REALS,
-            .limit = loss.classes,
-            .ignore = loss.ignore,
-            .ignored = loss.ignored,
-            .elems = loss.elems,
+            .as = target.classes > 0 ? HDF5IO_AS_CLASSES : HDF5IO_AS_REALS,
+            .limit = target.classes,
+            .ignore = target.ignore,
+            .ignored = target.ignored,
+            .elems = target.elems,
             .name = fields->names[of[k]],
             .place = texts->targets[k]};
     }

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * What the loss of a step is divided by. For most losses that is the number of
- * samples of the step, or a multiple, which the plan knows. With class weights
- * or ignored targets it hangs on the targets of all ranks, and mean-of-means
- * would be wrong: each rank adds up its own, and one small sum travels while
- * forward runs.
+ * samples of the step, or a multiple, which the plan knows. With weights of
+ * classes or samples, or ignored targets, it hangs on the targets of all ranks,
+ * and mean-of-means would be wrong: each rank adds up its own, and one small
+ * sum travels while forward runs.
  */
 #include <math.h>
 #include <string.h>
@@ -38,9 +38,7 @@ static void weigh_add(const train_state_t *run, const hdf5io_batch_t *batch,
     nn_batch_t part = train_batch_part(run, batch, from);
 
     for (int k = 0; k < nn_graph_losses(run->graph); k++) {
-        int target = nn_graph_loss_info(run->graph, k).target;
-        nn_weight_t weight =
-            nn_loss_weigh(run->graph, k, part.targets[target], count);
+        nn_weight_t weight = nn_batch_weigh(run->graph, k, &part, count);
 
         sums[k][WEIGH_DENOMINATOR] = weight.denominator;
         sums[k][WEIGH_COUNTED] = (double)weight.counted;

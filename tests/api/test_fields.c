@@ -128,6 +128,13 @@ static cddp_code_t share_run(loop_t *loop, const cddp_batch_t *batch,
     OK(cddp_exec_open(loop->model, &config, &exec, error));
     CHECK(cddp_exec_forward(exec, &lacking, sums, NULL, error) == CDDP_CONFIG);
     CHECK(strstr(error->text, "lack the target kind") != NULL);
+    for (int k = 0; k < 2; k++)
+        CHECK(
+            cddp_model_weigh_samples(loop->model, k, &samples, batch->count) ==
+            cddp_model_weigh_loss(
+                loop->model, k,
+                batch->targets[cddp_model_loss(loop->model, k).target],
+                batch->count));
     OK(cddp_exec_forward(exec, &samples, sums, NULL, error));
     CHECK(cddp_exec_output_loss(exec, 2, out, error) == CDDP_CONFIG);
     OK(cddp_exec_output_loss(exec, 1, out, error));

@@ -173,13 +173,15 @@ static void make_input(const nn_input_info_t *info, rng_t *rng, int64_t n,
             ((float *)out)[i] = (float)rng_normal(rng);
 }
 
-static void make_target(const nn_loss_info_t *loss, rng_t *rng, int64_t n,
+static void make_target(const nn_target_info_t *target, rng_t *rng, int64_t n,
                         void *out)
 {
-    for (int64_t i = n * loss->elems; i < (n + 1) * loss->elems; i++)
-        if (loss->classes > 0)
+    for (int64_t i = n * target->elems; i < (n + 1) * target->elems; i++)
+        if (target->classes > 0)
             ((int64_t *)out)[i] =
-                (int64_t)rng_below(rng, (uint64_t)loss->classes);
+                (int64_t)rng_below(rng, (uint64_t)target->classes);
+        else if (target->weights)
+            ((float *)out)[i] = (float)rng_uniform(rng);
         else
             ((float *)out)[i] = (float)rng_normal(rng);
 }
@@ -206,10 +208,9 @@ static void make_batch(fixture_t *f, int64_t from, int64_t batch)
             make_input(&input, &rng, n, f->inputs[k]);
         }
         for (int k = 0; k < nn_graph_targets(graph); k++) {
-            nn_loss_info_t loss =
-                nn_graph_loss_info(graph, nn_graph_target_info(graph, k).loss);
+            nn_target_info_t target = nn_graph_target_info(graph, k);
 
-            make_target(&loss, &rng, n, f->targets[k]);
+            make_target(&target, &rng, n, f->targets[k]);
         }
     }
     f->input = f->inputs[0];

@@ -304,6 +304,42 @@ Test(exec_grad, several_inputs_and_losses)
     nn_graph_close(graph);
 }
 
+static const char one_target_model[] =
+    "model:\n"
+    "  input: [3]\n"
+    "  layers:\n"
+    "    - {name: both, linear: {out: 4}}\n"
+    "    - {name: one, linear: {out: 1}, from: both}\n"
+    "loss:\n"
+    "  - {cross_entropy: , from: both, target: y, sample_weight: w}\n"
+    "  - {mse: , from: one, target: y, name: far, sample_weight: w}\n"
+    "  - {mae: , from: one, target: y, name: near}\n"
+    "  - {cross_entropy: {ignore_index: 9}, from: both, target: y, name: more}"
+    "\n";
+
+/* As class numbers, as real numbers, and with one that counts for nothing. */
+Test(exec_grad, losses_take_one_target_in_several_ways)
+{
+    nn_graph_t *graph = fixture_graph(one_target_model);
+
+    check_gradients(one_target_model, "ref");
+    compare_backends(one_target_model);
+    cr_assert_eq(nn_graph_targets(graph), 4);
+    for (int k = 0; k < 4; k++) {
+        const nn_target_info_t target = nn_graph_target_info(graph, k);
+
+        cr_expect_str_eq(target.name, k == 1 ? "w" : "y");
+        cr_expect_eq(target.weights, k == 1);
+        cr_expect_eq(target.classes, k == 0 || k == 3 ? 4 : 0);
+        cr_expect_eq(target.elems, 1);
+        cr_expect_eq(target.ignore, k == 3);
+    }
+    cr_expect_eq(nn_graph_loss_info(graph, 2).target, 2);
+    cr_expect_eq(nn_graph_loss_info(graph, 0).sample_weight, 1);
+    cr_expect_eq(nn_graph_loss_info(graph, 2).sample_weight, -1);
+    nn_graph_close(graph);
+}
+
 /* Even of targets that are no numbers. */
 Test(exec_grad, a_loss_of_scale_0_is_left_out)
 {

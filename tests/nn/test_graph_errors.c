@@ -420,17 +420,16 @@ static const wrong_t wrongs[] = {
     {LAYER("linear: {out: 2}") "\nloss: {mse: , share: a}\n",
      "m.yaml:5:15: one loss has two kinds, 'mse' and 'share'",
      {NULL}},
-    {LAYER("linear: {out: 2}") "\nloss: [mse, {cross_entropy: , name: b}]\n",
-     "m.yaml:5:14: loss b (cross_entropy) takes the target target as class "
-     "numbers",
-     {"loss target (mse) at m.yaml:5:8 takes it as real numbers",
-      "under two names"}},
-    {TWO "[{mse: , from: slim}, {mae: , name: b}]\n",
-     "m.yaml:7:30: loss b (mae) takes 3 values of the target target",
-     {"loss target (mse) at m.yaml:7:9 takes 2", "outputs of one shape"}},
-    {TWO "[cross_entropy, {cross_entropy: {ignore_index: 1}, name: b}]\n",
-     "m.yaml:7:24: loss b (cross_entropy) and loss target at m.yaml:7:8",
-     {"the same ignore_index"}},
+    {LAYER("linear: {out: 2}") "\nloss: {mse: , sample_weight: a.b}\n",
+     "m.yaml:5:30: the sample_weight of a loss is made of up to 40 letters",
+     {"'a.b'"}},
+    {LAYER("linear: {out: 2}") "\nloss: [{mse: , target: a, sample_weight: "
+                               "b}, {mse: , target: c, sample_weight: d}, "
+                               "{mse: , target: e, sample_weight: f}, {mse: , "
+                               "target: g, sample_weight: h}, {mse: , target: "
+                               "i}]\n",
+     "m.yaml:5:161: the losses read more than 8 targets",
+     {"weights of samples included"}},
     {TWO "[{mse: , from: slim}]\n",
      "m.yaml:5:20: nothing uses the output of layer wide (linear)",
      {NULL}},

@@ -42,7 +42,10 @@ static void batch_copy(fixture_t *f, const json_t *json)
 {
     const json_t *logits = json_object_get(json, "logits");
     const json_t *target = json_object_get(json, "target");
+    const json_t *weights = json_object_get(json, "weights");
 
+    for (size_t i = 0; i < json_array_size(weights); i++)
+        ((float *)f->targets[1])[i] = (float)number(weights, i);
     for (size_t i = 0; i < json_array_size(logits); i++)
         ((float *)f->input)[i] = (float)number(logits, i);
     for (size_t i = 0; i < json_array_size(target); i++)
@@ -64,7 +67,7 @@ static void check_case(const json_t *json, int64_t samples, const char *backend)
     fixture_open(&f, graph, backend, 0, samples, true);
     memset(f.params, 0, nn_graph_param_elems(graph) * sizeof *f.params);
     batch_copy(&f, json);
-    divisor = nn_loss_weigh(graph, 0, f.target, samples).denominator;
+    divisor = nn_batch_weigh(graph, 0, &f.batch, samples).denominator;
     found = fixture_forward(&f) / divisor;
     cr_expect(fabs(found - mean) <= TOLERANCE * mean,
               "%s on %s: loss %.9g, PyTorch has %.9g", name, backend, found,

@@ -16,6 +16,7 @@ typedef struct op_case {
                             may; all backends get numbers of that type */
     bool large;          /* too slow for finite differences */
     bool no_bias, no_dx, evaluation;
+    bool weighed;     /* losses: each sample has a weight of its own */
     double range;     /* x lies in (-range, range); 0: 1 */
     double tolerance; /* of cpu against ref, relative to the largest value */
 } op_case_t;

@@ -163,6 +163,8 @@ static void rig_allocate(op_rig_t *rig)
     }
     if (rig->config.kind == OP_DROPOUT)
         args->sample_ids = rig_block((size_t)N * sizeof(uint64_t));
+    if (rig->weighed)
+        args->sample_weights = rig_block((size_t)N * sizeof(float));
     if (rig->config.kind == OP_CROSS_ENTROPY)
         args->target = rig_block((size_t)op_classes_of(&rig->config).rows *
                                  sizeof(int64_t));
@@ -211,6 +213,9 @@ static void rig_fill_extras(op_rig_t *rig)
     for (int64_t n = 0; n < N && args->sample_ids != NULL; n++)
         ((uint64_t *)(uintptr_t)args->sample_ids)[n] = (uint64_t)(n * 977 + 5)
                                                        << (n % 2 * 30);
+    /* One of them is 0. */
+    for (int64_t n = 0; n < N && args->sample_weights != NULL; n++)
+        ((float *)(uintptr_t)args->sample_weights)[n] = (float)n / 2;
     for (int64_t c = 0; c < C && args->running_mean != NULL; c++) {
         ((float *)(uintptr_t)args->running_mean)[c] = (float)values[c];
         ((float *)(uintptr_t)args->running_var)[c] =
@@ -300,6 +305,7 @@ void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
     cr_assert_eq(op_backend_get(backend, &rig->backend, &err), ERR_OK, "%s",
                  err.text);
     rig->name = test->name;
+    rig->weighed = test->weighed;
     rig->config = op_rig_config(test, type);
     rig->config.threads = threads;
     if ((test->blocked || test->bf16) && rig->backend->private_in)
@@ -344,6 +350,7 @@ void op_rig_close(op_rig_t *rig)
                       (void *)(uintptr_t)rig->args.running_mean,
                       (void *)(uintptr_t)rig->args.running_var,
                       (void *)(uintptr_t)rig->args.sample_ids,
+                      (void *)(uintptr_t)rig->args.sample_weights,
                       (void *)(uintptr_t)rig->args.target};
 
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)

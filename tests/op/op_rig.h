@@ -13,6 +13,7 @@
 
 typedef struct op_rig {
     const char *name; /* of the case */
+    bool weighed;     /* is it one with weights of samples? */
     const op_backend_ops_t *backend;
     op_config_t config;
     op_t *op;

@@ -72,6 +72,37 @@ def labels_case(shape, axis, option):
     return "{bce: {pos_weight: %s%s}}" % (WEIGHT, option), x, target, loss
 
 
+def weighed(losses, shares):
+    """The mean over samples that count by weights, and the weights."""
+    weights = torch.tensor([0.5, 0, 2, 1.25, 0.75], dtype=torch.float64)
+    each = weights.reshape([-1] + [1] * (losses.dim() - 1))
+    return (each * losses).sum() / (each * shares).sum(), weights
+
+
+def weighed_case(shape, axis, options):
+    text, x, target, _ = classes_case(shape, axis, options)
+    arguments = dict(options)
+    shares = (target != options.get("ignore_index", -100)).double()
+    if "weight" in arguments:
+        weight = torch.tensor(WEIGHT, dtype=torch.float64)
+        arguments["weight"] = weight
+        shares = shares * weight[torch.where(shares > 0, target, 0)]
+    losses = F.cross_entropy(x.movedim(axis, 1), target, reduction="none",
+                             **arguments)
+    loss, weights = weighed(losses, shares)
+    return text[:-1] + ", sample_weight: w}", x, target, loss, weights
+
+
+def weighed_numbers_case(name):
+    x = (3 * torch.randn(SAMPLES, 4, 3)).double().requires_grad_()
+    target = torch.rand(SAMPLES, 4, 3)
+    losses = {"mse": F.mse_loss, "huber": F.huber_loss,
+              "bce": F.binary_cross_entropy_with_logits}[name](
+                  x, target.double(), reduction="none")
+    loss, weights = weighed(losses, torch.ones_like(losses))
+    return "{%s: , sample_weight: w}" % name, x, target, loss, weights
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     torch.manual_seed(1)
@@ -85,10 +116,16 @@ def main():
                   ([6], 1, ""), ([7, 6], 2, ""), ([6, 3, 5], 1, ""),
                   ([6, 7], 1, ", classes: first"),
                   ([4, 3, 6], 3, ", classes: last"))]
+    torch.manual_seed(3)
+    cases += [(shape, weighed_case(shape, axis, options))
+              for shape, axis in SHAPES for options in (OPTIONS[0], OPTIONS[5])]
+    cases += [([4, 3], weighed_numbers_case(name))
+              for name in ("mse", "huber", "bce")]
     records = []
-    for shape, (text, x, target, loss) in cases:
+    for shape, (text, x, target, loss, *weights) in cases:
         loss.backward()
-        records.append({"loss": text, "shape": shape, "logits": numbers(x),
+        more = {"weights": numbers(weights[0])} if weights else {}
+        records.append({**more, "loss": text, "shape": shape, "logits": numbers(x),
                         "target": numbers(target), "mean": loss.item(),
                         "gradient": numbers(x.grad.sum(0))})
     with open(out / "losses.json", "w", encoding="ascii") as file:

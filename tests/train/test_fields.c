@@ -162,6 +162,99 @@ Test(fields, an_interrupted_run_ends_with_the_same_bits, .timeout = 120)
     harness_close(&parts);
 }
 
+/* ---- weights of samples -------------------------------------------------- */
+
+static void weights_open(harness_t *harness, const char *target,
+                         const char *loss)
+{
+    harness_open(harness, SAMPLES);
+    harness->settings[0] = "data.shuffle=none";
+    harness->settings[1] = target;
+    harness->settings[2] = loss;
+    /* No batch norm, whose statistics are those of a rank's share. */
+    harness->settings[3] =
+        "model.layers=[{linear: {out: 8}}, tanh, {dropout: {rate: 0.1}}, "
+        "{linear: {out: 2}}]";
+}
+
+/* A sample of weight 0 is one whose target is ignored, on any number of ranks
+ * and in every mode. */
+Test(fields, samples_count_by_their_weights, .timeout = 120)
+{
+    static const char *const more[] = {NULL, NULL, "train.accumulate=3",
+                                       "train.reproducible=true", "ddp.zero=1"};
+    double ignored[STEPS], weighed[STEPS];
+    harness_t plain, harness;
+    train_outcome_t out;
+
+    weights_open(&plain, "data.target.path=/y",
+                 "loss={cross_entropy: {ignore_index: 7, weight: [1, 3]}}");
+    for (int i = 0; i < SAMPLES; i += 7)
+        harness_label_set(&plain, i, IGNORED);
+    harness_run_ok(&plain, 2, &out);
+    cr_assert_eq(harness_values(&plain, false, "loss", ignored, STEPS), STEPS);
+    for (int n = 1; n <= 5; n++) {
+        weights_open(&harness,
+                     "data.target={y: {path: /y}, w: {path: /v, scale: 0.5}}",
+                     "loss={cross_entropy: {weight: [1, 3]}, target: y, "
+                     "sample_weight: w}");
+        harness.settings[4] = "train.microbatch=5";
+        harness.settings[5] = more[n - 1];
+        harness_run_ok(&harness, n, &out);
+        cr_assert_eq(harness_values(&harness, false, "loss", weighed, STEPS),
+                     STEPS);
+        for (int i = 0; i < STEPS; i++)
+            cr_assert_float_eq(weighed[i], ignored[i], 2e-5,
+                               "%d ranks: %d: "
+                               "%.9g, not %.9g",
+                               n, i, weighed[i], ignored[i]);
+        harness_close(&harness);
+    }
+    harness_close(&plain);
+}
+
+Test(fields, weights_below_zero_are_refused)
+{
+    train_outcome_t out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+
+    weights_open(&harness,
+                 "data.target={y: {path: /y}, w: {path: /v, scale: -1}}",
+                 "loss={cross_entropy: , target: y, sample_weight: w}");
+    cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_DATA);
+    cr_expect_not_null(strstr(err.text, "loss cross_entropy: the weight of "
+                                        "sample"),
+                       "%s", err.text);
+    harness_close(&harness);
+}
+
+/* Read as classes and as numbers from one place, or from two. */
+Test(fields, two_losses_of_different_type_read_one_target, .timeout = 120)
+{
+    static const char *const targets[] = {
+        "data.target.path=/y", "data.target={k: {path: /y}, r: {path: /y}}"};
+    static const char *const losses[] = {
+        "loss=[{cross_entropy: , from: a}, {mse: , from: b, name: far}, {mae: "
+        ", from: b, name: near}]",
+        "loss=[{cross_entropy: , from: a, target: k}, {mse: , from: b, target: "
+        "r}, {mae: , from: b, target: r, name: near}]"};
+    harness_t runs[2];
+    train_outcome_t out;
+
+    for (int i = 0; i < 2; i++) {
+        weights_open(&runs[i], targets[i], losses[i]);
+        runs[i].settings[3] =
+            "model.layers=[{name: a, linear: {out: 2}}, {name: b, linear: "
+            "{out: 1}, from: input}]";
+        harness_run_ok(&runs[i], 2, &out);
+        cr_expect(isfinite(out.loss));
+    }
+    harness_compare(&runs[0], &runs[1], STEPS, 0, "one target, two");
+    for (int i = 0; i < 2; i++)
+        harness_close(&runs[i]);
+}
+
 /* ---- sentences ----------------------------------------------------------- */
 
 #define REST                                                             \

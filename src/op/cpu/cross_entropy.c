@@ -339,7 +339,7 @@ static err_code_t cpu_cross_entropy_backward(op_t *op, const op_args_t *args,
                  work.at.inner == 1 ? cpu_softmax_backward
                                     : cpu_softmax_blocks_backward,
                  &work);
-    return cpu_port_flush(&loss->plain.dx, &loss->room, args, args->dx, err);
+    return cpu_loss_flush(op, args, work.dx, err);
 }
 
 const op_kernel_t cpu_cross_entropy_kernel = {

@@ -3,6 +3,11 @@
 #include "op/cpu/loss.h"
 
 #include "base/mem.h"
+#include "op/cpu/team.h"
+#include "op/cpu/vector.h"
+
+/* Gradients that are worth a thread. */
+#define LOSS_GRAIN 16384
 
 err_code_t cpu_loss_open_items(op_t *op, int64_t items, err_t *err)
 {
@@ -52,9 +57,46 @@ double cpu_loss_sum(const op_t *op, const op_args_t *args)
 {
     const cpu_loss_t *loss = op->state;
     const double *items = cpu_loss_items(op, args);
+    const int64_t each = loss->items / op->config.in.dims[0];
+    const float *weights = args->sample_weights;
     double sum = 0;
 
     for (int64_t i = 0; i < loss->items; i++)
-        sum += items[i];
+        sum +=
+            weights == NULL ? items[i] : (double)weights[i / each] * items[i];
     return sum;
+}
+
+typedef struct loss_weigh {
+    const float *weights;
+    float *dx;
+    int64_t elems; /* of one sample */
+} loss_weigh_t;
+
+CPU_CLONES
+static void loss_weigh_body(void *context, int64_t first, int64_t last)
+{
+    const loss_weigh_t *work = context;
+
+    for (int64_t n = first; n < last; n++) {
+        const float weight = work->weights[n];
+        float *dx = work->dx + n * work->elems;
+
+        for (int64_t i = 0; i < work->elems; i++)
+            dx[i] *= weight;
+    }
+}
+
+err_code_t cpu_loss_flush(op_t *op, const op_args_t *args, float *dx,
+                          err_t *err)
+{
+    cpu_loss_t *loss = op->state;
+    loss_weigh_t work = {.weights = args->sample_weights,
+                         .dx = dx,
+                         .elems = op_desc_sample(&op->config.in)};
+
+    if (work.weights != NULL)
+        cpu_team_run(op->config.threads, op->config.in.dims[0],
+                     1 + LOSS_GRAIN / work.elems, loss_weigh_body, &work);
+    return cpu_port_flush(&loss->plain.dx, &loss->room, args, args->dx, err);
 }

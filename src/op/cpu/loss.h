@@ -22,8 +22,14 @@ err_code_t cpu_loss_open(op_t *op, err_t *err); /* an item is a sample */
 err_code_t cpu_loss_open_items(op_t *op, int64_t items, err_t *err);
 void cpu_loss_close(op_t *op);
 
-/* Where the items' losses are kept in a call, before their bytes; their sum. */
+/* Where the items' losses are kept in a call, before their bytes; their sum,
+ * each with its sample's weight. Samples have as many items each, in order. */
 double *cpu_loss_items(const op_t *op, const op_args_t *args);
 double cpu_loss_sum(const op_t *op, const op_args_t *args);
+
+/* Backward ends: give the gradients [dx], which is where cpu_port_place said,
+ * their samples' weights, and bring them to args->dx. */
+err_code_t cpu_loss_flush(op_t *op, const op_args_t *args, float *dx,
+                          err_t *err);
 
 #endif

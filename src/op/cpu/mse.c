@@ -101,7 +101,7 @@ static err_code_t cpu_mse_backward(op_t *op, const op_args_t *args, err_t *err)
     work.x = x;
     cpu_team_run(op->config.threads, op->config.in.dims[0],
                  cpu_mse_grain(work.elems), cpu_mse_body_backward, &work);
-    return cpu_port_flush(&loss->plain.dx, &loss->room, args, args->dx, err);
+    return cpu_loss_flush(op, args, work.dx, err);
 }
 
 const op_kernel_t cpu_mse_kernel = {

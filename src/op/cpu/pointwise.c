@@ -228,7 +228,7 @@ static err_code_t cpu_pointwise_backward(op_t *op, const op_args_t *args,
         return ERR_OK;
     code = pointwise_run(op, args, &work, pointwise_body_backward, err);
     if (code == ERR_OK)
-        code = cpu_port_flush(port, &loss->room, args, args->dx, err);
+        code = cpu_loss_flush(op, args, work.dx, err);
     return code;
 }
 

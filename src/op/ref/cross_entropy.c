@@ -72,6 +72,14 @@ static double ref_row_loss(const ref_row_t *row, int64_t target, double log_sum)
     return loss;
 }
 
+/* That of the sample which the row is of. */
+static double ref_row_sample(const ref_row_t *row, const op_args_t *args)
+{
+    int64_t rows = row->at.rows / row->op->config.in.dims[0];
+
+    return ref_sample_weight(args, row->row / rows);
+}
+
 static bool ref_row_ignored(const op_t *op, int64_t target)
 {
     return op->config.loss.ignore && target == op->config.loss.ignored;
@@ -94,7 +102,8 @@ static err_code_t ref_cross_entropy_forward(op_t *op, const op_args_t *args,
         if (ref_row_ignored(op, t))
             continue;
         best = ref_row_argmax(&row);
-        loss += ref_row_loss(&row, t, ref_row_log_sum(&row, best));
+        loss += ref_row_sample(&row, args) *
+                ref_row_loss(&row, t, ref_row_log_sum(&row, best));
         correct += best == t;
     }
     *args->loss_sum = loss;
@@ -111,6 +120,7 @@ static void ref_row_backward(const ref_row_t *row, const op_args_t *args,
     double hit = ignored ? 0 : smooth.hit * ref_row_weight(row, target);
     double share = hit + smooth.spread * smooth.sum;
     double log_sum = ref_row_log_sum(row, ref_row_argmax(row));
+    double scale = args->scale * ref_row_sample(row, args);
 
     for (int64_t k = 0; k < row->at.classes; k++) {
         double p = exp(ref_row_get(row, k) - log_sum);
@@ -118,7 +128,7 @@ static void ref_row_backward(const ref_row_t *row, const op_args_t *args,
                        (k == target ? hit : 0);
 
         ref_put(config->in.type, args->dx, ref_row_place(row, k),
-                ignored ? 0 : args->scale * slope);
+                ignored ? 0 : scale * slope);
     }
 }
 

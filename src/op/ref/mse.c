@@ -7,13 +7,14 @@ static err_code_t ref_mse_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     op_type_t type = op->config.in.type;
     int64_t count = op_desc_elems(&op->config.in);
+    int64_t sample = op_desc_sample(&op->config.in);
     double loss = 0;
 
     (void)err;
     for (int64_t i = 0; i < count; i++) {
         double d = ref_get(type, args->x, i) - ref_get(type, args->target, i);
 
-        loss += d * d;
+        loss += ref_sample_weight(args, i / sample) * (d * d);
     }
     *args->loss_sum = loss;
     return ERR_OK;
@@ -23,12 +24,13 @@ static err_code_t ref_mse_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     op_type_t type = op->config.in.type;
     int64_t count = op_desc_elems(&op->config.in);
+    int64_t sample = op_desc_sample(&op->config.in);
 
     (void)err;
     for (int64_t i = 0; op->config.need_dx && i < count; i++)
         ref_put(
             type, args->dx, i,
-            args->scale * 2 *
+            ref_sample_weight(args, i / sample) * args->scale * 2 *
                 (ref_get(type, args->x, i) - ref_get(type, args->target, i)));
     return ERR_OK;
 }

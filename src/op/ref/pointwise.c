@@ -55,11 +55,13 @@ static err_code_t ref_pointwise_forward(op_t *op, const op_args_t *args,
 {
     op_type_t type = op->config.in.type;
     int64_t count = op_desc_elems(&op->config.in);
+    int64_t sample = op_desc_sample(&op->config.in);
     double loss = 0;
 
     (void)err;
     for (int64_t i = 0; i < count; i++)
-        loss += ref_pointwise_value(op->config.kind, ref_get(type, args->x, i),
+        loss += ref_sample_weight(args, i / sample) *
+                ref_pointwise_value(op->config.kind, ref_get(type, args->x, i),
                                     ref_get(type, args->target, i),
                                     op_alpha(&op->config, i));
     *args->loss_sum = loss;
@@ -71,14 +73,16 @@ static err_code_t ref_pointwise_backward(op_t *op, const op_args_t *args,
 {
     op_type_t type = op->config.in.type;
     int64_t count = op_desc_elems(&op->config.in);
+    int64_t sample = op_desc_sample(&op->config.in);
 
     (void)err;
     for (int64_t i = 0; op->config.need_dx && i < count; i++)
         ref_put(type, args->dx, i,
-                args->scale * ref_pointwise_slope(
-                                  op->config.kind, ref_get(type, args->x, i),
-                                  ref_get(type, args->target, i),
-                                  op_alpha(&op->config, i)));
+                ref_sample_weight(args, i / sample) * args->scale *
+                    ref_pointwise_slope(op->config.kind,
+                                        ref_get(type, args->x, i),
+                                        ref_get(type, args->target, i),
+                                        op_alpha(&op->config, i)));
     return ERR_OK;
 }
 

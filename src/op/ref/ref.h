@@ -81,4 +81,10 @@ extern const op_kernel_t ref_pointwise_kernel, ref_custom_kernel;
 extern const op_kernel_t ref_softmax_kernel, ref_prelu_kernel;
 extern const op_kernel_t ref_spread_kernel, ref_matmul_kernel;
 
+/* losses: what the loss of sample [n] is multiplied by */
+static inline double ref_sample_weight(const op_args_t *args, int64_t n)
+{
+    return args->sample_weights == NULL ? 1 : (double)args->sample_weights[n];
+}
+
 #endif
