@@ -70,6 +70,12 @@ typedef struct hdf5io_progress {
     int64_t loss_count;
     int64_t correct;
     double best; /* best validation accuracy so far, -1: none */
+    /* What a schedule that watches a metric has seen of it. */
+    struct {
+        double best;
+        int64_t step; /* after which it saw the last value, 0: none */
+        int64_t seen, bad, rest, cuts; /* as in optim_watch_t */
+    } watch;
 } hdf5io_progress_t;
 
 /* What a shard of the data held when a checkpoint was written, or several that

@@ -135,6 +135,29 @@ static err_code_t format_check(json_t *root, err_t *err)
     return code;
 }
 
+/* What the schedule has seen; not there: nothing. */
+static err_code_t watch_parse(json_t *watch, hdf5io_progress_t *p, err_t *err)
+{
+    const struct {
+        const char *key;
+        int64_t *out;
+    } counts[] = {
+        {"step", &p->watch.step}, {"seen", &p->watch.seen},
+        {"bad", &p->watch.bad},   {"rest", &p->watch.rest},
+        {"cuts", &p->watch.cuts},
+    };
+    err_code_t code;
+
+    if (watch == NULL)
+        return ERR_OK;
+    code = number_get(watch, "best", NUMBER_REAL, &p->watch.best, err);
+    for (size_t i = 0; i < COUNT_OF(counts) && code == ERR_OK; i++)
+        code = count_get(watch, counts[i].key, counts[i].out, err);
+    if (code != ERR_OK)
+        err_prefix(err, "watch");
+    return code;
+}
+
 static err_code_t head_parse(json_t *root, hdf5io_manifest_t *m, err_t *err)
 {
     hdf5io_progress_t *p = &m->progress;
@@ -176,6 +199,8 @@ static err_code_t head_parse(json_t *root, hdf5io_manifest_t *m, err_t *err)
         code = err_set(err, ERR_DATA, "its member \"world_size\" is %lld",
                        (long long)world);
     m->world_size = (int)world;
+    if (code == ERR_OK)
+        code = watch_parse(json_object_get(root, "watch"), p, err);
     if (code == ERR_OK)
         code = text_get(root, "created", &m->created, err);
     if (code == ERR_OK)

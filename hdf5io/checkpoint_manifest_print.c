@@ -50,6 +50,13 @@ static void progress_print(const hdf5io_manifest_t *m, str_buf_t *out)
                 " \"loss_count\": %" PRId64 ",\n \"correct\": %" PRId64 ",\n",
                 p->loss_count, p->correct);
     str_buf_add(out, " \"best\": \"%.17g\",\n", p->best);
+    if (p->watch.step > 0)
+        str_buf_add(out,
+                    " \"watch\": {\"best\": \"%.17g\", \"step\": %" PRId64
+                    ", \"seen\": %" PRId64 ", \"bad\": %" PRId64
+                    ", \"rest\": %" PRId64 ", \"cuts\": %" PRId64 "},\n",
+                    p->watch.best, p->watch.step, p->watch.seen, p->watch.bad,
+                    p->watch.rest, p->watch.cuts);
     str_buf_add(out, " \"world_size\": %d,\n", m->world_size);
     str_buf_add(out, " \"config_hash\": \"%s\",\n",
                 hash_format(m->config_hash, hash));

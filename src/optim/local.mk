@@ -10,6 +10,7 @@ liboptim_la_SOURCES = \
 	src/optim/optim.h \
 	src/optim/optim_priv.h \
 	src/optim/pass.c \
+	src/optim/plateau.c \
 	src/optim/rmsprop.c \
 	src/optim/schedule.c \
 	src/optim/schedule_kinds.c \

@@ -165,6 +165,27 @@ void optim_schedule_close(optim_schedule_t *schedule);
 double optim_schedule_lr(const optim_schedule_t *schedule, double lr,
                          int64_t step);
 
+/* What a schedule that watches a metric has seen of it; zeros: nothing yet. A
+ * checkpoint keeps it. */
+typedef struct optim_watch {
+    double best;
+    int64_t seen; /* 1: there is a best */
+    int64_t bad;  /* values in a row that were no better */
+    int64_t rest; /* values to come that do not count as such */
+    int64_t cuts; /* of the rate, so far */
+} optim_watch_t;
+
+/* The metric that the schedule watches ("loss", "accuracy"); NULL: none. */
+const char *optim_schedule_metric(const optim_schedule_t *schedule);
+
+/* The metric became [value] (NaN: no better). True: the rate is cut now. */
+bool optim_schedule_watch(const optim_schedule_t *schedule, double value,
+                          optim_watch_t *watch);
+
+/* The rate [lr] of optim_schedule_lr after what was seen. Pure. */
+double optim_schedule_cut(const optim_schedule_t *schedule,
+                          const optim_watch_t *watch, double lr);
+
 void optim_document(str_buf_t *out);
 
 #endif

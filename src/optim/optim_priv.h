@@ -71,11 +71,15 @@ typedef struct optim_schedule_kind {
     /* The rate of update [step] (from 0) of [span]. */
     double (*lr)(const void *options, const optim_span_t *span, double lr,
                  int64_t step);
+    /* (optional, together) See optim_schedule_metric and those after it. */
+    const char *(*metric)(const void *options);
+    bool (*watch)(const void *options, double value, optim_watch_t *watch);
+    double (*cut)(const void *options, const optim_watch_t *watch, double lr);
 } optim_schedule_kind_t;
 
 extern const optim_schedule_kind_t optim_schedule_constant, optim_schedule_step,
     optim_schedule_multistep, optim_schedule_exponential, optim_schedule_cosine,
-    optim_schedule_restarts, optim_schedule_one_cycle,
+    optim_schedule_restarts, optim_schedule_plateau, optim_schedule_one_cycle,
     optim_schedule_polynomial, optim_schedule_inverse_sqrt;
 
 extern const optim_kind_t optim_kind_sgd, optim_kind_adam, optim_kind_adamw,

@@ -16,7 +16,7 @@ static const optim_schedule_kind_t *const kinds[] = {
     &optim_schedule_multistep,    &optim_schedule_exponential,
     &optim_schedule_cosine,       &optim_schedule_restarts,
     &optim_schedule_one_cycle,    &optim_schedule_polynomial,
-    &optim_schedule_inverse_sqrt,
+    &optim_schedule_inverse_sqrt, &optim_schedule_plateau,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
@@ -106,6 +106,27 @@ double optim_schedule_lr(const optim_schedule_t *schedule, double lr,
         return ramp * lr;
     span.steps -= warmup;
     return kind->lr(options, &span, lr, step - warmup);
+}
+
+const char *optim_schedule_metric(const optim_schedule_t *schedule)
+{
+    return schedule->kind->metric == NULL
+               ? NULL
+               : schedule->kind->metric(schedule->options);
+}
+
+bool optim_schedule_watch(const optim_schedule_t *schedule, double value,
+                          optim_watch_t *watch)
+{
+    return schedule->kind->watch(schedule->options, value, watch);
+}
+
+double optim_schedule_cut(const optim_schedule_t *schedule,
+                          const optim_watch_t *watch, double lr)
+{
+    return schedule->kind->cut == NULL
+               ? lr
+               : schedule->kind->cut(schedule->options, watch, lr);
 }
 
 void optim_schedule_document(str_buf_t *out)

@@ -19,6 +19,7 @@ libtrain_la_SOURCES = \
 	src/train/marks.c src/train/marks.h \
 	src/train/open.c \
 	src/train/patience.c src/train/patience.h \
+	src/train/plateau.c src/train/plateau.h \
 	src/train/replica.c src/train/replica.h \
 	src/train/resume.c \
 	src/train/run.c src/train/run.h src/train/run_priv.h \

@@ -18,6 +18,7 @@
 #include "hdf5io/checkpoint_data.h"
 #include "train/hello.h"
 #include "train/marks.h"
+#include "train/plateau.h"
 #include "train/run_priv.h"
 
 void train_phase_set(train_state_t *run, const char *phase)
@@ -320,6 +321,8 @@ static err_code_t replica_make(train_state_t *run, err_t *err)
         return rc;
     plan = plan_of(run);
     rc = train_replica_open(&plan, &run->replica, err);
+    if (rc == ERR_OK)
+        rc = train_plateau_check(run, err);
     if (rc == ERR_OK && run->rank == 0 &&
         run->config->train.scale_lr != TRAIN_SCALE_NONE)
         log_info("train",

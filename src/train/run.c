@@ -18,6 +18,7 @@
 #include "obs/progress.h"
 #include "obs/summary.h"
 #include "train/last_words.h"
+#include "train/plateau.h"
 #include "train/run_priv.h"
 
 /* ---- evaluation --------------------------------------------------------- */
@@ -45,6 +46,7 @@ static err_code_t evaluate(train_state_t *run, err_t *err)
     }
     run->eval = eval;
     run->eval_step = progress->step;
+    train_plateau_eval(run, &eval);
     if (eval.accuracy > run->progress.best)
         run->progress.best = eval.accuracy;
     if (run->metrics != NULL)
@@ -189,6 +191,7 @@ static err_code_t epoch_end(train_state_t *run, err_t *err)
         return rc;
     epoch_print(run);
     run->due.save |= epoch_saves(run);
+    train_plateau_epoch(run);
     epoch_advance(&run->progress);
     return due_do(run, err);
 }
@@ -209,10 +212,22 @@ static err_code_t leave(train_state_t *run, err_t *err)
                    (long long)run->progress.epoch + 1);
 }
 
+/* A life that was left in the evaluation of its last step owes that to the
+ * schedule, if it watches. */
+static err_code_t eval_catch_up(train_state_t *run, err_t *err)
+{
+    const int64_t step = run->progress.step;
+
+    run->due.evaluate =
+        step > 0 && train_plateau_owed(run) &&
+        every_hit(&run->config->train.eval_every, OPT_STEPS, step);
+    return due_do(run, err);
+}
+
 static err_code_t loop(train_state_t *run, err_t *err)
 {
     int64_t epochs = run->config->train.epochs;
-    err_code_t rc = ERR_OK;
+    err_code_t rc = eval_catch_up(run, err);
 
     while (rc == ERR_OK && !run->stop) {
         if (run->progress.epoch_step == run->train.steps) {

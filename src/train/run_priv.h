@@ -158,6 +158,9 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
 
 /* eval.c: choose the metrics, and make room for their sums. Local. */
 err_code_t train_eval_open(train_state_t *run, err_t *err);
+/* The names of what an evaluation of this run tells; the numbers mean nothing.
+ * There are validation shards. */
+void train_eval_names(train_state_t *run, train_eval_t *out);
 void train_eval_close(train_state_t *run);
 
 /* eval.c: forward of [count] samples by team [member]; what was found is

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "train/inputs.h"
+#include "train/plateau.h"
 #include "train/run_priv.h"
 
 /* ---- forward and backward ----------------------------------------------- */
@@ -281,6 +282,7 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
     if (rc != ERR_OK)
         return rc;
     *lr = optim_schedule_lr(replica->schedule, optim_lr(replica->optim), step);
+    *lr = train_plateau_lr(run, *lr);
     nn_graph_fold_moments(run->graph,
                           ddp_tail(replica->ddp) +
                               train_replica_sums(nn_graph_losses(run->graph)),

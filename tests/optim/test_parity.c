@@ -35,6 +35,7 @@ typedef struct parity {
     optim_t *optim;
     optim_schedule_t *schedule;
     double clip_norm, clip_value;
+    optim_watch_t watch;
     float params[ELEMS], grads[ELEMS];
 } parity_t;
 
@@ -120,7 +121,9 @@ static void parity_step(parity_t *p, int step)
 {
     double lr = optim_schedule_lr(p->schedule, optim_lr(p->optim), step);
     double recorded = number(json_object_get(p->json, "lr"), step);
+    const json_t *metrics = json_object_get(p->json, "metrics");
 
+    lr = optim_schedule_cut(p->schedule, &p->watch, lr);
     cr_expect(fabs(lr - recorded) <= 1e-8 * recorded + 1e-15,
               "%s: rate %.9g of step %d, PyTorch has %.9g",
               json_string_value(json_object_get(p->json, "name")), lr, step,
@@ -129,6 +132,12 @@ static void parity_step(parity_t *p, int step)
     optim_clip(p->grads, ELEMS, p->clip_norm, 1);
     optim_clip_value(p->grads, ELEMS, p->clip_value, 1);
     optim_step(p->optim, p->params, p->grads, lr, step + 1);
+    if (metrics != NULL)
+        optim_schedule_watch(p->schedule,
+                             json_is_null(json_array_get(metrics, (size_t)step))
+                                 ? (double)NAN
+                                 : number(metrics, step),
+                             &p->watch);
 }
 
 static void expect_tensor(const parity_t *p, const char *key,

@@ -3,6 +3,7 @@
 /* Learning-rate schedules. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "conf/conf.h"
@@ -204,6 +205,78 @@ Test(schedule, warmup_longer_than_the_run)
     cr_expect_eq(rate(yaml, 5, 1, 4), 0.5);
     cr_expect_eq(rate(yaml, 10, 1, 9), 1);
     cr_expect_float_eq(rate(yaml, 10, 1, 10), 0, 1e-12);
+}
+
+static optim_schedule_t *plateau_open(const char *yaml)
+{
+    optim_schedule_t *schedule = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(open_try(yaml, 100, &schedule, &err), ERR_OK, "%s", err.text);
+    return schedule;
+}
+
+Test(schedule, plateau_cuts_what_gets_no_better)
+{
+    optim_schedule_t *schedule = plateau_open(
+        "schedule: {plateau: {patience: 1, factor: 0.5, cooldown: 1, min_lr: "
+        "0.3, warmup_steps: 2}}");
+    optim_watch_t watch = {0};
+
+    cr_expect_str_eq(optim_schedule_metric(schedule), "loss");
+    cr_expect_eq(optim_schedule_lr(schedule, 1, 0), 0.5);
+    cr_expect_eq(optim_schedule_cut(schedule, &watch, 0.1), 0.1);
+    cr_expect_not(optim_schedule_watch(schedule, NAN, &watch));
+    cr_expect_eq(watch.bad, 1);
+    cr_expect_not(optim_schedule_watch(schedule, 3, &watch));
+    cr_expect_eq(watch.best, 3);
+    cr_expect_not(optim_schedule_watch(schedule, 4, &watch));
+    cr_expect(optim_schedule_watch(schedule, 3, &watch));
+    cr_expect_eq(optim_schedule_cut(schedule, &watch, 1), 0.5);
+    /* One is left out of the count. */
+    cr_expect_not(optim_schedule_watch(schedule, 3, &watch));
+    cr_expect_not(optim_schedule_watch(schedule, INFINITY, &watch));
+    cr_expect(optim_schedule_watch(schedule, NAN, &watch));
+    cr_expect_eq(optim_schedule_cut(schedule, &watch, 1), 0.3);
+    cr_expect_eq(optim_schedule_cut(schedule, &watch, 0.2), 0.2);
+    optim_schedule_close(schedule);
+}
+
+Test(schedule, plateau_knows_what_is_better)
+{
+    static const struct {
+        const char *options;
+        bool more;
+    } all[] = {{"{metric: accuracy}", true},
+               {"{metric: kind_top5}", true},
+               {"{metric: a_r2}", true},
+               {"{metric: a_mae}", false},
+               {"{metric: train_loss}", false},
+               {"{mode: max}", true},
+               {"{metric: accuracy, mode: min}", false}};
+    char yaml[128];
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        optim_watch_t watch = {0};
+        optim_schedule_t *schedule;
+
+        snprintf(yaml, sizeof yaml, "schedule: {plateau: %s}", all[i].options);
+        schedule = plateau_open(yaml);
+        optim_schedule_watch(schedule, 1, &watch);
+        optim_schedule_watch(schedule, 2, &watch);
+        cr_expect_eq(watch.bad, all[i].more ? 0 : 1, "%s", yaml);
+        optim_schedule_close(schedule);
+    }
+}
+
+Test(schedule, others_watch_nothing)
+{
+    optim_schedule_t *schedule = plateau_open("schedule: cosine");
+    const optim_watch_t watch = {.cuts = 3};
+
+    cr_expect_null(optim_schedule_metric(schedule));
+    cr_expect_eq(optim_schedule_cut(schedule, &watch, 0.7), 0.7);
+    optim_schedule_close(schedule);
 }
 
 Test(schedule, every_sentence_has_its_place)

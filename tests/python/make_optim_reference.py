@@ -220,14 +220,32 @@ def problem(dtype):
     return x.to(dtype), y.to(dtype), model
 
 
-def run(make_optimizer, make_schedule, clip=None, ema=None):
+# What a schedule watches, after each step.
+METRICS = [1, 0.8, 0.8, 0.81, 0.9, 0.799, 0.7, 0.75, float("nan"), 0.72, 0.71,
+           0.5, 0.499, 0.498, 0.6, 0.7, 0.8, 0.4, 0.5, 0.6]
+PLATEAUS = {
+    "plateau": ("{plateau: {factor: 0.5, patience: 1, threshold: 0.01, "
+                "cooldown: 2, min_lr: 0.009}}",
+                lambda o: sched.ReduceLROnPlateau(
+                    o, "min", 0.5, 1, 0.01, cooldown=2, min_lr=0.009)),
+    "plateau-most": ("{plateau: {metric: accuracy, factor: 0.3, patience: 2, "
+                     "threshold: 0.05, threshold_mode: abs}}",
+                     lambda o: sched.ReduceLROnPlateau(
+                         o, "max", 0.3, 2, 0.05, "abs")),
+    "plateau-rel": ("{plateau: {mode: max, patience: 0, threshold: 0}}",
+                    lambda o: sched.ReduceLROnPlateau(o, "max", patience=0,
+                                                      threshold=0, eps=0)),
+}
+
+
+def run(make_optimizer, make_schedule, clip=None, ema=None, metrics=None):
     x, y, model = problem(torch.float64)
     optimizer = make_optimizer(model)
     schedule = make_schedule(optimizer)
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(ema)) \
         if ema else None
     rates = []
-    for _ in range(STEPS):
+    for step in range(STEPS):
         optimizer.zero_grad()
         loss = ((model(x) - y) ** 2).sum() / (2 * SAMPLES)
         loss.backward()
@@ -235,7 +253,7 @@ def run(make_optimizer, make_schedule, clip=None, ema=None):
             clip(model.parameters())
         rates.append(optimizer.param_groups[0]["lr"])
         optimizer.step()
-        schedule.step()
+        schedule.step(*([metrics[step]] if metrics else []))
         if average:
             average.update_parameters(model)
     result = {"lr": rates, "weight": model.weight.flatten().tolist(),
@@ -260,6 +278,12 @@ def cases():
         optimizer, make = OPTIMIZERS["momentum"]
         yield name, f"optimizer: {optimizer}\ntrain: {{{text}}}\n", run(
             lambda model: make(model.parameters()), constant, clip=clip)
+    for name, (text, make_schedule) in PLATEAUS.items():
+        optimizer, make = OPTIMIZERS["momentum"]
+        result = run(lambda model: make(model.parameters()), make_schedule,
+                     metrics=METRICS)
+        result["metrics"] = [None if m != m else m for m in METRICS]
+        yield name, f"optimizer: {optimizer}\nschedule: {text}\n", result
     yield "ema", "optimizer: {adam: {lr: 0.05}}\nema: {decay: 0.9}\n", run(
         lambda model: torch.optim.Adam(model.parameters(), lr=0.05), constant,
         ema=0.9)

@@ -115,6 +115,12 @@ tests_train_test_pairs_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_train_test_pairs_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 tests_train_test_pairs_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
 
+check_PROGRAMS += tests/train/test_plateau
+tests_train_test_plateau_SOURCES = tests/train/test_plateau.c
+tests_train_test_plateau_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_train_test_plateau_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_train_test_plateau_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
+
 check_PROGRAMS += tests/train/test_patience
 tests_train_test_patience_SOURCES = tests/train/test_patience.c
 tests_train_test_patience_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
