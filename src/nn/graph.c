@@ -212,6 +212,15 @@ static void describe_newer(const op_config_t *config, str_buf_t *text)
 
 /* Every number that decides what a layer computes, whatever its kind: unused
  * fields are zero. */
+/* What a loss reads beside a layer. */
+static void describe_reads(const nn_layer_t *layer, str_buf_t *text)
+{
+    if (layer->target != 0 || (layer->weight != 0 && layer->weight != 1))
+        str_buf_add(text, " target %d weight %a", layer->target, layer->weight);
+    if (layer->sample_weight != 0)
+        str_buf_add(text, " samples %d", layer->sample_weight);
+}
+
 static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
 {
     const op_config_t *config = &layer->config;
@@ -268,10 +277,7 @@ static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
     str_buf_add(text, " owner %d from", layer->owner);
     for (int k = 0; k < layer->inputs; k++)
         str_buf_add(text, " %d", layer->from[k]);
-    if (layer->target != 0 || (layer->weight != 0 && layer->weight != 1))
-        str_buf_add(text, " target %d weight %a", layer->target, layer->weight);
-    if (layer->sample_weight != 0)
-        str_buf_add(text, " samples %d", layer->sample_weight);
+    describe_reads(layer, text);
     str_buf_add(text, "\n");
 }
 
