@@ -282,6 +282,19 @@ err_code_t hdf5io_column_cut(hdf5io_column_t *column, int64_t length,
     return ERR_OK;
 }
 
+err_code_t hdf5io_column_join(hdf5io_column_t *column, hid_t joined, err_t *err)
+{
+    hid_t access = H5Dget_access_plist(column->dataset);
+
+    H5Dclose(column->dataset);
+    column->dataset = H5Dopen2(joined, column->path, access);
+    H5Pclose(access);
+    if (column->dataset < 0)
+        return h5_err_set(err, ERR_DATA, "%s: %s does not open by MPI-IO",
+                          column->file, column->path);
+    return ERR_OK;
+}
+
 void hdf5io_column_trim(hdf5io_column_t *column)
 {
     if (column->memory >= 0)

@@ -52,7 +52,7 @@ typedef struct hdf5io_column {
 /* What a column has to know of its surroundings. */
 typedef struct column_how {
     uint64_t file_bytes; /* of the file that is opened */
-    bool mpi;            /* the file was opened by MPI-IO */
+    bool mpi;            /* hdf5io_column_join will follow where it can */
     size_t cache_bytes;  /* of decoded chunks; one row's chunks at least */
 } column_how_t;
 
@@ -63,6 +63,11 @@ typedef struct column_how {
 err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
                               const column_how_t *how, hdf5io_column_t *out,
                               err_t *err);
+/* Open it again in the same file, which [joined] is open by MPI-IO, to be read
+ * by all ranks together. Collective. Lock held. */
+err_code_t hdf5io_column_join(hdf5io_column_t *column, hid_t joined,
+                              err_t *err);
+
 /* Close what reading a located column does not need, or all. Lock held. */
 void hdf5io_column_trim(hdf5io_column_t *column);
 void hdf5io_column_close(hdf5io_column_t *column);

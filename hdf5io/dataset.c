@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
-#include "base/hash.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "hdf5io/dataset_impl.h"
@@ -26,6 +26,9 @@ _Static_assert(DATASET_FIELDS_MAX <= SHARD_COLUMNS_MAX, "columns");
 /* Decoded chunks kept in memory, over all columns of all shards: of an input
  * and a target, a shuffle window of 16384 samples of 4 KB each. */
 #define DATASET_CACHE_BYTES ((size_t)128 << 20)
+
+/* Descriptors that the rest of the program may need beside virtual datasets. */
+#define DATASET_SPARE_FILES 256
 
 static const char *const dataset_casts[] = {"float32", NULL};
 
@@ -66,6 +69,33 @@ const opt_row_t hdf5io_target_options[] = {
              "there is none"},
     DATASET_SCALE_ROWS,
     {.name = NULL}};
+
+/* A source of a virtual dataset that cannot be opened would be read as fill
+ * values: so there must be descriptors for all of them. Ranks that are threads
+ * share them. */
+static err_code_t dataset_sources_allow(const hdf5io_dataset_t *dataset,
+                                        err_t *err)
+{
+    rlim_t wanted = (rlim_t)dataset->count * 2 + DATASET_SPARE_FILES;
+    struct rlimit limit;
+    rlim_t files = 0;
+
+    for (int i = 0; i < dataset->count; i++)
+        for (int k = 0; k < dataset->shards[i].count; k++)
+            files += (rlim_t)dataset->shards[i].columns[k].files;
+    if (files == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+        limit.rlim_cur >= wanted + files)
+        return ERR_OK;
+    limit.rlim_cur = wanted + files;
+    if (limit.rlim_cur <= limit.rlim_max &&
+        setrlimit(RLIMIT_NOFILE, &limit) == 0)
+        return ERR_OK;
+    return err_set(err, ERR_UNAVAILABLE,
+                   "virtual datasets need %llu files open at a time, but the "
+                   "limit is %llu: raise it (ulimit -n)",
+                   (unsigned long long)(wanted + files),
+                   (unsigned long long)limit.rlim_max);
+}
 
 static err_code_t dataset_same_shape(const hdf5io_column_t *first,
                                      const hdf5io_column_t *other, err_t *err)
@@ -214,31 +244,6 @@ static err_code_t dataset_shard_add(hdf5io_dataset_t *dataset,
     return code;
 }
 
-/* Before the collective calls begin: a rank that could not go on would leave
- * the others waiting there, and so would one that sees other files. */
-static err_code_t dataset_agree(h5mpi_t *mpi, char **paths, int count,
-                                err_code_t code, err_t *err)
-{
-    hash_state_t *state = hash_state_open();
-    uint64_t bytes, hash;
-
-    for (int i = 0; i < count && code == ERR_OK; i++) {
-        code = hdf5io_shard_probe(paths[i], &bytes, err);
-        if (code != ERR_OK)
-            break;
-        hash_state_add(state, paths[i], strlen(paths[i]) + 1);
-        hash_state_add(state, &bytes, sizeof bytes);
-    }
-    hash = code == ERR_OK ? hash_state_value(state) : 0;
-    hash_state_free(state);
-    if (h5mpi_same(mpi, hash) || code != ERR_OK)
-        return code;
-    return err_set(err, ERR_DATA,
-                   "other ranks see other shards than %s and its %d fellows, "
-                   "or none: is the directory shared by all nodes?",
-                   paths[0], count - 1);
-}
-
 /* How shards are opened, now and again. */
 static void dataset_how_set(hdf5io_dataset_t *dataset,
                             const hdf5io_dataset_config_t *config, int count)
@@ -255,9 +260,7 @@ static void dataset_how_set(hdf5io_dataset_t *dataset,
     for (int k = 0; k < dataset->field_count; k++)
         dataset->how.paths[k] = dataset->fields[k].path;
     h5_lock();
-    dataset->how.access = config->mpi != NULL
-                              ? h5mpi_access_list_read(config->mpi)
-                              : h5_access_list();
+    dataset->how.access = h5_access_list();
     h5_unlock();
 }
 
@@ -274,6 +277,8 @@ static err_code_t dataset_shards_open(hdf5io_dataset_t *dataset,
     dataset_how_set(dataset, config, count);
     for (int i = 0; i < count && code == ERR_OK; i++)
         code = dataset_shard_add(dataset, config, paths[i], err);
+    if (code == ERR_OK)
+        code = dataset_sources_allow(dataset, err);
     if (code == ERR_OK && dataset->samples == 0)
         code = err_set(err, ERR_DATA,
                        "%s and its %d fellow shards hold no "
@@ -412,47 +417,46 @@ static err_code_t dataset_whole(hdf5io_dataset_t *dataset,
     return code;
 }
 
-err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
-                               hdf5io_dataset_t **out, err_t *err)
+/* What each rank does by itself. */
+static err_code_t dataset_open_own(hdf5io_dataset_t *dataset,
+                                   const hdf5io_dataset_config_t *config,
+                                   err_t *err)
 {
-    hdf5io_dataset_t *dataset = NULL;
     char **paths = NULL;
     int count = 0;
     err_code_t code;
 
     code = hdf5io_shard_paths(config->shards, &paths, &count, err);
-    if (config->mpi != NULL)
-        code = dataset_agree(config->mpi, paths, count, code, err);
-    if (code != ERR_OK)
-        goto out;
-    dataset = calloc(1, sizeof *dataset);
-    if (dataset == NULL) {
-        code = err_set(err, ERR_MEMORY, "no memory for a dataset");
-        goto out;
-    }
-    pthread_mutex_init(&dataset->lock, NULL);
-    dataset->transfer = H5P_DEFAULT;
-    code = dataset_configure(dataset, config, err);
+    if (code == ERR_OK)
+        code = dataset_configure(dataset, config, err);
     if (code == ERR_OK)
         code = dataset_shards_open(dataset, config, paths, count, err);
-    if (code != ERR_OK)
-        goto out;
-    if (config->mpi != NULL) {
-        h5_lock();
-        dataset->transfer = h5mpi_transfer_list(config->mpi);
-        h5_unlock();
-    }
-    for (int k = dataset->inputs; k < dataset->field_count && code == ERR_OK;
-         k++)
-        code = dataset_whole(dataset, &config->targets[k - dataset->inputs], k,
-                             err);
-    if (code != ERR_OK)
-        goto out;
-    *out = dataset;
-    dataset = NULL;
-out:
-    hdf5io_dataset_close(dataset);
     hdf5io_shard_paths_free(paths, count);
+    return code;
+}
+
+err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
+                               hdf5io_dataset_t **out, err_t *err)
+{
+    hdf5io_dataset_t *dataset = calloc(1, sizeof *dataset);
+    err_code_t code;
+
+    if (dataset != NULL) {
+        pthread_mutex_init(&dataset->lock, NULL);
+        dataset->transfer = H5P_DEFAULT;
+        code = dataset_open_own(dataset, config, err);
+    } else {
+        code = err_set(err, ERR_MEMORY, "no memory for a dataset");
+    }
+    if (config->mpi != NULL)
+        code = hdf5io_dataset_join(dataset, config->mpi, code, err);
+    for (int k = 0; code == ERR_OK && k < hdf5io_dataset_targets(dataset); k++)
+        code = dataset_whole(dataset, &config->targets[k], dataset->inputs + k,
+                             err);
+    if (code == ERR_OK)
+        *out = dataset;
+    else
+        hdf5io_dataset_close(dataset);
     return code;
 }
 

@@ -73,6 +73,13 @@ err_code_t hdf5io_dataset_rows(dataset_rows_t *rows, err_t *err);
  * dataset is not shared yet. */
 void hdf5io_dataset_trim(hdf5io_dataset_t *dataset, const hdf5io_shard_t *last);
 
+/* Open together what each rank has opened for itself. A rank that could not go
+ * on would leave the others waiting, and so would one that sees other files:
+ * so they agree first. [code] is what became of this rank; [dataset] is not
+ * looked at if that is an error. ERR_DATA: ranks differ. Collective. */
+err_code_t hdf5io_dataset_join(hdf5io_dataset_t *dataset, h5mpi_t *mpi,
+                               err_code_t code, err_t *err);
+
 /* Free the list of scratch. */
 void hdf5io_read_scratch_free(read_scratch_t *scratch);
 

@@ -21,6 +21,7 @@ libhdf5io_la_SOURCES += hdf5io/dataset.c
 libhdf5io_la_SOURCES += hdf5io/dataset.h
 libhdf5io_la_SOURCES += hdf5io/dataset_finite.c
 libhdf5io_la_SOURCES += hdf5io/dataset_impl.h
+libhdf5io_la_SOURCES += hdf5io/dataset_join.c
 libhdf5io_la_SOURCES += hdf5io/dataset_read.c
 libhdf5io_la_SOURCES += hdf5io/dataset_use.c
 libhdf5io_la_SOURCES += hdf5io/digest.c

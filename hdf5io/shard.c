@@ -244,7 +244,8 @@ static err_code_t shard_columns_make(hdf5io_shard_t *shard, int count,
 err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
                              const char *path, hdf5io_shard_t *out, err_t *err)
 {
-    hdf5io_shard_t shard = {.fd = -1, .file = H5I_INVALID_HID};
+    hdf5io_shard_t shard = {
+        .fd = -1, .file = H5I_INVALID_HID, .joined = H5I_INVALID_HID};
     err_code_t code;
 
     errno = 0;
@@ -270,6 +271,41 @@ err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
     return ERR_OK;
 }
 
+/* Lock held. */
+static err_code_t shard_join_h5(hid_t access, hdf5io_shard_t *shard, err_t *err)
+{
+    err_code_t code = ERR_OK;
+
+    shard->joined = H5Fopen(shard->path, H5F_ACC_RDONLY, access);
+    if (shard->joined < 0)
+        return shard_refused(shard, err);
+    for (int k = 0; k < shard->count && code == ERR_OK; k++)
+        if (shard->columns[k].collective)
+            code = hdf5io_column_join(&shard->columns[k], shard->joined, err);
+    return code;
+}
+
+err_code_t hdf5io_shard_join(hid_t access, hdf5io_shard_t *shard, err_t *err)
+{
+    err_code_t code = ERR_OK;
+    int together = 0, located = 0;
+
+    for (int k = 0; k < shard->count; k++) {
+        together += shard->columns[k].collective;
+        located += shard->columns[k].located;
+    }
+    if (together == 0)
+        return ERR_OK;
+    h5_lock();
+    code = shard_join_h5(access, shard, err);
+    if (together + located == shard->count) {
+        H5Fclose(shard->file);
+        shard->file = H5I_INVALID_HID;
+    }
+    h5_unlock();
+    return code;
+}
+
 void hdf5io_shard_rest(hdf5io_shard_t *shard)
 {
     const int number = errno; /* of the error that leads here, if any */
@@ -277,11 +313,14 @@ void hdf5io_shard_rest(hdf5io_shard_t *shard)
     h5_lock();
     for (int k = shard->count - 1; k >= 0; k--)
         hdf5io_column_close(&shard->columns[k]);
+    if (shard->joined >= 0)
+        H5Fclose(shard->joined);
     if (shard->file >= 0)
         H5Fclose(shard->file);
     h5_unlock();
     if (shard->fd >= 0)
         close(shard->fd);
+    shard->joined = H5I_INVALID_HID;
     shard->file = H5I_INVALID_HID;
     shard->fd = -1;
     shard->open = false;

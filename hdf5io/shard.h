@@ -22,6 +22,7 @@ typedef struct hdf5io_shard {
     int64_t first;            /* global index of its first sample */
     int fd;                   /* for located columns, else -1 */
     hid_t file;               /* for other columns, else H5I_INVALID_HID */
+    hid_t joined;             /* for collective columns, the same */
     hdf5io_column_t *columns; /* [count], owned */
     int count;
     size_t cached; /* bytes that its chunk caches may take */
@@ -37,8 +38,8 @@ typedef struct hdf5io_shard {
 typedef struct hdf5io_shard_config {
     const char *paths[SHARD_COLUMNS_MAX]; /* of datasets; outlive the shards */
     int count;
-    hid_t access;       /* file-access list */
-    bool collective;    /* access is MPI-IO: all ranks open together */
+    hid_t access;       /* file-access list; not MPI-IO */
+    bool collective;    /* hdf5io_shard_join will follow */
     size_t cache_bytes; /* of decoded chunks, for each column */
     int64_t sequence;   /* not 0: two columns of one stream, see dataset.h */
 } hdf5io_shard_config_t;
@@ -49,6 +50,10 @@ typedef struct hdf5io_shard_config {
  * a system call failed, errno says why. */
 err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
                              const char *path, hdf5io_shard_t *out, err_t *err);
+/* Open the file again with the MPI-IO list [access], for the columns that can
+ * be read together. Collective: only once all ranks have opened the shard, with
+ * the same columns to join. */
+err_code_t hdf5io_shard_join(hid_t access, hdf5io_shard_t *shard, err_t *err);
 void hdf5io_shard_close(hdf5io_shard_t *shard);
 
 /* Close all files of [shard] and keep what is known of them. */

@@ -148,6 +148,29 @@ files_that_are_not_there()
     done
 }
 
+# One file over many: external links, compressed and not, are read together, a
+# virtual dataset, which HDF5 cannot, by each rank; all give the plain file's
+# bits.
+files_over_files()
+{
+    local name io
+
+    need_mpi
+    mkdir links
+    run 0 "$probe" write links links 100
+    for name in all links virtual; do
+        for io in independent mpi; do
+            run 0 "${four[@]}" "$probe" read "$PWD/links/$name.h5" $io 3
+            sort out >"$name.$io"
+            expect_lines "$name.$io" '^rank [0-3] samples ' 4
+            cmp all.independent "$name.$io" || fail "$name, $io: other bits"
+        done
+    done
+    rm links/b.h5
+    run 65 "${four[@]}" "$probe" read "$PWD/links/virtual.h5" mpi 3
+    expect_lines err 'takes values from b.h5:/spins, but there is no file' 4
+}
+
 not_built_in()
 {
     ! grep -q 'define HAVE_PARALLEL_HDF5' "$BUILD/config.h" ||
@@ -171,6 +194,7 @@ test_case "a bad shard is named by every rank" all_ranks_see_a_bad_shard
 test_case "nodes that see different files" one_node_sees_other_files
 test_case "several inputs and targets" several_fields
 test_case "files that are not there" files_that_are_not_there
+test_case "links and virtual datasets" files_over_files
 test_case "without parallel HDF5" not_built_in
 test_case "MPI-IO outside a step" alone
 test_done

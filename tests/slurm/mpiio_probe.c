@@ -7,10 +7,15 @@
  *
  *   read PATTERN independent CLASSES   each rank by itself, read ahead
  *   read PATTERN mpi CLASSES           collective, by MPI-IO
+ *   write DIRECTORY links N            no ranks: N samples as parts in files,
+ *                                      and files of links to them, a virtual
+ *                                      dataset, and all in one plain file
  *
  * The last step of an epoch is so short that some ranks have no sample in it.
  */
+#include <hdf5.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +137,114 @@ static err_code_t run(probe_t *probe, char **words, err_t *err)
     return code;
 }
 
+/* ---- files over files ---------------------------------------------------- */
+
+/* Is it written? Nobody could go on. */
+static void need(bool condition, const char *what)
+{
+    if (condition)
+        return;
+    fprintf(stderr, "cannot write %s\n", what);
+    exit(ERR_IO);
+}
+
+/* [rows] samples from [first] on into [name] in [directory]; gzip: in chunks.
+ */
+static void part_write(const char *directory, const char *name, hsize_t first,
+                       hsize_t rows, bool gzip)
+{
+    char path[512];
+    hsize_t dims[2] = {rows, ELEMS}, chunk[2] = {7, ELEMS};
+    int8_t(*spins)[ELEMS] = calloc(rows, sizeof *spins);
+    int8_t *phase = calloc(rows, 1);
+    hid_t file, space, set, list = H5Pcreate(H5P_DATASET_CREATE);
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    for (hsize_t r = 0; r < rows; r++) {
+        phase[r] = (int8_t)((first + r) % 3);
+        for (hsize_t e = 0; e < ELEMS; e++)
+            spins[r][e] = (int8_t)((first + r) * 7 + e);
+    }
+    if (gzip) {
+        H5Pset_chunk(list, 2, chunk);
+        H5Pset_deflate(list, 1);
+    }
+    space = H5Screate_simple(2, dims, NULL);
+    set = H5Dcreate2(file, "spins", H5T_STD_I8LE, space, H5P_DEFAULT, list,
+                     H5P_DEFAULT);
+    need(H5Dwrite(set, H5T_NATIVE_INT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, spins) >=
+             0,
+         path);
+    H5Dclose(set);
+    H5Sclose(space);
+    space = H5Screate_simple(1, dims, NULL);
+    set = H5Dcreate2(file, "phase", H5T_STD_I8LE, space, H5P_DEFAULT,
+                     H5P_DEFAULT, H5P_DEFAULT);
+    need(H5Dwrite(set, H5T_NATIVE_INT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, phase) >=
+             0,
+         path);
+    H5Dclose(set);
+    H5Sclose(space);
+    H5Pclose(list);
+    need(H5Fclose(file) >= 0, path);
+    free(phase);
+    free(spins);
+}
+
+/* [name] with /spins virtual over the parts a.h5 and b.h5, of half the samples
+ * each, and /phase behind an external link to all.h5. */
+static void master_write(const char *directory, const char *name, hsize_t half)
+{
+    char path[512];
+    hsize_t dims[2] = {2 * half, ELEMS}, start[2] = {0};
+    hsize_t block[2] = {half, ELEMS};
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE), file, set;
+    hid_t space = H5Screate_simple(2, dims, NULL);
+    hid_t source = H5Screate_simple(2, block, NULL);
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    for (int k = 0; k < 2; k++) {
+        start[0] = k == 0 ? 0 : half;
+        H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, block, NULL);
+        need(H5Pset_virtual(list, space, k == 0 ? "a.h5" : "b.h5", "/spins",
+                            source) >= 0,
+             path);
+    }
+    H5Sselect_all(space);
+    set = H5Dcreate2(file, "spins", H5T_STD_I8LE, space, H5P_DEFAULT, list,
+                     H5P_DEFAULT);
+    need(set >= 0 && H5Lcreate_external("all.h5", "/phase", file, "phase",
+                                        H5P_DEFAULT, H5P_DEFAULT) >= 0,
+         path);
+    H5Dclose(set);
+    H5Sclose(source);
+    H5Sclose(space);
+    H5Pclose(list);
+    need(H5Fclose(file) >= 0, path);
+}
+
+static int links_write(const char *directory, hsize_t half)
+{
+    char path[512];
+    hid_t file;
+
+    part_write(directory, "a.h5", 0, half, true);
+    part_write(directory, "b.h5", half, half, false);
+    part_write(directory, "all.h5", 0, 2 * half, true);
+    master_write(directory, "virtual.h5", half);
+    snprintf(path, sizeof path, "%s/links.h5", directory);
+    file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    need(H5Lcreate_external("all.h5", "/spins", file, "spins", H5P_DEFAULT,
+                            H5P_DEFAULT) >= 0 &&
+             H5Lcreate_external("virtual.h5", "/phase", file, "phase",
+                                H5P_DEFAULT, H5P_DEFAULT) >= 0,
+         path);
+    need(H5Fclose(file) >= 0, path);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const boot_config_t config = {.timeout = 30};
@@ -139,6 +252,8 @@ int main(int argc, char **argv)
     err_t err = ERR_INIT;
     err_code_t code;
 
+    if (argc == 5 && strcmp(argv[1], "write") == 0)
+        return links_write(argv[2], (hsize_t)atoi(argv[4]) / 2);
     if (argc != 5 || strcmp(argv[1], "read") != 0)
         return ERR_USAGE;
     code = boot_open(&config, &probe.boot, &err);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * MPI-IO: each rank opens all shards for itself first, so that what is wrong
+ * with them, for one rank or all, is found without a collective call; then all
+ * open together what can be read together. What HDF5 cannot read so (virtual
+ * datasets, compact ones, chunks that were never written) stays with the file
+ * that each rank has.
+ */
+#include <string.h>
+
+#include "base/hash.h"
+#include "hdf5io/dataset_impl.h"
+#include "hdf5io/h5.h"
+
+/* What has to be the same on all ranks for collective calls. */
+static uint64_t dataset_agree_hash(const hdf5io_dataset_t *dataset)
+{
+    hash_state_t *state = hash_state_open();
+    uint64_t hash;
+
+    for (int i = 0; i < dataset->count; i++) {
+        const hdf5io_shard_t *shard = &dataset->shards[i];
+
+        hash_state_add(state, shard->path, strlen(shard->path) + 1);
+        hash_state_add(state, &shard->bytes, sizeof shard->bytes);
+        hash_state_add(state, &shard->rows, sizeof shard->rows);
+        for (int k = 0; k < shard->count; k++)
+            hash_state_add(state, &shard->columns[k].collective,
+                           sizeof shard->columns[k].collective);
+    }
+    hash = hash_state_value(state);
+    hash_state_free(state);
+    return hash;
+}
+
+err_code_t hdf5io_dataset_join(hdf5io_dataset_t *dataset, h5mpi_t *mpi,
+                               err_code_t code, err_t *err)
+{
+    const uint64_t hash = code == ERR_OK ? dataset_agree_hash(dataset) : 0;
+    hid_t access;
+
+    if (!h5mpi_same(mpi, hash) && code == ERR_OK)
+        return err_set(err, ERR_DATA,
+                       "other ranks see other shards than %s and its %d "
+                       "fellows, or none: is the directory shared by all "
+                       "nodes?",
+                       dataset->shards[0].path, dataset->count - 1);
+    if (code != ERR_OK)
+        return code;
+    h5_lock();
+    access = h5mpi_access_list_read(mpi);
+    h5_unlock();
+    for (int i = 0; i < dataset->count && code == ERR_OK; i++)
+        code = hdf5io_shard_join(access, &dataset->shards[i], err);
+    h5_lock();
+    H5Pclose(access);
+    dataset->transfer = h5mpi_transfer_list(mpi);
+    h5_unlock();
+    return code;
+}
