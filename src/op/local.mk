@@ -41,7 +41,8 @@ libop_la_SOURCES = \
 	src/op/cpu/linear.c src/op/cpu/linear.h src/op/cpu/linear_bf16.c \
 	src/op/cpu/product.c src/op/cpu/product.h \
 	src/op/cpu/bias.c src/op/cpu/bias.h \
-	src/op/cpu/conv.c src/op/cpu/pool.c \
+	src/op/cpu/conv.c src/op/cpu/pool.c src/op/cpu/maxpool.c \
+	src/op/cpu/windows.c src/op/cpu/windows.h src/op/cpu/winner.h \
 	src/op/cpu/relu.c src/op/cpu/relu.h \
 	src/op/cpu/batchnorm.c src/op/cpu/dropout.c src/op/cpu/flatten.c \
 	src/op/cpu/cross_entropy.c src/op/cpu/mse.c \

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The CPU backend: oneDNN for what it does well (conv, products that are small
- * or of bfloat16, pools, reorders), own loops for the rest. Arithmetic is
- * float32, or products of numbers rounded to bfloat16; tensors may lie as
+ * or of bfloat16, average pools, reorders), own loops for the rest. Arithmetic
+ * is float32, or products of numbers rounded to bfloat16; tensors may lie as
  * bfloat16. Private layouts are those of oneDNN (cpu_md_t): conv chooses, the
  * ops behind it follow, flatten and the losses go back to plain.
  */
@@ -14,8 +14,9 @@
 
 extern const op_kernel_t cpu_syncbatchnorm_kernel;
 extern const op_kernel_t cpu_linear_kernel, cpu_conv_kernel, cpu_relu_kernel,
-    cpu_pool_kernel, cpu_batchnorm_kernel, cpu_dropout_kernel,
-    cpu_flatten_kernel, cpu_cross_entropy_kernel, cpu_mse_kernel;
+    cpu_maxpool_kernel, cpu_pool_kernel, cpu_batchnorm_kernel,
+    cpu_dropout_kernel, cpu_flatten_kernel, cpu_cross_entropy_kernel,
+    cpu_mse_kernel;
 extern const op_kernel_t cpu_add_kernel, cpu_mul_kernel, cpu_concat_kernel,
     cpu_slice_kernel, cpu_permute_kernel, cpu_mean_kernel, cpu_upsample_kernel;
 extern const op_kernel_t cpu_activation_kernel;

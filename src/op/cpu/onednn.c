@@ -4,6 +4,8 @@
  * primitives, running them. */
 #include "op/cpu/onednn.h"
 
+#include <string.h>
+
 #include "op/cpu/isa.h"
 #include "op/cpu/onednn_make.h"
 
@@ -132,34 +134,50 @@ err_code_t cpu_md_last(cpu_md_t *md, cpu_engine_t *engine, int ndim,
                       "layout", err);
 }
 
+/* Where the channels lie as cpu_md_lanes says. */
+static const struct {
+    int lanes;
+    dnnl_format_tag_t tags[OP_SPACE_MAX]; /* of 1, 2, 3 dimensions */
+} cpu_lanes_tags[] = {{1, {dnnl_abc, dnnl_abcd, dnnl_abcde}},
+                      {16, {dnnl_aBc16b, dnnl_aBcd16b, dnnl_aBcde16b}},
+                      {8, {dnnl_aBc8b, dnnl_aBcd8b, dnnl_aBcde8b}},
+                      {0, {dnnl_acb, dnnl_acdb, dnnl_acdeb}}};
+
+#define LANES_COUNT (sizeof cpu_lanes_tags / sizeof cpu_lanes_tags[0])
+
+err_code_t cpu_md_in_lanes(cpu_md_t *md, cpu_engine_t *engine,
+                           const op_desc_t *desc, int lanes, bool bf16,
+                           err_t *err)
+{
+    size_t i = 0;
+
+    while (i + 1 < LANES_COUNT && cpu_lanes_tags[i].lanes != lanes)
+        i++;
+    return cpu_status(cpu_md_make(md, engine, desc->ndim, desc->dims,
+                                  bf16 ? dnnl_bf16 : dnnl_f32,
+                                  cpu_lanes_tags[i].tags[desc->ndim - 3]),
+                      "layout", err);
+}
+
 err_code_t cpu_md_lanes(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
                         const int64_t *dims, int *lanes, err_t *err)
 {
-    static const struct {
-        int lanes;
-        dnnl_format_tag_t tags[OP_SPACE_MAX]; /* of 1, 2, 3 dimensions */
-    } known[] = {{1, {dnnl_abc, dnnl_abcd, dnnl_abcde}},
-                 {16, {dnnl_aBc16b, dnnl_aBcd16b, dnnl_aBcde16b}},
-                 {8, {dnnl_aBc8b, dnnl_aBcd8b, dnnl_aBcde8b}},
-                 {0, {dnnl_acb, dnnl_acdb, dnnl_acdeb}}};
-    const dnnl_data_type_t type = cpu_md_is_bf16(md) ? dnnl_bf16 : dnnl_f32;
+    const bool bf16 = cpu_md_is_bf16(md);
+    op_desc_t desc = {.ndim = ndim};
     cpu_md_t one;
 
     *lanes = -1;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        err_code_t code;
+    if (ndim < 3 || ndim > 2 + OP_SPACE_MAX)
+        return ERR_OK;
+    memcpy(desc.dims, dims, (size_t)ndim * sizeof *dims);
+    for (size_t i = 0; i < LANES_COUNT && *lanes < 0; i++) {
+        err_code_t code = cpu_md_in_lanes(&one, engine, &desc,
+                                          cpu_lanes_tags[i].lanes, bf16, err);
 
-        if (ndim < 3 || ndim > 2 + OP_SPACE_MAX)
-            return ERR_OK;
-        code = cpu_status(cpu_md_make(&one, engine, ndim, dims, type,
-                                      known[i].tags[ndim - 3]),
-                          "layout", err);
         if (code != ERR_OK)
             return code;
-        if (!cpu_md_equal(md, &one))
-            continue;
-        *lanes = known[i].lanes;
-        return ERR_OK;
+        if (cpu_md_equal(md, &one))
+            *lanes = cpu_lanes_tags[i].lanes;
     }
     return ERR_OK;
 }
@@ -200,13 +218,9 @@ const int cpu_args_weights[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST,
 const int cpu_args_weights_bias[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST,
                                      DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
                                      0};
-static const int cpu_args_pool[] = {DNNL_ARG_SRC, DNNL_ARG_DST, 0};
-static const int cpu_args_pool_keep[] = {DNNL_ARG_SRC, DNNL_ARG_DST,
-                                         DNNL_ARG_WORKSPACE, 0};
-static const int cpu_args_pool_backward[] = {
-    DNNL_ARG_DIFF_DST, DNNL_ARG_WORKSPACE, DNNL_ARG_DIFF_SRC, 0};
-static const int cpu_args_mean_backward[] = {DNNL_ARG_DIFF_DST,
-                                             DNNL_ARG_DIFF_SRC, 0};
+const int cpu_args_pool[] = {DNNL_ARG_SRC, DNNL_ARG_DST, 0};
+const int cpu_args_pool_backward[] = {DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC, 0};
+
 cpu_window_t cpu_window_of_conv(const op_conv_t *conv)
 {
     cpu_window_t window = {.kernel = {0}};
@@ -234,19 +248,8 @@ cpu_window_t cpu_window_of_pool(const op_pool_t *pool)
 
 dnnl_alg_kind_t cpu_pool_kind(const op_config_t *config)
 {
-    if (config->kind == OP_MAXPOOL2D)
-        return dnnl_pooling_max;
     return config->pool.inside ? dnnl_pooling_avg_exclude_padding
                                : dnnl_pooling_avg_include_padding;
-}
-
-const int *cpu_pool_args(const op_config_t *config, bool forward)
-{
-    const bool keep = config->kind == OP_MAXPOOL2D && config->training;
-
-    if (forward)
-        return keep ? cpu_args_pool_keep : cpu_args_pool;
-    return keep ? cpu_args_pool_backward : cpu_args_mean_backward;
 }
 
 dnnl_prop_kind_t cpu_forward_kind(const op_config_t *config)

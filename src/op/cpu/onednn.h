@@ -78,6 +78,11 @@ size_t cpu_md_bytes(const cpu_md_t *md);
 err_code_t cpu_md_lanes(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
                         const int64_t *dims, int *lanes, err_t *err);
 
+/* A layout of [desc]'s dimensions with [lanes] as cpu_md_lanes says, not -1. */
+err_code_t cpu_md_in_lanes(cpu_md_t *md, cpu_engine_t *engine,
+                           const op_desc_t *desc, int lanes, bool bf16,
+                           err_t *err);
+
 /* The layout of an op's input: its own, or plain. */
 err_code_t cpu_md_of(cpu_md_t *md, cpu_engine_t *engine, const op_desc_t *desc,
                      err_t *err);

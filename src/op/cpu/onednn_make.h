@@ -25,7 +25,6 @@ cpu_window_t cpu_window_of_pool(const op_pool_t *pool);
 
 dnnl_prop_kind_t cpu_forward_kind(const op_config_t *config);
 dnnl_alg_kind_t cpu_pool_kind(const op_config_t *config);
-const int *cpu_pool_args(const op_config_t *config, bool forward);
 
 /* What the library takes for a layout (by version). */
 cpu_raw_md_t cpu_md_raw(const cpu_md_t *md);
@@ -53,6 +52,7 @@ err_code_t cpu_prim_finish(cpu_prim_t *prim, cpu_engine_t *engine,
 
 /* The arguments of the primitives, where they are the same in all versions. */
 extern const int cpu_args_forward[], cpu_args_forward_bias[];
+extern const int cpu_args_pool[], cpu_args_pool_backward[];
 extern const int cpu_args_data[], cpu_args_weights[], cpu_args_weights_bias[];
 
 #endif

@@ -131,7 +131,7 @@ err_code_t cpu_prim_pool_forward(cpu_prim_t *prim, cpu_engine_t *engine,
         &y->desc, window.stride, window.kernel, window.pad, window.pad);
 
     return cpu_prim_make(prim, engine, "pool forward", status, &op, NULL,
-                         cpu_pool_args(config, true), err);
+                         cpu_args_pool, err);
 }
 
 err_code_t cpu_prim_pool_backward(cpu_prim_t *prim, cpu_engine_t *engine,
@@ -146,7 +146,7 @@ err_code_t cpu_prim_pool_backward(cpu_prim_t *prim, cpu_engine_t *engine,
         window.kernel, window.pad, window.pad);
 
     return cpu_prim_make(prim, engine, "pool backward", status, &op, forward,
-                         cpu_pool_args(config, false), err);
+                         cpu_args_pool_backward, err);
 }
 
 /* The window of a conv from y to x: what out_pad adds to y lies behind it. */

@@ -136,8 +136,8 @@ err_code_t cpu_prim_pool_forward(cpu_prim_t *prim, cpu_engine_t *engine,
         cpu_pool_kind(config), x->desc, y->desc, window.stride, window.kernel,
         window.dilation, window.pad, window.pad, engine->attr);
 
-    return cpu_prim_finish(prim, engine, "pool forward", status,
-                           cpu_pool_args(config, true), err);
+    return cpu_prim_finish(prim, engine, "pool forward", status, cpu_args_pool,
+                           err);
 }
 
 err_code_t cpu_prim_pool_backward(cpu_prim_t *prim, cpu_engine_t *engine,
@@ -152,7 +152,7 @@ err_code_t cpu_prim_pool_backward(cpu_prim_t *prim, cpu_engine_t *engine,
         forward->desc, engine->attr);
 
     return cpu_prim_finish(prim, engine, "pool backward", status,
-                           cpu_pool_args(config, false), err);
+                           cpu_args_pool_backward, err);
 }
 
 /* The window of a conv from y to x: what out_pad adds to y lies behind it. */

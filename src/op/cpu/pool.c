@@ -1,37 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/*
- * maxpool and avgpool in the layout of x; y as oneDNN chooses. Most maxpools go
- * by tiles (tiles.h), all others are oneDNN's. The workspace of maxpool says
- * which element of each window won.
- */
+/* avgpool in the layout of x; y as oneDNN chooses. */
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/port.h"
-#include "op/cpu/tiles.h"
 
 typedef struct cpu_pool {
     cpu_room_t room;
     cpu_md_t x, y;
     cpu_prim_t forward, backward;
     cpu_port_t dy, dx;
-    cpu_tiles_t tiles; /* if used: in place of the primitives */
 } cpu_pool_t;
 
 static err_code_t cpu_pool_open_backward(op_t *op, cpu_pool_t *pool, err_t *err)
 {
     cpu_room_t *room = &pool->room;
-    cpu_md_t dy, dx, kept;
+    cpu_md_t dy, dx;
     err_code_t code;
 
-    if (pool->tiles.used) {
-        op->workspace_bytes = op_desc_stored(&op->out);
-        return ERR_OK;
-    }
-    if (op->config.kind == OP_MAXPOOL2D) {
-        kept = cpu_prim_md(&pool->forward, DNNL_ARG_WORKSPACE);
-        op->workspace_bytes = cpu_md_bytes(&kept);
-    }
     if (!op->config.need_dx)
         return ERR_OK;
     code = cpu_prim_pool_backward(&pool->backward, &room->engine, &op->config,
@@ -69,9 +55,6 @@ static err_code_t cpu_pool_open(op_t *op, err_t *err)
         return code;
     pool->y = cpu_prim_md(&pool->forward, DNNL_ARG_DST);
     code = cpu_md_publish(&pool->y, &pool->room.engine, &op->out, err);
-    if (code == ERR_OK)
-        code = cpu_tiles_open(&pool->tiles, op, &pool->room.engine, &pool->x,
-                              &pool->y, err);
     if (code == ERR_OK && op->config.training)
         code = cpu_pool_open_backward(op, pool, err);
     if (code == ERR_OK)
@@ -97,13 +80,8 @@ static err_code_t cpu_pool_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_pool_t *pool = op->state;
 
-    if (pool->tiles.used) {
-        cpu_tiles_forward(&pool->tiles, op, args);
-        return ERR_OK;
-    }
     cpu_prim_bind(&pool->forward, DNNL_ARG_SRC, args->x);
     cpu_prim_bind(&pool->forward, DNNL_ARG_DST, args->y);
-    cpu_prim_bind(&pool->forward, DNNL_ARG_WORKSPACE, args->workspace);
     return cpu_room_run(&pool->room, &pool->forward, args, err);
 }
 
@@ -115,15 +93,10 @@ static err_code_t cpu_pool_backward(op_t *op, const op_args_t *args, err_t *err)
 
     if (!op->config.need_dx)
         return ERR_OK;
-    if (pool->tiles.used) {
-        cpu_tiles_backward(&pool->tiles, op, args);
-        return ERR_OK;
-    }
     code = cpu_port_read(&pool->dy, &pool->room, args, args->dy, &dy, err);
     if (code != ERR_OK)
         return code;
     cpu_prim_bind(&pool->backward, DNNL_ARG_DIFF_DST, dy);
-    cpu_prim_bind(&pool->backward, DNNL_ARG_WORKSPACE, args->workspace);
     cpu_prim_bind(&pool->backward, DNNL_ARG_DIFF_SRC,
                   cpu_port_place(&pool->dx, args, args->dx));
     code = cpu_room_run(&pool->room, &pool->backward, args, err);

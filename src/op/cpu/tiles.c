@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Space is seen as three dimensions, the first of which may be 1. An image is
- * all channels of a sample, one block of them, or one channel; a window's
- * winner, the first NaN or the first of equal ones, is kept as the number of
- * its tap. bfloat16 is compared as integers that are in the order of the
- * numbers.
- *
  * A strip is what one set of vectors works on: channels of a window, or, where
  * an image is one channel, windows of a line. Neighbours of a strip are [step]
  * elements of x apart: 1, or the width of a window.
@@ -16,73 +10,24 @@
 #include <string.h>
 
 #include "op/cpu/cpu.h"
-#include "op/cpu/math.h"
 #include "op/cpu/stage.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
-#include "op/cpu/zip.h"
+#include "op/cpu/winner.h"
 
-#define LANES 32 /* elements of a strip */
+#define LANES CPU_WINNER_LANES /* elements of a strip */
 
 typedef struct tiles_work {
-    const cpu_tiles_t *tiles;
+    const cpu_windows_t *tiles;
     const void *from; /* x or dy */
     void *to;         /* y or dx */
     uint8_t *winners; /* NULL in evaluation */
     bool bf16;
 } tiles_work_t;
 
-static bool tiles_suit(const op_t *op, int lanes)
-{
-    const op_pool_t *pool = &op->config.pool;
-
-    if (op->config.kind != OP_MAXPOOL2D || lanes < 0 ||
-        (lanes == 1 && op->config.in.bf16) ||
-        op_window_taps(&op->config) > CPU_TILE_TAPS)
-        return false;
-    for (int i = 0; i < op->config.in.ndim - 2; i++)
-        if (pool->kernel[i] != pool->stride[i] || pool->pad[i] != 0)
-            return false;
-    return true;
-}
-
-/* Where the taps of a window lie. */
-static void tiles_taps(cpu_tiles_t *tiles)
-{
-    const int64_t *in = tiles->in, *kernel = tiles->kernel;
-
-    for (int64_t d = 0; d < kernel[0]; d++)
-        for (int64_t h = 0; h < kernel[1]; h++)
-            for (int64_t w = 0; w < kernel[2]; w++)
-                tiles->tap[tiles->taps++] =
-                    ((d * in[1] + h) * in[2] + w) * tiles->run;
-}
-
-err_code_t cpu_tiles_open(cpu_tiles_t *tiles, const op_t *op,
-                          cpu_engine_t *engine, const cpu_md_t *x,
-                          const cpu_md_t *y, err_t *err)
-{
-    const op_desc_t *in = &op->config.in;
-    const int space = in->ndim - 2;
-    int lanes = -1, lanes_y = -1;
-    err_code_t code = cpu_md_lanes(x, engine, in->ndim, in->dims, &lanes, err);
-
-    if (code == ERR_OK)
-        code = cpu_md_lanes(y, engine, in->ndim, op->out.dims, &lanes_y, err);
-    if (code != ERR_OK || lanes != lanes_y || !tiles_suit(op, lanes))
-        return code;
-    tiles->used = true;
-    tiles->run = lanes == 0 ? in->dims[1] : lanes;
-    tiles->images = in->dims[0] * ((in->dims[1] + tiles->run - 1) / tiles->run);
-    cpu_space_three(in->dims + 2, space, 1, tiles->in);
-    cpu_space_three(op->out.dims + 2, space, 1, tiles->out);
-    cpu_space_three(op->config.pool.kernel, space, 1, tiles->kernel);
-    tiles_taps(tiles);
-    return ERR_OK;
-}
-
 /* Elements of x before the first one of window [ow] of line [line] of y. */
-static int64_t tiles_window(const cpu_tiles_t *tiles, int64_t line, int64_t ow)
+static int64_t tiles_window(const cpu_windows_t *tiles, int64_t line,
+                            int64_t ow)
 {
     const int64_t *in = tiles->in, *out = tiles->out, *kernel = tiles->kernel;
     const int64_t oh = line % out[1], od = line / out[1] % out[0];
@@ -96,82 +41,28 @@ static int64_t tiles_window(const cpu_tiles_t *tiles, int64_t line, int64_t ow)
 
 /* ---- forward ------------------------------------------------------------- */
 
-/* A bfloat16 number as an integer: in the order of the numbers, 0 and -0 the
- * same, any NaN above all. And back. */
-CPU_INLINE int16_t half_key(uint16_t half)
-{
-    const int16_t bits = (int16_t)half, sign = (int16_t)(bits >> 15);
-    const int16_t size = (int16_t)(bits & 0x7fff);
-
-    return size > 0x7f80 ? 0x7fff : (int16_t)((size ^ sign) - sign);
-}
-
-CPU_INLINE uint16_t half_of_key(int16_t key)
-{
-    const int16_t sign = (int16_t)(key >> 15);
-
-    return (uint16_t)(((key ^ sign) - sign) | (sign & 0x8000));
-}
-
-CPU_INLINE void max_halves(const cpu_tiles_t *tiles, const uint16_t *x, int n,
+CPU_INLINE void max_halves(const cpu_windows_t *tiles, const uint16_t *x, int n,
                            uint16_t *y, uint8_t *winners)
 {
-    int16_t best[LANES], which[LANES] = {0};
+    cpu_winner_half_t winner;
 
-    for (int i = 0; i < n; i++)
-        best[i] = half_key(x[i]);
-    for (int k = 1; k < tiles->taps; k++) {
-        const uint16_t *tap = x + tiles->tap[k];
-
-        for (int i = 0; i < n; i++) {
-            const int16_t key = half_key(tap[i]);
-
-            which[i] = key > best[i] ? (int16_t)k : which[i];
-            best[i] = key > best[i] ? key : best[i];
-        }
-    }
-    for (int i = 0; i < n; i++)
-        y[i] = half_of_key(best[i]);
-    for (int i = 0; i < n && winners != NULL; i++)
-        winners[i] = (uint8_t)which[i];
+    cpu_winner_half_begin(&winner, 0);
+    for (int k = 0; k < (int)tiles->taps; k++)
+        cpu_winner_half_take(&winner, x + tiles->tap[k], n, k);
+    cpu_winner_half_end(&winner, n, y, winners);
 }
 
-/* [n] elements, [step] apart, side by side: where they lie, or in [room]. */
-CPU_INLINE const float *strip_read(const float *x, int64_t step, int n,
-                                   float room[LANES])
-{
-    if (step == 1)
-        return x;
-    if (step == 2 && n == CPU_ZIP)
-        cpu_unzip(x, room);
-    else
-        for (int i = 0; i < n; i++)
-            room[i] = x[i * step];
-    return room;
-}
-
-CPU_INLINE void max_floats(const cpu_tiles_t *tiles, const float *x,
+CPU_INLINE void max_floats(const cpu_windows_t *tiles, const float *x,
                            int64_t step, int n, float *y, uint8_t *winners)
 {
-    int32_t which[LANES] = {0};
-    float best[LANES], room[LANES];
-    const float *value = strip_read(x, step, n, room);
+    cpu_winner_t winner;
+    float room[LANES];
 
-    for (int i = 0; i < n; i++)
-        best[i] = value[i];
-    for (int k = 1; k < tiles->taps; k++) {
-        value = strip_read(x + tiles->tap[k], step, n, room);
-        for (int i = 0; i < n; i++) {
-            const int better = (best[i] == best[i]) & !(value[i] <= best[i]);
-
-            which[i] = better ? k : which[i];
-            best[i] = better ? value[i] : best[i];
-        }
-    }
-    for (int i = 0; i < n; i++)
-        y[i] = best[i];
-    for (int i = 0; i < n && winners != NULL; i++)
-        winners[i] = (uint8_t)which[i];
+    cpu_winner_begin(&winner, 0);
+    for (int k = 0; k < (int)tiles->taps; k++)
+        cpu_winner_take(
+            &winner, cpu_winner_read(x + tiles->tap[k], step, n, room), n, k);
+    cpu_winner_end(&winner, n, y, winners);
 }
 
 /* A strip of [n]; whole vectors are loops of constant length. */
@@ -196,8 +87,8 @@ static void max_window(const tiles_work_t *work, int64_t x, int64_t y)
 
     for (; c + LANES <= run; c += LANES)
         max_strip(work, x + c, 1, y + c, LANES);
-    for (; c + LANES / 2 <= run; c += LANES / 2)
-        max_strip(work, x + c, 1, y + c, LANES / 2);
+    for (; c + CPU_WINNER_WIDE <= run; c += CPU_WINNER_WIDE)
+        max_strip(work, x + c, 1, y + c, CPU_WINNER_WIDE);
     if (c < run)
         max_strip(work, x + c, 1, y + c, (int)(run - c));
 }
@@ -221,7 +112,7 @@ static void max_line(const tiles_work_t *work, int64_t x, int64_t y)
 static void forward_body(void *context, int64_t first, int64_t last)
 {
     const tiles_work_t *work = context;
-    const cpu_tiles_t *tiles = work->tiles;
+    const cpu_windows_t *tiles = work->tiles;
 
     for (int64_t line = first; line < last; line++) {
         if (tiles->run == 1)
@@ -242,7 +133,7 @@ static void tiles_share(const op_t *op, tiles_work_t *work,
                  1 + 4096 / (out[2] * work->tiles->run), body, work);
 }
 
-void cpu_tiles_forward(const cpu_tiles_t *tiles, const op_t *op,
+void cpu_tiles_forward(const cpu_windows_t *tiles, const op_t *op,
                        const op_args_t *args)
 {
     tiles_work_t work = {.tiles = tiles,
@@ -258,7 +149,7 @@ void cpu_tiles_forward(const cpu_tiles_t *tiles, const op_t *op,
 
 /* Copies of what is read have the width of what is written, and no store can
  * change them. */
-CPU_INLINE void spread_halves(const cpu_tiles_t *tiles, const uint16_t *dy,
+CPU_INLINE void spread_halves(const cpu_windows_t *tiles, const uint16_t *dy,
                               const uint8_t *winners, int n, uint16_t *dx)
 {
     uint16_t which[LANES], value[LANES];
@@ -267,7 +158,7 @@ CPU_INLINE void spread_halves(const cpu_tiles_t *tiles, const uint16_t *dy,
         which[i] = winners[i];
     for (int i = 0; i < n; i++)
         value[i] = dy[i];
-    for (int k = 0; k < tiles->taps; k++) {
+    for (int k = 0; k < (int)tiles->taps; k++) {
         uint16_t *tap = dx + tiles->tap[k];
 
         for (int i = 0; i < n; i++)
@@ -275,7 +166,7 @@ CPU_INLINE void spread_halves(const cpu_tiles_t *tiles, const uint16_t *dy,
     }
 }
 
-CPU_INLINE void spread_floats(const cpu_tiles_t *tiles, const float *dy,
+CPU_INLINE void spread_floats(const cpu_windows_t *tiles, const float *dy,
                               const uint8_t *winners, int n, float *dx)
 {
     int32_t which[LANES];
@@ -285,7 +176,7 @@ CPU_INLINE void spread_floats(const cpu_tiles_t *tiles, const float *dy,
         which[i] = winners[i];
     for (int i = 0; i < n; i++)
         value[i] = dy[i];
-    for (int k = 0; k < tiles->taps; k++) {
+    for (int k = 0; k < (int)tiles->taps; k++) {
         float *tap = dx + tiles->tap[k];
 
         for (int i = 0; i < n; i++)
@@ -312,14 +203,14 @@ static void spread_window(const tiles_work_t *work, int64_t y, int64_t x)
 
     for (; c + LANES <= run; c += LANES)
         spread_lanes(work, y + c, x + c, LANES);
-    for (; c + LANES / 2 <= run; c += LANES / 2)
-        spread_lanes(work, y + c, x + c, LANES / 2);
+    for (; c + CPU_WINNER_WIDE <= run; c += CPU_WINNER_WIDE)
+        spread_lanes(work, y + c, x + c, CPU_WINNER_WIDE);
     if (c < run)
         spread_lanes(work, y + c, x + c, (int)(run - c));
 }
 
 /* CPU_ZIP windows of a line of one channel, each two wide. */
-CPU_INLINE void spread_pairs(const cpu_tiles_t *tiles, const float *dy,
+CPU_INLINE void spread_pairs(const cpu_windows_t *tiles, const float *dy,
                              const uint8_t *winners, float *dx)
 {
     float value[CPU_ZIP], even[CPU_ZIP], odd[CPU_ZIP];
@@ -329,7 +220,7 @@ CPU_INLINE void spread_pairs(const cpu_tiles_t *tiles, const float *dy,
         which[i] = winners[i];
     for (int i = 0; i < CPU_ZIP; i++)
         value[i] = dy[i];
-    for (int k = 0; k < tiles->taps; k += 2) {
+    for (int k = 0; k < (int)tiles->taps; k += 2) {
         for (int i = 0; i < CPU_ZIP; i++)
             even[i] = which[i] == k ? value[i] : 0;
         for (int i = 0; i < CPU_ZIP; i++)
@@ -341,7 +232,7 @@ CPU_INLINE void spread_pairs(const cpu_tiles_t *tiles, const float *dy,
 CPU_CLONES
 static void spread_line(const tiles_work_t *work, int64_t y, int64_t x)
 {
-    const cpu_tiles_t *tiles = work->tiles;
+    const cpu_windows_t *tiles = work->tiles;
     const int64_t wide = tiles->kernel[2], count = tiles->out[2];
     const uint8_t *winners = work->winners + y;
     const float *dy = (const float *)work->from + y;
@@ -351,7 +242,7 @@ static void spread_line(const tiles_work_t *work, int64_t y, int64_t x)
         for (int64_t i = 0; i < count; i = cpu_zip_next(i, count))
             spread_pairs(tiles, dy + i, winners + i, dx + 2 * i);
     else
-        for (int k = 0; k < tiles->taps; k++)
+        for (int k = 0; k < (int)tiles->taps; k++)
             for (int64_t i = 0; i < count; i++)
                 dx[tiles->tap[k] + i * wide] = winners[i] == k ? dy[i] : 0;
 }
@@ -369,7 +260,7 @@ static void clear(const tiles_work_t *work, int64_t from, int64_t positions)
  * the last of its plane or image, the lines and planes behind it. */
 static void clear_rest(const tiles_work_t *work, int64_t line)
 {
-    const cpu_tiles_t *tiles = work->tiles;
+    const cpu_windows_t *tiles = work->tiles;
     const int64_t *in = tiles->in, *out = tiles->out, *kernel = tiles->kernel;
     const int64_t row = in[2] * tiles->run,
                   begin = tiles_window(tiles, line, 0);
@@ -399,7 +290,7 @@ static void clear_rest(const tiles_work_t *work, int64_t line)
 static void backward_body(void *context, int64_t first, int64_t last)
 {
     const tiles_work_t *work = context;
-    const cpu_tiles_t *tiles = work->tiles;
+    const cpu_windows_t *tiles = work->tiles;
 
     for (int64_t line = first; line < last; line++) {
         if (tiles->run == 1)
@@ -412,7 +303,7 @@ static void backward_body(void *context, int64_t first, int64_t last)
     }
 }
 
-void cpu_tiles_backward(const cpu_tiles_t *tiles, const op_t *op,
+void cpu_tiles_backward(const cpu_windows_t *tiles, const op_t *op,
                         const op_args_t *args)
 {
     tiles_work_t work = {.tiles = tiles,
