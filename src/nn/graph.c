@@ -203,6 +203,8 @@ static void describe_newer(const op_config_t *config, str_buf_t *text)
         str_buf_add(text, " channels");
     if (config->turn.a || config->turn.b)
         str_buf_add(text, " turn %d %d", config->turn.a, config->turn.b);
+    if (config->pool.ceil)
+        str_buf_add(text, " ceil");
     if (config->heads.masked)
         str_buf_add(text, " masked");
     if (config->norm.bare || config->norm.frozen)

@@ -3,12 +3,13 @@
 /* The pools: the largest or the mean of each window of [channels, ...], or
  * means of windows that follow from the output's size. */
 #include "nn/registry.h"
+#include "op/op_ops.h"
 
 #define SIZE_LIMIT (1 << 20)
 
 typedef struct pool_options {
     opt_ints_t kernel, stride, pad;
-    bool count_pad;
+    bool count_pad, ceil;
 } pool_options_t;
 
 _Static_assert(sizeof(pool_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
@@ -26,11 +27,21 @@ _Static_assert(sizeof(pool_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
     POOL_ROW("stride", stride, "0", 0, \
              "Step between windows; 0 is the size of the window")
 
+#define CEIL_ROW                                                               \
+    {                                                                          \
+        .name = "ceil_mode", .type = OPT_BOOL,                                 \
+        .offset = offsetof(pool_options_t, ceil), .fallback = "false",         \
+        .help = "A last window that begins inside of the input or in the "     \
+                "padding before it counts, too, though it reaches beyond the " \
+                "padding behind it"                                            \
+    }
+
 static const opt_row_t pool_rows[] = {
     KERNEL_ROW,
     STRIDE_ROW,
     POOL_ROW("pad", pad, "0", 0,
              "Padding on both sides, at most half the window; it never wins"),
+    CEIL_ROW,
     {.name = NULL},
 };
 
@@ -45,6 +56,7 @@ static const opt_row_t avgpool_rows[] = {
      .fallback = "true",
      .help = "Padding counts as zeros; false: a mean is over what lies inside "
              "of the input"},
+    CEIL_ROW,
     {.name = NULL},
 };
 
@@ -66,6 +78,7 @@ static err_code_t pool_configure(nn_layer_t *layer, const void *options,
                         err);
     if (code != ERR_OK)
         return code;
+    config->ceil = pool->ceil;
     config->inside = layer->kind->op == OP_AVGPOOL && !pool->count_pad;
     for (int i = 0; i < OP_SPACE_MAX; i++) {
         if (config->stride[i] == 0)
@@ -79,6 +92,8 @@ static err_code_t pool_configure(nn_layer_t *layer, const void *options,
                        at, layer->kind->name, (long long)config->pad[i],
                        (long long)config->kernel[i]);
     }
+    if (layer->kind->op == OP_AVGPOOL && op_pool_reaches_beyond(&layer->config))
+        layer->config.kind = OP_AVGPOOL_CEIL;
     return ERR_OK;
 }
 

@@ -29,6 +29,7 @@ libop_la_SOURCES = \
 	src/op/op_spread.c src/op/op_spread.h src/op/op_attention.h \
 	src/op/ref/spread.c src/op/cpu/spread.c \
 	src/op/ref/matmul.c src/op/cpu/matmul.c \
+	src/op/cpu/avgpool_ceil.c \
 	src/op/cpu/cpu.c src/op/cpu/cpu.h \
 	src/op/cpu/isa.c src/op/cpu/isa.h \
 	src/op/cpu/onednn.c src/op/cpu/onednn.h src/op/cpu/onednn_make.h \

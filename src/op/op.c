@@ -115,6 +115,7 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
                         op_window_taps(config));
     case OP_MAXPOOL2D:
     case OP_AVGPOOL:
+    case OP_AVGPOOL_CEIL:
         return out_elems * (double)op_window_taps(config);
     case OP_UPSAMPLE_LINEAR:
         return 4.0 * out_elems;

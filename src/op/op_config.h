@@ -54,6 +54,9 @@ typedef struct op_pool {
     int64_t kernel[OP_SPACE_MAX], stride[OP_SPACE_MAX], pad[OP_SPACE_MAX];
     bool inside; /* avgpool: the mean of what lies inside of x only; else
                     padding counts as zeros */
+    bool ceil;   /* a last window that begins inside of x or in the padding
+                    before it counts, too, though it reaches beyond the padding
+                    behind it; what is beyond counts for nothing */
 } op_pool_t;
 
 /* Of pad: elements put before and after each dimension of space. */

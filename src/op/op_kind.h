@@ -87,8 +87,10 @@ typedef enum op_kind {
     OP_ADD_SPREAD,  /* as add, of samples whose shapes broadcast: aligned at
                        the last dimension, sizes are equal or 1 */
     OP_MUL_SPREAD,  /* as mul, the same */
-    OP_MATMUL       /* a [N,...,M,K] b [N,...,K,P] -> y [N,...,M,P]; either may
-                       lie turned (op_turn_t) */
+    OP_AVGPOOL_CEIL, /* as avgpool, where pool.ceil makes windows that reach
+                        beyond the padding */
+    OP_MATMUL        /* a [N,...,M,K] b [N,...,K,P] -> y [N,...,M,P]; either may
+                        lie turned (op_turn_t) */
 } op_kind_t;
 #define OP_KINDS (OP_MATMUL + 1)
 

@@ -135,6 +135,8 @@ int op_params_conv_transpose(const op_config_t *config,
                              op_desc_t out[OP_PARAMS_MAX]);
 int op_params_conv(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX]);
 int64_t op_window_taps(const op_config_t *config);
+/* Does pool.ceil make a difference? Sizes are positive. */
+bool op_pool_reaches_beyond(const op_config_t *config);
 
 /* The norms of a sample (op_shape_norm.c). x is seen as rows of [length]
  * elements, each normalised alone; row r takes the parameters from

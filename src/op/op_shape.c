@@ -373,6 +373,7 @@ static const op_rule_t op_rules[OP_KINDS] = {
     [OP_PRELU] = {"prelu", op_shape_view, op_params_prelu},
     [OP_ADD_SPREAD] = {"add", op_shape_spread, NULL},
     [OP_MUL_SPREAD] = {"mul", op_shape_spread, NULL},
+    [OP_AVGPOOL_CEIL] = {"avgpool", op_shape_window, NULL},
     [OP_MATMUL] = {"matmul", op_shape_matmul, NULL},
 };
 /* clang-format on */

@@ -9,6 +9,7 @@
 typedef struct window {
     const int64_t *kernel, *stride, *pad, *dilation;
     const int64_t *behind; /* beyond pad */
+    bool ceil;
 } window_t;
 
 static window_t window_of(const op_config_t *config)
@@ -18,9 +19,24 @@ static window_t window_of(const op_config_t *config)
     const op_pool_t *pool = &config->pool;
 
     if (config->kind == OP_CONV2D || config->kind == OP_CONV_TRANSPOSE)
-        return (window_t){conv->kernel, conv->stride, conv->pad, conv->dilation,
-                          conv->behind};
-    return (window_t){pool->kernel, pool->stride, pool->pad, ones, none};
+        return (window_t){conv->kernel,   conv->stride, conv->pad,
+                          conv->dilation, conv->behind, false};
+    return (window_t){pool->kernel, pool->stride, pool->pad,
+                      ones,         none,         pool->ceil};
+}
+
+bool op_pool_reaches_beyond(const op_config_t *config)
+{
+    const op_pool_t *pool = &config->pool;
+
+    for (int i = 0; i < config->in.ndim - 2 && pool->ceil; i++) {
+        const int64_t room = config->in.dims[2 + i] + 2 * pool->pad[i];
+
+        if (room < pool->kernel[i] ||
+            (room - pool->kernel[i]) % pool->stride[i] != 0)
+            return true;
+    }
+    return false;
 }
 
 int64_t op_window_taps(const op_config_t *config)
@@ -67,8 +83,14 @@ static err_code_t window_count(const op_config_t *config,
                            "%s on %s: kernel, stride and dilation must be at "
                            "least 1 and pad at least 0",
                            op_kind_name(config->kind), text);
+        /* As PyTorch counts them with ceil_mode. */
+        if (window.ceil)
+            room += window.stride[i] - 1;
         fits = fits && room >= reach;
         out[2 + i] = (room - reach) / window.stride[i] + 1;
+        if (window.ceil && (out[2 + i] - 1) * window.stride[i] >=
+                               in->dims[2 + i] + window.pad[i])
+            out[2 + i]--;
     }
     if (fits)
         return ERR_OK;

@@ -400,6 +400,27 @@ def with_masks(x):
         x[:, 44] = torch.tensor([6., 1, 4])
     return x
 
+for at, (shape, kernel, stride, pad) in enumerate((
+        ((2, 6, 8), (3, 3), (2, 2), (0, 0)),
+        ((2, 6, 5), (3, 2), (2, 2), (1, 1)),
+        ((2, 5, 7), (2, 2), (2, 2), (0, 0)),
+        ((2, 5), (2,), (3,), (1,)),
+        ((2, 7), (3,), (3,), (1,)),
+        ((2, 4, 3, 5), (3, 2, 2), (2, 2, 3), (1, 0, 1)))):
+    options = (f"kernel: {list(kernel)}, stride: {list(stride)}, "
+               f"pad: {list(pad)}, ceil_mode: true")
+    dims = len(shape) - 1
+    through(f"maxpool, ceil {at + 1}", list(shape), f"maxpool: {{{options}}}",
+            lambda x, f=getattr(F, f"max_pool{dims}d"), k=kernel, s=stride,
+            p=pad: f(x, k, s, p, ceil_mode=True))
+    for count in (True, False):
+        through(
+            f"avgpool, ceil {at + 1}, pad {'' if count else 'not '}counted",
+            list(shape),
+            f"avgpool: {{{options}, count_pad: {str(count).lower()}}}",
+            lambda x, f=getattr(F, f"avg_pool{dims}d"), k=kernel, s=stride,
+            p=pad, count=count: f(x, k, s, p, True, count))
+
 
 def label(key):
     """cddp's name of a parameter: a recurrent module has one layer."""

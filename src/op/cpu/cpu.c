@@ -113,6 +113,7 @@ const op_backend_ops_t op_cpu_backend = {
             [OP_PRELU] = &cpu_prelu_kernel,
             [OP_ADD_SPREAD] = &cpu_spread_kernel,
             [OP_MUL_SPREAD] = &cpu_spread_kernel,
+            [OP_AVGPOOL_CEIL] = &cpu_avgpool_ceil_kernel,
             [OP_MATMUL] = &cpu_matmul_kernel,
         },
     .stores =
@@ -156,6 +157,7 @@ const op_backend_ops_t op_cpu_backend = {
             [OP_PRELU] = OP_STORE_READS,
             [OP_ADD_SPREAD] = OP_STORE_READS,
             [OP_MUL_SPREAD] = OP_STORE_READS,
+            [OP_AVGPOOL_CEIL] = OP_STORE_READS,
             [OP_MATMUL] = OP_STORE_READS,
         },
     .team = cpu_team_set,

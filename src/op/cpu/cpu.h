@@ -30,6 +30,7 @@ extern const op_kernel_t cpu_embedding_kernel, cpu_rotary_kernel;
 extern const op_kernel_t cpu_pointwise_kernel, cpu_custom_kernel;
 extern const op_kernel_t cpu_softmax_kernel, cpu_prelu_kernel;
 extern const op_kernel_t cpu_spread_kernel, cpu_matmul_kernel;
+extern const op_kernel_t cpu_avgpool_ceil_kernel;
 
 /* Space as three dimensions: numbers of its [space] dimensions go last, [fill]
  * stands for those that are not there. */

@@ -6,6 +6,8 @@
  * keeps the winner of each window as int64 index into its plane of x, and dx
  * sends dy there. avgpool: the sum over the window by the number of its taps,
  * or with pool.inside of those inside of x; dx spreads dy by the same number.
+ * Taps beyond the padding, which windows have with pool.ceil, count for
+ * nothing.
  */
 #include "op/ref/window.h"
 
@@ -45,6 +47,21 @@ static int64_t ref_pool_winner(const op_t *op, const ref_window_t *window,
     return winner;
 }
 
+/* Taps of window [o] in x and its padding. */
+static double ref_pool_taps(const ref_window_t *window, int64_t o)
+{
+    int64_t taps = 1;
+
+    for (int i = window->space - 1; i >= 0; i--) {
+        int64_t first = o % window->out[i] * window->stride[i] - window->pad[i];
+        int64_t left = window->in[i] + window->pad[i] - first;
+
+        taps *= left < window->kernel[i] ? left : window->kernel[i];
+        o /= window->out[i];
+    }
+    return (double)taps;
+}
+
 /* What the sum over window [o] is divided by. */
 static double ref_pool_divisor(const op_t *op, const ref_window_t *window,
                                int64_t o)
@@ -52,7 +69,7 @@ static double ref_pool_divisor(const op_t *op, const ref_window_t *window,
     int64_t inside = 0;
 
     if (!op->config.pool.inside)
-        return (double)window->taps;
+        return ref_pool_taps(window, o);
     for (int64_t tap = 0; tap < window->taps; tap++)
         inside += ref_window_at(window, o, tap) >= 0;
     return (double)inside;
@@ -85,7 +102,7 @@ static err_code_t ref_pool_forward(op_t *op, const op_args_t *args, err_t *err)
             int64_t x0 = plane * window.ins, i = plane * window.outs + o;
             int64_t winner;
 
-            if (op->config.kind == OP_AVGPOOL) {
+            if (op->config.kind != OP_MAXPOOL2D) {
                 ref_put(type, args->y, i,
                         ref_pool_mean(op, &window, args->x, x0, o));
                 continue;

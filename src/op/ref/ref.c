@@ -67,6 +67,7 @@ const op_backend_ops_t op_ref_backend = {
             [OP_PRELU] = &ref_prelu_kernel,
             [OP_ADD_SPREAD] = &ref_spread_kernel,
             [OP_MUL_SPREAD] = &ref_spread_kernel,
+            [OP_AVGPOOL_CEIL] = &ref_pool_kernel,
             [OP_MATMUL] = &ref_matmul_kernel,
         },
     .add = ref_add,
