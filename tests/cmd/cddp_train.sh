@@ -28,6 +28,11 @@ expect 0 'usage: cddp-train' cddp-train --help
 expect 0 '^hdf5 +[0-9]' cddp-train --version
 expect 0 '^features: .*pmix' cddp-info
 expect 64 'unknown option --chekc' cddp-train --chekc
+# What is no file is refused at once, however much it would give.
+CDDP_RUN=/dev/zero expect 78 'run file /dev/zero is a device; expected a YAML' \
+    cddp-train --check
+mkfifo fifo.yaml
+expect 78 'run file fifo.yaml is a fifo; expected a YAML' cddp-train fifo.yaml
 expect 64 'needs a value' cddp-train --set
 expect 64 'from 1 to 1024, found "x"' cddp-train --local x
 expect 64 'one run file is expected' cddp-train a.yaml b.yaml

@@ -10,7 +10,6 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=SCRIPTDIR/trainlib.sh
 . "$(dirname "$0")/trainlib.sh"
-command -v ss >/dev/null || { echo "1..0 # SKIP ss (iproute2)"; exit 0; }
 small_data
 
 # launch SRUN-ARG...: ranks that train until they are told to end; their process
