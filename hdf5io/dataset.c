@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,7 +186,7 @@ static size_t dataset_larger(size_t a, size_t b)
 
 /* One try to open a shard, see retry.h. */
 typedef struct shard_try {
-    const hdf5io_dataset_t *dataset;
+    hdf5io_dataset_t *dataset;
     const char *path;
     hdf5io_shard_t *out;
 } shard_try_t;
@@ -193,9 +194,12 @@ typedef struct shard_try {
 static err_code_t dataset_shard_try(void *context, int *number, err_t *err)
 {
     const shard_try_t *try = context;
-    err_code_t code =
-        hdf5io_shard_open(&try->dataset->how, try->path, try->out, err);
+    err_code_t code;
 
+    do
+        code = hdf5io_shard_open(&try->dataset->how, try->path, try->out, err);
+    while (code == ERR_UNAVAILABLE && errno == EMFILE &&
+           hdf5io_dataset_rest_oldest(try->dataset));
     if (code == ERR_OK)
         return code;
     if (code == ERR_IO || code == ERR_UNAVAILABLE ||
@@ -204,7 +208,7 @@ static err_code_t dataset_shard_try(void *context, int *number, err_t *err)
     return code;
 }
 
-static err_code_t dataset_shard_open(const hdf5io_dataset_t *dataset,
+static err_code_t dataset_shard_open(hdf5io_dataset_t *dataset,
                                      const char *path, hdf5io_shard_t *out,
                                      err_t *err)
 {
@@ -228,6 +232,7 @@ static err_code_t dataset_shard_add(hdf5io_dataset_t *dataset,
         return code;
     dataset->count++;
     dataset->cached += shard->cached;
+    dataset->open_count++;
     shard->used = ++dataset->uses;
     shard->first = dataset->samples;
     dataset->samples += shard->rows;
@@ -250,6 +255,7 @@ static void dataset_how_set(hdf5io_dataset_t *dataset,
 {
     dataset->cache_max =
         config->cache_bytes > 0 ? config->cache_bytes : DATASET_CACHE_BYTES;
+    dataset->open_max = INT_MAX;
     dataset->retry = config->retry;
     dataset->how = (hdf5io_shard_config_t){
         .count = dataset->field_count,

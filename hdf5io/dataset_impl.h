@@ -38,6 +38,7 @@ struct hdf5io_dataset {
     hdf5io_shard_config_t how; /* they are opened; access is owned */
     retry_t retry;
     size_t cache_max, cached; /* bytes of the shards that are open */
+    int open_max, open_count; /* and how many these are */
     uint64_t uses;            /* counts */
     int64_t samples;
     size_t row_bytes; /* of the largest column */
@@ -55,6 +56,10 @@ typedef err_code_t (*dataset_work_t)(void *context, err_t *err);
  * lock; with mpi, just do it. */
 err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
                               dataset_work_t work, void *context, err_t *err);
+
+/* Close the shard that was used longest ago, of those that nobody reads; false:
+ * there is none. Lock held, or the dataset is not shared yet. */
+bool hdf5io_dataset_rest_oldest(hdf5io_dataset_t *dataset);
 
 /* Read rows of one column of a shard that way, as hdf5io_column_read does. */
 typedef struct dataset_rows {

@@ -32,11 +32,10 @@ static void use_rest(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard)
     hdf5io_shard_rest(shard);
     shard->open = false;
     dataset->cached -= shard->cached;
+    dataset->open_count--;
 }
 
-/* Close the shard that was used longest ago, of those that nobody reads. Lock
- * held. */
-static bool use_rest_oldest(hdf5io_dataset_t *dataset)
+bool hdf5io_dataset_rest_oldest(hdf5io_dataset_t *dataset)
 {
     hdf5io_shard_t *oldest = NULL;
 
@@ -57,10 +56,15 @@ void hdf5io_dataset_trim(hdf5io_dataset_t *dataset, const hdf5io_shard_t *last)
 {
     if (dataset->mpi != NULL)
         return;
-    while (dataset->cached > dataset->cache_max && use_rest_oldest(dataset))
-        ;
+    /* Other datasets of the process take what this one sets free, so that it
+     * must stay below for good. */
     if (last->crowded)
-        use_rest_oldest(dataset);
+        dataset->open_max =
+            dataset->open_count > 2 ? dataset->open_count - 1 : 1;
+    while ((dataset->cached > dataset->cache_max ||
+            dataset->open_count > dataset->open_max) &&
+           hdf5io_dataset_rest_oldest(dataset))
+        ;
 }
 
 static err_code_t use_changed(const hdf5io_shard_t *was,
@@ -93,13 +97,14 @@ static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
     do
         code = hdf5io_shard_open(&dataset->how, shard->path, &now, err);
     while (code == ERR_UNAVAILABLE && errno == EMFILE &&
-           use_rest_oldest(dataset));
+           hdf5io_dataset_rest_oldest(dataset));
     if (code != ERR_OK)
         return code;
     code = use_changed(shard, &now, err);
     if (code == ERR_OK) {
         hdf5io_shard_adopt(shard, &now);
         dataset->cached += shard->cached;
+        dataset->open_count++;
     }
     hdf5io_shard_close(&now);
     errno = 0;

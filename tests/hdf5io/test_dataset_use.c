@@ -194,9 +194,64 @@ Test(use, a_shard_that_changed_meanwhile_is_refused)
     open_setup_free(&setup);
 }
 
+typedef struct waits {
+    int count;
+    double seconds;
+} waits_t;
+
+static void wait_count(void *context, double seconds)
+{
+    waits_t *waits = context;
+
+    waits->count++;
+    waits->seconds += seconds;
+}
+
 /* ---- descriptors --------------------------------------------------------- */
 
 #define SETS 6
+
+/* One rank of a process. */
+typedef struct opener {
+    pthread_t thread;
+    const hdf5io_dataset_config_t *config;
+    hdf5io_dataset_t *dataset;
+    waits_t waits;
+    err_code_t code;
+    err_t err;
+} opener_t;
+
+static void *opener_main(void *argument)
+{
+    opener_t *opener = argument;
+    hdf5io_dataset_config_t config = *opener->config;
+
+    config.retry =
+        (retry_t){.seconds = 1, .wait = wait_count, .context = &opener->waits};
+    opener->code = hdf5io_dataset_open(&config, &opener->dataset, &opener->err);
+    return NULL;
+}
+
+/* All at once. */
+static void sets_open(const hdf5io_dataset_config_t *config,
+                      hdf5io_dataset_t **sets)
+{
+    opener_t openers[SETS] = {{0}};
+
+    for (int i = 0; i < SETS; i++) {
+        openers[i].config = config;
+        cr_assert_eq(
+            pthread_create(&openers[i].thread, NULL, opener_main, &openers[i]),
+            0);
+    }
+    for (int i = 0; i < SETS; i++) {
+        pthread_join(openers[i].thread, NULL);
+        cr_assert_eq(openers[i].code, ERR_OK, "set %d: %s", i,
+                     openers[i].err.text);
+        cr_assert_eq(openers[i].waits.count, 0, "there was one to close");
+        sets[i] = openers[i].dataset;
+    }
+}
 
 /* As with --local: several ranks of two splits in one process. */
 static void check_limit(rlim_t soft, rlim_t hard, files_layout_t layout)
@@ -204,15 +259,12 @@ static void check_limit(rlim_t soft, rlim_t hard, files_layout_t layout)
     hdf5io_dataset_t *sets[SETS];
     struct rlimit limit = {soft, hard};
     open_setup_t setup;
-    err_t err = ERR_INIT;
     int open = 0;
 
     shards_write(layout, 40);
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     open_setup(&setup, directory, "part-*.h5");
-    for (int i = 0; i < SETS; i++)
-        cr_assert_eq(hdf5io_dataset_open(&setup.config, &sets[i], &err), ERR_OK,
-                     "set %d: %s", i, err.text);
+    sets_open(&setup.config, sets);
     for (int i = 0; i < SETS; i++) {
         cr_assert_eq(wrong_samples(sets[i], i), 0);
         open += hdf5io_dataset_open_shards(sets[i]);
@@ -253,19 +305,6 @@ Test(use, more_shards_in_chunks_than_descriptors_are_read_in_turn)
 }
 
 /* ---- storage ------------------------------------------------------------- */
-
-typedef struct waits {
-    int count;
-    double seconds;
-} waits_t;
-
-static void wait_count(void *context, double seconds)
-{
-    waits_t *waits = context;
-
-    waits->count++;
-    waits->seconds += seconds;
-}
 
 /* [times] refusals of reads of part-1.h5, then a read of its last row. */
 static err_code_t read_refused(files_layout_t layout, int number, int times,
