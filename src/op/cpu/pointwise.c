@@ -87,10 +87,10 @@ typedef struct cpu_pointwise_kind {
 } cpu_pointwise_kind_t;
 
 static const cpu_pointwise_kind_t kinds[OP_KINDS] = {
-    [OP_MAE] = {mae_value, mae_slope},
-    [OP_HUBER] = {huber_values, huber_slope},
+    [OP_MAE] = {.value = mae_value, .slope = mae_slope},
+    [OP_HUBER] = {.value = huber_values, .slope = huber_slope},
     [OP_BCE] = {bce_values, bce_slope, bce_values_each, bce_slope_each},
-    [OP_KL] = {kl_value, kl_slope},
+    [OP_KL] = {.value = kl_value, .slope = kl_slope},
 };
 
 typedef struct cpu_pointwise_work {
