@@ -18,6 +18,8 @@
 #include "base/clock.h"
 #include "base/str.h"
 
+#define DRAFT_END ".tmp"
+
 static err_code_t file_fail(const char *what, const char *path, err_t *err)
 {
     return err_set(err, ERR_IO, "cannot %s %s: %s", what, path,
@@ -49,33 +51,117 @@ static err_code_t file_sync_parent(const char *path, err_t *err)
     return code;
 }
 
-err_code_t file_publish(const char *path, const void *data, size_t bytes,
-                        err_t *err)
+/* A file without a name beside [path], which goes when its process does; -1
+ * where there are none, or where they could not get a name later. */
+static int file_nameless(const char *path)
+{
+    char *copy = str_dup(path);
+    int fd = -1;
+
+    if (access("/proc/self/fd", X_OK) == 0)
+        fd = open(dirname(copy), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    free(copy);
+    return fd;
+}
+
+/* Name it [draft]. */
+static bool file_name(int fd, const char *draft)
+{
+    char *self = str_printf("/proc/self/fd/%d", fd);
+    const bool named =
+        linkat(AT_FDCWD, self, AT_FDCWD, draft, AT_SYMLINK_FOLLOW) == 0;
+
+    free(self);
+    return named;
+}
+
+/* Bytes on disk, then a name; false where that is not possible. */
+static bool file_draft_nameless(const char *draft, const void *data,
+                                size_t bytes)
+{
+    int fd = file_nameless(draft);
+    bool good;
+
+    if (fd < 0)
+        return false;
+    good = file_write_all(fd, data, bytes) && fsync(fd) == 0 &&
+           file_name(fd, draft);
+    if (close(fd) == 0 && good)
+        return true;
+    if (good)
+        unlink(draft);
+    return false;
+}
+
+/* The same with the name first; says what is wrong. */
+static err_code_t file_draft_named(const char *draft, const void *data,
+                                   size_t bytes, err_t *err)
 {
     err_code_t code = ERR_OK;
-    char *draft;
-    int fd;
-
     /* The name is ours alone: O_EXCL refuses what a node-mate took. */
-    draft = str_printf("%s.%ld-%09.0f.tmp", path, (long)getpid(),
-                       1e9 * (clock_now() - (double)(long)clock_now()));
-    fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        code = file_fail("create", draft, err);
-        goto out;
-    }
+    int fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+    if (fd < 0)
+        return file_fail("create", draft, err);
     if (!file_write_all(fd, data, bytes) || fsync(fd) != 0)
         code = file_fail("write", draft, err);
     if (close(fd) != 0 && code == ERR_OK)
         code = file_fail("write", draft, err);
-    if (code == ERR_OK && rename(draft, path) != 0)
-        code = file_fail("publish", path, err);
     if (code != ERR_OK)
         unlink(draft);
-    else
+    return code;
+}
+
+err_code_t file_publish(const char *path, const void *data, size_t bytes,
+                        err_t *err)
+{
+    char *draft = str_printf("%s.%ld-%09.0f" DRAFT_END, path, (long)getpid(),
+                             1e9 * (clock_now() - (double)(long)clock_now()));
+    err_code_t code = ERR_OK;
+
+    if (!file_draft_nameless(draft, data, bytes))
+        code = file_draft_named(draft, data, bytes, err);
+    if (code == ERR_OK && rename(draft, path) != 0) {
+        code = file_fail("publish", path, err);
+        unlink(draft);
+    }
+    if (code == ERR_OK)
         code = file_sync_parent(path, err);
-out:
     free(draft);
+    return code;
+}
+
+/* Is [name] one that file_publish gives: NAME.PROCESS-NANOSECONDS.tmp? */
+static bool file_is_draft(const char *name)
+{
+    static const char digits[] = "0123456789";
+    const size_t length = strlen(name), end = sizeof DRAFT_END - 1;
+    const char *dash = strrchr(name, '-'), *dot = dash;
+
+    if (dash == NULL || length < end ||
+        strcmp(name + length - end, DRAFT_END) != 0)
+        return false;
+    while (dot > name && dot[-1] >= '0' && dot[-1] <= '9')
+        dot--;
+    return dot < dash && dot > name + 1 && dot[-1] == '.' &&
+           strspn(dash + 1, digits) >= 9 &&
+           dash + 1 + strspn(dash + 1, digits) == name + length - end;
+}
+
+err_code_t file_sweep(const char *directory, err_t *err)
+{
+    struct dirent *entry;
+    DIR *list = opendir(directory);
+    err_code_t code = ERR_OK;
+
+    if (list == NULL)
+        return file_fail("list", directory, err);
+    while (code == ERR_OK && (entry = readdir(list)) != NULL)
+        if (file_is_draft(entry->d_name) &&
+            unlinkat(dirfd(list), entry->d_name, 0) != 0 && errno != ENOENT)
+            code = err_set(err, ERR_IO, "cannot remove %s/%s: %s", directory,
+                           entry->d_name, strerror(errno));
+    closedir(list);
     return code;
 }
 

@@ -33,10 +33,16 @@ err_code_t file_read(const char *path, char **out, size_t *bytes, err_t *err);
 err_code_t file_read_own(const char *path, char **out, size_t *bytes,
                          err_t *err);
 
-/* Write [bytes] bytes under a temporary name beside [path], fsync, rename over
- * [path], fsync the directory: the file is there whole or not at all. */
+/* Write [bytes] bytes beside [path], fsync, rename over [path], fsync the
+ * directory: the file is there whole or not at all. Who is killed meanwhile
+ * leaves a draft only where the file system has no files without a name
+ * (O_TMPFILE), or between the two calls that give it its name. */
 err_code_t file_publish(const char *path, const void *data, size_t bytes,
                         err_t *err);
+
+/* Remove the drafts that such kills have left in [directory]. To be called by
+ * who alone publishes there. */
+err_code_t file_sweep(const char *directory, err_t *err);
 
 /* fsync a file or directory by path. */
 err_code_t file_sync(const char *path, err_t *err);

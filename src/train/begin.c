@@ -133,18 +133,15 @@ static err_code_t mark_set(const train_state_t *run, err_t *err)
 /* Rank 0's part. */
 static err_code_t begin(const train_state_t *run, bool *first, err_t *err)
 {
-    const train_resume_t how = run->env->resume;
     bool done = false;
     err_code_t rc = ERR_OK;
 
     if (run->env->job->restarts > 0)
         rc = mark_read(run, &done, err);
     *first = !done;
-    if (rc != ERR_OK || done || how == TRAIN_RESUME_PATH)
+    if (rc != ERR_OK || done || run->env->resume != TRAIN_RESUME_NEVER)
         return rc;
-    rc = how == TRAIN_RESUME_FRESH ? begin_fresh(run->config, err)
-                                   : check_never(run->config, err);
-    return rc == ERR_OK ? mark_set(run, err) : rc;
+    return check_never(run->config, err);
 }
 
 err_code_t train_begin(train_state_t *run, bool *first, err_t *err)
@@ -161,29 +158,31 @@ err_code_t train_begin(train_state_t *run, bool *first, err_t *err)
                         : rc;
 }
 
-/* Rank 0's part. */
-static err_code_t begin_from(const train_state_t *run, const char *path,
-                             int64_t step, err_t *err)
+static err_code_t begin_from(const train_state_t *run, err_t *err)
 {
     const char *dir = run->config->run.dir;
     char *checkpoints = str_printf("%s/checkpoints", dir);
     bool elsewhere = false;
     err_code_t rc;
 
-    rc = hdf5io_checkpoint_supersede(checkpoints, path, step, &elsewhere, err);
+    rc = hdf5io_checkpoint_supersede(checkpoints, run->resumed,
+                                     run->progress.step, &elsewhere, err);
     if (rc == ERR_OK && elsewhere)
         rc = set_aside(dir, "metrics.jsonl", err);
-    if (rc == ERR_OK)
-        rc = mark_set(run, err);
     free(checkpoints);
     return rc;
 }
 
-err_code_t train_begin_from(train_state_t *run, const char *path, int64_t step,
-                            err_t *err)
+err_code_t train_begin_done(const train_state_t *run, err_t *err)
 {
-    const err_code_t rc =
-        run->rank == 0 ? begin_from(run, path, step, err) : ERR_OK;
+    const train_resume_t how = run->env->resume;
+    err_code_t rc = ERR_OK;
 
-    return train_vote(&run->votes, rc, &run->speaker, err);
+    if (how == TRAIN_RESUME_AUTO || !run->first)
+        return ERR_OK;
+    if (how == TRAIN_RESUME_FRESH)
+        rc = begin_fresh(run->config, err);
+    else if (how == TRAIN_RESUME_PATH)
+        rc = begin_from(run, err);
+    return rc == ERR_OK ? mark_set(run, err) : rc;
 }

@@ -12,19 +12,20 @@
 #include "train/run_priv.h"
 
 /*
- * Before anybody reads: --fresh puts the checkpoints and metrics of other runs
- * aside under names that nothing has; never refuses a directory with
- * checkpoints (ERR_CONFIG), which would later be resumed from the wrong run.
- * *first: the command line counts; else this is a later life of a job that has
- * done what it asks for, and goes on from its own checkpoints. Rank 0 acts, all
- * get the outcome. Collective.
+ * Before anybody reads: never refuses a directory with checkpoints
+ * (ERR_CONFIG), which would later be resumed from the wrong run. *first: the
+ * command line counts; else this is a later life of a job that has done what it
+ * asks for, and goes on from its own checkpoints. Changes nothing. Rank 0
+ * looks, all get the outcome. Collective.
  */
 err_code_t train_begin(train_state_t *run, bool *first, err_t *err);
 
-/* After --resume PATH was read from [path], of step [step]: checkpoints that
- * the run leaves behind get other names, and so do metrics of another run.
- * Collective. */
-err_code_t train_begin_from(train_state_t *run, const char *path, int64_t step,
-                            err_t *err);
+/*
+ * Once the start is accepted: --fresh puts the checkpoints and metrics of other
+ * runs aside under names that nothing has; with --resume PATH checkpoints that
+ * the run leaves behind get other names, and so do metrics of another run. Of
+ * rank 0; local.
+ */
+err_code_t train_begin_done(const train_state_t *run, err_t *err);
 
 #endif

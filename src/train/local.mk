@@ -25,6 +25,7 @@ libtrain_la_SOURCES = \
 	src/train/run.c src/train/run.h src/train/run_priv.h \
 	src/train/rundir.c src/train/rundir.h \
 	src/train/same.c src/train/same.h \
+	src/train/settings.c src/train/settings.h \
 	src/train/score.c src/train/score.h \
 	src/train/shard.c src/train/shard.h \
 	src/train/step.c src/train/weigh.c \

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "hdf5io/checkpoint_data.h"
+#include "train/begin.h"
 #include "train/hello.h"
 #include "train/marks.h"
 #include "train/plateau.h"
@@ -239,7 +240,6 @@ static err_code_t data_compare(train_state_t *run, err_t *err)
 
 static err_code_t directory_open(train_state_t *run, err_t *err)
 {
-    const train_config_t *config = run->config;
     const slurm_job_t *job = run->env->job;
     char *owner = NULL;
     err_code_t rc;
@@ -251,9 +251,7 @@ static err_code_t directory_open(train_state_t *run, err_t *err)
                            job->host, (int)getpid());
     else
         owner = str_printf("process %d on host %s", (int)getpid(), job->host);
-    rc = train_rundir_open(config->run.dir, owner, &run->rundir, err);
-    if (rc == ERR_OK)
-        rc = train_rundir_config(config->run.dir, config, err);
+    rc = train_rundir_open(run->config->run.dir, owner, &run->rundir, err);
     free(owner);
     return rc;
 }
@@ -361,18 +359,24 @@ static err_code_t loaders_start(train_state_t *run, err_t *err)
     return train_data_start(&split, &run->valid, 0, 0, err);
 }
 
-static err_code_t records_open(train_state_t *run, err_t *err)
+/* Nothing is left that could refuse the start: now the run directory may
+ * change. */
+static err_code_t directory_accept(train_state_t *run, err_t *err)
 {
     char *path = NULL;
-    err_code_t rc = ERR_OK;
+    err_code_t rc;
 
-    if (run->rank == 0) {
-        path = str_printf("%s/metrics.jsonl", run->config->run.dir);
-        rc = obs_metrics_open(path, run->progress.step, &run->metrics, err);
-        free(path);
-    }
+    if (run->rank != 0)
+        return ERR_OK;
+    rc = train_begin_done(run, err);
     if (rc == ERR_OK)
-        rc = loaders_start(run, err);
+        rc = train_rundir_accept(run->rundir, run->config, run->progress.step,
+                                 err);
+    if (rc != ERR_OK)
+        return rc;
+    path = str_printf("%s/metrics.jsonl", run->config->run.dir);
+    rc = obs_metrics_open(path, run->progress.step, &run->metrics, err);
+    free(path);
     return rc;
 }
 
@@ -404,10 +408,15 @@ err_code_t train_open(train_state_t *run, err_t *err)
     train_storage_begin(run, "resume");
     rc = train_restore(run, err);
     if (rc == ERR_OK)
-        rc = voted(run, records_open, err);
+        rc = voted(run, loaders_start, err);
+    if (rc == ERR_OK) {
+        train_storage_begin(run, "run directory");
+        rc = voted(run, directory_accept, err);
+    }
     train_storage_end(run);
     if (rc != ERR_OK)
         return rc;
+    run->accepted = true;
     plan = plan_of(run);
     train_phase_set(run, "initial weights");
     rc = train_replica_start(&plan, run->saved_step >= 0, &run->replica, err);
@@ -466,6 +475,7 @@ void train_close(train_state_t *run)
     train_patience_also(run->patience, NULL);
     train_replica_close(&run->replica);
     nn_graph_close(run->graph);
+    free(run->resumed);
     train_rundir_close(run->rundir);
     train_patience_close(run->patience);
     comm_group_close(run->group);

@@ -122,7 +122,7 @@ static err_code_t keep_check(train_state_t *run, err_t *err)
     err_code_t rc = ERR_OK;
 
     if (run->rundir != NULL)
-        rc = train_rundir_check(run->rundir, run->config->run.dir, err);
+        rc = train_rundir_check(run->rundir, err);
     if (rc != ERR_OK)
         run->owns_dir = false;
     rc = train_vote(&run->votes, rc, &run->speaker, err);
@@ -328,16 +328,17 @@ err_code_t train_restore(train_state_t *run, err_t *err)
     hdf5io_checkpoint_info_t info;
     const train_resume_t how = run->env->resume;
     bool anew = how == TRAIN_RESUME_NEVER || how == TRAIN_RESUME_FRESH;
-    bool found = false, first;
+    bool found = false;
     err_code_t rc;
 
-    rc = train_begin(run, &first, err);
-    if (rc != ERR_OK || (anew && first))
+    rc = train_begin(run, &run->first, err);
+    if (rc != ERR_OK || (anew && run->first))
         return rc;
-    rc = state_read(run, first, &found, &info, err);
+    rc = state_read(run, run->first, &found, &info, err);
     run->speaker = run->rank == 0 || rc == ERR_PEER;
     if (rc != ERR_OK || !found)
         return rc;
+    run->resumed = str_dup(info.path);
     run->progress = info.progress;
     run->saved_step = info.progress.step;
     ddp_step_set(run->replica.ddp, info.progress.step);
@@ -348,7 +349,5 @@ err_code_t train_restore(train_state_t *run, err_t *err)
         rc = marks_check(run, info.path, err);
     if (rc == ERR_OK)
         rc = place_in_epoch(run, err);
-    if (rc == ERR_OK && first && how == TRAIN_RESUME_PATH)
-        rc = train_begin_from(run, info.path, info.progress.step, err);
     return rc;
 }

@@ -281,6 +281,14 @@ static bool lowest_survivor(const train_state_t *run, err_code_t rc,
     return run->rank == (culprit == 0 ? 1 : 0);
 }
 
+/* A start that was refused changes nothing in the run directory, and leaves no
+ * record: all ranks end with its status, so that srun's is the right one. One
+ * that fails may, to tell whose fault it was. */
+static bool start_refused(const train_state_t *run, err_code_t rc)
+{
+    return !run->accepted && !err_code_requeue(rc);
+}
+
 /* A record of what happened already: that it cannot be written is told, and
  * changes no status. */
 static void record_write(const train_state_t *run, err_code_t rc,
@@ -296,7 +304,8 @@ static void record_write(const train_state_t *run, err_code_t rc,
                            .step = run->progress.step,
                            .text = rc == ERR_OK ? "" : err->text};
 
-    if (run->owns_dir && lowest_survivor(run, rc, err) &&
+    if (run->owns_dir && !start_refused(run, rc) &&
+        lowest_survivor(run, rc, err) &&
         slurm_exit_write(run->config->run.dir, &record, &trouble) != ERR_OK)
         log_warn("train", "%s", trouble.text);
 }
@@ -406,6 +415,8 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
         train_last_words_hear(config->run.dir, env->job->step_id,
                               env->job->restarts, err);
     record_write(&run, rc, err);
+    if (start_refused(&run, rc))
+        train_rundir_refuse(run.rundir);
     if (rc != ERR_OK)
         summary_try(&run, rc, err);
     outcome_fill(&run, out);

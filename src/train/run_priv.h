@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The state of a run, shared by the files that are parts of it, and what each
- * of them offers to the others. */
+/* The state of a run, and what the files that are parts of it offer. */
 #ifndef CDDP_TRAIN_RUN_PRIV_H
 #define CDDP_TRAIN_RUN_PRIV_H
 
@@ -55,7 +54,10 @@ typedef struct train_state {
     bool bf16;     /* what train.precision came to */
     bool speaker;  /* result of the last vote */
     bool owns_dir; /* this run holds the run directory's lock */
+    bool accepted; /* until then nothing in the directory is changed */
     bool opened;   /* train_open is through: there are results */
+    bool first;    /* what the command line says of resuming counts */
+    char *resumed; /* the checkpoint that the run goes on from; NULL: none */
     train_rundir_t *rundir; /* rank 0 */
     h5mpi_t *mpi;           /* io: mpi */
     nn_graph_t *graph;
@@ -182,7 +184,7 @@ err_code_t train_leaves_eval_reduce(train_state_t *run,
 /* eval.c: every validation sample once; changes no state. Collective. */
 err_code_t train_evaluate(train_state_t *run, train_eval_t *out, err_t *err);
 
-/* resume.c. Collective. */
+/* resume.c. Collective; restore changes nothing in the run directory. */
 err_code_t train_checkpoint(train_state_t *run, err_t *err);
 err_code_t train_restore(train_state_t *run, err_t *err);
 

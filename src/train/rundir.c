@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,105 +20,196 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "train/settings.h"
+
+#define OWNER_MAX 4096 /* bytes of a lock file */
+#define ATTEMPTS 16    /* to lock a directory that others take away */
 
 struct train_rundir {
     int lock;
+    bool made_dir, made_lock; /* they were not there */
+    size_t owner_bytes;
+    char *path, *lock_path;
+    char owner_before[OWNER_MAX]; /* what the lock file held */
 };
 
-static err_code_t busy(int lock, const char *path, err_t *err)
+static err_code_t busy(const train_rundir_t *rundir, err_t *err)
 {
     char owner[256];
-    ssize_t got = pread(lock, owner, sizeof owner - 1, 0);
+    ssize_t got = pread(rundir->lock, owner, sizeof owner - 1, 0);
 
     owner[got > 0 ? got : 0] = '\0';
     owner[strcspn(owner, "\n")] = '\0';
     return err_set(err, ERR_BUSY,
                    "run directory %s is in use by %s: wait for it, end it, or "
                    "choose another with --set run.dir=DIR",
-                   path, owner[0] != '\0' ? owner : "another run");
+                   rundir->path, owner[0] != '\0' ? owner : "another run");
 }
 
-static err_code_t take_lock(int lock, const char *path, const char *owner,
-                            err_t *err)
+static err_code_t take_lock(const train_rundir_t *rundir, err_t *err)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    char *line = NULL;
-    err_code_t rc = ERR_OK;
-    size_t length;
 
-    if (fcntl(lock, F_OFD_SETLK, &whole) != 0) {
-        if (errno == EAGAIN || errno == EACCES)
-            return busy(lock, path, err);
-        log_warn("train",
-                 "run directory %s cannot be locked (%s): nothing "
-                 "keeps a second run out of it",
-                 path, strerror(errno));
-    }
-    line = str_printf("%s\n", owner);
-    length = strlen(line);
-    if (ftruncate(lock, 0) != 0 ||
-        pwrite(lock, line, length, 0) != (ssize_t)length)
-        rc = err_set(err, ERR_IO, "cannot write %s/lock: %s", path,
+    if (fcntl(rundir->lock, F_OFD_SETLK, &whole) == 0)
+        return ERR_OK;
+    if (errno == EAGAIN || errno == EACCES)
+        return busy(rundir, err);
+    log_warn("train",
+             "run directory %s cannot be locked (%s): nothing "
+             "keeps a second run out of it",
+             rundir->path, strerror(errno));
+    return ERR_OK;
+}
+
+/* Let the lock file hold [text]; overwritten in place, as a full disk must not
+ * empty it. */
+static bool owner_put(const train_rundir_t *rundir, const char *text,
+                      size_t bytes)
+{
+    return pwrite(rundir->lock, text, bytes, 0) == (ssize_t)bytes &&
+           ftruncate(rundir->lock, (off_t)bytes) == 0;
+}
+
+static err_code_t owner_set(train_rundir_t *rundir, const char *owner,
+                            err_t *err)
+{
+    ssize_t got = pread(rundir->lock, rundir->owner_before,
+                        sizeof rundir->owner_before, 0);
+    char *line = str_printf("%s\n", owner);
+    err_code_t rc = ERR_OK;
+
+    if (got < 0 || !owner_put(rundir, line, strlen(line)))
+        rc = err_set(err, ERR_IO, "cannot write %s: %s", rundir->lock_path,
                      strerror(errno));
+    else
+        rundir->owner_bytes = (size_t)got;
     free(line);
     return rc;
+}
+
+/* Is the lock file that this run has open the one that has its name? */
+static bool lock_is_there(const train_rundir_t *rundir)
+{
+    struct stat mine, there;
+
+    return fstat(rundir->lock, &mine) == 0 &&
+           lstat(rundir->lock_path, &there) == 0 &&
+           mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+}
+
+/* Open the lock file, in a directory that is made if need be; not, if it goes
+ * away meanwhile. */
+static err_code_t lock_open(train_rundir_t *rundir, err_t *err)
+{
+    struct stat info;
+    err_code_t rc;
+
+    rundir->made_dir |= lstat(rundir->path, &info) != 0 && errno == ENOENT;
+    rc = file_make_dirs(rundir->path, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = file_open_regular(rundir->lock_path, O_RDWR | O_CREAT | O_EXCL,
+                           FILE_OWN, &rundir->lock, err);
+    rundir->made_lock = rc == ERR_OK;
+    if (rc == ERR_IO && errno == EEXIST)
+        rc = file_open_regular(rundir->lock_path, O_RDWR, FILE_OWN,
+                               &rundir->lock, err);
+    if (rc == ERR_IO && errno == ENOENT)
+        return ERR_OK;
+    if (rc != ERR_IO)
+        return rc;
+    return err_set(err, ERR_IO,
+                   "run directory %s is not writable (%s): mend its "
+                   "permissions or choose another with --set run.dir=DIR",
+                   rundir->path, strerror(errno));
+}
+
+/* A start that was refused takes away what it made, perhaps just after this one
+ * has opened it: then once more. */
+static err_code_t lock_take(train_rundir_t *rundir, err_t *err)
+{
+    err_code_t rc;
+
+    for (int i = 0; i < ATTEMPTS; i++) {
+        rc = lock_open(rundir, err);
+        if (rc == ERR_OK && rundir->lock >= 0)
+            rc = take_lock(rundir, err);
+        if (rc != ERR_OK || (rundir->lock >= 0 && lock_is_there(rundir)))
+            return rc;
+        if (rundir->lock >= 0)
+            close(rundir->lock);
+        rundir->lock = -1;
+    }
+    return err_set(err, ERR_IO,
+                   "run directory %s comes and goes: something else makes and "
+                   "removes it; choose another with --set run.dir=DIR",
+                   rundir->path);
 }
 
 err_code_t train_rundir_open(const char *path, const char *owner,
                              train_rundir_t **out, err_t *err)
 {
-    char *checkpoints = str_printf("%s/checkpoints", path);
-    char *lock_path = str_printf("%s/lock", path);
     train_rundir_t *rundir = NULL;
-    err_code_t rc;
+    err_code_t rc =
+        mem_alloc(sizeof *rundir, "run directory", (void **)&rundir, err);
 
-    rc = file_make_dirs(checkpoints, err);
     if (rc != ERR_OK)
-        goto free;
-    rc = mem_alloc(sizeof *rundir, "run directory", (void **)&rundir, err);
-    if (rc != ERR_OK)
-        goto free;
+        return rc;
     rundir->lock = -1;
-    rc = file_open_regular(lock_path, O_RDWR | O_CREAT, FILE_OWN, &rundir->lock,
-                           err);
-    if (rc == ERR_IO)
-        rc = err_set(err, ERR_IO,
-                     "run directory %s is not writable (%s): mend its "
-                     "permissions or choose another with --set run.dir=DIR",
-                     path, strerror(errno));
-    if (rc != ERR_OK)
-        goto close;
-    rc = take_lock(rundir->lock, path, owner, err);
-    if (rc != ERR_OK)
-        goto close;
-    *out = rundir;
-    goto free;
+    rundir->path = str_dup(path);
+    rundir->lock_path = str_printf("%s/lock", path);
+    rc = lock_take(rundir, err);
+    if (rc == ERR_OK)
+        rc = owner_set(rundir, owner, err);
+    if (rc == ERR_OK)
+        *out = rundir;
+    else
+        train_rundir_close(rundir);
+    return rc;
+}
 
-close:
-    train_rundir_close(rundir);
-free:
-    free(lock_path);
+err_code_t train_rundir_accept(train_rundir_t *rundir,
+                               const train_config_t *config, int64_t step,
+                               err_t *err)
+{
+    char *checkpoints = str_printf("%s/checkpoints", rundir->path);
+    err_code_t rc = file_make_dirs(checkpoints, err);
+    err_t trouble = ERR_INIT;
+
+    if (rc == ERR_OK && file_sweep(rundir->path, &trouble) != ERR_OK)
+        log_warn("train", "%s", trouble.text);
+    if (rc == ERR_OK)
+        rc = train_settings_keep(rundir->path, config, step, err);
     free(checkpoints);
     return rc;
 }
 
-err_code_t train_rundir_check(const train_rundir_t *rundir, const char *path,
-                              err_t *err)
+void train_rundir_refuse(train_rundir_t *rundir)
 {
-    char *lock_path = str_printf("%s/lock", path);
-    struct stat mine, there;
-    err_code_t rc = ERR_OK;
+    if (rundir == NULL || !lock_is_there(rundir))
+        return;
+    if (!rundir->made_lock) {
+        if (!owner_put(rundir, rundir->owner_before, rundir->owner_bytes))
+            log_warn("train", "cannot write back what %s held: %s",
+                     rundir->lock_path, strerror(errno));
+        return;
+    }
+    /* Who opens it just now sees that it has no name any more. */
+    unlink(rundir->lock_path);
+    if (rundir->made_dir)
+        rmdir(rundir->path);
+}
 
-    if (fstat(rundir->lock, &mine) != 0 || lstat(lock_path, &there) != 0 ||
-        mine.st_dev != there.st_dev || mine.st_ino != there.st_ino)
-        rc = err_set(err, ERR_IO,
-                     "run directory %s was removed, renamed or replaced while "
-                     "the run was using it (its file lock is not the one that "
-                     "this run holds): nothing more can be kept there; put it "
-                     "back and start the run again",
-                     path);
-    free(lock_path);
-    return rc;
+err_code_t train_rundir_check(const train_rundir_t *rundir, err_t *err)
+{
+    if (lock_is_there(rundir))
+        return ERR_OK;
+    return err_set(err, ERR_IO,
+                   "run directory %s was removed, renamed or replaced while "
+                   "the run was using it (its file lock is not the one that "
+                   "this run holds): nothing more can be kept there; put it "
+                   "back and start the run again",
+                   rundir->path);
 }
 
 void train_rundir_close(train_rundir_t *rundir)
@@ -126,19 +218,7 @@ void train_rundir_close(train_rundir_t *rundir)
         return;
     if (rundir->lock >= 0)
         close(rundir->lock);
+    free(rundir->lock_path);
+    free(rundir->path);
     mem_free(rundir);
-}
-
-err_code_t train_rundir_config(const char *path, const train_config_t *config,
-                               err_t *err)
-{
-    char *file = str_printf("%s/config.yaml", path);
-    str_buf_t text = {0};
-    err_code_t rc;
-
-    opt_print(train_options, config, 0, &text);
-    rc = file_publish(file, text.text, text.length, err);
-    str_buf_free(&text);
-    free(file);
-    return rc;
 }

@@ -340,3 +340,48 @@ Test(file, a_regular_file_is_opened_as_ever)
     free(text);
     free(path);
 }
+
+static void touch(const char *name)
+{
+    char *path = below(name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+    cr_assert_geq(fd, 0, "%s", path);
+    close(fd);
+    free(path);
+}
+
+Test(file, a_sweep_takes_drafts_and_nothing_else)
+{
+    static const char *const drafts[] = {"a.1-000000000.tmp",
+                                         "config.yaml.4711-123456789.tmp",
+                                         "x-1.y.7-1000000000.tmp"};
+    static const char *const others[] = {"a",
+                                         "a.tmp",
+                                         "notes-7.tmp",
+                                         ".1-0.tmp",
+                                         "a.1-00000000.tmp",
+                                         "a.1-000000000.tmp.old",
+                                         "a.-000000000.tmp",
+                                         "a1-000000000.tmp",
+                                         "a.1-000000000x.tmp"};
+    const size_t other_count = sizeof others / sizeof others[0];
+    err_t err = ERR_INIT;
+    char *path = below("nowhere");
+
+    for (size_t i = 0; i < sizeof drafts / sizeof drafts[0]; i++)
+        touch(drafts[i]);
+    for (size_t i = 0; i < other_count; i++)
+        touch(others[i]);
+    cr_assert_eq(file_sweep(directory, &err), ERR_OK, "%s", err.text);
+    cr_expect_eq(entries(), (int)other_count);
+    for (size_t i = 0; i < other_count; i++) {
+        char *kept = below(others[i]);
+
+        cr_expect_eq(access(kept, F_OK), 0, "%s", kept);
+        free(kept);
+    }
+    cr_expect_eq(file_sweep(path, &err), ERR_IO);
+    cr_expect_not_null(strstr(err.text, "nowhere"), "%s", err.text);
+    free(path);
+}

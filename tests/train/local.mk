@@ -40,6 +40,12 @@ tests_train_test_run_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_train_test_run_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 tests_train_test_run_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
 
+check_PROGRAMS += tests/train/test_rundir
+tests_train_test_rundir_SOURCES = tests/train/test_rundir.c
+tests_train_test_rundir_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_train_test_rundir_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_train_test_rundir_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
+
 check_PROGRAMS += tests/train/test_keep
 tests_train_test_keep_SOURCES = tests/train/test_keep.c
 tests_train_test_keep_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Slow storage: a rank that is kept in one system call for longer than
- * fault.timeout is no stuck rank, unless fault.io_timeout is over, too. fsync
- * and pread are this program's own.
+ * fault.timeout is no stuck rank, unless fault.io_timeout is over, too. fsync,
+ * linkat and pread are this program's own.
  *
  * Time itself is what is tested, and a busy machine has less of it: all times
  * are multiples of fault.timeout, which is several times what a whole small run
@@ -82,6 +82,15 @@ int fsync(int fd)
     storage_use(&syncs_left);
     place_use(fd);
     return (int)syscall(SYS_fsync, fd);
+}
+
+/* A file that was written without a name gets one. */
+int linkat(int from_dir, const char *from, int to_dir, const char *to,
+           int flags)
+{
+    if (place != NULL && strstr(to, place) != NULL)
+        storage_use(&place_left);
+    return (int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags);
 }
 
 /* Of the threads that read batches. */
@@ -216,7 +225,8 @@ Test(patience, a_read_that_never_ends_is, .timeout = PATIENCE)
  * nobody for anybody. */
 Test(patience, of_opening_data_and_the_run_directory, .timeout = PATIENCE)
 {
-    expect_patience("/config.yaml", "opening data", TRAIN_RESUME_NEVER);
+    expect_patience("/run/lock", "opening data", TRAIN_RESUME_NEVER);
+    expect_patience("/config.yaml", "run directory", TRAIN_RESUME_NEVER);
 }
 
 Test(patience, of_a_checkpoint_that_is_read, .timeout = PATIENCE)

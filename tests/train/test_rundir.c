@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The run directory is one run: a start that is refused changes no byte of it,
+ * settings are kept of each life, and who is killed while he writes leaves
+ * nothing behind.
+ */
+#include "train/rundir.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/str.h"
+#include "train/harness.h"
+
+#define SAMPLES 101
+
+/* ---- what is there ------------------------------------------------------- */
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int not_dots(const struct dirent *entry)
+{
+    return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+}
+
+/* Append a line for [path] and all below: name, size and hash of its bytes. */
+static void tree_add_to(const char *path, str_buf_t *out)
+{
+    struct dirent **entries = NULL;
+    struct stat info;
+    err_t err = ERR_INIT;
+    char *text = NULL;
+    size_t bytes = 0;
+    int count;
+
+    if (lstat(path, &info) != 0) {
+        str_buf_add(out, "%s: not there\n", path);
+        return;
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        cr_assert_eq(file_read(path, &text, &bytes, &err), ERR_OK, "%s",
+                     err.text);
+        str_buf_add(out, "%s: %zu bytes, %016llx\n", path, bytes,
+                    (unsigned long long)hash_bytes(text, bytes));
+        free(text);
+        return;
+    }
+    str_buf_add(out, "%s/\n", path);
+    count = scandir(path, &entries, not_dots, by_name);
+    cr_assert_geq(count, 0, "%s", path);
+    for (int i = 0; i < count; i++) {
+        char *below = str_printf("%s/%s", path, entries[i]->d_name);
+
+        tree_add_to(below, out);
+        free(below);
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+/* All of RUNDIR, to be freed. */
+static char *snapshot(const harness_t *harness)
+{
+    char *path = str_printf("%s/run", harness->dir);
+    str_buf_t text = {0};
+
+    tree_add_to(path, &text);
+    free(path);
+    return text.text;
+}
+
+static char *content(const harness_t *harness, const char *name)
+{
+    char *path = str_printf("%s/run/%s", harness->dir, name), *text = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK, "%s", err.text);
+    free(path);
+    return text;
+}
+
+static bool there(const harness_t *harness, const char *name)
+{
+    char *path = str_printf("%s/run/%s", harness->dir, name);
+    const bool found = access(path, F_OK) == 0;
+
+    free(path);
+    return found;
+}
+
+static void put(const harness_t *harness, const char *name, const char *text)
+{
+    char *path = str_printf("%s/run/%s", harness->dir, name);
+    FILE *file = fopen(path, "w");
+
+    cr_assert_not_null(file, "%s", path);
+    fputs(text, file);
+    cr_assert_eq(fclose(file), 0);
+    free(path);
+}
+
+/* Entries of RUNDIR whose names end with [end]. */
+static int entries_with(const harness_t *harness, const char *end)
+{
+    char *path = str_printf("%s/run", harness->dir);
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+    int count = 0;
+
+    cr_assert_not_null(dir, "%s", path);
+    while ((entry = readdir(dir)) != NULL) {
+        const size_t length = strlen(entry->d_name);
+
+        count += length >= strlen(end) &&
+                 strcmp(entry->d_name + length - strlen(end), end) == 0;
+    }
+    closedir(dir);
+    free(path);
+    return count;
+}
+
+/* ---- refused ------------------------------------------------------------- */
+
+/* The start ends with [code] and a sentence that holds [word]; the directory is
+ * as it was before. */
+static void refused(harness_t *harness, err_code_t code, const char *word)
+{
+    char *before = snapshot(harness), *after;
+    train_outcome_t out;
+    err_t err = ERR_INIT;
+
+    cr_expect_eq(harness_run(harness, 2, &out, &err), code, "%s", err.text);
+    cr_expect_not_null(strstr(err.text, word), "%s", err.text);
+    after = snapshot(harness);
+    cr_expect_str_eq(after, before, "\"%s\" changed\n%sto\n%s", err.text,
+                     before, after);
+    free(after);
+    free(before);
+}
+
+/* A run that was interrupted, of 5 steps or a few more, in "run". */
+static void interrupted(harness_t *harness)
+{
+    train_outcome_t out;
+    err_t err = ERR_INIT;
+
+    harness_interrupt(harness, 20);
+    cr_assert_eq(harness_run(harness, 2, &out, &err), ERR_REQUEUE, "%s",
+                 err.text);
+    cr_assert_gt(out.step, 5);
+    harness->signal = NULL;
+}
+
+Test(rundir, a_start_that_another_configuration_forbids_changes_nothing)
+{
+    harness_t harness;
+
+    harness_open(&harness, SAMPLES);
+    interrupted(&harness);
+    harness.settings[0] = "model.layers=[{linear: {out: 2}}]";
+    refused(&harness, ERR_CONFIG, "model/linear1.");
+    harness.settings[0] = "train.batch=7";
+    refused(&harness, ERR_CONFIG, "train.batch 7 does not divide");
+    harness.settings[0] = "optimizer.groups=[{match: 'none.*', lr: 1}]";
+    refused(&harness, ERR_CONFIG, "matches no parameter");
+    harness.settings[0] = "train.batch=1";
+    refused(&harness, ERR_CONFIG, "smaller than the 2 ranks");
+    harness.settings[0] = NULL;
+    harness.resume = TRAIN_RESUME_NEVER;
+    refused(&harness, ERR_CONFIG, "--resume never, but");
+    harness.resume = TRAIN_RESUME_FRESH;
+    harness.settings[0] = "optimizer.groups=[{match: 'none.*', lr: 1}]";
+    refused(&harness, ERR_CONFIG, "matches no parameter");
+    harness.settings[0] = NULL;
+    harness.resume = TRAIN_RESUME_PATH;
+    harness.resume_path = harness.dir;
+    refused(&harness, ERR_DATA, harness.dir);
+    harness_close(&harness);
+}
+
+Test(rundir, a_start_without_its_data_or_checkpoints_changes_nothing)
+{
+    harness_t harness;
+    char *files, *path;
+
+    harness_open(&harness, SAMPLES);
+    interrupted(&harness);
+    harness.settings[0] = "data.train=nowhere.h5";
+    refused(&harness, ERR_DATA, "nowhere.h5");
+    files = str_printf("data.train=[%s/train.h5, %s/valid.h5]", harness.dir,
+                       harness.dir);
+    harness.settings[0] = files;
+    harness.settings[1] = "train.reproducible=true";
+    refused(&harness, ERR_DATA, "when the checkpoint was written");
+    harness.settings[0] = NULL;
+    path = str_printf("for f in %s/run/checkpoints/*/MANIFEST.json; do "
+                      "echo >$f; done",
+                      harness.dir);
+    cr_assert_eq(system(path), 0);
+    refused(&harness, ERR_DATA, "no checkpoint in");
+    free(path);
+    free(files);
+    harness_close(&harness);
+}
+
+Test(rundir, a_start_in_a_directory_in_use_changes_nothing)
+{
+    train_rundir_t *other = NULL;
+    harness_t harness;
+    err_t err = ERR_INIT;
+    char *path;
+
+    harness_open(&harness, SAMPLES);
+    interrupted(&harness);
+    path = str_printf("%s/run", harness.dir);
+    cr_assert_eq(train_rundir_open(path, "job 3 on host n7", &other, &err),
+                 ERR_OK, "%s", err.text);
+    refused(&harness, ERR_BUSY, "is in use by job 3 on host n7: wait for it");
+    train_rundir_close(other);
+    free(path);
+    harness_close(&harness);
+}
+
+/* Nor does it make one: what it needs for itself, it takes away again. */
+Test(rundir, a_start_that_is_refused_makes_no_directory)
+{
+    harness_t harness;
+    char *path;
+
+    harness_open(&harness, SAMPLES);
+    harness.settings[0] = "optimizer.groups=[{match: 'none.*', lr: 1}]";
+    refused(&harness, ERR_CONFIG, "matches no parameter");
+    path = str_printf("%s/run", harness.dir);
+    cr_assert_eq(mkdir(path, 0777), 0);
+    refused(&harness, ERR_CONFIG, "matches no parameter");
+    put(&harness, "lock", "somebody's words, longer than those of this run");
+    refused(&harness, ERR_CONFIG, "matches no parameter");
+    free(path);
+    harness_close(&harness);
+}
+
+/* ---- settings of each life ------------------------------------------------
+ */
+
+static void expect_text(const harness_t *harness, const char *name,
+                        const char *first, const char *word)
+{
+    char *text = content(harness, name);
+
+    cr_expect_eq(strncmp(text, first, strlen(first)), 0, "%s: %s", name, text);
+    cr_expect_not_null(strstr(text, word), "%s has no %s: %s", name, word,
+                       text);
+    free(text);
+}
+
+Test(rundir, the_settings_of_each_life_are_kept)
+{
+    train_outcome_t out;
+    harness_t harness;
+    char *first;
+
+    harness_open(&harness, SAMPLES);
+    interrupted(&harness);
+    expect_text(&harness, "config.yaml", "# from step 0, ", "lr: 1.0e-2");
+    harness.settings[0] = "train.threads=2";
+    harness.settings[1] = "optimizer.adamw.lr=0.5";
+    interrupted(&harness);
+    expect_text(&harness, "config-1.yaml", "# from step 0, ", "lr: 1.0e-2");
+    expect_text(&harness, "config.yaml", "# from step ", "lr: 0.5");
+    /* The same settings are no reason for another file. */
+    harness.settings[2] = "optimizer.adamw.lr=0.5";
+    first = content(&harness, "config.yaml");
+    harness_run_ok(&harness, 3, &out);
+    expect_text(&harness, "config.yaml", first, "lr: 0.5");
+    cr_expect_eq(entries_with(&harness, ".yaml"), 2);
+    free(first);
+    /* They are, in a run that begins anew. */
+    harness.resume = TRAIN_RESUME_FRESH;
+    harness_run_ok(&harness, 2, &out);
+    expect_text(&harness, "config-2.yaml", "# from step ", "lr: 0.5");
+    expect_text(&harness, "config.yaml", "# from step 0, ", "lr: 0.5");
+    cr_expect_eq(entries_with(&harness, ".yaml"), 3);
+    harness_close(&harness);
+}
+
+/* ---- killed -------------------------------------------------------------- */
+
+/* The calls of a publishing that are left before the process dies in one. */
+static atomic_int fsyncs_left, renames_left;
+
+static void die_after(atomic_int *left)
+{
+    if (atomic_load(left) > 0 && atomic_fetch_sub(left, 1) == 1)
+        raise(SIGKILL);
+}
+
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
+int fsync(int fd)
+{
+    die_after(&fsyncs_left);
+    return (int)syscall(SYS_fsync, fd);
+}
+
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
+int rename(const char *from, const char *to)
+{
+    die_after(&renames_left);
+    return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+/* A start in a process of its own, killed by the [call]-th fsync or rename. */
+static void killed_start(const harness_t *harness, atomic_int *left, int call)
+{
+    pid_t child = fork();
+    int status = 0;
+
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        train_outcome_t out;
+        err_t err = ERR_INIT;
+
+        atomic_store(left, call);
+        harness_run(harness, 2, &out, &err);
+        _exit(0);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
+              "status %x: the start was not killed", (unsigned)status);
+}
+
+/* Where files without a name are to be had, nothing is left at once, but by who
+ * dies between the two calls that give it its name; there the next start
+ * cleans up. */
+Test(rundir, who_is_killed_while_he_writes_leaves_nothing)
+{
+    train_outcome_t out;
+    harness_t harness;
+
+    harness_open(&harness, SAMPLES);
+    interrupted(&harness);
+    harness.settings[0] = "optimizer.adamw.lr=0.5";
+    for (int call = 1; call <= 4; call++) {
+        int fd = open(harness.dir, O_TMPFILE | O_WRONLY, 0600);
+
+        killed_start(&harness, &fsyncs_left, call);
+        cr_expect(fd < 0 || entries_with(&harness, ".tmp") == 0,
+                  "after fsync %d", call);
+        close(fd);
+    }
+    killed_start(&harness, &renames_left, 1);
+    cr_expect_eq(entries_with(&harness, ".tmp"), 1);
+    killed_start(&harness, &renames_left, 2);
+    put(&harness, "exit.json.77-123456789.tmp", "{");
+    put(&harness, "notes.tmp", "mine");
+    harness_run_ok(&harness, 2, &out);
+    cr_expect_eq(entries_with(&harness, ".tmp"), 1);
+    cr_expect(there(&harness, "notes.tmp"));
+    expect_text(&harness, "config.yaml", "# from step ", "lr: 0.5");
+    expect_text(&harness, "config-1.yaml", "# from step 0, ", "lr: 1.0e-2");
+    cr_expect_not(there(&harness, "config-2.yaml"));
+    harness_close(&harness);
+}
