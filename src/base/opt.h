@@ -80,6 +80,8 @@ typedef struct opt_row {
                                    NULL */
     const struct opt_row *rows; /* OPT_SECTION, OPT_MAP */
     size_t size;                /* OPT_MAP: bytes of a section's struct */
+    bool free;                  /* may differ between the lives of a run:
+                                   resources, files, what is shown */
     const char *help;           /* one sentence, no full stop */
 } opt_row_t;
 

@@ -122,6 +122,15 @@ err_code_t opt_pick_read(const tree_t *tree, const char *what,
     return choice_unknown(what, name, choice.place, rows, count, err);
 }
 
+const opt_row_t *opt_pick_rows(const opt_pick_row_t *const *rows, int count,
+                               const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(rows[i]->name, name) == 0)
+            return rows[i]->options;
+    return NULL;
+}
+
 void opt_pick_document(const opt_pick_row_t *const *rows, int count,
                        const char *what, str_buf_t *out)
 {

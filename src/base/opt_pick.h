@@ -33,6 +33,10 @@ err_code_t opt_pick_read(const tree_t *tree, const char *what,
                          const char *beside, const opt_pick_row_t *const *rows,
                          int count, void *options, opt_pick_t *out, err_t *err);
 
+/* The options of the kind called [name]; NULL: there is none of that name. */
+const opt_row_t *opt_pick_rows(const opt_pick_row_t *const *rows, int count,
+                               const char *name);
+
 /* Markdown: a heading and an option table for each of rows[0 .. count). */
 void opt_pick_document(const opt_pick_row_t *const *rows, int count,
                        const char *what, str_buf_t *out);

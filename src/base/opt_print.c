@@ -145,7 +145,7 @@ static void opt_document_default(const opt_row_t *row, str_buf_t *out)
 
 static void opt_document_row(const opt_row_t *row, str_buf_t *out)
 {
-    str_buf_add(out, "| `%s` | ", row->name);
+    str_buf_add(out, "| `%s`%s | ", row->name, row->free ? " +" : "");
     opt_value_describe(row, out);
     if (opt_value_bounded(row)) {
         str_buf_add(out, ", ");

@@ -48,7 +48,12 @@ static const char config_text[] =
     "min`,\n"
     "`2 h`; intervals `1 epoch`, `100 steps`, `10 min` or `never`. The "
     "resolved\n"
-    "form of a run is kept in RUNDIR/config.yaml.\n"
+    "form of a run is kept in RUNDIR/config.yaml. A run that goes on with "
+    "other "
+    "values\n"
+    "says so, and one that is complete is not begun again with them, but for "
+    "keys\n"
+    "marked with +: resources, files, what is shown.\n"
     "\n";
 
 static void config_print(void)

@@ -38,11 +38,13 @@ const opt_row_t ddp_options[] = {
      .offset = offsetof(ddp_config_t, backend),
      .fallback = "auto",
      .choices = ddp_backends,
+     .free = true,
      .help = "how ranks reduce; auto: threads with --local, else ucx"},
     {.name = "comm_table",
      .type = OPT_TEXT,
      .offset = offsetof(ddp_config_t, comm_table),
      .fallback = "",
+     .free = true,
      .help = "file that says which algorithm carries out a collective, as "
              "'cddp-bench allreduce --tune' writes it; default: the table "
              "built in"},
@@ -53,6 +55,7 @@ const opt_row_t ddp_options[] = {
      .min = 0.001,
      .max = 4096,
      .unit = "MiB",
+     .free = true,
      .help = "largest bucket; one larger parameter is a bucket of its own"},
     {.name = "first_bucket_mb",
      .type = OPT_REAL,
@@ -61,6 +64,7 @@ const opt_row_t ddp_options[] = {
      .min = 0.001,
      .max = 4096,
      .unit = "MiB",
+     .free = true,
      .help = "largest first bucket: small, so that overlap begins early"},
     {.name = "last_bucket_mb",
      .type = OPT_REAL,
@@ -69,12 +73,14 @@ const opt_row_t ddp_options[] = {
      .min = 0.001,
      .max = 4096,
      .unit = "MiB",
+     .free = true,
      .help = "largest last bucket, and half of the largest before it: what "
              "finishes last cannot hide"},
     {.name = "check_every",
      .type = OPT_EVERY,
      .offset = offsetof(ddp_config_t, check_every),
      .fallback = "never",
+     .free = true,
      .help = "compare the ranks' parameters every so many steps ('100 steps') "
              "and stop when one has drifted"},
     {.name = "local_sgd",
@@ -93,6 +99,7 @@ const opt_row_t ddp_options[] = {
      .offset = offsetof(ddp_config_t, zero),
      .fallback = "0",
      .choices = ddp_zeros,
+     .free = true,
      .help = "1: each rank keeps and updates only its share of the optimizer's "
              "state (ZeRO stage 1)"},
     {.name = NULL}};

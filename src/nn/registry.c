@@ -81,6 +81,25 @@ const nn_kind_t *const *nn_loss_kinds(void)
     return loss_kinds;
 }
 
+static const opt_row_t *option_rows(const nn_kind_t *const *kinds,
+                                    const char *name)
+{
+    for (; *kinds != NULL; kinds++)
+        if (strcmp((*kinds)->name, name) == 0)
+            return (*kinds)->rows;
+    return NULL;
+}
+
+const opt_row_t *nn_layer_option_rows(const char *name)
+{
+    return option_rows(layer_kinds, name);
+}
+
+const opt_row_t *nn_loss_option_rows(const char *name)
+{
+    return option_rows(loss_kinds, name);
+}
+
 /* The sentence for a name that no row has. */
 static err_code_t kind_unknown(const nn_kind_t *const *kinds, const char *what,
                                const char *name, tree_place_t place, err_t *err)

@@ -47,6 +47,14 @@ static void kind_rows(const opt_pick_row_t *rows[KIND_COUNT])
         rows[i] = &kinds[i]->row;
 }
 
+const opt_row_t *optim_option_rows(const char *name)
+{
+    const opt_pick_row_t *rows[KIND_COUNT];
+
+    kind_rows(rows);
+    return opt_pick_rows(rows, KIND_COUNT, name);
+}
+
 /* ---- opening ------------------------------------------------------------- */
 
 static err_code_t kind_read(optim_t *optim, const tree_t *tree,

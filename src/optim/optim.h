@@ -186,6 +186,11 @@ bool optim_schedule_watch(const optim_schedule_t *schedule, double value,
 double optim_schedule_cut(const optim_schedule_t *schedule,
                           const optim_watch_t *watch, double lr);
 
+/* The options of the optimizer, or of the schedule, called [name]; NULL: there
+ * is none of that name. */
+const opt_row_t *optim_option_rows(const char *name);
+const opt_row_t *optim_schedule_option_rows(const char *name);
+
 void optim_document(str_buf_t *out);
 
 #endif

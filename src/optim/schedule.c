@@ -27,6 +27,14 @@ static void kind_rows(const opt_pick_row_t *rows[KIND_COUNT])
         rows[i] = &kinds[i]->row;
 }
 
+const opt_row_t *optim_schedule_option_rows(const char *name)
+{
+    const opt_pick_row_t *rows[KIND_COUNT];
+
+    kind_rows(rows);
+    return opt_pick_rows(rows, KIND_COUNT, name);
+}
+
 static err_code_t schedule_read(optim_schedule_t *schedule, const tree_t *tree,
                                 err_t *err)
 {

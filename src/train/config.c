@@ -27,9 +27,9 @@ static const char *const recomputes[] = {"none", "blocks", NULL};
 static const char *const scales[] = {"none", "linear", "sqrt", NULL};
 
 static const opt_row_t run_options[] = {
-    CONFIG(run.name, "name", OPT_TEXT, "run",
+    CONFIG(run.name, "name", OPT_TEXT, "run", .free = true,
            .help = "short name of the run; part of the default directory"),
-    CONFIG(run.dir, "dir", OPT_TEXT, "",
+    CONFIG(run.dir, "dir", OPT_TEXT, "", .free = true,
            .help = "run directory for checkpoints and metrics, in quotes if it "
                    "holds {name} (run.name), {array} (the number of the task "
                    "in its Slurm array) or {job} (the Slurm job's id); empty: "
@@ -59,12 +59,14 @@ static const opt_row_t data_options[] = {
     CONFIG(data.shuffle, "shuffle", OPT_CHOICE, "chunk", .choices = shuffles,
            .help = "order of the training samples in an epoch"),
     CONFIG(data.prefetch, "prefetch", OPT_INT, "4", .min = 0, .max = 1024,
-           .unit = "batches",
+           .unit = "batches", .free = true,
            .help = "batches read ahead by a thread; 0: read in the step"),
     CONFIG(data.io, "io", OPT_CHOICE, "independent", .choices = ios,
+           .free = true,
            .help = "independent: each rank reads for itself; mpi: collective "
                    "MPI-IO"),
     CONFIG(data.validate, "validate", OPT_CHOICE, "quick", .choices = validates,
+           .free = true,
            .help = "how hosts make sure at start, and a resume, that they see "
                    "the same data: quick: shapes, and a sample of the bytes; "
                    "full: all bytes; none: shapes only"),
@@ -87,12 +89,13 @@ static const opt_row_t loop_options[] = {
             "numbers rounded to bfloat16 (sums, parameters, gradients and "
             "checkpoints stay float32); auto: bf16 where every rank's CPU can"),
     CONFIG(train.recompute, "recompute", OPT_CHOICE, "none",
-           .choices = recomputes,
+           .choices = recomputes, .free = true,
            .help = "blocks: keep for backward only what lies between blocks of "
                    "layers, and compute each block again ahead of its "
                    "backward; the same bits in less memory, for up to one more "
                    "forward a step (see docs/ARCHITECTURE.md)"),
     CONFIG(train.threads, "threads", OPT_INT, "0", .min = 0, .max = 4096,
+           .free = true,
            .help = "compute threads of a rank; 0: the cores it may use, shared "
                    "fairly with the other ranks on the same cores"),
     CONFIG(train.clip_norm, "clip_norm", OPT_REAL, "0", .min = 0, .max = 1e30,
@@ -107,7 +110,8 @@ static const opt_row_t loop_options[] = {
            .unit = "samples",
            .help = "global batch that the optimizer's rate was found with"),
     CONFIG(train.log_every, "log_every", OPT_INT, "1", .min = 1, .max = 1e9,
-           .unit = "steps", .help = "distance of rows in metrics.jsonl"),
+           .unit = "steps", .free = true,
+           .help = "distance of rows in metrics.jsonl"),
     CONFIG(train.eval_every, "eval_every", OPT_EVERY, "1 epoch",
            .help = "when to evaluate on the validation shards; always at the "
                    "end"),
@@ -126,22 +130,23 @@ static const opt_row_t loop_options[] = {
     {.name = NULL}};
 
 static const opt_row_t checkpoint_options[] = {
-    CONFIG(checkpoint.every, "every", OPT_EVERY, "10 min",
+    CONFIG(checkpoint.every, "every", OPT_EVERY, "10 min", .free = true,
            .help = "when to write checkpoints; always at the end and before a "
                    "requeue"),
     CONFIG(checkpoint.keep, "keep", OPT_INT, "3", .min = 1, .max = 1e6,
-           .help = "newest checkpoints that are kept"),
+           .free = true, .help = "newest checkpoints that are kept"),
     CONFIG(checkpoint.io, "io", OPT_CHOICE, "independent", .choices = ios,
+           .free = true,
            .help = "independent: a file per writer; mpi: one shared file by "
                    "MPI-IO"),
     {.name = NULL}};
 
 static const opt_row_t fault_options[] = {
     CONFIG(fault.timeout, "timeout", OPT_SECONDS, "60 s", .min = 1,
-           .max = 86400, .unit = "s",
+           .max = 86400, .unit = "s", .free = true,
            .help = "a rank without beat or progress for so long has failed"),
     CONFIG(fault.io_timeout, "io_timeout", OPT_SECONDS, "600 s", .min = 0,
-           .max = 86400, .unit = "s",
+           .max = 86400, .unit = "s", .free = true,
            .help = "a rank that opens or reads data, or writes or reads a "
                    "checkpoint, may be without progress for so long: storage "
                    "can be slow"),
@@ -165,7 +170,7 @@ const opt_row_t train_options[] = {
                    "sample_weight, the name in data.target of a number for "
                    "each sample that its loss counts by; several: a list, each "
                    "with from, target and weight beside it"),
-    CONFIG(metrics, "metrics", OPT_TREE, "",
+    CONFIG(metrics, "metrics", OPT_TREE, "", .free = true,
            .help = "list of what evaluations tell beside loss and accuracy: "
                    "top5 (or another number), miou, iou1 (of class 1), "
                    "perplexity, bits; of numbers: mae, rmse, r2; auto (the "

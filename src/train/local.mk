@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libtrain.la
 libtrain_la_SOURCES = \
 	src/train/begin.c src/train/begin.h \
 	src/train/bench.c src/train/bench.h \
+	src/train/changes.c src/train/changes.h \
 	src/train/check.c \
 	src/train/config.c src/train/config.h \
 	src/train/data.c src/train/data.h \

@@ -394,8 +394,10 @@ err_code_t train_open(train_state_t *run, err_t *err)
     rc = voted(run, data_open, err);
     if (rc == ERR_OK)
         rc = data_compare(run, err);
-    if (rc == ERR_OK)
+    if (rc == ERR_OK) {
+        train_storage_begin(run, "run directory");
         rc = voted(run, directory_open, err);
+    }
     train_storage_end(run);
     run->owns_dir = rc == ERR_OK;
     if (rc == ERR_OK)

@@ -7,6 +7,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -14,10 +15,14 @@
 #include "base/str.h"
 #include "hdf5io/checkpoint_manifest.h"
 #include "train/begin.h"
+#include "train/changes.h"
 #include "train/finite.h"
 #include "train/inputs.h"
 #include "train/marks.h"
 #include "train/run_priv.h"
+
+#define CHANGES_TOLD 30 /* changed keys that get a line each */
+#define CHANGES_SAID 5  /* that have room in a sentence */
 
 /* What read and write share; the texts are freed by checkpoint_config_free. */
 typedef struct resume_config {
@@ -234,20 +239,119 @@ static err_code_t marks_look(const train_state_t *run, const char *path,
     return rc;
 }
 
-/* The same on all ranks. Collective. */
-static err_code_t marks_check(train_state_t *run, const char *path, err_t *err)
+/* What rank 0 says of the checkpoint at [path], on all ranks. Collective. */
+static err_code_t rank0_check(train_state_t *run,
+                              err_code_t (*look)(const train_state_t *run,
+                                                 const char *path, err_t *err),
+                              const char *path, err_t *err)
 {
     err_t said = ERR_INIT;
     err_code_t rc = ERR_OK;
 
     if (run->rank == 0)
-        marks_look(run, path, &said);
+        look(run, path, &said);
     rc = train_tell(&run->votes, 0, &said, sizeof said, err);
     if (rc != ERR_OK || said.code == ERR_OK)
         return rc;
     if (err != NULL)
         *err = said;
     return said.code;
+}
+
+/* ---- other settings -------------------------------------------------------
+ */
+
+/* Nothing is left to train. */
+static bool is_complete(const train_state_t *run)
+{
+    const hdf5io_progress_t *progress = &run->progress;
+    const int64_t left = run->config->train.epochs - progress->epoch;
+
+    return left <= 0 || (left == 1 && progress->epoch_step == run->train.steps);
+}
+
+/* Is the checkpoint at [path] one of this run directory? */
+static bool is_own(const train_state_t *run, const char *path)
+{
+    char *parent = str_printf("%s/..", path);
+    char *own = str_printf("%s/checkpoints", run->config->run.dir);
+    struct stat a, b;
+    const bool same = stat(parent, &a) == 0 && stat(own, &b) == 0 &&
+                      a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+
+    free(own);
+    free(parent);
+    return same;
+}
+
+/* Its results would be called those of settings that never trained. */
+static err_code_t complete_refuse(const train_state_t *run,
+                                  const train_changes_t *changes, err_t *err)
+{
+    str_buf_t list = {0};
+
+    train_changes_print(changes, CHANGES_SAID, &list);
+    err_set(err, ERR_CONFIG,
+            "run directory %s is complete with another configuration (%s): "
+            "raise train.epochs, choose run.name, or --fresh",
+            run->config->run.dir, list.text);
+    str_buf_free(&list);
+    return ERR_CONFIG;
+}
+
+/* Each change, once. */
+static void changes_say(const train_state_t *run,
+                        const train_changes_t *changes)
+{
+    const long long step = (long long)run->progress.step;
+
+    for (int i = 0; i < changes->count && i < CHANGES_TOLD; i++)
+        log_warn("train", "changed since step %lld: %s %s -> %s", step,
+                 changes->items[i].key, changes->items[i].was,
+                 changes->items[i].now);
+    if (changes->count > CHANGES_TOLD)
+        log_warn("train", "changed since step %lld: %d more keys", step,
+                 changes->count - CHANGES_TOLD);
+}
+
+/* The seed is a key of the settings; where these are not known (a checkpoint
+ * that another program has written), it is told by itself. */
+static void seed_say(const train_state_t *run)
+{
+    if (run->progress.seed != (uint64_t)run->config->run.seed)
+        log_warn("train",
+                 "run.seed is %lld but the checkpoint was made with "
+                 "%llu: order and dropout change from here on",
+                 (long long)run->config->run.seed,
+                 (unsigned long long)run->progress.seed);
+}
+
+/* Rank 0's part: are the settings those that the checkpoint at [path] was
+ * written with? */
+static err_code_t settings_look(const train_state_t *run, const char *path,
+                                err_t *err)
+{
+    train_changes_t changes = {0};
+    hdf5io_manifest_t manifest;
+    err_t why = ERR_INIT;
+    uint64_t hash;
+    err_code_t rc = hdf5io_manifest_load(path, &manifest, &hash, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    if (manifest.config_text[0] == '\0')
+        seed_say(run);
+    else if (train_changes_find(manifest.config_text, run->config, &changes,
+                                &why) != ERR_OK)
+        log_warn("train", "%s: what has changed since is not known: %s", path,
+                 why.text);
+    else if (changes.count > 0 && is_complete(run) && is_own(run, path))
+        rc = complete_refuse(run, &changes, err);
+    else
+        changes_say(run, &changes);
+    train_changes_free(&changes);
+    hdf5io_manifest_free(&manifest);
+    return rc;
 }
 
 static void greet(const train_state_t *run,
@@ -266,12 +370,6 @@ static void greet(const train_state_t *run,
     log_info("train", "resumed from %s (step %lld, %s, written by %d ranks)",
              info->path, (long long)info->progress.step, place,
              info->world_size);
-    if (info->progress.seed != (uint64_t)run->config->run.seed)
-        log_warn("train",
-                 "run.seed is %lld but the checkpoint was made with "
-                 "%llu: order and dropout change from here on",
-                 (long long)run->config->run.seed,
-                 (unsigned long long)info->progress.seed);
 }
 
 /* The samples consumed say where the epoch stands, whatever the batch was; a
@@ -343,11 +441,13 @@ err_code_t train_restore(train_state_t *run, err_t *err)
     run->saved_step = info.progress.step;
     ddp_step_set(run->replica.ddp, info.progress.step);
     greet(run, &info);
-    run->progress.seed = (uint64_t)run->config->run.seed;
     rc = data_check(run, &info.progress, err);
     if (rc == ERR_OK)
-        rc = marks_check(run, info.path, err);
+        rc = rank0_check(run, marks_look, info.path, err);
     if (rc == ERR_OK)
         rc = place_in_epoch(run, err);
+    if (rc == ERR_OK)
+        rc = rank0_check(run, settings_look, info.path, err);
+    run->progress.seed = (uint64_t)run->config->run.seed;
     return rc;
 }

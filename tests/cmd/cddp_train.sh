@@ -89,6 +89,28 @@ for example in ising ising-mlp; do
         cddp-train --local 2 --set train.epochs=2 --set run.dir=run-$example \
         $example.yaml
 done
+# A life with other settings names each once; a complete run is not begun again
+# with them, and is as it was.
+state() { (cd "$1" && find . -type f -exec sha256sum {} + | sort); }
+before=$(state run-ising)
+more=(--set run.dir=run-ising --set train.log_every=7 --set
+    optimizer.adamw.lr=0.5 --set train.batch=64)
+expect 78 'run directory run-ising is complete with another configuration \(optimizer.adamw.lr [0-9.e-]+ -> 0.5, train.batch [0-9]+ -> 64\): raise train.epochs, choose run.name, or --fresh$' \
+    cddp-train --local 2 "${more[@]}" --set train.epochs=2 ising.yaml
+[ "$(state run-ising)" = "$before" ] || {
+    echo "FAIL: a start that was refused changed the run directory"
+    failed=1
+}
+said=$("$build/cddp-train" --local 2 "${more[@]}" --set train.epochs=3 \
+    ising.yaml 2>&1)
+for change in 'optimizer.adamw.lr [0-9.e-]+ -> 0.5' 'train.batch [0-9]+ -> 64' \
+    'train.epochs 2 -> 3' '.*'; do
+    count=$(grep -cE "changed since step [0-9]+: $change\$" <<<"$said")
+    [ "$count" = "$([ "$change" = '.*' ] && echo 3 || echo 1)" ] || {
+        echo "FAIL: $change was told $count times: $said"
+        failed=1
+    }
+done
 # The run directory is that of the run file; in a job it may hold its numbers.
 task=(SLURM_JOB_ID=121 SLURM_ARRAY_JOB_ID=120 SLURM_ARRAY_TASK_ID=3)
 name=(--set run.dir= --set run.name=x)

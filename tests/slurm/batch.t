@@ -217,6 +217,28 @@ experiments()
     [ ! -e runs/one/srun.err ] || fail "the script writes into the directory"
 }
 
+state()
+{
+    (cd "$1" && find . -type f -exec sha256sum {} + | sort)
+}
+
+# A start that is refused has no record, and needs none: the directory is as it
+# was, and the status is srun's.
+refused_start()
+{
+    local before
+
+    run_file plain
+    trained -o one.out "$template" plain.yaml --set train.batch=500
+    ended_with COMPLETED 0:0
+    before=$(state run)
+    trained -o two.out "$template" plain.yaml --set train.batch=250
+    ended_with FAILED 78:0
+    expect_lines two.out 'is complete with another configuration .train.batch 500 -> 250.' 1
+    expect_no_text two.out requeue
+    expect_equal "run directory" "$(state run)" "$before"
+}
+
 # Each task of an array has a directory of its own, as often as it is started.
 array()
 {
@@ -250,5 +272,6 @@ test_case "scancel --full --signal=USR1" signalled_all
 test_case "scancel: no requeue" cancelled
 test_case "scontrol requeue: once" requeued_from_outside
 test_case "two experiments, two directories" experiments
+test_case "a start that is refused" refused_start
 test_case "a directory for each task of an array" array
 test_done

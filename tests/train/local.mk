@@ -40,6 +40,11 @@ tests_train_test_run_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_train_test_run_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 tests_train_test_run_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
 
+check_PROGRAMS += tests/train/test_changes
+tests_train_test_changes_SOURCES = tests/train/test_changes.c
+tests_train_test_changes_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_train_test_changes_LDADD = $(TRAIN_LIBS) $(TEST_LIBS)
+
 check_PROGRAMS += tests/train/test_rundir
 tests_train_test_rundir_SOURCES = tests/train/test_rundir.c
 tests_train_test_rundir_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests

@@ -225,7 +225,7 @@ Test(patience, a_read_that_never_ends_is, .timeout = PATIENCE)
  * nobody for anybody. */
 Test(patience, of_opening_data_and_the_run_directory, .timeout = PATIENCE)
 {
-    expect_patience("/run/lock", "opening data", TRAIN_RESUME_NEVER);
+    expect_patience("/run/lock", "run directory", TRAIN_RESUME_NEVER);
     expect_patience("/config.yaml", "run directory", TRAIN_RESUME_NEVER);
 }
 

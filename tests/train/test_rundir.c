@@ -219,6 +219,51 @@ Test(rundir, a_start_without_its_data_or_checkpoints_changes_nothing)
     harness_close(&harness);
 }
 
+/* Its numbers would stand beside settings that never trained. */
+Test(rundir, a_complete_run_is_not_begun_again_with_other_settings)
+{
+    harness_t harness, other;
+    train_outcome_t out, more;
+
+    harness_open(&harness, SAMPLES);
+    harness_run_ok(&harness, 2, &out);
+    harness.settings[0] = "optimizer.adamw.lr=0.5";
+    harness.settings[1] = "train.batch=12";
+    refused(&harness, ERR_CONFIG,
+            "/run is complete with another configuration (optimizer.adamw.lr "
+            "1.0e-2 -> 0.5, train.batch 24 -> 12): raise train.epochs, choose "
+            "run.name, or --fresh");
+    harness.settings[1] = NULL;
+    harness.settings[0] = "train.epochs=2";
+    refused(&harness, ERR_CONFIG, "(train.epochs 3 -> 2)");
+    harness.settings[0] = "data.valid=[]";
+    refused(&harness, ERR_CONFIG, "(data.valid [");
+    harness.resume_path =
+        str_printf("%s/run/checkpoints/step-0000000015", harness.dir);
+    harness.resume = TRAIN_RESUME_PATH;
+    refused(&harness, ERR_CONFIG, "(data.valid [");
+    /* In a directory of its own it may be looked at with others. */
+    harness_open(&other, SAMPLES);
+    other.resume = TRAIN_RESUME_PATH;
+    other.resume_path = harness.resume_path;
+    other.settings[0] = "train.log_every=3";
+    other.settings[1] = "train.microbatch=3";
+    harness_run_ok(&other, 2, &more);
+    cr_expect_eq(more.loss, out.loss);
+    harness_close(&other);
+    /* What may differ, and more epochs. */
+    harness.resume = TRAIN_RESUME_AUTO;
+    harness.settings[0] = "train.log_every=2";
+    harness_run_ok(&harness, 3, &more);
+    cr_expect_eq(more.step, out.step);
+    harness.settings[0] = "train.epochs=4";
+    harness.settings[1] = "optimizer.adamw.lr=0.001";
+    harness_run_ok(&harness, 2, &more);
+    cr_expect_eq(more.step, out.step + 5);
+    free((char *)(uintptr_t)harness.resume_path);
+    harness_close(&harness);
+}
+
 Test(rundir, a_start_in_a_directory_in_use_changes_nothing)
 {
     train_rundir_t *other = NULL;

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Both sides are brought into the same form first: the option tables read the
+ * old text, with today's defaults, and print it. Sections of the run file that
+ * no table describes as a whole (model, loss, optimizer, ...) are trees. Where
+ * a key in them is the name of a kind (adamw, conv, mse), the rows of that kind
+ * tell the defaults of what is below it.
+ */
+#include "train/changes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/opt_value.h"
+#include "conf/conf.h"
+#include "nn/nn.h"
+
+#define VALUE_MAX 60 /* bytes of a value that are shown */
+
+/* Where in the run file the trees that are compared stand. */
+typedef struct place {
+    const char *section; /* "optimizer" */
+    const char *path;    /* "optimizer.groups[0]" */
+} place_t;
+
+/* ---- values ---------------------------------------------------------------
+ */
+
+static bool is_absent(const tree_t *tree)
+{
+    return tree == NULL || tree_kind(tree) == TREE_NULL;
+}
+
+static void value_add(const tree_t *tree, str_buf_t *out)
+{
+    const bool map = !is_absent(tree) && tree_kind(tree) == TREE_MAP;
+
+    if (is_absent(tree)) {
+        str_buf_add(out, "unset");
+        return;
+    }
+    if (tree_kind(tree) == TREE_SCALAR) {
+        str_buf_add(out, "%s",
+                    tree_text(tree)[0] != '\0' ? tree_text(tree) : "\"\"");
+        return;
+    }
+    str_buf_add(out, map ? "{" : "[");
+    for (size_t i = 0; i < tree_count(tree) && out->length <= VALUE_MAX; i++) {
+        str_buf_add(out, "%s", i > 0 ? ", " : "");
+        if (map)
+            str_buf_add(out, "%s: ", tree_key(tree, i));
+        value_add(tree_at(tree, i), out);
+    }
+    str_buf_add(out, map ? "}" : "]");
+}
+
+/* To be freed. */
+static char *value_text(const tree_t *tree)
+{
+    str_buf_t text = {0};
+    size_t cut = VALUE_MAX;
+
+    value_add(tree, &text);
+    if (text.length > VALUE_MAX) {
+        while (cut > 0 && ((unsigned char)text.text[cut] & 0xc0) == 0x80)
+            cut--; /* not within a character */
+        text.text[cut] = '\0';
+        text.length = cut;
+        str_buf_add(&text, "...");
+    }
+    return text.text;
+}
+
+static void change_add(train_changes_t *out, const char *key, const tree_t *was,
+                       const tree_t *now)
+{
+    if (out->count < TRAIN_CHANGES_MAX)
+        out->items[out->count] = (train_change_t){.key = str_dup(key),
+                                                  .was = value_text(was),
+                                                  .now = value_text(now)};
+    out->count++;
+}
+
+static bool same_scalar(const char *a, const char *b)
+{
+    double x, y;
+    bool p, q;
+
+    if (strcmp(a, b) == 0)
+        return true;
+    if (str_to_real(a, &x) && str_to_real(b, &y))
+        return x == y;
+    return opt_value_bool(a, &p) && opt_value_bool(b, &q) && p == q;
+}
+
+/* ---- trees ----------------------------------------------------------------
+ */
+
+/* The options of the kind called [name]; NULL: in this section it is none. */
+static const opt_row_t *rows_of(const char *section, const char *name)
+{
+    if (strcmp(section, "optimizer") == 0)
+        return optim_option_rows(name);
+    if (strcmp(section, "schedule") == 0)
+        return optim_schedule_option_rows(name);
+    if (strcmp(section, "model") == 0)
+        return nn_layer_option_rows(name);
+    if (strcmp(section, "loss") == 0)
+        return nn_loss_option_rows(name);
+    return NULL;
+}
+
+/* The kind that [tree] names: adamw, or {adamw: ..., groups: ...}. Beside a
+ * name [alone] the only key of a map is one, too. */
+static const char *kind_of(const char *section, const tree_t *tree, bool alone)
+{
+    if (tree_kind(tree) == TREE_SCALAR)
+        return tree_text(tree);
+    for (size_t i = 0; i < tree_count(tree); i++)
+        if (rows_of(section, tree_key(tree, i)) != NULL)
+            return tree_key(tree, i);
+    return alone && tree_count(tree) == 1 ? tree_key(tree, 0) : NULL;
+}
+
+static void compare(place_t at, const tree_t *was, const tree_t *now,
+                    train_changes_t *out);
+
+/* What is below [key] on both sides; NULL: nothing. */
+static void compare_key(place_t at, const char *key, const tree_t *was,
+                        const tree_t *now, train_changes_t *out)
+{
+    char *path = str_printf("%s.%s", at.path, key);
+
+    compare((place_t){at.section, path}, was, now, out);
+    free(path);
+}
+
+static const tree_t *get(const tree_t *tree, const char *key)
+{
+    return is_absent(tree) || tree_kind(tree) != TREE_MAP ? NULL
+                                                          : tree_get(tree, key);
+}
+
+/* The options of a kind, of which one may be left out on one side. */
+static void compare_options(place_t at, const opt_row_t *rows,
+                            const tree_t *was, const tree_t *now,
+                            train_changes_t *out)
+{
+    /* Options are no kinds, whatever they are called. */
+    const place_t inside = {"", at.path};
+
+    for (; rows->name != NULL; rows++) {
+        const tree_t *a = get(was, rows->name), *b = get(now, rows->name);
+        tree_t *none = NULL;
+
+        if (rows->fallback != NULL && rows->fallback[0] != '\0' &&
+            is_absent(a) != is_absent(b))
+            none =
+                tree_new(TREE_SCALAR, rows->fallback, (tree_place_t){"", 0, 0});
+        compare_key(inside, rows->name, is_absent(a) ? none : a,
+                    is_absent(b) ? none : b, out);
+        tree_free(none);
+    }
+}
+
+/* Keys of either map. */
+static void compare_maps(place_t at, const tree_t *was, const tree_t *now,
+                         train_changes_t *out)
+{
+    for (size_t i = 0; i < tree_count(was); i++) {
+        const char *key = tree_key(was, i);
+        const opt_row_t *rows = rows_of(at.section, key);
+
+        if (rows == NULL || tree_get(now, key) == NULL) {
+            compare_key(at, key, tree_at(was, i), tree_get(now, key), out);
+        } else {
+            char *path = str_printf("%s.%s", at.path, key);
+
+            compare_options((place_t){at.section, path}, rows, tree_at(was, i),
+                            tree_get(now, key), out);
+            free(path);
+        }
+    }
+    for (size_t i = 0; i < tree_count(now); i++)
+        if (tree_get(was, tree_key(now, i)) == NULL)
+            compare_key(at, tree_key(now, i), NULL, tree_at(now, i), out);
+}
+
+/* A kind by its name alone has all defaults. */
+static const tree_t *as_map(const tree_t *tree, tree_t **made)
+{
+    if (tree_kind(tree) != TREE_SCALAR)
+        return tree;
+    *made = tree_new(TREE_MAP, NULL, tree_place(tree));
+    tree_put(*made, tree_text(tree), tree_place(tree),
+             tree_new(TREE_NULL, NULL, tree_place(tree)));
+    return *made;
+}
+
+/* One of them is a map. */
+static void compare_kinds(place_t at, const tree_t *was, const tree_t *now,
+                          train_changes_t *out)
+{
+    const bool alone =
+        tree_kind(was) == TREE_SCALAR || tree_kind(now) == TREE_SCALAR;
+    const char *a = kind_of(at.section, was, alone);
+    const char *b = kind_of(at.section, now, alone);
+    tree_t *made[2] = {NULL, NULL};
+
+    if ((a == NULL) != (b == NULL) || (a != NULL && strcmp(a, b) != 0))
+        change_add(out, at.path, was, now);
+    else
+        compare_maps(at, as_map(was, &made[0]), as_map(now, &made[1]), out);
+    tree_free(made[1]);
+    tree_free(made[0]);
+}
+
+static void compare_lists(place_t at, const tree_t *was, const tree_t *now,
+                          train_changes_t *out)
+{
+    for (size_t i = 0; i < tree_count(was); i++) {
+        char *path = str_printf("%s[%zu]", at.path, i);
+
+        compare((place_t){at.section, path}, tree_at(was, i), tree_at(now, i),
+                out);
+        free(path);
+    }
+}
+
+/* A list and something else: the same only where a default, "[1, 1]", stands in
+ * for a list that was left out. */
+static void compare_texts(place_t at, const tree_t *was, const tree_t *now,
+                          train_changes_t *out)
+{
+    char *a = value_text(was), *b = value_text(now);
+
+    if (strcmp(a, b) != 0)
+        change_add(out, at.path, was, now);
+    free(b);
+    free(a);
+}
+
+static void compare(place_t at, const tree_t *was, const tree_t *now,
+                    train_changes_t *out)
+{
+    if (is_absent(was) || is_absent(now)) {
+        if (!is_absent(was) || !is_absent(now))
+            change_add(out, at.path, was, now);
+    } else if ((tree_kind(was) == TREE_LIST) != (tree_kind(now) == TREE_LIST)) {
+        compare_texts(at, was, now, out);
+    } else if (tree_kind(was) == TREE_LIST &&
+               tree_count(was) != tree_count(now)) {
+        change_add(out, at.path, was, now);
+    } else if (tree_kind(was) == TREE_LIST) {
+        compare_lists(at, was, now, out);
+    } else if (tree_kind(was) == TREE_MAP || tree_kind(now) == TREE_MAP) {
+        compare_kinds(at, was, now, out);
+    } else if (!same_scalar(tree_text(was), tree_text(now))) {
+        change_add(out, at.path, was, now);
+    }
+}
+
+/* ---- the run file ---------------------------------------------------------
+ */
+
+/* What an older version did not know has no value then, and is passed over. */
+static void compare_rows(const opt_row_t *rows, const char *path,
+                         const tree_t *was, const tree_t *now,
+                         train_changes_t *out)
+{
+    for (; rows->name != NULL; rows++) {
+        const tree_t *a = get(was, rows->name), *b = get(now, rows->name);
+        char *key =
+            str_printf("%s%s%s", path, path[0] == '\0' ? "" : ".", rows->name);
+
+        if (rows->type == OPT_SECTION)
+            compare_rows(rows->rows, key, a, b, out);
+        else if (!rows->free && (a != NULL || rows->type == OPT_TREE))
+            compare((place_t){path[0] == '\0' ? rows->name : "", key}, a, b,
+                    out);
+        free(key);
+    }
+}
+
+/* [text] as this version would print it; as it is, if its tables do not take
+ * it. */
+static err_code_t resolved(const char *text, tree_t **out, err_t *err)
+{
+    train_config_t config = {0};
+    str_buf_t again = {0};
+    tree_t *tree = NULL;
+    err_code_t rc = conf_parse("the checkpoint's settings", text, &tree, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    if (opt_fill(train_options, tree, "", &config, NULL) != ERR_OK) {
+        *out = tree;
+        return ERR_OK;
+    }
+    opt_print(train_options, &config, 0, &again);
+    rc = conf_parse("the checkpoint's settings", again.text, out, err);
+    str_buf_free(&again);
+    train_config_free(&config);
+    tree_free(tree);
+    return rc;
+}
+
+err_code_t train_changes_find(const char *was, const train_config_t *now,
+                              train_changes_t *out, err_t *err)
+{
+    train_changes_t changes = {0};
+    tree_t *then = NULL, *today = NULL;
+    str_buf_t text = {0};
+    err_code_t rc = ERR_OK;
+
+    if (was[0] != '\0') {
+        opt_print(train_options, now, 0, &text);
+        rc = resolved(was, &then, err);
+        if (rc == ERR_OK)
+            rc = conf_parse("run file", text.text, &today, err);
+        if (rc == ERR_OK)
+            compare_rows(train_options, "", then, today, &changes);
+    }
+    if (rc == ERR_OK)
+        *out = changes;
+    str_buf_free(&text);
+    tree_free(today);
+    tree_free(then);
+    return rc;
+}
+
+void train_changes_free(train_changes_t *changes)
+{
+    for (int i = 0; i < changes->count && i < TRAIN_CHANGES_MAX; i++) {
+        free(changes->items[i].key);
+        free(changes->items[i].was);
+        free(changes->items[i].now);
+    }
+    *changes = (train_changes_t){0};
+}
+
+void train_changes_print(const train_changes_t *changes, int most,
+                         str_buf_t *out)
+{
+    for (int i = 0; i < changes->count && i < most; i++)
+        str_buf_add(out, "%s%s %s -> %s", i > 0 ? ", " : "",
+                    changes->items[i].key, changes->items[i].was,
+                    changes->items[i].now);
+    if (changes->count > most)
+        str_buf_add(out, " and %d more", changes->count - most);
+}
