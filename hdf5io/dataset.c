@@ -285,11 +285,12 @@ static err_code_t dataset_shards_open(hdf5io_dataset_t *dataset,
         code = dataset_shard_add(dataset, config, paths[i], err);
     if (code == ERR_OK)
         code = dataset_sources_allow(dataset, err);
-    if (code == ERR_OK && dataset->samples == 0)
+    if (code == ERR_OK && dataset->samples == 0 && count == 1)
+        code = err_set(err, ERR_DATA, "%s holds no samples", paths[0]);
+    else if (code == ERR_OK && dataset->samples == 0)
         code = err_set(err, ERR_DATA,
-                       "%s and its %d fellow shards hold no "
-                       "samples",
-                       paths[0], count - 1);
+                       "none of the %d shards holds a sample; the first is %s",
+                       count, paths[0]);
     return code;
 }
 

@@ -42,10 +42,10 @@ err_code_t hdf5io_dataset_join(hdf5io_dataset_t *dataset, h5mpi_t *mpi,
 
     if (!h5mpi_same(mpi, hash) && code == ERR_OK)
         return err_set(err, ERR_DATA,
-                       "other ranks see other shards than %s and its %d "
-                       "fellows, or none: is the directory shared by all "
+                       "other ranks see other shards than this one (%d, the "
+                       "first is %s), or none: is the directory shared by all "
                        "nodes?",
-                       dataset->shards[0].path, dataset->count - 1);
+                       dataset->count, dataset->shards[0].path);
     if (code != ERR_OK)
         return code;
     h5_lock();

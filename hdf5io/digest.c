@@ -109,7 +109,7 @@ static void digest_block_size(const hdf5io_column_t *column,
         block->count[d] = dim < room ? dim : room;
         block->elems *= (int64_t)block->count[d];
         /* What is not whole here is one number in the dimensions before. */
-        room = block->count[d] < dim ? 1 : room / dim;
+        room = block->count[d] < dim || dim == 0 ? 1 : room / dim;
         if (room == 0)
             room = 1;
     }
@@ -188,7 +188,7 @@ static err_code_t digest_sample(const hdf5io_dataset_t *dataset,
     const hdf5io_column_t *column = &shard->columns[field];
     const bool flat = column->located || column->stream > 0;
     int pieces = DIGEST_PIECES_ALL / dataset->count;
-    char stage[DIGEST_PIECE_BYTES];
+    char stage[DIGEST_PIECE_BYTES] = "";
     digest_block_t block;
     err_code_t code = ERR_OK;
 

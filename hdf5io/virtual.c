@@ -104,7 +104,7 @@ static char *virtual_name(const char *format, uint64_t number)
     str_buf_t text = {0};
 
     str_buf_add(&text, "%s", "");
-    for (; *format != '\0'; format++) {
+    for (; format != NULL && *format != '\0'; format++) {
         if (format[0] == '%' && format[1] == 'b')
             str_buf_add(&text, "%" PRIu64, number);
         else

@@ -156,7 +156,7 @@ Test(stream, that_is_none_is_refused)
     setup.input.path = (char *)"/phase";
     setup.config.sequence = 10;
     setup.config.inputs[0].elems = setup.config.targets[0].elems = 10;
-    expect_error(&setup, "hold no samples");
+    expect_error(&setup, "a.h5 holds no samples");
     setup.config.sequence = 4;
     setup.config.inputs[0].elems = setup.config.targets[0].elems = LENGTH;
     expect_error(&setup, "samples of /phase are [4] (4 values), but "
