@@ -76,7 +76,7 @@ static void more_write(hid_t file, int samples, const int *y, uint64_t seed)
     dims[1] = 2;
     dataset_write(file, "/z", H5T_NATIVE_FLOAT, 2, dims, z);
     for (int i = 0; i < samples; i++)
-        w[0][i] = i % 7 != 0;
+        w[i / 3][i % 3] = i % 7 != 0;
     dataset_write(file, "/v", H5T_NATIVE_INT, 1, dims, w);
     free(z);
     free(w);
