@@ -60,7 +60,9 @@ typedef struct hdf5io_votes {
 
 /* The numbers that make a resume exact; they go into the manifest. */
 typedef struct hdf5io_progress {
-    int64_t step;         /* updates done */
+    int64_t step;         /* steps done */
+    int64_t updates;      /* of them, those that changed the parameters: in a
+                             step without a target there is no update */
     int64_t epoch;        /* epoch in progress, from 0 */
     int64_t samples;      /* of that epoch, consumed by all ranks together */
     int64_t epoch_step;   /* steps of that epoch done */

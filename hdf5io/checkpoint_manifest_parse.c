@@ -158,6 +158,23 @@ static err_code_t watch_parse(json_t *watch, hdf5io_progress_t *p, err_t *err)
     return code;
 }
 
+/* A checkpoint of an older version: every step was an update to it. */
+static err_code_t updates_get(json_t *root, hdf5io_progress_t *p, err_t *err)
+{
+    err_code_t code;
+
+    p->updates = p->step;
+    if (json_object_get(root, "updates") == NULL)
+        return ERR_OK;
+    code = count_get(root, "updates", &p->updates, err);
+    if (code == ERR_OK && p->updates > p->step)
+        code = err_set(err, ERR_DATA,
+                       "its member \"updates\" is %lld, but it is of step "
+                       "%lld",
+                       (long long)p->updates, (long long)p->step);
+    return code;
+}
+
 static err_code_t head_parse(json_t *root, hdf5io_manifest_t *m, err_t *err)
 {
     hdf5io_progress_t *p = &m->progress;
@@ -192,6 +209,8 @@ static err_code_t head_parse(json_t *root, hdf5io_manifest_t *m, err_t *err)
         code = count_get(root, "data_samples", &p->data_samples, err);
     for (size_t i = 0; i < COUNT_OF(counts) && code == ERR_OK; i++)
         code = count_get(root, counts[i].key, counts[i].out, err);
+    if (code == ERR_OK)
+        code = updates_get(root, p, err);
     for (size_t i = 0; i < COUNT_OF(numbers) && code == ERR_OK; i++)
         code = number_get(root, numbers[i].key, numbers[i].kind, numbers[i].out,
                           err);

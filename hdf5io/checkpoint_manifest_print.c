@@ -38,10 +38,10 @@ static void progress_print(const hdf5io_manifest_t *m, str_buf_t *out)
     char hash[HASH_TEXT_MAX];
 
     str_buf_add(out,
-                " \"step\": %" PRId64 ",\n \"epoch\": %" PRId64
-                ",\n \"epoch_step\": %" PRId64 ",\n \"samples\": %" PRId64
-                ",\n",
-                p->step, p->epoch, p->epoch_step, p->samples);
+                " \"step\": %" PRId64 ",\n \"updates\": %" PRId64
+                ",\n \"epoch\": %" PRId64 ",\n \"epoch_step\": %" PRId64
+                ",\n \"samples\": %" PRId64 ",\n",
+                p->step, p->updates, p->epoch, p->epoch_step, p->samples);
     if (p->data_samples > 0)
         str_buf_add(out, " \"data_samples\": %" PRId64 ",\n", p->data_samples);
     str_buf_add(out, " \"seed\": \"%" PRIu64 "\",\n", p->seed);

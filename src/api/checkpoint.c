@@ -115,6 +115,7 @@ cddp_code_t cddp_checkpoint_write(cddp_group_t *group,
                                   cddp_error_t *error)
 {
     const hdf5io_progress_t place = {.step = progress->step,
+                                     .updates = progress->step,
                                      .epoch = progress->epoch,
                                      .epoch_step = progress->epoch_step,
                                      .samples = progress->samples,

@@ -139,6 +139,7 @@ static void progress_diff(const hdf5io_progress_t *a,
         int64_t a, b;
     } counts[] = {
         {"step", a->step, b->step},
+        {"updates", a->updates, b->updates},
         {"epoch", a->epoch, b->epoch},
         {"epoch_step", a->epoch_step, b->epoch_step},
         {"samples", a->samples, b->samples},

@@ -128,7 +128,10 @@ static void head_print(const char *path, const hdf5io_manifest_t *m,
 
     str_buf_add(out, "checkpoint   %s\nwritten      %s by %d ranks\n", path,
                 m->created, m->world_size);
-    str_buf_add(out, "step         %" PRId64 "\n", p->step);
+    str_buf_add(out, "step         %" PRId64, p->step);
+    if (p->updates != p->step)
+        str_buf_add(out, ", with %" PRId64 " updates", p->updates);
+    str_buf_add(out, "\n");
     str_buf_add(out,
                 "epoch        %" PRId64 ", %" PRId64 " steps and %" PRId64
                 " samples into it\n",

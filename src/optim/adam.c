@@ -59,8 +59,8 @@ typedef struct adam_scalars {
     float keep; /* 1 - lr * weight_decay apart */
     float beta2;
     float new1, new2; /* 1 - beta1, 1 - beta2 */
-    float rate;       /* lr / (1 - beta1^step) */
-    float root;       /* 1 / sqrt(1 - beta2^step) */
+    float rate;       /* lr / (1 - beta1^number) */
+    float root;       /* 1 / sqrt(1 - beta2^number) */
     float eps;
 } adam_scalars_t;
 
@@ -123,15 +123,15 @@ adam_loop_most(float *restrict p, const float *restrict grads,
 static void adam_run(const optim_update_t *update, double add, double apart)
 {
     const adam_options_t *adam = update->options;
-    const double step = (double)update->step;
+    const double number = (double)update->number;
     const adam_scalars_t scalars = {
         .add = (float)add,
         .keep = (float)(1 - update->lr * apart),
         .beta2 = (float)adam->beta2,
         .new1 = (float)(1 - adam->beta1),
         .new2 = (float)(1 - adam->beta2),
-        .rate = (float)(update->lr / (1 - pow(adam->beta1, step))),
-        .root = (float)(1 / sqrt(1 - pow(adam->beta2, step))),
+        .rate = (float)(update->lr / (1 - pow(adam->beta1, number))),
+        .root = (float)(1 / sqrt(1 - pow(adam->beta2, number))),
         .eps = (float)adam->eps,
     };
 

@@ -46,21 +46,21 @@ static unsigned lamb_slots(const void *options)
 
 typedef struct lamb_scalars {
     float beta2, new1, new2; /* 1 - beta1, 1 - beta2 */
-    float mean, root; /* 1 / (1 - beta1^step), 1 / sqrt(1 - beta2^step) */
+    float mean, root; /* 1 / (1 - beta1^number), 1 / sqrt(1 - beta2^number) */
     float eps, decay;
 } lamb_scalars_t;
 
 static lamb_scalars_t lamb_prepare(const optim_update_t *update)
 {
     const lamb_options_t *lamb = update->options;
-    const double step = (double)update->step;
+    const double number = (double)update->number;
 
     return (lamb_scalars_t){
         .beta2 = (float)lamb->beta2,
         .new1 = (float)(1 - lamb->beta1),
         .new2 = (float)(1 - lamb->beta2),
-        .mean = (float)(1 / (1 - pow(lamb->beta1, step))),
-        .root = (float)(1 / sqrt(1 - pow(lamb->beta2, step))),
+        .mean = (float)(1 / (1 - pow(lamb->beta1, number))),
+        .root = (float)(1 / sqrt(1 - pow(lamb->beta2, number))),
         .eps = (float)lamb->eps,
         .decay = (float)lamb->weight_decay,
     };

@@ -89,10 +89,11 @@ size_t optim_state_bytes(const optim_t *optim);
 void optim_mask(const optim_t *optim, float *grads);
 
 /* One update of params[0 .. elems) by grads with learning rate [lr], of which a
- * group takes its own multiple; [step] counts updates from 1 (bias correction;
- * update 1 begins the average anew). Allocates nothing. */
+ * group takes its own multiple; [update] counts updates from 1, not the run's
+ * steps, of which some have none (bias correction; update 1 begins the average
+ * anew). Allocates nothing. */
 void optim_step(optim_t *optim, float *params, const float *grads, double lr,
-                int64_t step);
+                int64_t update);
 
 /*
  * The same update in parts, for an optimizer with ranges: prepare; then the
@@ -103,10 +104,10 @@ void optim_step(optim_t *optim, float *params, const float *grads, double lr,
  * bits do not hang on the ranges.
  */
 void optim_prepare(optim_t *optim, float *params, const float *grads,
-                   int64_t step);
+                   int64_t update);
 double *optim_sums(optim_t *optim, size_t *count);
 void optim_apply(optim_t *optim, int range, float *params, const float *grads,
-                 double lr, int64_t step);
+                 double lr, int64_t update);
 
 /* State slots ("momentum"; "exp_avg", "exp_avg_sq"; "ema"), for checkpoints:
  * arenas laid out like the parameters, of which this rank holds its ranges. */

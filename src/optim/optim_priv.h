@@ -32,8 +32,8 @@ typedef struct optim_update {
     const float *grads;
     float *slots[OPTIM_SLOTS_MAX]; /* as the kind's; NULL: unused */
     double lr;
-    int64_t step; /* from 1 */
-    bool vector;  /* a tensor of at most one dimension */
+    int64_t number; /* of this update, from 1 */
+    bool vector;    /* a tensor of at most one dimension */
 } optim_update_t;
 
 typedef struct optim_kind {

@@ -173,7 +173,7 @@ typedef struct pass {
     float *params;
     const float *grads;
     double lr;
-    int64_t step;
+    int64_t update;
 } pass_t;
 
 /* As torch.optim.swa_utils: the first update's result begins the average. */
@@ -201,7 +201,7 @@ static optim_update_t update_of(const pass_t *pass, const optim_run_t *run,
                              .params = pass->params + offset,
                              .grads = pass->grads + offset,
                              .lr = pass->lr * run->set->lr_ratio * run->ratio,
-                             .step = pass->step,
+                             .number = pass->update,
                              .vector = run->vector};
 
     for (int i = 0; i < OPTIM_SLOTS_MAX; i++)
@@ -232,7 +232,7 @@ static void piece_update(const pass_t *pass, const optim_run_t *run,
     if (optim->average != NULL)
         average_update(optim->average + run->state + (from - run->offset),
                        update.params, update.elems, optim->fresh,
-                       pass->step == 1);
+                       pass->update == 1);
 }
 
 static void piece_measure(const pass_t *pass, const optim_run_t *run,
@@ -308,10 +308,10 @@ static void ratios_take(optim_t *optim, const optim_part_t *part)
 /* ---- the calls ----------------------------------------------------------- */
 
 void optim_prepare(optim_t *optim, float *params, const float *grads,
-                   int64_t step)
+                   int64_t update)
 {
     pass_t pass = {
-        .optim = optim, .params = params, .grads = grads, .step = step};
+        .optim = optim, .params = params, .grads = grads, .update = update};
 
     if (optim->sum_count == 0)
         return;
@@ -330,7 +330,7 @@ double *optim_sums(optim_t *optim, size_t *count)
 
 /* Every piece is computed alone, so the bits do not hang on the threads. */
 void optim_apply(optim_t *optim, int range, float *params, const float *grads,
-                 double lr, int64_t step)
+                 double lr, int64_t update)
 {
     const optim_part_t *part = &optim->parts[range];
     pass_t pass = {.optim = optim,
@@ -338,18 +338,18 @@ void optim_apply(optim_t *optim, int range, float *params, const float *grads,
                    .params = params,
                    .grads = grads,
                    .lr = lr,
-                   .step = step};
+                   .update = update};
 
-    assert(step >= 1);
+    assert(update >= 1);
     if (optim->sum_count > 0)
         ratios_take(optim, part);
     cpu_team_run(optim->threads, part->pieces, 1, update_body, &pass);
 }
 
 void optim_step(optim_t *optim, float *params, const float *grads, double lr,
-                int64_t step)
+                int64_t update)
 {
-    optim_prepare(optim, params, grads, step);
+    optim_prepare(optim, params, grads, update);
     for (int i = 0; i < optim->part_count; i++)
-        optim_apply(optim, i, params, grads, lr, step);
+        optim_apply(optim, i, params, grads, lr, update);
 }

@@ -91,7 +91,7 @@ static void sgd_update(const optim_update_t *update)
         .decay = (float)sgd->weight_decay,
         .momentum = (float)sgd->momentum,
         /* PyTorch does not dampen the first gradient. */
-        .fresh = update->step == 1 ? 1 : (float)(1 - sgd->dampening),
+        .fresh = update->number == 1 ? 1 : (float)(1 - sgd->dampening),
         .past = sgd->nesterov ? (float)sgd->momentum : 1,
         .now = sgd->nesterov ? 1 : 0,
     };

@@ -74,6 +74,19 @@ static err_code_t average(train_state_t *run, float *data, err_t *err)
     return rc;
 }
 
+/* A rank without a target in a local step has made no update; from here on all
+ * count alike, as a checkpoint keeps one number. */
+static err_code_t updates_agree(train_state_t *run, err_t *err)
+{
+    double most = (double)run->progress.updates;
+    err_code_t rc =
+        comm_allreduce(run->group, &most, 1, COMM_FLOAT64, COMM_MAX, err);
+
+    if (rc == ERR_OK)
+        run->progress.updates = (int64_t)most;
+    return rc;
+}
+
 /* Is the step that was just made one after which ranks are equal? */
 static bool averages_now(const train_state_t *run)
 {
@@ -102,6 +115,8 @@ err_code_t train_local_end(train_state_t *run, train_times_t *times, err_t *err)
     rc = average(run, replica->params, err);
     for (int s = 0; rc == ERR_OK && s < optim_slots(replica->optim); s++)
         rc = average(run, optim_slot_data(replica->optim, s), err);
+    if (rc == ERR_OK)
+        rc = updates_agree(run, err);
     times->tree += clock_now() - begin;
     return rc;
 }

@@ -147,15 +147,15 @@ static err_code_t tensor_norms(comm_group_t *group, optim_t *optim, err_t *err)
 
 err_code_t train_shard_update(train_shard_t *shard, comm_group_t *group,
                               ddp_t *ddp, optim_t *optim, float *params,
-                              double lr, int64_t step, err_t *err)
+                              double lr, int64_t update, err_t *err)
 {
     const float *grads = ddp_grads(ddp);
     err_code_t rc, waited;
 
-    optim_prepare(optim, params, grads, step);
+    optim_prepare(optim, params, grads, update);
     rc = tensor_norms(group, optim, err);
     for (int b = 0; rc == ERR_OK && b < shard->range_count; b++) {
-        optim_apply(optim, b, params, grads, lr, step);
+        optim_apply(optim, b, params, grads, lr, update);
         rc = ddp_share(ddp, b, params, err);
     }
     waited = ddp_share_wait(ddp, rc == ERR_OK ? err : NULL);

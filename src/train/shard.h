@@ -52,11 +52,11 @@ err_code_t train_shard_clip(train_shard_t *shard, comm_group_t *group,
 void train_shard_clip_value(const train_shard_t *shard, float *grads,
                             double limit, int threads);
 
-/* Update number [step] (from 1): a bucket goes around while the next one is
+/* Update number [update] (from 1): a bucket goes around while the next one is
  * computed. Collective. */
 err_code_t train_shard_update(train_shard_t *shard, comm_group_t *group,
                               ddp_t *ddp, optim_t *optim, float *params,
-                              double lr, int64_t step, err_t *err);
+                              double lr, int64_t update, err_t *err);
 
 /* Put the whole moving average into the gradients' arena, which nobody needs
  * between two steps. Collective. */

@@ -272,7 +272,7 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
                          double *lr, double *norm, err_t *err)
 {
     train_replica_t *replica = &run->replica;
-    int64_t step = run->progress.step;
+    const int64_t number = run->progress.updates + 1;
     double scales[NN_FIELDS_MAX];
     err_code_t rc;
 
@@ -281,7 +281,8 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
         rc = train_number_agree(run, "the gradient's norm", *norm, batch, err);
     if (rc != ERR_OK)
         return rc;
-    *lr = optim_schedule_lr(replica->schedule, optim_lr(replica->optim), step);
+    *lr = optim_schedule_lr(replica->schedule, optim_lr(replica->optim),
+                            run->progress.step);
     *lr = train_plateau_lr(run, *lr);
     nn_graph_fold_moments(run->graph,
                           ddp_tail(replica->ddp) +
@@ -289,12 +290,13 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
                           batch->global, replica->buffers);
     if (!train_weigh_scales(run, scales))
         return ERR_OK;
+    run->progress.updates = number;
     if (replica->shard != NULL)
         return train_shard_update(replica->shard, run->group, replica->ddp,
-                                  replica->optim, replica->params, *lr,
-                                  step + 1, err);
+                                  replica->optim, replica->params, *lr, number,
+                                  err);
     optim_step(replica->optim, replica->params, ddp_grads(replica->ddp), *lr,
-               step + 1);
+               number);
     return ERR_OK;
 }
 

@@ -84,6 +84,7 @@ Test(checkpoint_manifest, comes_back_as_it_was)
 
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
         hdf5io_progress_t progress = {.step = INT64_MAX / 4,
+                                      .updates = INT64_MAX / 4 - 1,
                                       .samples = 5,
                                       .seed = UINT64_MAX,
                                       .loss_sum = reals[i],
@@ -140,6 +141,24 @@ Test(checkpoint_manifest, what_the_data_held_comes_back)
     str_buf_free(&text);
 }
 
+/* As an older version wrote it. */
+Test(checkpoint_manifest, without_updates_each_step_is_one)
+{
+    hdf5io_progress_t progress = {.step = 9, .updates = 7};
+    str_buf_t text = manifest_text(&progress);
+    str_buf_t old = edited(text.text, " \"updates\": 7,\n", "");
+    hdf5io_manifest_t m = {0};
+    uint64_t hash;
+
+    cr_assert_eq(hdf5io_manifest_parse(old.text, old.length, &m, &hash, NULL),
+                 ERR_OK);
+    cr_assert_eq(m.progress.step, 9);
+    cr_assert_eq(m.progress.updates, 9);
+    hdf5io_manifest_free(&m);
+    str_buf_free(&old);
+    str_buf_free(&text);
+}
+
 Test(checkpoint_manifest, a_loss_that_is_no_number_comes_back)
 {
     hdf5io_progress_t progress = {.loss_sum = NAN};
@@ -164,6 +183,8 @@ Test(checkpoint_manifest, what_is_wrong_is_said)
         {"\"sample_xxh3\"", "\"sample\"", "entry 0 of its member \"data\""},
         {"\"shards\": 3", "\"shards\": 0", "entry 1 of its member \"data\""},
         {"\"samples\": 5, ", "\"samples\": -5, ", "entry 0 of its"},
+        {"\"updates\": 0", "\"updates\": 1", "\"updates\" is 1"},
+        {"\"updates\": 0", "\"updates\": -1", "updates"},
         {"\"epoch\": 0", "\"epoch\": \"0\"", "epoch"},
         {"\"step\": 0", "\"step\": 9223372036854775807", "any run"},
         {"\"step\": 0", "\"step\": 4611686018427387904", "any run"},

@@ -63,9 +63,9 @@ int harness_label_get(const harness_t *harness, int row);
 int harness_values(const harness_t *harness, bool evaluations, const char *key,
                    double *values, int room);
 
-/* The newest checkpoints of both runs are of step [step] and hold the same
- * tensors, whose elements differ by at most [tolerance] times their size or one
- * (0: bit for bit); asserts, with [what] for the sentence. */
+/* The newest checkpoints of both runs are of step [step] (-1: any) and hold the
+ * same tensors, whose elements differ by at most [tolerance] times their size
+ * or one (0: bit for bit); asserts, with [what] for the sentence. */
 void harness_compare(const harness_t *a, const harness_t *b, int64_t step,
                      double tolerance, const char *what);
 
