@@ -173,7 +173,8 @@ const opt_row_t train_options[] = {
     CONFIG(metrics, "metrics", OPT_TREE, "", .free = true,
            .help = "list of what evaluations tell beside loss and accuracy: "
                    "top5 (or another number), miou, iou1 (of class 1), "
-                   "perplexity, bits; of numbers: mae, rmse, r2; auto (the "
+                   "perplexity, bits; of numbers: mae, rmse, r2 (the mean over "
+                   "outputs); auto (the "
                    "default): what goes with the loss; of several losses: a "
                    "map of their names to such"),
     CONFIG(optimizer, "optimizer", OPT_TREE, NULL,

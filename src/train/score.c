@@ -12,6 +12,8 @@
 
 /* Classes that miou keeps three sums of each. */
 #define CLASSES_MAX 4096
+/* Outputs that r2 keeps sums of each. */
+#define OUTPUTS_MAX 65536
 
 /* What a score is for, a bit each. */
 enum { CLASSES = 1, NUMBERS = 2, YES_NO = 4 };
@@ -36,6 +38,9 @@ struct train_scores {
     score_t scores[TRAIN_SCORES_MAX];
 };
 
+/* Sums of each output that r2 keeps. */
+enum { R2_EACH = 5 };
+
 /* A batch: rows of classes, or plain elements. */
 typedef struct batch {
     const train_scores_t *all;
@@ -52,7 +57,9 @@ struct score_kind {
     void (*add)(const score_t *score, const batch_t *batch, double *sums);
     double (*value)(const score_t *score, const train_scores_t *all,
                     double loss, const double *sums);
-    int sums; /* -3: three for each class */
+    int sums; /* beside those [of] each class or output; */
+    enum { ALL, CLASS, OUTPUT } of;
+    int each; /* so many each */
 };
 
 /* ---- classes --------------------------------------------------------------
@@ -165,19 +172,45 @@ static void entropy_add(const score_t *score, const batch_t *batch,
 /* ---- numbers, yes or no ---------------------------------------------------
  */
 
-/* sums: |d|, d^2, elements, t, t^2 */
+/* sums: |d|, d^2, elements */
 static void difference_add(const score_t *score, const batch_t *batch,
                            double *sums)
 {
     (void)score;
     for (int64_t i = 0; i < batch->rows; i++) {
-        double t = (double)batch->values[i], d = (double)batch->x[i] - t;
+        double d = (double)batch->x[i] - (double)batch->values[i];
 
         sums[0] += fabs(d);
         sums[1] += d * d;
         sums[2] += 1;
-        sums[3] += t;
-        sums[4] += t * t;
+    }
+}
+
+/* Add to a sum that is kept as two numbers, the second of which holds what the
+ * first has lost: a target that never changes must have no variance. */
+static void sum_add(double sum[2], double value)
+{
+    const double all = sum[0] + value, part = all - sum[0];
+
+    sum[1] += (sum[0] - (all - part)) + (value - part);
+    sum[0] = all;
+}
+
+/* sums: samples; of each output d^2, then t and t^2 as pairs */
+static void spread_add(const score_t *score, const batch_t *batch, double *sums)
+{
+    const int64_t outputs = batch->all->rows;
+
+    (void)score;
+    sums[0] += (double)(batch->rows / outputs);
+    for (int64_t i = 0; i < batch->rows; i++) {
+        const double t = (double)batch->values[i];
+        const double d = (double)batch->x[i] - t;
+        double *own = sums + 1 + i % outputs * R2_EACH;
+
+        own[0] += d * d;
+        sum_add(own + 1, t);
+        sum_add(own + 3, t * t);
     }
 }
 
@@ -266,28 +299,45 @@ static double rmse_value(const score_t *score, const train_scores_t *all,
     return sqrt(sums[1] / sums[2]);
 }
 
+/* Of one output, as scikit-learn: of one that never changes 1 if it is met,
+ * else 0. A variance that float32 cannot tell from none is none. */
+static double output_r2(double samples, const double own[R2_EACH])
+{
+    const double t = own[1] + own[2], squares = own[3] + own[4];
+    const double spread = squares - t * t / samples;
+
+    if (isnan(own[0]) || isnan(spread))
+        return (double)NAN;
+    if (spread > 1e-13 * squares)
+        return 1 - own[0] / spread;
+    return own[0] > 0 ? 0 : 1;
+}
+
+/* The mean over outputs. */
 static double r2_value(const score_t *score, const train_scores_t *all,
                        double loss, const double *sums)
 {
-    double spread = sums[4] - sums[3] * sums[3] / sums[2];
+    double sum = 0;
 
     (void)score;
-    (void)all;
     (void)loss;
-    return spread > 0 ? 1 - sums[1] / spread : (double)NAN;
+    for (int64_t k = 0; k < all->rows; k++)
+        sum += output_r2(sums[0], sums + 1 + k * R2_EACH);
+    return sums[0] < 2 ? (double)NAN : sum / (double)all->rows;
 }
 
 static const score_kind_t kinds[] = {
-    {"accuracy", -1, CLASSES, NULL, NULL, 0}, /* every evaluation has it */
-    {"accuracy", -1, YES_NO, yes_no_add, share_value, 2},
-    {"top", 1, CLASSES, top_add, share_value, 2},
-    {"miou", -1, CLASSES, miou_add, miou_value, -3},
-    {"iou", 0, CLASSES, iou_add, iou_value, 3},
-    {"perplexity", -1, CLASSES, entropy_add, perplexity_value, 2},
-    {"bits", -1, CLASSES, entropy_add, bits_value, 2},
-    {"mae", -1, NUMBERS, difference_add, mae_value, 5},
-    {"rmse", -1, NUMBERS, difference_add, rmse_value, 5},
-    {"r2", -1, NUMBERS, difference_add, r2_value, 5},
+    /* every evaluation has it */
+    {"accuracy", -1, CLASSES, NULL, NULL, 0, ALL, 0},
+    {"accuracy", -1, YES_NO, yes_no_add, share_value, 2, ALL, 0},
+    {"top", 1, CLASSES, top_add, share_value, 2, ALL, 0},
+    {"miou", -1, CLASSES, miou_add, miou_value, 0, CLASS, 3},
+    {"iou", 0, CLASSES, iou_add, iou_value, 3, ALL, 0},
+    {"perplexity", -1, CLASSES, entropy_add, perplexity_value, 2, ALL, 0},
+    {"bits", -1, CLASSES, entropy_add, bits_value, 2, ALL, 0},
+    {"mae", -1, NUMBERS, difference_add, mae_value, 3, ALL, 0},
+    {"rmse", -1, NUMBERS, difference_add, rmse_value, 3, ALL, 0},
+    {"r2", -1, NUMBERS, spread_add, r2_value, 1, OUTPUT, R2_EACH},
 };
 
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
@@ -368,8 +418,10 @@ static err_code_t score_add(train_scores_t *all, int suits, const char *name,
                     "perplexity, bits, mae, rmse, r2)");
     if (kind->first >= 0 && k >= all->classes + (kind->first == 1))
         return fail_beyond(all, place, err, name);
-    if (kind->sums < 0 && all->classes > CLASSES_MAX)
+    if (kind->of == CLASS && all->classes > CLASSES_MAX)
         return fail(place, err, name, "is for up to 4096 classes");
+    if (kind->of == OUTPUT && all->rows > OUTPUTS_MAX)
+        return fail(place, err, name, "is for up to 65536 outputs of a sample");
     for (int i = 0; i < all->count; i++)
         if (all->scores[i].kind == kind && all->scores[i].k == k)
             return fail(place, err, name, "is named twice");
@@ -379,7 +431,10 @@ static err_code_t score_add(train_scores_t *all, int suits, const char *name,
         return fail(place, err, name, "is one too many: 12 are possible");
     score = &all->scores[all->count++];
     *score = (score_t){.kind = kind, .k = k, .at = all->sums};
-    all->sums += kind->sums < 0 ? 3 * (size_t)all->classes : (size_t)kind->sums;
+    all->sums += (size_t)kind->sums;
+    if (kind->of != ALL)
+        all->sums += (size_t)kind->each *
+                     (size_t)(kind->of == CLASS ? all->classes : all->rows);
     all->look = all->look || kind->add != entropy_add || !all->plain;
     return ERR_OK;
 }
@@ -399,7 +454,7 @@ static err_code_t scores_choose(train_scores_t *all, const char *loss,
         rc = score_add(all, suits, "accuracy", nowhere, err);
     else if (suits == NUMBERS && strcmp(loss, "kl") != 0) {
         rc = score_add(all, suits, "mae", nowhere, err);
-        if (rc == ERR_OK)
+        if (rc == ERR_OK && all->rows <= OUTPUTS_MAX)
             rc = score_add(all, suits, "r2", nowhere, err);
     }
     return rc;

@@ -19,9 +19,11 @@ typedef struct train_scores train_scores_t;
  * "auto": what goes with the loss. Where the model has several losses,
  * `metrics` is such, for each alike, or a map of their names to such, and the
  * scores begin with the loss's name. ERR_CONFIG with file:line:column: unknown,
- * twice, too many, or not for this loss. classes       accuracy (always there),
- * topK, miou, iouK, perplexity, bits numbers       mae, rmse, r2 (over all
- * elements alike) yes or no     accuracy
+ * twice, too many, or not for this loss.
+ *   classes    accuracy (always there), topK, miou, iouK, perplexity, bits
+ *   numbers    mae, rmse (over all elements alike), r2 (the mean over the
+ *              elements of a sample, each of which is an output)
+ *   yes or no  accuracy
  */
 err_code_t train_scores_open(const tree_t *metrics, const nn_graph_t *graph,
                              int loss, train_scores_t **out, err_t *err);

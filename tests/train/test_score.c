@@ -130,7 +130,37 @@ Test(score, of_numbers)
     train_scores_add(rig.scores, x + 2, target + 2, 1, sums);
     cr_expect_eq(value_of(&rig, 0, sums, "mae"), 1.25);
     cr_expect_float_eq(value_of(&rig, 0, sums, "rmse"), sqrt(11.0 / 4), 1e-15);
-    cr_expect_float_eq(value_of(&rig, 0, sums, "r2"), 1 - 11.0 / 29, 1e-15);
+    cr_expect_float_eq(value_of(&rig, 0, sums, "r2"), (-1 + 0.2) / 2, 1e-12,
+                       "the mean of -1 and 0.2");
+    rig_close(&rig);
+}
+
+/* What scikit-learn's r2_score gives: outputs of other sizes count alike, and
+ * one whose target never changes is 1 if it is met, else 0. */
+Test(score, r2_is_the_mean_over_outputs)
+{
+    enum { SAMPLES = 4000 };
+    rig_t rig = rig_open("[3]", "mse", "r2");
+    double sums[2][SUMS_MAX] = {{0}, {0}};
+
+    for (int i = 0; i < SAMPLES; i++) {
+        const float wave = (float)(i % 7) - 3;
+        const float t[] = {1000 * wave, 0.001f * wave, 0.1f};
+        const float x[] = {1000 * wave, -0.001f * wave, i == 0 ? 0.2f : 0.1f};
+
+        train_scores_add(rig.scores, x, t, 1, sums[i % 2]);
+    }
+    for (int k = 0; k < SUMS_MAX; k++)
+        sums[0][k] += sums[1][k];
+    cr_expect_float_eq(value_of(&rig, 0, sums[0], "r2"), (1.0 - 3 + 0) / 3,
+                       1e-5);
+    memset(sums, 0, sizeof sums);
+    for (int i = 0; i < SAMPLES; i++) {
+        const float t[] = {(float)i, 0, 0.1f}, x[] = {(float)i, 0, 0.1f};
+
+        train_scores_add(rig.scores, x, t, 1, sums[0]);
+    }
+    cr_expect_eq(value_of(&rig, 0, sums[0], "r2"), 1);
     rig_close(&rig);
 }
 
