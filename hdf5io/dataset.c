@@ -330,6 +330,9 @@ static void dataset_field_add(hdf5io_dataset_t *dataset,
         .limit = want->limit,
         .ignore = want->ignore,
         .ignored = want->ignored,
+        .shares = want->shares,
+        .first = want->first,
+        .last = want->last,
         .elems = want->elems};
 }
 

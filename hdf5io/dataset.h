@@ -54,13 +54,16 @@ typedef struct hdf5io_want {
     const hdf5io_field_t *field; /* where it is */
     hdf5io_as_t as;
     int64_t limit;
-    bool ignore;       /* a class number may be [ignored], too, which is */
-    int64_t ignored;   /* passed on as stored */
-    int64_t elems;     /* expected, of a sample */
-    const char *shape; /* an input's, as text, for sentences */
-    const char *name;  /* NULL: it is the only one */
-    const char *place; /* who wants it ("run.yaml:7:3: loss mse"); NULL: the
-                          sentences that say it does not fit have no place */
+    bool ignore;     /* a class number may be [ignored], too, which is */
+    int64_t ignored; /* passed on as stored */
+    bool shares;     /* the numbers of a sample are probabilities: they sum to
+                        1, all of them or along the first or last dimension */
+    int64_t first, last; /* if so: the sizes of these dimensions */
+    int64_t elems;       /* expected, of a sample */
+    const char *shape;   /* an input's, as text, for sentences */
+    const char *name;    /* NULL: it is the only one */
+    const char *place;   /* who wants it ("run.yaml:7:3: loss mse"); NULL: the
+                            sentences that say it does not fit have no place */
 } hdf5io_want_t;
 
 typedef struct hdf5io_dataset_config {

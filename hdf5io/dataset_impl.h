@@ -22,7 +22,8 @@ typedef struct dataset_field {
     float scale, shift;
     int64_t whole; /* shift of tokens and classes */
     int64_t limit, ignored;
-    bool ignore;
+    bool ignore, shares;
+    int64_t first, last;
     int64_t elems;
 } dataset_field_t;
 

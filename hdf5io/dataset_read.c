@@ -13,6 +13,7 @@
  * error of its own, which it reports at the end.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -20,6 +21,9 @@
 
 /* Bytes read at a time, unless one row is larger. */
 #define READ_STAGE_BYTES ((size_t)1 << 20)
+
+/* By how much the sum of probabilities may differ from 1. */
+#define SHARES_SLACK 1e-3
 
 typedef struct read_entry {
     int64_t index, slot;
@@ -289,6 +293,54 @@ static err_code_t read_tokens(const read_call_t *call, int k, int64_t index,
     return ERR_OK;
 }
 
+/* Do the numbers at [x], of which each [count] stand [step] apart, sum to 1?
+ * The sum of the first that do not into [*sum]. */
+static bool shares_sum(const float *x, int64_t elems, int64_t count,
+                       int64_t step, double *sum)
+{
+    for (int64_t begin = 0; begin < elems / count; begin++) {
+        const float *from = x + begin / step * step * count + begin % step;
+
+        *sum = 0;
+        for (int64_t i = 0; i < count; i++)
+            *sum += (double)from[i * step];
+        if (!(fabs(*sum - 1) <= SHARES_SLACK))
+            return false;
+    }
+    return true;
+}
+
+/* Are the numbers of one row, as they are passed on, probabilities? */
+static err_code_t read_shares(const read_call_t *call, int k, int64_t index,
+                              const float *x, err_t *err)
+{
+    static const char hint[] =
+        "the loss kl takes probabilities, which are not below 0 and sum to 1 "
+        "(within 0.001): normalize them, or set its log_target if these are "
+        "logarithms";
+    const dataset_field_t *field = &call->dataset->fields[k];
+    const hdf5io_column_t *column = &call->shard->columns[k];
+    const char *place = field->place == NULL ? "" : field->place;
+    const char *colon = field->place == NULL ? "" : ": ";
+    const int64_t row = index - call->shard->first, elems = column->elems;
+    double sum = 0;
+
+    for (int64_t i = 0; i < elems; i++)
+        if (x[i] < 0)
+            return err_set(err, ERR_DATA,
+                           "%s%s%s: row %" PRId64 " of %s holds %g at position "
+                           "%" PRId64 ": %s",
+                           place, colon, column->file, row, column->path,
+                           (double)x[i], i, hint);
+    if (shares_sum(x, elems, field->first, elems / field->first, &sum) ||
+        shares_sum(x, elems, field->last, 1, &sum) ||
+        shares_sum(x, elems, elems, 1, &sum))
+        return ERR_OK;
+    return err_set(err, ERR_DATA,
+                   "%s%s%s: row %" PRId64 " of %s sums to %g: %s", place, colon,
+                   column->file, row, column->path, sum, hint);
+}
+
 /* Convert one stored row of column [k] to its place. */
 static err_code_t read_place(const read_call_t *call, int k,
                              const read_entry_t *entry, const void *stored,
@@ -309,6 +361,9 @@ static err_code_t read_place(const read_call_t *call, int k,
         hdf5io_convert_floats(column->type, stored, (size_t)column->elems,
                               field->scale, field->shift,
                               (float *)call->fields[k] + at);
+        if (field->shares)
+            return read_shares(call, k, entry->index,
+                               (const float *)call->fields[k] + at, err);
         break;
     }
     return ERR_OK;

@@ -51,6 +51,7 @@ nn_loss_info_t nn_graph_loss_info(const nn_graph_t *graph, int index)
                  config->loss.smoothing == 0 && loss->sample_weight == 0,
         .sample_weight = loss->sample_weight - 1,
         .weighs = loss_weighs(loss),
+        .shares = config->kind == OP_KL && config->alpha == 0,
         .ndim = config->in.ndim - 1,
     };
 

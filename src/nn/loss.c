@@ -120,11 +120,38 @@ const nn_kind_t nn_kind_bce = {
     .configure = bce_configure,
 };
 
+typedef struct kl_options {
+    bool log_target;
+} kl_options_t;
+
+_Static_assert(sizeof(kl_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
+
+static const opt_row_t kl_rows[] = {
+    {.name = "log_target",
+     .type = OPT_BOOL,
+     .offset = offsetof(kl_options_t, log_target),
+     .fallback = "false",
+     .help = "The target holds logarithms of probabilities, too"},
+    {.name = NULL},
+};
+
+static err_code_t kl_configure(nn_layer_t *layer, const void *options,
+                               const tree_t *tree, err_t *err)
+{
+    const kl_options_t *kl = options;
+
+    (void)tree;
+    (void)err;
+    layer->config.alpha = kl->log_target ? 1 : 0;
+    return ERR_OK;
+}
+
 const nn_kind_t nn_kind_kl = {
     .name = "kl",
     .op = OP_KL,
     .help = "Kullback-Leibler divergence of the target, which holds "
-            "probabilities, from the output, which holds their logarithms; "
-            "mean over samples and elements",
-    .rows = no_rows,
+            "probabilities that sum to 1, from the output, which holds their "
+            "logarithms; mean over samples and elements",
+    .rows = kl_rows,
+    .configure = kl_configure,
 };

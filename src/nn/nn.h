@@ -83,6 +83,7 @@ typedef struct nn_loss_info {
     int sample_weight; /* number of the target that holds the samples' weights;
                           -1: none */
     bool weighs;       /* does its denominator depend on the targets? */
+    bool shares;       /* are targets probabilities, which sum to 1? */
     int ndim;          /* of what it reads of the model */
     int64_t dims[OP_DIMS_MAX];
 } nn_loss_info_t;

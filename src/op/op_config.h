@@ -161,7 +161,8 @@ typedef struct op_config {
     op_pad_t pad;
     double epsilon; /* norms */
     double rate;    /* dropout */
-    double alpha;   /* leaky_relu, elu: >= 0; softplus, huber: > 0; scale */
+    double alpha;   /* leaky_relu, elu: >= 0; softplus, huber: > 0; scale;
+                       kl: 1 if targets are logarithms, else 0 */
     op_view_t view;
     op_norm_t norm;
     op_heads_t heads;

@@ -157,6 +157,20 @@ static err_code_t inputs_match(const train_config_t *config,
     return rc;
 }
 
+/* Does a loss take [target] for probabilities? */
+static void shares_want(const nn_graph_t *graph, int target, hdf5io_want_t *out)
+{
+    for (int i = 0; i < nn_graph_losses(graph); i++) {
+        const nn_loss_info_t loss = nn_graph_loss_info(graph, i);
+
+        if (loss.target != target || !loss.shares)
+            continue;
+        out->shares = true;
+        out->first = loss.ndim > 0 ? loss.dims[0] : 1;
+        out->last = loss.ndim > 0 ? loss.dims[loss.ndim - 1] : 1;
+    }
+}
+
 static err_code_t targets_match(const train_config_t *config,
                                 const nn_graph_t *graph, train_fields_t *texts,
                                 hdf5io_dataset_config_t *out, err_t *err)
@@ -197,6 +211,7 @@ static err_code_t targets_match(const train_config_t *config,
             .elems = target.elems,
             .name = fields->names[of[k]],
             .place = texts->targets[k]};
+        shares_want(graph, k, &out->targets[k]);
     }
     out->target_count = wanted.count;
     return rc;

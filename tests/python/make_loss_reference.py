@@ -103,6 +103,19 @@ def weighed_numbers_case(name):
     return "{%s: , sample_weight: w}" % name, x, target, loss, weights
 
 
+def shares_case(shape, axis, logarithms):
+    x = F.log_softmax(2 * torch.randn(SAMPLES, *shape).double(), axis)
+    x = x.float().double().requires_grad_()
+    target = F.softmax(2 * torch.randn(SAMPLES, *shape), axis)
+    if logarithms:
+        target = target.log()
+    else:
+        target[target < 0.05] = 0
+    loss = F.kl_div(x, target.double(), reduction="mean",
+                    log_target=logarithms)
+    return ("{kl: {log_target: true}}" if logarithms else "kl"), x, target, loss
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     torch.manual_seed(1)
@@ -121,6 +134,10 @@ def main():
               for shape, axis in SHAPES for options in (OPTIONS[0], OPTIONS[5])]
     cases += [([4, 3], weighed_numbers_case(name))
               for name in ("mse", "huber", "bce")]
+    torch.manual_seed(4)
+    cases += [(shape, shares_case(shape, axis, logarithms))
+              for shape, axis in (([6], 1), ([7, 6], 2))
+              for logarithms in (False, True)]
     records = []
     for shape, (text, x, target, loss, *weights) in cases:
         loss.backward()

@@ -363,6 +363,44 @@ Test(fields, a_target_that_does_not_fit_its_loss_has_a_place)
     }
 }
 
+/* Of real numbers, which the loss kl takes for probabilities. */
+static const struct {
+    const char *loss, *target, *sentence; /* NULL: it fits */
+} shares[] = {
+    {"loss=kl", "data.target={path: /z, scale: 0, shift: -0.1}",
+     "row 0 of /z holds -0.1 at position 0: the loss kl takes probabilities"},
+    {"loss=kl", "data.target={path: /z, scale: 0, shift: 0.4}",
+     "row 0 of /z sums to 0.8: the loss kl"},
+    {"loss=kl", "data.target={path: /z, scale: 0, shift: 0.4996}", NULL},
+    {"loss={kl: {log_target: true}}",
+     "data.target={path: /z, scale: 0, shift: -0.7}", NULL},
+};
+
+Test(fields, targets_of_kl_are_probabilities, .timeout = 60)
+{
+    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+        train_outcome_t out;
+        harness_t harness;
+        err_t err = ERR_INIT;
+        err_code_t rc;
+
+        harness_open(&harness, 48);
+        harness.settings[0] = shares[i].loss;
+        harness.settings[1] = shares[i].target;
+        harness.settings[2] = "model.layers=[{linear: {out: 2}}, log_softmax]";
+        harness.settings[3] = "data.shuffle=none";
+        rc = harness_run(&harness, 2, &out, &err);
+        cr_expect_eq(rc, shares[i].sentence == NULL ? ERR_OK : ERR_DATA, "%s",
+                     err.text);
+        if (shares[i].sentence != NULL) {
+            cr_expect_not_null(strstr(err.text, shares[i].sentence), "%s",
+                               err.text);
+            cr_expect_not_null(strstr(err.text, ".h5: row "), "%s", err.text);
+        }
+        harness_close(&harness);
+    }
+}
+
 Test(fields, metrics_are_chosen_by_loss)
 {
     double values[STEPS];

@@ -78,8 +78,11 @@ CPU_TERMS_LOOP(bce_values, bce_value(x, t, alpha))
 CPU_TERMS_LOOP(bce_slope, BCE_SLOPE)
 CPU_TERMS_LOOP_EACH(bce_values_each, bce_value(x, t, alpha))
 CPU_TERMS_LOOP_EACH(bce_slope_each, BCE_SLOPE)
-CPU_TERMS_LOOP(kl_value, t > 0 ? t * (logf(t) - x) : 0 * x)
-CPU_TERMS_LOOP(kl_slope, t > 0 ? -t : 0)
+CPU_TERMS_LOOP(kl_value, t == 0 ? 0 * x : t * (logf(t) - x))
+CPU_TERMS_LOOP(kl_slope, -t)
+/* The logarithm of 0 is -infinity; NaN stays. */
+CPU_TERMS_LOOP(kl_log_value, t < -87 ? 0 * x : cpu_math_exp(t) * (t - x))
+CPU_TERMS_LOOP(kl_log_slope, t < -87 ? 0 : -cpu_math_exp(t))
 
 typedef struct cpu_pointwise_kind {
     cpu_terms_t *value, *slope;
@@ -92,6 +95,15 @@ static const cpu_pointwise_kind_t kinds[OP_KINDS] = {
     [OP_BCE] = {bce_values, bce_slope, bce_values_each, bce_slope_each},
     [OP_KL] = {.value = kl_value, .slope = kl_slope},
 };
+
+static const cpu_pointwise_kind_t kl_log = {kl_log_value, kl_log_slope, NULL,
+                                            NULL};
+
+static const cpu_pointwise_kind_t *kind_of(const op_config_t *config)
+{
+    return config->kind == OP_KL && config->alpha > 0 ? &kl_log
+                                                      : &kinds[config->kind];
+}
 
 typedef struct cpu_pointwise_work {
     cpu_terms_t *terms;
@@ -202,8 +214,9 @@ static err_code_t pointwise_run(op_t *op, const op_args_t *args,
 static err_code_t cpu_pointwise_forward(op_t *op, const op_args_t *args,
                                         err_t *err)
 {
-    cpu_pointwise_work_t work = {.terms = kinds[op->config.kind].value,
-                                 .each = kinds[op->config.kind].value_each,
+    const cpu_pointwise_kind_t *kind = kind_of(&op->config);
+    cpu_pointwise_work_t work = {.terms = kind->value,
+                                 .each = kind->value_each,
                                  .losses = cpu_loss_items(op, args)};
     err_code_t code =
         pointwise_run(op, args, &work, pointwise_body_forward, err);
@@ -218,8 +231,9 @@ static err_code_t cpu_pointwise_backward(op_t *op, const op_args_t *args,
 {
     cpu_loss_t *loss = op->state;
     cpu_port_t *port = &loss->plain.dx;
-    cpu_pointwise_work_t work = {.terms = kinds[op->config.kind].slope,
-                                 .each = kinds[op->config.kind].slope_each,
+    const cpu_pointwise_kind_t *kind = kind_of(&op->config);
+    cpu_pointwise_work_t work = {.terms = kind->slope,
+                                 .each = kind->slope_each,
                                  .dx = cpu_port_place(port, args, args->dx),
                                  .factor = (float)args->scale};
     err_code_t code;

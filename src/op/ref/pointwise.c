@@ -6,7 +6,8 @@
  *   huber  |d| <= a ? d^2 / 2 : a (|d| - a/2)   |d| <= a ? d : a sign of d
  *   bce    (1 - t) x + c log(1 + exp(-x))    c / (1 + exp(-x)) - w t
  *          with c = 1 + (w - 1) t, w the weight of t
- *   kl     t > 0 ? t (log t - x) : 0         -t
+ *   kl     t (log t - x), 0 where t is 0     -t
+ *          where a is 1, exp(t) takes the place of t
  */
 #include <math.h>
 
@@ -15,6 +16,12 @@
 static double ref_sign(double d)
 {
     return d > 0 ? 1 : d < 0 ? -1 : d;
+}
+
+/* [p] is a probability, [log_p] its logarithm. */
+static double ref_kl_value(double x, double p, double log_p)
+{
+    return p == 0 ? 0 * x : p * (log_p - x);
 }
 
 static double ref_pointwise_value(op_kind_t kind, double x, double t, double a)
@@ -30,7 +37,7 @@ static double ref_pointwise_value(op_kind_t kind, double x, double t, double a)
         return (1 - t) * x + (1 + (a - 1) * t) *
                                  (log1p(exp(-fabs(x))) + (x < 0 ? -x : 0 * x));
     default:
-        return t > 0 ? t * (log(t) - x) : 0 * x;
+        return a == 0 ? ref_kl_value(x, t, log(t)) : ref_kl_value(x, exp(t), t);
     }
 }
 
@@ -46,7 +53,7 @@ static double ref_pointwise_slope(op_kind_t kind, double x, double t, double a)
     case OP_BCE:
         return (1 + (a - 1) * t) / (1 + exp(-x)) - a * t;
     default:
-        return t > 0 ? -t : 0;
+        return a == 0 ? -t : -exp(t);
     }
 }
 
