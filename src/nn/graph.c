@@ -182,8 +182,12 @@ nn_layer_info_t nn_graph_layer(const nn_graph_t *graph, int index)
         .kind = layer->kind->name,
         .ndim = layer->out.ndim - 1,
         .params = layer->param_elems,
+        .moments = nn_layer_moments(layer),
     };
 
+    if (info.moments != NN_MOMENTS_NONE)
+        info.values =
+            nn_sample_elems(&layer->config.in) / layer->config.in.dims[1];
     for (int i = 0; i < info.ndim; i++)
         info.dims[i] = layer->out.dims[i + 1];
     return info;

@@ -271,7 +271,7 @@ static void fold_layer(double momentum, const double *sums, size_t channels,
 }
 
 void nn_graph_fold_moments(const nn_graph_t *graph, const double *moments,
-                           int64_t samples, float *buffers)
+                           int64_t samples, unsigned lone, float *buffers)
 {
     if (samples <= 0)
         return;
@@ -281,7 +281,8 @@ void nn_graph_fold_moments(const nn_graph_t *graph, const double *moments,
         size_t channels = (size_t)in->dims[1];
         int64_t space = nn_sample_elems(in) / in->dims[1];
 
-        if (!nn_layer_has_moments(layer))
+        if (!nn_layer_has_moments(layer) ||
+            (space == 1 && ((lone >> nn_layer_moments(layer)) & 1) != 0))
             continue;
         fold_layer(layer->momentum, moments + layer->moments, channels,
                    (double)samples * (double)space,

@@ -48,12 +48,21 @@ typedef struct nn_param {
     bool decay;    /* does weight decay apply? (decided by optim's caller) */
 } nn_param_t;
 
+/* Whose samples a layer's statistics are taken of in training. */
+typedef enum nn_moments {
+    NN_MOMENTS_NONE,
+    NN_MOMENTS_OWN, /* batchnorm: a rank's micro-batch */
+    NN_MOMENTS_ALL  /* syncbatchnorm: the micro-batch of all ranks */
+} nn_moments_t;
+
 typedef struct nn_layer_info {
     const char *name; /* given, or kind + number ("conv1") */
     const char *kind;
     int ndim; /* output shape without the batch */
     int64_t dims[OP_DIMS_MAX];
     size_t params; /* elements */
+    nn_moments_t moments;
+    int64_t values; /* of a channel in one sample, that moments are taken of */
 } nn_layer_info_t;
 
 /* ---- graph --------------------------------------------------------------- */
@@ -171,9 +180,10 @@ void nn_graph_init(const nn_graph_t *graph, uint64_t seed, crew_t *crew,
 
 /* Fold the global [moments] of a step (sums over all ranks and micro-batches,
  * [samples] in all) into the running statistics with each layer's momentum
- * (PyTorch's: unbiased variance). */
+ * (PyTorch's: unbiased variance). Left out are layers with one value a channel
+ * and sample whose moments are in [lone], a set of bits 1 << nn_moments_t. */
 void nn_graph_fold_moments(const nn_graph_t *graph, const double *moments,
-                           int64_t samples, float *buffers);
+                           int64_t samples, unsigned lone, float *buffers);
 
 /* A 64-bit hash of structure and parameter table. */
 uint64_t nn_graph_hash(const nn_graph_t *graph);

@@ -139,6 +139,14 @@ static inline bool nn_layer_has_moments(const nn_layer_t *layer)
     return layer->kind->moments && !layer->config.norm.frozen;
 }
 
+static inline nn_moments_t nn_layer_moments(const nn_layer_t *layer)
+{
+    if (!nn_layer_has_moments(layer))
+        return NN_MOMENTS_NONE;
+    return layer->config.kind == OP_SYNCBATCHNORM ? NN_MOMENTS_ALL
+                                                  : NN_MOMENTS_OWN;
+}
+
 /* ---- graph --------------------------------------------------------------- */
 
 /* Elements of a sample of [desc] (its batch dimension left out). */

@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "nn/cost.h"
 #include "train/data.h"
+#include "train/lone.h"
 #include "train/replica.h"
 #include "train/run.h"
 #include "train/score.h"
@@ -37,6 +38,7 @@ static err_code_t check_open(check_t *check, err_t *err)
                                  .threads = 1,
                                  .team_threads =
                                      train_team_threads(check->config, 1)};
+    unsigned lone = 0;
     err_code_t rc = train_bf16_choose(check->config, &plan.bf16, err);
 
     if (rc != ERR_OK)
@@ -56,6 +58,10 @@ static err_code_t check_open(check_t *check, err_t *err)
         return rc;
     split.graph = check->graph;
     rc = train_data_open(&split, &check->train, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = train_lone_check(check->config, check->graph, &check->train,
+                          check->ranks, true, &lone, err);
     if (rc != ERR_OK)
         return rc;
     split.valid = true;

@@ -17,6 +17,7 @@ libtrain_la_SOURCES = \
 	src/train/last_words.c src/train/last_words.h \
 	src/train/leaves.c \
 	src/train/local_sgd.c \
+	src/train/lone.c src/train/lone.h \
 	src/train/marks.c src/train/marks.h \
 	src/train/open.c \
 	src/train/patience.c src/train/patience.h \

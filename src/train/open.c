@@ -18,6 +18,7 @@
 #include "hdf5io/checkpoint_data.h"
 #include "train/begin.h"
 #include "train/hello.h"
+#include "train/lone.h"
 #include "train/marks.h"
 #include "train/plateau.h"
 #include "train/run_priv.h"
@@ -197,6 +198,10 @@ static err_code_t data_open(train_state_t *run, err_t *err)
         return rc;
     split = split_of(run, false);
     rc = train_data_open(&split, &run->train, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = train_lone_check(run->config, run->graph, &run->train, run->size,
+                          run->rank == 0, &run->lone, err);
     if (rc != ERR_OK)
         return rc;
     run->teams = train_teams(run->config, &run->train, run->threads);

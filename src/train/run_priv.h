@@ -62,6 +62,7 @@ typedef struct train_state {
     h5mpi_t *mpi;           /* io: mpi */
     nn_graph_t *graph;
     train_data_t train, valid;
+    unsigned lone; /* of the last step of an epoch: see train_lone_check */
     hdf5io_mark_t *marks; /* of both, as checkpoints keep them */
     int mark_count;
     train_replica_t replica;

@@ -284,10 +284,13 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
     *lr = optim_schedule_lr(replica->schedule, optim_lr(replica->optim),
                             run->progress.step);
     *lr = train_plateau_lr(run, *lr);
-    nn_graph_fold_moments(run->graph,
-                          ddp_tail(replica->ddp) +
-                              train_replica_sums(nn_graph_losses(run->graph)),
-                          batch->global, replica->buffers);
+    nn_graph_fold_moments(
+        run->graph,
+        ddp_tail(replica->ddp) +
+            train_replica_sums(nn_graph_losses(run->graph)),
+        batch->global,
+        run->progress.epoch_step + 1 == run->train.steps ? run->lone : 0,
+        replica->buffers);
     if (!train_weigh_scales(run, scales))
         return ERR_OK;
     run->progress.updates = number;

@@ -261,7 +261,7 @@ static double train_step(parity_t *p, int64_t step)
     scale = 1 / nn_loss_denominator(p->graph, 0, samples);
     cr_assert_eq(nn_exec_backward(p->train, &batch, &scale, false, &err),
                  ERR_OK, "%s", err.text);
-    nn_graph_fold_moments(p->graph, p->moments, samples, p->buffers);
+    nn_graph_fold_moments(p->graph, p->moments, samples, 0, p->buffers);
     optim_step(p->optim, p->params, p->grads, optim_lr(p->optim), step + 1);
     return loss;
 }

@@ -82,6 +82,12 @@ tests_train_test_score_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_train_test_score_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 tests_train_test_score_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
 
+check_PROGRAMS += tests/train/test_lone
+tests_train_test_lone_SOURCES = tests/train/test_lone.c
+tests_train_test_lone_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_train_test_lone_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
+tests_train_test_lone_LDADD = libharness.la $(TRAIN_LIBS) $(TEST_LIBS)
+
 check_PROGRAMS += tests/train/test_updates
 tests_train_test_updates_SOURCES = tests/train/test_updates.c
 tests_train_test_updates_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
