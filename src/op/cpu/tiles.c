@@ -115,9 +115,10 @@ static void forward_body(void *context, int64_t first, int64_t last)
     const cpu_windows_t *tiles = work->tiles;
 
     for (int64_t line = first; line < last; line++) {
-        if (tiles->run == 1)
+        if (tiles->run == 1 && !work->bf16)
             max_line(work, tiles_window(tiles, line, 0), line * tiles->out[2]);
-        for (int64_t ow = 0; ow < tiles->out[2] && tiles->run > 1; ow++)
+        for (int64_t ow = 0;
+             ow < tiles->out[2] && (tiles->run > 1 || work->bf16); ow++)
             max_window(work, tiles_window(tiles, line, ow),
                        (line * tiles->out[2] + ow) * tiles->run);
     }
@@ -293,10 +294,11 @@ static void backward_body(void *context, int64_t first, int64_t last)
     const cpu_windows_t *tiles = work->tiles;
 
     for (int64_t line = first; line < last; line++) {
-        if (tiles->run == 1)
+        if (tiles->run == 1 && !work->bf16)
             spread_line(work, line * tiles->out[2],
                         tiles_window(tiles, line, 0));
-        for (int64_t ow = 0; ow < tiles->out[2] && tiles->run > 1; ow++)
+        for (int64_t ow = 0;
+             ow < tiles->out[2] && (tiles->run > 1 || work->bf16); ow++)
             spread_window(work, (line * tiles->out[2] + ow) * tiles->run,
                           tiles_window(tiles, line, ow));
         clear_rest(work, line);

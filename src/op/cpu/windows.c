@@ -296,7 +296,7 @@ static void forward_body(void *context, int64_t first, int64_t last)
         const int64_t x = line_begin(windows, line, &box);
         strip_t strip = {x, line * windows->out[2] * run, 1, &box};
 
-        if (run == 1) {
+        if (run == 1 && !work->bf16) {
             line_max(work, &strip, &box);
             continue;
         }
@@ -516,7 +516,7 @@ void cpu_windows_backward(const cpu_windows_t *windows, const op_t *op,
                            .to = args->dx,
                            .winners = args->workspace};
 
-    if (windows->run == 1)
+    if (windows->run == 1 && !op->out.bf16)
         windows_share(op, &work, windows->images, in[0] * in[1] * in[2],
                       scatter_body);
     else
