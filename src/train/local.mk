@@ -30,6 +30,7 @@ libtrain_la_SOURCES = \
 	src/train/settings.c src/train/settings.h \
 	src/train/score.c src/train/score.h \
 	src/train/shard.c src/train/shard.h \
+	src/train/spread.c src/train/spread.h \
 	src/train/step.c src/train/weigh.c \
 	src/train/sync.c src/train/sync.h \
 	src/train/team.c src/train/team.h \

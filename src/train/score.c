@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "train/spread.h"
 
 /* Classes that miou keeps three sums of each. */
 #define CLASSES_MAX 4096
@@ -37,9 +38,6 @@ struct train_scores {
     int count;
     score_t scores[TRAIN_SCORES_MAX];
 };
-
-/* Sums of each output that r2 keeps. */
-enum { R2_EACH = 5 };
 
 /* A batch: rows of classes, or plain elements. */
 typedef struct batch {
@@ -186,32 +184,16 @@ static void difference_add(const score_t *score, const batch_t *batch,
     }
 }
 
-/* Add to a sum that is kept as two numbers, the second of which holds what the
- * first has lost: a target that never changes must have no variance. */
-static void sum_add(double sum[2], double value)
-{
-    const double all = sum[0] + value, part = all - sum[0];
-
-    sum[1] += (sum[0] - (all - part)) + (value - part);
-    sum[0] = all;
-}
-
-/* sums: samples; of each output d^2, then t and t^2 as pairs */
+/* sums: samples; those of spread.h for each output */
 static void spread_add(const score_t *score, const batch_t *batch, double *sums)
 {
     const int64_t outputs = batch->all->rows;
 
     (void)score;
     sums[0] += (double)(batch->rows / outputs);
-    for (int64_t i = 0; i < batch->rows; i++) {
-        const double t = (double)batch->values[i];
-        const double d = (double)batch->x[i] - t;
-        double *own = sums + 1 + i % outputs * R2_EACH;
-
-        own[0] += d * d;
-        sum_add(own + 1, t);
-        sum_add(own + 3, t * t);
-    }
+    for (int64_t i = 0; i < batch->rows; i++)
+        train_spread_add(sums + 1 + i % outputs * TRAIN_SPREAD_SUMS,
+                         (double)batch->x[i], (double)batch->values[i]);
 }
 
 /* sums: right ones, elements; the sigmoid of x is above 1/2 where x is
@@ -299,20 +281,6 @@ static double rmse_value(const score_t *score, const train_scores_t *all,
     return sqrt(sums[1] / sums[2]);
 }
 
-/* Of one output, as scikit-learn: of one that never changes 1 if it is met,
- * else 0. A variance that float32 cannot tell from none is none. */
-static double output_r2(double samples, const double own[R2_EACH])
-{
-    const double t = own[1] + own[2], squares = own[3] + own[4];
-    const double spread = squares - t * t / samples;
-
-    if (isnan(own[0]) || isnan(spread))
-        return (double)NAN;
-    if (spread > 1e-13 * squares)
-        return 1 - own[0] / spread;
-    return own[0] > 0 ? 0 : 1;
-}
-
 /* The mean over outputs. */
 static double r2_value(const score_t *score, const train_scores_t *all,
                        double loss, const double *sums)
@@ -322,7 +290,7 @@ static double r2_value(const score_t *score, const train_scores_t *all,
     (void)score;
     (void)loss;
     for (int64_t k = 0; k < all->rows; k++)
-        sum += output_r2(sums[0], sums + 1 + k * R2_EACH);
+        sum += train_spread_r2(sums + 1 + k * TRAIN_SPREAD_SUMS, sums[0]);
     return sums[0] < 2 ? (double)NAN : sum / (double)all->rows;
 }
 
@@ -337,7 +305,7 @@ static const score_kind_t kinds[] = {
     {"bits", -1, CLASSES, entropy_add, bits_value, 2, ALL, 0},
     {"mae", -1, NUMBERS, difference_add, mae_value, 3, ALL, 0},
     {"rmse", -1, NUMBERS, difference_add, rmse_value, 3, ALL, 0},
-    {"r2", -1, NUMBERS, spread_add, r2_value, 1, OUTPUT, R2_EACH},
+    {"r2", -1, NUMBERS, spread_add, r2_value, 1, OUTPUT, TRAIN_SPREAD_SUMS},
 };
 
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
