@@ -48,11 +48,11 @@ typedef struct nn_param {
     bool decay;    /* does weight decay apply? (decided by optim's caller) */
 } nn_param_t;
 
-/* Whose samples a layer's statistics are taken of in training. */
+/* Of whose samples? ALL: syncbatchnorm. */
 typedef enum nn_moments {
     NN_MOMENTS_NONE,
-    NN_MOMENTS_OWN, /* batchnorm: a rank's micro-batch */
-    NN_MOMENTS_ALL  /* syncbatchnorm: the micro-batch of all ranks */
+    NN_MOMENTS_OWN,
+    NN_MOMENTS_ALL
 } nn_moments_t;
 
 typedef struct nn_layer_info {
@@ -178,10 +178,9 @@ size_t nn_graph_sync_count(const nn_graph_t *graph, int index);
 void nn_graph_init(const nn_graph_t *graph, uint64_t seed, crew_t *crew,
                    float *params, float *buffers);
 
-/* Fold the global [moments] of a step (sums over all ranks and micro-batches,
- * [samples] in all) into the running statistics with each layer's momentum
- * (PyTorch's: unbiased variance). Left out are layers with one value a channel
- * and sample whose moments are in [lone], a set of bits 1 << nn_moments_t. */
+/* Fold the [moments] of a step of [samples] on all ranks into the running
+ * statistics (PyTorch's: unbiased variance). Layers of one value a channel
+ * whose kind is in [lone], as bits 1 << nn_moments_t, are left out. */
 void nn_graph_fold_moments(const nn_graph_t *graph, const double *moments,
                            int64_t samples, unsigned lone, float *buffers);
 
