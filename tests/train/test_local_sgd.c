@@ -273,6 +273,8 @@ Test(local_sgd, ranks_without_samples_keep_what_they_have)
     harness_open(&harness, 3);
     harness.settings[0] = "ddp.local_sgd={period: 2}";
     harness.settings[1] = "ddp.check_every=1 steps";
+    harness.settings[2] = "model.layers=[{linear: {out: 8}}, layernorm, relu, "
+                          "{linear: {out: 2}}]";
     harness_run_ok(&harness, 6, &out);
     cr_assert_eq(out.step, 3);
     harness_close(&harness);

@@ -522,10 +522,12 @@ Test(run, ranks_without_samples_take_part)
 
     harness_open(&harness, 3);
     harness.settings[0] = "train.accumulate=4";
+    harness.settings[1] = "model.layers=[{linear: {out: 8}}, syncbatchnorm, "
+                          "relu, {linear: {out: 2}}]";
     harness_run_ok(&harness, 6, &out);
     cr_assert_eq(out.step, 3);
     harness.resume = TRAIN_RESUME_FRESH;
-    harness.settings[1] = "data.valid=[]";
+    harness.settings[2] = "data.valid=[]";
     harness_run_ok(&harness, 6, &out);
     cr_assert_not(out.have_eval);
     harness_close(&harness);
