@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A plugin: the layer prelu (He et al., "Delving Deep into Rectifiers", 2015),
- * a leaky relu that learns a slope for each channel, and a small network that
- * uses it.
+ * A plugin: the layer own_prelu (He et al., "Delving Deep into Rectifiers",
+ * 2015), a leaky relu that learns a slope for each channel, and a small network
+ * that uses it. cddp has this layer, too, as prelu: {channels: true}; a plugin's
+ * layers have names of their own.
  *
  *   cc -shared -fPIC plugin.c $(pkg-config --cflags cddp) -o libprelu.so
  *   cddp-train run.yaml     with  model: {plugin: ./libprelu.so, input: [1, 32,
@@ -99,7 +100,7 @@ static const cddp_option_t prelu_options[] = {
 };
 
 static const cddp_layer_t prelu = {
-    .name = "prelu",
+    .name = "own_prelu",
     .help =
         "Negative numbers are multiplied by a slope learnt for each channel",
     .options = prelu_options,
@@ -123,7 +124,7 @@ static cddp_code_t build(const cddp_build_t *build, cddp_error_t *error)
         snprintf(options, sizeof options, "out %d kernel 3 pad 1",
                  width << stage);
         host->add(build->builder, "conv", NULL, NULL, options);
-        host->add(build->builder, "prelu", NULL, NULL, NULL);
+        host->add(build->builder, "own_prelu", NULL, NULL, NULL);
         host->add(build->builder, "maxpool", NULL, NULL, "kernel 2");
     }
     snprintf(options, sizeof options, "out %d", classes);

@@ -34,10 +34,10 @@ plugin "$source/examples/c/plugin.c" libprelu.so
     >/dev/null || exit 1
 
 # The plugin's model, and its layer in a model of the run file; trained.
-check 0 prelu2 '{plugin: ./libprelu.so, input: [1, 32, 32], classes: 2}'
+check 0 own_prelu2 '{plugin: ./libprelu.so, input: [1, 32, 32], classes: 2}'
 for model in '{plugin: ./libprelu.so, input: [1, 32, 32], classes: 2, width: 3}' \
-    '{plugin: ./libprelu.so, input: [1, 32, 32], layers: [conv: {out: 4, kernel: 3}, batchnorm, prelu: {start: 0.1}, linear: {out: 2}]}'; do
-    check 0 prelu1 "$model"
+    '{plugin: ./libprelu.so, input: [1, 32, 32], layers: [conv: {out: 4, kernel: 3}, batchnorm, own_prelu: {start: 0.1}, linear: {out: 2}]}'; do
+    check 0 own_prelu1 "$model"
     out=$("$build/cddp-train" --local 2 --fresh run.yaml 2>&1)
     grep -q '^final: .*after 3 steps' <<<"$out" || fail "training $model: $out"
 done
@@ -47,9 +47,9 @@ done
 # step over kinks); and as the first layer.
 compile "$source/tests/api/plugin_gradient.c" gradient -lm ||
     fail "plugin_gradient.c does not compile"
-for layers in 'linear: {out: 4}, prelu: {start: 0.3}, linear: {out: 4}' \
-    'conv: {out: 16, kernel: 3}, prelu: {start: 1}, conv: {out: 16, kernel: 2}, prelu: {start: 1}, linear: {out: 4}' \
-    'prelu, linear: {out: 4}'; do
+for layers in 'linear: {out: 4}, own_prelu: {start: 0.3}, linear: {out: 4}' \
+    'conv: {out: 16, kernel: 3}, own_prelu: {start: 1}, conv: {out: 16, kernel: 2}, own_prelu: {start: 1}, linear: {out: 4}' \
+    'own_prelu, linear: {out: 4}'; do
     out=$(./gradient "{model: {plugin: ./libprelu.so, input: [2, 5, 6], layers: [$layers]}, loss: mse}" 2>&1) ||
         fail "gradient of $layers: $out"
 done
@@ -117,10 +117,10 @@ check 78 'model.classes' \
     '{plugin: ./libprelu.so, input: [1, 32, 32], classes: 2.5}'
 check 78 'run.yaml:2:17: the plugin: the model takes [channels, height, width]' \
     '{plugin: ./libprelu.so, input: [1024], classes: 2}'
-check 78 'run.yaml:2:67: unknown layer '"'preluu'; did you mean 'prelu'?" \
-    '{plugin: ./libprelu.so, input: [1, 32, 32], layers: [      preluu]}'
-check 78 'model.layers[0].prelu.start: expected' \
-    '{plugin: ./libprelu.so, input: [1, 32, 32], layers: [prelu: {start: 2}, linear: {out: 2}]}'
+check 78 'run.yaml:2:67: unknown layer '"'own_preluu'; did you mean 'own_prelu'?" \
+    '{plugin: ./libprelu.so, input: [1, 32, 32], layers: [      own_preluu]}'
+check 78 'model.layers[0].own_prelu.start: expected' \
+    '{plugin: ./libprelu.so, input: [1, 32, 32], layers: [own_prelu: {start: 2}, linear: {out: 2}]}'
 check 78 'run.yaml:2:17: the model has a preset and a plugin' \
     '{plugin: ./libprelu.so, input: [1, 32, 32], preset: lenet, classes: 2}'
 

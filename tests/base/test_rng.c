@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,12 +187,15 @@ enum { VARIANTS = sizeof variants / sizeof variants[0] };
 static const size_t counts[] = {0, 1, 2, 7, 200, 511, 512, 513, 70001};
 enum { COUNTS = sizeof counts / sizeof counts[0], MOST = 70001 };
 
+/* Said on stderr: a warning of Criterion's would make the program's status 1.
+ */
 static bool variant_runs(const rng_variant_t *variant)
 {
     const bool runs = variant->runs == NULL || variant->runs();
 
     if (!runs)
-        cr_log_warn("this CPU has no %s: not compared", variant->name);
+        fprintf(stderr, "test_rng: this CPU has no %s: not compared\n",
+                variant->name);
     return runs;
 }
 

@@ -379,7 +379,7 @@ Test(dataset_errors, no_samples_at_all)
 {
     open_write(directory, "a.h5", FILES_CONTIGUOUS, 0, 0);
     open_write(directory, "b.h5", FILES_CHUNKED, 0, 0);
-    CHECK_OPEN(&setup, ERR_DATA, "a.h5", "no samples");
+    CHECK_OPEN(&setup, ERR_DATA, "a.h5", "none of the 2 shards holds a sample");
 }
 
 Test(dataset_errors, classes_take_no_scale)

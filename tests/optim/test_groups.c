@@ -182,7 +182,8 @@ static const wrong_t wrongs[] = {
      "o.yaml:4:15: 'something else' matches no parameter; The model has", ""},
     {"optimizer:\n  sgd:\n  groups:\n    - {match: '*', beta1: 1}\n",
      "o.yaml:4:20: unknown key 'beta1' in optimizer.groups[0]; known keys",
-     "match, lr_scale, freeze, lr, momentum, nesterov, weight_decay"},
+     "match, lr_scale, freeze, lr, momentum, dampening, nesterov, "
+     "weight_decay"},
     {"optimizer:\n  sgd:\n  groups:\n    - {match: '*', lr_scal: 1}\n",
      "o.yaml:4:20: unknown key 'lr_scal'", "'lr_scale'"},
     {"optimizer:\n  sgd:\n  groups:\n    - {match: '*', lr: -1}\n",

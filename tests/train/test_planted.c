@@ -69,7 +69,7 @@ Test(planted, a_link_leads_to_nothing_that_is_overwritten)
         bool refused;
     } rows[] = {{"lock", true},
                 {"metrics.jsonl", true},
-                {"config.yaml", false},
+                {"config.yaml", true},
                 {"summary.json", false}};
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -127,7 +127,7 @@ Test(planted, a_fifo_is_not_waited_for)
         bool refused;
     } rows[] = {{"lock", true},
                 {"metrics.jsonl", true},
-                {"config.yaml", false},
+                {"config.yaml", true},
                 {"exit.json", false},
                 {"summary.json", false}};
 

@@ -324,7 +324,9 @@ Test(reproducible, errors_of_any_thread_end_the_run)
 
     bad_labels(2, "train.threads=3");
     mode_open(&harness, "train.threads=3");
-    harness.settings[3] = "data.input.scale=1.0e38";
+    harness.settings[3] = "optimizer={sgd: {lr: 1.0e+6}}";
+    harness.settings[4] = "model.layers=[{linear: {out: 2}}]";
+    harness.settings[5] = "data.input.scale=1.0e+34";
     cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_DIVERGED, "%s",
                  err.text);
     harness_close(&harness);
