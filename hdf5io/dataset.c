@@ -460,6 +460,8 @@ err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
     }
     if (config->mpi != NULL)
         code = hdf5io_dataset_join(dataset, config->mpi, code, err);
+    if (dataset == NULL)
+        return code;
     for (int k = 0; code == ERR_OK && k < hdf5io_dataset_targets(dataset); k++)
         code = dataset_whole(dataset, &config->targets[k], dataset->inputs + k,
                              err);

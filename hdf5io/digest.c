@@ -188,8 +188,8 @@ static err_code_t digest_sample(const hdf5io_dataset_t *dataset,
     const hdf5io_column_t *column = &shard->columns[field];
     const bool flat = column->located || column->stream > 0;
     int pieces = DIGEST_PIECES_ALL / dataset->count;
-    char stage[DIGEST_PIECE_BYTES] = "";
-    digest_block_t block;
+    char stage[DIGEST_PIECE_BYTES];
+    digest_block_t block = {0};
     err_code_t code = ERR_OK;
 
     if (pieces < DIGEST_PIECES_MIN)

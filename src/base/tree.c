@@ -102,17 +102,18 @@ static void tree_index(tree_t *map)
 static void tree_append(tree_t *parent, char *key, tree_place_t place,
                         tree_t *node)
 {
-    tree_child_t *children = parent->children;
+    tree_child_t *children;
 
     if (parent->count == parent->room) {
         parent->room = parent->room == 0 ? 8 : 2 * parent->room;
-        children = reallocarray(children, parent->room, sizeof *children);
+        children =
+            reallocarray(parent->children, parent->room, sizeof *children);
         if (children == NULL)
             abort();
         parent->children = children;
     }
     place.file = node->file;
-    children[parent->count++] = (tree_child_t){key, place, node};
+    parent->children[parent->count++] = (tree_child_t){key, place, node};
     if (key != NULL)
         tree_index(parent);
 }

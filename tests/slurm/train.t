@@ -27,17 +27,22 @@ example()
         fail "accuracy $accuracy % is not within 0.5 points of $bound %"
 }
 
-# losses_agree A B: the first 50 steps to 1e-4 relative.
+# losses_agree A B: the first 20 steps to 1e-4 relative, 50 to 1e-3. The sums of
+# other numbers of ranks are rounded in another way, by 1e-9 in the first step, and
+# such a difference grows with each update, at a rate that the CPU decides; a wrong
+# denominator is there from the first step on.
 losses_agree()
 {
     join <(losses "$1" | sort) <(losses "$2" | sort) | awk '
         $1 <= 50 {
             n++; d = $2 - $3; if (d < 0) d = -d
+            if ($1 <= 20 && d > early * $2) early = d / $2
             if (d > worst * $2) worst = d / $2
         }
         END {
-            printf "# %d steps, worst relative difference %.2g\n", n, worst
-            exit !(n == 50 && worst <= 1e-4)
+            printf "# %d steps, worst relative difference %.2g, of 20 %.2g\n",
+                n, worst, early
+            exit !(n == 50 && early <= 1e-4 && worst <= 1e-3)
         }'
 }
 
