@@ -77,6 +77,8 @@ CPU_INLINE void cpu_winner_take(cpu_winner_t *winner, const float *tap, int n,
 
         memcpy(&value, tap + j * CPU_WINNER_WIDE,
                cpu_winner_bytes(32 * j, 4 * n));
+        /* false where best is NaN, which nothing beats
+         * NOLINTNEXTLINE(misc-redundant-expression) */
         better = (best == best) & ~(value <= best);
         winner->best[j] = (cpu_wide_t)(((cpu_wide_int_t)value & better) |
                                        ((cpu_wide_int_t)best & ~better));
