@@ -279,8 +279,10 @@ static double restarts_lr(const void *options, const optim_span_t *span,
 
     if (restarts->mult == 1)
         at = fmod(at, period);
-    for (; at >= period; period *= (double)restarts->mult)
+    while (at >= period) {
         at -= period;
+        period *= (double)restarts->mult;
+    }
     return anneal(lr, restarts->min_lr, at / period);
 }
 

@@ -210,7 +210,7 @@ static err_code_t shapes_compare(const look_t *look, err_t *err)
 
 static bool unit_mine(const look_t *look, int unit)
 {
-    return unit % look->mates == look->mate;
+    return look->mates <= 1 || unit % look->mates == look->mate;
 }
 
 static void look_alive(void *context, int64_t bytes)
