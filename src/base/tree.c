@@ -104,7 +104,7 @@ static void tree_append(tree_t *parent, char *key, tree_place_t place,
 {
     tree_child_t *children;
 
-    if (parent->count == parent->room) {
+    if (parent->children == NULL || parent->count == parent->room) {
         parent->room = parent->room == 0 ? 8 : 2 * parent->room;
         children =
             reallocarray(parent->children, parent->room, sizeof *children);
