@@ -112,7 +112,7 @@ Test(marks, a_resume_on_other_samples_says_so)
                                         "run goes on"),
                            "%s", text);
         free(text);
-        /* That life's own checkpoints are of the new data. */
+        /* The checkpoints of this life record the new data. */
         harness.settings[1] = "train.epochs=4";
         text = harness_listen(&harness, 2);
         cr_expect_null(strstr(text, "other samples"), "%s", text);

@@ -22,7 +22,8 @@
 #include "base/clock.h"
 #include "train/harness.h"
 
-/* Of the seconds that a whole run takes here. */
+/* fault.timeout: this many times as long as a whole run takes here, and never
+ * shorter than TIMEOUT_LEAST seconds. */
 #define TIMEOUT_PER_RUN 6
 #define TIMEOUT_LEAST 1.0
 /* Of fault.timeout: a slow call, and limits that are shorter, somewhat longer

@@ -250,7 +250,8 @@ static void block_backward(const softmax_work_t *work, int64_t at, int64_t n)
 
 /* ---- calls --------------------------------------------------------------- */
 
-/* Blocks of columns of one outer; 1 where rows lie in one piece. */
+/* Into how many blocks the columns of one outer index are cut: 1 if the rows
+ * are contiguous (inner is 1). */
 static int64_t blocks_each(const op_reduce_t *r)
 {
     return (r->inner + BLOCK - 1) / BLOCK;
