@@ -72,8 +72,8 @@ retry_t hdf5io_io_retry(const hdf5io_io_t *io);
 err_code_t hdf5io_io_read(const hdf5io_io_t *io, const char *path, void *bytes,
                           size_t count, off_t offset, err_t *err);
 
-/* The whole content of [path], with a NUL behind it; free() it. [cause]: see
- * retry_run. */
+/* The whole content of the manifest [path], with a NUL behind it; free() it.
+ * ERR_DATA if it is larger than any manifest. [cause]: see retry_run. */
 err_code_t hdf5io_io_load(const hdf5io_io_t *io, const char *path, char **text,
                           size_t *bytes, retry_cause_t *cause, err_t *err);
 

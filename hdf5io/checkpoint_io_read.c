@@ -16,6 +16,8 @@
 /* Bytes moved at a time: see checkpoint_io.c. */
 #define BITE_MAX ((size_t)16 << 20)
 #define HASH_BITE ((size_t)1 << 20)
+/* Bytes of a manifest: that of 1,000,000 tensors is a tenth of it. */
+#define LOAD_MAX ((uint64_t)1 << 30)
 
 /* One call, over all its tries. */
 typedef struct reading {
@@ -138,6 +140,13 @@ err_code_t hdf5io_io_read(const hdf5io_io_t *io, const char *path, void *bytes,
 static err_code_t work_load(reading_t *r, err_t *err)
 {
     free(r->text);
+    r->text = NULL;
+    if (r->size > LOAD_MAX)
+        return err_set(err, ERR_DATA,
+                       "%s: it has %llu bytes, expected at most %llu: it is no "
+                       "manifest",
+                       r->path, (unsigned long long)r->size,
+                       (unsigned long long)LOAD_MAX);
     r->text = malloc((size_t)r->size + 1);
     if (r->text == NULL)
         return err_set(err, ERR_MEMORY, "%s: no memory for its %llu bytes",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * checkpoint_dir: what is in the directory, and what of it a dead run has left
+ * checkpoint_list: what is in the directory, and what of it a dead run has left
  * whole. Where a file system cannot exchange two names, a kill between the two
  * renames of a replacement leaves no published checkpoint of that step, but
  * both whole ones under names of debris.

@@ -21,9 +21,9 @@
 #include "base/err.h"
 #include "comm/ucx_fabric.h"
 
-#define UCX_GATE_RANGES                                   \
-    400 /* a filter of these is below optmem_max (20 KiB) \
-         */
+/* Ranges of addresses in a filter: so many fit into the kernel's optmem_max (20
+ * KiB). */
+#define UCX_GATE_RANGES 400
 #define UCX_GATE_CODE (3 * UCX_GATE_RANGES + 2)
 
 /* Sockets of this process that listen to IPv4. Descriptors below FD_MOST. */
@@ -54,7 +54,6 @@ typedef struct ucx_gate {
  * port stands in the worker's address; it lets the addresses of the reached
  * ranks pass. *count: sockets that got one. ERR_UNAVAILABLE if the kernel
  * refuses, ERR_MEMORY. */
-
 err_code_t ucx_gate_close(const ucx_gate_t *gate, const ucx_gate_fds_t *before,
                           int *count, err_t *err);
 

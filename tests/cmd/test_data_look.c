@@ -35,12 +35,7 @@ TestSuite(look, .init = start, .fini = stop, .timeout = 120);
 
 static hid_t create(const char *name)
 {
-    char *path = files_path(directory, name);
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-
-    cr_assert_geq(file, 0);
-    free(path);
-    return file;
+    return files_create(directory, name);
 }
 
 /* A dataset of [rows] int32 in chunks of [chunk] (0: contiguous), into whose

@@ -43,6 +43,16 @@ char *files_path(const char *directory, const char *name)
     return str_printf("%s/%s", directory, name);
 }
 
+hid_t files_create(const char *directory, const char *name)
+{
+    char *path = files_path(directory, name);
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+
+    files_need(file >= 0, path);
+    free(path);
+    return file;
+}
+
 static hid_t files_create_list(files_layout_t layout, int ndim,
                                const hsize_t *dims)
 {

@@ -32,6 +32,9 @@ void files_remove(char *directory);
 /* "directory/name", to be freed. */
 char *files_path(const char *directory, const char *name);
 
+/* Make the HDF5 file "directory/name", open and empty. */
+hid_t files_create(const char *directory, const char *name);
+
 /* Write [rows] rows of [count] columns, numbered from [first], into [path]. */
 void files_write(const char *path, files_layout_t layout, int64_t first,
                  int64_t rows, const files_column_t *columns, int count);

@@ -92,6 +92,23 @@ Test(checkpoint_damage, any_damage_to_any_file_is_found)
         }
 }
 
+/* Larger than memory, in no block of the disk: it must not be read. */
+Test(checkpoint_damage, a_manifest_without_bounds_is_not_read)
+{
+    char *home = ckpt_home_make();
+    char *newest = str_printf("%s/" NEWEST, home);
+    char *path = str_printf("%s/MANIFEST.json", newest);
+    err_t err = ERR_INIT;
+
+    ckpt_write(home, 2, 20);
+    cr_assert_eq(truncate(path, (off_t)1 << 40), 0);
+    cr_assert_eq(hdf5io_checkpoint_verify(newest, NULL, &err), ERR_DATA);
+    cr_assert(strstr(err.text, "it is no manifest"), "%s", err.text);
+    free(path);
+    free(newest);
+    ckpt_home_remove(home);
+}
+
 Test(checkpoint_damage, every_byte_of_the_manifest_counts)
 {
     char *home = ckpt_home_make();

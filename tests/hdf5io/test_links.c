@@ -37,12 +37,7 @@ TestSuite(links, .init = start, .fini = stop);
 
 static hid_t create(const char *name)
 {
-    char *path = files_path(directory, name);
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-
-    cr_assert_geq(file, 0);
-    free(path);
-    return file;
+    return files_create(directory, name);
 }
 
 /* Numbers that are no sample, larger than the data: whoever looks for the

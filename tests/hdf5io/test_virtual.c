@@ -44,12 +44,7 @@ TestSuite(virtual, .init = start, .fini = stop, .timeout = 120);
 
 static hid_t create(const char *name)
 {
-    char *path = files_path(directory, name);
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-
-    cr_assert_geq(file, 0, "%s", path);
-    free(path);
-    return file;
+    return files_create(directory, name);
 }
 
 /* The samples of master.h5 are those that were written. */
