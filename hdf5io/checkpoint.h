@@ -127,7 +127,7 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
 
 /*
  * Find the newest checkpoint in the directory (of what an interrupted save has
- * left whole, too) whose every byte verifies (rank 0
+ * left whole, too; nothing is changed) whose every byte verifies (rank 0
  * hashes, or all ranks share the work; a damaged one is logged as a warning and
  * the previous is tried), or exactly [path] if not NULL, and read [tensors]
  * from it. *found is false when the directory has no checkpoint at all. All
@@ -148,15 +148,18 @@ err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
 err_code_t hdf5io_checkpoint_verify(const char *path,
                                     hdf5io_checkpoint_info_t *info, err_t *err);
 
-/* Paths of published checkpoints in [directory], newest first; the caller frees
- * each and the list. Local. */
+/* Paths of the checkpoints in [directory], newest first, with a whole one that
+ * an interrupted save has left under a temporary name, if it is newer than all
+ * others; the caller frees each and the list. Local. */
 err_code_t hdf5io_checkpoint_list(const char *directory, char ***paths,
                                   int *count, err_t *err);
 
-/* Give a whole checkpoint that an interrupted save has left under a temporary
- * name its own, if it is newer than all others; reading and writing do so, too.
- * Local; for the one process that may write in [directory]. */
-err_code_t hdf5io_checkpoint_adopt(const char *directory, err_t *err);
+/* The checkpoint [path] in [directory], as reading has found it, is used: if it
+ * has a temporary name, as an interrupted save has left it, it gets its own. A
+ * path of another directory is left alone. Local; for the one process that may
+ * write in [directory]. Writing does the same. */
+err_code_t hdf5io_checkpoint_adopt(const char *directory, const char *path,
+                                   err_t *err);
 
 /* A run goes on from the checkpoint [path], of step [step]. Those in
  * [directory] that it leaves behind are renamed to superseded-*, lest a later

@@ -58,22 +58,22 @@ uint64_t hdf5io_dir_nonce(void)
 err_code_t hdf5io_checkpoint_list(const char *directory, char ***paths,
                                   int *count, err_t *err)
 {
-    int64_t *steps = NULL;
+    hdf5io_entry_t *entries = NULL;
     int n = 0;
     char **list;
     err_code_t code =
-        hdf5io_dir_steps(&hdf5io_io_system, directory, &steps, &n, err);
+        hdf5io_dir_candidates(&hdf5io_io_system, directory, &entries, &n, err);
 
     if (code != ERR_OK)
         return code;
     list = calloc((size_t)n + 1, sizeof *list);
     if (list == NULL) {
-        free(steps);
+        free(entries);
         return err_set(err, ERR_MEMORY, "%s: no memory to list it", directory);
     }
     for (int i = 0; i < n; i++)
-        list[i] = hdf5io_dir_path(directory, "", steps[i], 0);
-    free(steps);
+        list[i] = str_printf("%s/%s", directory, entries[i].name);
+    free(entries);
     *paths = list;
     *count = n;
     return ERR_OK;

@@ -37,8 +37,13 @@ typedef enum hdf5io_kind {
 typedef struct hdf5io_entry {
     int64_t step;
     hdf5io_kind_t kind;
-    char name[80]; /* in the directory */
+    uint64_t nonce; /* of debris; published: 0 */
+    char name[80];  /* in the directory */
 } hdf5io_entry_t;
+
+/* Path of the checkpoint or debris of these three; free() it. */
+char *hdf5io_dir_entry(const char *directory, hdf5io_kind_t kind, int64_t step,
+                       uint64_t nonce);
 
 /* Published checkpoints and debris, newest first, and of one step in the order
  * of the kinds; free() the list. A directory that is not there has none.
@@ -52,11 +57,18 @@ err_code_t hdf5io_dir_steps(const hdf5io_io_t *io, const char *directory,
                             int64_t **steps, int *count, err_t *err);
 
 /*
- * Debris that is a whole checkpoint, of a later step than all that are
- * published, gets its name: a run that died while it gave or exchanged names
- * has left it. Every byte is verified first. Damaged debris stays as it is;
- * ERR_IO if it cannot be read or renamed.
+ * What may be read, newest first; free() the list: published checkpoints, and
+ * before them debris that is a whole checkpoint of a later step than they are,
+ * if there is any: a run that died while it gave or exchanged names has left
+ * it. Of that every byte is verified first. Changes nothing. ERR_IO if debris
+ * cannot be read.
  */
+err_code_t hdf5io_dir_candidates(const hdf5io_io_t *io, const char *directory,
+                                 hdf5io_entry_t **entries, int *count,
+                                 err_t *err);
+
+/* Debris among the candidates gets its name. Damaged debris stays as it is;
+ * ERR_IO if it cannot be read or renamed. */
 err_code_t hdf5io_dir_adopt(const hdf5io_io_t *io, const char *directory,
                             err_t *err);
 

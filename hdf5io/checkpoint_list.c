@@ -31,11 +31,22 @@ typedef struct listing {
     int count;
 } listing_t;
 
+static const char *const prefixes[] = {[HDF5IO_PUBLISHED] = "",
+                                       [HDF5IO_TMP] = ".tmp-",
+                                       [HDF5IO_TRASH] = ".trash-"};
+
+/* 16 hexadecimal digits, not all 0. */
+static bool nonce_parse(const char *text, uint64_t *out)
+{
+    if (strspn(text, "0123456789abcdef") != 16 || text[16] != '\0')
+        return false;
+    *out = strtoull(text, NULL, 16);
+    return *out != 0;
+}
+
 /* What [name] is; false: nothing of ours. */
 static bool entry_parse(const char *name, hdf5io_entry_t *out)
 {
-    static const char *const prefixes[] = {
-        [HDF5IO_TMP] = ".tmp-", [HDF5IO_TRASH] = ".trash-"};
     char text[sizeof out->name];
     const char *nonce;
 
@@ -43,13 +54,15 @@ static bool entry_parse(const char *name, hdf5io_entry_t *out)
         (int)sizeof out->name)
         return false;
     out->kind = HDF5IO_PUBLISHED;
+    out->nonce = 0;
     if (hdf5io_dir_step(name, &out->step))
         return true;
     for (hdf5io_kind_t kind = HDF5IO_TMP; kind <= HDF5IO_TRASH; kind++) {
         const size_t length = strlen(prefixes[kind]);
 
         nonce = strrchr(name, '-');
-        if (strncmp(name, prefixes[kind], length) != 0 || nonce < name + length)
+        if (strncmp(name, prefixes[kind], length) != 0 ||
+            nonce < name + length || !nonce_parse(nonce + 1, &out->nonce))
             continue;
         snprintf(text, sizeof text, "%.*s", (int)(nonce - name - (long)length),
                  name + length);
@@ -57,6 +70,13 @@ static bool entry_parse(const char *name, hdf5io_entry_t *out)
         return hdf5io_dir_step(text, &out->step);
     }
     return false;
+}
+
+char *hdf5io_dir_entry(const char *directory, hdf5io_kind_t kind, int64_t step,
+                       uint64_t nonce)
+{
+    return hdf5io_dir_path(directory, prefixes[kind], step,
+                           kind == HDF5IO_PUBLISHED ? 0 : nonce);
 }
 
 static err_code_t listing_add(listing_t *listing, const hdf5io_entry_t *entry,
@@ -215,29 +235,60 @@ static err_code_t name_give(const hdf5io_io_t *io, const char *directory,
     return code;
 }
 
+err_code_t hdf5io_dir_candidates(const hdf5io_io_t *io, const char *directory,
+                                 hdf5io_entry_t **entries, int *count,
+                                 err_t *err)
+{
+    hdf5io_entry_t *all = NULL;
+    int total = 0, kept = 0;
+    bool whole = false;
+    err_code_t code = hdf5io_dir_list(io, directory, &all, &total, err);
+
+    for (int i = 0; code == ERR_OK && i < total; i++) {
+        bool take = all[i].kind == HDF5IO_PUBLISHED;
+
+        if (!take && kept == 0) {
+            char *path = str_printf("%s/%s", directory, all[i].name);
+
+            code = whole_check(io, path, all[i].step, &whole, err);
+            take = whole;
+            free(path);
+        }
+        if (take)
+            all[kept++] = all[i];
+    }
+    if (code != ERR_OK) {
+        free(all);
+        return code;
+    }
+    *entries = all;
+    *count = kept;
+    return ERR_OK;
+}
+
 err_code_t hdf5io_dir_adopt(const hdf5io_io_t *io, const char *directory,
                             err_t *err)
 {
     hdf5io_entry_t *entries = NULL;
     int count = 0;
-    bool whole = false;
-    err_code_t code = hdf5io_dir_list(io, directory, &entries, &count, err);
+    err_code_t code =
+        hdf5io_dir_candidates(io, directory, &entries, &count, err);
 
-    for (int i = 0; code == ERR_OK && !whole && i < count &&
-                    entries[i].kind != HDF5IO_PUBLISHED;
-         i++) {
-        char *path = str_printf("%s/%s", directory, entries[i].name);
-
-        code = whole_check(io, path, entries[i].step, &whole, err);
-        if (code == ERR_OK && whole)
-            code = name_give(io, directory, &entries[i], err);
-        free(path);
-    }
+    if (code == ERR_OK && count > 0 && entries[0].kind != HDF5IO_PUBLISHED)
+        code = name_give(io, directory, &entries[0], err);
     free(entries);
     return code;
 }
 
-err_code_t hdf5io_checkpoint_adopt(const char *directory, err_t *err)
+err_code_t hdf5io_checkpoint_adopt(const char *directory, const char *path,
+                                   err_t *err)
 {
-    return hdf5io_dir_adopt(&hdf5io_io_system, directory, err);
+    const size_t length = strlen(directory);
+    hdf5io_entry_t entry;
+
+    if (strncmp(path, directory, length) != 0 || path[length] != '/' ||
+        !entry_parse(path + length + 1, &entry) ||
+        entry.kind == HDF5IO_PUBLISHED)
+        return ERR_OK;
+    return name_give(&hdf5io_io_system, directory, &entry, err);
 }

@@ -22,7 +22,7 @@ typedef struct reader {
     const hdf5io_votes_t *votes;
     hdf5io_io_t io;
     hdf5io_ballot_t *ballots; /* [size] */
-    int64_t *steps;           /* rank 0: candidates, newest first */
+    hdf5io_entry_t *entries;  /* rank 0: candidates, newest first */
     int count;
     hdf5io_manifest_t manifest; /* of the candidate */
     str_buf_t damaged;          /* sentences, one for each candidate refused */
@@ -88,30 +88,31 @@ static err_code_t candidate_check(reader_t *r, const char *path, bool *damaged,
     return damage_vote(r, &mine, cause, numbers, damaged, err);
 }
 
-/* Rank 0 looks for whole debris and lists the directory, once; all learn the
- * [index]-th newest step. */
-static err_code_t candidate_next(reader_t *r, int index, bool *more,
-                                 int64_t *step, err_t *err)
+/* Rank 0 lists the directory, once; all learn the path of the [index]-th
+ * newest candidate (to be freed), NULL: there are no more. */
+static err_code_t candidate_next(reader_t *r, int index, char **path,
+                                 err_t *err)
 {
     err_t mine = ERR_INIT;
     uint64_t numbers[VOTE_NUMBERS] = {0};
+    const uint64_t *said = r->ballots[0].numbers;
     err_code_t code;
 
     if (r->votes->rank == 0 && index == 0)
-        hdf5io_dir_adopt(&r->io, r->config->directory, &mine);
-    if (r->votes->rank == 0 && index == 0 && mine.code == ERR_OK)
-        hdf5io_dir_steps(&r->io, r->config->directory, &r->steps, &r->count,
-                         &mine);
+        hdf5io_dir_candidates(&r->io, r->config->directory, &r->entries,
+                              &r->count, &mine);
     if (index < r->count) {
-        numbers[0] = 1;
-        numbers[1] = (uint64_t)r->steps[index];
+        numbers[0] = 1 + (uint64_t)r->entries[index].kind;
+        numbers[1] = (uint64_t)r->entries[index].step;
+        numbers[2] = r->entries[index].nonce;
     }
     code = hdf5io_vote(r->votes, &mine, numbers, r->ballots, NULL, err);
-    if (code != ERR_OK)
-        return code;
-    *more = r->ballots[0].numbers[0] != 0;
-    *step = (int64_t)r->ballots[0].numbers[1];
-    return ERR_OK;
+    if (code == ERR_OK)
+        *path = said[0] == 0 ? NULL
+                             : hdf5io_dir_entry(r->config->directory,
+                                                (hdf5io_kind_t)(said[0] - 1),
+                                                (int64_t)said[1], said[2]);
+    return code;
 }
 
 static void damage_note(reader_t *r, const err_t *why)
@@ -128,21 +129,19 @@ static err_code_t candidate_find(reader_t *r, char **path, err_t *err)
 {
     for (int i = 0;; i++) {
         err_t why = ERR_INIT;
-        int64_t step;
-        bool more, damaged;
-        char *candidate;
-        err_code_t code = candidate_next(r, i, &more, &step, err);
+        bool damaged;
+        char *candidate = NULL;
+        err_code_t code = candidate_next(r, i, &candidate, err);
 
         if (code != ERR_OK)
             return code;
-        if (!more && i == 0)
+        if (candidate == NULL && i == 0)
             return ERR_OK;
-        if (!more)
+        if (candidate == NULL)
             return err_set(err, ERR_DATA,
                            "no checkpoint in %s is whole: to start anew "
                            "without them, say --fresh: %s",
                            r->config->directory, r->damaged.text);
-        candidate = hdf5io_dir_path(r->config->directory, "", step, 0);
         code = candidate_check(r, candidate, &damaged, &why);
         if (code == ERR_OK) {
             *path = candidate;
@@ -353,7 +352,7 @@ err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
     free(chosen);
     hdf5io_manifest_free(&r.manifest);
     str_buf_free(&r.damaged);
-    free(r.steps);
+    free(r.entries);
     free(r.ballots);
     return code;
 }

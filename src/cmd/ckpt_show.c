@@ -97,10 +97,11 @@ static void line_print(const char *path, str_buf_t *out)
         str_buf_add(out, "%-16s damaged: %s\n", name, err.text);
         return;
     }
-    str_buf_add(out, "%-16s %6" PRId64 " %10" PRId64 " %5d %5d %10s  %s\n",
+    str_buf_add(out, "%-16s %6" PRId64 " %10" PRId64 " %5d %5d %10s  %s%s\n",
                 name, m.progress.epoch, m.progress.samples, m.world_size,
                 m.file_count, str_bytes(bytes_of(&m), bytes, sizeof bytes),
-                m.created);
+                m.created,
+                name[0] == '.' ? ", left by an interrupted save" : "");
     hdf5io_manifest_free(&m);
 }
 

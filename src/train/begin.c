@@ -70,9 +70,7 @@ static err_code_t check_never(const train_config_t *config, err_t *err)
     int count = 0;
     err_code_t rc;
 
-    rc = hdf5io_checkpoint_adopt(directory, err);
-    if (rc == ERR_OK)
-        rc = hdf5io_checkpoint_list(directory, &paths, &count, err);
+    rc = hdf5io_checkpoint_list(directory, &paths, &count, err);
     if (rc == ERR_OK && count > 0)
         rc = err_set(err, ERR_CONFIG,
                      "--resume never, but %s holds checkpoints (newest %s): "
@@ -173,13 +171,25 @@ static err_code_t begin_from(const train_state_t *run, err_t *err)
     return rc;
 }
 
+/* What the run goes on from may have a temporary name. */
+static err_code_t begin_again(const train_state_t *run, err_t *err)
+{
+    char *checkpoints = str_printf("%s/checkpoints", run->config->run.dir);
+    err_code_t rc = ERR_OK;
+
+    if (run->resumed != NULL)
+        rc = hdf5io_checkpoint_adopt(checkpoints, run->resumed, err);
+    free(checkpoints);
+    return rc;
+}
+
 err_code_t train_begin_done(const train_state_t *run, err_t *err)
 {
     const train_resume_t how = run->env->resume;
     err_code_t rc = ERR_OK;
 
     if (how == TRAIN_RESUME_AUTO || !run->first)
-        return ERR_OK;
+        return begin_again(run, err);
     if (how == TRAIN_RESUME_FRESH)
         rc = begin_fresh(run->config, err);
     else if (how == TRAIN_RESUME_PATH)

@@ -94,6 +94,30 @@ Test(cddp_ckpt, list_and_show)
     ckpt_home_remove(home);
 }
 
+/* A save that was killed while it replaced one has left two names of debris. */
+Test(cddp_ckpt, whole_debris_is_a_checkpoint)
+{
+    char *home = ckpt_home_make();
+    char *from = str_printf("%s/checkpoints/step-0000000020", home);
+    char *to = str_printf(
+        "%s/checkpoints/.tmp-step-0000000020-00000000000000aa", home);
+    char *checkpoints = str_printf("%s/checkpoints", home);
+
+    ckpt_write(checkpoints, 2, 20);
+    cr_assert_eq(rename(from, to), 0);
+    expect(home, "list @", 0,
+           TEXTS("\n.tmp-step-0000000020-00000000000000aa ",
+                 ", left by an interrupted save\n"));
+    expect(home, "show @", 0, TEXTS("step         20"));
+    expect(home, "verify @", 0, TEXTS("ok ", ".tmp-step-0000000020"));
+    flip(home, "checkpoints/.tmp-step-0000000020-00000000000000aa/shard-0.h5");
+    expect(home, "list @", 65, TEXTS("has no checkpoint"));
+    free(checkpoints);
+    free(to);
+    free(from);
+    ckpt_home_remove(home);
+}
+
 Test(cddp_ckpt, verify)
 {
     char *home = ckpt_home_make();

@@ -39,6 +39,13 @@ static void leave(const char *home, int64_t seed, const char *name)
     ckpt_home_remove(other);
 }
 
+static bool str_ends(const char *text, const char *end)
+{
+    const size_t all = strlen(text), tail = strlen(end);
+
+    return all >= tail && strcmp(text + all - tail, end) == 0;
+}
+
 static void cut(const char *home, const char *name, const char *file)
 {
     char *path = str_printf("%s/%s/%s", home, name, file);
@@ -47,17 +54,26 @@ static void cut(const char *home, const char *name, const char *file)
     free(path);
 }
 
+/* Who reads may yet be refused, so he changes nothing. */
 Test(checkpoint_debris, a_directory_with_whole_debris_is_not_empty)
 {
     const char *const names[] = {TMP, TRASH};
 
     for (int i = 0; i < 2; i++) {
         char *home = ckpt_home_make();
+        char **paths = NULL;
+        int count = 0;
 
         leave(home, 20, names[i]);
         ckpt_expect(home, 2, 20);
-        cr_assert_eq(ckpt_count(home, STEP), 1);
-        cr_assert_eq(ckpt_count(home, "."), 0);
+        cr_assert_eq(hdf5io_checkpoint_list(home, &paths, &count, NULL),
+                     ERR_OK);
+        cr_assert_eq(count, 1);
+        cr_assert(str_ends(paths[0], names[i]), "%s", paths[0]);
+        cr_assert_eq(ckpt_count(home, names[i]), 1);
+        cr_assert_eq(ckpt_count(home, STEP), 0);
+        free(paths[0]);
+        free(paths);
         ckpt_home_remove(home);
     }
 }
@@ -211,16 +227,32 @@ Test(checkpoint_debris, a_reader_that_was_faster_is_no_failure)
     ckpt_home_remove(home);
 }
 
-/* By hand, for who only lists. */
-Test(checkpoint_debris, adopting_alone)
+/* What was read gets its name, once it is known that it will be used. */
+Test(checkpoint_debris, adopting_what_was_read)
 {
-    char *home = ckpt_home_make();
+    char *home = ckpt_home_make(), *path;
+    ckpt_rank_t *ranks;
     err_t err = ERR_INIT;
 
-    cr_assert_eq(hdf5io_checkpoint_adopt(home, &err), ERR_OK, "%s", err.text);
     leave(home, 20, TRASH);
-    cr_assert_eq(hdf5io_checkpoint_adopt(home, &err), ERR_OK, "%s", err.text);
+    ranks = ckpt_ranks_run(home, 2, 20, ckpt_body_read, NULL);
+    for (int r = 0; r < 2; r++)
+        cr_assert(str_ends(ranks[r].info.path, TRASH), "%s",
+                  ranks[r].info.path);
+    /* Not what lies elsewhere. */
+    cr_assert_eq(hdf5io_checkpoint_adopt("/nowhere", ranks[0].info.path, &err),
+                 ERR_OK);
+    cr_assert_eq(ckpt_count(home, STEP), 0);
+    for (int i = 0; i < 2; i++) { /* a second time there is nothing to do */
+        cr_assert_eq(hdf5io_checkpoint_adopt(home, ranks[0].info.path, &err),
+                     ERR_OK, "%s", err.text);
+        cr_assert_eq(ckpt_count(home, STEP), 1);
+        cr_assert_eq(ckpt_count(home, "."), 0);
+    }
+    ckpt_ranks_free(ranks, 2);
+    path = str_printf("%s/" STEP, home);
+    cr_assert_eq(hdf5io_checkpoint_adopt(home, path, &err), ERR_OK);
     cr_assert_eq(ckpt_count(home, STEP), 1);
+    free(path);
     ckpt_home_remove(home);
-    cr_assert_eq(hdf5io_checkpoint_adopt("/nowhere/at/all", &err), ERR_OK);
 }

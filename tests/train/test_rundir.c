@@ -194,6 +194,46 @@ Test(rundir, a_start_that_another_configuration_forbids_changes_nothing)
     harness_close(&harness);
 }
 
+/* A whole checkpoint that an interrupted save has left keeps its name until the
+ * start is accepted. */
+Test(rundir, a_start_over_an_interrupted_save_changes_nothing)
+{
+    harness_t harness;
+    train_outcome_t out;
+    err_t err = ERR_INIT;
+    char *command;
+    int64_t step;
+
+    harness_open(&harness, SAMPLES);
+    harness_interrupt(&harness, 20);
+    cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_REQUEUE, "%s",
+                 err.text);
+    harness.signal = NULL;
+    step = out.step;
+    command = str_printf("cd %s/run/checkpoints && for s in step-*; do "
+                         "mv $s .tmp-$s-00000000000000aa; done",
+                         harness.dir);
+    cr_assert_eq(system(command), 0);
+    harness.settings[0] = "model.layers=[{linear: {out: 2}}]";
+    refused(&harness, ERR_CONFIG, "model/linear1.");
+    harness.settings[0] = "train.batch=7";
+    refused(&harness, ERR_CONFIG, "train.batch 7 does not divide");
+    harness.settings[0] = NULL;
+    harness.resume = TRAIN_RESUME_NEVER;
+    refused(&harness, ERR_CONFIG, "--resume never, but");
+    harness.resume = TRAIN_RESUME_AUTO;
+    harness.settings[0] = "checkpoint.every=100 epoch";
+    harness.settings[1] = "checkpoint.keep=100";
+    harness_run_ok(&harness, 2, &out);
+    cr_expect_gt(out.step, step);
+    free(command);
+    command = str_printf("%s/run/checkpoints/step-%010lld", harness.dir,
+                         (long long)step);
+    cr_expect_eq(access(command, F_OK), 0, "%s was not adopted", command);
+    free(command);
+    harness_close(&harness);
+}
+
 Test(rundir, a_start_without_its_data_or_checkpoints_changes_nothing)
 {
     harness_t harness;
