@@ -267,11 +267,15 @@ op_config_t op_rig_config(const op_case_t *test, op_type_t type)
     return config;
 }
 
+/* A conv's output, whose layout is lent, is [N, channels, space]. */
+static bool rig_may_lie(const op_desc_t *desc)
+{
+    return desc->ndim > 2 && desc->ndim <= 2 + OP_SPACE_MAX;
+}
+
 bool op_rig_lies(const op_backend_ops_t *backend, const op_case_t *test)
 {
-    const op_desc_t *in = &test->config.in;
-
-    return in->ndim > 2 && in->ndim <= 2 + OP_SPACE_MAX &&
+    return rig_may_lie(&test->config.in) &&
            op_backend_stores(backend, test->config.kind) != OP_STORE_WIDE;
 }
 
@@ -311,7 +315,9 @@ void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
     if ((test->blocked || test->bf16) && rig->backend->private_in)
         rig_borrow_layout(rig, test->bf16, &rig->config.in, &rig->donor);
     for (int k = 0; k < rig->config.others; k++)
-        if ((test->others_blocked || test->bf16) && rig->backend->private_in)
+        if ((test->others_blocked ||
+             (test->bf16 && rig_may_lie(&rig->config.other[k]))) &&
+            rig->backend->private_in)
             rig_borrow_layout(rig, test->bf16, &rig->config.other[k],
                               &rig->other_donor[k]);
     rig->config.y_bf16 = test->bf16 && rig->backend->private_in;
