@@ -47,7 +47,8 @@ libop_la_SOURCES = \
 	src/op/cpu/relu.c src/op/cpu/relu.h \
 	src/op/cpu/batchnorm.c src/op/cpu/dropout.c src/op/cpu/flatten.c \
 	src/op/cpu/cross_entropy.c src/op/cpu/mse.c \
-	src/op/cpu/softmax.h src/op/cpu/softmax_dense.c \
+	src/op/cpu/softmax.h src/op/cpu/softmax_rows.c \
+	src/op/cpu/softmax_dense.c src/op/cpu/softmax_soft.c \
 	src/op/cpu/combine.c src/op/cpu/combine.h \
 	src/op/cpu/add.c src/op/cpu/mul.c src/op/cpu/concat.c \
 	src/op/cpu/permute.c src/op/cpu/mean.c src/op/cpu/upsample.c \

@@ -51,6 +51,7 @@ static const double op_element_flops[OP_KINDS] = {
     [OP_ROTARY] = 3,
     [OP_MSE] = 3,
     [OP_CROSS_ENTROPY] = 3,
+    [OP_CROSS_ENTROPY_SOFT] = 6,
     [OP_ADAPTIVE_AVGPOOL] = 1,
     [OP_ADAPTIVE_MAXPOOL] = 1,
     [OP_SYNCBATCHNORM] = 7,

@@ -107,8 +107,9 @@ typedef struct op_embedding {
 
 /* Of cross_entropy: with p = softmax(x), a position with target t has the loss
  *   -(1 - smoothing) w[t] log p[t] - smoothing / K sum_k w[k] log p[k]
- * and 0, with no gradient, where t is the ignored number. bce takes t[k]
- * weights[k] times, where class k lies as theirs does. */
+ * and 0, with no gradient, where t is the ignored number. Where the target is
+ * probabilities t[k], its first term is the sum of all classes' with t[k] each.
+ * bce takes t[k] weights[k] times, where class k lies as theirs does. */
 typedef struct op_loss {
     int axis; /* dimension of the classes; 0 stands for 1 */
     double smoothing;

@@ -89,9 +89,11 @@ typedef enum op_kind {
     OP_MUL_SPREAD,  /* as mul, the same */
     OP_AVGPOOL_CEIL, /* as avgpool, where pool.ceil makes windows that reach
                         beyond the padding */
-    OP_MATMUL        /* a [N,...,M,K] b [N,...,K,P] -> y [N,...,M,P]; either may
+    OP_MATMUL,       /* a [N,...,M,K] b [N,...,K,P] -> y [N,...,M,P]; either may
                         lie turned (op_turn_t) */
+    OP_CROSS_ENTROPY_SOFT /* as cross_entropy, with probabilities of x's shape
+                             and type as target; none is ignored */
 } op_kind_t;
-#define OP_KINDS (OP_MATMUL + 1)
+#define OP_KINDS (OP_CROSS_ENTROPY_SOFT + 1)
 
 #endif

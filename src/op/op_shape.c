@@ -233,7 +233,8 @@ static err_code_t op_shape_flatten(const op_config_t *config, op_desc_t *out,
 static err_code_t op_shape_loss(const op_config_t *config, op_desc_t *out,
                                 err_t *err)
 {
-    bool classes = config->kind == OP_CROSS_ENTROPY;
+    bool classes = config->kind == OP_CROSS_ENTROPY ||
+                   config->kind == OP_CROSS_ENTROPY_SOFT;
     err_code_t code =
         op_check_input(config, classes ? 2 : 1, OP_DIMS_MAX,
                        classes ? "[N, classes, ...]" : "[N, ...]", err);
@@ -375,6 +376,7 @@ static const op_rule_t op_rules[OP_KINDS] = {
     [OP_MUL_SPREAD] = {"mul", op_shape_spread, NULL},
     [OP_AVGPOOL_CEIL] = {"avgpool", op_shape_window, NULL},
     [OP_MATMUL] = {"matmul", op_shape_matmul, NULL},
+    [OP_CROSS_ENTROPY_SOFT] = {"cross_entropy", op_shape_loss, NULL},
 };
 /* clang-format on */
 

@@ -234,7 +234,8 @@ static void rig_fill_extras(op_rig_t *rig)
          i++) {
         void *target = (void *)(uintptr_t)args->target;
 
-        if (rig->config.kind == OP_KL || rig->config.kind == OP_BCE)
+        if (rig->config.kind == OP_KL || rig->config.kind == OP_BCE ||
+            rig->config.kind == OP_CROSS_ENTROPY_SOFT)
             values[i] = fabs(values[i]); /* a probability */
 
         if (rig->config.in.type == OP_FLOAT32)
@@ -389,8 +390,8 @@ bool op_rig_is_loss(const op_rig_t *rig)
 {
     op_kind_t kind = rig->config.kind;
 
-    return kind == OP_CROSS_ENTROPY || kind == OP_MSE ||
-           (kind >= OP_MAE && kind <= OP_KL);
+    return kind == OP_CROSS_ENTROPY || kind == OP_CROSS_ENTROPY_SOFT ||
+           kind == OP_MSE || (kind >= OP_MAE && kind <= OP_KL);
 }
 
 typedef struct rig_view {

@@ -69,7 +69,8 @@ static void check_against_ref(const op_case_t *test, op_rig_t *rig,
     }
     if (op_rig_is_loss(rig))
         check_near(test, "loss_sum", &rig->loss_sum, &ref->loss_sum, 1, 1e-6);
-    if (test->config.kind == OP_CROSS_ENTROPY)
+    if (test->config.kind == OP_CROSS_ENTROPY ||
+        test->config.kind == OP_CROSS_ENTROPY_SOFT)
         cr_assert_eq(rig->correct, ref->correct, "%s: correct", test->name);
     if ((test->config.kind == OP_BATCHNORM ||
          test->config.kind == OP_SYNCBATCHNORM) &&

@@ -115,6 +115,7 @@ const op_backend_ops_t op_cpu_backend = {
             [OP_MUL_SPREAD] = &cpu_spread_kernel,
             [OP_AVGPOOL_CEIL] = &cpu_avgpool_ceil_kernel,
             [OP_MATMUL] = &cpu_matmul_kernel,
+            [OP_CROSS_ENTROPY_SOFT] = &cpu_cross_entropy_kernel,
         },
     .stores =
         {

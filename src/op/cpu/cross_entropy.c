@@ -3,10 +3,9 @@
 /*
  * cross_entropy: a pass over the logits for the maximum, one for the sum of
  * exponentials, and in the backward one for the gradient. The workspace keeps
- * maximum and 1/sum of each row, float [rows,2]. Sums run over CPU_LANES
- * partial sums, which the compiler keeps in a vector. This file has the form
- * with classes side by side; softmax_dense.c has the other. With fewer classes
- * than a vector has lanes, as many rows are turned and computed side by side.
+ * maximum and 1/sum of each row, float [rows,2]. This file has the form with
+ * classes side by side, by the loops of softmax_rows.c; softmax_dense.c has the
+ * other one, and softmax_soft.c both for targets that are probabilities.
  */
 #include "op/cpu/cpu.h"
 #include "op/cpu/loss.h"
@@ -16,46 +15,6 @@
 
 /* Logits that are worth a thread. */
 #define CPU_LOSS_GRAIN 4096
-
-CPU_CLONES
-static float cpu_softmax_top(const float *x, int64_t K)
-{
-    float lanes[CPU_LANES], top = x[0];
-    int64_t k = 0;
-
-    for (int j = 0; j < CPU_LANES; j++)
-        lanes[j] = top;
-    for (; k + CPU_LANES <= K; k += CPU_LANES)
-        for (int j = 0; j < CPU_LANES; j++)
-            lanes[j] = x[k + j] > lanes[j] ? x[k + j] : lanes[j];
-    for (; k < K; k++)
-        top = x[k] > top ? x[k] : top;
-    for (int j = 0; j < CPU_LANES; j++)
-        top = lanes[j] > top ? lanes[j] : top;
-    return top;
-}
-
-/* sum_k exp(x[k] - top) */
-CPU_CLONES
-static float cpu_softmax_sum(const float *x, int64_t K, float top)
-{
-    float lanes[CPU_LANES] = {0}, sum = 0;
-    int64_t k = 0;
-
-    for (; k + CPU_LANES <= K; k += CPU_LANES) {
-        float powers[CPU_LANES];
-
-        for (int j = 0; j < CPU_LANES; j++)
-            powers[j] = cpu_math_exp(x[k + j] - top);
-        for (int j = 0; j < CPU_LANES; j++)
-            lanes[j] += powers[j];
-    }
-    for (; k < K; k++)
-        sum += cpu_math_exp(x[k] - top);
-    for (int j = 0; j < CPU_LANES; j++)
-        sum += lanes[j];
-    return sum;
-}
 
 /* sum_k w[k] x[k]; w NULL: all 1 */
 CPU_CLONES
@@ -72,80 +31,6 @@ static double cpu_softmax_mix(const float *x, const float *w, int64_t K)
     for (int j = 0; j < CPU_LANES; j++)
         sum += lanes[j];
     return sum;
-}
-
-/* Is [target] the first of the largest logits? */
-static bool cpu_softmax_hit(const float *x, int64_t target, float top)
-{
-    if (!(x[target] >= top))
-        return false;
-    for (int64_t k = 0; k < target; k++)
-        if (x[k] >= top)
-            return false;
-    return true;
-}
-
-/* ---- rows of few classes ------------------------------------------------- */
-
-/* Row j of x [n, K] to column j; n and K are CPU_LANES at most. */
-CPU_INLINE void few_turn(const float *x, int64_t K, int64_t n,
-                         float columns[][CPU_LANES])
-{
-    for (int64_t j = 0; j < n; j++)
-        for (int64_t k = 0; k < K; k++)
-            columns[k][j] = x[j * K + k];
-}
-
-/* Maximum and sum of each of [n] rows. */
-CPU_CLONES
-static void few_sums(const float *x, int64_t K, int64_t n, float *top,
-                     float *sum)
-{
-    float columns[CPU_LANES][CPU_LANES] = {0};
-    float most[CPU_LANES], total[CPU_LANES] = {0};
-
-    few_turn(x, K, n, columns);
-    for (int j = 0; j < CPU_LANES; j++)
-        most[j] = columns[0][j];
-    for (int64_t k = 1; k < K; k++)
-        for (int j = 0; j < CPU_LANES; j++)
-            most[j] = columns[k][j] > most[j] ? columns[k][j] : most[j];
-    for (int64_t k = 0; k < K; k++)
-        for (int j = 0; j < CPU_LANES; j++)
-            total[j] += cpu_math_exp(columns[k][j] - most[j]);
-    memcpy(top, most, sizeof most);
-    memcpy(sum, total, sizeof total);
-}
-
-/* dx = exp(x - top) factor, of each of [n] rows. */
-CPU_CLONES
-static void few_slopes(const float *x, float *dx, int64_t K, int64_t n,
-                       const float *top, const float *factor)
-{
-    float columns[CPU_LANES][CPU_LANES] = {0};
-
-    few_turn(x, K, n, columns);
-    for (int64_t k = 0; k < K; k++)
-        for (int j = 0; j < CPU_LANES; j++)
-            columns[k][j] = cpu_math_exp(columns[k][j] - top[j]) * factor[j];
-    for (int64_t j = 0; j < n; j++)
-        for (int64_t k = 0; k < K; k++)
-            dx[j * K + k] = columns[k][j];
-}
-
-/* ---- rows ---------------------------------------------------------------- */
-
-static void cpu_softmax_sums(const float *x, int64_t K, int64_t n, float *top,
-                             float *sum)
-{
-    if (K < CPU_LANES) {
-        few_sums(x, K, n, top, sum);
-        return;
-    }
-    for (int64_t j = 0; j < n; j++) {
-        top[j] = cpu_softmax_top(x + j * K, K);
-        sum[j] = cpu_softmax_sum(x + j * K, K, top[j]);
-    }
 }
 
 /* What comes of row [n] when its maximum and sum are known. */
@@ -184,26 +69,6 @@ static void cpu_softmax_forward(void *context, int64_t first, int64_t last)
         for (int64_t j = 0; j < rows; j++)
             cpu_softmax_finish(work, n + j, top[j], sum[j]);
     }
-}
-
-/* dx[k] = exp(x[k] - top) factor */
-CPU_CLONES
-static void cpu_softmax_slope(const float *x, float *dx, int64_t K, float top,
-                              float factor)
-{
-    for (int64_t k = 0; k < K; k++)
-        dx[k] = cpu_math_exp(x[k] - top) * factor;
-}
-
-static void cpu_softmax_slopes(const float *x, float *dx, int64_t K, int64_t n,
-                               const float *top, const float *factor)
-{
-    if (K < CPU_LANES) {
-        few_slopes(x, dx, K, n, top, factor);
-        return;
-    }
-    for (int64_t j = 0; j < n; j++)
-        cpu_softmax_slope(x + j * K, dx + j * K, K, top[j], factor[j]);
 }
 
 /* What the target takes off the gradient of row [n]. */
@@ -254,6 +119,27 @@ static void cpu_softmax_backward(void *context, int64_t first, int64_t last)
     }
 }
 
+/* ---- calls --------------------------------------------------------------- */
+
+static bool cpu_softmax_soft(const op_t *op)
+{
+    return op->config.kind == OP_CROSS_ENTROPY_SOFT;
+}
+
+/* What works on rows if [inner] is 1, and on blocks of positions if not. */
+static cpu_team_body_t *cpu_softmax_body(const op_t *op, int64_t inner,
+                                         bool forward)
+{
+    static cpu_team_body_t *const bodies[2][2][2] = {
+        {{cpu_softmax_backward, cpu_softmax_blocks_backward},
+         {cpu_softmax_forward, cpu_softmax_blocks_forward}},
+        {{cpu_softmax_soft_backward, cpu_softmax_soft_blocks_backward},
+         {cpu_softmax_soft_forward, cpu_softmax_soft_blocks_forward}},
+    };
+
+    return bodies[cpu_softmax_soft(op)][forward][inner > 1];
+}
+
 /* Rows, or blocks of positions: how many, and those that are worth a thread. */
 static int64_t cpu_softmax_items(const op_classes_t *at)
 {
@@ -287,7 +173,6 @@ static err_code_t cpu_softmax_begin(op_t *op, const op_args_t *args,
         cpu_port_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
 
     *work = (cpu_softmax_work_t){.x = x,
-                                 .target = args->target,
                                  .at = op_classes_of(&op->config),
                                  .smooth = op_smooth_of(&op->config),
                                  .loss = &op->config.loss,
@@ -296,6 +181,10 @@ static err_code_t cpu_softmax_begin(op_t *op, const op_args_t *args,
                                  .losses = cpu_loss_items(op, args),
                                  .scale = (float)args->scale};
     work->hits = (uint8_t *)(work->losses + loss->items);
+    if (cpu_softmax_soft(op))
+        work->soft = args->target;
+    else
+        work->target = args->target;
     return code;
 }
 
@@ -305,16 +194,15 @@ static err_code_t cpu_cross_entropy_forward(op_t *op, const op_args_t *args,
     const cpu_loss_t *loss = op->state;
     cpu_softmax_work_t work;
     int64_t correct = 0;
-    err_code_t code = op_check_target(op, args, err);
+    err_code_t code =
+        cpu_softmax_soft(op) ? ERR_OK : op_check_target(op, args, err);
 
     if (code == ERR_OK)
         code = cpu_softmax_begin(op, args, &work, err);
     if (code != ERR_OK)
         return code;
     cpu_team_run(op->config.threads, loss->items, cpu_softmax_grain(&work.at),
-                 work.at.inner == 1 ? cpu_softmax_forward
-                                    : cpu_softmax_blocks_forward,
-                 &work);
+                 cpu_softmax_body(op, work.at.inner, true), &work);
     for (int64_t i = 0; i < loss->items; i++)
         correct += work.hits[i];
     *args->loss_sum = cpu_loss_sum(op, args);
@@ -336,9 +224,7 @@ static err_code_t cpu_cross_entropy_backward(op_t *op, const op_args_t *args,
         return code;
     work.dx = cpu_port_place(&loss->plain.dx, args, args->dx);
     cpu_team_run(op->config.threads, loss->items, cpu_softmax_grain(&work.at),
-                 work.at.inner == 1 ? cpu_softmax_backward
-                                    : cpu_softmax_blocks_backward,
-                 &work);
+                 cpu_softmax_body(op, work.at.inner, false), &work);
     return cpu_loss_flush(op, args, work.dx, err);
 }
 

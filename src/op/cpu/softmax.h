@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What the two forms of cross_entropy share: classes side by side
+/* What the forms of cross_entropy share: classes side by side
  * (cross_entropy.c), and classes far apart with positions side by side
- * (softmax_dense.c), which goes through a block of positions at a time. */
+ * (softmax_dense.c), which goes through a block of positions at a time; and
+ * both for targets that are probabilities (softmax_soft.c). */
 #ifndef CDDP_OP_CPU_SOFTMAX_H
 #define CDDP_OP_CPU_SOFTMAX_H
 
@@ -14,11 +15,13 @@
 
 typedef struct cpu_softmax_work {
     const float *x;
-    const int64_t *target; /* [rows] */
+    const int64_t *target; /* [rows]; or, */
+    const float *soft;     /* of OP_CROSS_ENTROPY_SOFT, probabilities as x */
     op_classes_t at;
     op_smooth_t smooth;
     const op_loss_t *loss;
-    float *kept;    /* [rows,2]: maximum, 1 / sum; NULL in evaluation */
+    float *kept;    /* [rows,2]: maximum, and 1 / sum (soft: the sum of s w, see
+                       there, / sum); NULL in evaluation */
     double *losses; /* [items] */
     uint8_t *hits;  /* [items] */
     float *dx;
@@ -51,9 +54,42 @@ CPU_INLINE double cpu_softmax_loss(const cpu_softmax_work_t *work,
                : loss;
 }
 
-/* Blocks of positions: how many, and the bodies that work on them. */
+/* Maximum, and sum of exp(x - top), of each of [n] rows x [n,K], CPU_LANES at
+ * most; and dx = exp(x - top) factor. */
+void cpu_softmax_sums(const float *x, int64_t K, int64_t n, float *top,
+                      float *sum);
+void cpu_softmax_slopes(const float *x, float *dx, int64_t K, int64_t n,
+                        const float *top, const float *factor);
+
+/* Is [target] the first of the largest logits of a row? */
+bool cpu_softmax_hit(const float *x, int64_t target, float top);
+
+/* Positions [row, row + count) of x [.., classes, inner]. */
+typedef struct cpu_softmax_span {
+    int64_t row, count;
+    int64_t offset; /* of class 0 of the first position */
+} cpu_softmax_span_t;
+
+/* Blocks of positions: how many, and which positions one is. */
 int64_t cpu_softmax_blocks(const op_classes_t *at);
+cpu_softmax_span_t cpu_softmax_block_span(const op_classes_t *at,
+                                          int64_t block);
+
+/* The maximum of each of [count] positions, and the first class that has it;
+ * the sum of exp(x - top). */
+void cpu_softmax_block_top(const float *x, const op_classes_t *at,
+                           int64_t count, float *top, int32_t *best);
+void cpu_softmax_block_sum(const float *x, const op_classes_t *at,
+                           int64_t count, const float *top, float *sum);
+
+/* Bodies for a team: of blocks, and of both forms for probabilities. */
 void cpu_softmax_blocks_forward(void *context, int64_t first, int64_t last);
 void cpu_softmax_blocks_backward(void *context, int64_t first, int64_t last);
+void cpu_softmax_soft_forward(void *context, int64_t first, int64_t last);
+void cpu_softmax_soft_backward(void *context, int64_t first, int64_t last);
+void cpu_softmax_soft_blocks_forward(void *context, int64_t first,
+                                     int64_t last);
+void cpu_softmax_soft_blocks_backward(void *context, int64_t first,
+                                      int64_t last);
 
 #endif

@@ -8,12 +8,6 @@
 #include "op/cpu/softmax.h"
 #include "op/cpu/vector.h"
 
-/* Positions [row, row + count) of x [.., classes, inner]. */
-typedef struct cpu_softmax_span {
-    int64_t row, count;
-    int64_t offset; /* of class 0 of the first position */
-} cpu_softmax_span_t;
-
 /* Blocks of one sample. */
 static int64_t blocks_a_sample(const op_classes_t *at)
 {
@@ -25,7 +19,7 @@ int64_t cpu_softmax_blocks(const op_classes_t *at)
     return at->rows / at->inner * blocks_a_sample(at);
 }
 
-static cpu_softmax_span_t block_span(const op_classes_t *at, int64_t block)
+cpu_softmax_span_t cpu_softmax_block_span(const op_classes_t *at, int64_t block)
 {
     int64_t sample = block / blocks_a_sample(at);
     int64_t begin = block % blocks_a_sample(at) * CPU_SOFTMAX_BLOCK;
@@ -37,10 +31,9 @@ static cpu_softmax_span_t block_span(const op_classes_t *at, int64_t block)
         .offset = sample * at->classes * at->inner + begin};
 }
 
-/* The maximum of each position, and the first class that has it. */
 CPU_CLONES
-static void block_top(const float *x, const op_classes_t *at, int64_t count,
-                      float *top, int32_t *best)
+void cpu_softmax_block_top(const float *x, const op_classes_t *at,
+                           int64_t count, float *top, int32_t *best)
 {
     for (int64_t i = 0; i < count; i++) {
         top[i] = x[i];
@@ -56,10 +49,9 @@ static void block_top(const float *x, const op_classes_t *at, int64_t count,
     }
 }
 
-/* sum_k exp(x[k] - top) of each position. */
 CPU_CLONES
-static void block_sum(const float *x, const op_classes_t *at, int64_t count,
-                      const float *top, float *sum)
+void cpu_softmax_block_sum(const float *x, const op_classes_t *at,
+                           int64_t count, const float *top, float *sum)
 {
     for (int64_t i = 0; i < count; i++)
         sum[i] = 0;
@@ -85,15 +77,15 @@ static void block_mix(const cpu_softmax_work_t *work, const float *x,
 
 static void block_forward(const cpu_softmax_work_t *work, int64_t block)
 {
-    const cpu_softmax_span_t span = block_span(&work->at, block);
+    const cpu_softmax_span_t span = cpu_softmax_block_span(&work->at, block);
     const float *x = work->x + span.offset;
     float top[CPU_SOFTMAX_BLOCK] = {0}, sum[CPU_SOFTMAX_BLOCK];
     double mix[CPU_SOFTMAX_BLOCK] = {0}, loss = 0;
     int32_t best[CPU_SOFTMAX_BLOCK];
     int hits = 0;
 
-    block_top(x, &work->at, span.count, top, best);
-    block_sum(x, &work->at, span.count, top, sum);
+    cpu_softmax_block_top(x, &work->at, span.count, top, best);
+    cpu_softmax_block_sum(x, &work->at, span.count, top, sum);
     if (work->smooth.spread > 0)
         block_mix(work, x, span.count, mix);
     for (int64_t i = 0; i < span.count; i++) {
@@ -140,7 +132,7 @@ static void block_slope(const cpu_softmax_work_t *work, const float *x,
 
 static void block_backward(const cpu_softmax_work_t *work, int64_t block)
 {
-    const cpu_softmax_span_t span = block_span(&work->at, block);
+    const cpu_softmax_span_t span = cpu_softmax_block_span(&work->at, block);
     const op_smooth_t *smooth = &work->smooth;
     float *dx = work->dx + span.offset;
     float top[CPU_SOFTMAX_BLOCK] = {0}, factor[CPU_SOFTMAX_BLOCK] = {0};

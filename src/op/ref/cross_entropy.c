@@ -4,7 +4,8 @@
  * cross_entropy of softmax, with class weights and label smoothing; op_config.h
  * has the formula, op_ops.h where the classes of row r lie. The largest logit
  * is subtracted before exp. correct counts the rows, not ignored, whose first
- * largest logit is the target.
+ * largest logit is the target; where that is probabilities, the first of the
+ * largest of them.
  */
 #include <math.h>
 
@@ -147,4 +148,65 @@ static err_code_t ref_cross_entropy_backward(op_t *op, const op_args_t *args,
 const op_kernel_t ref_cross_entropy_kernel = {
     .forward = ref_cross_entropy_forward,
     .backward = ref_cross_entropy_backward,
+};
+
+/* ---- targets that are probabilities -------------------------------------- */
+
+/* What -log p[k] counts in the loss. */
+static double ref_soft_share(const ref_row_t *row, const op_args_t *args,
+                             int64_t k)
+{
+    op_smooth_t smooth = op_smooth_of(&row->op->config);
+    double t =
+        ref_get(row->op->config.in.type, args->target, ref_row_place(row, k));
+
+    return (smooth.hit * t + smooth.spread) * ref_row_weight(row, k);
+}
+
+static err_code_t ref_soft_forward(op_t *op, const op_args_t *args, err_t *err)
+{
+    ref_row_t row = {.op = op, .x = args->x, .at = op_classes_of(&op->config)};
+    ref_row_t target = {
+        .op = op, .x = args->target, .at = op_classes_of(&op->config)};
+    double loss = 0;
+    int64_t correct = 0;
+
+    (void)err;
+    for (row.row = 0; row.row < row.at.rows; row.row++) {
+        int64_t best = ref_row_argmax(&row);
+        double log_sum = ref_row_log_sum(&row, best);
+
+        for (int64_t k = 0; k < row.at.classes; k++)
+            loss += ref_row_sample(&row, args) * ref_soft_share(&row, args, k) *
+                    (log_sum - ref_row_get(&row, k));
+        target.row = row.row;
+        correct += best == ref_row_argmax(&target);
+    }
+    *args->loss_sum = loss;
+    *args->correct = correct;
+    return ERR_OK;
+}
+
+static err_code_t ref_soft_backward(op_t *op, const op_args_t *args, err_t *err)
+{
+    ref_row_t row = {.op = op, .x = args->x, .at = op_classes_of(&op->config)};
+
+    (void)err;
+    for (row.row = 0; op->config.need_dx && row.row < row.at.rows; row.row++) {
+        double log_sum = ref_row_log_sum(&row, ref_row_argmax(&row));
+        double scale = args->scale * ref_row_sample(&row, args), total = 0;
+
+        for (int64_t k = 0; k < row.at.classes; k++)
+            total += ref_soft_share(&row, args, k);
+        for (int64_t k = 0; k < row.at.classes; k++)
+            ref_put(op->config.in.type, args->dx, ref_row_place(&row, k),
+                    scale * (total * exp(ref_row_get(&row, k) - log_sum) -
+                             ref_soft_share(&row, args, k)));
+    }
+    return ERR_OK;
+}
+
+const op_kernel_t ref_cross_entropy_soft_kernel = {
+    .forward = ref_soft_forward,
+    .backward = ref_soft_backward,
 };

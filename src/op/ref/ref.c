@@ -69,6 +69,7 @@ const op_backend_ops_t op_ref_backend = {
             [OP_MUL_SPREAD] = &ref_spread_kernel,
             [OP_AVGPOOL_CEIL] = &ref_pool_kernel,
             [OP_MATMUL] = &ref_matmul_kernel,
+            [OP_CROSS_ENTROPY_SOFT] = &ref_cross_entropy_soft_kernel,
         },
     .add = ref_add,
 };

@@ -63,7 +63,8 @@ double ref_slope(op_kind_t kind, double of, double a);
 
 extern const op_kernel_t ref_linear_kernel, ref_conv_kernel, ref_relu_kernel,
     ref_pool_kernel, ref_batchnorm_kernel, ref_dropout_kernel,
-    ref_flatten_kernel, ref_cross_entropy_kernel, ref_mse_kernel;
+    ref_flatten_kernel, ref_cross_entropy_kernel, ref_mse_kernel,
+    ref_cross_entropy_soft_kernel;
 extern const op_kernel_t ref_add_kernel, ref_mul_kernel, ref_concat_kernel,
     ref_slice_kernel, ref_permute_kernel, ref_mean_kernel, ref_upsample_kernel;
 extern const op_kernel_t ref_activation_kernel;
