@@ -148,6 +148,7 @@ static err_code_t dataset_target_fits(const hdf5io_want_t *want,
                                       const hdf5io_column_t *column, err_t *err)
 {
     const bool class = want->as == HDF5IO_AS_CLASSES;
+    const bool soft = class && column->elems == want->elems * want->limit;
     char shape[256], say[ERR_TEXT_MAX];
 
     if (column->elems == want->elems)
@@ -155,11 +156,14 @@ static err_code_t dataset_target_fits(const hdf5io_want_t *want,
     hdf5io_column_shape(column, shape, sizeof shape);
     snprintf(say, sizeof say,
              "targets of %s are %s (%" PRId64 " values), but the %s %" PRId64
-             " %s%s%s",
+             " %s%s%s%s",
              column->path, shape, column->elems,
              class ? "loss takes" : "model gives", want->elems,
              class ? "class number" : "value", want->elems == 1 ? "" : "s",
-             class ? " a sample" : "");
+             class ? " a sample" : "",
+             soft ? ": if these are probabilities of the classes, set its "
+                    "soft_target"
+                  : "");
     return dataset_misfit(want, column->file, say, err);
 }
 
@@ -320,7 +324,9 @@ static void dataset_field_add(hdf5io_dataset_t *dataset,
 {
     const hdf5io_field_t *from = want->field;
 
-    dataset->fields[dataset->field_count++] = (dataset_field_t){
+    dataset_field_t *field = &dataset->fields[dataset->field_count++];
+
+    *field = (dataset_field_t){
         .path = str_dup(from->path),
         .place = want->place == NULL ? NULL : str_dup(want->place),
         .as = want->as,
@@ -331,9 +337,8 @@ static void dataset_field_add(hdf5io_dataset_t *dataset,
         .ignore = want->ignore,
         .ignored = want->ignored,
         .shares = want->shares,
-        .first = want->first,
-        .last = want->last,
         .elems = want->elems};
+    memcpy(field->sums, want->sums, sizeof field->sums);
 }
 
 /* What reading needs of the configuration. */

@@ -49,21 +49,31 @@ typedef enum hdf5io_as {
     HDF5IO_AS_CLASSES /* int64 from 0 to limit - 1 */
 } hdf5io_as_t;
 
+/* Of probabilities: those that sum to 1 are [count] numbers that stand [step]
+ * apart. */
+typedef struct hdf5io_sum {
+    int64_t count, step;
+} hdf5io_sum_t;
+
+#define HDF5IO_SUMS_MAX 3
+
 /* One input or target, as the model takes it. */
 typedef struct hdf5io_want {
     const hdf5io_field_t *field; /* where it is */
     hdf5io_as_t as;
     int64_t limit;
-    bool ignore;     /* a class number may be [ignored], too, which is */
-    int64_t ignored; /* passed on as stored */
-    bool shares;     /* the numbers of a sample are probabilities: they sum to
-                        1, all of them or along the first or last dimension */
-    int64_t first, last; /* if so: the sizes of these dimensions */
-    int64_t elems;       /* expected, of a sample */
-    const char *shape;   /* an input's, as text, for sentences */
-    const char *name;    /* NULL: it is the only one */
-    const char *place;   /* who wants it ("run.yaml:7:3: loss mse"); NULL: the
-                            sentences that say it does not fit have no place */
+    bool ignore;        /* a class number may be [ignored], too, which is */
+    int64_t ignored;    /* passed on as stored */
+    const char *shares; /* the numbers of a sample are probabilities: none is
+                           below 0, and in one of these ways they sum to 1; the
+                           text, of static life, tells who wants them so and
+                           how to mend what is not. NULL: any numbers */
+    hdf5io_sum_t sums[HDF5IO_SUMS_MAX]; /* count 0: no more */
+    int64_t elems;                      /* expected, of a sample */
+    const char *shape;                  /* an input's, as text, for sentences */
+    const char *name;                   /* NULL: it is the only one */
+    const char *place; /* who wants it ("run.yaml:7:3: loss mse"); NULL: the
+                          sentences that say it does not fit have no place */
 } hdf5io_want_t;
 
 typedef struct hdf5io_dataset_config {

@@ -22,8 +22,9 @@ typedef struct dataset_field {
     float scale, shift;
     int64_t whole; /* shift of tokens and classes */
     int64_t limit, ignored;
-    bool ignore, shares;
-    int64_t first, last;
+    bool ignore;
+    const char *shares;
+    hdf5io_sum_t sums[HDF5IO_SUMS_MAX];
     int64_t elems;
 } dataset_field_t;
 

@@ -293,11 +293,13 @@ static err_code_t read_tokens(const read_call_t *call, int k, int64_t index,
     return ERR_OK;
 }
 
-/* Do the numbers at [x], of which each [count] stand [step] apart, sum to 1?
- * The sum of the first that do not into [*sum]. */
-static bool shares_sum(const float *x, int64_t elems, int64_t count,
-                       int64_t step, double *sum)
+/* Do the numbers at [x] sum to 1 as [way] says? The sum of the first that do
+ * not into [*sum]. */
+static bool shares_sum(const float *x, int64_t elems, hdf5io_sum_t way,
+                       double *sum)
 {
+    const int64_t count = way.count, step = way.step;
+
     for (int64_t begin = 0; begin < elems / count; begin++) {
         const float *from = x + begin / step * step * count + begin % step;
 
@@ -314,10 +316,6 @@ static bool shares_sum(const float *x, int64_t elems, int64_t count,
 static err_code_t read_shares(const read_call_t *call, int k, int64_t index,
                               const float *x, err_t *err)
 {
-    static const char hint[] =
-        "the loss kl takes probabilities, which are not below 0 and sum to 1 "
-        "(within 0.001): normalize them, or set its log_target if these are "
-        "logarithms";
     const dataset_field_t *field = &call->dataset->fields[k];
     const hdf5io_column_t *column = &call->shard->columns[k];
     const char *place = field->place == NULL ? "" : field->place;
@@ -326,19 +324,18 @@ static err_code_t read_shares(const read_call_t *call, int k, int64_t index,
     double sum = 0;
 
     for (int64_t i = 0; i < elems; i++)
-        if (x[i] < 0)
+        if (!(x[i] >= 0)) /* or NaN */
             return err_set(err, ERR_DATA,
                            "%s%s%s: row %" PRId64 " of %s holds %g at position "
                            "%" PRId64 ": %s",
                            place, colon, column->file, row, column->path,
-                           (double)x[i], i, hint);
-    if (shares_sum(x, elems, field->first, elems / field->first, &sum) ||
-        shares_sum(x, elems, field->last, 1, &sum) ||
-        shares_sum(x, elems, elems, 1, &sum))
-        return ERR_OK;
+                           (double)x[i], i, field->shares);
+    for (int i = 0; i < HDF5IO_SUMS_MAX && field->sums[i].count > 0; i++)
+        if (shares_sum(x, elems, field->sums[i], &sum))
+            return ERR_OK;
     return err_set(err, ERR_DATA,
                    "%s%s%s: row %" PRId64 " of %s sums to %g: %s", place, colon,
-                   column->file, row, column->path, sum, hint);
+                   column->file, row, column->path, sum, field->shares);
 }
 
 /* Convert one stored row of column [k] to its place. */
@@ -361,7 +358,7 @@ static err_code_t read_place(const read_call_t *call, int k,
         hdf5io_convert_floats(column->type, stored, (size_t)column->elems,
                               field->scale, field->shift,
                               (float *)call->fields[k] + at);
-        if (field->shares)
+        if (field->shares != NULL)
             return read_shares(call, k, entry->index,
                                (const float *)call->fields[k] + at, err);
         break;

@@ -128,7 +128,9 @@ typedef struct cddp_exec_config {
 
 typedef struct cddp_samples {
     const void *input;   /* float, or int32_t tokens, [samples, input] */
-    const void *target;  /* int64_t classes or float, [samples, target] */
+    const void *target;  /* int64_t classes or float, [samples, target]; with
+                            soft_target a float for each class, in the shape of
+                            the output */
     const uint64_t *ids; /* [samples], key of random numbers (dropout) */
     uint64_t seed, epoch;
     /* (optional) Of a model with several: each, instead of input and target.
@@ -149,8 +151,9 @@ size_t cddp_exec_bytes(const cddp_exec_t *exec);
 double cddp_model_weigh_samples(const cddp_model_t *model, int loss,
                                 const cddp_samples_t *samples, int64_t count);
 
-/* Sum of the loss of all samples; classifiers: and right answers (NULL: they
- * are dropped). Several losses: an array for each. */
+/* Sum of the loss of all samples; classifiers: and right answers (with
+ * soft_target: the class of the largest probability; NULL: they are dropped).
+ * Several losses: an array for each. */
 cddp_code_t cddp_exec_forward(cddp_exec_t *exec, const cddp_samples_t *samples,
                               double *loss_sum, int64_t *correct,
                               cddp_error_t *error);

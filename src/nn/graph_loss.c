@@ -9,10 +9,23 @@ int nn_graph_losses(const nn_graph_t *graph)
     return graph->loss_count;
 }
 
-static int64_t loss_elems(const nn_layer_t *loss)
+/* Are targets probabilities of the classes? */
+static bool loss_soft(const nn_layer_t *loss)
+{
+    return loss->config.kind == OP_CROSS_ENTROPY_SOFT;
+}
+
+/* What the mean over a sample is divided by: positions, or numbers. */
+static int64_t loss_terms(const nn_layer_t *loss)
 {
     return loss->kind->classifier ? op_classes_of(&loss->config).rows
                                   : nn_sample_elems(&loss->config.in);
+}
+
+static int64_t loss_elems(const nn_layer_t *loss)
+{
+    return loss_soft(loss) ? nn_sample_elems(&loss->config.in)
+                           : loss_terms(loss);
 }
 
 static int64_t loss_classes(const nn_layer_t *loss)
@@ -23,7 +36,7 @@ static int64_t loss_classes(const nn_layer_t *loss)
 /* Do the targets alone decide what counts? */
 static bool targets_weigh(const nn_layer_t *loss)
 {
-    return loss->kind->classifier &&
+    return loss->kind->classifier && !loss_soft(loss) &&
            (loss->config.loss.ignore || loss->class_weights != NULL);
 }
 
@@ -43,7 +56,9 @@ nn_loss_info_t nn_graph_loss_info(const nn_graph_t *graph, int index)
         .weight = loss->weight,
         .target = loss->target,
         .elems = loss_elems(loss),
+        .terms = loss_terms(loss),
         .classes = loss_classes(loss),
+        .soft = loss_soft(loss),
         .class_axis = config->loss.axis == 0 ? 1 : config->loss.axis,
         .ignore = config->loss.ignore,
         .ignored = config->loss.ignored,
@@ -51,7 +66,8 @@ nn_loss_info_t nn_graph_loss_info(const nn_graph_t *graph, int index)
                  config->loss.smoothing == 0 && loss->sample_weight == 0,
         .sample_weight = loss->sample_weight - 1,
         .weighs = loss_weighs(loss),
-        .shares = config->kind == OP_KL && config->alpha == 0,
+        .shares =
+            loss_soft(loss) || (config->kind == OP_KL && config->alpha == 0),
         .ndim = config->in.ndim - 1,
     };
 
@@ -78,7 +94,7 @@ nn_target_info_t nn_target_describe(const nn_graph_t *graph,
     if (target->weights)
         return info;
     info.elems = loss_elems(loss);
-    info.classes = loss_classes(loss);
+    info.classes = loss_soft(loss) ? 0 : loss_classes(loss);
     info.ignore = loss->config.loss.ignore;
     info.ignored = loss->config.loss.ignored;
     info.bytes = (size_t)info.elems *
@@ -93,7 +109,7 @@ nn_target_info_t nn_graph_target_info(const nn_graph_t *graph, int index)
 
 double nn_loss_denominator(const nn_graph_t *graph, int loss, int64_t samples)
 {
-    return (double)samples * (double)loss_elems(nn_loss_of(graph, loss));
+    return (double)samples * (double)loss_terms(nn_loss_of(graph, loss));
 }
 
 bool nn_graph_weighs(const nn_graph_t *graph)
@@ -128,7 +144,7 @@ static void sample_weigh(const nn_layer_t *layer, const int64_t *labels,
 static nn_weight_t weigh(const nn_layer_t *layer, const void *target,
                          const float *weights, int64_t samples)
 {
-    const int64_t elems = loss_elems(layer), count = samples * elems;
+    const int64_t terms = loss_terms(layer), count = samples * terms;
     const int64_t *labels = target;
     nn_weight_t weight = {.denominator = (double)count, .counted = count};
 
@@ -139,11 +155,11 @@ static nn_weight_t weigh(const nn_layer_t *layer, const void *target,
         const double sample = weights == NULL ? 1 : (double)weights[n];
 
         if (targets_weigh(layer)) {
-            sample_weigh(layer, labels + n * elems, elems, sample, &weight);
+            sample_weigh(layer, labels + n * terms, terms, sample, &weight);
             continue;
         }
-        weight.counted += elems;
-        weight.denominator += sample * (double)elems;
+        weight.counted += terms;
+        weight.denominator += sample * (double)terms;
     }
     return weight;
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* cross_entropy: one class for each sample, or for each position of it; and the
- * options on classes that bce has as well. */
+/* cross_entropy: one class for each sample, or for each position of it, or
+ * probabilities of all classes; and the options on classes that bce has as
+ * well.
+ */
 #include "base/mem.h"
 #include "nn/registry.h"
 
 typedef struct classes_options {
     int axis; /* nn_class_axis_t */
     double smoothing;
+    bool soft;
     const tree_t *weight, *ignore;
 } classes_options_t;
 
@@ -36,13 +39,19 @@ static const opt_row_t classes_rows[] = {
      .offset = offsetof(classes_options_t, weight),
      .fallback = "",
      .help = "List of one weight for each class; the mean is over the weights "
-             "of the targets"},
+             "of the targets, but with soft_target over their number"},
     {.name = "ignore_index",
      .type = OPT_TREE,
      .offset = offsetof(classes_options_t, ignore),
      .fallback = "",
      .help = "Targets of this number count for nothing, and it need not be a "
              "class (255 or -100 are usual)"},
+    {.name = "soft_target",
+     .type = OPT_BOOL,
+     .offset = offsetof(classes_options_t, soft),
+     .fallback = "false",
+     .help = "The target holds a probability for each class, in the shape of "
+             "the output; its largest one is the right answer of metrics"},
     {.name = NULL},
 };
 
@@ -112,6 +121,14 @@ static err_code_t classes_configure(nn_layer_t *layer, const void *options,
     loss->axis = nn_class_axis_find((nn_class_axis_t)classes->axis,
                                     layer->config.in.ndim);
     loss->smoothing = classes->smoothing;
+    if (classes->soft)
+        layer->config.kind = OP_CROSS_ENTROPY_SOFT;
+    if (classes->soft && classes->ignore != NULL)
+        return nn_fail_at(tree_place(classes->ignore), err,
+                          "loss cross_entropy: ignore_index is a class number, "
+                          "but with soft_target targets are probabilities; "
+                          "take one of the two out (a sample_weight of 0 "
+                          "leaves a sample out, too)");
     if (classes->weight != NULL)
         code = nn_class_weights_read(layer, "weight", classes->weight, err);
     if (code == ERR_OK && classes->ignore != NULL)
@@ -124,7 +141,7 @@ const nn_kind_t nn_kind_cross_entropy = {
     .op = OP_CROSS_ENTROPY,
     .help = "Classification: softmax and negative log-likelihood of the target "
             "class, an integer for each sample, or for each position of it "
-            "(token, pixel); mean over all",
+            "(token, pixel), or of probabilities of the classes; mean over all",
     .rows = classes_rows,
     .classifier = true,
     .configure = classes_configure,

@@ -82,15 +82,15 @@ typedef struct nn_loss_info {
     const char *kind; /* "cross_entropy" */
     const char *place;
     double weight;
-    int target;      /* number of it */
-    int64_t elems;   /* of a sample's target */
-    int64_t classes; /* > 0: targets are int64 below this; else float */
-    int class_axis;  /* of the output, counted with the batch */
-    bool ignore;     /* does a target [ignored] count for nothing? */
+    int target;           /* number of it */
+    int64_t elems, terms; /* of a sample's target; of the mean over it */
+    int64_t classes;      /* > 0: targets are int64 below this; else float */
+    bool soft;            /* float, too: a probability of each class */
+    int class_axis;       /* of the output, counted with the batch */
+    bool ignore;          /* does a target [ignored] count for nothing? */
     int64_t ignored;
-    bool plain;        /* is it the mean of -log p? */
-    int sample_weight; /* number of the target that holds the samples' weights;
-                          -1: none */
+    bool plain;        /* is it the mean of -log p, or of - sum t log p? */
+    int sample_weight; /* which target has the samples' weights; -1: none */
     bool weighs;       /* does its denominator depend on the targets? */
     bool shares;       /* are targets probabilities, which sum to 1? */
     int ndim;          /* of what it reads of the model */
@@ -101,7 +101,7 @@ typedef struct nn_target_info {
     const char *name; /* "target", where no loss names one */
     int loss;         /* number of the first loss that reads it */
     bool weights;     /* weights of samples: one float each, not below 0 */
-    int64_t elems, classes, ignored; /* as in nn_loss_info_t */
+    int64_t elems, classes, ignored; /* as in nn_loss_info_t; soft: classes 0 */
     bool ignore;
     size_t bytes; /* of a sample */
 } nn_target_info_t;

@@ -55,7 +55,7 @@ typedef struct nn_kind {
     bool moments;    /* training forward gives [2 * channels] sums, unless
                         frozen */
     bool view;       /* y holds x's numbers: in place is always harmless */
-    bool classifier; /* loss: targets are class numbers */
+    bool classifier; /* loss: of classes, and counts right answers */
     bool several;    /* takes 2 to OP_INPUTS_MAX inputs; else one, */
     int most;        /* or, if this is not 0, one to this many */
     bool tokens;     /* takes whole numbers; else real ones */

@@ -157,17 +157,53 @@ static err_code_t inputs_match(const train_config_t *config,
     return rc;
 }
 
-/* Does a loss take [target] for probabilities? */
+#define PROBABILITIES \
+    "takes probabilities, which are not below 0 and sum to 1 (within 0.001)"
+
+/* Numbers along the classes sum to 1. */
+static void soft_want(const nn_loss_info_t *loss, hdf5io_want_t *out)
+{
+    hdf5io_sum_t way = {.count = loss->classes, .step = 1};
+
+    for (int d = loss->class_axis; d < loss->ndim; d++)
+        way.step *= loss->dims[d];
+    out->shares = "the loss cross_entropy with soft_target " PROBABILITIES
+                  " over the classes: normalize them, or leave soft_target out "
+                  "if these are class numbers";
+    out->sums[0] = way;
+    out->sums[1].count = 0;
+}
+
+/* kl knows of no classes: one of the ways that people store them. */
+static void kl_want(const nn_loss_info_t *loss, hdf5io_want_t *out)
+{
+    const int64_t elems = loss->elems;
+    const int64_t first = loss->ndim > 0 ? loss->dims[0] : 1;
+    const int64_t last = loss->ndim > 0 ? loss->dims[loss->ndim - 1] : 1;
+
+    out->shares = "the loss kl " PROBABILITIES ": normalize them, or set its "
+                  "log_target if these are logarithms";
+    out->sums[0] = (hdf5io_sum_t){first, elems / first};
+    out->sums[1] = (hdf5io_sum_t){last, 1};
+    out->sums[2] = (hdf5io_sum_t){elems, 1};
+}
+
+/* Does a loss take [target] for probabilities? Of two that do, the one that
+ * knows the classes is stricter. */
 static void shares_want(const nn_graph_t *graph, int target, hdf5io_want_t *out)
 {
+    bool soft = false;
+
     for (int i = 0; i < nn_graph_losses(graph); i++) {
         const nn_loss_info_t loss = nn_graph_loss_info(graph, i);
 
         if (loss.target != target || !loss.shares)
             continue;
-        out->shares = true;
-        out->first = loss.ndim > 0 ? loss.dims[0] : 1;
-        out->last = loss.ndim > 0 ? loss.dims[loss.ndim - 1] : 1;
+        if (loss.soft)
+            soft_want(&loss, out);
+        else if (!soft)
+            kl_want(&loss, out);
+        soft = soft || loss.soft;
     }
 }
 

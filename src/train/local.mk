@@ -28,7 +28,8 @@ libtrain_la_SOURCES = \
 	src/train/rundir.c src/train/rundir.h \
 	src/train/same.c src/train/same.h \
 	src/train/settings.c src/train/settings.h \
-	src/train/score.c src/train/score.h \
+	src/train/score.c src/train/score.h src/train/score_priv.h \
+	src/train/score_sums.c \
 	src/train/shard.c src/train/shard.h \
 	src/train/spread.c src/train/spread.h \
 	src/train/step.c src/train/weigh.c \

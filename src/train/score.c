@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-#include "train/score.h"
+#include "train/score_priv.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,194 +18,6 @@
 
 /* What a score is for, a bit each. */
 enum { CLASSES = 1, NUMBERS = 2, YES_NO = 4 };
-
-typedef struct score_kind score_kind_t;
-
-typedef struct score {
-    const score_kind_t *kind;
-    int64_t k; /* of topK, iouK */
-    size_t at; /* its first sum */
-} score_t;
-
-struct train_scores {
-    int64_t classes, rows, inner; /* rows: of one sample */
-    bool ignore, plain;           /* plain: the loss is the mean of -log p */
-    int64_t ignored;
-    size_t sums;
-    bool look;
-    bool several;     /* losses has the model; */
-    const char *loss; /* the kind of this one */
-    int count;
-    score_t scores[TRAIN_SCORES_MAX];
-};
-
-/* A batch: rows of classes, or plain elements. */
-typedef struct batch {
-    const train_scores_t *all;
-    const float *x;
-    const int64_t *labels;
-    const float *values;
-    int64_t rows;
-} batch_t;
-
-struct score_kind {
-    const char *name; /* a number follows, if [first] is set */
-    int64_t first;    /* least number; -1: none */
-    int suits;
-    void (*add)(const score_t *score, const batch_t *batch, double *sums);
-    double (*value)(const score_t *score, const train_scores_t *all,
-                    double loss, const double *sums);
-    int sums; /* beside those [of] each class or output; */
-    enum { ALL, CLASS, OUTPUT } of;
-    int each; /* so many each */
-};
-
-/* ---- classes --------------------------------------------------------------
- */
-
-/* Logits of [row]: class k is at [k * inner]. NULL: the row is ignored. */
-static const float *row_logits(const batch_t *batch, int64_t row)
-{
-    const train_scores_t *all = batch->all;
-
-    if (all->ignore && batch->labels[row] == all->ignored)
-        return NULL;
-    return batch->x + row / all->inner * all->classes * all->inner +
-           row % all->inner;
-}
-
-static int64_t row_best(const train_scores_t *all, const float *x)
-{
-    int64_t best = 0;
-
-    for (int64_t k = 1; k < all->classes; k++)
-        if (x[k * all->inner] > x[best * all->inner])
-            best = k;
-    return best;
-}
-
-/* Classes ahead of [label]; of equal ones the first is ahead. */
-static int64_t row_rank(const train_scores_t *all, const float *x,
-                        int64_t label)
-{
-    const float own = x[label * all->inner];
-    int64_t rank = 0;
-
-    for (int64_t k = 0; k < all->classes; k++) {
-        float other = x[k * all->inner];
-
-        rank += other > own || (other == own && k < label);
-    }
-    return rank;
-}
-
-/* sums: hits, rows */
-static void top_add(const score_t *score, const batch_t *batch, double *sums)
-{
-    for (int64_t r = 0; r < batch->rows; r++) {
-        const float *x = row_logits(batch, r);
-
-        if (x == NULL)
-            continue;
-        sums[0] += row_rank(batch->all, x, batch->labels[r]) < score->k;
-        sums[1] += 1;
-    }
-}
-
-/* sums: of each class rows that are it and taken for it, taken, are */
-static void miou_add(const score_t *score, const batch_t *batch, double *sums)
-{
-    (void)score;
-    for (int64_t r = 0; r < batch->rows; r++) {
-        const float *x = row_logits(batch, r);
-        int64_t best;
-
-        if (x == NULL)
-            continue;
-        best = row_best(batch->all, x);
-        sums[3 * best] += best == batch->labels[r];
-        sums[3 * best + 1] += 1;
-        sums[3 * batch->labels[r] + 2] += 1;
-    }
-}
-
-/* The same three of class k alone. */
-static void iou_add(const score_t *score, const batch_t *batch, double *sums)
-{
-    for (int64_t r = 0; r < batch->rows; r++) {
-        const float *x = row_logits(batch, r);
-        bool taken, is;
-
-        if (x == NULL)
-            continue;
-        taken = row_best(batch->all, x) == score->k;
-        is = batch->labels[r] == score->k;
-        sums[0] += taken && is;
-        sums[1] += taken;
-        sums[2] += is;
-    }
-}
-
-/* sums: -log p, rows */
-static void entropy_add(const score_t *score, const batch_t *batch,
-                        double *sums)
-{
-    const train_scores_t *all = batch->all;
-
-    (void)score;
-    for (int64_t r = 0; r < batch->rows && !all->plain; r++) {
-        const float *x = row_logits(batch, r);
-        double top, sum = 0;
-
-        if (x == NULL)
-            continue;
-        top = (double)x[row_best(all, x) * all->inner];
-        for (int64_t k = 0; k < all->classes; k++)
-            sum += exp((double)x[k * all->inner] - top);
-        sums[0] += log(sum) + top - (double)x[batch->labels[r] * all->inner];
-        sums[1] += 1;
-    }
-}
-
-/* ---- numbers, yes or no ---------------------------------------------------
- */
-
-/* sums: |d|, d^2, elements */
-static void difference_add(const score_t *score, const batch_t *batch,
-                           double *sums)
-{
-    (void)score;
-    for (int64_t i = 0; i < batch->rows; i++) {
-        double d = (double)batch->x[i] - (double)batch->values[i];
-
-        sums[0] += fabs(d);
-        sums[1] += d * d;
-        sums[2] += 1;
-    }
-}
-
-/* sums: samples; those of spread.h for each output */
-static void spread_add(const score_t *score, const batch_t *batch, double *sums)
-{
-    const int64_t outputs = batch->all->rows;
-
-    (void)score;
-    sums[0] += (double)(batch->rows / outputs);
-    for (int64_t i = 0; i < batch->rows; i++)
-        train_spread_add(sums + 1 + i % outputs * TRAIN_SPREAD_SUMS,
-                         (double)batch->x[i], (double)batch->values[i]);
-}
-
-/* sums: right ones, elements; the sigmoid of x is above 1/2 where x is
- * positive */
-static void yes_no_add(const score_t *score, const batch_t *batch, double *sums)
-{
-    (void)score;
-    for (int64_t i = 0; i < batch->rows; i++) {
-        sums[0] += (batch->x[i] > 0) == (batch->values[i] > 0.5f);
-        sums[1] += 1;
-    }
-}
 
 /* ---- values ---------------------------------------------------------------
  */
@@ -297,15 +109,17 @@ static double r2_value(const score_t *score, const train_scores_t *all,
 static const score_kind_t kinds[] = {
     /* every evaluation has it */
     {"accuracy", -1, CLASSES, NULL, NULL, 0, ALL, 0},
-    {"accuracy", -1, YES_NO, yes_no_add, share_value, 2, ALL, 0},
-    {"top", 1, CLASSES, top_add, share_value, 2, ALL, 0},
-    {"miou", -1, CLASSES, miou_add, miou_value, 0, CLASS, 3},
-    {"iou", 0, CLASSES, iou_add, iou_value, 3, ALL, 0},
-    {"perplexity", -1, CLASSES, entropy_add, perplexity_value, 2, ALL, 0},
-    {"bits", -1, CLASSES, entropy_add, bits_value, 2, ALL, 0},
-    {"mae", -1, NUMBERS, difference_add, mae_value, 3, ALL, 0},
-    {"rmse", -1, NUMBERS, difference_add, rmse_value, 3, ALL, 0},
-    {"r2", -1, NUMBERS, spread_add, r2_value, 1, OUTPUT, TRAIN_SPREAD_SUMS},
+    {"accuracy", -1, YES_NO, train_score_yes_no_add, share_value, 2, ALL, 0},
+    {"top", 1, CLASSES, train_score_top_add, share_value, 2, ALL, 0},
+    {"miou", -1, CLASSES, train_score_miou_add, miou_value, 0, CLASS, 3},
+    {"iou", 0, CLASSES, train_score_iou_add, iou_value, 3, ALL, 0},
+    {"perplexity", -1, CLASSES, train_score_entropy_add, perplexity_value, 2,
+     ALL, 0},
+    {"bits", -1, CLASSES, train_score_entropy_add, bits_value, 2, ALL, 0},
+    {"mae", -1, NUMBERS, train_score_difference_add, mae_value, 3, ALL, 0},
+    {"rmse", -1, NUMBERS, train_score_difference_add, rmse_value, 3, ALL, 0},
+    {"r2", -1, NUMBERS, train_score_spread_add, r2_value, 1, OUTPUT,
+     TRAIN_SPREAD_SUMS},
 };
 
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
@@ -403,7 +217,8 @@ static err_code_t score_add(train_scores_t *all, int suits, const char *name,
     if (kind->of != ALL)
         all->sums += (size_t)kind->each *
                      (size_t)(kind->of == CLASS ? all->classes : all->rows);
-    all->look = all->look || kind->add != entropy_add || !all->plain;
+    all->look =
+        all->look || kind->add != train_score_entropy_add || !all->plain;
     return ERR_OK;
 }
 
@@ -451,7 +266,7 @@ static err_code_t scores_read(train_scores_t *all, const tree_t *metrics,
 static void scores_shape(train_scores_t *all, const nn_loss_info_t *loss)
 {
     all->classes = loss->classes;
-    all->rows = loss->elems;
+    all->rows = loss->terms;
     all->inner = 1;
     if (all->classes == 0)
         return;
@@ -460,6 +275,7 @@ static void scores_shape(train_scores_t *all, const nn_loss_info_t *loss)
     all->ignore = loss->ignore;
     all->ignored = loss->ignored;
     all->plain = loss->plain;
+    all->soft = loss->soft;
 }
 
 /* Every name in a map of metrics is that of a loss. */
@@ -546,11 +362,11 @@ bool train_scores_look(const train_scores_t *scores)
 void train_scores_add(const train_scores_t *scores, const float *output,
                       const void *target, int64_t samples, double *sums)
 {
-    const batch_t batch = {.all = scores,
-                           .x = output,
-                           .labels = target,
-                           .values = target,
-                           .rows = samples * scores->rows};
+    const score_batch_t batch = {.all = scores,
+                                 .x = output,
+                                 .labels = scores->soft ? NULL : target,
+                                 .values = target,
+                                 .rows = samples * scores->rows};
 
     for (int i = 0; i < scores->count; i++) {
         const score_t *score = &scores->scores[i];

@@ -20,7 +20,9 @@ typedef struct train_scores train_scores_t;
  * `metrics` is such, for each alike, or a map of their names to such, and the
  * scores begin with the loss's name. ERR_CONFIG with file:line:column: unknown,
  * twice, too many, or not for this loss.
- *   classes    accuracy (always there), topK, miou, iouK, perplexity, bits
+ *   classes    accuracy (always there), topK, miou, iouK, perplexity, bits; of
+ *              probabilities of classes the largest is the right answer, and
+ *              perplexity and bits are those of the cross entropy with them
  *   numbers    mae, rmse (over all elements alike), r2 (the mean over the
  *              elements of a sample, each of which is an output)
  *   yes or no  accuracy

@@ -509,6 +509,60 @@ Test(dataset_errors, rows_are_counted_within_their_shard)
     free(good);
 }
 
+/* [classes 3, positions 2]: sums of 1 along the classes. Row 1 has a NaN, row 2
+ * a number below 0, row 3 another sum at the second position, row 4 sums of 1
+ * along the last dimension. */
+static double share(int64_t row, int64_t element)
+{
+    static const double rows[][6] = {{0.5, 0.2, 0.25, 0.3, 0.25, 0.5},
+                                     {0.5, 0.2, 0.25, NAN, 0.25, 0.5},
+                                     {0.5, 0.2, 0.25, 0.3, -0.25, 0.5},
+                                     {0.5, 0.2, 0.25, 0.3, 0.25, 0.502},
+                                     {0.5, 0.5, 0.25, 0.75, 0, 1}};
+
+    return rows[row][element];
+}
+
+/* Reading [row] gives [sentence]; NULL: it is read. */
+static void check_share(const char *sentence, int64_t row)
+{
+    hdf5io_dataset_t *dataset = open_dataset(&setup);
+    float input[OPEN_ELEMS], target[6] = {0};
+    err_t err = ERR_INIT;
+    err_code_t code =
+        hdf5io_dataset_read(dataset, &row, 1, input, target, &err);
+
+    cr_expect_eq(code, sentence == NULL ? ERR_OK : ERR_DATA, "%s", err.text);
+    if (sentence != NULL)
+        cr_expect_not_null(strstr(err.text, sentence), "%s", err.text);
+    hdf5io_dataset_close(dataset);
+}
+
+Test(dataset_errors, probabilities_sum_to_1_as_the_loss_wants)
+{
+    const files_column_t columns[] = {{"/spins", 1, {12}, H5T_STD_I8LE, zero},
+                                      {"/p", 2, {3, 2}, H5T_IEEE_F32LE, share}};
+    char *path = files_path(directory, "a.h5");
+    hdf5io_want_t *want = &setup.config.targets[0];
+
+    files_write(path, FILES_CONTIGUOUS, 0, 5, columns, 2);
+    setup.target.path = (char *)"/p";
+    want->as = HDF5IO_AS_REALS;
+    want->elems = 6;
+    check_share(NULL, 3);
+    want->shares = "make them so";
+    want->sums[0] = (hdf5io_sum_t){.count = 3, .step = 2};
+    check_share(NULL, 0);
+    check_share("a.h5: row 1 of /p holds nan at position 3: make them so", 1);
+    check_share("a.h5: row 2 of /p holds -0.25 at position 4: make them so", 2);
+    check_share("a.h5: row 3 of /p sums to 1.002: make them so", 3);
+    check_share("row 4 of /p sums to 0.75: make them so", 4);
+    want->sums[1] = (hdf5io_sum_t){.count = 2, .step = 1};
+    check_share(NULL, 4);
+    check_share(NULL, 0);
+    free(path);
+}
+
 /* More shards than descriptors are read in turn (test_dataset_use); with one
  * nothing can be read. */
 Test(dataset_errors, too_many_files)

@@ -254,7 +254,9 @@ Test(exec_grad, cpu_agrees_with_ref)
 Test(exec_grad, ref_gradients_of_other_losses_match_finite_differences)
 {
     static const char *const losses[] = {"mae", "{huber: {delta: 0.3}}", "bce",
-                                         "{kl: {log_target: true}}"};
+                                         "{kl: {log_target: true}}",
+                                         "{cross_entropy: {soft_target: true, "
+                                         "weight: [1, 2, 0.5]}}"};
     char text[256];
 
     for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
@@ -266,6 +268,42 @@ Test(exec_grad, ref_gradients_of_other_losses_match_finite_differences)
         check_gradients(text, "ref");
         compare_backends(text);
     }
+}
+
+/* Positions count, not their probabilities, and no weight of a class. */
+Test(exec_grad, a_target_may_be_probabilities_of_classes)
+{
+    static const char model[] =
+        "model:\n  input: [2, 4, 5]\n"
+        "  layers: [{conv: {out: 3, kernel: 1}}]\n"
+        "loss:\n  - {cross_entropy: {soft_target: true, weight: [1, 2, 3]}, "
+        "target: p}\n"
+        "  - {mse: , target: p, name: q}\n"
+        "  - {cross_entropy: , target: p, name: r}\n"
+        "  - {cross_entropy: {soft_target: true}, target: p, name: s, "
+        "sample_weight: w}\n";
+    nn_graph_t *graph = fixture_graph(model);
+    const nn_loss_info_t info = nn_graph_loss_info(graph, 0);
+    const float weights[] = {2, 0, 1};
+    nn_batch_t batch = {.targets = {NULL}};
+
+    check_gradients(model, "ref");
+    compare_backends(model);
+    cr_assert_eq(nn_graph_targets(graph), 3, "mse reads what the first reads");
+    cr_expect_eq(nn_graph_target_info(graph, 0).classes, 0);
+    cr_expect_eq(nn_graph_target_info(graph, 0).elems, 60);
+    cr_expect_eq(nn_graph_target_info(graph, 0).bytes, 60 * sizeof(float));
+    cr_expect_eq(nn_graph_target_info(graph, 1).classes, 3);
+    cr_expect(info.soft && info.shares && !info.plain && !info.weighs);
+    cr_expect_eq(info.classes, 3);
+    cr_expect_eq(info.elems, 60);
+    cr_expect_eq(info.terms, 20);
+    cr_expect_eq(nn_loss_denominator(graph, 0, 3), 60);
+    cr_expect_eq(nn_loss_weigh(graph, 0, NULL, 3).counted, 60);
+    batch.targets[2] = weights;
+    cr_expect_eq(nn_batch_weigh(graph, 3, &batch, 3).denominator, 3 * 20);
+    cr_expect_eq(nn_batch_weigh(graph, 3, &batch, 3).counted, 60);
+    nn_graph_close(graph);
 }
 
 /* Tokens and numbers in; classes and numbers out; a tensor that two losses and

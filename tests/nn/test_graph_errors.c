@@ -377,6 +377,10 @@ static const wrong_t wrongs[] = {
     {LAYER("linear: {out: 2}") "\nloss: {cross_entropy: {ignore_index: x}}\n",
      "m.yaml:5:38: loss cross_entropy: ignore_index is no integer",
      {NULL}},
+    {LAYER("linear: {out: 2}") "\nloss: {cross_entropy: {soft_target: true, "
+                               "ignore_index: 1}}\n",
+     "m.yaml:5:57: loss cross_entropy: ignore_index is a class number",
+     {"soft_target"}},
     {LAYER("linear: {out: 2}") "\nloss: {bce: {pos_weight: [1, 2, 3]}}\n",
      "m.yaml:5:26: loss bce: pos_weight is a list of one number for each of "
      "the 2 classes",

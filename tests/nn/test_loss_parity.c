@@ -49,7 +49,7 @@ static void batch_copy(fixture_t *f, const json_t *json)
     for (size_t i = 0; i < json_array_size(logits); i++)
         ((float *)f->input)[i] = (float)number(logits, i);
     for (size_t i = 0; i < json_array_size(target); i++)
-        if (nn_graph_loss_info(f->graph, 0).classes > 0)
+        if (nn_graph_target_info(f->graph, 0).classes > 0)
             ((int64_t *)f->target)[i] = (int64_t)number(target, i);
         else
             ((float *)f->target)[i] = (float)number(target, i);

@@ -116,6 +116,21 @@ def shares_case(shape, axis, logarithms):
     return ("{kl: {log_target: true}}" if logarithms else "kl"), x, target, loss
 
 
+def soft_case(shape, axis, options):
+    """Probabilities of the classes as the target, some of them 0."""
+    x = (2 * torch.randn(SAMPLES, *shape)).double().requires_grad_()
+    target = F.softmax(2 * torch.randn(SAMPLES, *shape), axis)
+    target[target < 0.05] = 0
+    target /= target.sum(axis, keepdim=True)
+    arguments = dict(options)
+    if "weight" in arguments:
+        arguments["weight"] = torch.tensor(WEIGHT, dtype=torch.float64)
+    loss = F.cross_entropy(x.movedim(axis, 1),
+                           target.double().movedim(axis, 1), **arguments)
+    options = {"soft_target": True, **options}
+    return "{cross_entropy: %s}" % json.dumps(options), x, target, loss
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     torch.manual_seed(1)
@@ -138,6 +153,11 @@ def main():
     cases += [(shape, shares_case(shape, axis, logarithms))
               for shape, axis in (([6], 1), ([7, 6], 2))
               for logarithms in (False, True)]
+    torch.manual_seed(5)
+    cases += [(shape, soft_case(shape, axis, options))
+              for shape, axis in SHAPES
+              for options in ({}, {"label_smoothing": 0.2}, {"weight": WEIGHT},
+                              {"label_smoothing": 0.1, "weight": WEIGHT})]
     records = []
     for shape, (text, x, target, loss, *weights) in cases:
         loss.backward()

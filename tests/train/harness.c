@@ -62,6 +62,7 @@ static void more_write(hid_t file, int samples, const int *y, uint64_t seed)
 {
     int(*w)[3] = malloc((size_t)samples * sizeof *w);
     float(*z)[2] = malloc((size_t)samples * sizeof *z);
+    float(*h)[2] = malloc((size_t)samples * sizeof *h);
     hsize_t dims[2] = {(hsize_t)samples, 3};
     rng_t rng;
 
@@ -71,13 +72,17 @@ static void more_write(hid_t file, int samples, const int *y, uint64_t seed)
             w[i][k] = (int)rng_below(&rng, 5);
         z[i][0] = (float)(w[i][0] + 0.1 * rng_normal(&rng));
         z[i][1] = (float)(y[i] + 0.1 * rng_normal(&rng));
+        h[i][0] = (float)(1 - y[i]);
+        h[i][1] = (float)y[i];
     }
     dataset_write(file, "/w", H5T_NATIVE_INT, 2, dims, w);
     dims[1] = 2;
     dataset_write(file, "/z", H5T_NATIVE_FLOAT, 2, dims, z);
+    dataset_write(file, "/h", H5T_NATIVE_FLOAT, 2, dims, h);
     for (int i = 0; i < samples; i++)
         w[i / 3][i % 3] = i % 7 != 0;
     dataset_write(file, "/v", H5T_NATIVE_INT, 1, dims, w);
+    free(h);
     free(z);
     free(w);
 }

@@ -24,8 +24,9 @@ typedef struct harness {
 } harness_t;
 
 /* Make a directory with train.h5 of [samples] and valid.h5 of 64 samples: /x
- * [12], its class /y, the words /w [3] (0 to 4), real numbers /z [2], and /v, 0
- * for every seventh sample and 1 for the others. */
+ * [12], its class /y, the words /w [3] (0 to 4), real numbers /z [2], /h [2], 1
+ * for its class and 0 for the other one, and /v, 0 for every seventh sample and
+ * 1 for the others. */
 void harness_open(harness_t *harness, int samples);
 void harness_close(harness_t *harness);
 

@@ -340,7 +340,10 @@ static const struct {
 } misfits[] = {
     {"loss=cross_entropy", "data.target.path=/z", "loss cross_entropy: "},
     {"loss=[{cross_entropy: , target: a}]", "data.target={a: {path: /z}}",
-     "values), but the loss takes 1 class number a sample"},
+     "values), but the loss takes 1 class number a sample: if these are "
+     "probabilities of the classes, set its soft_target"},
+    {"loss={cross_entropy: {soft_target: true}}", "data.target.path=/y",
+     "targets of /y are [] (1 values), but the model gives 2 values"},
     {"loss=mse", "data.target.path=/y",
      "targets of /y are [] (1 values), but the model gives 2 values"},
 };
@@ -363,12 +366,21 @@ Test(fields, a_target_that_does_not_fit_its_loss_has_a_place)
     }
 }
 
-/* Of real numbers, which the loss kl takes for probabilities. */
+/* Of real numbers, which losses take for probabilities. */
 static const struct {
     const char *loss, *target, *sentence; /* NULL: it fits */
 } shares[] = {
     {"loss=kl", "data.target={path: /z, scale: 0, shift: -0.1}",
      "row 0 of /z holds -0.1 at position 0: the loss kl takes probabilities"},
+    {"loss={cross_entropy: {soft_target: true}}",
+     "data.target={path: /h, scale: 1.2, shift: -0.1}",
+     "of /h holds -0.1 at position"},
+    {"loss={cross_entropy: {soft_target: true}}",
+     "data.target={path: /h, scale: 0.9}",
+     "row 0 of /h sums to 0.9: the loss cross_entropy with soft_target takes "
+     "probabilities"},
+    {"loss={cross_entropy: {soft_target: true}}", "data.target={path: /h}",
+     NULL},
     {"loss=kl", "data.target={path: /z, scale: 0, shift: 0.4}",
      "row 0 of /z sums to 0.8: the loss kl"},
     {"loss=kl", "data.target={path: /z, scale: 0, shift: 0.4996}", NULL},
@@ -376,7 +388,7 @@ static const struct {
      "data.target={path: /z, scale: 0, shift: -0.7}", NULL},
 };
 
-Test(fields, targets_of_kl_are_probabilities, .timeout = 60)
+Test(fields, targets_are_probabilities, .timeout = 60)
 {
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
         train_outcome_t out;

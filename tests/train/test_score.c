@@ -100,6 +100,52 @@ Test(score, of_classes)
     rig_close(&rig);
 }
 
+/* The largest probability says what is right; of equal ones the first. */
+Test(score, of_probabilities_of_classes)
+{
+    static const float soft[4][3] = {
+        {0.4f, 0.3f, 0.3f}, {0, 1, 0}, {0.5f, 0, 0.5f}, {0.2f, 0.6f, 0.2f}};
+    rig_t rig = rig_open("[3]", "{cross_entropy: {soft_target: true}}",
+                         "[top1, top2, miou, iou2, perplexity]");
+    rig_t smooth = rig_open(
+        "[3]", "{cross_entropy: {soft_target: true, label_smoothing: 0.1}}",
+        "bits");
+    double sums[SUMS_MAX] = {0};
+
+    train_scores_add(rig.scores, logits[0], soft[0], 1, sums);
+    train_scores_add(rig.scores, logits[1], soft[1], 3, sums);
+    cr_expect_eq(value_of(&rig, 0, sums, "top1"), 0.5);
+    cr_expect_eq(value_of(&rig, 0, sums, "top2"), 0.75);
+    cr_expect_float_eq(value_of(&rig, 0, sums, "miou"), (1.0 / 3 + 0.5 + 0) / 3,
+                       1e-15);
+    cr_expect_eq(value_of(&rig, 0, sums, "iou2"), 0);
+    cr_expect_float_eq(value_of(&rig, 1.25, sums, "perplexity"), exp(1.25),
+                       1e-15, "from the loss");
+    rig_close(&rig);
+    memset(sums, 0, sizeof sums);
+    train_scores_add(smooth.scores, logits[0], soft[0], 1, sums);
+    cr_expect_float_eq(
+        value_of(&smooth, 0, sums, "bits"),
+        (log(exp(3.0) + exp(1.0) + exp(2.0)) - 0.4 * 3 - 0.3 - 0.6) / log(2.0),
+        1e-6, "of the targets, not of the smoothed loss");
+    rig_close(&smooth);
+}
+
+/* Along the first dimension. */
+Test(score, of_probabilities_at_positions)
+{
+    static const float x[] = {1, 0, 2, 9, 0, 1, 0, 0};
+    static const float soft[] = {1, 0.7f, 0.2f, 0, 0, 0.3f, 0.8f, 1};
+    rig_t rig = rig_open("[2, 2, 2]", "{cross_entropy: {soft_target: true}}",
+                         "[iou0, top1]");
+    double sums[SUMS_MAX] = {0};
+
+    train_scores_add(rig.scores, x, soft, 1, sums);
+    cr_expect_eq(value_of(&rig, 0, sums, "top1"), 0.25);
+    cr_expect_float_eq(value_of(&rig, 0, sums, "iou0"), 1.0 / 4, 1e-15);
+    rig_close(&rig);
+}
+
 Test(score, of_positions_with_ignored_ones)
 {
     /* One sample [classes 2, positions 2 x 2]; the last is ignored. */
@@ -196,6 +242,9 @@ Test(score, what_goes_with_a_loss)
     expect_auto("[5]", "cross_entropy", "");
     expect_auto("[7, 5]", "cross_entropy", "perplexity ");
     expect_auto("[5, 4, 4]", "cross_entropy", "miou ");
+    expect_auto("[5]", "{cross_entropy: {soft_target: true}}", "");
+    expect_auto("[7, 5]", "{cross_entropy: {soft_target: true}}",
+                "perplexity ");
     expect_auto("[5]", "mse", "mae r2 ");
     expect_auto("[5]", "bce", "accuracy ");
     expect_auto("[5]", "kl", "");

@@ -92,6 +92,100 @@ Test(weigh, reproducible_runs_have_the_same_bits)
     }
 }
 
+/* ---- targets that are probabilities -------------------------------------- */
+
+static void soft_open(harness_t *harness, const char *loss, const char *target)
+{
+    harness_open(harness, SAMPLES);
+    harness->settings[0] = "data.shuffle=none";
+    harness->settings[1] = "model.layers=[{linear: {out: 2}}]";
+    harness->settings[2] = loss;
+    harness->settings[3] = target;
+}
+
+/* The class has the probability 0.8, the other one 0.2. */
+static const char soft_target[] =
+    "data.target={path: /h, scale: 0.6, shift: 0.2}";
+
+/* Which is what label_smoothing of 0.4 is. */
+Test(weigh, probabilities_are_what_smoothed_classes_are)
+{
+    static const char *const hard[] = {
+        "loss={cross_entropy: {label_smoothing: 0.4}}",
+        "loss={cross_entropy: {label_smoothing: 0.7}}"};
+    static const char *const soft[] = {
+        "loss={cross_entropy: {soft_target: true}}",
+        "loss={cross_entropy: {soft_target: true, label_smoothing: 0.5}}"};
+
+    for (int k = 0; k < 2; k++) {
+        double losses[2][64] = {{0}};
+        train_outcome_t out[2];
+        harness_t harness;
+
+        for (int i = 0; i < 2; i++) {
+            soft_open(&harness, i == 0 ? hard[k] : soft[k],
+                      i == 0 ? NULL : soft_target);
+            harness_run_ok(&harness, 2, &out[i]);
+            cr_assert_eq(harness_values(&harness, false, "loss", losses[i], 64),
+                         15);
+            harness_close(&harness);
+        }
+        for (int i = 0; i < 15; i++)
+            cr_expect_float_eq(losses[0][i], losses[1][i], 1e-6, "%d: %g, %g",
+                               i, losses[0][i], losses[1][i]);
+        cr_expect_eq(out[0].accuracy, out[1].accuracy);
+        cr_expect_gt(out[1].accuracy, 0.6);
+    }
+}
+
+static const char soft_everything[] =
+    "loss={cross_entropy: {soft_target: true, weight: [1, 3], "
+    "label_smoothing: 0.1}}";
+
+Test(weigh, probabilities_have_the_same_mean_on_all_ranks)
+{
+    double first[64] = {0};
+
+    for (int n = 1; n <= 5; n++) {
+        double losses[64] = {0};
+        train_outcome_t out;
+        harness_t harness;
+
+        soft_open(&harness, soft_everything, soft_target);
+        harness.settings[4] = n == 4 ? "train.accumulate=2" : NULL;
+        harness_run_ok(&harness, n, &out);
+        cr_assert_eq(harness_values(&harness, false, "loss", losses, 64), 15);
+        if (n == 1)
+            memcpy(first, losses, sizeof first);
+        for (int i = 0; i < 15; i++)
+            cr_expect_float_eq(losses[i], first[i], 1e-5, "%d ranks, step %d",
+                               n, i + 1);
+        harness_close(&harness);
+    }
+}
+
+Test(weigh, reproducible_runs_on_probabilities_have_the_same_bits)
+{
+    train_outcome_t one, out;
+
+    for (int n = 1; n <= 5; n++) {
+        harness_t harness;
+
+        soft_open(&harness, soft_everything, soft_target);
+        harness.settings[4] = "train.reproducible=true";
+        harness.settings[5] = "train.microbatch=5";
+        harness.settings[6] = n == 3 ? "train.threads=2" : NULL;
+        harness_run_ok(&harness, n, &out);
+        if (n == 1)
+            one = out;
+        cr_expect_eq(memcmp(&out.loss, &one.loss, sizeof out.loss), 0,
+                     "%d ranks: %.17g, alone %.17g", n, out.loss, one.loss);
+        harness_close(&harness);
+    }
+}
+
+/* ---- nothing that counts ------------------------------------------------- */
+
 /* Nothing counts in any step: the weights stay, whatever the optimizer would
  * do with a gradient of zeros. */
 Test(weigh, steps_without_a_target_change_nothing)
