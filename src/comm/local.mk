@@ -17,6 +17,7 @@ libcomm_la_SOURCES = \
 	src/comm/ucx_ring.c src/comm/ucx_small.c src/comm/ucx_thread.c \
 	src/comm/ucx_tree.c src/comm/ucx_direct.c src/comm/ucx_choice.c \
 	src/comm/ucx_node.h src/comm/ucx_node.c src/comm/node_sum.c src/comm/node_sum.h \
+	src/comm/ucx_pace.c src/comm/ucx_pace.h \
 	src/comm/ucx_shm.c src/comm/ucx_segment.c src/comm/ucx_segment.h \
 	src/comm/ucx_bell.c src/comm/ucx_drive.c \
 	src/comm/ucx_shot.c src/comm/ucx_shot.h \

@@ -438,7 +438,7 @@ static void owner_sleep(ucx_group_t *group, double instant)
  * reading of the clock serves several. */
 static bool clock_due(const ucx_group_t *group, const ucx_idle_t *idle)
 {
-    return !group->node.spin || idle->turns > LOOKS ||
+    return !group->node.pace.core || idle->turns > LOOKS ||
            idle->turns % CLOCK_LOOKS == 0;
 }
 
@@ -458,7 +458,7 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
 
         if (ucx_stage_go(group) || turned)
             ucx_drive_moved(group, &idle);
-        else if (!ucx_drive_patient(group, &idle, now, group->node.spin))
+        else if (!ucx_drive_patient(group, &idle, now, group->node.pace.core))
             owner_sleep(group, ucx_drive_until(group, now));
         if (clock_due(group, &idle))
             now = clock_now();

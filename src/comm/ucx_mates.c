@@ -107,7 +107,7 @@ static void mates_spin(ucx_group_t *group, const ucx_card_t *cards)
     for (int rank = 0; rank < group->base.size; rank++)
         sharing += cards[rank].cpus == cards[group->base.rank].cpus;
     group->spin = thread_cores() > sharing;
-    group->node.spin = thread_cores() >= sharing; /* owners only */
+    group->node.pace.core = thread_cores() >= sharing; /* owners only */
 }
 
 err_code_t ucx_mates_find(ucx_group_t *group, const comm_oob_t *oob,

@@ -3,6 +3,7 @@
 /* The node stage: open, ways, waits. See ucx_node.h for the whole. */
 #include "comm/ucx_node.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -14,10 +15,10 @@
 #include "base/log.h"
 #include "comm/ucx_group.h"
 
-/* Looks before blocking: about the time of a wake-up. */
-#define SPINS 600
-#define EAGER 32 /* the first ones without a pause */
-#define YIELDS 20
+/* Looks between two readings of the clock; the first ones of all without a
+ * pause. */
+#define LOOKS 64
+#define EAGER 32
 #define NAP_NANOSECONDS 20000000 /* how late a fault may be seen */
 
 /* ---- open and close ------------------------------------------------------ */
@@ -292,38 +293,63 @@ static void cpu_relax(void)
 #endif
 }
 
-/* For a nap, unless there is something to do. */
-static void wait_nap(ucx_group_t *group, const ucx_work_t *work,
+/* For a nap, unless there is something to do; false: nobody ended it. */
+static bool wait_nap(ucx_group_t *group, const ucx_work_t *work,
                      bool (*over)(ucx_group_t *, const ucx_work_t *))
 {
     static const struct timespec nap = {.tv_nsec = NAP_NANOSECONDS};
     node_board_t *board = group->node.board;
+    bool rung = true;
     unsigned bell;
 
     ucx_stage_summon(group);
     atomic_fetch_add(&board->sleepers, 1);
     bell = atomic_load(&board->bell);
     if (!over(group, work))
-        syscall(SYS_futex, &board->bell, FUTEX_WAIT, bell, &nap, NULL, 0);
+        rung = syscall(SYS_futex, &board->bell, FUTEX_WAIT, bell, &nap, NULL,
+                       0) == 0 ||
+               errno != ETIMEDOUT;
     atomic_fetch_sub(&board->sleepers, 1);
+    return rung;
+}
+
+/* Is there something to do, at one of a few looks? */
+static bool wait_look(ucx_group_t *group, const ucx_work_t *work, int eager)
+{
+    int looks = group->node.pace.core ? LOOKS : 1;
+
+    for (int i = 0; i < looks; i++) {
+        if (wait_over(group, work))
+            return true;
+        if (i >= eager)
+            cpu_relax();
+    }
+    return false;
 }
 
 /* Until there is something to do, or for a nap. */
 static void wait_block(ucx_group_t *group, const ucx_work_t *work)
 {
-    for (int i = 0; group->node.spin && i < SPINS; i++) {
-        if (wait_over(group, work))
-            return;
-        if (i >= EAGER)
-            cpu_relax();
+    ucx_pace_t *pace = &group->node.pace;
+    bool found = wait_look(group, work, EAGER);
+
+    while (!found) {
+        ucx_step_t step = ucx_pace_next(pace, clock_now());
+
+        if (step == STEP_SLEEP)
+            break;
+        if (step == STEP_YIELD) {
+            sched_yield();
+            ucx_pace_yielded(pace, clock_now());
+        }
+        found = wait_look(group, work, 0);
     }
-    for (int i = 0; i < YIELDS; i++) {
-        if (wait_over(group, work))
-            return;
-        sched_yield();
+    if (found) {
+        ucx_pace_found(pace);
+        return;
     }
     ucx_calls_sleep(group, work);
-    wait_nap(group, work, wait_over);
+    ucx_pace_slept(pace, wait_nap(group, work, wait_over));
 }
 
 bool ucx_node_wait(ucx_group_t *group, ucx_work_t *work)
@@ -331,7 +357,9 @@ bool ucx_node_wait(ucx_group_t *group, ucx_work_t *work)
     bool done = work_done(group, work);
 
     while (!done && !atomic_load(&group->failed)) {
-        if (!work_go(group, work))
+        if (work_go(group, work))
+            ucx_pace_found(&group->node.pace);
+        else
             wait_block(group, work);
         done = work_done(group, work);
     }

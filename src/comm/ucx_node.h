@@ -19,6 +19,7 @@
 
 #include "base/mem.h"
 #include "comm/comm_ops.h"
+#include "comm/ucx_pace.h"
 #include "comm/ucx_shot.h"
 #include "comm/ucx_slot.h"
 #include "comm/ucx_stage.h"
@@ -53,7 +54,7 @@ typedef struct ucx_node {
     node_board_t *board;
     atomic_bool open;     /* there is a node stage */
     size_t bytes, stride; /* of the board; from slot to slot */
-    bool spin;            /* a core for every rank that shares ours */
+    ucx_pace_t pace;      /* of the owner's waits */
     pthread_mutex_t lock; /* parts, among the threads of this rank */
     char **parts;         /* [count]: where a piece lies in each arena */
     char **span_parts;    /* the same of the comm thread */

@@ -72,6 +72,13 @@ tests_comm_test_comm_slot_CFLAGS = $(TEST_CFLAGS)
 tests_comm_test_comm_slot_LDADD = libranks.la libcomm.la libbase.la \
 	$(TEST_LIBS)
 
+check_PROGRAMS += tests/comm/test_ucx_pace
+tests_comm_test_ucx_pace_SOURCES = tests/comm/test_ucx_pace.c
+tests_comm_test_ucx_pace_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_comm_test_ucx_pace_CFLAGS = $(TEST_CFLAGS) $(UCX_CFLAGS)
+tests_comm_test_ucx_pace_LDADD = libranks.la libcomm.la libbase.la \
+	$(TEST_LIBS)
+
 check_PROGRAMS += tests/comm/test_comm_span
 tests_comm_test_comm_span_SOURCES = tests/comm/test_comm_span.c \
 	tests/comm/collectives.c tests/comm/collectives.h

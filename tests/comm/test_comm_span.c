@@ -86,7 +86,7 @@ static int run_shared_core(const comm_oob_t *oob, void *argument)
     RANKS_CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
     apart.host = host;
     RANKS_OK(comm_group_open(&config, &apart, &group, &err), err);
-    RANKS_CHECK(!((const ucx_group_t *)group)->node.spin);
+    RANKS_CHECK(!((const ucx_group_t *)group)->node.pace.core);
     RANKS_CHECK(!((const ucx_group_t *)group)->spin);
     comm_group_close(group);
     return 0;
