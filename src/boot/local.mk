@@ -2,6 +2,7 @@
 noinst_LTLIBRARIES += libboot.la
 libboot_la_SOURCES = \
 	src/boot/boot.c src/boot/boot.h src/boot/boot_backend.h \
+	src/boot/boot_handle.c \
 	src/boot/boot_solo.c \
 	src/boot/boot_threads.c \
 	src/boot/boot_pmix.c \

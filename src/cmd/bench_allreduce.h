@@ -11,13 +11,4 @@
  * to standard output. Collective. */
 err_code_t bench_allreduce(const bench_args_t *args, boot_t *boot, err_t *err);
 
-/* ---- arithmetic of the results ------------------------------------------- */
-
-typedef struct bench_times { /* seconds */
-    double min, median, p95, p99;
-} bench_times_t;
-
-/* Of [count] > 0 times, which are sorted. */
-bench_times_t bench_times(double *times, size_t count);
-
 #endif

@@ -13,9 +13,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/thread.h"
-#include "cmd/bench_allreduce.h"
 #include "cmd/bench_peak.h"
 #include "cmd/bench_record.h"
+#include "cmd/bench_times.h"
 #include "cmd/run_file.h"
 
 #define RECORD_STEPS 5

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "cmd/bench_allreduce.h"
+#include "cmd/bench_times.h"
 #include "comm/comm.h"
 #include "comm/comm_split.h"
 

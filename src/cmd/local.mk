@@ -11,6 +11,7 @@ libcmd_la_SOURCES += src/cmd/bench_peak.c src/cmd/bench_peak.h
 libcmd_la_SOURCES += src/cmd/bench_record.c src/cmd/bench_record.h
 libcmd_la_SOURCES += src/cmd/bench_step.c src/cmd/bench_step.h
 libcmd_la_SOURCES += src/cmd/bench_step_args.c src/cmd/bench_step_args.h
+libcmd_la_SOURCES += src/cmd/bench_times.c src/cmd/bench_times.h
 libcmd_la_SOURCES += src/cmd/bench_tune.c src/cmd/bench_tune.h
 libcmd_la_SOURCES += src/cmd/ckpt_diff.c src/cmd/ckpt_diff.h
 libcmd_la_SOURCES += src/cmd/ckpt_show.c src/cmd/ckpt_show.h

@@ -3,7 +3,6 @@
 /* A built graph: opening, closing, and what it tells. Reading the run file is
  * graph_build.c, the parameter arenas are graph_tables.c. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -313,32 +312,3 @@ uint64_t nn_graph_hash(const nn_graph_t *graph)
     return hash;
 }
 
-int64_t nn_sample_elems(const op_desc_t *desc)
-{
-    int64_t elems = 1;
-
-    for (int i = 1; i < desc->ndim; i++)
-        elems *= desc->dims[i];
-    return elems;
-}
-
-char *nn_shape_format(const op_desc_t *desc, char out[NN_SHAPE_TEXT])
-{
-    size_t used = 0;
-
-    for (int i = 1; i < desc->ndim; i++)
-        used += (size_t)snprintf(out + used, NN_SHAPE_TEXT - used, "%s%" PRId64,
-                                 i == 1 ? "[" : ", ", desc->dims[i]);
-    snprintf(out + used, NN_SHAPE_TEXT - used, used == 0 ? "[]" : "]");
-    return out;
-}
-
-void nn_desc_plain(op_desc_t *desc, int64_t batch, int ndim,
-                   const int64_t *dims)
-{
-    *desc = (op_desc_t){.type = OP_FLOAT32, .ndim = ndim + 1};
-    desc->dims[0] = batch;
-    for (int i = 0; i < ndim; i++)
-        desc->dims[i + 1] = dims[i];
-    desc->bytes = sizeof(float) * (size_t)(batch * nn_sample_elems(desc));
-}

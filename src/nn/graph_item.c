@@ -8,12 +8,10 @@
  * from: image} for the layers of a preset that reads an input; here they are
  * written out.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/numeric.h"
 #include "nn/nn_build.h"
 #include "nn/preset.h"
 
@@ -51,18 +49,6 @@ typedef struct walk {
     const char *scope; /* of its names */
     int start;         /* what entry names */
 } walk_t;
-
-err_code_t nn_fail_at(tree_place_t place, err_t *err, const char *format, ...)
-{
-    char at[NN_PLACE_TEXT], text[ERR_TEXT_MAX];
-    va_list args;
-
-    va_start(args, format);
-    numeric_vprint(text, sizeof text, format, args);
-    va_end(args);
-    tree_place_format(place, at, sizeof at);
-    return err_set(err, ERR_CONFIG, "%s: %s", at, text);
-}
 
 /* Where does [key] of a layer belong? NULL: it is no such key. */
 static const tree_t **item_key(nn_item_t *item, const char *key)

@@ -3,6 +3,9 @@ noinst_LTLIBRARIES += libnn.la
 libnn_la_SOURCES = \
 	src/nn/cost.c src/nn/cost.h \
 	src/nn/exec.c \
+	src/nn/fail.c src/nn/fail.h \
+	src/nn/recipe.c src/nn/recipe.h \
+	src/nn/shape.c src/nn/shape.h \
 	src/nn/exec_store.c src/nn/exec_fuse.c \
 	src/nn/exec_plan.c \
 	src/nn/exec_priv.h \

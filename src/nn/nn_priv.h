@@ -11,13 +11,13 @@
 #ifndef CDDP_NN_NN_PRIV_H
 #define CDDP_NN_NN_PRIV_H
 
+#include "nn/fail.h"
 #include "nn/init.h"
 #include "nn/nn.h"
+#include "nn/shape.h"
 
 /* Room for the options struct of any kind; each file asserts that it fits. */
 #define NN_OPTIONS_MAX 1024
-#define NN_SHAPE_TEXT 160
-#define NN_PLACE_TEXT 320
 #define NN_BUFFERS_MAX 2
 /* The graph's first input, where a layer's number is expected; the others
  * follow downwards. */
@@ -149,10 +149,6 @@ static inline nn_moments_t nn_layer_moments(const nn_layer_t *layer)
 
 /* ---- graph --------------------------------------------------------------- */
 
-/* Elements of a sample of [desc] (its batch dimension left out). */
-int64_t nn_sample_elems(const op_desc_t *desc);
-/* "[16, 8, 8]", the sample's shape, into [out], which is returned. */
-char *nn_shape_format(const op_desc_t *desc, char out[NN_SHAPE_TEXT]);
 /* Is [index], where a layer's number is expected, a graph input? Then it is
  * number nn_input_of. */
 static inline bool nn_is_input(int index)
@@ -174,8 +170,5 @@ static inline nn_layer_t *nn_loss_of(const nn_graph_t *graph, int loss)
 /* What losses take [target], which need not be in the graph yet, as. */
 nn_target_info_t nn_target_describe(const nn_graph_t *graph,
                                     const nn_target_t *target);
-/* A plain float32 tensor of [batch] samples. */
-void nn_desc_plain(op_desc_t *desc, int64_t batch, int ndim,
-                   const int64_t *dims);
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 #include "cddp/plugin.h"
-#include "nn/preset.h"
+#include "nn/recipe.h"
 
 #define SYMBOL "cddp_plugin"
 

@@ -167,29 +167,6 @@ out:
     return code;
 }
 
-err_code_t nn_space(const opt_ints_t *ints, const op_desc_t *in,
-                    const tree_t *tree, const char *key,
-                    int64_t out[OP_SPACE_MAX], err_t *err)
-{
-    const tree_t *node = tree_get(tree, key);
-    const int space = in->ndim < 3 || in->ndim > 2 + OP_SPACE_MAX
-                          ? OP_SPACE_MAX - 1 /* op_shape refuses it */
-                          : in->ndim - 2;
-    char at[NN_PLACE_TEXT];
-
-    if (ints->count != 1 && ints->count != space) {
-        tree_place_format(tree_place(node == NULL ? tree : node), at,
-                          sizeof at);
-        return err_set(err, ERR_CONFIG,
-                       "%s: %s takes one number, or one for each of the %d "
-                       "dimensions after the channels, not %d numbers",
-                       at, key, space, ints->count);
-    }
-    for (int i = 0; i < space; i++)
-        out[i] = ints->items[ints->count == 1 ? 0 : i];
-    return ERR_OK;
-}
-
 static void document_kinds(const nn_kind_t *const *kinds, const char *title,
                            const char *section, str_buf_t *out)
 {

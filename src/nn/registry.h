@@ -46,10 +46,6 @@ err_code_t nn_kind_find(const nn_kind_t *const *kinds, const char *what,
 err_code_t nn_kind_configure(nn_layer_t *layer, const tree_t *tree,
                              tree_place_t place, const char *path, err_t *err);
 
-/* ERR_CONFIG with "file:line:column: " before the sentence. */
-err_code_t nn_fail_at(tree_place_t place, err_t *err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
 /* Which dimension of the output of the last layer holds the classes, and a
  * weight for each of them: options that several losses have. */
 typedef enum nn_class_axis {
@@ -65,11 +61,5 @@ int nn_class_axis_find(nn_class_axis_t axis, int ndim);
  * layer's class_weights and config; the axis is set. */
 err_code_t nn_class_weights_read(nn_layer_t *layer, const char *key,
                                  const tree_t *list, err_t *err);
-
-/* One integer, or one for each dimension of space of [in]; otherwise ERR_CONFIG
- * at [key] of [tree]. */
-err_code_t nn_space(const opt_ints_t *ints, const op_desc_t *in,
-                    const tree_t *tree, const char *key,
-                    int64_t out[OP_SPACE_MAX], err_t *err);
 
 #endif

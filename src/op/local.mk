@@ -7,6 +7,7 @@ libop_la_SOURCES = \
 	src/op/op_shape_token.c \
 	src/op/op_shape_window.c \
 	src/op/op_shape_norm.c \
+	src/op/op_tokens.c \
 	src/op/op_custom.c src/op/op_custom.h \
 	src/op/ref/custom.c src/op/cpu/custom.c \
 	src/op/op_mask.c src/op/op_mask.h src/op/registry.c \

@@ -7,7 +7,6 @@
  */
 #include "op/op.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -216,24 +215,6 @@ static err_code_t op_check_support(const op_backend_ops_t *backend,
         return err_set(err, ERR_CONFIG,
                        "%s: threads is %d, but must be at least 1", kind,
                        config->threads);
-    return ERR_OK;
-}
-
-err_code_t op_check_tokens(const op_t *op, const op_args_t *args, err_t *err)
-{
-    const op_config_t *config = &op->config;
-    const int64_t sample = op_desc_sample(&config->in);
-    const int64_t count = op_desc_elems(&config->in);
-    const int32_t *tokens = args->x;
-
-    for (int64_t i = 0; i < count; i++)
-        if (tokens[i] < 0 || tokens[i] >= config->embedding.rows)
-            return err_set(err, ERR_DATA,
-                           "embedding: position %" PRId64 " of sample %" PRId64
-                           " of the batch holds token %" PRId32
-                           ", but the model has the tokens 0 to %" PRId64,
-                           i % sample, i / sample, tokens[i],
-                           config->embedding.rows - 1);
     return ERR_OK;
 }
 

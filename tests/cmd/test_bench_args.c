@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "cmd/bench_allreduce.h"
+#include "cmd/bench_times.h"
 #include "cmd/bench_tune.h"
 #include "cmd/info_topology.h"
 

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* What the backends use: a new handle, and ranks by number in a sentence. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "boot/boot_backend.h"
+
+/* Ranks named in one sentence; more are counted. */
+#define RANKS_NAMED 8
+
+err_code_t boot_new(const boot_backend_t *backend, const boot_config_t *config,
+                    boot_t **out, err_t *err)
+{
+    boot_t *boot = calloc(1, sizeof *boot);
+
+    if (boot == NULL)
+        return err_set(err, ERR_MEMORY, "out of memory at start-up");
+    boot->backend = backend;
+    boot->size = 1;
+    boot->timeout = config == NULL ? 0 : config->timeout;
+    *out = boot;
+    return ERR_OK;
+}
+
+int boot_rank_list(const bool *odd, int size, char *out, size_t room)
+{
+    size_t used = 0;
+    int count = 0, named = 0;
+
+    for (int rank = 0; rank < size; rank++)
+        count += odd[rank];
+    out[0] = '\0';
+    for (int rank = 0; rank < size && named < RANKS_NAMED; rank++) {
+        if (!odd[rank])
+            continue;
+        const char *before = named > 0 ? ", " : count == 1 ? "rank " : "ranks ";
+        int length = snprintf(out + used, room - used, "%s%d", before, rank);
+        if (length < 0 || (size_t)length >= room - used)
+            return count;
+        used += (size_t)length;
+        named++;
+    }
+    if (count > named)
+        snprintf(out + used, room - used, " and %d more", count - named);
+    return count;
+}
