@@ -53,6 +53,7 @@ libhdf5io_la_SOURCES += hdf5io/checkpoint_data.c
 libhdf5io_la_SOURCES += hdf5io/checkpoint_data.h
 libhdf5io_la_SOURCES += hdf5io/checkpoint_dir.c
 libhdf5io_la_SOURCES += hdf5io/checkpoint_dir.h
+libhdf5io_la_SOURCES += hdf5io/checkpoint_name.c
 libhdf5io_la_SOURCES += hdf5io/checkpoint_fetch.c
 libhdf5io_la_SOURCES += hdf5io/checkpoint_files.h
 libhdf5io_la_SOURCES += hdf5io/checkpoint_io.c hdf5io/checkpoint_io_read.c \

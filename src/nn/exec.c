@@ -290,13 +290,6 @@ err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
     return code;
 }
 
-bool nn_exec_writes_first(const nn_exec_t *exec, int layer, bool accumulate)
-{
-    const nn_layer_t *layers = exec->graph->layers;
-
-    return !accumulate && layers[layers[layer].owner].last_user == layer;
-}
-
 /* Where op's parameter gradients go: into place, or beside it. */
 static void point_gradients(const nn_exec_t *exec, int i, bool accumulate,
                             op_args_t *args)

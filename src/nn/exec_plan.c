@@ -362,6 +362,13 @@ static err_code_t plan_smallest(nn_exec_t *exec, err_t *err)
     return code == ERR_OK ? nn_exec_plan_parts(exec, best, err) : code;
 }
 
+bool nn_exec_writes_first(const nn_exec_t *exec, int layer, bool accumulate)
+{
+    const nn_layer_t *layers = exec->graph->layers;
+
+    return !accumulate && layers[layers[layer].owner].last_user == layer;
+}
+
 err_code_t nn_exec_plan(nn_exec_t *exec, err_t *err)
 {
     size_t room = (size_t)exec->count * BLOCKS_PER_NODE + BLOCKS_PER_EXEC;

@@ -311,4 +311,3 @@ uint64_t nn_graph_hash(const nn_graph_t *graph)
     str_buf_free(&text);
     return hash;
 }
-

@@ -8,6 +8,8 @@ libtrain_la_SOURCES = \
 	src/train/config.c src/train/config.h \
 	src/train/data.c src/train/data.h \
 	src/train/dir_name.c src/train/dir_name.h \
+	src/train/batch_part.c src/train/flags.c src/train/phase.c \
+	src/train/eval_forward.c \
 	src/train/eval.c src/train/eval.h \
 	src/train/fields.c src/train/fields.h \
 	src/train/finite.c src/train/finite.h \

@@ -89,7 +89,7 @@ typedef struct train_state {
     const char *phase;
 } train_state_t;
 
-/* Say where this rank is, to peers and for the record. */
+/* phase.c: say where this rank is, to peers and for the record. */
 void train_phase_set(train_state_t *run, const char *phase);
 /* The same for a phase in which storage may be slow, until train_storage_end;
  * called again in it when there is progress. */
@@ -147,10 +147,11 @@ err_code_t train_local_end(train_state_t *run, train_times_t *times,
                            err_t *err);
 bool train_local_apart(train_state_t *run);
 
-/* What signals and clocks ask for, into a tail or a vector of its own. */
+/* flags.c: what signals and clocks ask for, into a tail or a vector of its own.
+ */
 void train_flags_fill(train_state_t *run, double *flags);
 
-/* The samples from [from] on of [whole], as nn takes them. */
+/* batch_part.c: the samples from [from] on of [whole], as nn takes them. */
 nn_batch_t train_batch_part(const train_state_t *run,
                             const hdf5io_batch_t *whole, int64_t from);
 
@@ -166,8 +167,8 @@ err_code_t train_eval_open(train_state_t *run, err_t *err);
 void train_eval_names(train_state_t *run, train_eval_t *out);
 void train_eval_close(train_state_t *run);
 
-/* eval.c: forward of [count] samples by team [member]; what was found is
- * written to [sums], which begin at EVAL_FLAGS. */
+/* eval_forward.c: forward of [count] samples by team [member]; what was found
+ * is written to [sums], which begin at EVAL_FLAGS. */
 err_code_t train_eval_forward(train_state_t *run, int member,
                               const nn_batch_t *batch, int64_t count,
                               double *sums, err_t *err);

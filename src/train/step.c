@@ -21,18 +21,6 @@
 
 /* ---- forward and backward ----------------------------------------------- */
 
-void train_flags_fill(train_state_t *run, double *flags)
-{
-    const opt_every_t *every = &run->config->checkpoint.every;
-    slurm_signal_t asked = run->env->signal();
-
-    flags[TRAIN_REPLICA_REQUEST] = asked == SLURM_SIGNAL_CHECKPOINT ? 1.0 : 0.0;
-    flags[TRAIN_REPLICA_TERM] = asked == SLURM_SIGNAL_TERM ? 1.0 : 0.0;
-    if (run->rank == 0 && every->unit == OPT_TIME &&
-        clock_now() - run->last_checkpoint >= every->value)
-        flags[TRAIN_REPLICA_DUE] = 1.0;
-}
-
 static void tail_begin(train_state_t *run)
 {
     double *tail = ddp_tail(run->replica.ddp);
@@ -42,24 +30,6 @@ static void tail_begin(train_state_t *run)
             nn_graph_moment_elems(run->graph)) *
                sizeof *tail);
     train_flags_fill(run, tail);
-}
-
-/* The part of [whole] that begins at sample [from]. */
-nn_batch_t train_batch_part(const train_state_t *run,
-                            const hdf5io_batch_t *whole, int64_t from)
-{
-    const nn_graph_t *graph = run->graph;
-    nn_batch_t part = {.sample_ids = whole->sample_ids + from,
-                       .seed = (uint64_t)run->config->run.seed,
-                       .epoch = (uint64_t)whole->epoch};
-
-    for (int k = 0; k < nn_graph_inputs(graph); k++)
-        part.inputs[k] = (const float *)whole->inputs[k] +
-                         (size_t)(from * nn_graph_input_info(graph, k).elems);
-    for (int k = 0; k < nn_graph_targets(graph); k++)
-        part.targets[k] = (const char *)whole->targets[k] +
-                          (size_t)from * nn_graph_target_info(graph, k).bytes;
-    return part;
 }
 
 static err_code_t micro_step(train_state_t *run, const nn_batch_t *batch,

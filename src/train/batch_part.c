@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/run_priv.h"
+
+nn_batch_t train_batch_part(const train_state_t *run,
+                            const hdf5io_batch_t *whole, int64_t from)
+{
+    const nn_graph_t *graph = run->graph;
+    nn_batch_t part = {.sample_ids = whole->sample_ids + from,
+                       .seed = (uint64_t)run->config->run.seed,
+                       .epoch = (uint64_t)whole->epoch};
+
+    for (int k = 0; k < nn_graph_inputs(graph); k++)
+        part.inputs[k] = (const float *)whole->inputs[k] +
+                         (size_t)(from * nn_graph_input_info(graph, k).elems);
+    for (int k = 0; k < nn_graph_targets(graph); k++)
+        part.targets[k] = (const char *)whole->targets[k] +
+                          (size_t)from * nn_graph_target_info(graph, k).bytes;
+    return part;
+}
