@@ -3,6 +3,8 @@
 TEST_LIBS = $(CRITERION_LIBS)
 TEST_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 
+dist_check_SCRIPTS += tests/verdicts.sh
+
 EXTRA_DIST += tests/bench/startup tests/bench/overlap tests/bench/hooks \
 	tests/bench/reproducible tests/bench/link.sh
 EXTRA_DIST += tests/bench/peers/peer.sh \

@@ -154,7 +154,7 @@ static err_code_t give_up(const retry_t *retry, const char *path, int number,
         return forbidden_set(path, number, err);
     return err_set(err, ERR_IO,
                    "%s, also when it was opened and read %d more times within "
-                   "%.0f s: that is storage, not damage: start again when it "
+                   "%g s: that is storage, not damage: start again when it "
                    "answers",
                    why->text, RETRY_TRIES, retry->seconds);
 }

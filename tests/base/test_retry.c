@@ -97,6 +97,11 @@ Test(retry, what_stays_ill_is_storage_and_not_damage)
     cr_assert(strstr(err.text, "/data/x: read failed: "), "%s", err.text);
     cr_assert(strstr(err.text, strerror(ESTALE)), "%s", err.text);
     cr_assert(strstr(err.text, "3 more times within 150 s"), "%s", err.text);
+    /* A quarter of a short fault.io_timeout is not 0 s. */
+    retry.seconds = 0.5;
+    cr_assert_eq(retry_run(&retry, "/data/x", ill_read, &ill, &cause, &err),
+                 ERR_IO);
+    cr_assert(strstr(err.text, "3 more times within 0.5 s"), "%s", err.text);
 }
 
 Test(retry, what_is_absent_or_damaged_is_not_tried_again)

@@ -154,6 +154,13 @@ ONEDNN_MAX_CPU_ISA=SSE41 expect 0 \
 printf 'cddp comm table 1\nallreduce local any any any rind\n' >table
 expect 78 'table, line 2: algorithm "rind" is unknown' \
     cddp-train --set run.dir=run-table --set ddp.comm_table=table ising-mlp.yaml
+# Who reads a command's help by lines gets the last one, too.
+for command in cddp-train cddp-bench cddp-ckpt cddp-data cddp-info; do
+    [ -z "$("$build/$command" --help | tail -c 1)" ] || {
+        echo "FAIL: $command --help ends within a line"
+        failed=1
+    }
+done
 # A full disk is told, also when it was full long before the end.
 for command in "cddp-info --config" "cddp-info --topology" "cddp-data --help"; do
     # shellcheck disable=SC2086 # words

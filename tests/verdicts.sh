@@ -1,0 +1,33 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+# How ./run-tests counts: a test once, whatever lines its name is on.
+set -u
+source=$(cd "${srcdir:-.}" && pwd)
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+failed=0
+
+eval "$(sed -n '/^verdicts() {/,/^}/p' "$source/run-tests")"
+
+# counts "PASSED FAILED SKIPPED" LINE...: of a log of these lines
+counts() {
+    local expected=$1 found
+    shift
+    printf '%s\n' "$@" >"$log"
+    found=$(verdicts "$log")
+    [ "$found" = "$expected" ] || {
+        echo "FAIL: expected $expected, found $found: $*"
+        failed=1
+    }
+}
+
+counts "0 0 0" "# TOTAL: 0"
+counts "2 1 1" "PASS: tests/a" "FAIL: tests/b" "SKIP: tests/c" "PASS: tests/d"
+# automake's second line of a failure, above its log
+counts "1 1 0" "PASS: tests/a" "FAIL: tests/b" "# FAIL:  1" \
+    "FAIL: tests/b (exit status: 1)"
+counts "0 1 0" "PASS: tests/b" "FAIL: tests/b (exit status: 134)"
+counts "0 2 0" "ERROR: tests/a" "XPASS: tests/b"
+counts "1 1 1" "ok 1 - one" "not ok 2 - two" "ok 3 - three # SKIP why"
+exit $failed
