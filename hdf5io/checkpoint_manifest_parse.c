@@ -232,6 +232,17 @@ static err_code_t head_parse(json_t *root, hdf5io_manifest_t *m, err_t *err)
     return code;
 }
 
+/* As a writer of checkpoints chooses them: ASCII without what a path, a
+ * terminal or JSON would take for something else. */
+static bool file_name_is_ours(const char *name)
+{
+    const char *c = name;
+
+    while (*c > ' ' && *c <= '~' && strchr("/\"\\", *c) == NULL)
+        c++;
+    return *c == '\0' && name[0] != '\0' && name[0] != '.';
+}
+
 static err_code_t files_parse(json_t *list, hdf5io_manifest_t *m, err_t *err)
 {
     json_t *item;
@@ -250,8 +261,8 @@ static err_code_t files_parse(json_t *list, hdf5io_manifest_t *m, err_t *err)
         if (json_unpack_ex(item, &why, 0, "{s:s, s:I, s:s}", "name", &name,
                            "bytes", &bytes, "xxh3", &hash) != 0)
             return err_set(err, ERR_DATA, "file %zu: %s", i, why.text);
-        if (strchr(name, '/') != NULL || name[0] == '.' || name[0] == '\0' ||
-            bytes < 0 || !hash_parse(hash, &f->hash))
+        if (!file_name_is_ours(name) || bytes < 0 ||
+            !hash_parse(hash, &f->hash))
             return err_set(err, ERR_DATA, "file %zu has no valid entry", i);
         f->bytes = (uint64_t)bytes;
         f->name = str_dup(name);

@@ -12,34 +12,40 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "hdf5io/external.h"
 #include "hdf5io/h5.h"
 #include "hdf5io/shard.h"
+#include "hdf5io/storage.h"
 
 /* Slots take 8 bytes each. */
 #define WAY_SLOTS_MAX ((size_t)100003)
+/* Bytes of chunks without filters that are worth keeping. */
+#define WAY_PLAIN_MAX ((uint64_t)1 << 28)
 /* HDF5's name for "evict first what was read completely". */
 #define WAY_READ_ONCE 1.0
 
-/* Has every chunk been written? */
+/* The shape with its rows; returns its dimensions. */
+static int column_dims(const hdf5io_column_t *column,
+                       hsize_t dims[H5S_MAX_RANK])
+{
+    dims[0] = (hsize_t)column->rows;
+    memcpy(dims + 1, column->dims, (size_t)column->ndim * sizeof dims[0]);
+    return column->ndim + 1;
+}
+
 static bool column_chunks_whole(const hdf5io_column_t *column, hid_t create)
 {
-    hsize_t chunk[H5S_MAX_RANK], expected, there = 0;
-    hid_t space;
+    hsize_t dims[H5S_MAX_RANK];
+    const int ndim = column_dims(column, dims);
 
-    if (H5Pget_chunk(create, H5S_MAX_RANK, chunk) != column->ndim + 1)
-        return false;
-    expected = ((hsize_t)column->rows + chunk[0] - 1) / chunk[0];
-    for (int i = 0; i < column->ndim; i++)
-        expected *= (column->dims[i] + chunk[i + 1] - 1) / chunk[i + 1];
-    space = H5Dget_space(column->dataset);
-#if H5_VERSION_GE(1, 10, 5)
-    H5Dget_num_chunks(column->dataset, space, &there);
-#endif
-    H5Sclose(space);
-    return there == expected;
+    return hdf5io_storage_chunks_whole(
+        &(hdf5io_storage_t){.dataset = column->dataset,
+                            .create = create,
+                            .ndim = ndim,
+                            .dims = dims});
 }
 
 /* HDF5 refuses or hangs when ranks read together what has no storage: a
@@ -145,32 +151,48 @@ err_code_t hdf5io_column_way_choose(hdf5io_column_t *out, hid_t create,
 /* Rows that pass through the same chunks, their bytes, and how many such bands
  * of chunks there are. */
 typedef struct column_band {
-    size_t bytes;
-    size_t chunks; /* of one band */
-    size_t count;
+    uint64_t bytes;
+    uint64_t chunks; /* of one band */
+    uint64_t count;
 } column_band_t;
+
+/* a * b, or the largest number. */
+static uint64_t column_product(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
 
 static bool column_band_find(const hdf5io_column_t *column, hid_t create,
                              column_band_t *out)
 {
-    hsize_t chunk[H5S_MAX_RANK];
-    column_band_t band = {.chunks = 1};
-    size_t elems;
+    hsize_t chunk[H5S_MAX_RANK], dims[H5S_MAX_RANK];
+    const int ndim = column_dims(column, dims);
 
     if (H5Pget_layout(create) != H5D_CHUNKED ||
-        H5Pget_chunk(create, H5S_MAX_RANK, chunk) != column->ndim + 1)
+        H5Pget_chunk(create, H5S_MAX_RANK, chunk) != ndim)
         return false;
-    elems = (size_t)chunk[0];
-    band.count = ((size_t)column->rows + elems - 1) / elems;
-    for (int i = 0; i < column->ndim; i++) {
-        size_t across = (column->dims[i] + chunk[i + 1] - 1) / chunk[i + 1];
-
-        band.chunks *= across;
-        elems *= across * (size_t)chunk[i + 1];
-    }
-    band.bytes = elems * (column->row_bytes / (size_t)column->elems);
-    *out = band;
+    out->count = hdf5io_storage_chunks(dims, chunk, 1);
+    out->chunks = hdf5io_storage_chunks(dims + 1, chunk + 1, ndim - 1);
+    out->bytes = out->chunks;
+    for (int d = 0; d < ndim; d++)
+        out->bytes = column_product(out->bytes, chunk[d]);
+    out->bytes =
+        column_product(out->bytes, column->row_bytes / (size_t)column->elems);
     return true;
+}
+
+/* What the cache may take. Chunks without filters need not be decoded: where
+ * they are very large, rows are read from the file and not through memory that
+ * a header of a few bytes could ask for. */
+static size_t column_cache_bytes(const column_band_t *band, hid_t create,
+                                 const column_how_t *how)
+{
+    if (band->bytes <= how->cache_bytes ||
+        (H5Pget_nfilters(create) == 0 && band->bytes > WAY_PLAIN_MAX))
+        return how->cache_bytes;
+    return band->bytes;
 }
 
 err_code_t hdf5io_column_cache_set(hdf5io_column_t *out, hid_t file,
@@ -178,21 +200,19 @@ err_code_t hdf5io_column_cache_set(hdf5io_column_t *out, hid_t file,
                                    err_t *err)
 {
     column_band_t band;
-    size_t slots, bytes = how->cache_bytes;
+    size_t slots, bytes;
+    uint64_t all;
     hid_t access;
 
     if (!column_band_find(out, create, &band))
         return ERR_OK;
-    if (bytes < band.bytes)
-        bytes = band.bytes;
+    bytes = column_cache_bytes(&band, create, how);
     /* Two chunks of one slot would push each other out: as many slots as there
      * are chunks, within reason. */
-    slots = band.chunks * band.count;
-    if (slots > WAY_SLOTS_MAX)
-        slots = WAY_SLOTS_MAX;
-    out->cached = band.bytes * band.count;
-    if (out->cached > bytes)
-        out->cached = bytes;
+    all = column_product(band.chunks, band.count);
+    slots = all > WAY_SLOTS_MAX ? WAY_SLOTS_MAX : (size_t)all;
+    all = column_product(band.bytes, band.count);
+    out->cached = all > bytes ? bytes : (size_t)all;
     out->cached += slots * sizeof(void *);
     H5Dclose(out->dataset);
     access = H5Pcreate(H5P_DATASET_ACCESS);

@@ -239,7 +239,12 @@ static err_code_t dataset_shard_add(hdf5io_dataset_t *dataset,
     dataset->open_count++;
     shard->used = ++dataset->uses;
     shard->first = dataset->samples;
-    dataset->samples += shard->rows;
+    if (__builtin_add_overflow(dataset->samples, shard->rows,
+                               &dataset->samples))
+        code = err_set(err, ERR_DATA,
+                       "the shards up to %s hold more samples than can be "
+                       "counted: the header of one is wrong",
+                       path);
     for (int k = 0; k < dataset->field_count && code == ERR_OK; k++) {
         dataset->row_bytes =
             dataset_larger(dataset->row_bytes, shard->columns[k].row_bytes);

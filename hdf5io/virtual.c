@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 
 #include "base/str.h"
-#include "hdf5io/external.h"
 #include "hdf5io/h5.h"
 #include "hdf5io/home.h"
+#include "hdf5io/storage.h"
 
 #define VIRTUAL_DEPTH 32 /* virtual datasets of virtual datasets */
 #define VIRTUAL_AHEAD 8  /* numbers looked for behind one that is missing */
@@ -420,26 +420,6 @@ static err_code_t virtual_mappings(virtual_walk_t *walk,
 
 /* ---- the walk ------------------------------------------------------------ */
 
-/* The external raw files of a dataset that is not virtual. */
-static err_code_t virtual_external(const virtual_set_t *set, hid_t create,
-                                   const virtual_node_t *node, err_t *err)
-{
-    hid_t type = H5Dget_type(set->id);
-    uint64_t bytes = type < 0 ? 0 : (uint64_t)H5Tget_size(type), offset;
-    char *only = NULL;
-    err_code_t code;
-
-    if (type >= 0)
-        H5Tclose(type);
-    for (int d = 0; d < node->ndim; d++)
-        if (__builtin_mul_overflow(bytes, node->dims[d], &bytes))
-            bytes = UINT64_MAX;
-    code = hdf5io_external_check(create, set->file, set->path, bytes, &only,
-                                 &offset, err);
-    free(only);
-    return code;
-}
-
 /* Will HDF5 be able to open files by itself, besides those that we opened? Not
  * if it was started, by a host of this library, before h5_lock could tell it to
  * use no locks (see there). */
@@ -475,8 +455,14 @@ static err_code_t virtual_visit(virtual_walk_t *walk, const virtual_set_t *set,
     if (code == ERR_OK && (create < 0 || node->ndim < 0))
         code = h5_err_set(err, ERR_DATA, "%s: the shape of %s is unreadable",
                           set->file, set->path);
-    if (code == ERR_OK && H5Pget_external_count(create) > 0)
-        code = virtual_external(set, create, node, err);
+    if (code == ERR_OK)
+        code = hdf5io_storage_check(&(hdf5io_storage_t){.dataset = set->id,
+                                                        .create = create,
+                                                        .file = set->file,
+                                                        .path = set->path,
+                                                        .ndim = node->ndim,
+                                                        .dims = node->dims},
+                                    err);
     if (create >= 0)
         H5Pclose(create);
     return code;

@@ -15,11 +15,11 @@
  * before the first read, and before the shape is asked for (which may follow
  * the sources, too), everything is looked at here. [dataset] is open, was found
  * as [path], and is not asked for anything but its creation
- * list if it is not virtual; then external raw storage is checked.
+ * list if it is not virtual; then its own storage is checked (storage.h).
  *
  * ERR_DATA: a source, at any depth, is missing (named), shorter than its
  * mapping or a virtual dataset that leads back to itself; rows that are not
- * mapped; an external raw file that is missing or too short. ERR_UNAVAILABLE:
+ * mapped; what hdf5io_storage_check refuses. ERR_UNAVAILABLE:
  * HDF5 could not open sources, for the way it was started. *files: how many
  * other files hold sources, which HDF5 keeps open from the first read of each
  * on. Lock held.

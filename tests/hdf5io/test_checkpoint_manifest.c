@@ -200,6 +200,8 @@ Test(checkpoint_manifest, what_is_wrong_is_said)
         {"\"config_hash\": \"0", "\"config_hash\": \"x", "\"config_hash\""},
         {"\"shard-0.h5\"", "\"../shard-0.h5\"", "file 0"},
         {"\"shard-0.h5\"", "\"\"", "file 0"},
+        {"\"shard-0.h5\"", "\"shard\\r0.h5\"", "file 0"},
+        {"\"shard-0.h5\"", "\"shard\\\"0.h5\"", "file 0"},
         {"\"bytes\": 100000", "\"bytes\": -1", "file 0"},
         {"\"bytes\": 100000", "\"bytes\": 100", "do not cover"},
         {"\"type\": \"float32\"", "\"type\": \"float64\"", "float64"},

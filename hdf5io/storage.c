@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* What HDF5 itself does not look at before it reads. */
+#include "hdf5io/storage.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "hdf5io/external.h"
+#include "hdf5io/h5.h"
+
+uint64_t hdf5io_storage_chunks(const hsize_t *dims, const hsize_t *chunk,
+                               int ndim)
+{
+    uint64_t chunks = 1;
+
+    for (int d = 0; d < ndim; d++)
+        if (dims[d] == 0 || chunk[d] == 0)
+            return 0;
+    for (int d = 0; d < ndim; d++)
+        if (__builtin_mul_overflow(chunks, (dims[d] - 1) / chunk[d] + 1,
+                                   &chunks))
+            return UINT64_MAX;
+    return chunks;
+}
+
+bool hdf5io_storage_chunks_whole(const hdf5io_storage_t *storage)
+{
+    hsize_t chunk[H5S_MAX_RANK], there = 0;
+    uint64_t expected;
+    hid_t space;
+
+    if (H5Pget_chunk(storage->create, H5S_MAX_RANK, chunk) != storage->ndim)
+        return false;
+    expected = hdf5io_storage_chunks(storage->dims, chunk, storage->ndim);
+    if (expected == 0)
+        return true;
+    space = H5Dget_space(storage->dataset);
+#if H5_VERSION_GE(1, 10, 5)
+    H5Dget_num_chunks(storage->dataset, space, &there);
+#endif
+    H5Sclose(space);
+    return there == expected;
+}
+
+/* Does HDF5 have a value for what was never written? */
+static bool storage_filled(hid_t create)
+{
+    H5D_fill_value_t value = H5D_FILL_VALUE_DEFAULT;
+    H5D_fill_time_t time = H5D_FILL_TIME_IFSET;
+
+    if (H5Pfill_value_defined(create, &value) < 0 ||
+        H5Pget_fill_time(create, &time) < 0)
+        return true;
+    return value != H5D_FILL_VALUE_UNDEFINED && time != H5D_FILL_TIME_NEVER;
+}
+
+static bool storage_written(const hdf5io_storage_t *storage)
+{
+    H5D_space_status_t status = H5D_SPACE_STATUS_ALLOCATED;
+
+    switch (H5Pget_layout(storage->create)) {
+    case H5D_CHUNKED:
+        return hdf5io_storage_chunks_whole(storage);
+    case H5D_CONTIGUOUS:
+        return H5Pget_external_count(storage->create) > 0 ||
+               H5Dget_space_status(storage->dataset, &status) < 0 ||
+               status == H5D_SPACE_STATUS_ALLOCATED;
+    default:
+        return true;
+    }
+}
+
+/* Bytes of all values; UINT64_MAX: too many. */
+static uint64_t storage_bytes(const hdf5io_storage_t *storage)
+{
+    hid_t type = H5Dget_type(storage->dataset);
+    uint64_t bytes = type < 0 ? 0 : (uint64_t)H5Tget_size(type);
+
+    if (type >= 0)
+        H5Tclose(type);
+    for (int d = 0; d < storage->ndim; d++)
+        if (storage->dims[d] == 0)
+            return 0;
+    for (int d = 0; d < storage->ndim; d++)
+        if (__builtin_mul_overflow(bytes, storage->dims[d], &bytes))
+            return UINT64_MAX;
+    return bytes;
+}
+
+err_code_t hdf5io_storage_check(const hdf5io_storage_t *storage, err_t *err)
+{
+    const uint64_t bytes = storage_bytes(storage);
+    char *only = NULL;
+    uint64_t offset;
+    err_code_t code = ERR_OK;
+
+    if (bytes > INT64_MAX)
+        return err_set(err, ERR_DATA,
+                       "%s: %s has a shape of more bytes than any file can "
+                       "hold: its header is wrong",
+                       storage->file, storage->path);
+    if (H5Pget_layout(storage->create) == H5D_COMPACT &&
+        (uint64_t)H5Dget_storage_size(storage->dataset) < bytes)
+        return err_set(err, ERR_DATA,
+                       "%s is damaged: %s has a shape of %" PRIu64
+                       " bytes, but fewer are stored",
+                       storage->file, storage->path, bytes);
+    if (bytes > 0 && !storage_filled(storage->create) &&
+        !storage_written(storage))
+        return err_set(err, ERR_DATA,
+                       "%s: not all of %s was ever written, and it has no fill "
+                       "value (or the fill time \"never\"), so that the rest "
+                       "is undefined: write all of it",
+                       storage->file, storage->path);
+    if (H5Pget_external_count(storage->create) > 0)
+        code = hdf5io_external_check(storage->create, storage->file,
+                                     storage->path, bytes, &only, &offset, err);
+    free(only);
+    return code;
+}
