@@ -28,6 +28,10 @@ fuzz_target_t fuzz_run_file;
  * otherwise no input would come further than that. */
 fuzz_target_t fuzz_manifest;
 
+/* Datasets: the bytes choose what HDF5 files a writer makes (dataset_case.h),
+ * which are then opened, digested and read. */
+fuzz_target_t fuzz_dataset;
+
 /* Abort unless [err] is a complete answer for status [rc]: success, or a code
  * of [allowed] (ended by ERR_OK) and one sentence. */
 void fuzz_check(err_code_t rc, const err_t *err, const err_code_t *allowed);
