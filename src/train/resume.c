@@ -314,6 +314,17 @@ static void changes_say(const train_state_t *run,
                  changes->count - CHANGES_TOLD);
 }
 
+/* What is shown then was trained elsewhere, whatever this run file says. */
+static void elsewhere_say(const train_state_t *run, const char *path)
+{
+    if (is_complete(run) && !is_own(run, path))
+        log_warn("train",
+                 "%s is the end of another run: nothing is trained here, and "
+                 "the results are those of its weights and settings; raise "
+                 "train.epochs (now %lld) to train on",
+                 path, (long long)run->config->train.epochs);
+}
+
 /* The seed is a key of the settings; where these are not known (a checkpoint
  * that another program has written), it is told by itself. */
 static void seed_say(const train_state_t *run)
@@ -349,6 +360,8 @@ static err_code_t settings_look(const train_state_t *run, const char *path,
         rc = complete_refuse(run, &changes, err);
     else
         changes_say(run, &changes);
+    if (rc == ERR_OK)
+        elsewhere_say(run, path);
     train_changes_free(&changes);
     hdf5io_manifest_free(&manifest);
     return rc;

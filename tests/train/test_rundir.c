@@ -22,6 +22,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "train/harness.h"
 
@@ -259,9 +260,27 @@ Test(rundir, a_start_without_its_data_or_checkpoints_changes_nothing)
     harness_close(&harness);
 }
 
+/* Lines that hold what [context] says. */
+typedef struct lines {
+    const char *word;
+    int count;
+} lines_t;
+
+static void line_count(void *context, log_level_t level, int rank,
+                       const char *module, const char *text)
+{
+    lines_t *lines = context;
+
+    (void)rank;
+    (void)module;
+    if (level == LOG_WARN && strstr(text, lines->word) != NULL)
+        lines->count++;
+}
+
 /* Its numbers would stand beside settings that never trained. */
 Test(rundir, a_complete_run_is_not_begun_again_with_other_settings)
 {
+    lines_t lines = {"is the end of another run: nothing is trained here", 0};
     harness_t harness, other;
     train_outcome_t out, more;
 
@@ -282,7 +301,9 @@ Test(rundir, a_complete_run_is_not_begun_again_with_other_settings)
         str_printf("%s/run/checkpoints/step-0000000015", harness.dir);
     harness.resume = TRAIN_RESUME_PATH;
     refused(&harness, ERR_CONFIG, "(data.valid [");
-    /* In a directory of its own it may be looked at with others. */
+    /* In a directory of its own it may be looked at with others: that is said.
+     */
+    log_sink_set(line_count, &lines);
     harness_open(&other, SAMPLES);
     other.resume = TRAIN_RESUME_PATH;
     other.resume_path = harness.resume_path;
@@ -290,6 +311,12 @@ Test(rundir, a_complete_run_is_not_begun_again_with_other_settings)
     other.settings[1] = "train.microbatch=3";
     harness_run_ok(&other, 2, &more);
     cr_expect_eq(more.loss, out.loss);
+    cr_expect_eq(lines.count, 1);
+    other.settings[0] = "train.epochs=4";
+    harness_run_ok(&other, 2, &more);
+    cr_expect_eq(more.step, out.step + 5);
+    cr_expect_eq(lines.count, 1);
+    log_sink_set(NULL, NULL);
     harness_close(&other);
     /* What may differ, and more epochs. */
     harness.resume = TRAIN_RESUME_AUTO;
