@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "hdf5io/attribute.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 
@@ -50,26 +51,56 @@ static err_code_t number_read(hid_t file, const char *path, const char *name,
     return rc;
 }
 
-err_code_t hdf5io_attribute_read(const char *path, const char *name,
-                                 double *out, err_t *err)
+/* One try, see retry.h. */
+typedef struct attribute_try {
+    const char *path, *name;
+    double *out;
+} attribute_try_t;
+
+/* As hdf5io_attribute_read; if a system call failed, errno says why. */
+static err_code_t attribute_read(const attribute_try_t *try, err_t *err)
 {
     uint64_t bytes;
     hid_t access;
     hid_t file;
-    err_code_t rc = hdf5io_shard_probe(path, &bytes, err);
+    err_code_t rc = hdf5io_shard_probe(try->path, &bytes, err);
+    int number;
 
     if (rc != ERR_OK)
         return rc;
     h5_lock();
     access = h5_access_list();
-    file = H5Fopen(path, H5F_ACC_RDONLY, access);
-    if (file < 0) {
-        rc = h5_err_set(err, ERR_DATA, "%s: cannot be opened as HDF5", path);
-    } else {
-        rc = number_read(file, path, name, out, err);
+    file = H5Fopen(try->path, H5F_ACC_RDONLY, access);
+    if (file < 0)
+        rc = h5_err_set(err, ERR_DATA, "%s: cannot be opened as HDF5",
+                        try->path);
+    else
+        rc = number_read(file, try->path, try->name, try->out, err);
+    number = errno;
+    if (file >= 0)
         H5Fclose(file);
-    }
     H5Pclose(access);
     h5_unlock();
+    errno = number;
     return rc;
+}
+
+static err_code_t attribute_attempt(void *context, int *number, err_t *err)
+{
+    err_code_t rc;
+
+    errno = 0;
+    rc = attribute_read(context, err);
+    if (rc == ERR_IO || rc == ERR_UNAVAILABLE ||
+        (rc == ERR_DATA && retry_cause(errno) == RETRY_FORBIDDEN))
+        *number = errno;
+    return rc;
+}
+
+err_code_t hdf5io_attribute_read(const char *path, const char *name,
+                                 const retry_t *retry, double *out, err_t *err)
+{
+    attribute_try_t try = {path, name, out};
+
+    return retry_run(retry, path, attribute_attempt, &try, NULL, err);
 }

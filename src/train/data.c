@@ -29,6 +29,11 @@ static bool is_placed(const hdf5io_dataset_config_t *shards, const err_t *err)
     return false;
 }
 
+static retry_t retry_of(const train_config_t *config)
+{
+    return (retry_t){.seconds = RETRY_SHARE * config->fault.io_timeout};
+}
+
 static err_code_t shards_open(const train_split_t *split, train_data_t *data,
                               err_t *err)
 {
@@ -36,7 +41,7 @@ static err_code_t shards_open(const train_split_t *split, train_data_t *data,
     hdf5io_dataset_config_t shards = {
         .shards = split->valid ? &config->data.valid : &config->data.train,
         .sequence = config->data.sequence,
-        .retry = {.seconds = RETRY_SHARE * config->fault.io_timeout},
+        .retry = retry_of(config),
         .mpi = split->mpi};
     train_fields_t texts;
     err_code_t rc =
@@ -112,6 +117,7 @@ static err_code_t sampler_open(const train_split_t *split, int64_t samples,
 err_code_t train_data_open(const train_split_t *split, train_data_t *out,
                            err_t *err)
 {
+    const retry_t retry = retry_of(split->config);
     train_data_t data = {.bound = NAN};
     err_code_t rc;
 
@@ -125,7 +131,7 @@ err_code_t train_data_open(const train_split_t *split, train_data_t *out,
                           err);
     if (rc == ERR_OK && split->valid)
         rc = hdf5io_attribute_read(hdf5io_dataset_shard(data.dataset, 0),
-                                   "bound_accuracy", &data.bound, err);
+                                   "bound_accuracy", &retry, &data.bound, err);
     if (rc != ERR_OK) {
         train_data_close(&data);
         return rc;

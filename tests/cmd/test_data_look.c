@@ -229,6 +229,7 @@ Test(look, large_attributes)
     hid_t file = create("a.h5"), space = H5Screate_simple(1, &count, NULL);
     hid_t tiny = H5Tcopy(H5T_IEEE_F32LE);
     double bound = 0, many[4000] = {0};
+    const retry_t once = {0};
     char *path = files_path(directory, "a.h5");
     err_t err = ERR_INIT;
     hid_t attribute;
@@ -254,8 +255,9 @@ Test(look, large_attributes)
     H5Fclose(file);
     check_info("a.h5", ERR_OK, "tiny                  (attribute)");
     check_info("a.h5", ERR_OK, "bound_accuracy        (attribute)");
-    cr_assert_eq(hdf5io_attribute_read(path, "bound_accuracy", &bound, &err),
-                 ERR_DATA);
+    cr_assert_eq(
+        hdf5io_attribute_read(path, "bound_accuracy", &once, &bound, &err),
+        ERR_DATA);
     cr_assert_not_null(strstr(err.text, "bound_accuracy"), "%s", err.text);
     free(path);
 }

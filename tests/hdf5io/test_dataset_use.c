@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "hdf5io/attribute.h"
 #include "open.h"
 
 #define SHARDS 12
@@ -421,4 +423,34 @@ Test(use, opening_is_tried_again)
     }
     cr_assert_not_null(strstr(err.text, "part-1.h5"), "%s", err.text);
     open_setup_free(&setup);
+}
+
+/* So is the number that a file says about itself. */
+Test(use, attributes_are_tried_again)
+{
+    char *path;
+    waits_t waits = {0};
+    const retry_t retry = {
+        .seconds = 7, .wait = wait_count, .context = &waits};
+    struct stat status;
+    double number;
+    err_t err = ERR_INIT;
+
+    shards_write(FILES_CONTIGUOUS, 1);
+    path = files_path(directory, "part-0.h5");
+    cr_assert_eq(stat(path, &status), 0);
+    refused = status.st_ino;
+    refusal_errno = EIO;
+    for (int times = 2; times < 1000; times += 900) {
+        atomic_store(&refusals, times);
+        waits.count = 0;
+        number = 0;
+        cr_assert_eq(hdf5io_attribute_read(path, "none", &retry, &number, &err),
+                     times == 2 ? ERR_OK : ERR_IO, "%s", err.text);
+        cr_assert_eq(waits.count, times == 2 ? 2 : 3);
+        cr_assert_eq(isnan(number), times == 2);
+    }
+    cr_assert_not_null(strstr(err.text, "that is storage, not damage"), "%s",
+                       err.text);
+    free(path);
 }
