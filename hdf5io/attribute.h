@@ -12,7 +12,6 @@
  * ERR_DATA if the file cannot be opened or the attribute is no number; ERR_IO
  * and ERR_UNAVAILABLE as for a shard. Takes the HDF5 lock. */
 err_code_t hdf5io_attribute_read(const char *path, const char *name,
-                                 const retry_t *retry, double *out,
-                                 err_t *err);
+                                 const retry_t *retry, double *out, err_t *err);
 
 #endif

@@ -190,11 +190,11 @@ uint64_t nn_graph_hash(const nn_graph_t *graph);
 /* Markdown tables of every layer's and loss's options (docs/CONFIG.md). */
 void nn_graph_document(str_buf_t *out);
 
-/* The options of the layer, or of the loss, called [name], as the run file has
- * them; NULL: there is none of that name (a plugin's are not known here). */
+/* The options of what is called [name], as the run file has them; NULL: there
+ * is none of that name (a plugin's are not known here). */
 const opt_row_t *nn_layer_option_rows(const char *name);
 const opt_row_t *nn_loss_option_rows(const char *name);
+const opt_row_t *nn_preset_option_rows(const char *name);
 
 #include "nn/nn_exec.h"
-
 #endif

@@ -104,3 +104,11 @@ void nn_preset_document(str_buf_t *out)
         free(title);
     }
 }
+
+const opt_row_t *nn_preset_option_rows(const char *name)
+{
+    for (int i = 0; i < PRESETS; i++)
+        if (strcmp(presets[i]->name, name) == 0)
+            return presets[i]->rows;
+    return NULL;
+}

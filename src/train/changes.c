@@ -126,13 +126,27 @@ static const char *kind_of(const char *section, const tree_t *tree, bool alone)
 static void compare(place_t at, const tree_t *was, const tree_t *now,
                     train_changes_t *out);
 
-/* What is below [key] on both sides; NULL: nothing. */
-static void compare_key(place_t at, const char *key, const tree_t *was,
-                        const tree_t *now, train_changes_t *out)
+/* [fallback] ("" or NULL: nothing) stands for what is left out on one side. */
+static void compare_or(place_t at, const char *fallback, const tree_t *was,
+                       const tree_t *now, train_changes_t *out)
+{
+    tree_t *none = NULL;
+
+    if (fallback != NULL && fallback[0] != '\0' &&
+        is_absent(was) != is_absent(now))
+        none = tree_new(TREE_SCALAR, fallback, (tree_place_t){"", 0, 0});
+    compare(at, is_absent(was) ? none : was, is_absent(now) ? none : now, out);
+    tree_free(none);
+}
+
+/* What is below [key] on both sides; NULL: nothing, or [fallback]. */
+static void compare_key(place_t at, const char *key, const char *fallback,
+                        const tree_t *was, const tree_t *now,
+                        train_changes_t *out)
 {
     char *path = str_printf("%s.%s", at.path, key);
 
-    compare((place_t){at.section, path}, was, now, out);
+    compare_or((place_t){at.section, path}, fallback, was, now, out);
     free(path);
 }
 
@@ -150,18 +164,54 @@ static void compare_options(place_t at, const opt_row_t *rows,
     /* Options are no kinds, whatever they are called. */
     const place_t inside = {"", at.path};
 
-    for (; rows->name != NULL; rows++) {
-        const tree_t *a = get(was, rows->name), *b = get(now, rows->name);
-        tree_t *none = NULL;
+    for (; rows->name != NULL; rows++)
+        compare_key(inside, rows->name, rows->fallback, get(was, rows->name),
+                    get(now, rows->name), out);
+}
 
-        if (rows->fallback != NULL && rows->fallback[0] != '\0' &&
-            is_absent(a) != is_absent(b))
-            none =
-                tree_new(TREE_SCALAR, rows->fallback, (tree_place_t){"", 0, 0});
-        compare_key(inside, rows->name, is_absent(a) ? none : a,
-                    is_absent(b) ? none : b, out);
-        tree_free(none);
-    }
+/* The options of the preset that both sides name; NULL: they do not. */
+static const opt_row_t *preset_rows(place_t at, const tree_t *was,
+                                    const tree_t *now)
+{
+    const tree_t *a = get(was, "preset"), *b = get(now, "preset");
+
+    if (strcmp(at.section, "model") != 0 || is_absent(a) || is_absent(b) ||
+        tree_kind(a) != TREE_SCALAR || tree_kind(b) != TREE_SCALAR ||
+        strcmp(tree_text(a), tree_text(b)) != 0)
+        return NULL;
+    return nn_preset_option_rows(tree_text(a));
+}
+
+/* The default of the option [key] of [rows] (NULL allowed); NULL: none. */
+static const char *default_of(const opt_row_t *rows, const char *key)
+{
+    for (; rows != NULL && rows->name != NULL; rows++)
+        if (strcmp(rows->name, key) == 0)
+            return rows->fallback;
+    return NULL;
+}
+
+/* The map of a preset: its options are no layers, though some are called like
+ * them (dropout). */
+static void compare_preset(place_t at, const opt_row_t *rows, const tree_t *was,
+                           const tree_t *now, train_changes_t *out)
+{
+    const place_t inside = {"", at.path};
+
+    for (size_t i = 0; i < tree_count(was); i++)
+        compare_key(inside, tree_key(was, i),
+                    default_of(rows, tree_key(was, i)), tree_at(was, i),
+                    tree_get(now, tree_key(was, i)), out);
+    for (size_t i = 0; i < tree_count(now); i++)
+        if (tree_get(was, tree_key(now, i)) == NULL)
+            compare_key(inside, tree_key(now, i),
+                        default_of(rows, tree_key(now, i)), NULL,
+                        tree_at(now, i), out);
+}
+
+static bool is_map(const tree_t *tree)
+{
+    return is_absent(tree) || tree_kind(tree) == TREE_MAP;
 }
 
 /* Keys of either map. */
@@ -172,8 +222,10 @@ static void compare_maps(place_t at, const tree_t *was, const tree_t *now,
         const char *key = tree_key(was, i);
         const opt_row_t *rows = rows_of(at.section, key);
 
-        if (rows == NULL || tree_get(now, key) == NULL) {
-            compare_key(at, key, tree_at(was, i), tree_get(now, key), out);
+        if (rows == NULL || tree_get(now, key) == NULL ||
+            !is_map(tree_at(was, i)) || !is_map(tree_get(now, key))) {
+            compare_key(at, key, NULL, tree_at(was, i), tree_get(now, key),
+                        out);
         } else {
             char *path = str_printf("%s.%s", at.path, key);
 
@@ -184,7 +236,7 @@ static void compare_maps(place_t at, const tree_t *was, const tree_t *now,
     }
     for (size_t i = 0; i < tree_count(now); i++)
         if (tree_get(was, tree_key(now, i)) == NULL)
-            compare_key(at, tree_key(now, i), NULL, tree_at(now, i), out);
+            compare_key(at, tree_key(now, i), NULL, NULL, tree_at(now, i), out);
 }
 
 /* A kind by its name alone has all defaults. */
@@ -228,14 +280,26 @@ static void compare_lists(place_t at, const tree_t *was, const tree_t *now,
     }
 }
 
-/* A list and something else: the same only where a default, "[1, 1]", stands in
- * for a list that was left out. */
+/* What a list of one holds; anything else is itself. */
+static const tree_t *only_one(const tree_t *tree)
+{
+    return tree_kind(tree) == TREE_LIST && tree_count(tree) == 1
+               ? tree_at(tree, 0)
+               : tree;
+}
+
+/* A list and something else: the same where one alone is meant, or where a
+ * default, "[1, 1]", stands in for a list that was left out. */
 static void compare_texts(place_t at, const tree_t *was, const tree_t *now,
                           train_changes_t *out)
 {
+    const tree_t *x = only_one(was), *y = only_one(now);
     char *a = value_text(was), *b = value_text(now);
 
-    if (strcmp(a, b) != 0)
+    if (!is_absent(x) && !is_absent(y) && tree_kind(x) != TREE_LIST &&
+        tree_kind(y) != TREE_LIST)
+        compare(at, x, y, out);
+    else if (strcmp(a, b) != 0)
         change_add(out, at.path, was, now);
     free(b);
     free(a);
@@ -254,6 +318,8 @@ static void compare(place_t at, const tree_t *was, const tree_t *now,
         change_add(out, at.path, was, now);
     } else if (tree_kind(was) == TREE_LIST) {
         compare_lists(at, was, now, out);
+    } else if (preset_rows(at, was, now) != NULL) {
+        compare_preset(at, preset_rows(at, was, now), was, now, out);
     } else if (tree_kind(was) == TREE_MAP || tree_kind(now) == TREE_MAP) {
         compare_kinds(at, was, now, out);
     } else if (!same_scalar(tree_text(was), tree_text(now))) {
@@ -263,6 +329,14 @@ static void compare(place_t at, const tree_t *was, const tree_t *now,
 
 /* ---- the run file ---------------------------------------------------------
  */
+
+/* What a tree means that is left out. */
+static const char *tree_default(const char *key)
+{
+    if (strcmp(key, "schedule") == 0)
+        return "constant";
+    return strcmp(key, "ddp.hook") == 0 ? "none" : NULL;
+}
 
 /* What an older version did not know has no value then, and is passed over. */
 static void compare_rows(const opt_row_t *rows, const char *path,
@@ -277,8 +351,8 @@ static void compare_rows(const opt_row_t *rows, const char *path,
         if (rows->type == OPT_SECTION)
             compare_rows(rows->rows, key, a, b, out);
         else if (!rows->free && (a != NULL || rows->type == OPT_TREE))
-            compare((place_t){path[0] == '\0' ? rows->name : "", key}, a, b,
-                    out);
+            compare_or((place_t){path[0] == '\0' ? rows->name : "", key},
+                       tree_default(key), a, b, out);
         free(key);
     }
 }

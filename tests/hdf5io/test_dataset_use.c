@@ -430,8 +430,7 @@ Test(use, attributes_are_tried_again)
 {
     char *path;
     waits_t waits = {0};
-    const retry_t retry = {
-        .seconds = 7, .wait = wait_count, .context = &waits};
+    const retry_t retry = {.seconds = 7, .wait = wait_count, .context = &waits};
     struct stat status;
     double number;
     err_t err = ERR_INIT;

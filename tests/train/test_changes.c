@@ -84,9 +84,10 @@ Test(changes, every_key_is_named_with_both_values)
            "train.clip_norm 1.0 -> 0.0");
     expect(ALL, DATA MODEL LOSS "optimizer: {sgd: {lr: 0.1}}\n",
            "optimizer {adamw: {lr: 0.002}} -> {sgd: {lr: 0.1}}");
-    expect(
-        ALL, ALL "schedule: {cosine: {warmup_steps: 5}}\nema: {decay: 0.9}\n",
-        "schedule unset -> {cosine: {warmup_steps: 5}}, ema.decay 0.0 -> 0.9");
+    expect(ALL,
+           ALL "schedule: {cosine: {warmup_steps: 5}}\nema: {decay: 0.9}\n",
+           "schedule constant -> {cosine: {warmup_steps: 5}}, ema.decay 0.0 -> "
+           "0.9");
     expect(ALL,
            "data: {train: [a.h5, b.h5], valid: c.h5, input: {path: /x, scale: "
            "2}, target: {path: /y}}\n" MODEL LOSS OPTIMIZER,
@@ -94,7 +95,7 @@ Test(changes, every_key_is_named_with_both_values)
            "data.input.scale 1.0 -> 2.0");
     expect(ALL "ddp: {hook: fp16, local_sgd: {period: 0}}\n",
            ALL "ddp: {local_sgd: {period: 3}}\n",
-           "ddp.local_sgd.period 0 -> 3, ddp.hook fp16 -> unset");
+           "ddp.local_sgd.period 0 -> 3, ddp.hook fp16 -> none");
 }
 
 Test(changes, of_models_and_losses)
@@ -143,6 +144,37 @@ Test(changes, the_same_in_other_words)
                 "{relu: }, {linear: {out: 2.0}}]}\n" LOSS OPTIMIZER,
            "");
     expect(ALL "ddp: {hook: fp16}\n", ALL "ddp: {hook: {fp16: }}\n", "");
+    expect(ALL, ALL "schedule: constant\nddp: {hook: none}\n", "");
+    expect(ALL "schedule: {constant: {warmup_steps: 0}}\n", ALL, "");
+    expect(ALL, DATA MODEL "loss: [{cross_entropy: }]\n" OPTIMIZER, "");
+    expect(DATA MODEL LOSS "optimizer: {sgd: {lr: 1}, groups: [{match: 'a*', "
+                           "lr: 2}]}\n",
+           DATA MODEL LOSS "optimizer: {sgd: {lr: 1}, groups: [{match: ['a*'], "
+                           "lr: 2}]}\n",
+           "");
+}
+
+#define PRESET(MORE) \
+    DATA "model: {preset: mlp, input: [4], classes: 2" MORE "}\n" LOSS OPTIMIZER
+
+/* Nor is a preset's default that is written out. */
+Test(changes, of_presets)
+{
+    expect(PRESET(""), PRESET(", hidden: [512, 512]"), "");
+    expect(PRESET(", dropout: 0.0"), PRESET(""), "");
+    expect(PRESET(""), PRESET(", hidden: [7]"), "model.hidden [512, 512] -> 7");
+    /* Options that are called like layers. */
+    expect(PRESET(", dropout: 0.1, batchnorm: true"),
+           PRESET(", dropout: 0.2, batchnorm: false"),
+           "model.dropout 0.1 -> 0.2, model.batchnorm true -> false");
+    expect(PRESET(", dropout: 0.1"), PRESET(""), "model.dropout 0.1 -> 0");
+    expect(PRESET(""),
+           DATA
+           "model: {preset: lenet, input: [4], classes: 2}\n" LOSS OPTIMIZER,
+           "model.preset mlp -> lenet");
+    expect(PRESET(""), ALL,
+           "model.preset mlp -> unset, model.classes 2 -> unset, model.layers "
+           "unset -> [{linear: {out: 3}}, relu, {linear: {out: 2}}]");
 }
 
 Test(changes, what_may_differ_is_no_change)
