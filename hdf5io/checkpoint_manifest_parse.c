@@ -16,7 +16,8 @@
 #include "hdf5io/checkpoint_read.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
-/* A run that goes on counts on from these numbers: there must be a way up. */
+/* A run that goes on counts on from these numbers: there must be a way up. The
+ * reducer takes steps up to the same one (DDP_STEP_MAX). */
 #define COUNT_MAX (INT64_MAX / 4)
 
 /* The text must end with the hash of what stands before that member. */

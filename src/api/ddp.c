@@ -134,9 +134,12 @@ void cddp_ddp_close(cddp_ddp_t *ddp)
     mem_free(ddp);
 }
 
-void cddp_ddp_step_set(cddp_ddp_t *ddp, int64_t step)
+cddp_code_t cddp_ddp_step_set(cddp_ddp_t *ddp, int64_t step,
+                              cddp_error_t *error)
 {
-    ddp_step_set(inner_of(ddp), step);
+    err_t err = ERR_INIT;
+
+    return api_answer(ddp_step_set(inner_of(ddp), step, &err), &err, error);
 }
 
 float *cddp_ddp_grads(cddp_ddp_t *ddp)

@@ -9,6 +9,7 @@
  */
 #include "ddp/ddp.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -318,9 +319,16 @@ err_code_t ddp_step_wait(ddp_t *ddp, err_t *err)
     return rc;
 }
 
-void ddp_step_set(ddp_t *ddp, int64_t step)
+err_code_t ddp_step_set(ddp_t *ddp, int64_t step, err_t *err)
 {
+    if (step < 0 || step > DDP_STEP_MAX)
+        return err_set(err, ERR_CONFIG,
+                       "a reducer cannot go on from step %" PRId64
+                       ": give the number of updates made so far, from 0 to "
+                       "%" PRId64,
+                       step, DDP_STEP_MAX);
     ddp->step = step;
+    return ERR_OK;
 }
 
 int ddp_hook_parts(ddp_t *ddp, ddp_hook_part_t *parts)

@@ -115,8 +115,10 @@ err_code_t ddp_replica_check(ddp_t *ddp, const void *data, size_t bytes,
                              err_t *err);
 
 /* Tell the hook that [step] updates were made so far (after a resume; it counts
- * from there on). */
-void ddp_step_set(ddp_t *ddp, int64_t step);
+ * from there on). ERR_CONFIG unless that is from 0 to DDP_STEP_MAX, which
+ * leaves room to count; nothing is changed then. */
+#define DDP_STEP_MAX (INT64_MAX / 4)
+err_code_t ddp_step_set(ddp_t *ddp, int64_t step, err_t *err);
 
 /* The state of the hook that a checkpoint keeps, into [parts] (room for
  * DDP_HOOK_PARTS); how many. */

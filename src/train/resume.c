@@ -452,9 +452,10 @@ err_code_t train_restore(train_state_t *run, err_t *err)
     run->resumed = str_dup(info.path);
     run->progress = info.progress;
     run->saved_step = info.progress.step;
-    ddp_step_set(run->replica.ddp, info.progress.step);
+    rc = ddp_step_set(run->replica.ddp, info.progress.step, err);
     greet(run, &info);
-    rc = data_check(run, &info.progress, err);
+    if (rc == ERR_OK)
+        rc = data_check(run, &info.progress, err);
     if (rc == ERR_OK)
         rc = rank0_check(run, marks_look, info.path, err);
     if (rc == ERR_OK)

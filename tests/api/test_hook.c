@@ -152,8 +152,9 @@ static cddp_code_t rank_main(cddp_group_t *group, void *context,
         config.rows = NULL;
     }
     OK(cddp_ddp_open(group, &config, &ddp, error));
-    cddp_ddp_step_set(ddp, plan->start);
-    code = steps_run(ddp, rank, error);
+    code = cddp_ddp_step_set(ddp, plan->start, error);
+    if (code == CDDP_OK)
+        code = steps_run(ddp, rank, error);
     if (code == CDDP_OK && rank == 0) {
         plan->first[0] = cddp_ddp_grads(ddp)[0];
         plan->first[1] = cddp_ddp_grads(ddp)[ROWS * COLUMNS];
@@ -195,6 +196,54 @@ Test(hook, a_programs_own)
             plan.first[0],
             sum * (1 + (ROWS - 1) / 2.0 / ROWS) + 11 * (float)ranks, 1e-3);
     }
+}
+
+static cddp_code_t far_main(cddp_group_t *group, void *context,
+                            cddp_error_t *error)
+{
+    static const int64_t wrong[] = {-1, INT64_MAX, INT64_MAX / 4 + 1};
+    cddp_ddp_config_t config = {.views = views,
+                                .view_count = 2,
+                                .elems = ELEMS,
+                                .sums = 1,
+                                .options = "{hook: means, first_bucket_mb: 0.005}",
+                                .rows = view_rows,
+                                .hooks = ((plan_t *)context)->hooks};
+    cddp_ddp_t *ddp = NULL;
+    bool refused = true;
+    cddp_code_t code;
+
+    OK(cddp_ddp_open(group, &config, &ddp, error));
+    OK(cddp_ddp_step_set(ddp, 3, error));
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        refused = refused &&
+                  cddp_ddp_step_set(ddp, wrong[i], error) == CDDP_CONFIG &&
+                  strstr(error->text, "from 0 to 2305843009213693951") != NULL;
+    code = steps_run(ddp, cddp_group_rank(group), error);
+    /* It went on from 3. */
+    if (code == CDDP_OK &&
+        (!refused || fabsf(cddp_ddp_grads(ddp)[ROWS * COLUMNS] - 5) > 1e-3f))
+        code = cddp_error_set(error, CDDP_DATA, "b is %g",
+                              (double)cddp_ddp_grads(ddp)[ROWS * COLUMNS]);
+    if (code == CDDP_OK)
+        code = cddp_ddp_step_set(ddp, INT64_MAX / 4, error);
+    if (code == CDDP_OK)
+        code = steps_run(ddp, cddp_group_rank(group), error);
+    cddp_ddp_close(ddp);
+    return code;
+}
+
+Test(hook, steps_that_no_run_comes_to_are_refused)
+{
+    int closed = 0;
+    cddp_hook_t means = means_table(&closed);
+    const cddp_hook_t *hooks[] = {&means, NULL};
+    plan_t plan = {.hooks = hooks};
+    cddp_run_config_t config = {.local = 1, .timeout = 20};
+    cddp_error_t error = {.text = ""};
+
+    cr_assert_eq(cddp_run(&config, far_main, &plan, &error), CDDP_OK, "%s",
+                 error.text);
 }
 
 Test(hook, the_built_in_ones)

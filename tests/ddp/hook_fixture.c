@@ -144,7 +144,7 @@ static int hook_main(const comm_oob_t *oob, void *argument)
         memcpy(plan->text, err.text, sizeof plan->text);
     if (rc == ERR_OK) {
         RANKS_CHECK(ddp_buckets(ddp) > 2);
-        ddp_step_set(ddp, plan->at);
+        RANKS_OK(ddp_step_set(ddp, plan->at, &err), err);
         for (int step = 0; step < plan->steps; step++)
             if (step_run(ddp, oob, plan, step) != 0)
                 return 1;
