@@ -154,6 +154,11 @@ static err_code_t watch_parse(json_t *watch, hdf5io_progress_t *p, err_t *err)
     code = number_get(watch, "best", NUMBER_REAL, &p->watch.best, err);
     for (size_t i = 0; i < COUNT_OF(counts) && code == ERR_OK; i++)
         code = count_get(watch, counts[i].key, counts[i].out, err);
+    if (code == ERR_OK && p->watch.step > p->step)
+        code = err_set(err, ERR_DATA,
+                       "its member \"step\" is %lld, but the checkpoint is of "
+                       "step %lld",
+                       (long long)p->watch.step, (long long)p->step);
     if (code != ERR_OK)
         err_prefix(err, "watch");
     return code;

@@ -99,6 +99,18 @@ err_code_t train_plateau_check(train_state_t *run, err_t *err)
     return metric_check(run, metric, err);
 }
 
+void train_plateau_resumed(const train_state_t *run)
+{
+    const char *metric = metric_of(run);
+
+    if (metric == NULL || run->rank != 0 || run->progress.watch.step > 0)
+        return;
+    log_info("train",
+             "schedule.plateau: no %s was watched up to this checkpoint, so "
+             "the learning rate is that of the run file, without cuts",
+             metric);
+}
+
 /* ---- on the way ---------------------------------------------------------- */
 
 bool train_plateau_owed(const train_state_t *run)

@@ -19,6 +19,7 @@
 #include "train/finite.h"
 #include "train/inputs.h"
 #include "train/marks.h"
+#include "train/plateau.h"
 #include "train/run_priv.h"
 
 #define CHANGES_TOLD 30 /* changed keys that get a line each */
@@ -454,6 +455,7 @@ err_code_t train_restore(train_state_t *run, err_t *err)
     run->saved_step = info.progress.step;
     rc = ddp_step_set(run->replica.ddp, info.progress.step, err);
     greet(run, &info);
+    train_plateau_resumed(run);
     if (rc == ERR_OK)
         rc = data_check(run, &info.progress, err);
     if (rc == ERR_OK)

@@ -206,7 +206,8 @@ static cddp_code_t far_main(cddp_group_t *group, void *context,
                                 .view_count = 2,
                                 .elems = ELEMS,
                                 .sums = 1,
-                                .options = "{hook: means, first_bucket_mb: 0.005}",
+                                .options =
+                                    "{hook: means, first_bucket_mb: 0.005}",
                                 .rows = view_rows,
                                 .hooks = ((plan_t *)context)->hooks};
     cddp_ddp_t *ddp = NULL;

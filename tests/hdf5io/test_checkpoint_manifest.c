@@ -239,6 +239,51 @@ Test(checkpoint_manifest, what_is_wrong_is_said)
     str_buf_free(&text);
 }
 
+/* What a schedule has seen: it comes back, may be absent, and is refused where
+ * it is damaged. */
+Test(checkpoint_manifest, what_a_schedule_has_seen)
+{
+    static const char *const rows[][3] = {
+        {"\"watch\": {", "\"watch\": 7, \"x\": {",
+         "watch: its member \"best\""},
+        {"{\"best\": \"0.5\"", "{\"best\": \"half\"", "watch: its member"},
+        {"{\"best\": \"0.5\"", "{\"best\": 0.5", "watch: its member"},
+        {"\"bad\": 3, ", "", "watch: its member \"bad\""},
+        {"\"cuts\": 1", "\"cuts\": -1", "watch: its member \"cuts\""},
+        {"\"cuts\": 1", "\"cuts\": 4611686018427387904", "watch: "},
+        {"\"rest\": 2", "\"rest\": \"2\"", "watch: its member \"rest\""},
+        {"\"step\": 8, \"seen\"", "\"step\": 11, \"seen\"",
+         "watch: its member \"step\" is 11, but the checkpoint is of step 10"},
+    };
+    const hdf5io_progress_t progress = {
+        .step = 10,
+        .updates = 10,
+        .watch = {
+            .best = 0.5, .step = 8, .seen = 1, .bad = 3, .rest = 2, .cuts = 1}};
+    str_buf_t text = manifest_text(&progress), without;
+    hdf5io_manifest_t m = {0};
+
+    cr_assert_eq(marks_parse(&text, &m), ERR_OK);
+    cr_expect_arr_eq(&m.progress, &progress, sizeof progress);
+    hdf5io_manifest_free(&m);
+    without = edited(text.text, "\"watch\"", "\"other\"");
+    cr_assert_eq(marks_parse(&without, &m), ERR_OK);
+    cr_expect_eq(m.progress.watch.step, 0);
+    cr_expect_eq(m.progress.watch.cuts, 0);
+    hdf5io_manifest_free(&m);
+    str_buf_free(&without);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        str_buf_t bad = edited(text.text, rows[i][0], rows[i][1]);
+        err_t err = ERR_INIT;
+
+        cr_expect_eq(parse(&bad, &err), ERR_DATA, "%s", rows[i][1]);
+        cr_expect_not_null(strstr(err.text, rows[i][2]), "%s: %s", rows[i][1],
+                           err.text);
+        str_buf_free(&bad);
+    }
+    str_buf_free(&text);
+}
+
 /* Any byte replaced by any other, with a right hash: refused or read, never a
  * crash (the sanitizers look on). */
 Test(checkpoint_manifest, any_text_is_survived)

@@ -10,6 +10,7 @@
  * takes here and now. No rank of a run that works is silent for that long.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -43,8 +44,9 @@ static pace_t pace;
 /* global: the functions below are called by the libraries. Calls until the
  * first slow one, of those that count. */
 static atomic_int syncs_left, reads_left, place_left;
-static int slow_calls = 1; /* one after the other */
-static const char *place;  /* in the path of a file, for place_left */
+static int slow_calls = 1;      /* one after the other */
+static atomic_int refused_left; /* reads of batches that end in EIO */
+static const char *place;       /* in the path of a file, for place_left */
 
 static void stall(double seconds)
 {
@@ -100,9 +102,13 @@ ssize_t pread(int fd, void *data, size_t bytes, off_t at)
     char name[16] = "";
 
     pthread_getname_np(pthread_self(), name, sizeof name);
-    if (strcmp(name, "cddp-loader") == 0)
+    if (strcmp(name, "cddp-loader") == 0) {
         storage_use(&reads_left);
-    else
+        if (atomic_fetch_sub(&refused_left, 1) > 0) {
+            errno = EIO;
+            return -1;
+        }
+    } else
         place_use(fd);
     return (ssize_t)syscall(SYS_pread64, fd, data, bytes, at);
 }
@@ -253,6 +259,41 @@ Test(patience, begins_anew_with_progress, .timeout = PATIENCE)
     harness_run_ok(&harness, 2, &out);
     cr_expect_leq(atomic_load(&place_left), 1 - slow_calls);
     harness_close(&harness);
+}
+
+/* Reads of batches are refused [times]; the seconds that the run took. */
+static double run_refused(int times, err_code_t expected, err_t *err)
+{
+    const double begin = clock_now();
+    train_outcome_t out;
+    harness_t harness;
+
+    harness_open(&harness, 101);
+    harness.settings[0] = "fault.io_timeout=4 s";
+    harness.settings[1] = "train.epochs=1";
+    atomic_store(&refused_left, times);
+    cr_expect_eq(harness_run(&harness, 1, &out, err), expected, "%s",
+                 err->text);
+    atomic_store(&refused_left, 0);
+    harness_close(&harness);
+    return clock_now() - begin;
+}
+
+/* All waits between the tries are a quarter of io_timeout, whose default would
+ * make them 150 seconds. The first of three is 1/7 of that. */
+Test(patience, refused_reads_are_tried_again_for_a_part_of_it,
+     .timeout = PATIENCE)
+{
+    err_t err = ERR_INIT;
+    double seconds;
+
+    cr_expect_geq(run_refused(2, ERR_OK, &err), 1.0 / 7);
+    seconds = run_refused(1 << 20, ERR_IO, &err);
+    cr_expect(seconds >= 1 && seconds < 100, "%g seconds", seconds);
+    cr_expect_eq((int)ERR_IO, 74);
+    cr_expect_not_null(strstr(err.text, "train.h5"), "%s", err.text);
+    cr_expect_not_null(strstr(err.text, "that is storage, not damage"), "%s",
+                       err.text);
 }
 
 Test(patience, of_shutdown, .timeout = PATIENCE)

@@ -6,6 +6,7 @@
  * not; and what cannot be watched is refused.
  */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "train/harness.h"
@@ -103,6 +104,37 @@ Test(plateau, an_interrupted_run_ends_with_the_same_bits, .timeout = 240)
         }
         harness_close(&whole);
     }
+}
+
+/* A checkpoint of a run that watched nothing: the schedule begins with it, and
+ * says so; one that it has seen something up to is gone on from in silence. A
+ * life's last step is evaluated, too. */
+Test(plateau, begins_where_a_checkpoint_holds_nothing_of_it)
+{
+    static const char sentence[] =
+        "schedule.plateau: no loss was watched up to this checkpoint";
+    const double expected[STEPS] = {0.1,   0.1,   0.1,    0.1,    0.1,
+                                    0.1,   0.1,   0.1,    0.1,    0.05,
+                                    0.025, 0.025, 0.0125, 0.0125, 0.0125};
+    const char *const epochs[] = {"train.epochs=1", "train.epochs=2",
+                                  "train.epochs=3"};
+    train_outcome_t out;
+    harness_t harness;
+
+    plateau_open(&harness, "schedule=constant", "train.eval_every=3 steps");
+    harness.settings[3] = epochs[0];
+    harness_run_ok(&harness, 2, &out);
+    harness.settings[1] = NEVER_GOOD;
+    for (int life = 1; life <= 2; life++) {
+        char *said;
+
+        harness.settings[3] = epochs[life];
+        said = harness_listen(&harness, 2);
+        cr_expect_eq(strstr(said, sentence) != NULL, life == 1, "%s", said);
+        free(said);
+    }
+    expect_rates(&harness, expected);
+    harness_close(&harness);
 }
 
 static const struct {

@@ -59,6 +59,34 @@ Test(run, interrupted_runs_end_with_the_same_bits, .timeout = 120)
 
 /* ---- what the optimizer keeps ------------------------------------------- */
 
+/* The largest squares of amsgrad; and dampening, which the first update of a
+ * run, but not of a life, is without. */
+Test(run, interrupted_optimizers_end_with_the_same_bits, .timeout = 120)
+{
+    static const char *const optimizers[] = {
+        "optimizer={adam: {lr: 0.05, beta2: 0.5, amsgrad: true}}",
+        "optimizer={adamw: {lr: 0.05, beta2: 0.5, amsgrad: true}}",
+        "optimizer={sgd: {lr: 0.05, momentum: 0.9, dampening: 0.5}}"};
+
+    for (size_t i = 0; i < sizeof optimizers / sizeof optimizers[0]; i++) {
+        train_outcome_t straight, stopped;
+        harness_t whole, parts;
+
+        harness_open(&whole, SAMPLES);
+        harness_open(&parts, SAMPLES);
+        whole.settings[0] = parts.settings[0] = optimizers[i];
+        harness_run_ok(&whole, 2, &straight);
+        cr_expect_gt(
+            harness_run_interrupted(&parts, 8, (int[]){2, 2}, &stopped), 2);
+        cr_expect_eq(memcmp(&stopped.loss, &straight.loss, sizeof(double)), 0,
+                     "%s: %.17g, not %.17g", optimizers[i], stopped.loss,
+                     straight.loss);
+        harness_compare(&whole, &parts, 15, 0, optimizers[i]);
+        harness_close(&parts);
+        harness_close(&whole);
+    }
+}
+
 Test(run, the_average_of_weights_is_evaluated_and_survives)
 {
     train_outcome_t plain, average, stopped;
