@@ -41,6 +41,18 @@ static err_code_t word_add(const char *pattern, const char *at, size_t length,
     return ERR_OK;
 }
 
+/* The path is printed as it is for scripts, which a terminal may show. */
+static err_code_t control_check(const char *path, err_t *err)
+{
+    for (const char *c = path; *c != '\0'; c++)
+        if ((unsigned char)*c < ' ' || *c == '\x7f')
+            return err_set(err, ERR_CONFIG,
+                           "is \"%s\", which holds a control character: give "
+                           "the directory (or run.name) a name without any",
+                           path);
+    return ERR_OK;
+}
+
 err_code_t train_dir_name(const char *pattern, const char *name,
                           const slurm_job_t *job, char **out, err_t *err)
 {
@@ -73,6 +85,8 @@ err_code_t train_dir_name(const char *pattern, const char *name,
             end++;
         }
     }
+    if (rc == ERR_OK)
+        rc = control_check(text.text, err);
     if (rc == ERR_OK)
         *out = text.text;
     else

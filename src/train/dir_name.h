@@ -13,7 +13,8 @@
  * caller. It may hold {name} (the run's [name]), {array} and {job} (of [job]);
  * "" means runs/{name}, in a Slurm array runs/{name}-{array}. [job] NULL: it is
  * not known yet, {array} and {job} stay as they are. ERR_CONFIG: anything else
- * in braces, or what this job does not have; the sentence goes on after the
+ * in braces, what this job does not have, or a path with control characters
+ * (which a terminal would take); the sentence goes on after the
  * word "run.dir". Pure.
  */
 err_code_t train_dir_name(const char *pattern, const char *name,

@@ -152,6 +152,8 @@ Test(config, what_a_run_directory_cannot_hold_is_told_with_its_place)
          "Slurm array (SLURM_ARRAY_TASK_ID is not set): submit it with sbatch "
          "--array; or give another directory with --set run.dir=DIR"},
         {"{job}", &none, "but this is no Slurm job (SLURM_JOB_ID is not set)"},
+        {"a\\e[31m", &none,
+         "run.dir is \"a\\x1b[31m\", which holds a control character"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
