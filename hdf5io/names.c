@@ -40,6 +40,13 @@ static hid_t names_child(hid_t group, hsize_t index, char **link)
     return child;
 }
 
+/* A search fails in a group of which a name is damaged; HDF5 may not survive
+ * the listing of such a group. */
+static bool names_readable(hid_t group)
+{
+    return H5Lexists(group, "?", H5P_DEFAULT) >= 0;
+}
+
 static void names_walk(hid_t group, const char *prefix, int depth,
                        names_t *names)
 {
@@ -57,7 +64,8 @@ static void names_walk(hid_t group, const char *prefix, int depth,
             if (H5Iget_type(child) == H5I_DATASET) {
                 names->paths[names->count++] = path;
                 path = NULL;
-            } else if (H5Iget_type(child) == H5I_GROUP && depth < NAMES_DEPTH) {
+            } else if (H5Iget_type(child) == H5I_GROUP && depth < NAMES_DEPTH &&
+                       names_readable(child)) {
                 names_walk(child, path, depth + 1, names);
             }
             free(path);
@@ -85,7 +93,8 @@ err_code_t hdf5io_names_missing(hid_t file, const char *name, const char *path,
     char *rooted = str_printf("%s%s", path[0] == '/' ? "" : "/", path);
     const char *nearest;
 
-    names_walk(file, "", 0, &names);
+    if (names_readable(file))
+        names_walk(file, "", 0, &names);
     H5Eclear2(H5E_DEFAULT);
     names_list(&names, &list);
     nearest = str_nearest(rooted, (const char *const *)names.paths);

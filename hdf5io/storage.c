@@ -88,6 +88,42 @@ static uint64_t storage_bytes(const hdf5io_storage_t *storage)
     return bytes;
 }
 
+/* Chunks larger than a dimension that cannot grow: HDF5 makes none, but reads
+ * beyond a decoded chunk where a header says so. */
+static bool storage_chunks_fit(const hdf5io_storage_t *storage)
+{
+    hsize_t chunk[H5S_MAX_RANK], dims[H5S_MAX_RANK], most[H5S_MAX_RANK];
+    hid_t space;
+    bool fit;
+
+    if (H5Pget_layout(storage->create) != H5D_CHUNKED)
+        return true;
+    space = H5Dget_space(storage->dataset);
+    fit = H5Pget_chunk(storage->create, H5S_MAX_RANK, chunk) == storage->ndim &&
+          H5Sget_simple_extent_dims(space, dims, most) == storage->ndim;
+    for (int d = 0; d < storage->ndim && fit; d++)
+        fit = chunk[d] > 0 && (most[d] == H5S_UNLIMITED || chunk[d] <= most[d]);
+    if (space >= 0)
+        H5Sclose(space);
+    return fit;
+}
+
+/* Plain storage is as long as the shape says. */
+static bool storage_long_enough(const hdf5io_storage_t *storage, uint64_t bytes)
+{
+    const uint64_t there = (uint64_t)H5Dget_storage_size(storage->dataset);
+
+    switch (H5Pget_layout(storage->create)) {
+    case H5D_COMPACT:
+        return there >= bytes;
+    case H5D_CONTIGUOUS: /* 0: nothing was written */
+        return H5Pget_external_count(storage->create) > 0 || there == 0 ||
+               there == bytes;
+    default:
+        return true;
+    }
+}
+
 err_code_t hdf5io_storage_check(const hdf5io_storage_t *storage, err_t *err)
 {
     const uint64_t bytes = storage_bytes(storage);
@@ -100,12 +136,15 @@ err_code_t hdf5io_storage_check(const hdf5io_storage_t *storage, err_t *err)
                        "%s: %s has a shape of more bytes than any file can "
                        "hold: its header is wrong",
                        storage->file, storage->path);
-    if (H5Pget_layout(storage->create) == H5D_COMPACT &&
-        (uint64_t)H5Dget_storage_size(storage->dataset) < bytes)
+    if (!storage_long_enough(storage, bytes))
         return err_set(err, ERR_DATA,
                        "%s is damaged: %s has a shape of %" PRIu64
-                       " bytes, but fewer are stored",
+                       " bytes, but others are stored",
                        storage->file, storage->path, bytes);
+    if (!storage_chunks_fit(storage))
+        return err_set(err, ERR_DATA,
+                       "%s is damaged: chunks of %s are larger than its shape",
+                       storage->file, storage->path);
     if (bytes > 0 && !storage_filled(storage->create) &&
         !storage_written(storage))
         return err_set(err, ERR_DATA,

@@ -30,10 +30,10 @@ bool hdf5io_storage_chunks_whole(const hdf5io_storage_t *storage);
 
 /*
  * ERR_DATA: more bytes than any file can hold (HDF5 takes the size modulo 2^64
- * in some places, and reads beyond its memory then); a compact dataset that is
- * shorter than its shape; values that were never written and have no fill value
- * either (HDF5 leaves in memory what was there); external raw files that are
- * missing or too short. Lock held.
+ * in some places, and reads beyond its memory then); compact or contiguous
+ * storage of another length than the shape; chunks larger than it; values that
+ * were never written and have no fill value either (HDF5 leaves in memory what
+ * was there); external raw files that are missing or too short. Lock held.
  */
 err_code_t hdf5io_storage_check(const hdf5io_storage_t *storage, err_t *err);
 

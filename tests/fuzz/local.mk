@@ -13,6 +13,12 @@ tests_fuzz_test_flips_SOURCES = tests/fuzz/test_flips.c $(FUZZ_FILES) \
 tests_fuzz_test_flips_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_fuzz_test_flips_CFLAGS = $(TEST_CFLAGS) $(FUZZ_CFLAGS)
 tests_fuzz_test_flips_LDADD = $(TRAIN_LIBS) $(TEST_LIBS)
+check_PROGRAMS += tests/fuzz/test_flips_data
+tests_fuzz_test_flips_data_SOURCES = tests/fuzz/test_flips_data.c \
+	$(HDF5IO_TEST_FILES)
+tests_fuzz_test_flips_data_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_fuzz_test_flips_data_CFLAGS = $(HDF5IO_TEST_CFLAGS)
+tests_fuzz_test_flips_data_LDADD = $(HDF5IO_TEST_LIBS)
 check_PROGRAMS += tests/fuzz/test_cases
 tests_fuzz_test_cases_SOURCES = tests/fuzz/test_cases.c $(FUZZ_FILES)
 tests_fuzz_test_cases_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests

@@ -14,9 +14,13 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/str.h"
+#include "comm/comm_table.h"
+#include "conf/conf.h"
 #include "fuzz/fuzz.h"
 #include "hdf5io/checkpoint_manifest.h"
 #include "hdf5io/ckpt_fixture.h"
+#include "obs/metrics.h"
+#include "train/settings.h"
 
 #define FLIPS 200
 
@@ -115,5 +119,122 @@ Test(flips, of_checkpoints_are_all_found, .timeout = 300)
     }
     cr_assert_eq(hdf5io_checkpoint_verify(directory, NULL, NULL), ERR_OK);
     free(directory);
+    ckpt_home_remove(home);
+}
+
+/* A table that is accepted is one: printed and read again it is the same. */
+Test(flips, of_tables, .timeout = 300)
+{
+    comm_table_t table, again;
+    str_buf_t text = {0};
+    int refused = 0;
+
+    comm_table_default(&table);
+    comm_table_print(&table, &text);
+    for (int i = 0; i < FLIPS; i++) {
+        err_t err = ERR_INIT;
+        str_buf_t printed = {0};
+        err_code_t code;
+
+        flip((uint8_t *)text.text, text.length, i);
+        code = comm_table_parse(text.text, "table", &table, &err);
+        fuzz_check(code, &err, (const err_code_t[]){ERR_CONFIG, ERR_OK});
+        refused += code != ERR_OK;
+        if (code == ERR_OK) {
+            comm_table_print(&table, &printed);
+            cr_assert_eq(comm_table_parse(printed.text, "again", &again, &err),
+                         ERR_OK, "flip %d: %s", i, err.text);
+            cr_assert_eq(comm_table_hash(&again), comm_table_hash(&table),
+                         "flip %d", i);
+        }
+        str_buf_free(&printed);
+        flip((uint8_t *)text.text, text.length, i);
+    }
+    cr_assert_gt(refused, FLIPS / 4);
+    str_buf_free(&text);
+}
+
+/* Rows of which a resume keeps those up to its step: what it keeps are lines of
+ * the file, in their order. */
+Test(flips, of_metrics, .timeout = 300)
+{
+    char *home = ckpt_home_make();
+    char *path = str_printf("%s/metrics.jsonl", home), *kept;
+    str_buf_t text = {0};
+    size_t bytes;
+    int cut = 0;
+
+    for (int step = 1; step <= 20; step++)
+        str_buf_add(&text, "{\"event\": \"step\", \"step\": %d, \"loss\": 1}\n",
+                    step);
+    for (int i = 0; i < FLIPS; i++) {
+        obs_metrics_t *metrics;
+        err_t err = ERR_INIT;
+        const char *from;
+
+        flip((uint8_t *)text.text, text.length, i);
+        rewrite(path, text.text, text.length);
+        cr_assert_eq(obs_metrics_open(path, 10, &metrics, &err), ERR_OK,
+                     "flip %d: %s", i, err.text);
+        obs_metrics_close(metrics);
+        cr_assert_eq(file_read(path, &kept, &bytes, &err), ERR_OK);
+        from = text.text;
+        for (char *line = kept; line < kept + bytes;) {
+            const char *end = memchr(line, '\n', (size_t)(kept + bytes - line));
+            const size_t length = (size_t)(end - line) + 1;
+
+            from = memmem(from, (size_t)(text.text + text.length - from), line,
+                          length);
+            cr_assert_not_null(from, "flip %d", i);
+            line += length;
+        }
+        cut += bytes < text.length;
+        free(kept);
+        flip((uint8_t *)text.text, text.length, i);
+    }
+    cr_assert_eq(cut, FLIPS);
+    str_buf_free(&text);
+    free(path);
+    ckpt_home_remove(home);
+}
+
+/* config.yaml of an earlier life, which a resume compares with its own: the
+ * settings of this life are there afterwards, and any others beside them. */
+Test(flips, of_settings, .timeout = 300)
+{
+    const char *srcdir = getenv("srcdir");
+    char *run =
+        str_printf("%s/examples/ising-mlp.yaml", srcdir == NULL ? "." : srcdir);
+    char *home = ckpt_home_make();
+    char *path = str_printf("%s/config.yaml", home), *good, *now;
+    char *beside = str_printf("%s/config-1.yaml", home);
+    train_config_t config = {0};
+    err_t err = ERR_INIT;
+    tree_t *tree = NULL;
+    size_t bytes;
+
+    cr_assert_eq(conf_read(run, &tree, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(train_config_read(tree, NULL, &config, &err), ERR_OK, "%s",
+                 err.text);
+    cr_assert_eq(train_settings_keep(home, &config, 5, &err), ERR_OK, "%s",
+                 err.text);
+    cr_assert_eq(file_read(path, &good, &bytes, &err), ERR_OK);
+    for (int i = 0; i < FLIPS; i++) {
+        flip((uint8_t *)good, bytes, i);
+        rewrite(path, good, bytes);
+        cr_assert_eq(train_settings_keep(home, &config, 7, &err), ERR_OK,
+                     "flip %d: %s", i, err.text);
+        flip((uint8_t *)good, bytes, i);
+        cr_assert_eq(file_read(path, &now, NULL, &err), ERR_OK);
+        cr_assert_str_eq(strchr(now, '\n'), strchr(good, '\n'), "flip %d", i);
+        free(now);
+        remove(beside);
+    }
+    free(good);
+    train_config_free(&config);
+    tree_free(tree);
+    free(beside);
+    free(path);
+    free(run);
     ckpt_home_remove(home);
 }
