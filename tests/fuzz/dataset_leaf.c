@@ -189,7 +189,10 @@ static void leaf_filters(case_bytes_t *bytes, leaf_plan_t *plan,
                          case_set_t *set)
 {
     const unsigned choice = case_pick(bytes, 8);
-    const bool whole = H5Tget_class(plan->type) == H5T_INTEGER;
+    /* Of other widths the library's own filter makes other numbers. */
+    const bool whole = H5Tget_class(plan->type) == H5T_INTEGER &&
+                       H5Tget_precision(plan->type) == 8 * set->bytes &&
+                       set->bytes != 3;
 
     if (plan->chunk_bytes > LEAF_CHUNK_BYTES)
         return;
@@ -244,7 +247,7 @@ static void leaf_raws(case_bytes_t *bytes, leaf_plan_t *plan,
     const int count = 1 + (int)case_pick(bytes, CASE_RAWS);
     uint64_t left = total;
 
-    if (total == 0 || total > CASE_SMALL * 16)
+    if (total == 0 || !set->numbers || case_elements(set, 0) > CASE_SMALL)
         return;
     for (int i = 0; i < count; i++) {
         const uint64_t at = case_pick(bytes, 3) * 5;
