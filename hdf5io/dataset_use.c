@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/retry.h"
 #include "hdf5io/dataset_impl.h"
 #include "hdf5io/h5.h"
@@ -29,6 +30,11 @@ static bool use_is_system(err_code_t code, int number)
 /* Close what is open of [shard], and keep what is known of it. */
 static void use_rest(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard)
 {
+    check(shard->open && dataset->open_count > 0 &&
+              dataset->cached >= shard->cached,
+          "%s rests: open %d, %d open, caches of %zu of %zu bytes", shard->path,
+          shard->open, dataset->open_count, (size_t)shard->cached,
+          (size_t)dataset->cached);
     hdf5io_shard_rest(shard);
     shard->open = false;
     dataset->cached -= shard->cached;
@@ -163,6 +169,7 @@ err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
     code =
         retry_run(&dataset->retry, shard->path, use_attempt, &call, NULL, err);
     pthread_mutex_lock(&dataset->lock);
+    check(shard->readers > 0, "%s has %d readers", shard->path, shard->readers);
     shard->readers--;
     pthread_mutex_unlock(&dataset->lock);
     return code;

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -42,6 +43,15 @@ struct hdf5io_loader {
     int64_t filled, given;
     bool stop;
 };
+
+/* Lock held: the batch given last and those read ahead are in the ring. */
+static void loader_check(const hdf5io_loader_t *loader)
+{
+    check(loader->filled >= loader->given &&
+              loader->filled - loader->given < loader->count,
+          "%lld batches were read, %lld given, in %d buffers",
+          (long long)loader->filled, (long long)loader->given, loader->count);
+}
 
 static loader_slot_t *loader_slot(hdf5io_loader_t *loader, int64_t number)
 {
@@ -114,6 +124,7 @@ static void *loader_main(void *argument)
         more = loader_read(loader, loader_slot(loader, loader->filled));
         pthread_mutex_lock(&loader->lock);
         loader->filled++;
+        loader_check(loader);
         pthread_cond_broadcast(&loader->moved);
         pthread_mutex_unlock(&loader->lock);
     }
@@ -224,6 +235,7 @@ static loader_slot_t *loader_take(hdf5io_loader_t *loader)
     slot = loader_slot(loader, loader->given);
     if (!slot->end && slot->code == ERR_OK)
         loader->given++;
+    loader_check(loader);
     pthread_cond_broadcast(&loader->moved);
     pthread_mutex_unlock(&loader->lock);
     return slot;

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/rng.h"
 
@@ -177,6 +178,10 @@ hdf5io_share_t hdf5io_sampler_share_of(const hdf5io_sampler_t *sampler,
         begin = end;
     share.first = step * config->batch + begin;
     share.count = end - begin;
+    check(share.count >= 0 && share.first + share.count <= config->samples,
+          "rank %d of %d gets %lld samples from %lld on of %lld in step %lld",
+          rank, config->size, (long long)share.count, (long long)share.first,
+          (long long)config->samples, (long long)step);
     return share;
 }
 
@@ -234,6 +239,8 @@ static void sampler_window_fill(hdf5io_sampler_t *sampler, int64_t window)
             count++;
         }
     }
+    check(count > 0 && count <= SAMPLER_WINDOW_SAMPLES,
+          "window %lld has %lld samples", (long long)window, (long long)count);
     sampler->window_is = window;
 }
 
@@ -250,11 +257,18 @@ void hdf5io_sampler_index(hdf5io_sampler_t *sampler, int64_t first,
         case HDF5IO_SHUFFLE_CHUNK:
             sampler_window_fill(sampler,
                                 sampler_window_of(sampler, first + i, &begin));
+            check(first + i >= begin &&
+                      first + i - begin < SAMPLER_WINDOW_SAMPLES,
+                  "position %lld in the window from %lld on",
+                  (long long)(first + i), (long long)begin);
             index[i] = sampler->window[first + i - begin];
             break;
         case HDF5IO_SHUFFLE_FULL:
             index[i] = sampler->order[first + i];
             break;
         }
+        check(index[i] >= 0 && index[i] < sampler->config.samples,
+              "position %lld is sample %lld of %lld", (long long)(first + i),
+              (long long)index[i], (long long)sampler->config.samples);
     }
 }

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/thread.h"
 
@@ -48,6 +49,9 @@ static void *member_main(void *argument)
     for (uint64_t done = 0; member_wait(crew, done); done++) {
         crew->job(crew->context, member->number);
         pthread_mutex_lock(&crew->lock);
+        check(crew->busy > 0 && crew->busy <= crew->started,
+              "member %d is through, and %d of %d are busy", member->number,
+              crew->busy, crew->started);
         if (--crew->busy == 0)
             pthread_cond_signal(&crew->back);
         pthread_mutex_unlock(&crew->lock);
@@ -122,6 +126,8 @@ static void crew_wait(crew_t *crew)
 
 void crew_run(crew_t *crew, crew_job_t *job, void *context)
 {
+    check(!crew->running && crew->busy == 0,
+          "a job while one runs on %d members", crew->busy);
     crew->running = true;
     if (crew->started > 0) {
         pthread_mutex_lock(&crew->lock);

@@ -2,6 +2,7 @@
 # No fused multiply-add behind our back: rng_normal gives the same bits anywhere.
 noinst_LTLIBRARIES += libbase.la
 libbase_la_SOURCES = \
+	src/base/check.c src/base/check.h \
 	src/base/clock.c src/base/clock.h src/base/clones.h \
 	src/base/crew.c src/base/crew.h \
 	src/base/err.c src/base/err.h \
@@ -16,7 +17,6 @@ libbase_la_SOURCES = \
 	src/base/opt_fill.c src/base/opt_pick.c src/base/opt_pick.h \
 	src/base/opt_print.c \
 	src/base/opt_value.c src/base/opt_value.h \
-	src/base/queue.c src/base/queue.h \
 	src/base/retry.c src/base/retry.h \
 	src/base/rng.c src/base/rng.h \
 	src/base/rng_fill.c src/base/rng_log.h src/base/rng_philox.h \

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/check.h"
+
 static size_t mib_elems(double mib)
 {
     return (size_t)(mib * 1048576.0 / sizeof(float));
@@ -96,6 +98,29 @@ static int ends_cut(const ddp_config_t *config, const ddp_layout_t *layout,
     return v;
 }
 
+/* Every view and every element of the arena is in one bucket. */
+static void buckets_check(const ddp_layout_t *layout,
+                          const ddp_bucket_t *buckets, int count)
+{
+    int view = 0;
+    size_t at = layout->views[0].offset;
+
+    for (int i = 0; i < count; i++) {
+        check(buckets[i].first_view == view && buckets[i].view_count > 0,
+              "bucket %d has %d views from %d on, expected from %d", i,
+              buckets[i].view_count, buckets[i].first_view, view);
+        check(buckets[i].offset == at && buckets[i].count > 0,
+              "bucket %d has %zu elements from %zu on, expected from %zu", i,
+              buckets[i].count, buckets[i].offset, at);
+        view += buckets[i].view_count;
+        at += buckets[i].count;
+    }
+    check(view == layout->view_count, "%d of %d views are in buckets", view,
+          layout->view_count);
+    check(at == layout->grad_elems, "buckets end at element %zu of %zu", at,
+          layout->grad_elems);
+}
+
 int ddp_bucket_cut(const ddp_config_t *config, const ddp_layout_t *layout,
                    ddp_bucket_t *buckets)
 {
@@ -108,8 +133,10 @@ int ddp_bucket_cut(const ddp_config_t *config, const ddp_layout_t *layout,
         return 0;
     v = run_end(layout, 0, views, mib_elems(config->first_bucket_mb));
     bucket_fill(&buckets[count++], layout, 0, v);
-    if (v == views)
+    if (v == views) {
+        buckets_check(layout, buckets, count);
         return count;
+    }
     tail = ends_cut(config, layout, v, buckets, &ends);
     while (v < tail) {
         int end = run_end(layout, v, tail, mib_elems(config->bucket_cap_mb));
@@ -119,5 +146,7 @@ int ddp_bucket_cut(const ddp_config_t *config, const ddp_layout_t *layout,
     }
     memmove(buckets + count, buckets + ends,
             (size_t)(views - ends) * sizeof *buckets);
-    return count + views - ends;
+    count += views - ends;
+    buckets_check(layout, buckets, count);
+    return count;
 }

@@ -133,11 +133,6 @@ int ddp_buckets(const ddp_t *ddp)
     return ddp->bucket_count;
 }
 
-size_t ddp_bucket_bytes(const ddp_t *ddp, int bucket)
-{
-    return ddp->buckets[bucket].count * sizeof(float);
-}
-
 err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err)
 {
     return comm_broadcast(ddp->group, data, bytes, 0, err);

@@ -101,7 +101,6 @@ void ddp_close(ddp_t *ddp);
 float *ddp_grads(ddp_t *ddp); /* [grad_elems] */
 double *ddp_tail(ddp_t *ddp); /* [tail_doubles] */
 int ddp_buckets(const ddp_t *ddp);
-size_t ddp_bucket_bytes(const ddp_t *ddp, int bucket);
 
 /* Copy [bytes] at [data] from rank 0 to all (initial parameters, buffers). */
 err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err);

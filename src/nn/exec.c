@@ -157,16 +157,6 @@ size_t nn_exec_activation_bytes(const nn_exec_t *exec)
     return exec->bytes;
 }
 
-double nn_exec_flops(const nn_exec_t *exec)
-{
-    double flops = 0;
-
-    for (int i = 0; i < exec->count; i++)
-        if (exec->nodes[i].op != NULL)
-            flops += op_flops(exec->nodes[i].op);
-    return flops;
-}
-
 void nn_exec_bind(nn_exec_t *exec, const nn_bind_t *bind)
 {
     assert((uintptr_t)bind->activations % MEM_ALIGN == 0);

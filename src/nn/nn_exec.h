@@ -72,7 +72,6 @@ err_code_t nn_exec_open(const nn_graph_t *graph, const nn_exec_config_t *config,
 void nn_exec_close(nn_exec_t *exec);
 
 size_t nn_exec_activation_bytes(const nn_exec_t *exec);
-double nn_exec_flops(const nn_exec_t *exec); /* forward of one batch */
 void nn_exec_bind(nn_exec_t *exec, const nn_bind_t *bind);
 
 /* Forward: writes a [result] for each loss. Backward: gradients of the sum over

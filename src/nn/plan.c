@@ -9,6 +9,7 @@
  */
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "nn/exec_priv.h"
 
@@ -62,6 +63,28 @@ static void insert_sorted(nn_block_t **placed, int count)
     placed[i] = block;
 }
 
+/* No two blocks that are needed at once share a byte; [placed] are in order of
+ * offset. */
+static void places_check(nn_block_t *const *placed, int count, size_t end)
+{
+    for (int i = 0; CHECK_ON && i < count; i++) {
+        const nn_block_t *a = placed[i];
+
+        check(a->first <= a->last, "a block lives from %d to %d", a->first,
+              a->last);
+        check(a->offset % MEM_ALIGN == 0 && a->offset + a->bytes <= end,
+              "a block of %zu bytes at %zu in a plan of %zu", a->bytes,
+              a->offset, end);
+        for (int k = i + 1; k < count; k++)
+            check(placed[k]->offset >= a->offset + a->bytes ||
+                      !blocks_meet(a, placed[k]),
+                  "blocks of %zu bytes at %zu and of %zu at %zu meet in steps "
+                  "%d to %d",
+                  a->bytes, a->offset, placed[k]->bytes, placed[k]->offset,
+                  placed[k]->first, a->last);
+    }
+}
+
 err_code_t nn_plan_place(nn_block_t *blocks, int count, size_t *total,
                          err_t *err)
 {
@@ -87,6 +110,7 @@ err_code_t nn_plan_place(nn_block_t *blocks, int count, size_t *total,
         if (order[i]->offset + mem_round(order[i]->bytes) > end)
             end = order[i]->offset + mem_round(order[i]->bytes);
     }
+    places_check(placed, count, end);
     *total = end;
     mem_free(block);
     return ERR_OK;

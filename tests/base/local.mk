@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 BASE_TEST_LIBS = libbase.la $(TEST_LIBS)
+check_PROGRAMS += tests/base/test_check
+tests_base_test_check_SOURCES = tests/base/test_check.c
+tests_base_test_check_CFLAGS = $(TEST_CFLAGS)
+tests_base_test_check_LDADD = $(BASE_TEST_LIBS)
 check_PROGRAMS += tests/base/test_clock
 tests_base_test_clock_SOURCES = tests/base/test_clock.c
 tests_base_test_clock_CFLAGS = $(TEST_CFLAGS)
@@ -45,10 +49,6 @@ check_PROGRAMS += tests/base/test_opt_map
 tests_base_test_opt_map_SOURCES = tests/base/test_opt_map.c
 tests_base_test_opt_map_CFLAGS = $(TEST_CFLAGS)
 tests_base_test_opt_map_LDADD = $(BASE_TEST_LIBS)
-check_PROGRAMS += tests/base/test_queue
-tests_base_test_queue_SOURCES = tests/base/test_queue.c
-tests_base_test_queue_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_queue_LDADD = $(BASE_TEST_LIBS)
 check_PROGRAMS += tests/base/test_retry
 tests_base_test_retry_SOURCES = tests/base/test_retry.c
 tests_base_test_retry_CFLAGS = $(TEST_CFLAGS)

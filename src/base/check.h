@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * check: what must hold if the program is right, whatever its input: who owns a
+ * slot, which lock is held, that parts do not overlap. On in the tests' build,
+ * under sanitizers, and with configure --enable-checks; otherwise it costs
+ * nothing. Bad input, or a system that refuses, is no case for a check: these
+ * are errors (err.h).
+ *
+ * Thread rule: any thread.
+ */
+#ifndef CDDP_BASE_CHECK_H
+#define CDDP_BASE_CHECK_H
+
+/* Print "FILE:LINE: check failed: CONDITION: " and the state that [format]
+ * describes to standard error, then abort. */
+__attribute__((format(printf, 4, 5), noreturn, cold)) void
+check_failed(const char *file, int line, const char *condition,
+             const char *format, ...);
+
+/*
+ * check(condition, format, ...): [format] tells the numbers that one needs to
+ * see why. The condition must have no side effect; without checks it is
+ * compiled, so that it stays right, but never evaluated.
+ */
+#ifdef CDDP_CHECKS
+#define CHECK_ON 1
+#else
+#define CHECK_ON 0
+#endif
+#define check(condition, ...)                                          \
+    do {                                                               \
+        if (CHECK_ON && !(condition))                                  \
+            check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__); \
+    } while (0)
+
+#endif
