@@ -7,7 +7,6 @@
  */
 #include "hdf5io/dataset.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -17,6 +16,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "hdf5io/dataset_impl.h"
@@ -104,7 +104,7 @@ static err_code_t dataset_same_shape(const hdf5io_column_t *first,
     char here[256], there[256];
     bool same;
 
-    assert(first != NULL && other != NULL); /* both shards are open */
+    check(first != NULL && other != NULL, "a shard is not open");
     same = first->ndim == other->ndim;
 
     for (int i = 0; same && i < first->ndim; i++)

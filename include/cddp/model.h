@@ -159,7 +159,7 @@ cddp_code_t cddp_exec_forward(cddp_exec_t *exec, const cddp_samples_t *samples,
                               cddp_error_t *error);
 
 /* Gradients of [scale] * loss_sum, written over grads, or added to them. For
- * models with one loss. */
+ * models with one loss. CDDP_CONFIG if the exec is not for training. */
 cddp_code_t cddp_exec_backward(cddp_exec_t *exec, const cddp_samples_t *samples,
                                double scale, int add, cddp_error_t *error);
 /* Gradients of the sum of scales[k] * loss_sum[k] over all losses; usually that

@@ -20,6 +20,7 @@ struct cddp_exec {
     nn_exec_t *exec;
     dev_device_t *dev;
     nn_bind_t bind;
+    bool training;
     cddp_code_t (*ready)(void *context, int index, cddp_error_t *error);
     cddp_code_t (*sum)(void *context, double *sums, size_t count,
                        cddp_error_t *error);
@@ -198,6 +199,7 @@ static err_code_t exec_sum(void *context, double *sums, size_t count,
 
 static void exec_bind(cddp_exec_t *exec, const cddp_exec_config_t *config)
 {
+    exec->training = config->training != 0;
     exec->ready = config->ready;
     exec->sum = config->sum;
     exec->context = config->context;
@@ -370,8 +372,14 @@ cddp_code_t cddp_exec_backward_losses(cddp_exec_t *exec,
 {
     const nn_batch_t batch = batch_of(exec->graph, samples);
     err_t err = ERR_INIT;
-    err_code_t code = batch_check(exec, &batch, &err);
+    err_code_t code;
 
+    if (exec->training)
+        code = batch_check(exec, &batch, &err);
+    else
+        code = err_set(&err, ERR_CONFIG,
+                       "this exec is for evaluation: open one with training "
+                       "set for a backward");
     if (code == ERR_OK)
         code = nn_exec_backward(exec->exec, &batch, scales, add != 0, &err);
     return api_answer(code, &err, error);

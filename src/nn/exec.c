@@ -5,8 +5,8 @@
  * the layouts that the ops before chose; then run forward and backward in the
  * arena that exec_plan.c laid out.
  */
-#include <assert.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "nn/exec_priv.h"
 
@@ -98,7 +98,9 @@ err_code_t nn_exec_open(const nn_graph_t *graph, const nn_exec_config_t *config,
     void *block;
     err_code_t code;
 
-    assert(config->batch > 0 && config->threads > 0);
+    check(config->batch > 0 && config->threads > 0,
+          "a batch of %lld with %d threads", (long long)config->batch,
+          config->threads);
     if (config->batch > BATCH_LIMIT)
         return err_set(err, ERR_CONFIG,
                        "a batch of %lld samples a rank is larger than 2^24; "
@@ -159,7 +161,8 @@ size_t nn_exec_activation_bytes(const nn_exec_t *exec)
 
 void nn_exec_bind(nn_exec_t *exec, const nn_bind_t *bind)
 {
-    assert((uintptr_t)bind->activations % MEM_ALIGN == 0);
+    check((uintptr_t)bind->activations % MEM_ALIGN == 0, "activations at %p",
+          (void *)bind->activations);
     exec->bind = *bind;
 }
 
@@ -419,8 +422,9 @@ err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
     const nn_node_t *nodes = exec->nodes;
     err_code_t code = ERR_OK;
 
-    assert(exec->config.training);
-    assert(!accumulate || !exec->config.anew);
+    check(exec->config.training, "backward of an exec for evaluation");
+    check(!accumulate || !exec->config.anew,
+          "gradients are added where each step writes them anew");
     for (int i = exec->count - 1; i >= 0 && code == ERR_OK; i--) {
         if (i < exec->count - 1 && nodes[i].part != nodes[i + 1].part)
             code = block_again(exec, i, batch, err);

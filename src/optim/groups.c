@@ -223,8 +223,8 @@ static err_code_t set_take(const groups_t *groups, group_t *group,
                        "a group's lr is reached as a multiple of the "
                        "optimizer's, which is 0; set that, and freeze the rest",
                        err);
-    if (kind->check != NULL)
-        code = kind->check(group->options, err);
+    if (kind->validate != NULL)
+        code = kind->validate(group->options, err);
     if (code != ERR_OK) {
         err_prefix(err, "%s", tree_place_format(place, at, sizeof at));
         return code;

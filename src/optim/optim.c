@@ -6,9 +6,9 @@
  */
 #include "optim/optim.h"
 
-#include <assert.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "op/cpu/team.h"
 #include "optim/optim_priv.h"
@@ -76,9 +76,9 @@ static err_code_t kind_read(optim_t *optim, const tree_t *tree,
     optim->kind = kinds[choice->index];
     optim->lr =
         *(const double *)(const void *)(optim->options + optim->kind->lr);
-    if (optim->kind->check == NULL)
+    if (optim->kind->validate == NULL)
         return ERR_OK;
-    code = optim->kind->check(optim->options, err);
+    code = optim->kind->validate(optim->options, err);
     if (code != ERR_OK)
         err_prefix(err, "%s", tree_place_format(choice->place, at, sizeof at));
     return code;
@@ -249,7 +249,7 @@ const char *optim_slot_name(const optim_t *optim, int slot)
 
 float *optim_slot_data(optim_t *optim, int slot)
 {
-    assert(optim->whole);
+    check(optim->whole, "slot %d of a part of the state is asked for", slot);
     return optim->slots[slot];
 }
 

@@ -41,7 +41,7 @@ typedef struct optim_kind {
     const char *slots[OPTIM_SLOTS_MAX]; /* names */
     size_t lr; /* offset of the double in the options */
     /* Do the options fit together? (optional) */
-    err_code_t (*check)(const void *options, err_t *err);
+    err_code_t (*validate)(const void *options, err_t *err);
     unsigned (*slots_used)(const void *options); /* bit i: slots[i] */
     /* (optional) For a rate that hangs on the tensor: before the update, take
      * in the gradients of at most OPTIM_BLOCK elements of a tensor and leave
@@ -67,7 +67,7 @@ typedef struct optim_schedule_kind {
     opt_pick_row_t row;
     optim_warmup_form_t warmup;
     /* Do the options fit together? (optional) */
-    err_code_t (*check)(const void *options, err_t *err);
+    err_code_t (*validate)(const void *options, err_t *err);
     /* The rate of update [step] (from 0) of [span]. */
     double (*lr)(const void *options, const optim_span_t *span, double lr,
                  int64_t step);

@@ -8,10 +8,10 @@
  * the threads share. Pieces and blocks lie at multiples of their size in the
  * arena, so that neither threads nor ranges change a bit.
  */
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "op/cpu/team.h"
 #include "op/cpu/vector.h"
@@ -46,9 +46,12 @@ static err_code_t parts_take(optim_t *optim, const optim_layout_t *layout,
     for (int i = 0; i < count; i++) {
         const view_range_t range = whole ? all : layout->ranges[i];
 
-        assert(range.first % OPTIM_UNIT == 0);
-        assert((range.first + range.count) % OPTIM_UNIT == 0 ||
-               range.first + range.count == layout->elems);
+        check(range.first % OPTIM_UNIT == 0, "a part begins at element %zu",
+              range.first);
+        check((range.first + range.count) % OPTIM_UNIT == 0 ||
+                  range.first + range.count == layout->elems,
+              "a part ends at element %zu of %zu", range.first + range.count,
+              layout->elems);
         optim->parts[i] =
             (optim_part_t){.range = range, .state = optim->state_elems};
         optim->state_elems += range.count;
@@ -114,10 +117,13 @@ static int stretch_make(optim_t *optim, const optim_layout_t *layout,
     for (; !alone && next < layout->view_count && set_of[next] == set_of[first];
          next++) {
         view = &layout->views[next];
-        assert(view->offset >= out->to);
+        check(view->offset >= out->to,
+              "a parameter begins at %zu, the one before ends at %zu",
+              view->offset, out->to);
         out->to = view->offset + view->count;
     }
-    assert(out->to <= layout->elems);
+    check(out->to <= layout->elems, "parameters end at %zu of %zu", out->to,
+          layout->elems);
     return next;
 }
 
@@ -340,7 +346,7 @@ void optim_apply(optim_t *optim, int range, float *params, const float *grads,
                    .lr = lr,
                    .update = update};
 
-    assert(update >= 1);
+    check(update >= 1, "update number %lld", (long long)update);
     if (optim->sum_count > 0)
         ratios_take(optim, part);
     cpu_team_run(optim->threads, part->pieces, 1, update_body, &pass);

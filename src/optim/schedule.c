@@ -49,9 +49,9 @@ static err_code_t schedule_read(optim_schedule_t *schedule, const tree_t *tree,
     if (code != ERR_OK)
         return code;
     schedule->kind = kinds[choice.index];
-    if (schedule->kind->check == NULL)
+    if (schedule->kind->validate == NULL)
         return ERR_OK;
-    code = schedule->kind->check(schedule->options, err);
+    code = schedule->kind->validate(schedule->options, err);
     if (code != ERR_OK)
         err_prefix(err, "%s", tree_place_format(choice.place, at, sizeof at));
     return code;

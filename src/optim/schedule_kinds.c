@@ -126,7 +126,7 @@ const optim_schedule_kind_t optim_schedule_step = {
                     "the run's beginning",
             .options = step_rows},
     .warmup = OPTIM_WARMUP_OVER,
-    .check = decay_check,
+    .validate = decay_check,
     .lr = decay_lr,
 };
 
@@ -135,7 +135,7 @@ const optim_schedule_kind_t optim_schedule_exponential = {
             .help = "Multiplied by gamma at each epoch, or as often as asked",
             .options = exponential_rows},
     .warmup = OPTIM_WARMUP_OVER,
-    .check = decay_check,
+    .validate = decay_check,
     .lr = decay_lr,
 };
 
@@ -291,7 +291,7 @@ const optim_schedule_kind_t optim_schedule_restarts = {
             .help = "Down along half a cosine again and again, each time from "
                     "the optimizer's rate (Loshchilov and Hutter, 2017)",
             .options = restarts_rows},
-    .check = restarts_check,
+    .validate = restarts_check,
     .lr = restarts_lr,
 };
 

@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "train/touch.h"
 
-#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -11,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/thread.h"
 
@@ -88,7 +88,7 @@ err_code_t train_touch_open(const train_room_t *rooms, int count, int threads,
     train_touch_t *touch = NULL;
     err_code_t rc;
 
-    assert(count <= TRAIN_TOUCH_ROOMS);
+    check(count <= TRAIN_TOUCH_ROOMS, "%d rooms", count);
     rc = mem_alloc(sizeof *touch, "early pages", (void **)&touch, err);
     if (rc != ERR_OK)
         return rc;

@@ -101,6 +101,27 @@ Test(model, recomputed_blocks_give_the_same_bits_in_less_memory, .timeout = 60)
     cddp_model_close(model);
 }
 
+Test(model, no_backward_of_an_exec_for_evaluation)
+{
+    cddp_model_t *model = model_open();
+    const cddp_samples_t samples = {.input = NULL};
+    float *params = zeros(cddp_model_param_elems(model), sizeof(float));
+    float *buffers = zeros(cddp_model_buffer_elems(model), sizeof(float));
+    const cddp_exec_config_t config = {
+        .samples = 1, .threads = 1, .params = params, .buffers = buffers};
+    cddp_exec_t *exec = NULL;
+    cddp_error_t error;
+
+    cr_assert_eq(cddp_exec_open(model, &config, &exec, &error), CDDP_OK, "%s",
+                 error.text);
+    cr_expect_eq(cddp_exec_backward(exec, &samples, 1, 0, &error), CDDP_CONFIG);
+    cr_expect_not_null(strstr(error.text, "for evaluation"), "%s", error.text);
+    cddp_exec_close(exec);
+    free(params);
+    free(buffers);
+    cddp_model_close(model);
+}
+
 /* Does an exec of [model] in bf16 open here? */
 static cddp_code_t bf16_try(const cddp_model_t *model, cddp_error_t *error)
 {

@@ -8,9 +8,9 @@
  * of tokens is brought into once, or is made of a square of scores in place.
  * y and dq are summed turned, [features, queries].
  */
-#include <assert.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "op/cpu/attention.h"
 #include "op/cpu/math.h"
@@ -84,7 +84,8 @@ static narrow_room_t room_of_thread(const cpu_attention_work_t *work,
 {
     char *from = work->room + (size_t)cpu_team_number() * work->room_bytes;
 
-    assert(from != NULL); /* with NULL, room_make only measures */
+    /* With NULL, room_make only measures. */
+    check(from != NULL, "there is no memory to cut room from");
     return room_make(&work->a, backward, from);
 }
 
