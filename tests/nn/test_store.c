@@ -5,6 +5,7 @@
  */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "nn/cost.h"
@@ -157,6 +158,62 @@ Test(store, gradients_are_about_as_precise_as_the_reference, .init = need_bf16)
     fixture_close(&ref);
     fixture_close(&exact);
     nn_graph_close(graph);
+}
+
+/* A probability for each of 4 channels, at every position. */
+static void probabilities_set(fixture_t *f, int64_t positions)
+{
+    static const float shares[][4] = {
+        {0.1f, 0.2f, 0.3f, 0.4f}, {1, 0, 0, 0}, {0.25f, 0, 0.5f, 0.25f}};
+    float *target = f->targets[0];
+
+    for (int64_t i = 0; i < BATCH * 4 * positions; i++)
+        target[i] = shares[(i % positions + i / (4 * positions)) % 3]
+                          [i / positions % 4];
+}
+
+/* What is left of rounding where targets are probabilities. */
+Test(store, losses_of_probabilities_behind_bf16, .init = need_bf16)
+{
+    static const char *const ends[] = {
+        "]}\nloss: {cross_entropy: {soft_target: true, weight: [1, 2, 1, 0.5], "
+        "label_smoothing: 0.1}}\n",
+        ", {log_softmax: {axis: 1}}]}\nloss: kl\n"};
+
+    for (int i = 0; i < 2; i++) {
+        char text[400];
+        nn_graph_t *graph;
+        fixture_t f, ref, exact;
+        fixture_t *const all[] = {&f, &ref, &exact};
+        double loss[3], usual;
+        size_t count;
+
+        snprintf(text, sizeof text,
+                 "model: {input: [3, 8, 8], layers: [{conv: {out: 32, kernel: "
+                 "3, pad: 1}}, relu, {maxpool: {kernel: 2}}, {conv: {out: 4, "
+                 "kernel: 3}}%s",
+                 ends[i]);
+        graph = fixture_graph(text);
+        count = nn_graph_param_elems(graph);
+        open_stored(graph, "cpu", true, false, false, &f);
+        open_stored(graph, "ref", true, false, false, &ref);
+        open_stored(graph, "ref", false, false, false, &exact);
+        cr_expect_gt(nn_exec_facts(f.exec).bf16, 1);
+        for (int k = 0; k < 3; k++) {
+            probabilities_set(all[k], 4);
+            fixture_poison(all[k]);
+            loss[k] = fixture_forward(all[k]);
+            fixture_backward(all[k], 1.0 / BATCH, false);
+        }
+        usual = apart(ref.bind.grads, exact.bind.grads, count);
+        cr_expect_leq(apart(f.bind.grads, exact.bind.grads, count),
+                      3 * usual + 1e-2, "%s", text);
+        cr_expect_leq(fabs(loss[0] - loss[2]), 1e-2 * fabs(loss[2]), "%g, %g",
+                      loss[0], loss[2]);
+        for (int k = 0; k < 3; k++)
+            fixture_close(all[k]);
+        nn_graph_close(graph);
+    }
 }
 
 /* Computed again in backward: the same bits. */
