@@ -92,12 +92,15 @@ typedef struct cpu_pointwise_kind {
 static const cpu_pointwise_kind_t kinds[OP_KINDS] = {
     [OP_MAE] = {.value = mae_value, .slope = mae_slope},
     [OP_HUBER] = {.value = huber_values, .slope = huber_slope},
-    [OP_BCE] = {bce_values, bce_slope, bce_values_each, bce_slope_each},
+    [OP_BCE] = {.value = bce_values,
+                .slope = bce_slope,
+                .value_each = bce_values_each,
+                .slope_each = bce_slope_each},
     [OP_KL] = {.value = kl_value, .slope = kl_slope},
 };
 
-static const cpu_pointwise_kind_t kl_log = {kl_log_value, kl_log_slope, NULL,
-                                            NULL};
+static const cpu_pointwise_kind_t kl_log = {.value = kl_log_value,
+                                            .slope = kl_log_slope};
 
 static const cpu_pointwise_kind_t *kind_of(const op_config_t *config)
 {
