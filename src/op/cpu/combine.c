@@ -71,6 +71,18 @@ err_code_t cpu_combine_open_in(op_t *op, size_t bytes, bool plain, err_t *err)
     return code;
 }
 
+err_code_t cpu_combine_open_over(op_t *op, err_t *err)
+{
+    err_code_t code = cpu_combine_open(op, true, err);
+    const cpu_combine_t *combine = op->state;
+
+    if (code != ERR_OK)
+        return code;
+    op->in_place = combine->in[0].direct;
+    op->reads_x = false;
+    return ERR_OK;
+}
+
 void cpu_combine_close(op_t *op)
 {
     cpu_combine_t *combine = op->state;

@@ -24,6 +24,9 @@ typedef struct cpu_combine {
 err_code_t cpu_combine_open(op_t *op, bool plain, err_t *err);
 /* The same in a zeroed state of [bytes] that begins with a cpu_combine_t. */
 err_code_t cpu_combine_open_in(op_t *op, size_t bytes, bool plain, err_t *err);
+/* Of plain inputs whose x backward does not read: y may lie over it, where it
+ * needs no other layout. */
+err_code_t cpu_combine_open_over(op_t *op, err_t *err);
 void cpu_combine_close(op_t *op);
 
 /* Input [k] of a call, 0 is x, as it came in; where its gradient goes, or NULL

@@ -14,18 +14,6 @@ typedef struct cpu_position {
     float *to;
 } cpu_position_t;
 
-static err_code_t cpu_position_open(op_t *op, err_t *err)
-{
-    err_code_t code = cpu_combine_open(op, true, err);
-    const cpu_combine_t *combine = op->state;
-
-    if (code != ERR_OK)
-        return code;
-    op->in_place = combine->in[0].direct;
-    op->reads_x = false;
-    return ERR_OK;
-}
-
 CPU_CLONES
 static void forward_body(void *context, int64_t first, int64_t last)
 {
@@ -96,7 +84,7 @@ static err_code_t cpu_position_backward(op_t *op, const op_args_t *args,
 }
 
 const op_kernel_t cpu_position_kernel = {
-    .open = cpu_position_open,
+    .open = cpu_combine_open_over,
     .close = cpu_combine_close,
     .forward = cpu_position_forward,
     .backward = cpu_position_backward,

@@ -26,15 +26,10 @@ typedef struct softmax_work {
 
 static err_code_t cpu_softmax_open(op_t *op, err_t *err)
 {
-    err_code_t code = cpu_combine_open(op, true, err);
-    const cpu_combine_t *combine = op->state;
+    err_code_t code = cpu_combine_open_over(op, err);
 
-    if (code != ERR_OK)
-        return code;
-    op->in_place = combine->in[0].direct;
-    op->reads_x = false;
-    op->reads_y = true;
-    return ERR_OK;
+    op->reads_y = code == ERR_OK;
+    return code;
 }
 
 /* exp(x), but 0 where cpu_math_exp has reached its end. */
