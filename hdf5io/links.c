@@ -106,8 +106,13 @@ static void links_external(const links_value_t *value, const char *name,
         home = hdf5io_home_name(target);
     if (home == NULL)
         links_no_file(value, name, path, refused, err);
-    else if (depth >= LINKS_DEPTH ||
-             !links_search(target, home, value->inner, depth + 1, err))
+    else if (depth >= LINKS_DEPTH)
+        err_set(err, ERR_DATA,
+                "%s: %s is an external link to %s:%s, the last of %d links one "
+                "behind the other: HDF5 follows fewer, and they may lead in a "
+                "circle",
+                name, path, value->external, value->inner, depth + 1);
+    else if (!links_search(target, home, value->inner, depth + 1, err))
         err_set(err, ERR_DATA,
                 "%s: %s is an external link to %s:%s, but %s has no such "
                 "object",
