@@ -215,6 +215,27 @@ static err_code_t split_check(const train_state_t *run,
     return ERR_OK;
 }
 
+/* That nothing was found says less where less was kept. */
+static void unknown_say(const train_state_t *run,
+                        const hdf5io_manifest_t *manifest, const char *path)
+{
+    bool whole = true;
+
+    for (int i = 0; i < manifest->mark_count; i++)
+        whole = whole && manifest->marks[i].whole;
+    if (manifest->mark_count == 0 && run->mark_count > 0)
+        log_warn("train",
+                 "%s keeps no hashes of its data: whether the data is the same "
+                 "now is not known",
+                 path);
+    else if (!whole && run->config->data.validate == TRAIN_VALIDATE_FULL)
+        log_warn("train",
+                 "%s keeps hashes of a sample of its data only, as "
+                 "data.validate was quick then: changes outside of the sample "
+                 "are not known",
+                 path);
+}
+
 /* Rank 0's part: are the samples those that the checkpoint at [path] has seen?
  * Of another number of samples data_check has spoken. */
 static err_code_t marks_look(const train_state_t *run, const char *path,
@@ -236,6 +257,8 @@ static err_code_t marks_look(const train_state_t *run, const char *path,
         rc = split_check(run, &pair, "train", err);
     if (rc == ERR_OK)
         rc = split_check(run, &pair, "valid", err);
+    if (rc == ERR_OK)
+        unknown_say(run, &manifest, path);
     hdf5io_manifest_free(&manifest);
     return rc;
 }

@@ -160,6 +160,31 @@ Test(marks, nothing_is_kept_of_data_that_nobody_looked_at)
     harness.settings[1] = "train.epochs=2";
     text = harness_listen(&harness, 2);
     cr_expect_null(strstr(text, "other samples"), "%s", text);
+    cr_expect_not_null(strstr(text, "keeps no hashes of its data"), "%s", text);
+    free(text);
+    harness_close(&harness);
+}
+
+/* All numbers are compared only where both lives have looked at all. */
+Test(marks, a_full_look_after_a_quick_one_says_what_it_cannot_know)
+{
+    static const char says[] = "keeps hashes of a sample of its data only";
+    harness_t harness;
+    train_outcome_t out;
+    char *text;
+
+    harness_open(&harness, SAMPLES);
+    harness.settings[0] = "data.validate=quick";
+    harness.settings[1] = "train.epochs=1";
+    harness_run_ok(&harness, 2, &out);
+    harness.settings[0] = "data.validate=full";
+    harness.settings[1] = "train.epochs=2";
+    text = harness_listen(&harness, 2);
+    cr_expect_not_null(strstr(text, says), "%s", text);
+    free(text);
+    harness.settings[1] = "train.epochs=3";
+    text = harness_listen(&harness, 2);
+    cr_expect_null(strstr(text, says), "%s", text);
     free(text);
     harness_close(&harness);
 }
