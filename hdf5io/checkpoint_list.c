@@ -126,7 +126,9 @@ fail:
         closedir(dir);
     else if (fd >= 0)
         close(fd);
-    return err_set(err, ERR_IO, "%s: cannot list: %s", path, strerror(*number));
+    return err_set(err,
+                   retry_cause(*number) == RETRY_ABSENT ? ERR_DATA : ERR_IO,
+                   "%s: cannot list: %s", path, strerror(*number));
 }
 
 static int newest_first(const void *a, const void *b)

@@ -71,6 +71,7 @@ Test(cddp_ckpt, usage)
     expect("", "diff a", 64, TEXTS("name two"));
     expect("", "list --all x", 64, TEXTS("unknown option --all"));
     expect("", "list /nowhere", 65, TEXTS("/nowhere has no checkpoint"));
+    expect("", "list /dev/null", 65, TEXTS("/dev/null: cannot list: Not a"));
     expect("", "show /nowhere", 65, TEXTS("/nowhere", "no such directory"));
 }
 
