@@ -198,7 +198,7 @@ static err_code_t column_source_find(hdf5io_column_t *out, err_t *err)
 static err_code_t column_open_dataset(hid_t file, hdf5io_column_t *out,
                                       err_t *err)
 {
-    hid_t object = H5Oopen(file, out->path, H5P_DEFAULT);
+    hid_t object = hdf5io_home_object(file, out->path);
 
     if (object < 0 && retry_cause(h5_err_number()) == RETRY_STORAGE)
         return h5_err_set(err, ERR_IO, "%s: cannot open %s", out->file,

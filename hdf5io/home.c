@@ -56,7 +56,16 @@ static char *home_directory(const char *path)
 typedef struct home_search {
     hid_t access;
     char *refused; /* see hdf5io_home_open */
+    bool other;    /* what is no file has one of the names */
 } home_search_t;
+
+/* What is no file has the name [path]. */
+static void home_other(home_search_t *search, const char *path)
+{
+    search->other = true;
+    if (search->refused == NULL)
+        search->refused = str_printf("%s is not a file", path);
+}
 
 /* Open [name] below [directory] (of [length] bytes). */
 static hid_t home_try(home_search_t *search, const char *directory,
@@ -69,7 +78,11 @@ static hid_t home_try(home_search_t *search, const char *directory,
     struct stat status;
 
     /* A pipe of that name must not hold us up. */
-    if (stat(path, &status) == 0 && S_ISREG(status.st_mode)) {
+    if (stat(path, &status) != 0)
+        ;
+    else if (!S_ISREG(status.st_mode))
+        home_other(search, path);
+    else if (search->access != H5I_INVALID_HID) {
         file = H5Fopen(path, H5F_ACC_RDONLY, search->access);
         h5_err_text(cause, sizeof cause);
         if (file < 0 && search->refused == NULL)
@@ -115,26 +128,64 @@ static hid_t home_try_near(home_search_t *search, const char *home,
     return file;
 }
 
+/* All places, in HDF5's order. */
+static hid_t home_try_all(home_search_t *search, const char *home,
+                          const char *name, const char *prefixes)
+{
+    hid_t file = H5I_INVALID_HID;
+
+    if (name[0] == '/') {
+        file = home_try(search, "", 0, name);
+        name = strrchr(name, '/') + 1;
+    }
+    if (file < 0)
+        file = home_try_list(search, getenv(prefixes), name);
+    if (file < 0)
+        file = home_try_near(search, home, name);
+    return file;
+}
+
 hid_t hdf5io_home_open(const char *home, const char *name, const char *prefixes,
                        char **refused)
 {
     home_search_t search = {.access = h5_access_list()};
-    hid_t file = H5I_INVALID_HID;
+    hid_t file = home_try_all(&search, home, name, prefixes);
 
-    if (name[0] == '/') {
-        file = home_try(&search, "", 0, name);
-        name = strrchr(name, '/') + 1;
-    }
-    if (file < 0)
-        file = home_try_list(&search, getenv(prefixes), name);
-    if (file < 0)
-        file = home_try_near(&search, home, name);
     H5Pclose(search.access);
     if (file < 0)
         *refused = search.refused;
     else
         free(search.refused);
     return file;
+}
+
+/* HDF5 asks before it follows an external link; negative: it does not. */
+static herr_t home_ask(const char *home, const char *group, const char *name,
+                       const char *object, unsigned *flags, hid_t access,
+                       void *context)
+{
+    home_search_t search = {.access = H5I_INVALID_HID};
+
+    (void)group;
+    (void)object;
+    (void)flags;
+    (void)access;
+    (void)context;
+    home_try_all(&search, home, name, "HDF5_EXT_PREFIX");
+    free(search.refused);
+    return search.other ? -1 : 0;
+}
+
+hid_t hdf5io_home_object(hid_t at, const char *path)
+{
+    hid_t access = H5Pcreate(H5P_LINK_ACCESS), object, why;
+
+    H5Pset_elink_cb(access, home_ask, NULL);
+    object = H5Oopen(at, path, access);
+    why = H5Eget_current_stack(); /* which the next call would clear */
+    H5Pclose(access);
+    H5Eset_current_stack(why);
+    return object;
 }
 
 char *hdf5io_home_raw(const char *home, const char *name)

@@ -35,6 +35,13 @@ bool hdf5io_home_same(const char *a, const char *b);
 hid_t hdf5io_home_open(const char *home, const char *name, const char *prefixes,
                        char **refused);
 
+/*
+ * H5Oopen(at, path), but an external link on the way is followed to regular
+ * files only: HDF5 would wait for the writer of a pipe of that name, with the
+ * lock held. Looked at just before HDF5 opens it by the same name. Lock held.
+ */
+hid_t hdf5io_home_object(hid_t at, const char *path);
+
 /* The path of the external raw file that a dataset in the file [home] calls
  * [name]; to be freed. */
 char *hdf5io_home_raw(const char *home, const char *name);

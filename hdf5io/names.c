@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "hdf5io/h5.h"
+#include "hdf5io/home.h"
 
 #define NAMES_MAX 256  /* looked at */
 #define NAMES_SHOWN 12 /* in the sentence */
@@ -36,7 +37,7 @@ static hid_t names_child(hid_t group, hsize_t index, char **link)
         return child;
     if (H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, index, *link,
                            (size_t)length + 1, H5P_DEFAULT) >= 0)
-        child = H5Oopen(group, *link, H5P_DEFAULT);
+        child = hdf5io_home_object(group, *link);
     return child;
 }
 

@@ -212,7 +212,7 @@ static err_code_t virtual_source(virtual_walk_t *walk, virtual_map_t *map,
         *out = node;
         return ERR_OK;
     }
-    object = H5Oopen(map->file, name->path, H5P_DEFAULT);
+    object = hdf5io_home_object(map->file, name->path);
     H5Eclear2(H5E_DEFAULT);
     if (object < 0)
         return ERR_OK;

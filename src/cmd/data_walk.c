@@ -15,6 +15,7 @@
 
 #include "base/str.h"
 #include "hdf5io/h5.h"
+#include "hdf5io/home.h"
 #include "hdf5io/links.h"
 
 #define WALK_DEPTH 10000 /* groups in groups */
@@ -142,7 +143,7 @@ static err_code_t walk_closed(const walk_t *walk, err_t *err)
 static err_code_t walk_link(walk_t *walk, hid_t group, const char *name,
                             bool hard, err_t *err)
 {
-    const hid_t object = H5Oopen(group, name, H5P_DEFAULT);
+    const hid_t object = hdf5io_home_object(group, name);
     err_code_t code = ERR_OK;
     char *target = NULL;
     bool met;

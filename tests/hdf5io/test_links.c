@@ -238,3 +238,26 @@ Test(links, a_target_that_is_truncated_is_named)
                   path, "truncated");
     free(path);
 }
+
+/* HDF5 would wait for a writer, with its lock held. */
+Test(links, a_pipe_in_place_of_the_target_is_refused, .timeout = 30)
+{
+    char *path = files_path(directory, "parts/data.h5");
+    hid_t file;
+
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    link_both("master.h5", "parts/data.h5", true);
+    CHECK_REFUSED(ERR_DATA, "is an external link to parts/data.h5:/spins", path,
+                  "is not a file");
+    /* nor where names are listed for a sentence, or a link leads there */
+    file = create("master.h5");
+    H5Lcreate_external("parts/data.h5", "/", file, "other", H5P_DEFAULT,
+                       H5P_DEFAULT);
+    H5Fclose(file);
+    CHECK_REFUSED(ERR_DATA, "has no dataset /spins");
+    link_both("parts/middle.h5", "data.h5", false);
+    link_both("master.h5", "parts/middle.h5", false);
+    CHECK_REFUSED(ERR_DATA, "parts/middle.h5: /spins is an external link to "
+                            "data.h5:/spins");
+    free(path);
+}
