@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/retry.h"
@@ -183,15 +184,21 @@ const char *hdf5io_column_source(const hdf5io_column_t *column)
 static err_code_t column_source_find(hdf5io_column_t *out, err_t *err)
 {
     char *home = hdf5io_home_name(out->dataset);
+    struct stat status;
 
     if (home == NULL)
         return h5_err_set(err, ERR_DATA,
                           "%s: HDF5 does not say which file holds %s",
                           out->file, out->path);
-    if (hdf5io_home_same(home, out->file))
+    if (hdf5io_home_same(home, out->file)) {
         free(home);
-    else
-        out->source = home;
+        return ERR_OK;
+    }
+    out->source = home;
+    if (stat(home, &status) == 0) {
+        out->device = (uint64_t)status.st_dev;
+        out->inode = (uint64_t)status.st_ino;
+    }
     return ERR_OK;
 }
 

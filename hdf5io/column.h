@@ -30,10 +30,11 @@ typedef struct hdf5io_column {
     const char *file, *path; /* as they were opened; not owned */
     char *source; /* the file that holds it, if a link leads to another one than
                      [file]; else NULL */
-    int fd;       /* located in another file than [file]: open; else -1 */
-    int files;    /* others that hold sources of a virtual dataset: HDF5 opens
-                     them as it reads, and keeps them open */
-    int ndim;     /* of one sample */
+    uint64_t device, inode; /* of that file, on this host */
+    int fd;    /* located in another file than [file]: open; else -1 */
+    int files; /* others that hold sources of a virtual dataset: HDF5 opens
+                  them as it reads, and keeps them open */
+    int ndim;  /* of one sample */
     hsize_t dims[H5S_MAX_RANK];
     int64_t rows;
     int64_t elems;    /* of one sample */

@@ -57,6 +57,12 @@ uint64_t hdf5io_dataset_place(const hdf5io_dataset_t *dataset)
 
         hash_state_add(state, &shard->device, sizeof shard->device);
         hash_state_add(state, &shard->inode, sizeof shard->inode);
+        for (int k = 0; k < shard->count; k++) {
+            const hdf5io_column_t *column = &shard->columns[k];
+
+            hash_state_add(state, &column->device, sizeof column->device);
+            hash_state_add(state, &column->inode, sizeof column->inode);
+        }
     }
     place = hash_state_value(state);
     hash_state_free(state);

@@ -36,8 +36,8 @@ const char *hdf5io_dataset_field_path(const hdf5io_dataset_t *dataset,
 /* Stored bytes of one sample of it. */
 size_t hdf5io_dataset_row_bytes(const hdf5io_dataset_t *dataset, int field);
 
-/* A hash of which files the shards are (device and inode): equal in two ranks
- * of one host if both look at the same files. */
+/* A hash of which files the shards are, and those that links lead to (device
+ * and inode): equal in two ranks of one host if both look at the same files. */
 uint64_t hdf5io_dataset_place(const hdf5io_dataset_t *dataset);
 
 /* A hash of the number of samples in shard number [shard], and of the shape and

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "hdf5io/digest.h"
 #include "open.h"
 
 static char *directory;
@@ -259,5 +260,30 @@ Test(links, a_pipe_in_place_of_the_target_is_refused, .timeout = 30)
     link_both("master.h5", "parts/middle.h5", false);
     CHECK_REFUSED(ERR_DATA, "parts/middle.h5: /spins is an external link to "
                             "data.h5:/spins");
+    free(path);
+}
+
+/* Two ranks of a host may find other targets, by another prefix. */
+Test(links, other_targets_are_another_place)
+{
+    char *path = files_path(directory, "parts"), *other;
+    uint64_t places[3];
+
+    other = files_path(directory, "other");
+    cr_assert_eq(mkdir(other, 0777), 0);
+    open_write(directory, "parts/data.h5", FILES_CONTIGUOUS, 0, 40);
+    open_write(directory, "other/data.h5", FILES_CONTIGUOUS, 0, 40);
+    link_both("master.h5", "data.h5", true);
+    for (int i = 0; i < 3; i++) {
+        hdf5io_dataset_t *dataset;
+
+        setenv("HDF5_EXT_PREFIX", i == 1 ? other : path, 1);
+        dataset = open_dataset(&setup);
+        places[i] = hdf5io_dataset_place(dataset);
+        hdf5io_dataset_close(dataset);
+    }
+    cr_assert_eq(places[0], places[2]);
+    cr_assert_neq(places[0], places[1]);
+    free(other);
     free(path);
 }
