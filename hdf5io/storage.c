@@ -141,7 +141,7 @@ err_code_t hdf5io_storage_check(const hdf5io_storage_t *storage, err_t *err)
                        "%s is damaged: %s has a shape of %" PRIu64
                        " bytes, but others are stored",
                        storage->file, storage->path, bytes);
-    if (!storage_chunks_fit(storage))
+    if (bytes > 0 && !storage_chunks_fit(storage))
         return err_set(err, ERR_DATA,
                        "%s is damaged: chunks of %s are larger than its shape",
                        storage->file, storage->path);
