@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/numeric.h"
@@ -210,6 +211,14 @@ static void slot_enter(threads_group_t *group, const comm_request_t *request)
     int rank = group->base.rank;
     void **views = slot->views + (size_t)rank * COMM_VIEWS_MAX;
 
+    check(slot->arrived == 0 || slot->number == number,
+          "collective %llu enters a slot where %d ranks wait in %llu",
+          (unsigned long long)number, slot->arrived,
+          (unsigned long long)slot->number);
+    check(atomic_load(&slot->completed) <= number,
+          "collective %llu enters a slot where %llu is done",
+          (unsigned long long)number,
+          (unsigned long long)atomic_load(&slot->completed) - 1);
     slot->number = number;
     slot->requests[rank] = *request;
     if (request->kind == COMM_TREE) {

@@ -19,6 +19,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "comm/comm.h"
 #include "comm/ucx_group.h"
@@ -53,6 +54,10 @@ static void work_begin(ucx_group_t *group, ucx_active_t *active,
     ucx_algorithm_t algorithm = ucx_choose(group, work, &lanes);
     uint32_t digest = ucx_calls_begin(group, work);
 
+    check(active->work == NULL && group->active_count < UCX_ACTIVE &&
+              lanes >= 1 && lanes <= UCX_LANES,
+          "collective %llu begins with %d lanes beside %d others",
+          (unsigned long long)work->number, lanes, group->active_count);
     active->work = work;
     for (int i = 0; i < lanes; i++) {
         ucx_lane_t *lane = &active->lanes[i];
@@ -78,6 +83,12 @@ static void work_end(ucx_group_t *group, ucx_active_t *active,
 {
     ucx_work_t *work = active->work;
 
+    check(work != NULL && group->active_count > 0,
+          "a collective ends, of %d that are under way", group->active_count);
+    for (int i = 0; i < UCX_LANES; i++)
+        check(active->lanes[i].pending == 0 || state == COMM_FAILED,
+              "collective %llu ends with %u requests in lane %d",
+              (unsigned long long)work->number, active->lanes[i].pending, i);
     active->work = NULL;
     group->active_count--;
     pthread_mutex_lock(&group->lock);

@@ -8,6 +8,7 @@
  */
 #include <inttypes.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "comm/ucx_group.h"
 
@@ -119,6 +120,8 @@ static void lane_unlink(ucx_lane_t *lane, ucx_request_t *request)
         lane->posted = request->next;
     if (request->next != NULL)
         request->next->previous = request->previous;
+    check(lane->pending > 0,
+          "a request of lane %d is over, but none was posted", lane->index);
     lane->pending--;
 }
 

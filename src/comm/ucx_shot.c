@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "comm/node_sum.h"
 #include "comm/ucx_group.h"
 
@@ -64,6 +65,11 @@ static void slot_write(ucx_group_t *group, const comm_request_t *request,
     size_t bytes = comm_request_bytes(request);
     size_t head = bytes < SHOT_HEAD ? bytes : SHOT_HEAD;
 
+    check(bytes <= SHOT_BYTES, "%zu bytes in a one-shot slot of %zu", bytes,
+          (size_t)SHOT_BYTES);
+    check(atomic_load(&slot->flag) == (shot < SHOTS ? 0 : shot + 1 - SHOTS),
+          "shot %llu is written over %llu", (unsigned long long)shot,
+          (unsigned long long)atomic_load(&slot->flag) - 1);
     if (bytes > head)
         memcpy(slot->data + head, (const char *)request->data + head,
                bytes - head);
@@ -95,6 +101,11 @@ void ucx_shot_start(ucx_group_t *group, ucx_work_t *work)
     ucx_shots_t *shots = &group->node.shots;
 
     pthread_mutex_lock(&group->node.lock);
+    check(atomic_load(&shots->begun) - atomic_load(&shots->taken) <
+              COMM_WORKS_MAX,
+          "%llu shots have begun, %llu are taken",
+          (unsigned long long)atomic_load(&shots->begun),
+          (unsigned long long)atomic_load(&shots->taken));
     shots->works[atomic_load(&shots->begun) % COMM_WORKS_MAX] = work;
     atomic_fetch_add(&shots->begun, 1);
     shots_post(group);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "comm/node_sum.h"
 #include "comm/ucx_group.h"
@@ -112,6 +113,12 @@ static void slot_open(ucx_group_t *group, node_slot_t *slot, uint64_t number)
     ucx_span_plan_t plan =
         ucx_span_plan(&group->place, first->count, (comm_type_t)first->type);
 
+    check(atomic_load(&slot->arrived) == (unsigned)group->place.count,
+          "slot of %llu opens with %u of %d ranks", (unsigned long long)number,
+          atomic_load(&slot->arrived), group->place.count);
+    check(atomic_load(&slot->opened) <= number, "slot of %llu opens for %llu",
+          (unsigned long long)atomic_load(&slot->opened) - 1,
+          (unsigned long long)number);
     atomic_store(&slot->arrived, 0);
     if (!slot_agrees(group, slot)) {
         slot_disagrees(group, slot, number);
@@ -167,6 +174,10 @@ bool ucx_slot_start(ucx_group_t *group, ucx_work_t *work)
     node_post_t *post = &slot->entries[group->place.local].post;
     size_t step;
 
+    check(atomic_load(&post->came) <= number,
+          "collective %llu posts in a slot of number %llu",
+          (unsigned long long)number,
+          (unsigned long long)atomic_load(&post->came) - 1);
     post_fill(group, what, post);
     atomic_store_explicit(&work->pieces,
                           pieces_of(group, comm_request_bytes(what), &step),
@@ -223,6 +234,8 @@ static bool share_claim(ucx_group_t *group, uint64_t number, int local,
     if (had >= most)
         return false;
     *piece = (most - 1 - had) * (unsigned)group->place.count + (unsigned)local;
+    check(*piece < pieces, "piece %u of %u, of the share of rank %d", *piece,
+          pieces, local);
     return true;
 }
 
@@ -233,6 +246,15 @@ void ucx_slot_parts(ucx_group_t *group, uint64_t number, char **parts)
     for (int i = 0; i < group->place.count; i++) {
         const node_post_t *post = &slot->entries[i].post;
 
+        check(atomic_load(&post->came) == number + 1,
+              "the post of rank %d is of number %llu, not %llu", i,
+              (unsigned long long)atomic_load(&post->came) - 1,
+              (unsigned long long)number);
+        check(post->arena < group->node.opened &&
+                  post->offset < group->node.arenas[post->arena]->bytes,
+              "rank %d posts byte %llu of arena %u of %u", i,
+              (unsigned long long)post->offset, post->arena,
+              group->node.opened);
         parts[i] =
             (char *)group->node.arenas[post->arena]->maps[i] + post->offset;
     }

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "comm/node_sum.h"
 #include "comm/ucx_group.h"
 
@@ -95,6 +96,9 @@ static size_t bytes_at(const ucx_stages_t *stages, const stage_cursor_t *cursor)
     const ucx_work_t *work = work_at(stages, cursor);
     size_t left = comm_request_bytes(&work->request) - cursor->at;
 
+    check(cursor->work < stages->begun && left > 0,
+          "segment at byte %zu of work %llu of %llu", cursor->at,
+          (unsigned long long)cursor->work, (unsigned long long)stages->begun);
     return left < work->part ? left : work->part;
 }
 
@@ -175,6 +179,17 @@ static void segment_post(ucx_group_t *group)
     stage_slot_t *slot = stage_slot(group, group->place.local, segment);
     size_t bytes = bytes_at(stages, &stages->post);
 
+    check(bytes <= stages->segment, "a segment of %zu bytes in a slot of %zu",
+          bytes, stages->segment);
+    check(segment < atomic_load(&stages->taken) + STAGE_SLOTS,
+          "segment %llu is posted, and %llu were taken",
+          (unsigned long long)segment,
+          (unsigned long long)atomic_load(&stages->taken));
+    check(atomic_load(&slot->flag) ==
+              (segment < STAGE_SLOTS ? 0 : segment + 1 - STAGE_SLOTS),
+          "segment %llu is posted over segment %llu",
+          (unsigned long long)segment,
+          (unsigned long long)atomic_load(&slot->flag) - 1);
     memcpy(stage_data(group, group->place.local, segment),
            (const char *)work->request.data + stages->post.at, bytes);
     slot->number = work->number;
@@ -274,6 +289,8 @@ static void piece_sum(ucx_group_t *group, uint64_t segment, size_t bytes,
     size_t some = bytes - begin < step ? bytes - begin : step;
     char **parts = group->node.parts;
 
+    check(begin < bytes, "piece %u begins at byte %zu of %zu", piece, begin,
+          bytes);
     for (int i = 0; i < group->place.count; i++)
         parts[i] = stage_data(group, i, segment) + begin;
     node_sum_into(parts, group->place.count, some / comm_type_bytes(what->type),
@@ -287,6 +304,12 @@ static void segment_taken(ucx_group_t *group, uint64_t segment)
     ucx_work_t *work = work_at(stages, &stages->take);
     bool last = cursor_step(stages, &stages->take);
 
+    check(atomic_load(&stages->taken) == segment &&
+              segment < atomic_load(&stages->posted),
+          "segment %llu is taken, of %llu posted and %llu taken",
+          (unsigned long long)segment,
+          (unsigned long long)atomic_load(&stages->posted),
+          (unsigned long long)atomic_load(&stages->taken));
     atomic_store(&stages->taken, segment + 1);
     atomic_store_explicit(&stage_rank(group, group->place.local)->taken,
                           segment + 1, memory_order_release);
@@ -376,6 +399,10 @@ bool ucx_stage_start(ucx_group_t *group, ucx_work_t *work)
     atomic_store(&work->taken, false);
     work->part = ucx_stage_part(group, &work->request);
     pthread_mutex_lock(&group->node.lock);
+    check(stages->begun - stages->take.work < COMM_WORKS_MAX,
+          "%llu works have begun, and %llu are done",
+          (unsigned long long)stages->begun,
+          (unsigned long long)stages->take.work);
     stages->works[stages->begun++ % COMM_WORKS_MAX] = work;
     work->segment = atomic_fetch_add(&stages->wanted, ucx_stage_segments(work));
     for (int i = 0; i < LEAD && can_post(group); i++)

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "ddp/ddp_priv.h"
@@ -202,6 +203,10 @@ static err_code_t flight_start(ddp_t *ddp, int index, err_t *err)
     size_t bytes = 0;
     comm_state_t state;
 
+    check(index == ddp->next || index + 1 == ddp->next,
+          "bucket %d starts when it is the turn of %d", index, ddp->next);
+    check(flight->missing == 0 && flight->work == NULL,
+          "bucket %d starts, and lacks %d gradients", index, flight->missing);
     flight->started = clock_now();
     flight->work = NULL;
     state = flight_launch(ddp, index, &bytes, err);
@@ -253,8 +258,13 @@ static void flights_poll(ddp_t *ddp)
 
 err_code_t ddp_grad_ready(ddp_t *ddp, int view, err_t *err)
 {
+    check(view >= 0 && view < ddp->view_count, "gradient %d of %d", view,
+          ddp->view_count);
     if (ddp->ready[view])
         return ERR_OK;
+    check(ddp->flights[ddp->bucket_of_view[view]].missing > 0,
+          "gradient %d is ready, but bucket %d lacks none", view,
+          ddp->bucket_of_view[view]);
     ddp->ready[view] = true;
     ddp->flights[ddp->bucket_of_view[view]].missing--;
     if (ddp->local)
