@@ -80,6 +80,18 @@ void hdf5io_column_close(hdf5io_column_t *column);
 err_code_t hdf5io_column_cut(hdf5io_column_t *column, int64_t length,
                              int64_t skip, err_t *err);
 
+/* What to read and where to. */
+typedef struct column_spaces {
+    hid_t from, to; /* of the dataset, of memory */
+    int64_t row;    /* the first one, for the sentence */
+} column_spaces_t;
+
+/* Read what is selected; then both spaces are closed, which may be invalid from
+ * the start. ERR_IO or ERR_DATA (errno says why). The lock is held. */
+err_code_t hdf5io_column_read_space(const hdf5io_column_t *column,
+                                    const column_spaces_t *spaces,
+                                    hid_t transfer, void *out, err_t *err);
+
 /* Read the rows of [runs] (ascending, disjoint), one after the other, into
  * [out]. A located column reads from [fd], unless another file holds it.
  * [transfer] is H5P_DEFAULT or a collective transfer list; then all ranks call,

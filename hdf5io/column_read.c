@@ -100,32 +100,44 @@ static hid_t column_memory_space(const hdf5io_column_t *column,
     return space;
 }
 
+err_code_t hdf5io_column_read_space(const hdf5io_column_t *column,
+                                    const column_spaces_t *spaces,
+                                    hid_t transfer, void *out, err_t *err)
+{
+    err_code_t code = ERR_OK;
+    int number;
+
+    if (spaces->from < 0 || spaces->to < 0 ||
+        H5Dread(column->dataset, column->memory, spaces->to, spaces->from,
+                transfer, out) < 0)
+        code = h5_err_set(err, ERR_DATA, "%s: cannot read %s from row %" PRId64,
+                          column->file, column->path, spaces->row);
+    number = errno;
+    if (spaces->to >= 0)
+        H5Sclose(spaces->to);
+    if (spaces->from >= 0)
+        H5Sclose(spaces->from);
+    errno = number;
+    return code;
+}
+
 static err_code_t column_read_h5(const hdf5io_column_t *column,
                                  const column_run_t *runs, int64_t count,
                                  hid_t transfer, void *out, err_t *err)
 {
-    err_code_t code = ERR_OK;
-    hid_t from, to;
-    herr_t status = -1;
-    int number = 0;
+    column_spaces_t spaces = {.row = count > 0 ? runs[0].row : 0};
+    err_code_t code;
 
     h5_lock();
-    from = H5Dget_space(column->dataset);
-    to = column_memory_space(column, runs, count);
-    if (from >= 0 && to >= 0 && column_select(column, runs, count, from) >= 0)
-        status =
-            H5Dread(column->dataset, column->memory, to, from, transfer, out);
-    if (status < 0)
-        code = h5_err_set(err, ERR_DATA, "%s: cannot read %s from row %" PRId64,
-                          column->file, column->path,
-                          count > 0 ? runs[0].row : (int64_t)0);
-    number = errno;
-    if (to >= 0)
-        H5Sclose(to);
-    if (from >= 0)
-        H5Sclose(from);
+    spaces.from = H5Dget_space(column->dataset);
+    spaces.to = column_memory_space(column, runs, count);
+    if (spaces.from >= 0 &&
+        column_select(column, runs, count, spaces.from) < 0) {
+        H5Sclose(spaces.from);
+        spaces.from = H5I_INVALID_HID;
+    }
+    code = hdf5io_column_read_space(column, &spaces, transfer, out, err);
     h5_unlock();
-    errno = number;
     return code;
 }
 

@@ -143,30 +143,20 @@ static err_code_t digest_block_h5(const hdf5io_column_t *column,
                                   const digest_block_t *block, void *out,
                                   err_t *err)
 {
-    err_code_t code = ERR_OK;
-    hid_t from, to;
-    herr_t status = -1;
-    int number;
+    column_spaces_t spaces = {.row = (int64_t)block->start[0]};
+    err_code_t code;
 
     h5_lock();
-    from = H5Dget_space(column->dataset);
-    to = H5Screate_simple(block->ndim, block->count, NULL);
-    if (from >= 0 && to >= 0 &&
-        H5Sselect_hyperslab(from, H5S_SELECT_SET, block->start, NULL,
-                            block->count, NULL) >= 0)
-        status = H5Dread(column->dataset, column->memory, to, from, H5P_DEFAULT,
-                         out);
-    if (status < 0)
-        code =
-            h5_err_set(err, ERR_DATA, "%s: cannot read %s from row %lld",
-                       column->file, column->path, (long long)block->start[0]);
-    number = errno;
-    if (to >= 0)
-        H5Sclose(to);
-    if (from >= 0)
-        H5Sclose(from);
+    spaces.from = H5Dget_space(column->dataset);
+    spaces.to = H5Screate_simple(block->ndim, block->count, NULL);
+    if (spaces.from >= 0 &&
+        H5Sselect_hyperslab(spaces.from, H5S_SELECT_SET, block->start, NULL,
+                            block->count, NULL) < 0) {
+        H5Sclose(spaces.from);
+        spaces.from = H5I_INVALID_HID;
+    }
+    code = hdf5io_column_read_space(column, &spaces, H5P_DEFAULT, out, err);
     h5_unlock();
-    errno = number;
     return code;
 }
 
