@@ -58,8 +58,8 @@ cddp_code_t cddp_checkpoint_write(cddp_group_t *group,
 
 /* Read the newest whole checkpoint of the directory into [tensors]; *found is 0
  * when there is none at all, and then nothing else is written. What an
- * interrupted write has left whole is read, too; its name it gets from the next
- * write. Only what is missing or has another size or content is passed over for
+ * interrupted write has left whole is read, too; the next write gives it its
+ * name. Only what is missing or has another size or content is passed over for
  * an older one. */
 cddp_code_t cddp_checkpoint_read(cddp_group_t *group,
                                  const cddp_checkpoint_config_t *config,

@@ -70,8 +70,8 @@ cddp_code_t cddp_ddp_check(cddp_ddp_t *ddp, const void *data, size_t bytes,
                            cddp_error_t *error);
 
 /* Tell the hook that [step] updates were made so far, to go on from there; else
- * it counts from 0. CDDP_CONFIG unless [step] is from 0 to 2^61 - 1; it counts
- * on as before then. */
+ * it counts from 0. CDDP_CONFIG unless [step] is from 0 to 2^61 - 1; then it
+ * counts on as before. */
 cddp_code_t cddp_ddp_step_set(cddp_ddp_t *ddp, int64_t step,
                               cddp_error_t *error);
 

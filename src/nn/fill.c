@@ -122,7 +122,7 @@ static void random_fill(const nn_tensor_t *tensor, uint64_t seed, crew_t *crew,
         crew_run(crew, uniform_share, &fill);
 }
 
-/* false: its values are drawn. */
+/* Fill with the tensor's constant; false: it has none, its values are drawn. */
 static bool constant_fill(const nn_tensor_t *tensor, float *to)
 {
     static const float values[] = {

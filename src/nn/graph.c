@@ -215,8 +215,6 @@ static void describe_newer(const op_config_t *config, str_buf_t *text)
                     config->norm.frozen);
 }
 
-/* Every number that decides what a layer computes, whatever its kind: unused
- * fields are zero. */
 /* What a loss reads beside a layer. */
 static void describe_reads(const nn_layer_t *layer, str_buf_t *text)
 {
@@ -226,6 +224,8 @@ static void describe_reads(const nn_layer_t *layer, str_buf_t *text)
         str_buf_add(text, " samples %d", layer->sample_weight);
 }
 
+/* Every number that decides what a layer computes, whatever its kind: unused
+ * fields are zero. */
 static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
 {
     const op_config_t *config = &layer->config;

@@ -121,8 +121,8 @@ bool nn_graph_weighs(const nn_graph_t *graph)
     return any;
 }
 
-/* Add [count] targets of a sample that has the weight [sample]. What is no
- * class is told by forward. */
+/* Add [count] targets of a sample that has the weight [sample]. A target that
+ * is no class is passed over: forward refuses it. */
 static void sample_weigh(const nn_layer_t *layer, const int64_t *labels,
                          int64_t count, double sample, nn_weight_t *weight)
 {

@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * From `loss` in the run file to the losses behind the layers, and the targets
- * that they read. Losses that take one alike read it together.
+ * that they read. Losses that take a target of one name in the same way share
+ * it.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -89,9 +90,10 @@ static bool takes_alike(const nn_target_info_t *own,
            (!own->ignore || own->ignored == other->ignored);
 }
 
-/* Which target is the one called [name], as the loss [index] takes it, or its
- * weights of samples? One that no earlier loss takes so is a new one, which is
- * read from the data beside the others. */
+/* Into *out the number of the target called [name], which the loss [index]
+ * reads as its target or, if [weights], as its weights of samples. If no
+ * earlier loss takes it so, it is a new one, read from the data beside the
+ * others. */
 static err_code_t target_find(nn_graph_t *graph, int index, const char *name,
                               bool weights, int *out, err_t *err)
 {

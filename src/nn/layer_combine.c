@@ -112,8 +112,9 @@ const nn_kind_t nn_kind_matmul = {
     .name = "matmul",
     .op = OP_MATMUL,
     .help = "Product of two inputs as matrices, {matmul: , from: [a, b]}: a "
-            "[..., rows, k] times b [..., k, columns], one for each of the "
-            "dimensions before; in float32, whatever train.precision",
+            "[..., rows, k] times b [..., k, columns], one product for each "
+            "index of the dimensions before; in float32, whatever "
+            "train.precision says",
     .rows = matmul_rows,
     .several = true,
     .configure = matmul_configure,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The losses. An op gives the sum over samples; what it is divided by is
- * nn_graph_weigh, as only train knows the samples of all ranks. cross_entropy
- * has a file of its own. */
+/* The losses. An op gives the sum over samples; nn_loss_weigh
+ * tells what it is divided by, as only train knows the samples of all ranks.
+ * cross_entropy has a file of its own. */
 #include "nn/registry.h"
 
 static const opt_row_t no_rows[] = {{.name = NULL}};
@@ -105,7 +105,7 @@ static err_code_t bce_configure(nn_layer_t *layer, const void *options,
         loss->positive >= 1e-30 && loss->positive <= 1e30)
         return ERR_OK;
     return nn_fail_at(tree_place(weight), err,
-                      "loss.bce.pos_weight is a number from 1e-30 to 1e30, or "
+                      "loss bce: pos_weight is a number from 1e-30 to 1e30, or "
                       "a list of one for each class, but this is '%s'",
                       tree_text(weight) == NULL ? "" : tree_text(weight));
 }

@@ -89,15 +89,18 @@ err_code_t nn_class_weights_read(nn_layer_t *layer, const char *key,
             !(value >= 0 && value <= 1e30))
             return nn_fail_at(tree_place(item), err,
                               "loss %s: the weight of class %lld is no number "
-                              "from 0 to 1e30",
-                              layer->kind->name, (long long)k);
+                              "from 0 to 1e30 but '%s'",
+                              layer->kind->name, (long long)k,
+                              tree_text(item) == NULL ? "" : tree_text(item));
         layer->class_weights[k] = (float)value;
         sum += value;
     }
     layer->config.loss.weights = layer->class_weights;
     if (sum > 0)
         return ERR_OK;
-    return nn_fail_at(tree_place(list), err, "loss %s: all weights are 0",
+    return nn_fail_at(tree_place(list), err,
+                      "loss %s: all weights are 0, so nothing would be learnt; "
+                      "give a class another",
                       layer->kind->name);
 }
 
@@ -105,7 +108,9 @@ static err_code_t ignore_read(op_loss_t *loss, const tree_t *node, err_t *err)
 {
     if (tree_text(node) == NULL || !str_to_int(tree_text(node), &loss->ignored))
         return nn_fail_at(tree_place(node), err,
-                          "loss cross_entropy: ignore_index is no integer");
+                          "loss cross_entropy: ignore_index is no integer but "
+                          "'%s'; give a class, or a number such as -100",
+                          tree_text(node) == NULL ? "" : tree_text(node));
     loss->ignore = true;
     return ERR_OK;
 }

@@ -48,7 +48,7 @@ typedef struct nn_param {
     bool decay;    /* does weight decay apply? (decided by optim's caller) */
 } nn_param_t;
 
-/* Of whose samples? ALL: syncbatchnorm. */
+/* Whose samples: the rank's own (batchnorm), all ranks' (syncbatchnorm). */
 typedef enum nn_moments {
     NN_MOMENTS_NONE,
     NN_MOMENTS_OWN,
@@ -83,11 +83,11 @@ typedef struct nn_loss_info {
     const char *place;
     double weight;
     int target;           /* number of it */
-    int64_t elems, terms; /* of a sample's target; of the mean over it */
-    int64_t classes;      /* > 0: targets are int64 below this; else float */
-    bool soft;            /* float, too: a probability of each class */
-    int class_axis;       /* of the output, counted with the batch */
-    bool ignore;          /* does a target [ignored] count for nothing? */
+    int64_t elems, terms; /* of a sample's target; the mean's divisor */
+    int64_t classes; /* > 0: int64 targets below this, unless soft; 0: float */
+    bool soft;       /* targets are float: a probability of each class */
+    int class_axis;  /* of the output, counted with the batch */
+    bool ignore;     /* does a target [ignored] count for nothing? */
     int64_t ignored;
     bool plain;        /* is it the mean of -log p, or of - sum t log p? */
     int sample_weight; /* which target has the samples' weights; -1: none */
@@ -179,8 +179,8 @@ void nn_graph_init(const nn_graph_t *graph, uint64_t seed, crew_t *crew,
                    float *params, float *buffers);
 
 /* Fold the [moments] of a step of [samples] on all ranks into the running
- * statistics (PyTorch's: unbiased variance). Layers of one value a channel
- * whose kind is in [lone], as bits 1 << nn_moments_t, are left out. */
+ * statistics (PyTorch's: unbiased variance). [lone] has the bits 1 <<
+ * nn_moments_t of layers left out if a sample has one value a channel. */
 void nn_graph_fold_moments(const nn_graph_t *graph, const double *moments,
                            int64_t samples, unsigned lone, float *buffers);
 

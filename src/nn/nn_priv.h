@@ -56,8 +56,8 @@ typedef struct nn_kind {
                         frozen */
     bool view;       /* y holds x's numbers: in place is always harmless */
     bool classifier; /* loss: of classes, and counts right answers */
-    bool several;    /* takes 2 to OP_INPUTS_MAX inputs; else one, */
-    int most;        /* or, if this is not 0, one to this many */
+    bool several;    /* takes 2 to OP_INPUTS_MAX inputs */
+    int most;        /* unless several: takes 1 to this many inputs; 0: one */
     bool tokens;     /* takes whole numbers; else real ones */
     const struct nn_kind *lender; /* another kind whose parameters it may share,
                                      or NULL */
@@ -79,8 +79,7 @@ struct nn_layer {
     op_desc_t out;      /* for a batch of one, plain */
     double momentum;    /* of running statistics */
     nn_init_t init;
-    float *class_weights; /* cross_entropy, bce: [classes], owned; NULL: all 1
-                           */
+    float *class_weights; /* cross_entropy, bce: [classes], owned; or NULL */
     double weight;        /* loss: its part of the sum of losses */
     int target;           /* loss: the target that it reads */
     int sample_weight;    /* loss: 1 + the target with the samples' weights; 0:
@@ -167,7 +166,7 @@ static inline nn_layer_t *nn_loss_of(const nn_graph_t *graph, int loss)
 {
     return &graph->layers[graph->layer_count + loss];
 }
-/* What losses take [target], which need not be in the graph yet, as. */
+/* How losses take [target], which need not be in the graph yet. */
 nn_target_info_t nn_target_describe(const nn_graph_t *graph,
                                     const nn_target_t *target);
 

@@ -30,8 +30,9 @@ void nn_recipe_add(nn_recipe_t *recipe, const char *kind, const char *name,
 void nn_recipe_plain(nn_recipe_t *recipe, const char *kind, const char *name,
                      const char *from);
 
-/* Add a loss, with keys as in the run file. [keys] go in turn: a key, then its
- * value, which may be NULL (then the key is left out); a NULL key ends them. */
+/* Add a loss of [kind], with [options] as the text of nn_recipe_add (NULL:
+ * none) and keys as in the run file. [keys] go in turn: a key, then its value,
+ * which may be NULL (then the key is left out); a NULL key ends them. */
 void nn_recipe_loss(nn_recipe_t *recipe, const char *kind, const char *options,
                     const char *const *keys);
 

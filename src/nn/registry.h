@@ -46,8 +46,8 @@ err_code_t nn_kind_find(const nn_kind_t *const *kinds, const char *what,
 err_code_t nn_kind_configure(nn_layer_t *layer, const tree_t *tree,
                              tree_place_t place, const char *path, err_t *err);
 
-/* Which dimension of the output of the last layer holds the classes, and a
- * weight for each of them: options that several losses have. */
+/* Which dimension of what a loss reads holds the classes, and a weight for each
+ * of them: options that several losses have. */
 typedef enum nn_class_axis {
     NN_CLASSES_AUTO,
     NN_CLASSES_FIRST,
@@ -58,7 +58,7 @@ extern const char *const nn_class_axes[];
 /* Its number, counted with the batch. */
 int nn_class_axis_find(nn_class_axis_t axis, int ndim);
 /* Read [list], the option [key], a number of 0 to 1e30 for each class, into the
- * layer's class_weights and config; the axis is set. */
+ * layer's class_weights and config. config.loss.axis is set before. */
 err_code_t nn_class_weights_read(nn_layer_t *layer, const char *key,
                                  const tree_t *list, err_t *err);
 

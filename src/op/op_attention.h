@@ -6,8 +6,8 @@
 
 #include "op/op_ops.h"
 
-/* Where q, k and v lie. Row t of head h of sample
- * n begins at [base] + (n * tokens + t) * stride + h * size of its tensor. */
+/* Where q, k and v lie. Row t of head h of sample n begins at element base +
+ * (n * tokens + t) * stride + h * size of its tensor. */
 typedef struct op_attention {
     int64_t N, T, S, H, G, D; /* tokens of q, of k; heads, kv heads, size */
     int input[3];             /* of q, k, v: 0 is x */

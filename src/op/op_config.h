@@ -107,9 +107,11 @@ typedef struct op_embedding {
 
 /* Of cross_entropy: with p = softmax(x), a position with target t has the loss
  *   -(1 - smoothing) w[t] log p[t] - smoothing / K sum_k w[k] log p[k]
- * and 0, with no gradient, where t is the ignored number. Where the target is
- * probabilities t[k], its first term is the sum of all classes' with t[k] each.
- * bce takes t[k] weights[k] times, where class k lies as theirs does. */
+ * and 0, with no gradient, where t is the ignored number. Where the targets
+ * are probabilities t[k], the first term is
+ *   -(1 - smoothing) sum_k t[k] w[k] log p[k]
+ * bce: the target t of an element of class k (along axis, too) counts
+ * weights[k] times. */
 typedef struct op_loss {
     int axis; /* dimension of the classes; 0 stands for 1 */
     double smoothing;
@@ -119,7 +121,7 @@ typedef struct op_loss {
     double positive;      /* bce without weights: of t; 0 stands for 1 */
 } op_loss_t;
 
-/* Of matmul: is the input [...,K,M], or [...,P,K]? */
+/* Of matmul: does the input lie transposed, a as [...,K,M], b as [...,P,K]? */
 typedef struct op_turn {
     bool a, b;
 } op_turn_t;

@@ -23,13 +23,13 @@ static err_code_t attention_packed(const op_config_t *config, err_t *err)
                    op_desc_text(&config->in, text), config->in.dims[2], parts);
 }
 
-/* Inputs but the mask. */
+/* How many inputs there are, the mask not counted. */
 static int attention_inputs(const op_config_t *config)
 {
     return config->others + (config->heads.masked ? 0 : 1);
 }
 
-/* One input with k and v side by side, or two. */
+/* x is q; k and v are one more input, side by side, or two. */
 static err_code_t attention_apart(const op_config_t *config, err_t *err)
 {
     const op_heads_t *heads = &config->heads;
@@ -68,7 +68,7 @@ static err_code_t attention_apart(const op_config_t *config, err_t *err)
                    heads->causal ? " with S = T" : "");
 }
 
-/* The last input is the mask. */
+/* Does the last input, the mask, fit the keys? */
 static err_code_t attention_mask(const op_config_t *config, err_t *err)
 {
     const op_attention_t a = op_attention_of(config);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "op/op_ops.h"
+#include "op/op_spread.h"
 
 /* ---- several inputs ------------------------------------------------------ */
 
@@ -20,6 +21,25 @@ static bool shapes_agree(const op_desc_t *a, const op_desc_t *b, int axis)
     return same;
 }
 
+/* Input [i] of the others does not fit the first one. */
+static err_code_t combine_refuse(const op_config_t *config, int i, err_t *err)
+{
+    const bool elements = config->kind == OP_ADD || config->kind == OP_MUL;
+    char first[OP_TEXT_MAX], other[OP_TEXT_MAX];
+    op_desc_t none;
+
+    /* It may fit as one that is repeated: then it is not the one to name. */
+    if (elements && !op_spread_fits(config))
+        return op_shape_spread(config, &none, err);
+    return err_set(err, ERR_CONFIG,
+                   "%s takes inputs of the same shape%s, but its input 1 is %s "
+                   "and its input %d is %s",
+                   op_kind_name(config->kind),
+                   config->kind == OP_CONCAT ? " but for the axis" : "",
+                   op_desc_text(&config->in, first), i + 2,
+                   op_desc_text(&config->other[i], other));
+}
+
 err_code_t op_shape_combine(const op_config_t *config, op_desc_t *out,
                             err_t *err)
 {
@@ -28,7 +48,7 @@ err_code_t op_shape_combine(const op_config_t *config, op_desc_t *out,
     const char *name = op_kind_name(config->kind);
     err_code_t code =
         op_check_input(config, concat ? 2 : 1, OP_DIMS_MAX, "[N, ...]", err);
-    char first[OP_TEXT_MAX], other[OP_TEXT_MAX];
+    char first[OP_TEXT_MAX];
     op_desc_t shape;
 
     if (code != ERR_OK)
@@ -46,16 +66,7 @@ err_code_t op_shape_combine(const op_config_t *config, op_desc_t *out,
     op_desc_fill(&shape, config->in.type, config->in.ndim, config->in.dims);
     for (int i = 0; i < config->others; i++) {
         if (!shapes_agree(&config->in, &config->other[i], axis))
-            return err_set(err, ERR_CONFIG,
-                           "%s takes inputs of the same shape%s, but its "
-                           "input 1 is %s and its input %d is %s",
-                           name,
-                           concat ? " but for the axis"
-                           : config->kind == OP_ADD || config->kind == OP_MUL
-                               ? " or with sizes of 1 where they differ"
-                               : "",
-                           first, i + 2,
-                           op_desc_text(&config->other[i], other));
+            return combine_refuse(config, i, err);
         if (concat)
             shape.dims[axis] += config->other[i].dims[axis];
     }

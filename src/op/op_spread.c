@@ -60,13 +60,27 @@ bool op_spread_fits(const op_config_t *config)
     return differ && bad == 0;
 }
 
+/* Which input before [bad] is it that it does not agree with? */
+static int spread_rival(const op_config_t *config, int bad, int ndim)
+{
+    for (int k = 0; k < bad; k++)
+        for (int i = 0; i < ndim; i++) {
+            const int64_t a = spread_size(spread_input(config, k), i, ndim);
+            const int64_t b = spread_size(spread_input(config, bad), i, ndim);
+
+            if (a != b && a != 1 && b != 1)
+                return k;
+        }
+    return 0;
+}
+
 err_code_t op_shape_spread(const op_config_t *config, op_desc_t *out,
                            err_t *err)
 {
     err_code_t code = op_check_input(config, 2, OP_DIMS_MAX, "[N, ...]", err);
     char first[OP_TEXT_MAX], other[OP_TEXT_MAX];
     int64_t dims[OP_DIMS_MAX];
-    int bad, ndim;
+    int bad, rival, ndim;
 
     if (code != ERR_OK)
         return code;
@@ -75,19 +89,21 @@ err_code_t op_shape_spread(const op_config_t *config, op_desc_t *out,
             err, ERR_CONFIG, "%s takes 2 to %d inputs, but it got %d",
             op_kind_name(config->kind), OP_INPUTS_MAX, config->others + 1);
     ndim = spread_dims(config, dims, &bad);
+    rival = spread_rival(config, bad, ndim);
     if (bad != 0)
-        return err_set(err, ERR_CONFIG,
-                       "%s takes inputs whose sizes, counted from the last "
-                       "dimension, are equal or 1, but its input 1 is %s and "
-                       "its input %d is %s",
-                       op_kind_name(config->kind),
-                       op_desc_text(&config->in, first), bad + 1,
-                       op_desc_text(spread_input(config, bad), other));
+        return err_set(
+            err, ERR_CONFIG,
+            "%s takes inputs whose sizes, counted from the last dimension, are "
+            "equal or 1, but its input %d is %s and its input %d is %s",
+            op_kind_name(config->kind), rival + 1,
+            op_desc_text(spread_input(config, rival), first), bad + 1,
+            op_desc_text(spread_input(config, bad), other));
     op_desc_fill(out, config->in.type, ndim, dims);
     return ERR_OK;
 }
 
-/* Can dimension [i] be walked through together with the one before it? */
+/* Can a dimension of [size], which input k walks through by stride[k], be
+ * walked through together with the last one of [spread]? */
 static bool spread_joins(const op_spread_t *spread, int inputs, int64_t size,
                          const int64_t *stride)
 {

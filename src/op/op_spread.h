@@ -27,13 +27,13 @@ op_spread_t op_spread_of(const op_config_t *config);
  * them is 1. */
 bool op_spread_fits(const op_config_t *config);
 
-/* Output of the broadcasting forms of add and mul. ERR_CONFIG names the two
- * inputs that do not agree. */
+/* Output of the broadcasting forms of add and mul. ERR_CONFIG names two inputs
+ * that do not agree. */
 err_code_t op_shape_spread(const op_config_t *config, op_desc_t *out,
                            err_t *err);
 
-/* matmul: for each of [batch] pairs y [M,N] = a' [M,K] b' [K,N], where a' and
- * b' are a and b, or these turned. */
+/* matmul: for each of [batch] pairs y [M,N] = a' [M,K] b' [K,N], where a' is a,
+ * or a transposed (op_turn_t), and b' likewise. */
 typedef struct op_matmul {
     int64_t batch, M, N, K;
 } op_matmul_t;

@@ -89,9 +89,9 @@ size_t optim_state_bytes(const optim_t *optim);
 void optim_mask(const optim_t *optim, float *grads);
 
 /* One update of params[0 .. elems) by grads with learning rate [lr], of which a
- * group takes its own multiple; [update] counts updates from 1, not the run's
- * steps, of which some have none (bias correction; update 1 begins the average
- * anew). Allocates nothing. */
+ * group takes its own multiple; [update] is this update's number, from 1, for
+ * bias correction; update 1 begins the average anew. It is not the run's step:
+ * some steps make no update. Allocates nothing. */
 void optim_step(optim_t *optim, float *params, const float *grads, double lr,
                 int64_t update);
 
@@ -179,7 +179,8 @@ typedef struct optim_watch {
 /* The metric that the schedule watches ("loss", "accuracy"); NULL: none. */
 const char *optim_schedule_metric(const optim_schedule_t *schedule);
 
-/* The metric became [value] (NaN: no better). True: the rate is cut now. */
+/* The metric became [value] (NaN: no better). True: the rate is cut now. Only
+ * for a schedule that has a metric. */
 bool optim_schedule_watch(const optim_schedule_t *schedule, double value,
                           optim_watch_t *watch);
 

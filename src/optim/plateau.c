@@ -87,7 +87,7 @@ static double plateau_lr(const void *options, const optim_span_t *span,
     return lr;
 }
 
-/* Of a metric called [name], or loss_name. */
+/* Of the metric [name], which may have a loss's name and _ before its own. */
 static bool more_is_better(const char *name)
 {
     static const char *const better[] = {"accuracy", "top", "miou", "iou",

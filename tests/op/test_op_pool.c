@@ -131,3 +131,37 @@ Test(op_pool, nan_and_the_first_win_as_bf16)
         check_filled(&test, set_ties);
     }
 }
+
+/* The gradient finds a winner that an int16_t cannot number. */
+Test(op_pool, a_window_of_more_taps_than_an_int16_counts_as_bf16)
+{
+    enum { SIDE = 190, CHANNELS = 16, TAPS = SIDE * SIDE };
+    const op_case_t test = {
+        .name = "maxpool of very many taps, blocked",
+        .config = {.kind = OP_MAXPOOL2D,
+                   .pool = {.kernel = {SIDE, SIDE}, .stride = {1, 1}},
+                   .in = {.ndim = 4, .dims = {1, CHANNELS, SIDE, SIDE}}},
+        .blocked = true,
+        .bf16 = true};
+    const op_backend_ops_t *cpu = NULL;
+    err_t err = ERR_INIT;
+    double *values = op_rig_doubles(CHANNELS * TAPS), dy[CHANNELS];
+    op_rig_t rig;
+
+    cr_assert_eq(op_backend_get("cpu", &cpu, &err), ERR_OK, "%s", err.text);
+    if (!op_backend_bf16(cpu))
+        cr_skip_test("this CPU cannot multiply bfloat16");
+    op_rig_open(&rig, &test, "cpu", OP_FLOAT32, 2);
+    for (int64_t i = 0; i < CHANNELS * TAPS; i++)
+        values[i] = i % TAPS == TAPS - 1 ? 1 : -1;
+    op_rig_set(&rig, RIG_X, values);
+    op_rig_forward(&rig);
+    op_rig_backward(&rig);
+    op_rig_get(&rig, RIG_DX, values);
+    op_rig_get(&rig, RIG_DY, dy);
+    for (int64_t i = 0; i < CHANNELS * TAPS; i++)
+        cr_assert_eq(values[i], i % TAPS == TAPS - 1 ? dy[i / TAPS] : 0,
+                     "[%lld] is %g", (long long)i, values[i]);
+    op_rig_close(&rig);
+    free(values);
+}

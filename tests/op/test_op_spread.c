@@ -67,7 +67,23 @@ Test(op_spread, shapes)
     expect_error(&apart, "its input 1 is [2, 3, 4] and its input 2 is [2, 3]");
     cr_expect_not(op_spread_fits(&batch));
     apart.kind = OP_ADD;
-    expect_error(&apart, "sizes of 1 where they differ");
+    expect_error(&apart, "are equal or 1");
+}
+
+/* The sentence names two inputs that do not agree, though neither is the
+ * first. */
+Test(op_spread, the_inputs_that_do_not_agree_are_named)
+{
+    op_config_t config = of(OP_ADD, DESC(2, 4, 1), DESC(2, 4, 8));
+
+    config.others = 2;
+    config.other[1] = config.in;
+    config.other[1].dims[2] = 5;
+    expect_error(&config, "its input 2 is [2, 4, 8] and its input 3 is "
+                          "[2, 4, 5]");
+    config.kind = OP_MUL_SPREAD;
+    expect_error(&config, "its input 2 is [2, 4, 8] and its input 3 is "
+                          "[2, 4, 5]");
 }
 
 /* Dimensions that all inputs walk through together become one. */

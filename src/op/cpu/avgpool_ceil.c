@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * avgpool whose last windows reach beyond x and its padding (op_pool_t.ceil),
- * of a plain x: what they reach beyond does not count, which oneDNN's pools do
- * not know. Space is seen as three dimensions, the first of which may be 1.
- * A plane, which is one channel of a sample, is one thread's.
+ * of a plain x. What lies beyond the padding does not count; oneDNN's pools
+ * cannot do that. Space is seen as three dimensions, the first of which may
+ * be 1. A plane, which is one channel of a sample, is one thread's.
  */
 #include <string.h>
 

@@ -78,7 +78,8 @@ static float cpu_softmax_target(const cpu_softmax_work_t *work, int64_t n)
            cpu_softmax_weight(work, work->target[n]);
 }
 
-/* The rest of the gradient of row [n], behind the powers. */
+/* Finish the gradient of row [n], where dx holds the exponentials times their
+ * factor so far. */
 static void cpu_softmax_pull(const cpu_softmax_work_t *work, int64_t n)
 {
     const int64_t K = work->at.classes, target = work->target[n];

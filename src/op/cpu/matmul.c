@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * matmul of plain inputs, in float32 also where linear layers round to
- * bfloat16: products in tiles (block.h), ROWS rows of a pair a piece of work.
- * A factor whose rows do not lie in one piece is turned into scratch first. An
- * element is summed over k in order, so no bit depends on the number of
- * threads.
+ * bfloat16. Products go in tiles (block.h); ROWS rows of a pair are a piece of
+ * work. A second factor whose rows do not lie in one piece is transposed into
+ * scratch first. An element is summed over k in order, so no bit depends on the
+ * number of threads.
  */
 #include <string.h>
 
@@ -16,19 +16,19 @@
 #include "op/cpu/team.h"
 #include "op/op_spread.h"
 
-/* Rows of a piece of work; and of the second factor, its part that stays in the
- * cache. */
+/* Rows of a piece of work; rows and columns of the part of the second factor
+ * that stays in the cache. */
 #define ROWS 64
 #define TILE 256
 #define GRAIN (1 << 16) /* multiplications that are worth a thread */
 
-/* C [M,N] = X [M,K] Y [K,N] for each pair; element [i,j] of a factor is at
- * i * row + j * column. */
+/* Element [i,j] of a factor is at i * row + j * column. */
 typedef struct matmul_factor {
     const float *data;
     int64_t row, column;
 } matmul_factor_t;
 
+/* C [M,N] = X [M,K] Y [K,N] for each pair. */
 typedef struct matmul_product {
     int64_t batch, M, N, K;
     matmul_factor_t x, y;

@@ -18,6 +18,13 @@ typedef struct cpu_maxpool {
     cpu_windows_t windows;
 } cpu_maxpool_t;
 
+/* windows.h reads no plain bfloat16, and winner.h numbers the taps of bfloat16
+ * by int16_t. */
+static bool reads_halves(const op_t *op, int lanes)
+{
+    return lanes != 1 && op_window_taps(&op->config) <= INT16_MAX;
+}
+
 static err_code_t cpu_maxpool_open(op_t *op, err_t *err)
 {
     const op_desc_t *in = &op->config.in;
@@ -37,8 +44,7 @@ static err_code_t cpu_maxpool_open(op_t *op, err_t *err)
         code = cpu_md_of(&x, engine, in, err);
     if (code == ERR_OK)
         code = cpu_md_lanes(&x, engine, in->ndim, in->dims, &lanes, err);
-    /* bfloat16 is no plain tensor's */
-    pool->ported = lanes < 0 || (lanes == 1 && in->bf16);
+    pool->ported = lanes < 0 || (in->bf16 && !reads_halves(op, lanes));
     if (code == ERR_OK && pool->ported) {
         lanes = 1;
         code = cpu_plain_open(&pool->plain, &pool->room, op, err);

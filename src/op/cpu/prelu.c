@@ -21,8 +21,8 @@
 typedef struct prelu_work {
     int64_t outer, slopes, inner;
     const float *x, *dy, *a;
-    float *to; /* y or dx; NULL: nobody wants dx */
-    double *sums;
+    float *to;    /* y or dx; NULL: nobody wants dx */
+    double *sums; /* backward: of x dy, [outer, slopes] */
     float *da;
 } prelu_work_t;
 

@@ -32,7 +32,7 @@ static err_code_t cpu_softmax_open(op_t *op, err_t *err)
     return code;
 }
 
-/* exp(x), but 0 where cpu_math_exp has reached its end. */
+/* exp(x), but 0 where it is so small that cpu_math_exp no longer follows it. */
 CPU_INLINE float softmax_exp(float x)
 {
     const float power = cpu_math_exp(x);

@@ -15,13 +15,13 @@
 
 typedef struct cpu_softmax_work {
     const float *x;
-    const int64_t *target; /* [rows]; or, */
-    const float *soft;     /* of OP_CROSS_ENTROPY_SOFT, probabilities as x */
+    const int64_t *target; /* [rows]; OP_CROSS_ENTROPY_SOFT: NULL */
+    const float *soft;     /* OP_CROSS_ENTROPY_SOFT: probabilities, as x lies */
     op_classes_t at;
     op_smooth_t smooth;
     const op_loss_t *loss;
-    float *kept;    /* [rows,2]: maximum, and 1 / sum (soft: the sum of s w, see
-                       there, / sum); NULL in evaluation */
+    float *kept;    /* [rows,2]: maximum, and 1 / sum of the exponentials (soft:
+                       total / sum, see softmax_soft.c); NULL in evaluation */
     double *losses; /* [items] */
     uint8_t *hits;  /* [items] */
     float *dx;
@@ -54,8 +54,9 @@ CPU_INLINE double cpu_softmax_loss(const cpu_softmax_work_t *work,
                : loss;
 }
 
-/* Maximum, and sum of exp(x - top), of each of [n] rows x [n,K], CPU_LANES at
- * most; and dx = exp(x - top) factor. */
+/* Maximum, and sum of exp(x - top), of each of [n] rows x [n,K]; and dx =
+ * exp(x - top) factor. [n] is at most CPU_LANES; top, sum and factor are arrays
+ * of CPU_LANES, all of them initialised where they are read. */
 void cpu_softmax_sums(const float *x, int64_t K, int64_t n, float *top,
                       float *sum);
 void cpu_softmax_slopes(const float *x, float *dx, int64_t K, int64_t n,
@@ -82,7 +83,8 @@ void cpu_softmax_block_top(const float *x, const op_classes_t *at,
 void cpu_softmax_block_sum(const float *x, const op_classes_t *at,
                            int64_t count, const float *top, float *sum);
 
-/* Bodies for a team: of blocks, and of both forms for probabilities. */
+/* Bodies for a team: blocks of positions; and targets that are probabilities,
+ * by rows and by blocks. */
 void cpu_softmax_blocks_forward(void *context, int64_t first, int64_t last);
 void cpu_softmax_blocks_backward(void *context, int64_t first, int64_t last);
 void cpu_softmax_soft_forward(void *context, int64_t first, int64_t last);

@@ -4,8 +4,8 @@
  * Rows of logits with classes side by side: their maxima, their sums of
  * exponentials, and the exponentials again for the gradient. Sums run over
  * CPU_LANES partial sums, which the compiler keeps in a vector. With fewer
- * classes than a vector has lanes, as many rows are turned and computed side by
- * side.
+ * classes than CPU_LANES, up to CPU_LANES rows are transposed and computed side
+ * by side.
  */
 #include "op/cpu/softmax.h"
 #include "op/cpu/vector.h"
@@ -52,7 +52,7 @@ static float cpu_softmax_sum(const float *x, int64_t K, float top)
 
 /* ---- rows of few classes ------------------------------------------------- */
 
-/* Row j of x [n, K] to column j; n and K are CPU_LANES at most. */
+/* Row j of x [n, K] becomes column j; n and K are CPU_LANES at most. */
 CPU_INLINE void few_turn(const float *x, int64_t K, int64_t n,
                          float columns[][CPU_LANES])
 {

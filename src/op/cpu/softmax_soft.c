@@ -12,7 +12,7 @@
 #include "op/cpu/softmax.h"
 #include "op/cpu/vector.h"
 
-/* What s comes from. */
+/* What s and w are made of. */
 typedef struct soft_mix {
     float hit, spread; /* s = hit t + spread */
     const float *weights;
@@ -27,7 +27,7 @@ static soft_mix_t mix_of(const cpu_softmax_work_t *work)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* [*mix] and, returned, the total of a row. */
+/* Returns the total of a row, and sets [*mix]. */
 CPU_CLONES
 static double row_mix(soft_mix_t how, const float *x, const float *t, int64_t K,
                       double *mix)

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * add and mul of plain inputs that are repeated along dimensions (op_spread_t).
- * Forward goes row by row of y. The gradient of an input goes by the elements
- * that this has: each is the sum over all of y that it went to, in their order,
- * in double, or where such a row lies in one piece, in CPU_LANES partial sums
- * of at most CHUNK elements; so no bit depends on the number of threads.
+ * Forward goes row by row of y. The gradient of an input goes by the input's
+ * own elements: each is the sum over all elements of y that it went to, in
+ * their order, so no bit depends on the number of threads. The sum is in
+ * double; where one element went to a whole row, at most CHUNK elements of that
+ * are summed in float first, in CPU_LANES partial sums.
  */
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Forward goes window by window, over the taps that lie inside of x. Backward
- * goes by elements of x where channels follow each other: each adds up dy of
- * the windows that it has won, in their order, so that nobody writes twice and
- * threads may share lines. Plain images are one channel: there each window adds
- * its dy to the winner.
+ * Forward goes window by window, over the taps that lie inside of x. Where
+ * channels follow each other, backward goes by elements of x: each adds up dy
+ * of the windows that it has won, in their order. So each element is written
+ * once, and any thread may take any line. Plain images are one channel: there
+ * each window adds its dy to the winner, and an image is one thread's.
  */
 #include "op/cpu/windows.h"
 
@@ -203,7 +203,8 @@ CPU_INLINE void strip_halves(const windows_work_t *work, const strip_t *strip,
             winner.which[i / CPU_WINNER_HALF][i % CPU_WINNER_HALF];
 }
 
-/* Whole vectors are loops of constant length. */
+/* Called with a constant [n] for whole vectors, which become loops of constant
+ * length. */
 CPU_INLINE void strip_max(const windows_work_t *work, const strip_t *strip,
                           int n)
 {
@@ -309,7 +310,7 @@ static void forward_body(void *context, int64_t first, int64_t last)
     }
 }
 
-/* [lines] of [width] elements. */
+/* Share [lines] of [width] elements each among the team. */
 static void windows_share(const op_t *op, windows_work_t *work, int64_t lines,
                           int64_t width, cpu_team_body_t *body)
 {

@@ -3,10 +3,10 @@
 /*
  * The winners of a maxpool's windows: of up to CPU_WINNER_LANES windows or
  * channels side by side, [n] of them, the largest element so far and the tap
- * that it is of. A NaN wins its window, and of equal numbers the first.
- * bfloat16 is compared as integers that are in the order of the numbers.
- * Written with vectors of a fixed length, which stay in registers: compilers
- * make single instructions of short loops instead.
+ * that it is of (of bfloat16: below 2^15). A NaN wins its window, and of equal
+ * numbers the first. bfloat16 is compared as integers that are in the order of
+ * the numbers. Written with vectors of a fixed length, which stay in registers:
+ * of short loops compilers make an instruction for each element instead.
  */
 #ifndef CDDP_OP_CPU_WINNER_H
 #define CDDP_OP_CPU_WINNER_H
@@ -42,7 +42,7 @@ typedef struct cpu_winner_half {
     cpu_half_int_t which[CPU_WINNER_LANES / CPU_WINNER_HALF];
 } cpu_winner_half_t;
 
-/* Bytes [at, at + 32) of [bytes], or as many as there are. */
+/* How many of the 32 bytes from [at] on there are, of [bytes] in all. */
 CPU_INLINE size_t cpu_winner_bytes(int at, int bytes)
 {
     return (size_t)(bytes - at < 32 ? bytes - at : 32);
@@ -66,7 +66,7 @@ CPU_INLINE void cpu_winner_half_begin(cpu_winner_half_t *winner, int first)
     }
 }
 
-/* Tap [k] comes, of which the elements are at [tap]. */
+/* Compare with the elements of tap [k], which are at [tap]. */
 CPU_INLINE void cpu_winner_take(cpu_winner_t *winner, const float *tap, int n,
                                 int k)
 {

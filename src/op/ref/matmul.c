@@ -8,8 +8,8 @@
 #include "op/op_spread.h"
 #include "op/ref/ref.h"
 
-/* Element [i,j] of a matrix of [columns], or of that turned, of pair [n]; the
- * matrix has [rows]. */
+/* Where element [i,j] of the matrix [rows, columns] of pair [n] lies; [turned]:
+ * it lies transposed, as [columns, rows]. */
 static int64_t ref_matmul_at(int64_t n, int64_t rows, int64_t columns,
                              bool turned, int64_t i, int64_t j)
 {
