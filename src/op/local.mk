@@ -3,6 +3,7 @@
 noinst_LTLIBRARIES += libop.la
 libop_la_SOURCES = \
 	src/op/op.c src/op/op.h src/op/op_config.h src/op/op_kind.h src/op/op_loss.h src/op/op_ops.h src/op/op_shape.c \
+	src/op/op_shape.h src/op/op_desc.c src/op/op_rules.c \
 	src/op/op_shape_view.c src/op/op_classes.c \
 	src/op/op_shape_token.c \
 	src/op/op_shape_window.c \

@@ -58,7 +58,7 @@ extern const op_backend_ops_t op_cpu_backend;
 /* The registry, ended by NULL. */
 extern const op_backend_ops_t *const op_registry[];
 
-/* ---- helpers on shapes (op_shape.c), pure ------------------------------- */
+/* ---- helpers on shapes (op_desc.c), pure -------------------------------- */
 
 /* Longest text of op_desc_text, with the NUL. */
 #define OP_TEXT_MAX 160
