@@ -89,6 +89,7 @@ static void target_judge_shapes(target_t *target)
 static void target_judge_first(target_t *target)
 {
     const case_set_t *set;
+    uint64_t end;
     double value;
     int s = 0;
 
@@ -99,9 +100,12 @@ static void target_judge_first(target_t *target)
     set = &target->model.sets[target->sets[s][1]];
     if (!set->reals)
         return;
+    /* Of a stream the first target is the numbers from 1 on. */
+    end = target->config.sequence > 0 ? (uint64_t)target->config.sequence + 1
+                                      : case_elements(set, 1);
     if (!case_readable(&target->model, target->sets[s][1]))
         target_judge(target, CASE_VAGUE, "the first sample");
-    else if (set->nan_at < case_elements(set, 1) + 1 || set->mapped)
+    else if (set->nan_at < end || set->mapped)
         target_judge(target, CASE_VAGUE, "the first sample");
     else if (!case_value(&target->model, target->sets[s][1], 0, 0, &value))
         target_judge(target, CASE_VAGUE, "the first sample");
