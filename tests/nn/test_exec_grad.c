@@ -255,8 +255,8 @@ Test(exec_grad, ref_gradients_of_other_losses_match_finite_differences)
 {
     static const char *const losses[] = {"mae", "{huber: {delta: 0.3}}", "bce",
                                          "{kl: {log_target: true}}",
-                                         "{cross_entropy: {soft_target: true, "
-                                         "weight: [1, 2, 0.5]}}"};
+                                         ("{cross_entropy: {soft_target: true, "
+                                          "weight: [1, 2, 0.5]}}")};
     char text[256];
 
     for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
