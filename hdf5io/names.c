@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * A walk over groups, by calls whose form is the same in HDF5 1.10 to 1.14. It
- * is bounded in depth and number, as links may form cycles and some files hold
- * a dataset per sample.
+ * is bounded in depth and number, as links may form cycles (of ten links each,
+ * 10^8 paths are eight groups deep) and some files hold a dataset per sample.
  */
 #include "hdf5io/names.h"
 
@@ -15,13 +15,15 @@
 #include "hdf5io/h5.h"
 #include "hdf5io/home.h"
 
-#define NAMES_MAX 256  /* looked at */
-#define NAMES_SHOWN 12 /* in the sentence */
-#define NAMES_DEPTH 8  /* groups in groups */
+#define NAMES_MAX 256    /* of datasets */
+#define NAMES_LOOKS 2048 /* objects opened */
+#define NAMES_SHOWN 12   /* in the sentence */
+#define NAMES_DEPTH 8    /* groups in groups */
 
 typedef struct names {
     char *paths[NAMES_MAX + 1]; /* NULL-terminated, each begins with / */
     int count;
+    int looks;
 } names_t;
 
 /* The object that [group] links to as number [index], and the link's name (to
@@ -55,10 +57,13 @@ static void names_walk(hid_t group, const char *prefix, int depth,
 
     if (H5Gget_info(group, &info) < 0)
         return;
-    for (hsize_t i = 0; i < info.nlinks && names->count < NAMES_MAX; i++) {
+    for (hsize_t i = 0; i < info.nlinks && names->count < NAMES_MAX &&
+                        names->looks < NAMES_LOOKS;
+         i++) {
         char *link;
         hid_t child = names_child(group, i, &link);
 
+        names->looks++;
         if (child >= 0) {
             char *path = str_printf("%s/%s", prefix, link);
 
@@ -78,7 +83,10 @@ static void names_walk(hid_t group, const char *prefix, int depth,
 
 static void names_list(const names_t *names, str_buf_t *out)
 {
-    if (names->count == 0)
+    if (names->count == 0 && names->looks == NAMES_LOOKS)
+        str_buf_add(out, "the first %d objects in it are no datasets",
+                    NAMES_LOOKS);
+    else if (names->count == 0)
         str_buf_add(out, "it holds no dataset at all");
     for (int i = 0; i < names->count && i < NAMES_SHOWN; i++)
         str_buf_add(out, "%s%s", i == 0 ? "it holds " : ", ", names->paths[i]);
