@@ -245,26 +245,6 @@ Test(dataset_errors, datasets_in_groups_are_listed)
     free(path);
 }
 
-/* 10^8 paths lead through eight of these ten names. */
-Test(dataset_errors, groups_in_themselves_are_looked_at_for_a_while,
-     .timeout = 120)
-{
-    char *path = files_path(directory, "bomb.h5"), name[16];
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-    hid_t group =
-        H5Gcreate2(file, "/raw", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-
-    for (int i = 0; i < 10; i++) {
-        snprintf(name, sizeof name, "again%d", i);
-        H5Lcreate_hard(file, "/raw", group, name, H5P_DEFAULT, H5P_DEFAULT);
-    }
-    H5Gclose(group);
-    H5Fclose(file);
-    CHECK_OPEN(&setup, ERR_DATA, "no dataset /spins",
-               "the first 2048 objects in it are no datasets");
-    free(path);
-}
-
 Test(dataset_errors, an_empty_file_of_hdf5)
 {
     char *path = files_path(directory, "none.h5");

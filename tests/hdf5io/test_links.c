@@ -226,6 +226,24 @@ Test(links, links_in_a_circle_end)
     CHECK_REFUSED(ERR_DATA, "is an external link to", "in a circle");
 }
 
+/* 10^8 paths lead through eight of these ten names. */
+Test(links, groups_in_themselves_are_looked_at_for_a_while, .timeout = 120)
+{
+    char name[16];
+    hid_t file = create("master.h5");
+    hid_t group =
+        H5Gcreate2(file, "/raw", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+
+    for (int i = 0; i < 10; i++) {
+        snprintf(name, sizeof name, "again%d", i);
+        H5Lcreate_hard(file, "/raw", group, name, H5P_DEFAULT, H5P_DEFAULT);
+    }
+    H5Gclose(group);
+    H5Fclose(file);
+    CHECK_REFUSED(ERR_DATA, "no dataset /spins",
+                  "the first 2048 objects in it are no datasets");
+}
+
 Test(links, a_target_that_is_truncated_is_named)
 {
     char *path = files_path(directory, "parts/data.h5");
