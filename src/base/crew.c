@@ -65,8 +65,7 @@ err_code_t crew_open(int size, const char *name, crew_t **out, err_t *err)
     crew_t *crew = NULL;
     err_code_t rc;
 
-    rc = mem_alloc(sizeof *crew + threads * sizeof crew->members[0],
-                   "worker threads", (void **)&crew, err);
+    rc = mem_new_tail(crew_t, members, threads, "worker threads", &crew, err);
     if (rc != ERR_OK)
         return rc;
     pthread_mutex_init(&crew->lock, NULL);

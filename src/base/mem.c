@@ -56,6 +56,32 @@ err_code_t mem_alloc(size_t bytes, const char *what, void **out, err_t *err)
     return ERR_OK;
 }
 
+err_code_t mem_new_array(size_t size, size_t count, const char *what, void *out,
+                         err_t *err)
+{
+    return mem_new_struct(0, size, count, what, out, err);
+}
+
+err_code_t mem_new_struct(size_t size, size_t each, size_t count,
+                          const char *what, void *out, err_t *err)
+{
+    size_t bytes;
+    void *block = NULL;
+    err_code_t rc;
+
+    if (__builtin_mul_overflow(each, count, &bytes) ||
+        __builtin_add_overflow(bytes, size, &bytes))
+        return err_set(err, ERR_MEMORY,
+                       "no memory left: %zu times %zu bytes for %s refused",
+                       count, each, what);
+    rc = mem_alloc(bytes, what, &block, err);
+    /* Pointers of all object types have one size here, but only their own type
+     * may be stored to them. */
+    if (rc == ERR_OK)
+        memcpy(out, &block, sizeof block);
+    return rc;
+}
+
 /* Not getrusage: that begins with what the parent process held before exec. */
 double mem_peak(void)
 {

@@ -112,3 +112,35 @@ Test(mem, the_peak_counts_what_was_touched)
     mem_free(block);
     cr_assert_geq(mem_peak(), (double)bytes);
 }
+
+Test(mem, objects_are_zero_and_counted)
+{
+    struct list {
+        size_t count;
+        double values[];
+    } *list = NULL;
+    double *numbers = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(mem_new(double, 1000, "a test", &numbers, &err), ERR_OK);
+    cr_assert_eq(mem_new_tail(struct list, values, 1000, "a test", &list, &err),
+                 ERR_OK);
+    cr_expect_eq((uintptr_t)numbers % MEM_ALIGN, 0);
+    cr_expect_eq(list->count, 0);
+    for (size_t i = 0; i < 1000; i++)
+        cr_expect(numbers[i] == 0 && list->values[i] == 0);
+    mem_free(numbers);
+    mem_free(list);
+}
+
+/* A product that wraps would be a small block. */
+Test(mem, more_than_a_size_counts_is_refused)
+{
+    double *numbers = NULL;
+    err_t err = ERR_INIT;
+
+    cr_expect_eq(mem_new(double, SIZE_MAX / 4, "a test", &numbers, &err),
+                 ERR_MEMORY);
+    cr_expect_null(numbers);
+    cr_expect(strstr(err.text, "a test") != NULL, "%s", err.text);
+}
