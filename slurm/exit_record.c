@@ -48,22 +48,22 @@ err_code_t slurm_exit_write(const char *run_dir, const slurm_exit_t *record,
 {
     json_t *json = record_json(record);
     char *text = NULL, *path = NULL, *whole = NULL;
-    err_code_t code;
+    err_code_t rc;
 
     if (json != NULL)
         text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     if (text == NULL) {
-        code =
+        rc =
             err_set(err, ERR_MEMORY, "out of memory for %s/exit.json", run_dir);
         goto out;
     }
     path = str_printf("%s/exit.json", run_dir);
     whole = str_printf("%s\n", text);
-    code = file_publish(path, whole, strlen(whole), err);
+    rc = file_publish(path, whole, strlen(whole), err);
 out:
     free(whole);
     free(path);
     free(text);
     json_decref(json);
-    return code;
+    return rc;
 }

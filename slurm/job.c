@@ -54,15 +54,15 @@ err_code_t slurm_job_read(const char *(*lookup)(const char *name),
 {
     slurm_job_t job = {.tasks = 1};
     int64_t tasks = 1, restarts = 0, end = 0;
-    err_code_t code;
+    err_code_t rc;
 
-    code = read_int(lookup, "SLURM_STEP_NUM_TASKS", 1, &tasks, err);
-    if (code == ERR_OK)
-        code = read_int(lookup, "SLURM_RESTART_COUNT", 0, &restarts, err);
-    if (code == ERR_OK)
-        code = read_int(lookup, "SLURM_JOB_END_TIME", 0, &end, err);
-    if (code != ERR_OK)
-        return code;
+    rc = read_int(lookup, "SLURM_STEP_NUM_TASKS", 1, &tasks, err);
+    if (rc == ERR_OK)
+        rc = read_int(lookup, "SLURM_RESTART_COUNT", 0, &restarts, err);
+    if (rc == ERR_OK)
+        rc = read_int(lookup, "SLURM_JOB_END_TIME", 0, &end, err);
+    if (rc != ERR_OK)
+        return rc;
     read_id(lookup, &job);
     job.tasks = (int)tasks;
     job.restarts = (int)restarts;

@@ -151,14 +151,14 @@ err_code_t slurm_job_find_end(slurm_job_t *job, err_t *err)
 {
     char line[64] = "";
     double now, left;
-    err_code_t code;
+    err_code_t rc;
 
     if (job->end_time > 0 || job->id[0] == '\0')
         return ERR_OK;
     now = clock_wall();
-    code = squeue_ask(job->id, line, sizeof line, err);
-    if (code != ERR_OK)
-        return code;
+    rc = squeue_ask(job->id, line, sizeof line, err);
+    if (rc != ERR_OK)
+        return rc;
     if (!slurm_time_parse(line, &left))
         return err_set(err, ERR_UNAVAILABLE,
                        "squeue says that job %s has '%s' left, expected "

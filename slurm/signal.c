@@ -53,21 +53,21 @@ static err_code_t install_hangup(err_t *err)
 
 err_code_t slurm_signal_install(err_t *err)
 {
-    err_code_t code = install(SIGUSR1, on_checkpoint, err);
+    err_code_t rc = install(SIGUSR1, on_checkpoint, err);
 
-    if (code == ERR_OK)
-        code = install(SIGTERM, on_term, err);
-    if (code == ERR_OK)
-        code = install(SIGINT, on_term, err);
-    if (code == ERR_OK)
-        code = install_hangup(err);
+    if (rc == ERR_OK)
+        rc = install(SIGTERM, on_term, err);
+    if (rc == ERR_OK)
+        rc = install(SIGINT, on_term, err);
+    if (rc == ERR_OK)
+        rc = install_hangup(err);
     /* A reader of our output that has gone must not take the run with it. */
-    if (code == ERR_OK)
-        code = install(SIGPIPE, SIG_IGN, err);
+    if (rc == ERR_OK)
+        rc = install(SIGPIPE, SIG_IGN, err);
     /* Nor a limit on the size of files: a write that fails is told. */
-    if (code == ERR_OK)
-        code = install(SIGXFSZ, SIG_IGN, err);
-    return code;
+    if (rc == ERR_OK)
+        rc = install(SIGXFSZ, SIG_IGN, err);
+    return rc;
 }
 
 slurm_signal_t slurm_signal_pending(void)

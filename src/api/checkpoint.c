@@ -50,14 +50,13 @@ static err_code_t tensors_make(const cddp_tensor_t *tensors, int count,
                                hdf5io_tensor_t **out, err_t *err)
 {
     hdf5io_tensor_t *made = NULL;
-    err_code_t code;
+    err_code_t rc;
 
     if (count < 1)
         return err_set(err, ERR_CONFIG, "a checkpoint needs a tensor");
-    code = mem_alloc((size_t)count * sizeof *made, "a checkpoint",
-                     (void **)&made, err);
-    if (code != ERR_OK)
-        return code;
+    rc = mem_new(hdf5io_tensor_t, (size_t)count, "a checkpoint", &made, err);
+    if (rc != ERR_OK)
+        return rc;
     for (int i = 0; i < count; i++) {
         made[i] = (hdf5io_tensor_t){.name = tensors[i].name,
                                     .ndim = tensors[i].ndim,
@@ -82,7 +81,7 @@ static err_code_t storage_open(cddp_group_t *group,
                                storage_t *storage, err_t *err)
 {
     comm_group_t *inner = api_group(group);
-    err_code_t code;
+    err_code_t rc;
 
     storage->group = inner;
     storage->votes = (hdf5io_votes_t){.context = storage,
@@ -98,14 +97,14 @@ static err_code_t storage_open(cddp_group_t *group,
         .model_strict = true,
         .config_text = "",
         .retry_seconds = RETRY_SHARE * io_timeout_of(config)};
-    code = tensors_make(tensors, count, &storage->tensors, err);
-    if (code == ERR_OK)
-        code =
+    rc = tensors_make(tensors, count, &storage->tensors, err);
+    if (rc == ERR_OK)
+        rc =
             train_patience_open(inner, comm_group_timeout(inner),
                                 io_timeout_of(config), &storage->patience, err);
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         storage_alive(storage);
-    return code;
+    return rc;
 }
 
 cddp_code_t cddp_checkpoint_write(cddp_group_t *group,
@@ -124,14 +123,13 @@ cddp_code_t cddp_checkpoint_write(cddp_group_t *group,
     hdf5io_checkpoint_info_t info;
     storage_t storage = {.step = progress->step};
     err_t err = ERR_INIT;
-    err_code_t code =
-        storage_open(group, config, tensors, count, &storage, &err);
+    err_code_t rc = storage_open(group, config, tensors, count, &storage, &err);
 
-    if (code == ERR_OK)
-        code = hdf5io_checkpoint_write(&storage.config, &place, storage.tensors,
-                                       count, &info, &err);
+    if (rc == ERR_OK)
+        rc = hdf5io_checkpoint_write(&storage.config, &place, storage.tensors,
+                                     count, &info, &err);
     storage_close(&storage);
-    return api_answer(code, &err, error);
+    return api_answer(rc, &err, error);
 }
 
 cddp_code_t cddp_checkpoint_read(cddp_group_t *group,
@@ -144,15 +142,14 @@ cddp_code_t cddp_checkpoint_read(cddp_group_t *group,
     storage_t storage = {0};
     bool there = false;
     err_t err = ERR_INIT;
-    err_code_t code =
-        storage_open(group, config, tensors, count, &storage, &err);
+    err_code_t rc = storage_open(group, config, tensors, count, &storage, &err);
 
-    if (code == ERR_OK)
-        code = hdf5io_checkpoint_read(&storage.config, NULL, storage.tensors,
-                                      count, &there, &info, &err);
+    if (rc == ERR_OK)
+        rc = hdf5io_checkpoint_read(&storage.config, NULL, storage.tensors,
+                                    count, &there, &info, &err);
     storage_close(&storage);
-    if (code != ERR_OK)
-        return api_answer(code, &err, error);
+    if (rc != ERR_OK)
+        return api_answer(rc, &err, error);
     *found = there;
     if (there)
         *progress = (cddp_progress_t){.step = info.progress.step,

@@ -209,13 +209,13 @@ static err_code_t data_compare(comm_group_t *group, err_code_t own,
                                .context = group};
     train_marks_t marks = {0};
     bool speaker;
-    err_code_t code = train_vote(&votes, own, &speaker, err);
+    err_code_t rc = train_vote(&votes, own, &speaker, err);
 
-    if (code != ERR_OK)
-        return code;
-    code = train_same(&same, dataset, &marks, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = train_same(&same, dataset, &marks, err);
     train_marks_free(&marks);
-    return train_vote(&votes, code, &speaker, err);
+    return train_vote(&votes, rc, &speaker, err);
 }
 
 /* Files and order of samples. */
@@ -223,15 +223,14 @@ static err_code_t files_open(comm_group_t *group,
                              const cddp_data_config_t *config,
                              cddp_data_t *data, err_t *err)
 {
-    err_code_t code = config_check(config, comm_group_size(group), err);
+    err_code_t rc = config_check(config, comm_group_size(group), err);
 
-    if (code == ERR_OK)
-        code = dataset_open(group, config, &data->dataset, err);
-    if (code == ERR_OK)
-        code =
-            sampler_open(group, config, hdf5io_dataset_samples(data->dataset),
-                         &data->sampler, err);
-    return code;
+    if (rc == ERR_OK)
+        rc = dataset_open(group, config, &data->dataset, err);
+    if (rc == ERR_OK)
+        rc = sampler_open(group, config, hdf5io_dataset_samples(data->dataset),
+                          &data->sampler, err);
+    return rc;
 }
 
 static err_code_t data_open(comm_group_t *group,
@@ -244,14 +243,14 @@ static err_code_t data_open(comm_group_t *group,
                                      .epochs = config->epochs,
                                      .rank = comm_group_rank(group)};
     train_validate_t how = TRAIN_VALIDATE_QUICK;
-    err_code_t code = validate_find(config->validate, &how, err);
+    err_code_t rc = validate_find(config->validate, &how, err);
 
-    if (code == ERR_OK)
-        code = files_open(group, config, data, err);
+    if (rc == ERR_OK)
+        rc = files_open(group, config, data, err);
     if (how != TRAIN_VALIDATE_NONE && comm_group_size(group) > 1)
-        code = data_compare(group, code, how, data->dataset, err);
-    if (code != ERR_OK)
-        return code;
+        rc = data_compare(group, rc, how, data->dataset, err);
+    if (rc != ERR_OK)
+        return rc;
     /* A position after the last step of an epoch is the begin of the next. */
     if (config->step >= hdf5io_sampler_steps(data->sampler)) {
         loader.epoch++;
@@ -268,16 +267,16 @@ cddp_code_t cddp_data_open(cddp_group_t *group,
 {
     cddp_data_t *data = calloc(1, sizeof *data);
     err_t err = ERR_INIT;
-    err_code_t code;
+    err_code_t rc;
 
     if (data == NULL)
         return cddp_error_set(error, CDDP_MEMORY, "out of memory");
-    code = data_open(api_group(group), config, data, &err);
-    if (code == ERR_OK)
+    rc = data_open(api_group(group), config, data, &err);
+    if (rc == ERR_OK)
         *out = data;
     else
         cddp_data_close(data);
-    return api_answer(code, &err, error);
+    return api_answer(rc, &err, error);
 }
 
 void cddp_data_close(cddp_data_t *data)
@@ -317,10 +316,10 @@ cddp_code_t cddp_data_next(cddp_data_t *data, const cddp_batch_t **out,
 {
     hdf5io_batch_t *batch = NULL;
     err_t err = ERR_INIT;
-    err_code_t code = hdf5io_loader_next(data->loader, &batch, &err);
+    err_code_t rc = hdf5io_loader_next(data->loader, &batch, &err);
 
-    if (code != ERR_OK)
-        return api_answer(code, &err, error);
+    if (rc != ERR_OK)
+        return api_answer(rc, &err, error);
     if (batch != NULL) {
         data->batch = (cddp_batch_t){.epoch = batch->epoch,
                                      .step = batch->step,

@@ -25,20 +25,20 @@ static ddp_t *inner_of(cddp_ddp_t *ddp)
 static err_code_t options_read(const char *text, tree_t **tree,
                                ddp_config_t *out, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     *out = (ddp_config_t){0};
     if (text != NULL)
-        code = conf_parse("ddp", text, tree, err);
-    if (code == ERR_OK)
-        code = opt_fill(ddp_options, *tree, "", out, err);
-    if (code == ERR_OK && out->local_sgd.period > 0) {
+        rc = conf_parse("ddp", text, tree, err);
+    if (rc == ERR_OK)
+        rc = opt_fill(ddp_options, *tree, "", out, err);
+    if (rc == ERR_OK && out->local_sgd.period > 0) {
         opt_free(ddp_options, out);
-        code = err_set(err, ERR_CONFIG,
-                       "local_sgd is for a run of cddp-train; a loop of one's "
-                       "own averages with cddp_allreduce");
+        rc = err_set(err, ERR_CONFIG,
+                     "local_sgd is for a run of cddp-train; a loop of one's "
+                     "own averages with cddp_allreduce");
     }
-    return code;
+    return rc;
 }
 
 /* Views as ddp knows them; freed with mem_free. */
@@ -47,27 +47,26 @@ static err_code_t views_make(const cddp_ddp_config_t *config, ddp_view_t **out,
 {
     ddp_view_t *views = NULL;
     size_t end = 0;
-    err_code_t code;
+    err_code_t rc;
 
     if (config->view_count < 1)
         return err_set(err, ERR_CONFIG, "there is no view to reduce");
-    code = mem_alloc((size_t)config->view_count * sizeof *views, "views",
-                     (void **)&views, err);
-    for (int i = 0; i < config->view_count && code == ERR_OK; i++) {
+    rc = mem_new(ddp_view_t, (size_t)config->view_count, "views", &views, err);
+    for (int i = 0; i < config->view_count && rc == ERR_OK; i++) {
         const cddp_view_t *view = &config->views[i];
         int64_t rows = config->rows != NULL ? config->rows[i] : 0;
 
         if (view->offset < end || view->count > config->elems ||
             view->offset > config->elems - view->count)
-            code = err_set(err, ERR_CONFIG,
-                           "view %d (%s) has elements %zu to %zu, but the one "
-                           "before it ends at %zu and the arena at %zu",
-                           i, view->name, view->offset,
-                           view->offset + view->count, end, config->elems);
+            rc = err_set(err, ERR_CONFIG,
+                         "view %d (%s) has elements %zu to %zu, but the one "
+                         "before it ends at %zu and the arena at %zu",
+                         i, view->name, view->offset,
+                         view->offset + view->count, end, config->elems);
         else if (rows < 0 || (rows > 0 && view->count % (size_t)rows != 0))
-            code = err_set(err, ERR_CONFIG,
-                           "view %d (%s) of %zu elements cannot have %lld rows",
-                           i, view->name, view->count, (long long)rows);
+            rc = err_set(err, ERR_CONFIG,
+                         "view %d (%s) of %zu elements cannot have %lld rows",
+                         i, view->name, view->count, (long long)rows);
         end = view->offset + view->count;
         views[i] = (ddp_view_t){.name = view->name,
                                 .offset = view->offset,
@@ -75,11 +74,11 @@ static err_code_t views_make(const cddp_ddp_config_t *config, ddp_view_t **out,
                                 .ndim = rows > 0 ? 2 : 1,
                                 .rows = (size_t)rows};
     }
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *out = views;
     else
         mem_free(views);
-    return code;
+    return rc;
 }
 
 static err_code_t ddp_make(comm_group_t *group, const cddp_ddp_config_t *config,
@@ -91,22 +90,22 @@ static err_code_t ddp_make(comm_group_t *group, const cddp_ddp_config_t *config,
     ddp_layout_t layout = {.view_count = config->view_count,
                            .grad_elems = config->elems,
                            .tail_doubles = config->sums};
-    err_code_t code = options_read(config->options, &tree, &options, err);
+    err_code_t rc = options_read(config->options, &tree, &options, err);
 
-    if (code != ERR_OK)
+    if (rc != ERR_OK)
         goto free_tree;
-    code = api_hooks_open(config->hooks, &ddp->hooks, err);
+    rc = api_hooks_open(config->hooks, &ddp->hooks, err);
     options.hooks = ddp->hooks.list;
-    if (code == ERR_OK)
-        code = views_make(config, &views, err);
+    if (rc == ERR_OK)
+        rc = views_make(config, &views, err);
     layout.views = views;
-    if (code == ERR_OK)
-        code = ddp_open(&options, group, &layout, &ddp->inner, err);
+    if (rc == ERR_OK)
+        rc = ddp_open(&options, group, &layout, &ddp->inner, err);
     mem_free(views);
     opt_free(ddp_options, &options);
 free_tree:
     tree_free(tree);
-    return code;
+    return rc;
 }
 
 cddp_code_t cddp_ddp_open(cddp_group_t *group, const cddp_ddp_config_t *config,
@@ -114,15 +113,15 @@ cddp_code_t cddp_ddp_open(cddp_group_t *group, const cddp_ddp_config_t *config,
 {
     cddp_ddp_t *ddp = NULL;
     err_t err = ERR_INIT;
-    err_code_t code = mem_alloc(sizeof *ddp, "reducer", (void **)&ddp, &err);
+    err_code_t rc = mem_new(cddp_ddp_t, 1, "reducer", &ddp, &err);
 
-    if (code == ERR_OK)
-        code = ddp_make(api_group(group), config, ddp, &err);
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
+        rc = ddp_make(api_group(group), config, ddp, &err);
+    if (rc == ERR_OK)
         *out = ddp;
     else
         cddp_ddp_close(ddp);
-    return api_answer(code, &err, error);
+    return api_answer(rc, &err, error);
 }
 
 void cddp_ddp_close(cddp_ddp_t *ddp)

@@ -31,15 +31,15 @@ __attribute__((constructor)) static void silent_begin(void)
     api_log_drop();
 }
 
-cddp_code_t api_answer(err_code_t code, const err_t *err, cddp_error_t *error)
+cddp_code_t api_answer(err_code_t rc, const err_t *err, cddp_error_t *error)
 {
-    if (code != ERR_OK && error != NULL) {
-        error->code = (cddp_code_t)code;
+    if (rc != ERR_OK && error != NULL) {
+        error->code = (cddp_code_t)rc;
         error->culprit = err->culprit;
         memcpy(error->host, err->host, sizeof error->host);
         memcpy(error->text, err->text, sizeof error->text);
     }
-    return (cddp_code_t)code;
+    return (cddp_code_t)rc;
 }
 
 err_code_t api_question(cddp_code_t code, const cddp_error_t *error, err_t *err)

@@ -47,7 +47,7 @@ static err_code_t group_open(const cddp_run_config_t *config, boot_t *boot,
                           .timeout = config->timeout > 0 ? config->timeout
                                                          : GROUP_TIMEOUT};
     locale_t before;
-    err_code_t code;
+    err_code_t rc;
 
     if (comm.backend == NULL || strcmp(comm.backend, "auto") == 0)
         comm.backend = oob.size == 1       ? "self"
@@ -55,23 +55,23 @@ static err_code_t group_open(const cddp_run_config_t *config, boot_t *boot,
                                            : "ucx";
     log_rank_set(oob.rank);
     before = numeric_begin(); /* UCX and PMIx read numbers, too */
-    code = comm_group_open(&comm, &oob, out, err);
+    rc = comm_group_open(&comm, &oob, out, err);
     boot_close(boot);
     numeric_end(before);
-    return code;
+    return rc;
 }
 
 static void rank_run(api_rank_t *rank, boot_t *boot)
 {
     comm_group_t *group = NULL;
     err_t err = ERR_INIT;
-    err_code_t code = group_open(rank->config, boot, &group, &err);
+    err_code_t rc = group_open(rank->config, boot, &group, &err);
 
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         rank->code =
             rank->body((cddp_group_t *)group, rank->context, &rank->error);
     else
-        rank->code = api_answer(code, &err, &rank->error);
+        rank->code = api_answer(rc, &err, &rank->error);
     if (rank->code != CDDP_OK && rank->error.text[0] == '\0')
         cddp_error_set(&rank->error, rank->code, "rank %d: %s",
                        group == NULL ? 0 : comm_group_rank(group),
@@ -112,16 +112,16 @@ static cddp_code_t run_local(const api_rank_t *model, cddp_error_t *error)
     api_rank_t *ranks = calloc((size_t)count, sizeof *ranks);
     cddp_code_t answer;
     err_t err = ERR_INIT;
-    err_code_t code;
+    err_code_t rc;
 
     if (ranks == NULL)
         return cddp_error_set(error, CDDP_MEMORY, "out of memory for %d ranks",
                               count);
     for (int r = 0; r < count; r++)
         ranks[r] = *model;
-    code = boot_threads_run(count, &boot, local_main, ranks, &err);
-    answer = code == ERR_OK ? tell(rank_choose(ranks, count), error)
-                            : api_answer(code, &err, error);
+    rc = boot_threads_run(count, &boot, local_main, ranks, &err);
+    answer = rc == ERR_OK ? tell(rank_choose(ranks, count), error)
+                          : api_answer(rc, &err, error);
     free(ranks);
     return answer;
 }
@@ -132,11 +132,11 @@ static cddp_code_t run_step(api_rank_t *rank, cddp_error_t *error)
     boot_t *boot = NULL;
     err_t err = ERR_INIT;
     const locale_t before = numeric_begin();
-    err_code_t code = boot_open(&config, &boot, &err);
+    err_code_t rc = boot_open(&config, &boot, &err);
 
     numeric_end(before);
-    if (code != ERR_OK)
-        return api_answer(code, &err, error);
+    if (rc != ERR_OK)
+        return api_answer(rc, &err, error);
     rank_run(rank, boot);
     return tell(rank, error);
 }
@@ -173,13 +173,13 @@ cddp_code_t cddp_group_split(cddp_group_t *group, const int *ranks, int count,
     comm_group_t *inner = NULL;
     err_t err = ERR_INIT;
     const locale_t before = numeric_begin();
-    err_code_t code =
+    err_code_t rc =
         comm_split_open(api_group(group), ranks, count, &inner, &err);
 
     numeric_end(before);
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *out = (cddp_group_t *)inner;
-    return api_answer(code, &err, error);
+    return api_answer(rc, &err, error);
 }
 
 void cddp_group_close(cddp_group_t *group)

@@ -79,17 +79,16 @@ static err_code_t buckets_tell(hooked_t *hooked, const ddp_hook_plan_t *plan,
                                err_t *err)
 {
     size_t views = 0;
-    err_code_t code;
+    err_code_t rc;
 
     for (int b = 0; b < plan->bucket_count; b++)
         views += (size_t)plan->buckets[b].view_count;
-    code = mem_alloc((size_t)plan->bucket_count * sizeof *hooked->buckets,
-                     "comm hook", (void **)&hooked->buckets, err);
-    if (code == ERR_OK)
-        code = mem_alloc(views * sizeof *hooked->views, "comm hook",
-                         (void **)&hooked->views, err);
+    rc = mem_new(cddp_hook_bucket_t, (size_t)plan->bucket_count, "comm hook",
+                 &hooked->buckets, err);
+    if (rc == ERR_OK)
+        rc = mem_new(cddp_hook_view_t, views, "comm hook", &hooked->views, err);
     views = 0;
-    for (int b = 0; code == ERR_OK && b < plan->bucket_count; b++) {
+    for (int b = 0; rc == ERR_OK && b < plan->bucket_count; b++) {
         const ddp_hook_bucket_t *bucket = &plan->buckets[b];
 
         hooked->buckets[b] =
@@ -102,7 +101,7 @@ static err_code_t buckets_tell(hooked_t *hooked, const ddp_hook_plan_t *plan,
         for (int v = 0; v < bucket->view_count; v++)
             hooked->views[views++] = view_of(&bucket->views[v]);
     }
-    return code;
+    return rc;
 }
 
 static void hook_close(void *state)
@@ -121,26 +120,26 @@ static err_code_t hook_open(const ddp_hook_plan_t *plan, void **state,
 {
     cddp_error_t error = {.culprit = -1};
     hooked_t *hooked = NULL;
-    err_code_t code;
+    err_code_t rc;
 
-    code = mem_alloc(sizeof *hooked, "comm hook", (void **)&hooked, err);
-    if (code != ERR_OK)
-        return code;
+    rc = mem_new(hooked_t, 1, "comm hook", &hooked, err);
+    if (rc != ERR_OK)
+        return rc;
     hooked->hook = plan->context;
-    code = buckets_tell(hooked, plan, err);
+    rc = buckets_tell(hooked, plan, err);
     hooked->plan = (cddp_hook_plan_t){.context = hooked->hook->context,
                                       .buckets = hooked->buckets,
                                       .bucket_count = plan->bucket_count,
                                       .elems = plan->elems,
                                       .rank = plan->rank,
                                       .size = plan->size};
-    if (code == ERR_OK)
-        code = api_question(
+    if (rc == ERR_OK)
+        rc = api_question(
             hooked->hook->open(&hooked->plan, &hooked->state, &error), &error,
             err);
-    if (code != ERR_OK) {
+    if (rc != ERR_OK) {
         hook_close(hooked);
-        return code;
+        return rc;
     }
     *state = hooked;
     return ERR_OK;
@@ -186,20 +185,19 @@ err_code_t api_hooks_open(const cddp_hook_t *const *hooks, api_hooks_t *out,
 {
     api_hooks_t made = {NULL, NULL};
     size_t count = 0;
-    err_code_t code;
+    err_code_t rc;
 
     *out = made;
     while (hooks != NULL && hooks[count] != NULL)
         count++;
     if (count == 0)
         return ERR_OK;
-    code = mem_alloc(count * sizeof *made.tables, "comm hooks",
-                     (void **)&made.tables, err);
-    if (code == ERR_OK)
-        code = mem_alloc((count + 1) * sizeof *made.list, "comm hooks",
-                         (void **)&made.list, err);
-    for (size_t i = 0; code == ERR_OK && i < count; i++) {
-        code = hook_check(hooks[i], (int)i, err);
+    rc = mem_new(ddp_hook_ops_t, count, "comm hooks", &made.tables, err);
+    if (rc == ERR_OK)
+        rc = mem_new(const ddp_hook_ops_t *, count + 1, "comm hooks",
+                     &made.list, err);
+    for (size_t i = 0; rc == ERR_OK && i < count; i++) {
+        rc = hook_check(hooks[i], (int)i, err);
         made.tables[i] = (ddp_hook_ops_t){.row = {.name = hooks[i]->name,
                                                   .help = "A program's own",
                                                   .options = no_options},
@@ -211,11 +209,11 @@ err_code_t api_hooks_open(const cddp_hook_t *const *hooks, api_hooks_t *out,
                                           .turn = hook_turn};
         made.list[i] = &made.tables[i];
     }
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *out = made;
     else
         api_hooks_close(&made);
-    return code;
+    return rc;
 }
 
 void api_hooks_close(api_hooks_t *hooks)

@@ -40,15 +40,15 @@ cddp_code_t cddp_model_open(const char *name, const char *text,
     nn_graph_t *graph = NULL;
     tree_t *tree = NULL;
     err_t err = ERR_INIT;
-    err_code_t code = conf_parse(name, text, &tree, &err);
+    err_code_t rc = conf_parse(name, text, &tree, &err);
 
-    if (code == ERR_OK)
-        code = nn_graph_open(tree_get(tree, "model"), tree_get(tree, "loss"),
-                             &graph, &err);
+    if (rc == ERR_OK)
+        rc = nn_graph_open(tree_get(tree, "model"), tree_get(tree, "loss"),
+                           &graph, &err);
     tree_free(tree);
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *out = (cddp_model_t *)graph;
-    return api_answer(code, &err, error);
+    return api_answer(rc, &err, error);
 }
 
 void cddp_model_close(cddp_model_t *model)
@@ -217,7 +217,7 @@ static err_code_t exec_check(const nn_graph_t *graph,
                              const cddp_exec_config_t *config, err_t *err)
 {
     const op_backend_ops_t *backend = NULL;
-    err_code_t code;
+    err_code_t rc;
 
     if (config->samples < 1 || config->params == NULL ||
         (config->training != 0 && config->grads == NULL))
@@ -231,9 +231,9 @@ static err_code_t exec_check(const nn_graph_t *graph,
                        "sum, which adds numbers up over the ranks");
     if (config->bf16 == 0)
         return ERR_OK;
-    code = op_backend_get("cpu", &backend, err);
-    if (code != ERR_OK || op_backend_bf16(backend))
-        return code;
+    rc = op_backend_get("cpu", &backend, err);
+    if (rc != ERR_OK || op_backend_bf16(backend))
+        return rc;
     return err_set(err, ERR_UNAVAILABLE,
                    "an exec with bf16 cannot be opened, as this CPU cannot "
                    "multiply bfloat16 (it lacks AVX512_BF16 and AMX): leave "
@@ -251,23 +251,23 @@ static err_code_t exec_open(const nn_graph_t *graph,
                               .bf16 = config->bf16 != 0,
                               .threads = config->threads > 0 ? config->threads
                                                              : thread_cores()};
-    err_code_t code = exec_check(graph, config, err);
+    err_code_t rc = exec_check(graph, config, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     exec->graph = graph;
-    code = dev_open("cpu", 0, &exec->dev, err);
+    rc = dev_open("cpu", 0, &exec->dev, err);
     inner.dev = exec->dev;
-    if (code == ERR_OK)
-        code = dev_stream_open(exec->dev, &exec->bind.stream, err);
-    if (code == ERR_OK)
-        code = nn_exec_open(graph, &inner, &exec->exec, err);
-    if (code == ERR_OK)
-        code = dev_alloc(exec->dev, nn_exec_activation_bytes(exec->exec),
-                         "activations", &exec->bind.activations, err);
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
+        rc = dev_stream_open(exec->dev, &exec->bind.stream, err);
+    if (rc == ERR_OK)
+        rc = nn_exec_open(graph, &inner, &exec->exec, err);
+    if (rc == ERR_OK)
+        rc = dev_alloc(exec->dev, nn_exec_activation_bytes(exec->exec),
+                       "activations", &exec->bind.activations, err);
+    if (rc == ERR_OK)
         exec_bind(exec, config);
-    return code;
+    return rc;
 }
 
 cddp_code_t cddp_exec_open(const cddp_model_t *model,
@@ -276,16 +276,16 @@ cddp_code_t cddp_exec_open(const cddp_model_t *model,
 {
     cddp_exec_t *exec = calloc(1, sizeof *exec);
     err_t err = ERR_INIT;
-    err_code_t code;
+    err_code_t rc;
 
     if (exec == NULL)
         return cddp_error_set(error, CDDP_MEMORY, "out of memory");
-    code = exec_open(graph_of(model), config, exec, &err);
-    if (code == ERR_OK)
+    rc = exec_open(graph_of(model), config, exec, &err);
+    if (rc == ERR_OK)
         *out = exec;
     else
         cddp_exec_close(exec);
-    return api_answer(code, &err, error);
+    return api_answer(rc, &err, error);
 }
 
 void cddp_exec_close(cddp_exec_t *exec)
@@ -353,16 +353,16 @@ cddp_code_t cddp_exec_forward(cddp_exec_t *exec, const cddp_samples_t *samples,
     const nn_batch_t batch = batch_of(exec->graph, samples);
     nn_result_t results[NN_FIELDS_MAX];
     err_t err = ERR_INIT;
-    err_code_t code = batch_check(exec, &batch, &err);
+    err_code_t rc = batch_check(exec, &batch, &err);
 
-    if (code == ERR_OK)
-        code = nn_exec_forward(exec->exec, &batch, results, &err);
-    for (int k = 0; k < nn_graph_losses(exec->graph) && code == ERR_OK; k++) {
+    if (rc == ERR_OK)
+        rc = nn_exec_forward(exec->exec, &batch, results, &err);
+    for (int k = 0; k < nn_graph_losses(exec->graph) && rc == ERR_OK; k++) {
         loss_sum[k] = results[k].loss_sum;
         if (correct != NULL)
             correct[k] = results[k].correct;
     }
-    return api_answer(code, &err, error);
+    return api_answer(rc, &err, error);
 }
 
 cddp_code_t cddp_exec_backward_losses(cddp_exec_t *exec,
@@ -372,17 +372,17 @@ cddp_code_t cddp_exec_backward_losses(cddp_exec_t *exec,
 {
     const nn_batch_t batch = batch_of(exec->graph, samples);
     err_t err = ERR_INIT;
-    err_code_t code;
+    err_code_t rc;
 
     if (exec->training)
-        code = batch_check(exec, &batch, &err);
+        rc = batch_check(exec, &batch, &err);
     else
-        code = err_set(&err, ERR_CONFIG,
-                       "this exec is for evaluation: open one with training "
-                       "set for a backward");
-    if (code == ERR_OK)
-        code = nn_exec_backward(exec->exec, &batch, scales, add != 0, &err);
-    return api_answer(code, &err, error);
+        rc = err_set(&err, ERR_CONFIG,
+                     "this exec is for evaluation: open one with training "
+                     "set for a backward");
+    if (rc == ERR_OK)
+        rc = nn_exec_backward(exec->exec, &batch, scales, add != 0, &err);
+    return api_answer(rc, &err, error);
 }
 
 cddp_code_t cddp_exec_backward(cddp_exec_t *exec, const cddp_samples_t *samples,
@@ -401,16 +401,16 @@ cddp_code_t cddp_exec_output_loss(cddp_exec_t *exec, int loss, float *out,
 {
     const int losses = nn_graph_losses(exec->graph);
     err_t err = ERR_INIT;
-    err_code_t code;
+    err_code_t rc;
 
     if (loss < 0 || loss >= losses)
-        code = err_set(&err, ERR_CONFIG,
-                       "the model has %d losses, numbered from 0; there is no "
-                       "loss %d",
-                       losses, loss);
+        rc = err_set(&err, ERR_CONFIG,
+                     "the model has %d losses, numbered from 0; there is no "
+                     "loss %d",
+                     losses, loss);
     else
-        code = nn_exec_output(exec->exec, loss, out, &err);
-    return api_answer(code, &err, error);
+        rc = nn_exec_output(exec->exec, loss, out, &err);
+    return api_answer(rc, &err, error);
 }
 
 cddp_code_t cddp_exec_output(cddp_exec_t *exec, float *out, cddp_error_t *error)

@@ -52,26 +52,26 @@ static err_code_t option_refuse(const cmd_options_t *options, const char *given,
 err_code_t cmd_options_take(const cmd_options_t *options, int argc, char **argv,
                             void *args, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     int option;
 
     opterr = 0;
     optind = 0; /* tests parse more than once */
-    while (code == ERR_OK &&
+    while (rc == ERR_OK &&
            (option = getopt_long(argc, argv, options->letters, options->options,
                                  NULL)) != -1) {
         const char *given = argv[optind - 1];
 
         if (option == ':')
-            code = err_set(err, ERR_USAGE,
-                           "option %s needs a value; try %s --help", given,
-                           options->command);
+            rc = err_set(err, ERR_USAGE,
+                         "option %s needs a value; try %s --help", given,
+                         options->command);
         else if (option == '?')
-            code = option_refuse(options, given, err);
+            rc = option_refuse(options, given, err);
         else
-            code = options->take(args, option, err);
+            rc = options->take(args, option, err);
     }
-    return code;
+    return rc;
 }
 
 err_code_t cmd_command_refuse(const char *program, const char *name,

@@ -230,14 +230,11 @@ static err_code_t bench_open(bench_t *bench, boot_t *boot, err_t *err)
                       .rank = bench->rank,
                       .size = bench->size,
                       .exchange = oob_exchange};
-    void *times = NULL;
     err_code_t rc;
 
     if (config.backend == NULL)
         config.backend = bench->args->local > 0 ? "threads" : "auto";
-    rc = mem_alloc(BENCH_ROUNDS_MAX * sizeof *bench->times, "times", &times,
-                   err);
-    bench->times = times;
+    rc = mem_new(double, BENCH_ROUNDS_MAX, "times", &bench->times, err);
     if (rc == ERR_OK)
         rc = comm_group_open(&config, &oob, &bench->group, err);
     if (rc == ERR_OK)

@@ -36,11 +36,11 @@ err_code_t bench_link_open(comm_group_t *group, size_t largest,
                            bench_link_t *out, err_t *err)
 {
     bench_link_t link = {.nodes = 1};
-    void *memory = NULL, *ranks = NULL;
+    int *ranks = NULL;
     bool takes_part = false;
     int count = 0;
-    err_code_t rc = mem_alloc((size_t)comm_group_size(group) * sizeof(int),
-                              "ranks", &ranks, err);
+    err_code_t rc =
+        mem_new(int, (size_t)comm_group_size(group), "ranks", &ranks, err);
 
     if (rc == ERR_OK) {
         count = comm_split_ranks(group, COMM_SPLIT_ACROSS, ranks);
@@ -50,9 +50,8 @@ err_code_t bench_link_open(comm_group_t *group, size_t largest,
         rc = comm_split_open(group, ranks, takes_part ? count : 0, &link.across,
                              err);
     if (rc == ERR_OK && takes_part)
-        rc = mem_alloc(block_bytes(&link, largest) * (size_t)link.nodes,
-                       "buffer", &memory, err);
-    link.buffer = memory;
+        rc = mem_new(char, block_bytes(&link, largest) * (size_t)link.nodes,
+                     "buffer", &link.buffer, err);
     mem_free(ranks);
     *out = link;
     return rc;

@@ -21,13 +21,15 @@ static err_code_t peak_open(peak_t *peak, const op_config_t *config,
                             size_t elems, err_t *err)
 {
     const op_backend_ops_t *backend;
+    void *block = NULL;
     err_code_t rc = op_backend_get("cpu", &backend, err);
 
     if (rc == ERR_OK)
         rc = op_open(backend, NULL, config, &peak->op, err);
     if (rc == ERR_OK)
         rc = mem_alloc(elems * sizeof(float) + op_scratch_bytes(peak->op),
-                       "a measurement", (void **)&peak->block, err);
+                       "a measurement", &block, err);
+    peak->block = block;
     if (rc == ERR_OK)
         peak->args.scratch = peak->block + elems;
     for (size_t i = 0; rc == ERR_OK && i < elems; i++)

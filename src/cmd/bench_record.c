@@ -121,8 +121,7 @@ err_code_t bench_record_write(const char *path, const train_bench_info_t *info,
         nn_graph_params(graph) + nn_graph_buffers(graph) + inputs + targets + 1;
     tensor_t *tensors = NULL;
     int at = 0;
-    err_code_t rc = mem_alloc((size_t)count * sizeof *tensors, "a record",
-                              (void **)&tensors, err);
+    err_code_t rc = mem_new(tensor_t, (size_t)count, "a record", &tensors, err);
 
     if (rc != ERR_OK)
         return rc;

@@ -176,8 +176,7 @@ static err_code_t steps_run(bench_t *bench, int count, bool timed, err_t *err)
 static err_code_t arena_copy(const float *from, size_t elems, float **out,
                              err_t *err)
 {
-    err_code_t rc =
-        mem_alloc(elems * sizeof **out, "a record", (void **)out, err);
+    err_code_t rc = mem_new(float, elems, "a record", out, err);
 
     if (rc == ERR_OK)
         memcpy(*out, from, elems * sizeof **out);
@@ -253,13 +252,11 @@ static err_code_t timed_run(bench_t *bench, err_t *err)
 {
     const int steps = bench->args->steps;
     row_t row = {.rss = 0};
-    void *block = NULL;
-    err_code_t rc = mem_alloc(2 * (size_t)steps * sizeof *bench->times, "times",
-                              &block, err);
+    err_code_t rc =
+        mem_new(double, 2 * (size_t)steps, "times", &bench->times, err);
 
     if (rc != ERR_OK)
         return rc;
-    bench->times = block;
     bench->exposed = bench->times + steps;
     rc = steps_run(bench, bench->args->warm_up, false, err);
     if (rc == ERR_OK)

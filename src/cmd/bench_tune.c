@@ -351,9 +351,8 @@ static err_code_t places_find(tune_t *tune, err_t *err)
                             .timeout = TIMEOUT,
                             .table_path = tune->args->table};
     int32_t least, nodes;
-    void *ranks = NULL;
-    err_code_t rc =
-        mem_alloc((size_t)tune->oob.size * sizeof(int), "ranks", &ranks, err);
+    int *ranks = NULL;
+    err_code_t rc = mem_new(int, (size_t)tune->oob.size, "ranks", &ranks, err);
 
     if (rc == ERR_OK)
         rc = comm_group_open(&config, &tune->oob, &tune->group, err);
@@ -363,7 +362,7 @@ static err_code_t places_find(tune_t *tune, err_t *err)
                      comm_group_backend(tune->group));
     if (rc == ERR_OK) {
         least = comm_split_ranks(tune->group, COMM_SPLIT_NODE, ranks);
-        nodes = ((int *)ranks)[0] == tune->oob.rank;
+        nodes = ranks[0] == tune->oob.rank;
         rc = comm_allreduce(tune->group, &least, 1, COMM_INT32, COMM_MIN, err);
     }
     if (rc == ERR_OK)
@@ -396,17 +395,15 @@ static err_code_t table_write(tune_t *tune, err_t *err)
 static err_code_t tune_run(tune_t *tune, err_t *err)
 {
     size_t size = (size_t)tune->oob.size;
-    void *plain = NULL, *cuts = NULL;
     err_code_t rc = places_find(tune, err);
 
     if (rc == ERR_OK) /* the group could */
         rc = comm_table_load(tune->args->table, &tune->table, err);
     if (rc == ERR_OK)
-        rc = mem_alloc(tune->args->largest * size, "buffer", &plain, err);
+        rc = mem_new(char, tune->args->largest *size, "buffer", &tune->plain,
+                     err);
     if (rc == ERR_OK)
-        rc = mem_alloc((size + 1) * sizeof(size_t), "cuts", &cuts, err);
-    tune->plain = plain;
-    tune->cuts = cuts;
+        rc = mem_new(size_t, size + 1, "cuts", &tune->cuts, err);
     if (rc == ERR_OK && tune->oob.rank == 0)
         printf("collective,where,bytes,algorithm,median_us\n");
     if (rc == ERR_OK)
@@ -418,27 +415,27 @@ static err_code_t tune_run(tune_t *tune, err_t *err)
         rc = place_tune(tune, COMM_WHERE_ARENA, err);
     if (rc == ERR_OK && tune->oob.rank == 0)
         rc = table_write(tune, err);
-    mem_free(plain);
-    mem_free(cuts);
+    mem_free(tune->plain);
+    mem_free(tune->cuts);
     return rc;
 }
 
 err_code_t bench_tune(const bench_args_t *args, boot_t *boot, err_t *err)
 {
-    void *tune = NULL;
+    tune_t *tune = NULL;
     err_code_t rc;
 
     if (boot_size(boot) == 1)
         rc = err_set(err, ERR_USAGE,
                      "--tune: one rank has nothing to choose: start several");
     else
-        rc = mem_alloc(sizeof(tune_t), "times", &tune, err);
+        rc = mem_new(tune_t, 1, "times", &tune, err);
     if (rc == ERR_OK) {
-        ((tune_t *)tune)->args = args;
-        ((tune_t *)tune)->oob = (comm_oob_t){.context = boot,
-                                             .rank = boot_rank(boot),
-                                             .size = boot_size(boot),
-                                             .exchange = oob_exchange};
+        tune->args = args;
+        tune->oob = (comm_oob_t){.context = boot,
+                                 .rank = boot_rank(boot),
+                                 .size = boot_size(boot),
+                                 .exchange = oob_exchange};
     }
     if (rc == ERR_OK)
         rc = tune_run(tune, err);

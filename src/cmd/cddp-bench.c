@@ -71,19 +71,21 @@ static err_code_t local_run(const rank_job_t *model, int ranks, err_t *err)
 {
     size_t count = (size_t)ranks;
     boot_config_t config = {.timeout = BOOT_TIMEOUT};
-    void *jobs = NULL, *threads = NULL, *boots = NULL;
-    err_code_t rc = mem_alloc(count * sizeof(rank_job_t), "ranks", &jobs, err);
+    rank_job_t *jobs = NULL;
+    pthread_t *threads = NULL;
+    boot_t **boots = NULL;
+    err_code_t rc = mem_new(rank_job_t, count, "ranks", &jobs, err);
 
     if (rc == ERR_OK)
-        rc = mem_alloc(count * sizeof(pthread_t), "ranks", &threads, err);
+        rc = mem_new(pthread_t, count, "ranks", &threads, err);
     if (rc == ERR_OK)
-        rc = mem_alloc(count * sizeof(boot_t *), "ranks", &boots, err);
+        rc = mem_new(boot_t *, count, "ranks", &boots, err);
     if (rc == ERR_OK)
         rc = boot_threads_open(ranks, &config, boots, err);
     if (rc == ERR_OK) {
         for (size_t r = 0; r < count; r++) {
-            ((rank_job_t *)jobs)[r] = *model;
-            ((rank_job_t *)jobs)[r].boot = ((boot_t **)boots)[r];
+            jobs[r] = *model;
+            jobs[r].boot = boots[r];
         }
         rc = ranks_run(jobs, threads, ranks, err);
     }

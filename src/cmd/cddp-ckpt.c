@@ -58,24 +58,24 @@ static err_code_t show_run(int argc, char **argv, str_buf_t *out, int *status,
                            err_t *err)
 {
     char *path;
-    err_code_t code;
+    err_code_t rc;
 
     (void)status;
     if (argc != 1)
         return usage(err, "show: name one checkpoint");
-    code = cmd_ckpt_find(argv[0], &path, err);
-    if (code != ERR_OK)
-        return code;
-    code = cmd_ckpt_show(path, out, err);
+    rc = cmd_ckpt_find(argv[0], &path, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = cmd_ckpt_show(path, out, err);
     free(path);
-    return code;
+    return rc;
 }
 
 /* All are looked at, also after a damaged one; the last sentence is main's. */
 static err_code_t verify_run(int argc, char **argv, str_buf_t *out, int *status,
                              err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     int bad = 0;
 
     (void)status;
@@ -88,14 +88,14 @@ static err_code_t verify_run(int argc, char **argv, str_buf_t *out, int *status,
         if (cmd_ckpt_find(argv[i], &path, &fault) != ERR_OK ||
             cmd_ckpt_verify(path, out, &fault) != ERR_OK) {
             str_buf_add(out, "BAD  %s\n", fault.text);
-            code = fault.code;
+            rc = fault.code;
             bad++;
         }
         free(path);
     }
     if (bad > 0)
-        err_set(err, code, "%d of %d checkpoints are bad", bad, argc);
-    return code;
+        err_set(err, rc, "%d of %d checkpoints are bad", bad, argc);
+    return rc;
 }
 
 static err_code_t diff_run(int argc, char **argv, str_buf_t *out, int *status,
@@ -103,20 +103,20 @@ static err_code_t diff_run(int argc, char **argv, str_buf_t *out, int *status,
 {
     char *a = NULL, *b = NULL;
     int differences = 0;
-    err_code_t code;
+    err_code_t rc;
 
     if (argc != 2)
         return usage(err, "diff: name two checkpoints");
-    code = cmd_ckpt_find(argv[0], &a, err);
-    if (code == ERR_OK)
-        code = cmd_ckpt_find(argv[1], &b, err);
-    if (code == ERR_OK)
-        code = cmd_ckpt_diff(a, b, out, &differences, err);
-    if (code == ERR_OK && differences > 0)
+    rc = cmd_ckpt_find(argv[0], &a, err);
+    if (rc == ERR_OK)
+        rc = cmd_ckpt_find(argv[1], &b, err);
+    if (rc == ERR_OK)
+        rc = cmd_ckpt_diff(a, b, out, &differences, err);
+    if (rc == ERR_OK && differences > 0)
         *status = STATUS_DIFFERS;
     free(b);
     free(a);
-    return code;
+    return rc;
 }
 
 typedef struct command {
@@ -179,16 +179,16 @@ int main(int argc, char **argv)
     str_buf_t out = {0};
     err_t err = ERR_INIT;
     int status = 0;
-    err_code_t code;
+    err_code_t rc;
 
     file_standard_open();
-    code = arguments_run(argc, argv, &out, &status, &err);
+    rc = arguments_run(argc, argv, &out, &status, &err);
     if (out.text != NULL)
         str_print("%s", out.text);
-    code = cmd_output_finish(code, &err);
-    if (code != ERR_OK) {
+    rc = cmd_output_finish(rc, &err);
+    if (rc != ERR_OK) {
         fprintf(stderr, "cddp-ckpt: %s\n", err.text);
-        status = (int)code;
+        status = (int)rc;
     }
     str_buf_free(&out);
     return status;

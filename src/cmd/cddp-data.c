@@ -102,28 +102,28 @@ static err_code_t files_check(int argc, char **argv, err_t *err)
 
 static err_code_t info_run(int argc, char **argv, err_t *err)
 {
-    err_code_t code = files_check(argc, argv, err);
+    err_code_t rc = files_check(argc, argv, err);
 
-    for (int i = 1; i < argc && code == ERR_OK; i++) {
+    for (int i = 1; i < argc && rc == ERR_OK; i++) {
         str_buf_t text = {0};
 
-        code = cmd_data_info(argv[i], &text, err);
-        if (code == ERR_OK)
+        rc = cmd_data_info(argv[i], &text, err);
+        if (rc == ERR_OK)
             str_print("%s", text.text);
         str_buf_free(&text);
     }
-    return code;
+    return rc;
 }
 
 /* All files are looked at, also after a bad one; the last sentence is left to
  * main, the others are printed here. */
 static err_code_t verify_run(int argc, char **argv, err_t *err)
 {
-    err_code_t code = files_check(argc, argv, err);
+    err_code_t rc = files_check(argc, argv, err);
     int bad = 0;
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     for (int i = 1; i < argc; i++) {
         cmd_verify_report_t report;
         err_t fault = ERR_INIT;
@@ -132,7 +132,7 @@ static err_code_t verify_run(int argc, char **argv, err_t *err)
         if (cmd_data_verify(argv[i], PROGRESS_EVERY, &report, &fault) !=
             ERR_OK) {
             str_print("BAD  %s\n", fault.text);
-            code = fault.code;
+            rc = fault.code;
             bad++;
             continue;
         }
@@ -142,8 +142,8 @@ static err_code_t verify_run(int argc, char **argv, err_t *err)
                   hash_format(report.hash, hash));
     }
     if (bad > 0)
-        err_set(err, code, "%d of %d files are bad", bad, argc - 1);
-    return code;
+        err_set(err, rc, "%d of %d files are bad", bad, argc - 1);
+    return rc;
 }
 
 static err_code_t version_print(err_t *err)
@@ -185,12 +185,12 @@ static err_code_t command_run(int argc, char **argv, err_t *err)
 int main(int argc, char **argv)
 {
     err_t err = ERR_INIT;
-    err_code_t code;
+    err_code_t rc;
 
     file_standard_open();
-    code = command_run(argc, argv, &err);
-    code = cmd_output_finish(code, &err);
-    if (code != ERR_OK)
+    rc = command_run(argc, argv, &err);
+    rc = cmd_output_finish(rc, &err);
+    if (rc != ERR_OK)
         fprintf(stderr, "cddp-data: %s\n", err.text);
-    return code;
+    return rc;
 }

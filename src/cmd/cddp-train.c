@@ -100,7 +100,7 @@ static err_code_t local_run(const rank_job_t *model, rank_job_t *answer,
     rank_job_t *jobs = NULL;
     err_code_t rc;
 
-    rc = mem_alloc((size_t)count * sizeof *jobs, "ranks", (void **)&jobs, err);
+    rc = mem_new(rank_job_t, (size_t)count, "ranks", &jobs, err);
     if (rc != ERR_OK)
         return rc;
     for (int r = 0; r < count; r++)

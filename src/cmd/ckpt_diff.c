@@ -42,23 +42,22 @@ static err_code_t values_diff(const side_t *a, int i, const side_t *b, int j,
                               distance_t *out, err_t *err)
 {
     int64_t elems = a->manifest.tensors[i].elems;
-    size_t bytes = (size_t)elems * sizeof(float);
-    void *x = NULL, *y = NULL;
-    err_code_t code = mem_alloc(bytes, "a tensor", &x, err);
+    float *x = NULL, *y = NULL;
+    err_code_t rc = mem_new(float, (size_t)elems, "a tensor", &x, err);
 
-    if (code == ERR_OK)
-        code = mem_alloc(bytes, "a tensor", &y, err);
-    if (code == ERR_OK)
-        code = hdf5io_checkpoint_fetch(&hdf5io_io_system, a->path, &a->manifest,
-                                       i, x, err);
-    if (code == ERR_OK)
-        code = hdf5io_checkpoint_fetch(&hdf5io_io_system, b->path, &b->manifest,
-                                       j, y, err);
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
+        rc = mem_new(float, (size_t)elems, "a tensor", &y, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_checkpoint_fetch(&hdf5io_io_system, a->path, &a->manifest,
+                                     i, x, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_checkpoint_fetch(&hdf5io_io_system, b->path, &b->manifest,
+                                     j, y, err);
+    if (rc == ERR_OK)
         *out = distance_of(x, y, elems);
     mem_free(y);
     mem_free(x);
-    return code;
+    return rc;
 }
 
 static bool same_shape(const hdf5io_manifest_tensor_t *x,
@@ -75,7 +74,7 @@ static err_code_t tensor_diff(const side_t *a, int i, const side_t *b, int j,
     const hdf5io_manifest_tensor_t *y = &b->manifest.tensors[j];
     char one[160], two[160];
     distance_t d = {0};
-    err_code_t code;
+    err_code_t rc;
 
     if (!same_shape(x, y)) {
         hdf5io_shape_format(x->ndim, x->dims, one, sizeof one);
@@ -84,9 +83,9 @@ static err_code_t tensor_diff(const side_t *a, int i, const side_t *b, int j,
         ++*differences;
         return ERR_OK;
     }
-    code = values_diff(a, i, b, j, &d, err);
-    if (code != ERR_OK || d.other == 0)
-        return code;
+    rc = values_diff(a, i, b, j, &d, err);
+    if (rc != ERR_OK || d.other == 0)
+        return rc;
     str_buf_add(out,
                 "%s: %" PRId64 " of %" PRId64
                 " elements, largest difference %.9g\n",
@@ -106,14 +105,14 @@ static int tensor_find(const hdf5io_manifest_t *m, const char *name)
 static err_code_t tensors_diff(const side_t *a, const side_t *b, str_buf_t *out,
                                int *differences, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
-    for (int i = 0; i < a->manifest.tensor_count && code == ERR_OK; i++) {
+    for (int i = 0; i < a->manifest.tensor_count && rc == ERR_OK; i++) {
         const char *name = a->manifest.tensors[i].name;
         int j = tensor_find(&b->manifest, name);
 
         if (j >= 0) {
-            code = tensor_diff(a, i, b, j, out, differences, err);
+            rc = tensor_diff(a, i, b, j, out, differences, err);
             continue;
         }
         str_buf_add(out, "%s: only in %s\n", name, a->path);
@@ -127,7 +126,7 @@ static err_code_t tensors_diff(const side_t *a, const side_t *b, str_buf_t *out,
         str_buf_add(out, "%s: only in %s\n", name, b->path);
         ++*differences;
     }
-    return code;
+    return rc;
 }
 
 static void progress_diff(const hdf5io_progress_t *a,
@@ -173,17 +172,17 @@ err_code_t cmd_ckpt_diff(const char *a, const char *b, str_buf_t *out,
     side_t x = {.path = a}, y = {.path = b};
     uint64_t hash;
     int count = 0;
-    err_code_t code = hdf5io_manifest_load(a, &x.manifest, &hash, err);
+    err_code_t rc = hdf5io_manifest_load(a, &x.manifest, &hash, err);
 
-    if (code == ERR_OK)
-        code = hdf5io_manifest_load(b, &y.manifest, &hash, err);
-    if (code == ERR_OK) {
+    if (rc == ERR_OK)
+        rc = hdf5io_manifest_load(b, &y.manifest, &hash, err);
+    if (rc == ERR_OK) {
         progress_diff(&x.manifest.progress, &y.manifest.progress, out, &count);
-        code = tensors_diff(&x, &y, out, &count, err);
+        rc = tensors_diff(&x, &y, out, &count, err);
     }
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *differences = count;
     hdf5io_manifest_free(&y.manifest);
     hdf5io_manifest_free(&x.manifest);
-    return code;
+    return rc;
 }

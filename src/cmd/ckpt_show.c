@@ -34,17 +34,17 @@ static err_code_t paths_list(const char *run, char ***paths, int *count,
                              err_t *err)
 {
     char *home = home_of(run);
-    err_code_t code = hdf5io_checkpoint_list(home, paths, count, err);
+    err_code_t rc = hdf5io_checkpoint_list(home, paths, count, err);
 
-    if (code == ERR_OK && *count == 0) {
+    if (rc == ERR_OK && *count == 0) {
         free(*paths);
-        code = err_set(err, ERR_DATA,
-                       "%s has no checkpoint: expected directories like "
-                       "step-0000000100",
-                       home);
+        rc = err_set(err, ERR_DATA,
+                     "%s has no checkpoint: expected directories like "
+                     "step-0000000100",
+                     home);
     }
     free(home);
-    return code;
+    return rc;
 }
 
 err_code_t cmd_ckpt_find(const char *path, char **out, err_t *err)
@@ -53,26 +53,26 @@ err_code_t cmd_ckpt_find(const char *path, char **out, err_t *err)
     struct stat st;
     char **paths;
     int count;
-    err_code_t code;
+    err_code_t rc;
 
     manifest = str_printf("%s/%s", path, MANIFEST_NAME);
     if (stat(manifest, &st) == 0) {
         *out = str_dup(path);
-        code = ERR_OK;
+        rc = ERR_OK;
     } else if (stat(path, &st) != 0) {
-        code = err_set(err, ERR_DATA, "%s: there is no such directory", path);
+        rc = err_set(err, ERR_DATA, "%s: there is no such directory", path);
     } else if (strcmp(home, path) == 0 && strstr(path, "step-") != NULL) {
-        code = err_set(err, ERR_DATA, "%s: it is missing", manifest);
+        rc = err_set(err, ERR_DATA, "%s: it is missing", manifest);
     } else {
-        code = paths_list(path, &paths, &count, err);
-        if (code == ERR_OK) {
+        rc = paths_list(path, &paths, &count, err);
+        if (rc == ERR_OK) {
             *out = str_dup(paths[0]);
             paths_free(paths, count);
         }
     }
     free(manifest);
     free(home);
-    return code;
+    return rc;
 }
 
 static uint64_t bytes_of(const hdf5io_manifest_t *m)
@@ -109,10 +109,10 @@ err_code_t cmd_ckpt_list(const char *run, str_buf_t *out, err_t *err)
 {
     char **paths;
     int count;
-    err_code_t code = paths_list(run, &paths, &count, err);
+    err_code_t rc = paths_list(run, &paths, &count, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     str_buf_add(out, "%-16s %6s %10s %5s %5s %10s  %s\n", "checkpoint", "epoch",
                 "samples", "ranks", "files", "size", "written");
     for (int i = 0; i < count; i++)
@@ -181,10 +181,10 @@ err_code_t cmd_ckpt_show(const char *path, str_buf_t *out, err_t *err)
 {
     hdf5io_manifest_t m = {0};
     uint64_t hash;
-    err_code_t code = hdf5io_manifest_load(path, &m, &hash, err);
+    err_code_t rc = hdf5io_manifest_load(path, &m, &hash, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     head_print(path, &m, out);
     files_print(&m, out);
     tensors_print(&m, out);
@@ -199,12 +199,12 @@ err_code_t cmd_ckpt_verify(const char *path, str_buf_t *out, err_t *err)
     hdf5io_manifest_t m = {0};
     char bytes[32];
     uint64_t hash;
-    err_code_t code = hdf5io_checkpoint_verify(path, NULL, err);
+    err_code_t rc = hdf5io_checkpoint_verify(path, NULL, err);
 
-    if (code == ERR_OK)
-        code = hdf5io_manifest_load(path, &m, &hash, err);
-    if (code != ERR_OK)
-        return code;
+    if (rc == ERR_OK)
+        rc = hdf5io_manifest_load(path, &m, &hash, err);
+    if (rc != ERR_OK)
+        return rc;
     str_buf_add(out, "ok   %s: step %" PRId64 ", %d files, %s\n", path,
                 m.progress.step, m.file_count + 1,
                 str_bytes(bytes_of(&m), bytes, sizeof bytes));

@@ -165,12 +165,12 @@ err_code_t cmd_fields_draw(const cmd_fields_spec_t *spec, uint64_t number,
     field_t field = {.edge = spec->edge, .cells = cells};
     double params[CMD_FIELDS_PARAMS];
     float scaled[CMD_FIELDS_PARAMS];
-    err_code_t code = mem_alloc((1 + PAIRS) * cells * sizeof field.noise[0],
-                                "a field", (void **)&field.noise, err);
+    err_code_t rc = mem_new(double complex, (1 + PAIRS) * cells, "a field",
+                            &field.noise, err);
     rng_t rng;
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     for (int p = 0; p < PAIRS; p++)
         field.parts[p] = field.noise + (size_t)(p + 1) * cells;
     cmd_fields_draw_params(spec, number, params, scaled);

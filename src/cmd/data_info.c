@@ -84,14 +84,14 @@ static err_code_t dataset_describe(void *context, hid_t set, const char *path,
     hid_t type = H5I_INVALID_HID, space = H5I_INVALID_HID;
     char word[32];
     int files;
-    err_code_t code = hdf5io_virtual_check(set, path, &files, err);
+    err_code_t rc = hdf5io_virtual_check(set, path, &files, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     type = H5Dget_type(set);
     space = H5Dget_space(set);
     if (type < 0 || space < 0) {
-        code = h5_err_set(err, ERR_DATA, "dataset %s is damaged", path);
+        rc = h5_err_set(err, ERR_DATA, "dataset %s is damaged", path);
     } else {
         str_buf_add(text, "  %-21s %-8s ", path,
                     type_name(type, word, sizeof word));
@@ -105,7 +105,7 @@ static err_code_t dataset_describe(void *context, hid_t set, const char *path,
         H5Sclose(space);
     if (type >= 0)
         H5Tclose(type);
-    return code;
+    return rc;
 }
 
 /* Has the attribute one value, of at most [room] bytes, as it is stored? */
@@ -184,27 +184,27 @@ err_code_t cmd_data_info(const char *path, str_buf_t *out, err_t *err)
     uint64_t bytes;
     hid_t file = H5I_INVALID_HID;
     hsize_t index = 0;
-    err_code_t code;
+    err_code_t rc;
 
     if (access(path, F_OK) != 0)
         return err_set(err, ERR_DATA, "%s: there is no such file", path);
-    code = hdf5io_shard_probe(path, &bytes, err);
-    if (code != ERR_OK)
-        return code;
+    rc = hdf5io_shard_probe(path, &bytes, err);
+    if (rc != ERR_OK)
+        return rc;
     h5_lock();
-    code = cmd_data_open(path, &file, err);
-    if (code == ERR_OK) {
+    rc = cmd_data_open(path, &file, err);
+    if (rc == ERR_OK) {
         str_buf_add(out, "%s: %s\n", path, str_bytes(bytes, size, sizeof size));
         if (H5Aiterate2(file, H5_INDEX_NAME, H5_ITER_INC, &index,
                         attribute_visit, out) < 0)
-            code = h5_err_set(err, ERR_DATA, "its attributes cannot be listed");
+            rc = h5_err_set(err, ERR_DATA, "its attributes cannot be listed");
     }
-    if (code == ERR_OK)
-        code = cmd_data_walk(file, path, dataset_describe, out, err);
+    if (rc == ERR_OK)
+        rc = cmd_data_walk(file, path, dataset_describe, out, err);
     if (file >= 0)
         H5Fclose(file);
     h5_unlock();
-    if (code != ERR_OK)
+    if (rc != ERR_OK)
         cmd_data_prefix(path, err);
-    return code;
+    return rc;
 }

@@ -174,15 +174,15 @@ static err_code_t ising_run(const make_options_t *options, err_t *err)
     };
     double start = clock_now();
     cmd_ising_report_t report;
-    err_code_t code;
+    err_code_t rc;
 
-    code = shards_check(config.shards, config.train, config.valid, err);
-    if (code != ERR_OK)
-        return code;
-    code = cmd_make_ising(&config, &report, err);
-    if (code == ERR_OK)
+    rc = shards_check(config.shards, config.train, config.valid, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = cmd_make_ising(&config, &report, err);
+    if (rc == ERR_OK)
         ising_print(&config, &report, clock_now() - start);
-    return code;
+    return rc;
 }
 
 /* ---- fields -------------------------------------------------------------- */
@@ -201,18 +201,18 @@ static err_code_t fields_run(const make_options_t *options, err_t *err)
     };
     double start = clock_now();
     cmd_fields_report_t report;
-    err_code_t code =
+    err_code_t rc =
         shards_check(config.shards, config.train, config.valid, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if ((config.edge & (config.edge - 1)) != 0)
         return err_set(err, ERR_USAGE,
                        "--edge: expected a power of two, found %d",
                        config.edge);
-    code = cmd_make_fields(&config, &report, err);
-    if (code != ERR_OK)
-        return code;
+    rc = cmd_make_fields(&config, &report, err);
+    if (rc != ERR_OK)
+        return rc;
     split_print(config.directory, (const int64_t[]){config.train, config.valid},
                 (const int[]){report.train_shards, report.valid_shards},
                 report.bytes, clock_now() - start);
@@ -241,13 +241,13 @@ static err_code_t bytes_run(const make_options_t *options,
     };
     char train[32], valid[32];
     cmd_bytes_report_t report;
-    err_code_t code;
+    err_code_t rc;
 
     if (or_else(options->valid, 10) > 99)
         return usage(err, "make bytes: --valid is a part in per cent, 1 to 99");
-    code = cmd_make_bytes(&config, &report, err);
-    if (code != ERR_OK)
-        return code;
+    rc = cmd_make_bytes(&config, &report, err);
+    if (rc != ERR_OK)
+        return rc;
     str_print(
         "%s: %s for training, %s for validation, of %lld texts (%lld were "
         "there twice, %lld files are no text)\n",
@@ -265,14 +265,14 @@ err_code_t cmd_data_make(int argc, char **argv, err_t *err)
 {
     make_options_t options = {.directory = NULL};
     const char *name;
-    err_code_t code;
+    err_code_t rc;
     int set = 0;
 
     for (int i = 0; i < ROWS; i++)
         *row_value(&options, i) = -1;
-    code = make_parse(argc, argv, &options, err);
-    if (code != ERR_OK)
-        return code;
+    rc = make_parse(argc, argv, &options, err);
+    if (rc != ERR_OK)
+        return rc;
     name = optind < argc ? argv[optind++] : "";
     if (strcmp(name, "ising") == 0 && optind == argc)
         set = ISING;
@@ -283,9 +283,9 @@ err_code_t cmd_data_make(int argc, char **argv, err_t *err)
     else
         return usage(err, "make: name one data set to make; there are: ising, "
                           "fields, bytes");
-    code = make_check(&options, set, name, err);
-    if (code != ERR_OK)
-        return code;
+    rc = make_check(&options, set, name, err);
+    if (rc != ERR_OK)
+        return rc;
     if (set == ISING)
         return ising_run(&options, err);
     if (set == FIELDS)

@@ -61,7 +61,7 @@ static err_code_t field_write(hid_t file, int64_t rows,
     hsize_t dims[CMD_SHARD_DIMS_MAX + 1] = {(hsize_t)rows};
     hid_t space = H5I_INVALID_HID, list = H5I_INVALID_HID;
     hid_t set = H5I_INVALID_HID;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     for (int i = 0; i < field->ndim; i++)
         dims[i + 1] = (hsize_t)field->dims[i];
@@ -72,14 +72,14 @@ static err_code_t field_write(hid_t file, int64_t rows,
                          H5P_DEFAULT, list, H5P_DEFAULT);
     if (set < 0 || H5Dwrite(set, memory_type(field->type), H5S_ALL, H5S_ALL,
                             H5P_DEFAULT, field->data) < 0)
-        code = h5_err_set(err, ERR_IO, "cannot write dataset %s", field->name);
-    if (set >= 0 && H5Dclose(set) < 0 && code == ERR_OK)
-        code = h5_err_set(err, ERR_IO, "cannot write dataset %s", field->name);
+        rc = h5_err_set(err, ERR_IO, "cannot write dataset %s", field->name);
+    if (set >= 0 && H5Dclose(set) < 0 && rc == ERR_OK)
+        rc = h5_err_set(err, ERR_IO, "cannot write dataset %s", field->name);
     if (list >= 0)
         H5Pclose(list);
     if (space >= 0)
         H5Sclose(space);
-    return code;
+    return rc;
 }
 
 /* One scalar attribute of the root group; [type] is both stored and in memory.
@@ -89,55 +89,55 @@ static err_code_t attribute_write(hid_t file, const char *name, hid_t type,
 {
     hid_t space = H5Screate(H5S_SCALAR);
     hid_t attribute = H5I_INVALID_HID;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (space >= 0)
         attribute =
             H5Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
     if (attribute < 0 || H5Awrite(attribute, type, value) < 0)
-        code = h5_err_set(err, ERR_IO, "cannot write attribute %s", name);
+        rc = h5_err_set(err, ERR_IO, "cannot write attribute %s", name);
     if (attribute >= 0)
         H5Aclose(attribute);
     if (space >= 0)
         H5Sclose(space);
-    return code;
+    return rc;
 }
 
 static err_code_t text_write(hid_t file, const char *name, const char *text,
                              err_t *err)
 {
     hid_t type = H5Tcopy(H5T_C_S1);
-    err_code_t code;
+    err_code_t rc;
 
     if (type < 0 || H5Tset_size(type, strlen(text) + 1) < 0)
-        code = h5_err_set(err, ERR_IO, "cannot write attribute %s", name);
+        rc = h5_err_set(err, ERR_IO, "cannot write attribute %s", name);
     else
-        code = attribute_write(file, name, type, text, err);
+        rc = attribute_write(file, name, type, text, err);
     if (type >= 0)
         H5Tclose(type);
-    return code;
+    return rc;
 }
 
 static err_code_t content_write(hid_t file, const cmd_shard_t *shard,
                                 err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     for (int i = 0; i < shard->field_count; i++) {
-        code = field_write(file, shard->rows, &shard->fields[i], err);
-        if (code != ERR_OK)
-            return code;
+        rc = field_write(file, shard->rows, &shard->fields[i], err);
+        if (rc != ERR_OK)
+            return rc;
     }
     if (shard->seeded)
-        code =
+        rc =
             attribute_write(file, "seed", H5T_NATIVE_UINT64, &shard->seed, err);
-    if (code != ERR_OK || isnan(shard->bound))
-        return code;
-    code = attribute_write(file, "bound_accuracy", H5T_NATIVE_DOUBLE,
-                           &shard->bound, err);
-    if (code == ERR_OK)
-        code = text_write(file, "bound_name", shard->bound_by, err);
-    return code;
+    if (rc != ERR_OK || isnan(shard->bound))
+        return rc;
+    rc = attribute_write(file, "bound_accuracy", H5T_NATIVE_DOUBLE,
+                         &shard->bound, err);
+    if (rc == ERR_OK)
+        rc = text_write(file, "bound_name", shard->bound_by, err);
+    return rc;
 }
 
 /* Create [path] and write it whole; the lock is held. */
@@ -147,82 +147,82 @@ static err_code_t file_fill(const char *path, const cmd_shard_t *shard,
     hid_t access = h5_access_list();
     hid_t create = H5Pcreate(H5P_FILE_CREATE);
     hid_t file = H5I_INVALID_HID;
-    err_code_t code;
+    err_code_t rc;
 
     if (access >= 0 && create >= 0 &&
         H5Pset_obj_track_times(create, false) >= 0)
         file = H5Fcreate(path, H5F_ACC_TRUNC, create, access);
     if (file < 0)
-        code = h5_err_set(err, ERR_IO, "cannot create the file");
+        rc = h5_err_set(err, ERR_IO, "cannot create the file");
     else
-        code = content_write(file, shard, err);
-    if (file >= 0 && H5Fclose(file) < 0 && code == ERR_OK)
-        code = h5_err_set(err, ERR_IO, "cannot write the file");
+        rc = content_write(file, shard, err);
+    if (file >= 0 && H5Fclose(file) < 0 && rc == ERR_OK)
+        rc = h5_err_set(err, ERR_IO, "cannot write the file");
     if (create >= 0)
         H5Pclose(create);
     if (access >= 0)
         H5Pclose(access);
-    return code;
+    return rc;
 }
 
 err_code_t cmd_shard_write(const char *path, const cmd_shard_t *shard,
                            err_t *err)
 {
     char *temporary = str_printf("%s.tmp", path);
-    err_code_t code;
+    err_code_t rc;
 
     h5_lock();
-    code = file_fill(temporary, shard, err);
+    rc = file_fill(temporary, shard, err);
     h5_unlock();
-    if (code != ERR_OK) {
+    if (rc != ERR_OK) {
         err_prefix(err, "%s", path);
         goto out;
     }
-    code = file_sync(temporary, err);
-    if (code == ERR_OK && rename(temporary, path) != 0)
-        code = err_set(err, ERR_IO, "%s: cannot rename %s to it: %s", path,
-                       temporary, strerror(errno));
+    rc = file_sync(temporary, err);
+    if (rc == ERR_OK && rename(temporary, path) != 0)
+        rc = err_set(err, ERR_IO, "%s: cannot rename %s to it: %s", path,
+                     temporary, strerror(errno));
 out:
-    if (code != ERR_OK)
+    if (rc != ERR_OK)
         unlink(temporary);
     free(temporary);
-    return code;
+    return rc;
 }
 
 static err_code_t shards_clear(const char *directory, const char *name,
                                bool force, err_t *err)
 {
     char *pattern = str_printf("%s/%s-*.h5", directory, name);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     glob_t found;
     int status = glob(pattern, 0, NULL, &found);
 
     if (status == GLOB_NOMATCH)
         goto out;
     if (status != 0) {
-        code = err_set(err, ERR_IO, "%s: cannot be listed", pattern);
+        rc = err_set(err, ERR_IO, "%s: cannot be listed", pattern);
         goto out;
     }
     if (!force)
-        code = err_set(err, ERR_USAGE,
-                       "%s is there already: choose another directory, or add "
-                       "--force to replace the shards",
-                       found.gl_pathv[0]);
-    for (size_t i = 0; i < found.gl_pathc && code == ERR_OK; i++)
-        code = file_remove_tree(found.gl_pathv[i], err);
+        rc = err_set(err, ERR_USAGE,
+                     "%s is there already: choose another directory, or add "
+                     "--force to replace the shards",
+                     found.gl_pathv[0]);
+    for (size_t i = 0; i < found.gl_pathc && rc == ERR_OK; i++)
+        rc = file_remove_tree(found.gl_pathv[i], err);
     globfree(&found);
 out:
     free(pattern);
-    return code;
+    return rc;
 }
 
 err_code_t cmd_shards_begin(const char *directory, bool force, err_t *err)
 {
-    err_code_t code = file_make_dirs(directory, err);
+    err_code_t rc = file_make_dirs(directory, err);
 
-    if (code == ERR_OK)
-        code = shards_clear(directory, "train", force, err);
-    return code == ERR_OK ? shards_clear(directory, "valid", force, err) : code;
+    if (rc == ERR_OK)
+        rc = shards_clear(directory, "train", force, err);
+    return rc == ERR_OK ? shards_clear(directory, "valid", force, err) : rc;
 }
 
 err_code_t cmd_shards_put(const char *directory, const char *split, int shard,
@@ -230,11 +230,11 @@ err_code_t cmd_shards_put(const char *directory, const char *split, int shard,
                           err_t *err)
 {
     char *path = str_printf("%s/%s-%02d.h5", directory, split, shard);
-    err_code_t code = cmd_shard_write(path, content, err);
+    err_code_t rc = cmd_shard_write(path, content, err);
     struct stat status;
 
-    if (code == ERR_OK && bytes != NULL && stat(path, &status) == 0)
+    if (rc == ERR_OK && bytes != NULL && stat(path, &status) == 0)
         *bytes += status.st_size;
     free(path);
-    return code;
+    return rc;
 }

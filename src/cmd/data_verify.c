@@ -75,7 +75,7 @@ static err_code_t verify_block(const verify_set_t *set, const hsize_t *start,
     hsize_t count[H5S_MAX_RANK];
     hid_t memory = H5I_INVALID_HID;
     uint64_t read = set->item;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     for (int d = 0; d < set->ndim; d++) {
         const hsize_t left = set->to[d] - start[d];
@@ -90,9 +90,9 @@ static err_code_t verify_block(const verify_set_t *set, const hsize_t *start,
     }
     if (H5Dread(set->id, set->type, set->ndim > 0 ? memory : H5S_ALL,
                 set->ndim > 0 ? set->space : H5S_ALL, H5P_DEFAULT, buffer) < 0)
-        code = h5_err_set(err, ERR_DATA,
-                          "dataset %s cannot be read at row %llu", set->path,
-                          set->ndim > 0 ? (unsigned long long)start[0] : 0ULL);
+        rc = h5_err_set(err, ERR_DATA, "dataset %s cannot be read at row %llu",
+                        set->path,
+                        set->ndim > 0 ? (unsigned long long)start[0] : 0ULL);
     else if (H5Tdetect_class(set->type, H5T_VLEN) > 0 ||
              H5Tis_variable_str(set->type) > 0)
         H5Dvlen_reclaim(set->type, set->ndim > 0 ? memory : set->space,
@@ -100,7 +100,7 @@ static err_code_t verify_block(const verify_set_t *set, const hsize_t *start,
     if (memory >= 0)
         H5Sclose(memory);
     *bytes += read;
-    return code;
+    return rc;
 }
 
 /* The next block in C order; false: it was the last one. */
@@ -121,14 +121,14 @@ static err_code_t verify_box(verify_t *verify, const verify_set_t *set,
                              void *buffer, uint64_t *bytes, err_t *err)
 {
     hsize_t start[H5S_MAX_RANK];
-    err_code_t code;
+    err_code_t rc;
 
     memcpy(start, set->from, sizeof start);
     do {
-        code = verify_block(set, start, buffer, bytes, err);
+        rc = verify_block(set, start, buffer, bytes, err);
         verify_tell(verify, set, *bytes);
-    } while (code == ERR_OK && verify_advance(set, start));
-    return code;
+    } while (rc == ERR_OK && verify_advance(set, start));
+    return rc;
 }
 
 /* How many chunks are stored, and how many would there be? False: no chunks, or
@@ -165,9 +165,9 @@ static err_code_t verify_stored(verify_t *verify, verify_set_t *set,
                                 const hsize_t *chunk, uint64_t count,
                                 void *buffer, uint64_t *bytes, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
-    for (uint64_t i = 0; i < count && code == ERR_OK; i++) {
+    for (uint64_t i = 0; i < count && rc == ERR_OK; i++) {
         bool inside = true;
 
 #if H5_VERSION_GE(1, 10, 5)
@@ -183,9 +183,9 @@ static err_code_t verify_stored(verify_t *verify, verify_set_t *set,
                              : set->from[d] + chunk[d];
         }
         if (inside)
-            code = verify_box(verify, set, buffer, bytes, err);
+            rc = verify_box(verify, set, buffer, bytes, err);
     }
-    return code;
+    return rc;
 }
 
 /* Read what is stored of [set]. */
@@ -265,20 +265,20 @@ static err_code_t verify_dataset(void *context, hid_t id, const char *path,
     size_t room;
     void *buffer = NULL;
     int files;
-    err_code_t code = hdf5io_virtual_check(id, path, &files, err);
+    err_code_t rc = hdf5io_virtual_check(id, path, &files, err);
 
     (void)target;
-    if (code == ERR_OK)
-        code = verify_set_open(id, path, &set, err);
-    if (code == ERR_OK && create < 0)
-        code = h5_err_set(err, ERR_DATA, "dataset %s is damaged", path);
-    if (code == ERR_OK && set.bytes > 0) {
+    if (rc == ERR_OK)
+        rc = verify_set_open(id, path, &set, err);
+    if (rc == ERR_OK && create < 0)
+        rc = h5_err_set(err, ERR_DATA, "dataset %s is damaged", path);
+    if (rc == ERR_OK && set.bytes > 0) {
         room = set.item;
         for (int d = 0; d < set.ndim; d++)
             room *= (size_t)set.block[d];
-        code = mem_alloc(room, "reading a dataset", &buffer, err);
-        if (code == ERR_OK)
-            code = verify_values(verify, &set, create, buffer, &bytes, err);
+        rc = mem_alloc(room, "reading a dataset", &buffer, err);
+        if (rc == ERR_OK)
+            rc = verify_values(verify, &set, create, buffer, &bytes, err);
         mem_free(buffer);
     }
     verify->report.datasets++;
@@ -289,7 +289,7 @@ static err_code_t verify_dataset(void *context, hid_t id, const char *path,
         H5Tclose(set.type);
     if (create >= 0)
         H5Pclose(create);
-    return code;
+    return rc;
 }
 
 err_code_t cmd_data_verify(const char *path, double every,
@@ -299,22 +299,22 @@ err_code_t cmd_data_verify(const char *path, double every,
         .name = path, .every = every, .next = clock_now() + every};
     hid_t file = H5I_INVALID_HID;
     uint64_t size;
-    err_code_t code = hash_file(path, &verify.report.hash, &size, err);
+    err_code_t rc = hash_file(path, &verify.report.hash, &size, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     h5_lock();
-    code = cmd_data_open(path, &file, err);
-    if (code == ERR_OK)
-        code = cmd_data_walk(file, path, verify_dataset, &verify, err);
-    if (code == ERR_OK && verify.report.datasets == 0)
-        code = err_set(err, ERR_DATA, "it holds no dataset");
+    rc = cmd_data_open(path, &file, err);
+    if (rc == ERR_OK)
+        rc = cmd_data_walk(file, path, verify_dataset, &verify, err);
+    if (rc == ERR_OK && verify.report.datasets == 0)
+        rc = err_set(err, ERR_DATA, "it holds no dataset");
     if (file >= 0)
         H5Fclose(file);
     h5_unlock();
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *out = verify.report;
     else
         cmd_data_prefix(path, err);
-    return code;
+    return rc;
 }

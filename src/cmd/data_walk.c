@@ -144,7 +144,7 @@ static err_code_t walk_link(walk_t *walk, hid_t group, const char *name,
                             bool hard, err_t *err)
 {
     const hid_t object = hdf5io_home_object(group, name);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     char *target = NULL;
     bool met;
 
@@ -153,15 +153,15 @@ static err_code_t walk_link(walk_t *walk, hid_t group, const char *name,
     if (H5Iget_type(object) == H5I_DATASET) {
         if (!hard)
             target = hdf5io_links_target(group, name);
-        code = walk->visit(walk->context, object, walk->path.text, target, err);
+        rc = walk->visit(walk->context, object, walk->path.text, target, err);
         free(target);
     } else if (H5Iget_type(object) == H5I_GROUP && hard) {
-        code = walk_met(walk, object, &met, err);
-        if (code == ERR_OK && !met)
-            code = walk_group(walk, object, err);
+        rc = walk_met(walk, object, &met, err);
+        if (rc == ERR_OK && !met)
+            rc = walk_group(walk, object, err);
     }
     H5Oclose(object);
-    return code;
+    return rc;
 }
 
 /* What is in [group], whose path is walk->path. */
@@ -169,7 +169,7 @@ static err_code_t walk_group(walk_t *walk, hid_t group, err_t *err)
 {
     const size_t length = walk->path.length;
     walk_names_t list = {.names = NULL};
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     hsize_t index = 0;
 
     if (walk->depth >= WALK_DEPTH)
@@ -178,17 +178,17 @@ static err_code_t walk_group(walk_t *walk, hid_t group, err_t *err)
                        WALK_DEPTH);
     if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &index, walk_name_add,
                    &list) < 0)
-        code = h5_err_set(err, ERR_DATA, "its objects cannot be listed");
+        rc = h5_err_set(err, ERR_DATA, "its objects cannot be listed");
     walk->depth++;
-    for (size_t i = 0; i < list.count && code == ERR_OK; i++) {
+    for (size_t i = 0; i < list.count && rc == ERR_OK; i++) {
         str_buf_add(&walk->path, "/%s", list.names[i]);
-        code = walk_link(walk, group, list.names[i], list.hard[i], err);
+        rc = walk_link(walk, group, list.names[i], list.hard[i], err);
         walk->path.length = length;
         walk->path.text[length] = '\0';
     }
     walk->depth--;
     walk_names_free(&list);
-    return code;
+    return rc;
 }
 
 err_code_t cmd_data_walk(hid_t file, const char *name, cmd_walk_visit_t visit,
@@ -197,16 +197,16 @@ err_code_t cmd_data_walk(hid_t file, const char *name, cmd_walk_visit_t visit,
     walk_t walk = {
         .file = file, .name = name, .visit = visit, .context = context};
     hid_t root = H5Gopen2(file, "/", H5P_DEFAULT);
-    err_code_t code;
+    err_code_t rc;
     bool met;
 
     if (root < 0)
         return h5_err_set(err, ERR_DATA, "its objects cannot be listed");
-    code = walk_met(&walk, root, &met, err);
-    if (code == ERR_OK)
-        code = walk_group(&walk, root, err);
+    rc = walk_met(&walk, root, &met, err);
+    if (rc == ERR_OK)
+        rc = walk_group(&walk, root, err);
     H5Gclose(root);
     tdestroy(walk.seen, free);
     str_buf_free(&walk.path);
-    return code;
+    return rc;
 }

@@ -171,14 +171,14 @@ err_code_t info_topology(boot_t *boot, const char *table, err_t *err)
     int rank = boot_rank(boot), size = boot_size(boot);
     place_t mine = {.count = 0};
     comm_table_t read;
-    void *places = NULL;
+    place_t *places = NULL;
     err_code_t rc;
 
     if (gethostname(mine.host, sizeof mine.host - 1) != 0)
         strcpy(mine.host, "unknown");
     cpus_find(&mine);
     numa_find(&mine);
-    rc = mem_alloc((size_t)size * sizeof mine, "places", &places, err);
+    rc = mem_new(place_t, (size_t)size, "places", &places, err);
     if (rc == ERR_OK)
         rc = boot_exchange(boot, &mine, sizeof mine, places, err);
     if (rc == ERR_OK)

@@ -78,7 +78,7 @@ static err_code_t file_look(documents_t *all, const char *path,
                             cmd_bytes_report_t *report, err_t *err)
 {
     err_t none = ERR_INIT;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     size_t bytes;
     char *text;
 
@@ -87,12 +87,12 @@ static err_code_t file_look(documents_t *all, const char *path,
         return ERR_OK;
     }
     if (bytes_are_text((const unsigned char *)text, bytes))
-        code = documents_add(all, path, hash_bytes(text, bytes), (int64_t)bytes,
-                             err);
+        rc = documents_add(all, path, hash_bytes(text, bytes), (int64_t)bytes,
+                           err);
     else
         report->skipped++;
     free(text);
-    return code;
+    return rc;
 }
 
 static err_code_t tree_walk(documents_t *all, const char *path,
@@ -101,23 +101,23 @@ static err_code_t tree_walk(documents_t *all, const char *path,
     char *const paths[] = {(char *)path, NULL};
     FTS *walk =
         fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     FTSENT *entry;
 
     if (walk == NULL)
         return err_set(err, ERR_IO, "cannot search %s: %s", path,
                        strerror(errno));
-    while (code == ERR_OK && (entry = fts_read(walk)) != NULL) {
+    while (rc == ERR_OK && (entry = fts_read(walk)) != NULL) {
         if (entry->fts_level == FTS_ROOTLEVEL && entry->fts_info == FTS_NS)
-            code = err_set(err, ERR_IO, "cannot read %s: %s", path,
-                           strerror(entry->fts_errno));
+            rc = err_set(err, ERR_IO, "cannot read %s: %s", path,
+                         strerror(entry->fts_errno));
         else if (entry->fts_info == FTS_F)
-            code = file_look(all, entry->fts_accpath, report, err);
+            rc = file_look(all, entry->fts_accpath, report, err);
         else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_NS)
             report->skipped++;
     }
     fts_close(walk);
-    return code;
+    return rc;
 }
 
 /* ---- choosing ------------------------------------------------------------ */
@@ -170,43 +170,43 @@ static err_code_t stream_fill(const documents_t *all, bool valid, int percent,
                               stream_t *out, err_t *err)
 {
     int64_t most = 0;
-    void *block;
-    err_code_t code;
+    unsigned char *block = NULL;
+    err_code_t rc;
 
     for (int64_t i = 0; i < all->count; i++)
         if (document_is_valid(&all->items[i], percent) == valid)
             most += all->items[i].bytes + 1;
-    code = mem_alloc((size_t)most + 1, "text", &block, err);
-    if (code != ERR_OK)
-        return code;
+    rc = mem_new(unsigned char, (size_t)most + 1, "text", &block, err);
+    if (rc != ERR_OK)
+        return rc;
     *out = (stream_t){.bytes = block};
-    for (int64_t i = 0; i < all->count && code == ERR_OK; i++) {
+    for (int64_t i = 0; i < all->count && rc == ERR_OK; i++) {
         const document_t *document = &all->items[i];
         size_t bytes;
         char *text;
 
         if (document_is_valid(document, percent) != valid)
             continue;
-        code = file_read(document->path, &text, &bytes, err);
-        if (code != ERR_OK)
+        rc = file_read(document->path, &text, &bytes, err);
+        if (rc != ERR_OK)
             break;
         if ((int64_t)bytes != document->bytes)
-            code = err_set(err, ERR_IO, "%s changed while it was read",
-                           document->path);
+            rc = err_set(err, ERR_IO, "%s changed while it was read",
+                         document->path);
         else
             memcpy(out->bytes + out->count, text, bytes);
         out->count += document->bytes + 1; /* the block is zeroed */
         free(text);
     }
-    return code;
+    return rc;
 }
 
 static err_code_t stream_write(const stream_t *stream, const char *directory,
                                const char *name, int shards, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
-    for (int shard = 0; shard < shards && code == ERR_OK; shard++) {
+    for (int shard = 0; shard < shards && rc == ERR_OK; shard++) {
         int64_t first = stream->count * shard / shards;
         int64_t end = stream->count * (shard + 1) / shards;
         const cmd_shard_field_t field = {.name = "/tokens",
@@ -217,9 +217,9 @@ static err_code_t stream_write(const stream_t *stream, const char *directory,
                                      .field_count = 1,
                                      .bound = NAN};
 
-        code = cmd_shards_put(directory, name, shard, &content, NULL, err);
+        rc = cmd_shards_put(directory, name, shard, &content, NULL, err);
     }
-    return code;
+    return rc;
 }
 
 static err_code_t streams_write(const cmd_bytes_config_t *config,
@@ -227,27 +227,27 @@ static err_code_t streams_write(const cmd_bytes_config_t *config,
                                 cmd_bytes_report_t *report, err_t *err)
 {
     stream_t train = {0}, valid = {0};
-    err_code_t code;
+    err_code_t rc;
 
-    code = stream_fill(all, false, config->valid_percent, &train, err);
-    if (code == ERR_OK)
-        code = stream_fill(all, true, config->valid_percent, &valid, err);
-    if (code == ERR_OK && (train.count < config->shards || valid.count == 0))
-        code = err_set(err, ERR_DATA,
-                       "found %lld documents: too few for a part that is "
-                       "trained with and one that is not; name more files or "
-                       "folders",
-                       (long long)all->count);
-    if (code == ERR_OK)
-        code = stream_write(&train, config->directory, "train", config->shards,
-                            err);
-    if (code == ERR_OK)
-        code = stream_write(&valid, config->directory, "valid", 1, err);
+    rc = stream_fill(all, false, config->valid_percent, &train, err);
+    if (rc == ERR_OK)
+        rc = stream_fill(all, true, config->valid_percent, &valid, err);
+    if (rc == ERR_OK && (train.count < config->shards || valid.count == 0))
+        rc = err_set(err, ERR_DATA,
+                     "found %lld documents: too few for a part that is "
+                     "trained with and one that is not; name more files or "
+                     "folders",
+                     (long long)all->count);
+    if (rc == ERR_OK)
+        rc = stream_write(&train, config->directory, "train", config->shards,
+                          err);
+    if (rc == ERR_OK)
+        rc = stream_write(&valid, config->directory, "valid", 1, err);
     report->train = train.count;
     report->valid = valid.count;
     mem_free(train.bytes);
     mem_free(valid.bytes);
-    return code;
+    return rc;
 }
 
 err_code_t cmd_make_bytes(const cmd_bytes_config_t *config,
@@ -255,19 +255,19 @@ err_code_t cmd_make_bytes(const cmd_bytes_config_t *config,
 {
     cmd_bytes_report_t result = {0};
     documents_t all = {0};
-    err_code_t code = cmd_shards_begin(config->directory, config->force, err);
+    err_code_t rc = cmd_shards_begin(config->directory, config->force, err);
 
-    for (int i = 0; i < config->path_count && code == ERR_OK; i++)
-        code = tree_walk(&all, config->paths[i], &result, err);
-    if (code == ERR_OK) {
+    for (int i = 0; i < config->path_count && rc == ERR_OK; i++)
+        rc = tree_walk(&all, config->paths[i], &result, err);
+    if (rc == ERR_OK) {
         documents_choose(&all, config->bytes_most, &result);
         result.documents = all.count;
-        code = streams_write(config, &all, &result, err);
+        rc = streams_write(config, &all, &result, err);
     }
-    if (code == ERR_OK)
-        code = file_sync(config->directory, err);
+    if (rc == ERR_OK)
+        rc = file_sync(config->directory, err);
     documents_free(&all);
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *report = result;
-    return code;
+    return rc;
 }

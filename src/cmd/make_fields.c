@@ -33,20 +33,18 @@ static void part_free(part_t *part)
 static err_code_t part_alloc(part_t *part, err_t *err)
 {
     const size_t rows = (size_t)part->rows;
-    const size_t params = CMD_FIELDS_PARAMS * sizeof(float);
-    err_code_t code = mem_alloc(rows * part->cells * sizeof(float), "densities",
-                                (void **)&part->density, err);
+    const size_t params = CMD_FIELDS_PARAMS;
+    err_code_t rc =
+        mem_new(float, rows * part->cells, "densities", &part->density, err);
 
-    if (code == ERR_OK)
-        code = mem_alloc(rows * part->cells, "kinds of cells",
-                         (void **)&part->web, err);
-    if (code == ERR_OK)
-        code =
-            mem_alloc(rows * params, "parameters", (void **)&part->params, err);
-    if (code == ERR_OK)
-        code =
-            mem_alloc(rows * params, "parameters", (void **)&part->scaled, err);
-    return code;
+    if (rc == ERR_OK)
+        rc = mem_new(uint8_t, rows * part->cells, "kinds of cells", &part->web,
+                     err);
+    if (rc == ERR_OK)
+        rc = mem_new(float, rows *params, "parameters", &part->params, err);
+    if (rc == ERR_OK)
+        rc = mem_new(float, rows *params, "parameters", &part->scaled, err);
+    return rc;
 }
 
 static err_code_t part_draw(void *context, int64_t i, err_t *err)
@@ -97,18 +95,18 @@ static err_code_t part_make(part_t *part, const cmd_fields_config_t *config,
                             int shard, int64_t webs[CMD_FIELDS_WEBS],
                             int64_t *bytes, err_t *err)
 {
-    err_code_t code = part_alloc(part, err);
+    err_code_t rc = part_alloc(part, err);
 
-    if (code == ERR_OK)
-        code = cmd_team_draw("fields", config->threads, part->rows, part_draw,
-                             part, err);
-    if (code == ERR_OK)
-        code = part_write(part, config->directory, shard, bytes, err);
-    for (size_t i = 0; code == ERR_OK && i < (size_t)part->rows * part->cells;
+    if (rc == ERR_OK)
+        rc = cmd_team_draw("fields", config->threads, part->rows, part_draw,
+                           part, err);
+    if (rc == ERR_OK)
+        rc = part_write(part, config->directory, shard, bytes, err);
+    for (size_t i = 0; rc == ERR_OK && i < (size_t)part->rows * part->cells;
          i++)
         webs[part->web[i]]++;
     part_free(part);
-    return code;
+    return rc;
 }
 
 /* The shards of a split; [webs] counts its kinds of cells. */
@@ -118,9 +116,9 @@ static err_code_t split_make(const cmd_fields_config_t *config, int split,
 {
     const int64_t rows = split == 0 ? config->train : config->valid;
     const size_t edge = (size_t)config->edge;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
-    for (int shard = 0; shard < shards && code == ERR_OK; shard++) {
+    for (int shard = 0; shard < shards && rc == ERR_OK; shard++) {
         part_t part = {.spec = {.seed = config->seed,
                                 .split = (uint64_t)split,
                                 .edge = config->edge},
@@ -128,9 +126,9 @@ static err_code_t split_make(const cmd_fields_config_t *config, int split,
                        .first = rows * shard / shards};
 
         part.rows = rows * (shard + 1) / shards - part.first;
-        code = part_make(&part, config, shard, webs, bytes, err);
+        rc = part_make(&part, config, shard, webs, bytes, err);
     }
-    return code;
+    return rc;
 }
 
 static double best_guess(const int64_t webs[CMD_FIELDS_WEBS])
@@ -151,18 +149,18 @@ err_code_t cmd_make_fields(const cmd_fields_config_t *config,
         .train_shards = config->shards,
         .valid_shards = config->shards > 1 ? config->shards / 2 : 1};
     int64_t train[CMD_FIELDS_WEBS] = {0}, valid[CMD_FIELDS_WEBS] = {0};
-    err_code_t code = cmd_shards_begin(config->directory, config->force, err);
+    err_code_t rc = cmd_shards_begin(config->directory, config->force, err);
 
-    if (code == ERR_OK)
-        code = split_make(config, 0, result.train_shards, train, &result.bytes,
-                          err);
-    if (code == ERR_OK)
-        code = split_make(config, 1, result.valid_shards, valid, &result.bytes,
-                          err);
-    if (code == ERR_OK)
-        code = file_sync(config->directory, err);
-    if (code != ERR_OK)
-        return code;
+    if (rc == ERR_OK)
+        rc = split_make(config, 0, result.train_shards, train, &result.bytes,
+                        err);
+    if (rc == ERR_OK)
+        rc = split_make(config, 1, result.valid_shards, valid, &result.bytes,
+                        err);
+    if (rc == ERR_OK)
+        rc = file_sync(config->directory, err);
+    if (rc != ERR_OK)
+        return rc;
     result.web_guess = best_guess(valid);
     *report = result;
     return ERR_OK;

@@ -45,27 +45,22 @@ static void split_free(split_t *split)
 
 static err_code_t split_alloc(split_t *split, err_t *err)
 {
-    struct {
-        void **block;
-        size_t bytes;
-    } parts[] = {
-        {(void **)&split->spins, CMD_ISING_SITES},
-        {(void **)&split->phase, sizeof split->phase[0]},
-        {(void **)&split->temperature, sizeof split->temperature[0]},
-        {(void **)&split->site, sizeof split->site[0]},
-        {(void **)&split->energy, sizeof split->energy[0]},
-        {(void **)&split->magnet, sizeof split->magnet[0]},
-    };
+    const size_t count = (size_t)split->count;
+    const char *what = "Ising samples";
+    err_code_t rc =
+        mem_new(int8_t, CMD_ISING_SITES * count, what, &split->spins, err);
 
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        size_t bytes = parts[i].bytes * (size_t)split->count;
-        err_code_t code =
-            mem_alloc(bytes, "Ising samples", parts[i].block, err);
-
-        if (code != ERR_OK)
-            return code;
-    }
-    return ERR_OK;
+    if (rc == ERR_OK)
+        rc = mem_new(int8_t, count, what, &split->phase, err);
+    if (rc == ERR_OK)
+        rc = mem_new(float, count, what, &split->temperature, err);
+    if (rc == ERR_OK)
+        rc = mem_new(float, count, what, &split->site, err);
+    if (rc == ERR_OK)
+        rc = mem_new(cmd_bound_item_t, count, what, &split->energy, err);
+    if (rc == ERR_OK)
+        rc = mem_new(cmd_bound_item_t, count, what, &split->magnet, err);
+    return rc;
 }
 
 static err_code_t split_draw(void *context, int64_t i, err_t *err)
@@ -118,11 +113,10 @@ static err_code_t split_write(const split_t *split, const char *directory,
                               double bound, int64_t *bytes, err_t *err)
 {
     for (int shard = 0; shard < split->shards; shard++) {
-        err_code_t code =
-            shard_write(split, directory, shard, bound, bytes, err);
+        err_code_t rc = shard_write(split, directory, shard, bound, bytes, err);
 
-        if (code != ERR_OK)
-            return code;
+        if (rc != ERR_OK)
+            return rc;
     }
     return ERR_OK;
 }
@@ -132,22 +126,22 @@ static err_code_t split_make(split_t *split, const cmd_ising_config_t *config,
 {
     bool valid = split->number == 1;
     double bound = NAN;
-    err_code_t code = split_alloc(split, err);
+    err_code_t rc = split_alloc(split, err);
 
-    if (code == ERR_OK)
-        code = cmd_team_draw("ising", config->threads, split->count, split_draw,
-                             split, err);
-    if (code != ERR_OK)
+    if (rc == ERR_OK)
+        rc = cmd_team_draw("ising", config->threads, split->count, split_draw,
+                           split, err);
+    if (rc != ERR_OK)
         goto out;
     if (valid) {
         bound = cmd_bound_best(split->energy, split->count);
         report->energy_bound = bound;
         report->magnet_bound = cmd_bound_best(split->magnet, split->count);
     }
-    code = split_write(split, config->directory, bound, &report->bytes, err);
+    rc = split_write(split, config->directory, bound, &report->bytes, err);
 out:
     split_free(split);
-    return code;
+    return rc;
 }
 
 err_code_t cmd_make_ising(const cmd_ising_config_t *config,
@@ -166,15 +160,15 @@ err_code_t cmd_make_ising(const cmd_ising_config_t *config,
                      .shards = valid_shards};
     cmd_ising_report_t result = {.train_shards = config->shards,
                                  .valid_shards = valid_shards};
-    err_code_t code = cmd_shards_begin(config->directory, config->force, err);
+    err_code_t rc = cmd_shards_begin(config->directory, config->force, err);
 
-    if (code == ERR_OK)
-        code = split_make(&train, config, &result, err);
-    if (code == ERR_OK)
-        code = split_make(&valid, config, &result, err);
-    if (code == ERR_OK)
-        code = file_sync(config->directory, err);
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
+        rc = split_make(&train, config, &result, err);
+    if (rc == ERR_OK)
+        rc = split_make(&valid, config, &result, err);
+    if (rc == ERR_OK)
+        rc = file_sync(config->directory, err);
+    if (rc == ERR_OK)
         *report = result;
-    return code;
+    return rc;
 }

@@ -21,10 +21,10 @@ typedef struct team {
     err_t err;
 } team_t;
 
-static void team_fail(team_t *team, err_code_t code, const err_t *err)
+static void team_fail(team_t *team, err_code_t rc, const err_t *err)
 {
     if (!atomic_exchange(&team->failed, true)) {
-        team->code = code;
+        team->code = rc;
         team->err = *err;
     }
     atomic_store(&team->next, team->rows);
@@ -41,10 +41,10 @@ static void *team_work(void *argument)
             return NULL;
         for (int64_t i = first; i < first + BLOCK && i < team->rows; i++) {
             err_t err = ERR_INIT;
-            const err_code_t code = team->draw(team->context, i, &err);
+            const err_code_t rc = team->draw(team->context, i, &err);
 
-            if (code != ERR_OK) {
-                team_fail(team, code, &err);
+            if (rc != ERR_OK) {
+                team_fail(team, rc, &err);
                 return NULL;
             }
         }
@@ -56,27 +56,27 @@ err_code_t cmd_team_draw(const char *name, int threads, int64_t rows,
 {
     pthread_t *mates = calloc((size_t)threads, sizeof mates[0]);
     team_t team = {.rows = rows, .draw = draw, .context = context};
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     int started = 0;
 
     if (mates == NULL)
         return err_set(err, ERR_MEMORY, "out of memory for %d threads",
                        threads);
-    while (started < threads - 1 && code == ERR_OK) {
-        code = thread_start(name, team_work, &team, &mates[started], err);
-        if (code == ERR_OK)
+    while (started < threads - 1 && rc == ERR_OK) {
+        rc = thread_start(name, team_work, &team, &mates[started], err);
+        if (rc == ERR_OK)
             started++;
     }
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         team_work(&team);
     else
         atomic_store(&team.next, rows);
     for (int i = 0; i < started; i++)
         pthread_join(mates[i], NULL);
     free(mates);
-    if (code == ERR_OK && team.code != ERR_OK) {
-        code = team.code;
+    if (rc == ERR_OK && team.code != ERR_OK) {
+        rc = team.code;
         *err = team.err;
     }
-    return code;
+    return rc;
 }

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-err_code_t cmd_output_finish(err_code_t code, err_t *err)
+err_code_t cmd_output_finish(err_code_t rc, err_t *err)
 {
     errno = 0;
     /* What failed earlier leaves nothing to flush, but the mark stays. */
-    if ((fflush(stdout) == 0 && !ferror(stdout)) || code != ERR_OK)
-        return code;
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || rc != ERR_OK)
+        return rc;
     return err_set(err, ERR_IO, "cannot write to standard output%s%s",
                    errno != 0 ? ": " : "", errno != 0 ? strerror(errno) : "");
 }

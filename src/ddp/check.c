@@ -37,8 +37,7 @@ err_code_t ddp_layout_check(comm_group_t *group, const ddp_layout_t *layout,
     uint64_t *all = NULL;
     err_code_t rc;
 
-    rc = mem_alloc((size_t)size * sizeof *all, "parameter layout check",
-                   (void **)&all, err);
+    rc = mem_new(uint64_t, (size_t)size, "parameter layout check", &all, err);
     if (rc != ERR_OK)
         return rc;
     rc = comm_allgather(group, &mine, sizeof mine, all, err);

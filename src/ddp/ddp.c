@@ -26,25 +26,22 @@ static err_code_t tables_alloc(ddp_t *ddp, const ddp_config_t *config,
     size_t views = (size_t)layout->view_count;
     err_code_t rc;
 
-    rc = mem_alloc((size_t)comm_group_size(ddp->group) * sizeof *ddp->hashes,
-                   "replica check", (void **)&ddp->hashes, err);
+    rc = mem_new(uint64_t, (size_t)comm_group_size(ddp->group), "replica check",
+                 &ddp->hashes, err);
     if (rc == ERR_OK)
-        rc = mem_alloc(views * sizeof *ddp->bucket_of_view, "buckets",
-                       (void **)&ddp->bucket_of_view, err);
+        rc = mem_new(int, views, "buckets", &ddp->bucket_of_view, err);
     if (rc == ERR_OK)
-        rc = mem_alloc(views * sizeof *ddp->ready, "buckets",
-                       (void **)&ddp->ready, err);
+        rc = mem_new(bool, views, "buckets", &ddp->ready, err);
     if (rc == ERR_OK)
-        rc = mem_alloc(views * sizeof *ddp->buckets, "buckets",
-                       (void **)&ddp->buckets, err);
+        rc = mem_new(ddp_bucket_t, views, "buckets", &ddp->buckets, err);
     if (rc != ERR_OK)
         return rc;
     ddp->bucket_count = ddp_bucket_cut(config, layout, ddp->buckets);
     for (int b = 0; b < ddp->bucket_count; b++)
         for (int v = 0; v < ddp->buckets[b].view_count; v++)
             ddp->bucket_of_view[ddp->buckets[b].first_view + v] = b;
-    return mem_alloc((size_t)(ddp->bucket_count + 1) * sizeof *ddp->flights,
-                     "buckets", (void **)&ddp->flights, err);
+    return mem_new(ddp_flight_t, (size_t)(ddp->bucket_count + 1), "buckets",
+                   &ddp->flights, err);
 }
 
 static err_code_t arena_open(ddp_t *ddp, err_t *err)
@@ -75,7 +72,7 @@ err_code_t ddp_open(const ddp_config_t *config, comm_group_t *group,
     rc = ddp_layout_check(group, layout, err);
     if (rc != ERR_OK)
         goto out;
-    rc = mem_alloc(sizeof *ddp, "reducer", (void **)&ddp, err);
+    rc = mem_new(ddp_t, 1, "reducer", &ddp, err);
     if (rc != ERR_OK)
         goto out;
     ddp->group = group;

@@ -58,9 +58,8 @@ err_code_t ddp_fold_open(int slots, ddp_fold_add_t *add, void *context,
                          ddp_fold_t **out, err_t *err)
 {
     ddp_fold_t *fold = NULL;
-    err_code_t rc =
-        mem_alloc(sizeof *fold + (size_t)slots * sizeof fold->slots[0],
-                  "the tree of leaves", (void **)&fold, err);
+    err_code_t rc = mem_new_tail(ddp_fold_t, slots, (size_t)slots,
+                                 "the tree of leaves", &fold, err);
 
     if (rc != ERR_OK)
         return rc;

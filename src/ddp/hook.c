@@ -162,14 +162,13 @@ static err_code_t tables_make(ddp_hooked_t *hooked, const ddp_layout_t *layout,
     size_t count = (size_t)hooked->bucket_count;
     err_code_t rc;
 
-    rc = mem_alloc((size_t)layout->view_count * sizeof *hooked->views,
-                   "comm hook", (void **)&hooked->views, err);
+    rc = mem_new(ddp_hook_view_t, (size_t)layout->view_count, "comm hook",
+                 &hooked->views, err);
     if (rc == ERR_OK)
-        rc = mem_alloc(count * sizeof *hooked->buckets, "comm hook",
-                       (void **)&hooked->buckets, err);
+        rc = mem_new(ddp_hook_bucket_t, count, "comm hook", &hooked->buckets,
+                     err);
     if (rc == ERR_OK)
-        rc = mem_alloc(count * sizeof *hooked->wires, "comm hook",
-                       (void **)&hooked->wires, err);
+        rc = mem_new(ddp_wire_t, count, "comm hook", &hooked->wires, err);
     if (rc != ERR_OK)
         return rc;
     for (int v = 0; v < layout->view_count; v++)
@@ -195,7 +194,7 @@ static err_code_t hooked_make(const ddp_config_t *config,
     ddp_hooked_t *hooked = NULL;
     err_code_t rc;
 
-    rc = mem_alloc(sizeof *hooked, "comm hook", (void **)&hooked, err);
+    rc = mem_new(ddp_hooked_t, 1, "comm hook", &hooked, err);
     if (rc != ERR_OK)
         return rc;
     hooked->bucket_count = bucket_count;
@@ -251,8 +250,8 @@ err_code_t ddp_hook_bytes(const ddp_config_t *config,
     *bytes = 0;
     if (!ddp_hook_wanted(config))
         return ERR_OK;
-    rc = mem_alloc((size_t)layout->view_count * sizeof *buckets, "buckets",
-                   (void **)&buckets, err);
+    rc = mem_new(ddp_bucket_t, (size_t)layout->view_count, "buckets", &buckets,
+                 err);
     if (rc != ERR_OK)
         return rc;
     rc = hooked_make(config, layout, buckets,

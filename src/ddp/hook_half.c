@@ -74,18 +74,16 @@ static err_code_t half_open(const half_format_t *format,
     half_t *half = NULL;
     err_code_t rc;
 
-    rc = mem_alloc(sizeof *half, "comm hook", (void **)&half, err);
+    rc = mem_new(half_t, 1, "comm hook", &half, err);
     if (rc != ERR_OK)
         return rc;
     half->format = format;
     half->elems = plan->elems;
     half->largest = format->largest / (float)plan->size;
-    rc = mem_alloc(plan->elems * sizeof *half->sent, "comm hook",
-                   (void **)&half->sent, err);
+    rc = mem_new(uint16_t, plan->elems, "comm hook", &half->sent, err);
     if (rc == ERR_OK && options->error_feedback)
-        rc = mem_alloc(plan->elems * sizeof *half->residual,
-                       "residual of the comm hook", (void **)&half->residual,
-                       err);
+        rc = mem_new(float, plan->elems, "residual of the comm hook",
+                     &half->residual, err);
     if (rc != ERR_OK) {
         half_close(half);
         return rc;

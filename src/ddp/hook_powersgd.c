@@ -151,7 +151,7 @@ static void parts_plan(powersgd_t *sgd, size_t *messages)
 
 static err_code_t floats_alloc(size_t count, float **out, err_t *err)
 {
-    return mem_alloc(count * sizeof **out, "PowerSGD", (void **)out, err);
+    return mem_new(float, count, "PowerSGD", out, err);
 }
 
 static void powersgd_close(void *state)
@@ -182,11 +182,10 @@ static err_code_t powersgd_alloc(powersgd_t *sgd, err_t *err)
 
     for (int b = 0; b < plan->bucket_count; b++)
         views += (size_t)plan->buckets[b].view_count;
-    rc = mem_alloc(views * sizeof *sgd->matrices, "PowerSGD",
-                   (void **)&sgd->matrices, err);
+    rc = mem_new(matrix_t, views, "PowerSGD", &sgd->matrices, err);
     if (rc == ERR_OK)
-        rc = mem_alloc((size_t)plan->bucket_count * sizeof *sgd->parts,
-                       "PowerSGD", (void **)&sgd->parts, err);
+        rc = mem_new(part_t, (size_t)plan->bucket_count, "PowerSGD",
+                     &sgd->parts, err);
     if (rc != ERR_OK)
         return rc;
     parts_plan(sgd, &sgd->message_count);
@@ -204,7 +203,7 @@ static err_code_t powersgd_open(const ddp_hook_plan_t *plan, void **state,
     powersgd_t *sgd = NULL;
     err_code_t rc;
 
-    rc = mem_alloc(sizeof *sgd, "PowerSGD", (void **)&sgd, err);
+    rc = mem_new(powersgd_t, 1, "PowerSGD", &sgd, err);
     if (rc != ERR_OK)
         return rc;
     sgd->options = *(const powersgd_options_t *)plan->options;

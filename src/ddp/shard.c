@@ -37,12 +37,10 @@ static err_code_t tables_alloc(ddp_shards_t *shards, err_t *err)
     size_t buckets = (size_t)shards->buckets;
     err_code_t rc;
 
-    rc = mem_alloc((buckets + 1) * sizeof *shards->first, "shards",
-                   (void **)&shards->first, err);
+    rc = mem_new(size_t, buckets + 1, "shards", &shards->first, err);
     if (rc == ERR_OK)
-        rc = mem_alloc((buckets * ((size_t)shards->size + 1) + 1) *
-                           sizeof *shards->cuts,
-                       "shards", (void **)&shards->cuts, err);
+        rc = mem_new(size_t, buckets * ((size_t)shards->size + 1) + 1, "shards",
+                     &shards->cuts, err);
     return rc;
 }
 
@@ -54,11 +52,11 @@ err_code_t ddp_shards_open(const ddp_config_t *config,
     ddp_shards_t *shards = NULL;
     err_code_t rc;
 
-    rc = mem_alloc(((size_t)layout->view_count + 1) * sizeof *buckets, "shards",
-                   (void **)&buckets, err);
+    rc = mem_new(ddp_bucket_t, (size_t)layout->view_count + 1, "shards",
+                 &buckets, err);
     if (rc != ERR_OK)
         return rc;
-    rc = mem_alloc(sizeof *shards, "shards", (void **)&shards, err);
+    rc = mem_new(ddp_shards_t, 1, "shards", &shards, err);
     if (rc != ERR_OK)
         goto free;
     shards->size = size;

@@ -66,8 +66,8 @@ err_code_t ddp_tree_open(ddp_t *ddp, comm_group_t *group, size_t grad_elems,
     ddp_tree_t *tree = NULL;
     err_code_t rc;
 
-    rc = mem_alloc(sizeof *tree + (size_t)partials * sizeof tree->arenas[0],
-                   "tree reducer", (void **)&tree, err);
+    rc = mem_new_tail(ddp_tree_t, arenas, (size_t)partials, "tree reducer",
+                      &tree, err);
     if (rc != ERR_OK)
         return rc;
     tree->group = group;

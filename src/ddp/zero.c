@@ -30,11 +30,11 @@ err_code_t ddp_zero_open(ddp_t *ddp, const ddp_layout_t *layout, err_t *err)
 {
     err_code_t rc;
 
-    rc = mem_alloc(((size_t)layout->view_count + 1) * sizeof *ddp->gaps,
-                   "shards", (void **)&ddp->gaps, err);
+    rc = mem_new(view_range_t, (size_t)layout->view_count + 1, "shards",
+                 &ddp->gaps, err);
     if (rc == ERR_OK)
-        rc = mem_alloc(((size_t)ddp->bucket_count + 1) * sizeof *ddp->shares,
-                       "shards", (void **)&ddp->shares, err);
+        rc = mem_new(comm_work_t *, (size_t)ddp->bucket_count + 1, "shards",
+                     &ddp->shares, err);
     if (rc != ERR_OK)
         return rc;
     gaps_find(ddp, layout);

@@ -230,45 +230,43 @@ static size_t metrics_keep(char *text, size_t bytes, int64_t step,
 static err_code_t metrics_trim(const char *path, int64_t step,
                                int64_t *last_eval, err_t *err)
 {
-    err_code_t code;
+    err_code_t rc;
     size_t bytes, kept;
     char *text;
 
     if (step <= 0 || access(path, F_OK) != 0)
         return ERR_OK; /* all goes when the file is opened, or is not there */
-    code = file_read_own(path, &text, &bytes, err);
-    if (code != ERR_OK)
-        return code;
+    rc = file_read_own(path, &text, &bytes, err);
+    if (rc != ERR_OK)
+        return rc;
     kept = metrics_keep(text, bytes, step, last_eval);
     if (kept < bytes)
-        code = file_publish(path, text, kept, err);
+        rc = file_publish(path, text, kept, err);
     free(text);
-    return code;
+    return rc;
 }
 
 err_code_t obs_metrics_open(const char *path, int64_t step, obs_metrics_t **out,
                             err_t *err)
 {
-    obs_metrics_t *metrics;
+    obs_metrics_t *metrics = NULL;
     int flags = O_WRONLY | O_APPEND | O_CREAT;
     int64_t last_eval = -1;
-    err_code_t code;
-    void *block;
+    err_code_t rc;
     int fd;
 
-    code = metrics_trim(path, step, &last_eval, err);
-    if (code != ERR_OK)
-        return code;
-    code = file_open_regular(path, step <= 0 ? flags | O_TRUNC : flags,
-                             FILE_OWN, &fd, err);
-    if (code != ERR_OK)
-        return code;
-    code = mem_alloc(sizeof *metrics, "the metrics file", &block, err);
-    if (code != ERR_OK) {
+    rc = metrics_trim(path, step, &last_eval, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = file_open_regular(path, step <= 0 ? flags | O_TRUNC : flags, FILE_OWN,
+                           &fd, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = mem_new(obs_metrics_t, 1, "the metrics file", &metrics, err);
+    if (rc != ERR_OK) {
         close(fd);
-        return code;
+        return rc;
     }
-    metrics = block;
     *metrics = (obs_metrics_t){
         .fd = fd, .last_eval = last_eval, .path = str_dup(path)};
     *out = metrics;

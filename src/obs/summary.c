@@ -65,21 +65,21 @@ err_code_t obs_summary_write(const char *directory,
 {
     char *path = str_printf("%s/summary.json", directory);
     json_t *object = summary_build(summary);
-    err_code_t code;
+    err_code_t rc;
     char *body = NULL, *text;
 
     if (object != NULL)
         body = json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER |
                                       JSON_REAL_PRECISION(17));
     if (body == NULL) {
-        code = err_set(err, ERR_IO, "cannot write %s: no memory left", path);
+        rc = err_set(err, ERR_IO, "cannot write %s: no memory left", path);
     } else {
         text = str_printf("%s\n", body);
-        code = file_publish(path, text, strlen(text), err);
+        rc = file_publish(path, text, strlen(text), err);
         free(text);
     }
     free(body);
     json_decref(object);
     free(path);
-    return code;
+    return rc;
 }

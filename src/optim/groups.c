@@ -163,29 +163,29 @@ static err_code_t group_apply(const groups_t *groups, int index,
     const tree_t *tree = tree_at(groups->tree, (size_t)index), *match;
     char *path = str_printf("optimizer.groups[%d]", index);
     group_t group = {0};
-    err_code_t code;
+    err_code_t rc;
 
     if (tree_kind(tree) == TREE_MAP)
-        code = opt_fill(groups->rows, tree, path, &group, err);
+        rc = opt_fill(groups->rows, tree, path, &group, err);
     else
-        code = fail_at(tree_place(tree),
-                       "a group is a map, such as {match: '*.bias', "
-                       "weight_decay: 0}",
-                       err);
+        rc = fail_at(tree_place(tree),
+                     "a group is a map, such as {match: '*.bias', "
+                     "weight_decay: 0}",
+                     err);
     free(path);
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     match = tree_get(tree, "match");
     if (group.match.count == 0)
-        code = fail_at(tree_place(match), "'match' names no pattern", err);
-    for (int i = 0; i < group.match.count && code == ERR_OK; i++)
-        code = pattern_apply(groups, index, group.match.items[i],
-                             tree_place(tree_kind(match) == TREE_LIST
-                                            ? tree_at(match, (size_t)i)
-                                            : match),
-                             matched, err);
+        rc = fail_at(tree_place(match), "'match' names no pattern", err);
+    for (int i = 0; i < group.match.count && rc == ERR_OK; i++)
+        rc = pattern_apply(groups, index, group.match.items[i],
+                           tree_place(tree_kind(match) == TREE_LIST
+                                          ? tree_at(match, (size_t)i)
+                                          : match),
+                           matched, err);
     opt_free(groups->rows, &group);
-    return code;
+    return rc;
 }
 
 /* ---- sets -----------------------------------------------------------------
@@ -215,7 +215,7 @@ static err_code_t set_take(const groups_t *groups, group_t *group,
     const optim_kind_t *kind = groups->base.kind;
     const double base = lr_of(kind, groups->base.options);
     const double own = lr_of(kind, group->options);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     char at[OPT_PLACE_TEXT];
 
     if (own != base && base == 0)
@@ -224,10 +224,10 @@ static err_code_t set_take(const groups_t *groups, group_t *group,
                        "optimizer's, which is 0; set that, and freeze the rest",
                        err);
     if (kind->validate != NULL)
-        code = kind->validate(group->options, err);
-    if (code != ERR_OK) {
+        rc = kind->validate(group->options, err);
+    if (rc != ERR_OK) {
         err_prefix(err, "%s", tree_place_format(place, at, sizeof at));
-        return code;
+        return rc;
     }
     set->lr_ratio = group->lr_scale * (own == base ? 1 : own / base);
     set->freeze = group->freeze;
@@ -241,7 +241,7 @@ static err_code_t set_read(const groups_t *groups, optim_set_t *set, err_t *err)
     tree_place_t place = {.file = ""};
     tree_t *merged = tree_new(TREE_MAP, NULL, place);
     group_t group = {0};
-    err_code_t code;
+    err_code_t rc;
 
     for (int i = GROUPS_MAX - 1; i >= 0; i--) {
         if (!((set->groups >> i) & 1))
@@ -252,17 +252,17 @@ static err_code_t set_read(const groups_t *groups, optim_set_t *set, err_t *err)
     }
     merge(merged, groups->base.written);
     /* Without any group nothing need match. */
-    code = opt_fill(groups->rows + (set->groups == 0 ? 1 : 0), merged,
-                    "optimizer.groups", &group, err);
+    rc = opt_fill(groups->rows + (set->groups == 0 ? 1 : 0), merged,
+                  "optimizer.groups", &group, err);
     tree_free(merged);
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (set->groups == 0)
         group.lr_scale = 1;
-    code = set_take(groups, &group, place, set, err);
+    rc = set_take(groups, &group, place, set, err);
     /* The set has the options now. */
-    opt_free(code == ERR_OK ? group_rows : groups->rows, &group);
-    return code;
+    opt_free(rc == ERR_OK ? group_rows : groups->rows, &group);
+    return rc;
 }
 
 /* The set for parameters that [mask] groups match, made if there is none. */
@@ -270,17 +270,17 @@ static err_code_t set_find(groups_t *groups, uint64_t mask, int *out,
                            err_t *err)
 {
     optim_set_t *set;
-    err_code_t code;
+    err_code_t rc;
 
     for (*out = 0; *out < groups->set_count; ++*out)
         if (groups->sets[*out].groups == mask)
             return ERR_OK;
     set = &groups->sets[groups->set_count];
     set->groups = mask;
-    code = set_read(groups, set, err);
-    if (code == ERR_OK)
+    rc = set_read(groups, set, err);
+    if (rc == ERR_OK)
         groups->set_count++;
-    return code;
+    return rc;
 }
 
 static err_code_t sets_make(groups_t *groups, const uint64_t *matched,
@@ -288,19 +288,19 @@ static err_code_t sets_make(groups_t *groups, const uint64_t *matched,
 {
     const int views = groups->layout->view_count;
     bool trains = false;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
-    for (int i = 0; i < views && code == ERR_OK; i++) {
-        code = set_find(groups, matched[i], &set_of[i], err);
-        if (code == ERR_OK && !groups->sets[set_of[i]].freeze)
+    for (int i = 0; i < views && rc == ERR_OK; i++) {
+        rc = set_find(groups, matched[i], &set_of[i], err);
+        if (rc == ERR_OK && !groups->sets[set_of[i]].freeze)
             trains = true;
     }
-    if (code == ERR_OK && !trains)
-        code = fail_at(tree_place(groups->tree),
-                       "every parameter is frozen, so there is nothing to "
-                       "train",
-                       err);
-    return code;
+    if (rc == ERR_OK && !trains)
+        rc = fail_at(tree_place(groups->tree),
+                     "every parameter is frozen, so there is nothing to "
+                     "train",
+                     err);
+    return rc;
 }
 
 /* ---- all ------------------------------------------------------------------
@@ -329,29 +329,26 @@ err_code_t optim_groups_read(const optim_base_t *base, const tree_t *tree,
     tree_t *none = tree_new(TREE_LIST, NULL, (tree_place_t){.file = ""});
     groups_t groups = {.base = *base, .tree = tree, .layout = layout};
     uint64_t *matched = NULL;
-    void *block = NULL;
-    err_code_t code;
+    err_code_t rc;
 
     if (tree == NULL || tree_kind(tree) == TREE_NULL)
         groups.tree = none;
     rows_join(&groups);
-    code = groups_check(groups.tree, err);
-    if (code == ERR_OK)
-        code = mem_alloc((views + 1) * sizeof *groups.sets, "parameter groups",
-                         &block, err);
-    groups.sets = block;
-    if (code == ERR_OK)
-        code = mem_alloc((views + 1) * sizeof *matched, "parameter groups",
-                         (void **)&matched, err);
-    for (int i = 0; code == ERR_OK && i < (int)tree_count(groups.tree); i++)
-        code = group_apply(&groups, i, matched, err);
-    if (code == ERR_OK)
-        code = sets_make(&groups, matched, set_of, err);
+    rc = groups_check(groups.tree, err);
+    if (rc == ERR_OK)
+        rc = mem_new(optim_set_t, views + 1, "parameter groups", &groups.sets,
+                     err);
+    if (rc == ERR_OK)
+        rc = mem_new(uint64_t, views + 1, "parameter groups", &matched, err);
+    for (int i = 0; rc == ERR_OK && i < (int)tree_count(groups.tree); i++)
+        rc = group_apply(&groups, i, matched, err);
+    if (rc == ERR_OK)
+        rc = sets_make(&groups, matched, set_of, err);
     mem_free(matched);
     tree_free(none);
-    if (code != ERR_OK) {
+    if (rc != ERR_OK) {
         optim_sets_free(base->kind, groups.sets, groups.set_count);
-        return code;
+        return rc;
     }
     *sets = groups.sets;
     *set_count = groups.set_count;

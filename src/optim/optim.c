@@ -62,26 +62,26 @@ static err_code_t kind_read(optim_t *optim, const tree_t *tree,
 {
     const opt_pick_row_t *rows[KIND_COUNT];
     char at[OPT_PLACE_TEXT];
-    err_code_t code;
+    err_code_t rc;
 
     if (tree == NULL)
         return err_set(err, ERR_CONFIG,
                        "the run file has no optimizer; add a line such as "
                        "'optimizer: {adamw: {lr: 1.0e-3}}'");
     kind_rows(rows);
-    code = opt_pick_read(tree, "optimizer", "groups", rows, KIND_COUNT,
-                         optim->options, choice, err);
-    if (code != ERR_OK)
-        return code;
+    rc = opt_pick_read(tree, "optimizer", "groups", rows, KIND_COUNT,
+                       optim->options, choice, err);
+    if (rc != ERR_OK)
+        return rc;
     optim->kind = kinds[choice->index];
     optim->lr =
         *(const double *)(const void *)(optim->options + optim->kind->lr);
     if (optim->kind->validate == NULL)
         return ERR_OK;
-    code = optim->kind->validate(optim->options, err);
-    if (code != ERR_OK)
+    rc = optim->kind->validate(optim->options, err);
+    if (rc != ERR_OK)
         err_prefix(err, "%s", tree_place_format(choice->place, at, sizeof at));
-    return code;
+    return rc;
 }
 
 static err_code_t groups_open(optim_t *optim, const opt_pick_t *choice,
@@ -92,51 +92,50 @@ static err_code_t groups_open(optim_t *optim, const opt_pick_t *choice,
                                .written = choice->options,
                                .options = optim->options};
     int *set_of = NULL;
-    err_code_t code;
+    err_code_t rc;
 
-    code = mem_alloc(((size_t)layout->view_count + 1) * sizeof *set_of,
-                     "parameter groups", (void **)&set_of, err);
-    if (code == ERR_OK)
-        code = optim_groups_read(&base, groups, layout, &optim->sets,
-                                 &optim->set_count, set_of, err);
-    if (code == ERR_OK)
-        code = optim_runs_cut(optim, layout, set_of, err);
+    rc = mem_new(int, (size_t)layout->view_count + 1, "parameter groups",
+                 &set_of, err);
+    if (rc == ERR_OK)
+        rc = optim_groups_read(&base, groups, layout, &optim->sets,
+                               &optim->set_count, set_of, err);
+    if (rc == ERR_OK)
+        rc = optim_runs_cut(optim, layout, set_of, err);
     mem_free(set_of);
-    return code;
+    return rc;
 }
 
 static err_code_t slot_open(optim_t *optim, const char *name, float **out,
                             err_t *err)
 {
-    void *block;
-    err_code_t code;
+    float *slot = NULL;
+    err_code_t rc;
 
-    code = mem_alloc(optim->state_elems * sizeof(float),
-                     "the optimizer's state", &block, err);
-    if (code != ERR_OK)
-        return code;
+    rc =
+        mem_new(float, optim->state_elems, "the optimizer's state", &slot, err);
+    if (rc != ERR_OK)
+        return rc;
     optim->slot_names[optim->slot_count] = name;
-    optim->slots[optim->slot_count++] = block;
-    *out = block;
+    optim->slots[optim->slot_count++] = slot;
+    *out = slot;
     return ERR_OK;
 }
 
 static err_code_t slots_open(optim_t *optim, const optim_ema_t *ema, err_t *err)
 {
     unsigned used = 0;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     for (int i = 0; i < optim->set_count; i++)
         used |= optim->kind->slots_used(optim->sets[i].options);
-    for (int i = 0; i < OPTIM_SLOTS_MAX && code == ERR_OK; i++)
+    for (int i = 0; i < OPTIM_SLOTS_MAX && rc == ERR_OK; i++)
         if ((used >> i) & 1)
-            code =
-                slot_open(optim, optim->kind->slots[i], &optim->state[i], err);
-    if (code == ERR_OK && ema != NULL && ema->decay > 0) {
+            rc = slot_open(optim, optim->kind->slots[i], &optim->state[i], err);
+    if (rc == ERR_OK && ema != NULL && ema->decay > 0) {
         optim->fresh = (float)(1 - ema->decay);
-        code = slot_open(optim, "ema", &optim->average, err);
+        rc = slot_open(optim, "ema", &optim->average, err);
     }
-    return code;
+    return rc;
 }
 
 err_code_t optim_open(const tree_t *optimizer, const optim_ema_t *ema,
@@ -144,24 +143,24 @@ err_code_t optim_open(const tree_t *optimizer, const optim_ema_t *ema,
 {
     opt_pick_t choice = {0};
     optim_t *optim = NULL;
-    err_code_t code;
+    err_code_t rc;
 
-    code = mem_alloc(sizeof *optim, "the optimizer", (void **)&optim, err);
-    if (code != ERR_OK)
-        return code;
+    rc = mem_new(optim_t, 1, "the optimizer", &optim, err);
+    if (rc != ERR_OK)
+        return rc;
     optim->elems = layout->elems;
     optim->threads = 1;
-    code = kind_read(optim, optimizer, &choice, err);
-    if (code == ERR_OK)
-        code = groups_open(optim, &choice, tree_get(optimizer, "groups"),
-                           layout, err);
-    if (code == ERR_OK)
-        code = slots_open(optim, ema, err);
-    if (code != ERR_OK)
+    rc = kind_read(optim, optimizer, &choice, err);
+    if (rc == ERR_OK)
+        rc = groups_open(optim, &choice, tree_get(optimizer, "groups"), layout,
+                         err);
+    if (rc == ERR_OK)
+        rc = slots_open(optim, ema, err);
+    if (rc != ERR_OK)
         optim_close(optim);
     else
         *out = optim;
-    return code;
+    return rc;
 }
 
 void optim_close(optim_t *optim)

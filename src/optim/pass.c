@@ -35,12 +35,12 @@ static err_code_t parts_take(optim_t *optim, const optim_layout_t *layout,
     const view_range_t all = {.count = layout->elems};
     const bool whole = layout->ranges == NULL;
     const int count = whole ? 1 : layout->range_count;
-    err_code_t code;
+    err_code_t rc;
 
-    code = mem_alloc(((size_t)count + 1) * sizeof *optim->parts,
-                     "parameter ranges", (void **)&optim->parts, err);
-    if (code != ERR_OK)
-        return code;
+    rc = mem_new(optim_part_t, (size_t)count + 1, "parameter ranges",
+                 &optim->parts, err);
+    if (rc != ERR_OK)
+        return rc;
     optim->whole = whole;
     optim->part_count = count;
     for (int i = 0; i < count; i++) {
@@ -150,24 +150,23 @@ static void runs_cut(optim_t *optim, const optim_layout_t *layout,
 err_code_t optim_runs_cut(optim_t *optim, const optim_layout_t *layout,
                           const int *set_of, err_t *err)
 {
-    err_code_t code;
+    err_code_t rc;
 
-    code = parts_take(optim, layout, err);
-    if (code == ERR_OK)
-        code =
-            mem_alloc(((size_t)layout->view_count + (size_t)optim->part_count) *
-                          sizeof *optim->runs,
-                      "parameter groups", (void **)&optim->runs, err);
-    if (code != ERR_OK)
-        return code;
+    rc = parts_take(optim, layout, err);
+    if (rc == ERR_OK)
+        rc = mem_new(optim_run_t,
+                     (size_t)layout->view_count + (size_t)optim->part_count,
+                     "parameter groups", &optim->runs, err);
+    if (rc != ERR_OK)
+        return rc;
     runs_cut(optim, layout, set_of);
     for (int v = 0; v < layout->view_count; v++)
         if (optim->sets[set_of[v]].freeze)
             optim->frozen += layout->views[v].count;
     if (optim->sum_count == 0)
         return ERR_OK;
-    return mem_alloc(2 * optim->sum_count * sizeof *optim->sums,
-                     "norms of tensors", (void **)&optim->sums, err);
+    return mem_new(double, 2 * optim->sum_count, "norms of tensors",
+                   &optim->sums, err);
 }
 
 /* ---- updating ------------------------------------------------------------ */

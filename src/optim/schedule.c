@@ -41,47 +41,45 @@ static err_code_t schedule_read(optim_schedule_t *schedule, const tree_t *tree,
     const opt_pick_row_t *rows[KIND_COUNT];
     opt_pick_t choice = {0};
     char at[OPT_PLACE_TEXT];
-    err_code_t code;
+    err_code_t rc;
 
     kind_rows(rows);
-    code = opt_pick_read(tree, "schedule", NULL, rows, KIND_COUNT,
-                         schedule->options, &choice, err);
-    if (code != ERR_OK)
-        return code;
+    rc = opt_pick_read(tree, "schedule", NULL, rows, KIND_COUNT,
+                       schedule->options, &choice, err);
+    if (rc != ERR_OK)
+        return rc;
     schedule->kind = kinds[choice.index];
     if (schedule->kind->validate == NULL)
         return ERR_OK;
-    code = schedule->kind->validate(schedule->options, err);
-    if (code != ERR_OK)
+    rc = schedule->kind->validate(schedule->options, err);
+    if (rc != ERR_OK)
         err_prefix(err, "%s", tree_place_format(choice.place, at, sizeof at));
-    return code;
+    return rc;
 }
 
 err_code_t optim_schedule_open(const tree_t *tree, const optim_span_t *span,
                                optim_schedule_t **out, err_t *err)
 {
     tree_t *constant = tree_new(TREE_SCALAR, "constant", (tree_place_t){0});
-    optim_schedule_t *schedule;
-    void *block;
-    err_code_t code;
+    optim_schedule_t *schedule = NULL;
+    err_code_t rc;
 
     if (tree == NULL || tree_kind(tree) == TREE_NULL)
         tree = constant;
-    code = mem_alloc(sizeof *schedule, "the schedule", &block, err);
-    if (code != ERR_OK)
+    rc = mem_new(optim_schedule_t, 1, "the schedule", &schedule, err);
+    if (rc != ERR_OK)
         goto end;
-    schedule = block;
     schedule->span = *span;
     if (span->epoch_steps < 1)
         schedule->span.epoch_steps = 1;
-    code = schedule_read(schedule, tree, err);
-    if (code != ERR_OK)
+    rc = schedule_read(schedule, tree, err);
+    if (rc != ERR_OK)
         optim_schedule_close(schedule);
     else
         *out = schedule;
 end:
     tree_free(constant);
-    return code;
+    return rc;
 }
 
 void optim_schedule_close(optim_schedule_t *schedule)

@@ -58,8 +58,8 @@ static void target_fill(const nn_target_info_t *info, void *target,
 static err_code_t batch_alloc(const nn_graph_t *graph, size_t count,
                               hdf5io_batch_t *batch, err_t *err)
 {
-    err_code_t rc = mem_alloc(count * sizeof(uint64_t), "sample numbers",
-                              (void **)&batch->sample_ids, err);
+    err_code_t rc =
+        mem_new(uint64_t, count, "sample numbers", &batch->sample_ids, err);
 
     for (int k = 0; k < nn_graph_inputs(graph) && rc == ERR_OK; k++)
         rc = mem_alloc(count * sizeof(float) *
@@ -110,8 +110,7 @@ err_code_t train_bench_open(const train_config_t *config, const char *backend,
                             boot_t *boot, train_bench_t **out, err_t *err)
 {
     train_bench_t *bench = NULL;
-    err_code_t rc =
-        mem_alloc(sizeof *bench, "a benchmark", (void **)&bench, err);
+    err_code_t rc = mem_new(train_bench_t, 1, "a benchmark", &bench, err);
 
     if (rc != ERR_OK) {
         boot_close(boot);

@@ -62,18 +62,15 @@ err_code_t train_eval_open(train_state_t *run, err_t *err)
 
     if (rc != ERR_OK || run->valid.dataset == NULL)
         return rc;
-    rc = mem_alloc(room->count * sizeof *room->sums, "metrics",
-                   (void **)&room->sums, err);
+    rc = mem_new(double, room->count, "metrics", &room->sums, err);
     if (rc == ERR_OK)
-        rc = mem_alloc(room->count * sizeof *room->total, "metrics",
-                       (void **)&room->total, err);
+        rc = mem_new(double, room->count, "metrics", &room->total, err);
     if (rc == ERR_OK && run->config->train.reproducible)
         rc = train_leaves_eval_open(run, err);
     room->output_elems = output_elems(run);
     if (rc == ERR_OK && room->look)
-        rc = mem_alloc(
-            (size_t)run->teams * room->output_elems * sizeof *room->output,
-            "the model's output, for metrics", (void **)&room->output, err);
+        rc = mem_new(float, (size_t)run->teams * room->output_elems,
+                     "the model's output, for metrics", &room->output, err);
     return rc;
 }
 

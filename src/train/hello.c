@@ -34,8 +34,7 @@ static err_code_t count_sharers(boot_t *boot, int *sharers, err_t *err)
     card_t mine;
     err_code_t rc;
 
-    rc = mem_alloc((size_t)size * sizeof *cards, "host table", (void **)&cards,
-                   err);
+    rc = mem_new(card_t, (size_t)size, "host table", &cards, err);
     if (rc != ERR_OK)
         return rc;
     card_fill(&mine);

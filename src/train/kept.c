@@ -43,11 +43,11 @@ err_code_t train_kept_open(ddp_t *ddp, const hdf5io_tensor_t *tensors,
     int part_count = ddp_hook_parts(ddp, parts);
     err_code_t rc;
 
-    rc = mem_alloc((size_t)(count + part_count) * sizeof *kept->tensors,
-                   "checkpoint table", (void **)&kept->tensors, err);
+    rc = mem_new(hdf5io_tensor_t, (size_t)(count + part_count),
+                 "checkpoint table", &kept->tensors, err);
     if (rc == ERR_OK)
-        rc = mem_alloc((size_t)part_count * (size_t)size * sizeof *kept->rows,
-                       "checkpoint table", (void **)&kept->rows, err);
+        rc = mem_new(hdf5io_part_t, (size_t)part_count * (size_t)size,
+                     "checkpoint table", &kept->rows, err);
     if (rc != ERR_OK)
         return rc;
     if (count > 0)

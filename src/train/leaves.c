@@ -210,9 +210,8 @@ err_code_t train_leaves_eval_open(train_state_t *run, err_t *err)
                                config->train.batch, run->teams);
     err_code_t rc;
 
-    rc = mem_alloc((size_t)slots * (room->count - EVAL_FLAGS) *
-                       sizeof *room->leaves,
-                   "metrics", (void **)&room->leaves, err);
+    rc = mem_new(double, (size_t)slots *(room->count - EVAL_FLAGS), "metrics",
+                 &room->leaves, err);
     return rc == ERR_OK ? ddp_fold_open(slots, eval_add, room, &room->fold, err)
                         : rc;
 }

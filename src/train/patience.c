@@ -43,7 +43,7 @@ err_code_t train_patience_open(comm_group_t *group, double timeout,
                                double limit, train_patience_t **out, err_t *err)
 {
     train_patience_t *p = NULL;
-    err_code_t rc = mem_alloc(sizeof *p, "patience", (void **)&p, err);
+    err_code_t rc = mem_new(train_patience_t, 1, "patience", &p, err);
 
     if (rc != ERR_OK)
         return rc;

@@ -53,12 +53,11 @@ static err_code_t tensors_list(train_replica_t *replica, err_t *err)
     size_t count = (size_t)params * (size_t)(1 + slots) + (size_t)buffers;
     err_code_t rc;
 
-    rc = mem_alloc(count * sizeof *replica->tensors, "checkpoint table",
-                   (void **)&replica->tensors, err);
+    rc = mem_new(hdf5io_tensor_t, count, "checkpoint table", &replica->tensors,
+                 err);
     if (rc == ERR_OK)
-        rc =
-            mem_alloc(count * sizeof *replica->tensor_names, "checkpoint table",
-                      (void **)&replica->tensor_names, err);
+        rc = mem_new(char *, count, "checkpoint table", &replica->tensor_names,
+                     err);
     if (rc == ERR_OK && replica->shard != NULL)
         rc = train_shard_parts_open(replica->shard, (size_t)params,
                                     (size_t)slots, err);
@@ -124,8 +123,8 @@ static err_code_t teams_open(train_replica_t *replica,
                                    .threads = plan->team_threads};
     err_code_t rc;
 
-    rc = mem_alloc((size_t)plan->teams * sizeof *replica->teams, "teams",
-                   (void **)&replica->teams, err);
+    rc = mem_new(train_team_t, (size_t)plan->teams, "teams", &replica->teams,
+                 err);
     while (rc == ERR_OK && replica->team_count < plan->teams)
         rc = train_team_open(replica->graph, &like, &plan->sizes,
                              &replica->teams[replica->team_count++], err);
@@ -192,8 +191,8 @@ static err_code_t views_list(train_replica_t *replica, err_t *err)
     err_code_t rc;
 
     replica->view_count = nn_graph_params(graph);
-    rc = mem_alloc((size_t)replica->view_count * sizeof *replica->views,
-                   "parameter views", (void **)&replica->views, err);
+    rc = mem_new(view_t, (size_t)replica->view_count, "parameter views",
+                 &replica->views, err);
     for (int p = 0; rc == ERR_OK && p < replica->view_count; p++) {
         const nn_param_t *param = nn_graph_param(graph, p);
 
@@ -246,21 +245,31 @@ static err_code_t reducer_open(train_replica_t *replica,
     return rc;
 }
 
+static err_code_t floats_new(dev_device_t *dev, size_t elems, const char *what,
+                             float **out, err_t *err)
+{
+    void *block = NULL;
+    err_code_t rc = dev_alloc(dev, elems * sizeof **out, what, &block, err);
+
+    *out = block;
+    return rc;
+}
+
 /* Shards of parameters go around: their arena is comm's, opened later. */
 static err_code_t arenas_open(train_replica_t *replica, bool sharded,
                               err_t *err)
 {
-    size_t params = nn_graph_param_elems(replica->graph) * sizeof(float);
-    size_t buffers = nn_graph_buffer_elems(replica->graph) * sizeof(float);
+    const size_t params = nn_graph_param_elems(replica->graph);
+    const size_t buffers = nn_graph_buffer_elems(replica->graph);
     err_code_t rc;
 
     rc = dev_open("cpu", 0, &replica->dev, err);
     if (rc == ERR_OK && !sharded)
-        rc = dev_alloc(replica->dev, params, "parameters",
-                       (void **)&replica->params, err);
+        rc = floats_new(replica->dev, params, "parameters", &replica->params,
+                        err);
     if (rc == ERR_OK)
-        rc = dev_alloc(replica->dev, buffers, "running statistics",
-                       (void **)&replica->buffers, err);
+        rc = floats_new(replica->dev, buffers, "running statistics",
+                        &replica->buffers, err);
     return rc;
 }
 

@@ -150,8 +150,7 @@ err_code_t train_rundir_open(const char *path, const char *owner,
                              train_rundir_t **out, err_t *err)
 {
     train_rundir_t *rundir = NULL;
-    err_code_t rc =
-        mem_alloc(sizeof *rundir, "run directory", (void **)&rundir, err);
+    err_code_t rc = mem_new(train_rundir_t, 1, "run directory", &rundir, err);
 
     if (rc != ERR_OK)
         return rc;

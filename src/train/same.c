@@ -108,8 +108,7 @@ static err_code_t cards_exchange(look_t *look, bool *alike, err_t *err)
     err_code_t rc;
 
     look->card = card_of(look);
-    rc = mem_alloc((size_t)size * sizeof *cards, "comparing data",
-                   (void **)&cards, err);
+    rc = mem_new(card_t, (size_t)size, "comparing data", &cards, err);
     if (rc == ERR_OK)
         rc = comm_allgather(group, &look->card, sizeof look->card, cards, err);
     if (rc != ERR_OK)
@@ -192,8 +191,7 @@ static err_code_t shapes_compare(const look_t *look, err_t *err)
     entry_t *entries = NULL;
     err_code_t rc;
 
-    rc = mem_alloc((size_t)there * sizeof *entries, "comparing data",
-                   (void **)&entries, err);
+    rc = mem_new(entry_t, (size_t)there, "comparing data", &entries, err);
     if (rc != ERR_OK)
         return rc;
     if (comm_group_rank(look->same->group) == 0)
@@ -341,8 +339,7 @@ static err_code_t bytes_compare(look_t *look, train_marks_t *out, err_t *err)
     err_t own = ERR_INIT;
     err_code_t rc, found;
 
-    rc = mem_alloc((2 * count + 1) * sizeof *mine, "comparing data",
-                   (void **)&mine, err);
+    rc = mem_new(uint64_t, 2 * count + 1, "comparing data", &mine, err);
     if (rc != ERR_OK)
         return rc;
     first = mine + count;

@@ -311,9 +311,8 @@ err_code_t train_scores_open(const tree_t *metrics, const nn_graph_t *graph,
 {
     const nn_loss_info_t info = nn_graph_loss_info(graph, loss);
     const int suits = loss_suits(&info);
-    train_scores_t *all;
+    train_scores_t *all = NULL;
     const char *text;
-    void *block;
     err_code_t rc;
 
     if (metrics != NULL && tree_kind(metrics) == TREE_MAP) {
@@ -323,10 +322,9 @@ err_code_t train_scores_open(const tree_t *metrics, const nn_graph_t *graph,
         metrics = tree_get(metrics, info.name);
     }
     text = metrics == NULL ? "auto" : tree_text(metrics);
-    rc = mem_alloc(sizeof *all, "metrics", &block, err);
+    rc = mem_new(train_scores_t, 1, "metrics", &all, err);
     if (rc != ERR_OK)
         return rc;
-    all = block;
     scores_shape(all, &info);
     all->loss = info.kind;
     all->several = nn_graph_losses(graph) > 1;

@@ -14,11 +14,11 @@ static err_code_t tables_open(train_shard_t *shard, size_t elems, err_t *err)
 
     shard->range_count = ddp_shards_buckets(shard->cut);
     shard->block_count = optim_norm_blocks(elems);
-    rc = mem_alloc(((size_t)shard->range_count + 1) * sizeof *shard->ranges,
-                   "shards", (void **)&shard->ranges, err);
+    rc = mem_new(view_range_t, (size_t)shard->range_count + 1, "shards",
+                 &shard->ranges, err);
     if (rc == ERR_OK)
-        rc = mem_alloc((shard->block_count + 1) * sizeof *shard->blocks,
-                       "gradient norm", (void **)&shard->blocks, err);
+        rc = mem_new(double, shard->block_count + 1, "gradient norm",
+                     &shard->blocks, err);
     for (int b = 0; rc == ERR_OK && b < shard->range_count; b++)
         shard->ranges[b] = ddp_shards_range(shard->cut, b, shard->rank);
     return rc;
@@ -31,7 +31,7 @@ err_code_t train_shard_open(const ddp_config_t *config,
     train_shard_t *shard = NULL;
     err_code_t rc;
 
-    rc = mem_alloc(sizeof *shard, "shards", (void **)&shard, err);
+    rc = mem_new(train_shard_t, 1, "shards", &shard, err);
     if (rc != ERR_OK)
         return rc;
     shard->rank = rank;
@@ -65,8 +65,8 @@ err_code_t train_shard_parts_open(train_shard_t *shard, size_t params,
     /* In a slot's arena, a part ends where a parameter or a range does. */
     size_t ranges = (size_t)shard->range_count * (size_t)shard->size;
 
-    return mem_alloc((slots * (params + ranges) + 1) * sizeof *shard->parts,
-                     "checkpoint table", (void **)&shard->parts, err);
+    return mem_new(hdf5io_part_t, slots * (params + ranges) + 1,
+                   "checkpoint table", &shard->parts, err);
 }
 
 static void part_add(train_shard_t *shard, optim_t *optim, int slot,

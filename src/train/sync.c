@@ -14,8 +14,7 @@ static err_code_t group_open(comm_group_t *parent, comm_group_t **out,
     int *ranks = NULL;
     err_code_t rc;
 
-    rc = mem_alloc((size_t)size * sizeof *ranks, "syncbatchnorm",
-                   (void **)&ranks, err);
+    rc = mem_new(int, (size_t)size, "syncbatchnorm", &ranks, err);
     for (int r = 0; rc == ERR_OK && r < size; r++)
         ranks[r] = r;
     if (rc == ERR_OK)
@@ -37,12 +36,11 @@ err_code_t train_sync_open(comm_group_t *parent, const nn_graph_t *graph,
     for (int i = 0; i < calls; i++)
         if (nn_graph_sync_count(graph, i) > room)
             room = nn_graph_sync_count(graph, i);
-    rc = mem_alloc(sizeof *sync, "syncbatchnorm", (void **)&sync, err);
+    rc = mem_new(train_sync_t, 1, "syncbatchnorm", &sync, err);
     if (rc != ERR_OK)
         return rc;
     sync->graph = graph;
-    rc = mem_alloc(room * sizeof *sync->zeros, "syncbatchnorm",
-                   (void **)&sync->zeros, err);
+    rc = mem_new(double, room, "syncbatchnorm", &sync->zeros, err);
     if (rc == ERR_OK)
         rc = group_open(parent, &sync->group, err);
     if (rc != ERR_OK)

@@ -89,7 +89,7 @@ err_code_t train_touch_open(const train_room_t *rooms, int count, int threads,
     err_code_t rc;
 
     check(count <= TRAIN_TOUCH_ROOMS, "%d rooms", count);
-    rc = mem_alloc(sizeof *touch, "early pages", (void **)&touch, err);
+    rc = mem_new(train_touch_t, 1, "early pages", &touch, err);
     if (rc != ERR_OK)
         return rc;
     memcpy(touch->rooms, rooms, (size_t)count * sizeof *rooms);

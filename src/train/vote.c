@@ -61,7 +61,7 @@ err_code_t train_tell(const train_votes_t *votes, int from, void *data,
     char *all = NULL;
     err_code_t rc;
 
-    rc = mem_alloc((size_t)votes->size * bytes, "vote", (void **)&all, err);
+    rc = mem_new(char, (size_t)votes->size *bytes, "vote", &all, err);
     if (rc == ERR_OK)
         rc = votes->exchange(votes->context, data, bytes, all, err);
     if (rc == ERR_OK)
@@ -82,8 +82,7 @@ err_code_t train_vote(const train_votes_t *votes, err_code_t code,
     if (code != ERR_OK && err != NULL)
         said = *err;
     *speaker = true;
-    rc = mem_alloc((size_t)votes->size * sizeof *codes, "vote", (void **)&codes,
-                   err);
+    rc = mem_new(int32_t, (size_t)votes->size, "vote", &codes, err);
     if (rc != ERR_OK)
         return rc;
     rc = votes->exchange(votes->context, &mine, sizeof mine, codes, err);

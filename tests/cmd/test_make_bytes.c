@@ -75,11 +75,11 @@ static err_code_t make(const char *out, const char *in, int shards,
                                  .shards = shards,
                                  .valid_percent = 30,
                                  .bytes_most = most};
-    err_code_t code = cmd_make_bytes(&config, report, err);
+    err_code_t rc = cmd_make_bytes(&config, report, err);
 
     free(path);
     free(directory);
-    return code;
+    return rc;
 }
 
 static cmd_bytes_report_t make_ok(const char *out, int shards, int64_t most)

@@ -22,12 +22,12 @@ static err_code_t open_try(const char *yaml, optim_t **out, err_t *err)
     const optim_layout_t layout = {
         .views = views, .view_count = 4, .elems = ELEMS};
     tree_t *tree = NULL;
-    err_code_t code = conf_parse("o.yaml", yaml, &tree, err);
+    err_code_t rc = conf_parse("o.yaml", yaml, &tree, err);
 
-    cr_assert_eq(code, ERR_OK, "%s", err->text);
-    code = optim_open(tree_get(tree, "optimizer"), NULL, &layout, out, err);
+    cr_assert_eq(rc, ERR_OK, "%s", err->text);
+    rc = optim_open(tree_get(tree, "optimizer"), NULL, &layout, out, err);
     tree_free(tree);
-    return code;
+    return rc;
 }
 
 static optim_t *open_yaml(const char *yaml)

@@ -19,15 +19,15 @@ static err_code_t open_try(const char *yaml, size_t elems, optim_t **out,
 {
     const optim_view_t view = {.name = "w", .count = elems, .ndim = 1};
     tree_t *tree = NULL;
-    err_code_t code = conf_parse("o.yaml", yaml, &tree, err);
+    err_code_t rc = conf_parse("o.yaml", yaml, &tree, err);
 
-    cr_assert_eq(code, ERR_OK, "%s", err->text);
-    code = optim_open(
+    cr_assert_eq(rc, ERR_OK, "%s", err->text);
+    rc = optim_open(
         tree_get(tree, "optimizer"), NULL,
         &(optim_layout_t){.views = &view, .view_count = 1, .elems = elems}, out,
         err);
     tree_free(tree);
-    return code;
+    return rc;
 }
 
 static optim_t *open_yaml(const char *yaml, size_t elems)

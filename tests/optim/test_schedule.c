@@ -14,12 +14,12 @@ static err_code_t open_try(const char *yaml, int64_t steps,
 {
     const optim_span_t span = {.steps = steps, .epoch_steps = 10};
     tree_t *tree = NULL;
-    err_code_t code = conf_parse("s.yaml", yaml, &tree, err);
+    err_code_t rc = conf_parse("s.yaml", yaml, &tree, err);
 
-    cr_assert_eq(code, ERR_OK, "%s", err->text);
-    code = optim_schedule_open(tree_get(tree, "schedule"), &span, out, err);
+    cr_assert_eq(rc, ERR_OK, "%s", err->text);
+    rc = optim_schedule_open(tree_get(tree, "schedule"), &span, out, err);
     tree_free(tree);
-    return code;
+    return rc;
 }
 
 static double rate(const char *yaml, int64_t steps, double lr, int64_t step)

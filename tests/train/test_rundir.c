@@ -140,13 +140,13 @@ static int entries_with(const harness_t *harness, const char *end)
 
 /* The start ends with [code] and a sentence that holds [word]; the directory is
  * as it was before. */
-static void refused(harness_t *harness, err_code_t code, const char *word)
+static void refused(harness_t *harness, err_code_t rc, const char *word)
 {
     char *before = snapshot(harness), *after;
     train_outcome_t out;
     err_t err = ERR_INIT;
 
-    cr_expect_eq(harness_run(harness, 2, &out, &err), code, "%s", err.text);
+    cr_expect_eq(harness_run(harness, 2, &out, &err), rc, "%s", err.text);
     cr_expect_not_null(strstr(err.text, word), "%s", err.text);
     after = snapshot(harness);
     cr_expect_str_eq(after, before, "\"%s\" changed\n%sto\n%s", err.text,

@@ -108,9 +108,9 @@ static void plan_close(plan_t *plan)
         files_remove(plan->directory[r]);
 }
 
-static void expect(plan_t *plan, err_code_t code, const char *say)
+static void expect(plan_t *plan, err_code_t rc, const char *say)
 {
-    plan->code = code;
+    plan->code = rc;
     plan->say = say;
     cr_assert_eq(ranks_threads(RANKS, same_main, plan), 0);
 }
