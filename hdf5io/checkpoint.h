@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * checkpoint: RUNDIR/checkpoints/step-%010d/ with shard-R.h5 (one per writer)
- * or shared.h5 (MPI-IO), checkpoint.h5 (virtual datasets that show every tensor
- * whole), MANIFEST.json last. docs/FORMATS.md is the specification.
+ * checkpoint: RUNDIR/checkpoints/step-%010d/ holds shard-R.h5 (one per writing
+ * rank) or shared.h5 (MPI-IO), checkpoint.h5 (virtual datasets that show each
+ * whole tensor) and MANIFEST.json, which is written last. docs/FORMATS.md is
+ * the specification.
  *
- * Publishing: all files under a temporary directory name (.tmp-step-...-NONCE),
- * closed, hashed, fsynced; the ranks vote; rank 0 writes the manifest, fsyncs,
- * renames, fsyncs the parent. So a directory named step-N is whole, or was
- * damaged later, which reading detects by the hashes.
+ * Publishing: all files are written under a temporary directory name
+ * (.tmp-step-...-NONCE), closed, hashed and synced with fsync. The ranks vote.
+ * Rank 0 writes the manifest, syncs, renames the directory and syncs its
+ * parent. So a directory named step-N was complete when it got this name; later
+ * damage is found by the hashes when it is read.
  *
- * A tensor is a named float32 or float64 array; each writer holds the element
- * ranges of the flat tensors that fall to it (ranks split what all of them hold
- * evenly, in order, and each writes what it alone holds), so that rank 0 writes
- * no more than its share. Readers need not be as many, nor hold the same parts:
- * each reads where its ranges meet those that were written.
+ * A tensor is a named float32 array. Each rank writes some element ranges of
+ * the flat tensors: tensors that all ranks hold are divided evenly among the
+ * ranks, in order; a part that only one rank holds is written by that rank. So
+ * no rank writes much more than its share. The number of reading ranks, and the
+ * parts that they hold, may differ from those of the writers: each rank reads
+ * the intersections of its ranges with the written ones.
  *
- * Thread rule: one thread per call; the votes go through the callback.
+ * Thread rule: one thread per call. Votes go through the callback.
  */
 #ifndef CDDP_HDF5IO_CHECKPOINT_H
 #define CDDP_HDF5IO_CHECKPOINT_H
@@ -28,114 +31,122 @@
 #include "base/err.h"
 #include "hdf5io/h5mpi.h"
 
-/* Elements of a flat tensor that one rank alone holds. */
+/* Elements of a flat tensor that only one rank holds. */
 typedef struct hdf5io_part {
     int rank;
     int64_t first, count; /* count > 0 */
-    float *data;          /* on that rank, where they are; else not used */
+    float *data;          /* the elements, on [rank]; unused on other ranks */
 } hdf5io_part_t;
 
-/* One tensor of the state. It is whole on every rank, or lies in parts, which
- * every rank knows, in order, and which cover it once. */
+/* One tensor of the training state. It is either whole on every rank, or
+ * divided into parts. Then every rank knows all parts; they are sorted and
+ * cover each element once. */
 typedef struct hdf5io_tensor {
     const char
         *name; /* "model/conv1.weight", "optimizer/exp_avg/conv1.weight" */
     int ndim;
     int64_t dims[6];
-    float *data;                /* whole */
-    const hdf5io_part_t *parts; /* NULL: whole */
+    float *data;                /* used if [parts] is NULL */
+    const hdf5io_part_t *parts; /* NULL: the tensor is whole on every rank */
     int part_count;
 } hdf5io_tensor_t;
 
-/* How ranks agree. [exchange] is an all-gather as in boot.h. */
+/* How ranks communicate. [exchange] is an all-gather as in boot.h. */
 typedef struct hdf5io_votes {
     void *context;
     int rank, size;
     err_code_t (*exchange)(void *context, const void *mine, size_t bytes,
                            void *all, err_t *err);
-    /* (optional) Called now and then while bytes move, so that a long
-     * checkpoint is not taken for a stuck rank. Default: nothing. */
+    /* (optional) Called repeatedly while bytes are moved, so that other ranks
+     * do not take a long checkpoint for a hanging rank. Default: nothing. */
     void (*alive)(void *context);
 } hdf5io_votes_t;
 
-/* The numbers that make a resume exact; they go into the manifest. */
+/* Numbers that make a resume exact. They are stored in the manifest. */
 typedef struct hdf5io_progress {
-    int64_t step;         /* steps done */
-    int64_t updates;      /* of them, those that changed the parameters: in a
-                             step without a target there is no update */
-    int64_t epoch;        /* epoch in progress, from 0 */
-    int64_t samples;      /* of that epoch, consumed by all ranks together */
-    int64_t epoch_step;   /* steps of that epoch done */
-    int64_t data_samples; /* in the data that epochs go over; 0: not known */
+    int64_t step;       /* steps done */
+    int64_t updates;    /* steps that changed the parameters: a step without any
+                           target does not */
+    int64_t epoch;      /* epoch in progress, from 0 */
+    int64_t samples;    /* of that epoch, used by all ranks together */
+    int64_t epoch_step; /* steps done in that epoch */
+    int64_t data_samples; /* in an epoch; 0: unknown */
     uint64_t seed;
-    double loss_sum; /* of that epoch so far (reported means stay exact) */
+    double loss_sum; /* of that epoch so far, for exact means in reports */
     int64_t loss_count;
     int64_t correct;
     double best; /* best validation accuracy so far, -1: none */
-    /* What a schedule that watches a metric has seen of it. */
+    /* State of a learning-rate schedule that watches a metric. */
     struct {
         double best;
-        int64_t step; /* after which it saw the last value, 0: none */
+        int64_t step;                  /* of the last value seen, 0: none */
         int64_t seen, bad, rest, cuts; /* as in optim_watch_t */
     } watch;
 } hdf5io_progress_t;
 
-/* What a shard of the data held when a checkpoint was written, or several that
- * follow each other in one mark. */
+/* Fingerprint of one shard of the data, or of several consecutive shards, taken
+ * when a checkpoint was written. */
 typedef struct hdf5io_mark {
     char *split; /* "train" */
-    char *name;  /* of the file, the first of several */
-    int shards;  /* this mark stands for; >= 1 */
+    char *name;  /* file name of the (first) shard */
+    int shards;  /* that this mark covers, at least 1 */
     int64_t samples;
-    uint64_t quick; /* of shapes and a sample of the bytes: hdf5io/digest.h */
-    uint64_t full;  /* of all bytes, */
-    bool whole;     /* if that was looked at */
+    uint64_t quick; /* hash of shapes and some bytes, see hdf5io/digest.h */
+    uint64_t full;  /* hash of all bytes, if [whole] */
+    bool whole;     /* [full] was computed */
 } hdf5io_mark_t;
 
 typedef struct hdf5io_checkpoint_config {
     const char *directory; /* RUNDIR/checkpoints */
     const hdf5io_votes_t *votes;
-    h5mpi_t *mpi; /* not NULL: one shared file by MPI-IO */
-    int keep;     /* newest checkpoints kept, >= 1 */
+    h5mpi_t *mpi; /* not NULL: one shared file, written by MPI-IO */
+    int keep;     /* number of newest checkpoints to keep, >= 1 */
     uint64_t config_hash, model_hash, build_hash;
-    bool model_strict; /* refuse another model_hash (ERR_CONFIG), where tensors
-                          fit, too; else it is a warning */
-    const char *config_text;    /* resolved run file, stored in the manifest */
-    const hdf5io_mark_t *marks; /* of the data, for the manifest */
+    bool model_strict; /* another model_hash is ERR_CONFIG, even if all tensors
+                          fit; else a warning */
+    const char *config_text;    /* resolved run file, for the manifest */
+    const hdf5io_mark_t *marks; /* of the training data, for the manifest */
     int mark_count;
-    const char *versions; /* more libraries and the machine, for the manifest:
-                             "oneDNN 2.6.0, UCX 1.13.1"; NULL: none */
-    const struct hdf5io_io *io; /* NULL: the system's; tests inject faults */
-    /* Seconds for which storage may refuse to be read: what fails is opened and
-     * read again, three times over these seconds (base/retry.h). */
+    const char *versions; /* further libraries and the machine, for the manifest
+                             ("oneDNN 2.6.0, UCX 1.13.1"); NULL: none */
+    const struct hdf5io_io
+        *io; /* NULL: system calls; tests inject faults here */
+    /* Reads that fail are repeated three times, spread over this many seconds
+     * (base/retry.h). */
     double retry_seconds;
 } hdf5io_checkpoint_config_t;
 
 typedef struct hdf5io_checkpoint_info {
     char path[4096];
     hdf5io_progress_t progress;
-    int world_size;        /* of the writer */
-    int64_t bytes_written; /* write only: by this rank */
+    int world_size;        /* number of ranks that wrote it */
+    int64_t bytes_written; /* by this rank; 0 after reading */
 } hdf5io_checkpoint_info_t;
 
-/* Write and publish. Collective. On ERR_IO nothing was published and the
- * temporary directory is removed as far as possible; older checkpoints stay. */
+/* Write and publish a checkpoint. Collective. After ERR_IO nothing was
+ * published and older checkpoints are unchanged; the temporary directory is
+ * removed if possible. */
 err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
                                    const hdf5io_progress_t *progress,
                                    const hdf5io_tensor_t *tensors, int count,
                                    hdf5io_checkpoint_info_t *info, err_t *err);
 
 /*
- * Find the newest checkpoint in the directory (of what an interrupted save has
- * left whole, too; nothing is changed) whose every byte verifies (rank 0
- * hashes, or all ranks share the work; a damaged one is logged as a warning and
- * the previous is tried), or exactly [path] if not NULL, and read [tensors]
- * from it. *found is false when the directory has no checkpoint at all. All
- * damaged: ERR_DATA that lists them and says --fresh starts anew. Another
- * model: ERR_CONFIG naming the first tensor that differs. Damaged is what is
- * absent, or has another size or hash; storage that cannot be read is not, so
- * no older checkpoint is taken for it: ERR_IO, or ERR_DATA that names the owner
- * where a permission is missing. Collective; every rank gets the same outcome.
+ * Read [tensors] from the checkpoint [path], or, if [path] is NULL, from the
+ * newest intact checkpoint in the directory. This may be an intact one that an
+ * interrupted save left under a temporary name; no file is changed or renamed.
+ *
+ * Every byte of a candidate is verified by its hash before use; the ranks share
+ * this work. A damaged candidate (a file is missing, or has another size or
+ * hash) is logged as a warning, and the next older one is tried. *found is
+ * false if the directory holds no checkpoint at all.
+ *
+ * ERR_DATA: all candidates are damaged; the sentence lists them and says that
+ * --fresh starts anew. Also if a permission is missing; the sentence names the
+ * owner. ERR_CONFIG: the checkpoint belongs to another model; names the first
+ * tensor that differs. ERR_IO: storage could not be read. That is no damage, so
+ * no older checkpoint is tried instead. Collective; every rank gets the same
+ * result.
  */
 err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
                                   const char *path,
@@ -143,28 +154,29 @@ err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
                                   bool *found, hdf5io_checkpoint_info_t *info,
                                   err_t *err);
 
-/* Check every byte of one checkpoint: ERR_DATA says which file and how; ERR_IO:
- * storage could not be read. Local. */
+/* Verify every byte of one checkpoint. ERR_DATA names the damaged file and the
+ * damage; ERR_IO: storage could not be read. Local. */
 err_code_t hdf5io_checkpoint_verify(const char *path,
                                     hdf5io_checkpoint_info_t *info, err_t *err);
 
-/* Paths of the checkpoints in [directory], newest first, with a whole one that
- * an interrupted save has left under a temporary name, if it is newer than all
- * others; the caller frees each and the list. Local. */
+/* List the paths of the checkpoints in [directory], newest first. An intact
+ * checkpoint that an interrupted save left under a temporary name is included
+ * if it is newer than all published ones. The caller frees each path and the
+ * list. Local. */
 err_code_t hdf5io_checkpoint_list(const char *directory, char ***paths,
                                   int *count, err_t *err);
 
-/* The checkpoint [path] in [directory], as reading has found it, is used: if it
- * has a temporary name, as an interrupted save has left it, it gets its own. A
- * path of another directory is left alone. Local; for the one process that may
- * write in [directory]. Writing does the same. */
+/* Rename the checkpoint [path], found by reading, to its final name if an
+ * interrupted save left it under a temporary name. Does nothing if [path] is
+ * not in [directory]. hdf5io_checkpoint_write does this itself. Local; only for
+ * the process that may write in [directory]. */
 err_code_t hdf5io_checkpoint_adopt(const char *directory, const char *path,
                                    err_t *err);
 
-/* A run goes on from the checkpoint [path], of step [step]. Those in
- * [directory] that it leaves behind are renamed to superseded-*, lest a later
- * life takes them for its own: newer ones, or, if [path] is not of this
- * directory (*elsewhere), all. Local. */
+/* Prepare [directory] for a run that continues from the checkpoint [path] of
+ * step [step]: rename newer checkpoints to superseded-*, so that a later resume
+ * does not choose them. If [path] is not in [directory], all checkpoints there
+ * are renamed and *elsewhere is true. Local. */
 err_code_t hdf5io_checkpoint_supersede(const char *directory, const char *path,
                                        int64_t step, bool *elsewhere,
                                        err_t *err);

@@ -27,7 +27,8 @@
 /* HDF5's name for "evict first what was read completely". */
 #define WAY_READ_ONCE 1.0
 
-/* The shape with its rows; returns its dimensions. */
+/* Write the shape of the whole dataset, rows first, to [dims]; returns the
+ * number of dimensions. */
 static int column_dims(const hdf5io_column_t *column,
                        hsize_t dims[H5S_MAX_RANK])
 {

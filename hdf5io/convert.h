@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * convert: from stored numbers, of any width and byte order, to the float32 and
- * int64 that training takes. Contiguous data (read by pread) and chunked data
- * (read by HDF5, without its own conversion) pass through the same loops, so
- * the way a file is laid out cannot change a bit. Pure functions.
+ * convert: from stored numbers of any width and byte order to the float32 and
+ * int64 of training. Contiguous data (read by pread) and chunked data (read by
+ * HDF5 without its own conversion) use the same loops, so the storage layout of
+ * a file does not change the result by a bit. Pure functions.
  */
 #ifndef CDDP_HDF5IO_CONVERT_H
 #define CDDP_HDF5IO_CONVERT_H
@@ -28,23 +28,23 @@ typedef enum convert_kind {
 
 typedef struct convert_type {
     convert_kind_t kind;
-    bool swap; /* stored in the other byte order */
+    bool swap; /* stored in the opposite byte order */
 } convert_type_t;
 
-/* Bytes of one stored number. */
+/* Bytes per stored number. */
 size_t hdf5io_convert_bytes(convert_type_t type);
 
-/* out[i] = (float)in[i] * scale + shift, in float32; scale 1 with shift 0
- * leaves each value as it is. [in] needs no alignment. */
+/* out[i] = (float)in[i] * scale + shift, in float32. Scale 1 with shift 0 keeps
+ * each value exactly. [in] may be unaligned. */
 void hdf5io_convert_floats(convert_type_t type, const void *in, size_t count,
                            float scale, float shift, float *out);
 
-/* out[i] = in[i]. Returns [count], or the index of the first number that is no
- * int64 (a fraction, NaN, too large). */
+/* out[i] = in[i]. Returns [count], or the index of the first number that is not
+ * an int64 (a fraction, NaN, too large). */
 size_t hdf5io_convert_ints(convert_type_t type, const void *in, size_t count,
                            int64_t *out);
 
-/* One stored number as text for a sentence, into [out] of [room] bytes. */
+/* Write one stored number as text to [out] of [room] bytes; returns [out]. */
 char *hdf5io_convert_format(convert_type_t type, const void *in, char *out,
                             size_t room);
 

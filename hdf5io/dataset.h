@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * dataset: samples along dimension 0 of HDF5 datasets (an input and a target,
- * or several of each) in one or many files (shards). A global index 0 ..
- * samples-1 runs through the shards in sorted file order (strverscmp: part-10
- * follows part-9). Contiguous allocated datasets are read by pread outside the
- * HDF5 lock, others through HDF5.
+ * dataset: samples along dimension 0 of HDF5 datasets (one input and one
+ * target, or several of each) in one or more files (shards). A global index 0
+ * .. samples-1 counts through the shards in sorted file order (strverscmp:
+ * part-10 follows part-9). Contiguous allocated datasets are read by pread
+ * without the HDF5 lock, others through HDF5.
  *
- * Or, with config.sequence T, one stream of numbers (tokens) a file, a dataset
- * of one dimension: sample k of a file is its numbers [k T, k T + T), and the
- * target of each number is the one after it.
+ * With config.sequence = T each file holds one stream of numbers (tokens), a
+ * dataset with one dimension. Sample k of a file is its numbers [k T, k T + T),
+ * and the target of each number is the next one.
  *
- * Thread rule: hdf5io_dataset_read may be called by several threads at a time.
+ * Thread rule: several threads may call hdf5io_dataset_read at the same time.
  */
 #ifndef CDDP_HDF5IO_DATASET_H
 #define CDDP_HDF5IO_DATASET_H
@@ -27,127 +27,133 @@
 
 typedef struct hdf5io_dataset hdf5io_dataset_t;
 
-/* `data.input` / `data.target` of the run file. */
+/* An entry of `data.input` or `data.target` in the run file. */
 typedef struct hdf5io_field {
-    char *path;          /* "/spins" */
-    int cast;            /* input: choice, float32; target: the loss chooses */
-    double scale, shift; /* value * scale + shift, in float32; a class number
-                            or token takes a whole shift only (labels from 1:
-                            -1) */
+    char *path; /* "/spins" */
+    int cast;   /* inputs only: index of the choice "float32"; for targets the
+                   loss chooses the type */
+    double scale,
+        shift; /* value * scale + shift, in float32; class numbers and tokens
+                  need scale 1 and a whole shift (-1 if labels start at 1) */
 } hdf5io_field_t;
 
 extern const opt_row_t hdf5io_input_options[];
 extern const opt_row_t hdf5io_target_options[];
 
-/* Inputs of a sample, and as many targets. */
+/* Maximum number of inputs of a sample, and of targets. */
 #define HDF5IO_FIELDS_MAX OPT_MAP_MAX
 
-/* What the numbers of a field are to whom they are read for. */
+/* Type and range in which the numbers of a field are delivered. */
 typedef enum hdf5io_as {
     HDF5IO_AS_REALS,  /* float: scaled and shifted */
     HDF5IO_AS_TOKENS, /* int32 from 0 to limit - 1 */
     HDF5IO_AS_CLASSES /* int64 from 0 to limit - 1 */
 } hdf5io_as_t;
 
-/* Of probabilities: those that sum to 1 are [count] numbers that stand [step]
- * apart. */
+/* Which probabilities sum to 1: groups of [count] numbers with distance
+ * [step]. */
 typedef struct hdf5io_sum {
     int64_t count, step;
 } hdf5io_sum_t;
 
 #define HDF5IO_SUMS_MAX 3
 
-/* One input or target, as the model takes it. */
+/* One input or target as the model needs it. */
 typedef struct hdf5io_want {
-    const hdf5io_field_t *field; /* where it is */
+    const hdf5io_field_t *field; /* its dataset, scale and shift */
     hdf5io_as_t as;
     int64_t limit;
-    bool ignore;        /* a class number may be [ignored], too, which is */
-    int64_t ignored;    /* passed on as stored */
-    const char *shares; /* the numbers of a sample are probabilities: none is
-                           below 0, and in one of these ways they sum to 1; the
-                           text, of static life, tells who wants them so and
-                           how to mend what is not. NULL: any numbers */
-    hdf5io_sum_t sums[HDF5IO_SUMS_MAX]; /* count 0: no more */
-    int64_t elems;                      /* expected, of a sample */
-    const char *shape;                  /* an input's, as text, for sentences */
-    const char *name;                   /* NULL: it is the only one */
-    const char *place; /* who wants it ("run.yaml:7:3: loss mse"); NULL: the
-                          sentences that say it does not fit have no place */
+    bool ignore;     /* class numbers equal to [ignored] are accepted */
+    int64_t ignored; /* delivered as stored, without shift */
+    const char
+        *shares; /* NULL: any numbers are accepted. Else the numbers of a sample
+                    must be probabilities: none is below 0, and they sum to 1 in
+                    at least one of the ways [sums]. The text ends the error
+                    sentence: it says which loss needs this, and how to mend the
+                    data. It must outlive the dataset. */
+    hdf5io_sum_t sums[HDF5IO_SUMS_MAX]; /* ends at the first with count 0 */
+    int64_t elems;     /* expected number of values per sample */
+    const char *shape; /* inputs only: as text, for error sentences */
+    const char *name;  /* NULL if there is only one */
+    const char *place; /* the option that asks for it ("run.yaml:7:3: loss
+                          mse"), for error sentences; NULL: unknown */
 } hdf5io_want_t;
 
 typedef struct hdf5io_dataset_config {
-    const opt_texts_t *shards; /* globs, files or both */
+    const opt_texts_t *shards; /* glob patterns or file names */
     hdf5io_want_t inputs[HDF5IO_FIELDS_MAX], targets[HDF5IO_FIELDS_MAX];
-    int input_count, target_count; /* 0 means 1 */
-    int64_t sequence; /* T; 0: samples along dimension 0. Then there is one
-                         input and one target, whose field is the input's. */
+    int input_count, target_count; /* 0 counts as 1 */
+    int64_t sequence; /* tokens per sample (T); 0: samples along dimension 0.
+                         With T > 0 there is one input and one target, and both
+                         use the field of the input. */
     h5mpi_t *mpi;     /* not NULL: collective MPI-IO reads */
-    /* (optional) Bytes that chunk caches of all shards may take together; one
+    /* (optional) Maximum bytes of the chunk caches of all open shards; a single
      * shard that needs more gets it. Default: 128 MiB. */
     size_t cache_bytes;
-    /* How long to try again where storage refuses a read, and whom to tell
-     * meanwhile; zeros: try again at once. Not with mpi. */
+    /* How long reads are repeated if storage refuses, and which callback is
+     * called during the waits; all zeros: repeat at once. Not used with mpi. */
     retry_t retry;
 } hdf5io_dataset_config_t;
 
-/* Open and check all shards: ERR_DATA (no shard matches, truncated or not HDF5,
- * missing dataset, shapes that disagree, wrong size or type) names file and
- * dataset; ERR_DATA with the owner's name where a permission is missing; ERR_IO
- * when storage refuses after all tries. As many shards stay open as caches and
- * the process's limit of files allow; the others are opened when they are read.
- * With mpi: collective, and all stay open. */
+/* Open and check all shards. ERR_DATA (no shard matches, truncated file, not
+ * HDF5, missing dataset, shapes that differ, wrong size or type) names file and
+ * dataset; if a permission is missing it names the owner. ERR_IO: storage
+ * refused all tries. As many shards stay open as the caches and the limit of
+ * open files allow; others are opened when they are read. With mpi: collective,
+ * and all shards stay open. */
 err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
                                hdf5io_dataset_t **out, err_t *err);
 void hdf5io_dataset_close(hdf5io_dataset_t *dataset);
 
 int64_t hdf5io_dataset_samples(const hdf5io_dataset_t *dataset);
 int hdf5io_dataset_shards(const hdf5io_dataset_t *dataset);
-/* File name of shard [index] (0 .. shards-1); lives as long as the dataset. */
+/* File name of shard [index] (0 .. shards-1); valid as long as the dataset. */
 const char *hdf5io_dataset_shard(const hdf5io_dataset_t *dataset, int index);
-/* Its inputs and targets, in the order of the configuration: how many, and the
- * bytes of a sample of number [index] as it is read; targets follow inputs. */
+/* Number of inputs and of targets, and bytes of one delivered sample of field
+ * [index]. Fields are the inputs, then the targets, in the order of the
+ * configuration. */
 int hdf5io_dataset_inputs(const hdf5io_dataset_t *dataset);
 int hdf5io_dataset_targets(const hdf5io_dataset_t *dataset);
 size_t hdf5io_dataset_field_bytes(const hdf5io_dataset_t *dataset, int index);
-/* Bytes of one stored sample (inputs and targets). */
+/* Bytes of one stored sample, all inputs and targets together. */
 size_t hdf5io_dataset_sample_bytes(const hdf5io_dataset_t *dataset);
-/* Are reads collective (MPI-IO)? Then all ranks read, in the calling thread. */
+/* Are reads collective (MPI-IO)? Then all ranks must read, each in the calling
+ * thread. */
 bool hdf5io_dataset_collective(const hdf5io_dataset_t *dataset);
 
 /*
- * Read [count] samples by global index (any order, duplicates allowed) into
- * fields[0], fields[1], ..., one for each input, then for each target, [count,
- * elems] as they are wanted; converted, scaled. ERR_DATA: label or token out of
- * range (names file, row, value), damage, a shard that changed; ERR_IO: storage
- * refused, also after the tries of config.retry. With mpi: collective, count
- * may be 0.
+ * Read [count] samples by global index (any order, duplicates allowed).
+ * fields[0], fields[1], ... receive the inputs, then the targets, each as
+ * [count, elems] numbers, converted and scaled. ERR_DATA: a label or token is
+ * out of range (names file, row and value), damaged data, or a shard that
+ * changed. ERR_IO: storage refused all tries of config.retry. With mpi:
+ * collective; count may be 0.
  */
 err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,
                                       const int64_t *index, int64_t count,
                                       void *const *fields, err_t *err);
 
-/* The same of a dataset with one input and one target. */
+/* hdf5io_dataset_read_fields for a dataset with one input and one target. */
 err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
                                int64_t count, void *input, void *target,
                                err_t *err);
 
-/* Look for a number that is not finite among [count] samples that were read
- * into [fields] as above, scaled and shifted; their global indices are in
- * [sample_ids]. ERR_DATA names the first one's file and row. Class numbers and
- * tokens are none. */
+/* Look for a number that is not finite among [count] samples, which were read
+ * into [fields] as above. [sample_ids] are their global indices. ERR_DATA names
+ * file and row of the first such number. Class numbers and tokens are
+ * skipped. */
 err_code_t hdf5io_dataset_finite(const hdf5io_dataset_t *dataset,
                                  const uint64_t *sample_ids, int64_t count,
                                  const void *const *fields, err_t *err);
 
-/* Bytes of samples that this process read from files so far. */
+/* Bytes of samples that this process has read from files. */
 int64_t hdf5io_dataset_bytes_read(const hdf5io_dataset_t *dataset);
-/* Bytes that the chunk caches of the shards that are open now may take, and how
- * many shards these are. */
+/* Maximum bytes of the chunk caches of all open shards, and the number of open
+ * shards. */
 size_t hdf5io_dataset_cached(hdf5io_dataset_t *dataset);
 int hdf5io_dataset_open_shards(hdf5io_dataset_t *dataset);
 
-/* Shards that its reads went to so far, each counted once a read. */
+/* Number of shards accessed by reads; each read counts a shard once. */
 int64_t hdf5io_dataset_shards_read(const hdf5io_dataset_t *dataset);
 
 #endif

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * digest: hashes of what a dataset holds, from which two ranks, or two lives of
- * a run, see that they have the same samples. They depend on the stored numbers
- * alone: not on names, dates or the layout of the files, so a copy has the
- * hashes of its original, compressed or not.
+ * digest: hashes of the contents of a dataset. Two ranks, or a run and its
+ * resume, compare them to check that they have the same samples. They depend
+ * only on the stored numbers, not on names, dates or the storage layout, so a
+ * copy has the hashes of its original, compressed or not.
  *
- * Thread rule: as for reading, any thread. All calls are local, with MPI-IO,
- * too.
+ * Thread rule: any thread, as for reading. All calls are local, also with
+ * MPI-IO.
  */
 #ifndef CDDP_HDF5IO_DIGEST_H
 #define CDDP_HDF5IO_DIGEST_H
 
 #include "hdf5io/dataset.h"
 
-/* Called now and then during a long digest with the [bytes] bytes read since
- * the last call. */
+/* Called repeatedly during a long digest; [bytes] is the number of bytes read
+ * since the last call. */
 typedef void (*hdf5io_digest_alive_t)(void *context, int64_t bytes);
 
-/* Which bytes to look at, and whom to tell. */
+/* Which bytes to hash, and a callback for progress. */
 typedef struct hdf5io_digest_how {
-    bool full;                   /* all bytes; else a sample of them */
+    bool full;                   /* hash all bytes; else a sample of them */
     hdf5io_digest_alive_t alive; /* (optional) */
     void *context;
 } hdf5io_digest_how_t;
@@ -29,28 +29,30 @@ typedef struct hdf5io_digest_how {
 int64_t hdf5io_dataset_shard_samples(const hdf5io_dataset_t *dataset,
                                      int shard);
 
-/* Path of field number [field] in its files; targets follow inputs. */
+/* Dataset path of field number [field] in its files; inputs come first, then
+ * targets. */
 const char *hdf5io_dataset_field_path(const hdf5io_dataset_t *dataset,
                                       int field);
 
-/* Stored bytes of one sample of it. */
+/* Stored bytes of one sample of field number [field]. */
 size_t hdf5io_dataset_row_bytes(const hdf5io_dataset_t *dataset, int field);
 
-/* A hash of which files the shards are, and those that links lead to (device
- * and inode): equal in two ranks of one host if both look at the same files. */
+/* A hash of the identities (device and inode) of the shard files and of the
+ * files that links lead to. Equal on two ranks of one host if both use the same
+ * files. */
 uint64_t hdf5io_dataset_place(const hdf5io_dataset_t *dataset);
 
-/* A hash of the number of samples in shard number [shard], and of the shape and
+/* A hash of the number of samples in shard number [shard] and of the shape and
  * stored type of each field. */
 uint64_t hdf5io_dataset_shape(const hdf5io_dataset_t *dataset, int shard);
 
 /*
- * A hash of the stored numbers of [field] in shard number [shard]. The sample
- * is 4 to 16 pieces (more where there are few shards) of at most 4 KiB at
- * positions that hang on the shape alone; of a dataset in chunks only those are
- * read that a piece lies in. Of a stream (data.sequence) the target is the
- * input but for its last number, so only its sample is looked at. Blocks.
- * ERR_IO or ERR_DATA when a file cannot be read, ERR_MEMORY.
+ * A hash of the stored numbers of [field] in shard number [shard]. If how->full
+ * is false, it covers 4 to 16 pieces (more where there are few shards) of at
+ * most 4 KiB, at positions that depend only on the shape; of a chunked dataset
+ * only chunks that hold a piece are read. For a stream (data.sequence) the
+ * target is the input shifted by one number, so the target is never hashed in
+ * full. Blocks. ERR_IO or ERR_DATA when a file cannot be read, ERR_MEMORY.
  */
 err_code_t hdf5io_dataset_digest(hdf5io_dataset_t *dataset, int shard,
                                  int field, const hdf5io_digest_how_t *how,

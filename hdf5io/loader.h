@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * loader: hands my share of each step to the trainer, read ahead by a thread
- * (data.prefetch batches deep; 0, or MPI-IO: read in the caller). Epoch order:
- * step after step, epoch after epoch from a given start, until `last` is
- * passed. Buffers are allocated at open, none later.
+ * loader: delivers this rank's share of each step. A thread reads data.prefetch
+ * batches ahead; with 0, or with MPI-IO, batches are read in the caller. Steps
+ * are delivered in order, epoch after epoch from a given start, up to
+ * config.epochs. All buffers are allocated at open.
  *
  * Thread rule: one consumer.
  */
@@ -21,22 +21,23 @@ typedef struct hdf5io_loader hdf5io_loader_t;
 
 typedef struct hdf5io_loader_config {
     hdf5io_dataset_t *dataset; /* not owned */
-    hdf5io_sampler_t *sampler; /* not owned; used by the loader alone */
+    hdf5io_sampler_t *sampler; /* not owned; only the loader uses it */
     int prefetch;              /* batches read ahead, 0: none */
     int64_t epoch, step;       /* the first batch to deliver */
-    int64_t epochs;            /* deliver epochs < epochs */
-    int rank;                  /* for the thread's log lines */
+    int64_t epochs; /* end of the last epoch: epochs [epoch, epochs) are
+                       delivered */
+    int rank;       /* for the thread's log lines */
 } hdf5io_loader_config_t;
 
 typedef struct hdf5io_batch {
     int64_t epoch, step;
-    int64_t count;  /* my samples, may be 0 */
+    int64_t count;  /* samples of this rank, may be 0 */
     int64_t global; /* samples of the step over all ranks */
-    union {         /* float or int32 [count, elems]: the one there is, */
+    union { /* float or int32 [count, elems]: the only input, or each one */
         void *input;
-        void *inputs[HDF5IO_FIELDS_MAX]; /* or each */
+        void *inputs[HDF5IO_FIELDS_MAX];
     };
-    union { /* int64 or float, the same */
+    union { /* int64 or float [count, elems]: the only target, or each one */
         void *target;
         void *targets[HDF5IO_FIELDS_MAX];
     };
@@ -46,12 +47,14 @@ typedef struct hdf5io_batch {
 err_code_t hdf5io_loader_open(const hdf5io_loader_config_t *config,
                               hdf5io_loader_t **out, err_t *err);
 
-/* The next batch, valid until the next call; *out NULL after the last one.
- * Blocks until it is read. A read error surfaces here, in its place. */
+/* Get the next batch, which is valid until the next call. *out is NULL after
+ * the last one. Blocks until the batch is read. A read error is returned in
+ * place of its batch, and again by later calls. */
 err_code_t hdf5io_loader_next(hdf5io_loader_t *loader, hdf5io_batch_t **out,
                               err_t *err);
 
-/* Stop and free; bounded by one read in flight. NULL allowed. */
+/* Stop the thread, waiting for at most one read, and free the loader. NULL
+ * allowed. */
 void hdf5io_loader_close(hdf5io_loader_t *loader);
 
 #endif

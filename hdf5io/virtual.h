@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* virtual: is all that a virtual dataset maps really there? */
+/* virtual: checks that all sources of a virtual dataset exist. */
 #ifndef CDDP_HDF5IO_VIRTUAL_H
 #define CDDP_HDF5IO_VIRTUAL_H
 
@@ -9,20 +9,19 @@
 #include "base/err.h"
 
 /*
- * HDF5 gives fill values, without an error, for what a virtual dataset maps to
- * a file or dataset that is missing or too short, and for what it does not map;
- * and it recurses without end where a virtual dataset is a source of itself. So
- * before the first read, and before the shape is asked for (which may follow
- * the sources, too), everything is looked at here. [dataset] is open, was found
- * as [path], and is not asked for anything but its creation
- * list if it is not virtual; then its own storage is checked (storage.h).
+ * Check all sources of the open [dataset], which was found as [path], before
+ * the first read, and before its shape is asked for (HDF5 may derive the shape
+ * from the sources). HDF5 itself would silently return fill values for missing
+ * or short sources and for unmapped elements, and would recurse without end if
+ * a virtual dataset is its own source. If [dataset] is not virtual, only its
+ * creation list is used, and its own storage is checked (storage.h).
  *
- * ERR_DATA: a source, at any depth, is missing (named), shorter than its
- * mapping or a virtual dataset that leads back to itself; rows that are not
- * mapped; what hdf5io_storage_check refuses. ERR_UNAVAILABLE:
- * HDF5 could not open sources, for the way it was started. *files: how many
- * other files hold sources, which HDF5 keeps open from the first read of each
- * on. Lock held.
+ * ERR_DATA: a source, at any depth, is missing (the sentence names it), is
+ * shorter than its mapping, or is a virtual dataset that leads back to itself;
+ * rows are not mapped; or hdf5io_storage_check refuses. ERR_UNAVAILABLE: HDF5
+ * cannot open sources because it was started with file locks. *files: number of
+ * other files that hold sources; HDF5 keeps each open after its first read.
+ * Lock held.
  */
 err_code_t hdf5io_virtual_check(hid_t dataset, const char *path, int *files,
                                 err_t *err);
