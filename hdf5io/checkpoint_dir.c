@@ -22,11 +22,11 @@ err_code_t hdf5io_checkpoint_list(const char *directory, char ***paths,
     hdf5io_entry_t *entries = NULL;
     int n = 0;
     char **list;
-    err_code_t code =
+    err_code_t rc =
         hdf5io_dir_candidates(&hdf5io_io_system, directory, &entries, &n, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     list = calloc((size_t)n + 1, sizeof *list);
     if (list == NULL) {
         free(entries);
@@ -77,7 +77,7 @@ static err_code_t swap_in(const hdf5io_io_t *io, const char *tmp,
                           err_t *err)
 {
     struct stat st;
-    err_code_t code;
+    err_code_t rc;
 
     *old = NULL;
     if (lstat(path, &st) != 0)
@@ -89,29 +89,29 @@ static err_code_t swap_in(const hdf5io_io_t *io, const char *tmp,
         return err_set(err, ERR_IO, "cannot exchange %s with %s: %s", tmp, path,
                        strerror(errno));
     /* Not every file system can exchange (NFS cannot). */
-    code = hdf5io_io_rename(io, path, trash, err);
-    if (code != ERR_OK)
-        return code;
+    rc = hdf5io_io_rename(io, path, trash, err);
+    if (rc != ERR_OK)
+        return rc;
     *old = trash;
-    code = hdf5io_io_rename(io, tmp, path, err);
-    if (code != ERR_OK)
+    rc = hdf5io_io_rename(io, tmp, path, err);
+    if (rc != ERR_OK)
         io->rename(io->context, trash, path, 0);
-    return code;
+    return rc;
 }
 
 /* The parent could not be synced, so the new name may not last: undo it. */
 static void swap_out(const hdf5io_io_t *io, const char *tmp, const char *path,
                      const char *trash, const char *old)
 {
-    int rc;
+    int status;
 
     if (old == tmp)
-        rc = io->rename(io->context, tmp, path, RENAME_EXCHANGE);
+        status = io->rename(io->context, tmp, path, RENAME_EXCHANGE);
     else
-        rc = io->rename(io->context, path, tmp, 0);
-    if (rc == 0 && old == trash)
-        rc = io->rename(io->context, trash, path, 0);
-    if (rc != 0)
+        status = io->rename(io->context, path, tmp, 0);
+    if (status == 0 && old == trash)
+        status = io->rename(io->context, trash, path, 0);
+    if (status != 0)
         log_warn("hdf5io", "%s: cannot take the name back: %s", path,
                  strerror(errno));
 }
@@ -123,18 +123,18 @@ err_code_t hdf5io_dir_publish(const hdf5io_io_t *io, const char *directory,
     char *path = hdf5io_dir_path(directory, "", step, 0);
     char *trash = hdf5io_dir_path(directory, ".trash-", step, nonce);
     const char *old;
-    err_code_t code = swap_in(io, tmp, path, trash, &old, err);
+    err_code_t rc = swap_in(io, tmp, path, trash, &old, err);
 
-    if (code == ERR_OK) {
-        code = hdf5io_io_sync(io, directory, err);
-        if (code != ERR_OK)
+    if (rc == ERR_OK) {
+        rc = hdf5io_io_sync(io, directory, err);
+        if (rc != ERR_OK)
             swap_out(io, tmp, path, trash, old);
         else if (old != NULL)
             tree_drop(old);
     }
     free(trash);
     free(path);
-    return code;
+    return rc;
 }
 
 /* Rename one checkpoint to [prefix]NAME-NONCE, its path in *out. */
@@ -144,14 +144,14 @@ static err_code_t step_rename(const hdf5io_io_t *io, const char *directory,
 {
     char *from = hdf5io_dir_path(directory, "", step, 0);
     char *to = hdf5io_dir_path(directory, prefix, step, nonce);
-    err_code_t code = hdf5io_io_rename(io, from, to, err);
+    err_code_t rc = hdf5io_io_rename(io, from, to, err);
 
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *out = to;
     else
         free(to);
     free(from);
-    return code;
+    return rc;
 }
 
 /* The same; NULL (logged) on failure. */
@@ -186,20 +186,20 @@ static err_code_t entry_supersede(const hdf5io_io_t *io, const char *directory,
     char *from = str_printf("%s/%s", directory, entry->name);
     char *manifest = str_printf("%s/" MANIFEST_NAME, from);
     char *to = NULL;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (entry->kind == HDF5IO_PUBLISHED || access(manifest, F_OK) == 0) {
         to = hdf5io_dir_path(directory, "superseded-", entry->step,
                              hdf5io_dir_nonce());
-        code = hdf5io_io_rename(io, from, to, err);
+        rc = hdf5io_io_rename(io, from, to, err);
     }
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *out = to;
     else
         free(to);
     free(manifest);
     free(from);
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_checkpoint_supersede(const char *directory, const char *path,
@@ -210,14 +210,14 @@ err_code_t hdf5io_checkpoint_supersede(const char *directory, const char *path,
     const bool other = !is_step(path, directory, step);
     hdf5io_entry_t *entries = NULL;
     int count = 0;
-    err_code_t code = hdf5io_dir_list(io, directory, &entries, &count, err);
+    err_code_t rc = hdf5io_dir_list(io, directory, &entries, &count, err);
 
-    for (int i = 0; code == ERR_OK && i < count; i++) {
+    for (int i = 0; rc == ERR_OK && i < count; i++) {
         char *moved = NULL;
 
         if (!other && entries[i].step <= step)
             continue;
-        code = entry_supersede(io, directory, &entries[i], &moved, err);
+        rc = entry_supersede(io, directory, &entries[i], &moved, err);
         if (moved != NULL)
             log_warn("hdf5io",
                      "the run goes on from %s: the checkpoint of step %" PRId64
@@ -225,12 +225,12 @@ err_code_t hdf5io_checkpoint_supersede(const char *directory, const char *path,
                      path, entries[i].step, moved);
         free(moved);
     }
-    if (code == ERR_OK && count > 0)
-        code = hdf5io_io_sync(io, directory, err);
+    if (rc == ERR_OK && count > 0)
+        rc = hdf5io_io_sync(io, directory, err);
     free(entries);
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *elsewhere = other;
-    return code;
+    return rc;
 }
 
 void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,

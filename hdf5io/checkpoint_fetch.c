@@ -23,26 +23,26 @@ err_code_t hdf5io_checkpoint_check(const hdf5io_io_t *io, const char *directory,
     char *path = str_printf("%s/%s", directory, want->name);
     char expected[HASH_TEXT_MAX], found[HASH_TEXT_MAX];
     uint64_t hash, bytes;
-    err_code_t code = hdf5io_io_size(io, path, &bytes, cause, err);
+    err_code_t rc = hdf5io_io_size(io, path, &bytes, cause, err);
 
-    if (code == ERR_OK && bytes == want->bytes)
-        code = hdf5io_io_hash(io, path, &hash, &bytes, cause, err);
-    if (code != ERR_OK)
+    if (rc == ERR_OK && bytes == want->bytes)
+        rc = hdf5io_io_hash(io, path, &hash, &bytes, cause, err);
+    if (rc != ERR_OK)
         goto out;
     *cause = RETRY_ABSENT;
     if (bytes != want->bytes)
-        code = err_set(err, ERR_DATA, "%s: it has %llu bytes instead of %llu",
-                       path, (unsigned long long)bytes,
-                       (unsigned long long)want->bytes);
+        rc = err_set(err, ERR_DATA, "%s: it has %llu bytes instead of %llu",
+                     path, (unsigned long long)bytes,
+                     (unsigned long long)want->bytes);
     else if (hash != want->hash)
-        code = err_set(err, ERR_DATA,
-                       "%s: its content has the hash %s instead of %s, so it "
-                       "is damaged",
-                       path, hash_format(hash, found),
-                       hash_format(want->hash, expected));
+        rc = err_set(err, ERR_DATA,
+                     "%s: its content has the hash %s instead of %s, so it "
+                     "is damaged",
+                     path, hash_format(hash, found),
+                     hash_format(want->hash, expected));
 out:
     free(path);
-    return code;
+    return rc;
 }
 
 /* Read elements [first, last) of [piece]'s tensor; the piece has them. */
@@ -55,12 +55,12 @@ static err_code_t piece_read(const hdf5io_io_t *io, const char *directory,
     char *path =
         str_printf("%s/%s", directory, manifest->files[piece->file].name);
     int64_t skip = (first - piece->first) * (int64_t)sizeof(float);
-    err_code_t code =
+    err_code_t rc =
         hdf5io_io_read(io, path, data, (size_t)(last - first) * sizeof(float),
                        piece->offset + skip, err);
 
     free(path);
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_checkpoint_fetch_run(const hdf5io_io_t *io,
@@ -71,19 +71,19 @@ err_code_t hdf5io_checkpoint_fetch_run(const hdf5io_io_t *io,
 {
     const hdf5io_manifest_tensor_t *t = &manifest->tensors[tensor];
     const int64_t last = first + count;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
-    for (int i = t->piece; i < t->piece + t->pieces && code == ERR_OK; i++) {
+    for (int i = t->piece; i < t->piece + t->pieces && rc == ERR_OK; i++) {
         const hdf5io_manifest_piece_t *piece = &manifest->pieces[i];
         int64_t from = piece->first > first ? piece->first : first;
         int64_t to = piece->first + piece->count;
 
         to = to < last ? to : last;
         if (from < to)
-            code = piece_read(io, directory, manifest, piece, from, to,
-                              data + (from - first), err);
+            rc = piece_read(io, directory, manifest, piece, from, to,
+                            data + (from - first), err);
     }
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_checkpoint_fetch(const hdf5io_io_t *io, const char *directory,
@@ -101,17 +101,17 @@ err_code_t hdf5io_checkpoint_verify(const char *path,
     hdf5io_manifest_t m = {0};
     uint64_t hash;
     retry_cause_t cause;
-    err_code_t code = hdf5io_manifest_load(path, &m, &hash, err);
+    err_code_t rc = hdf5io_manifest_load(path, &m, &hash, err);
 
-    for (int i = 0; i < m.file_count && code == ERR_OK; i++)
-        code = hdf5io_checkpoint_check(&hdf5io_io_system, path, &m, i, &cause,
-                                       err);
-    if (code == ERR_OK && info != NULL) {
+    for (int i = 0; i < m.file_count && rc == ERR_OK; i++)
+        rc = hdf5io_checkpoint_check(&hdf5io_io_system, path, &m, i, &cause,
+                                     err);
+    if (rc == ERR_OK && info != NULL) {
         snprintf(info->path, sizeof info->path, "%s", path);
         info->progress = m.progress;
         info->world_size = m.world_size;
         info->bytes_written = 0;
     }
     hdf5io_manifest_free(&m);
-    return code;
+    return rc;
 }

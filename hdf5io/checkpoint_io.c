@@ -101,12 +101,12 @@ err_code_t hdf5io_io_write(const hdf5io_io_t *io, int fd, const char *path,
 err_code_t hdf5io_io_flush(const hdf5io_io_t *io, int fd, const char *path,
                            err_t *err)
 {
-    int rc;
+    int status;
 
     do
-        rc = io->sync(io->context, fd);
-    while (rc != 0 && errno == EINTR);
-    if (rc != 0)
+        status = io->sync(io->context, fd);
+    while (status != 0 && errno == EINTR);
+    if (status != 0)
         return err_set(err, ERR_IO, "%s: fsync failed: %s", path,
                        strerror(errno));
     return ERR_OK;
@@ -115,32 +115,32 @@ err_code_t hdf5io_io_flush(const hdf5io_io_t *io, int fd, const char *path,
 err_code_t hdf5io_io_create(const hdf5io_io_t *io, const char *path,
                             const void *bytes, size_t count, err_t *err)
 {
-    err_code_t code;
+    err_code_t rc;
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 
     if (fd < 0)
         return err_set(err, ERR_IO, "%s: cannot create: %s", path,
                        strerror(errno));
-    code = hdf5io_io_write(io, fd, path, bytes, count, 0, err);
-    if (code == ERR_OK)
-        code = hdf5io_io_flush(io, fd, path, err);
-    if (close(fd) != 0 && code == ERR_OK)
-        code =
+    rc = hdf5io_io_write(io, fd, path, bytes, count, 0, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_io_flush(io, fd, path, err);
+    if (close(fd) != 0 && rc == ERR_OK)
+        rc =
             err_set(err, ERR_IO, "%s: close failed: %s", path, strerror(errno));
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_io_sync(const hdf5io_io_t *io, const char *path, err_t *err)
 {
-    err_code_t code;
+    err_code_t rc;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
         return err_set(err, ERR_IO, "%s: cannot open to fsync: %s", path,
                        strerror(errno));
-    code = hdf5io_io_flush(io, fd, path, err);
+    rc = hdf5io_io_flush(io, fd, path, err);
     close(fd);
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_io_rename(const hdf5io_io_t *io, const char *from,

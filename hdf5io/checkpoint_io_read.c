@@ -100,16 +100,16 @@ static err_code_t file_open(reading_t *r, err_t *err)
 static err_code_t attempt(void *context, int *number, err_t *err)
 {
     reading_t *r = context;
-    err_code_t code;
+    err_code_t rc;
 
     r->number = 0;
-    code = file_open(r, err);
-    if (code == ERR_OK && r->work != NULL)
-        code = r->work(r, err);
+    rc = file_open(r, err);
+    if (rc == ERR_OK && r->work != NULL)
+        rc = r->work(r, err);
     if (r->fd >= 0)
         close(r->fd);
     *number = r->number;
-    return code;
+    return rc;
 }
 
 static err_code_t reading_run(reading_t *r, retry_cause_t *cause, err_t *err)
@@ -159,11 +159,11 @@ err_code_t hdf5io_io_load(const hdf5io_io_t *io, const char *path, char **text,
                           size_t *bytes, retry_cause_t *cause, err_t *err)
 {
     reading_t r = {.io = io, .path = path, .work = work_load};
-    err_code_t code = reading_run(&r, cause, err);
+    err_code_t rc = reading_run(&r, cause, err);
 
-    if (code != ERR_OK) {
+    if (rc != ERR_OK) {
         free(r.text);
-        return code;
+        return rc;
     }
     *text = r.text;
     *bytes = (size_t)r.size;
@@ -174,32 +174,32 @@ err_code_t hdf5io_io_size(const hdf5io_io_t *io, const char *path,
                           uint64_t *bytes, retry_cause_t *cause, err_t *err)
 {
     reading_t r = {.io = io, .path = path};
-    err_code_t code = reading_run(&r, cause, err);
+    err_code_t rc = reading_run(&r, cause, err);
 
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *bytes = r.size;
-    return code;
+    return rc;
 }
 
 static err_code_t work_hash(reading_t *r, err_t *err)
 {
     hash_state_t *state = hash_state_open();
     void *buffer = NULL;
-    err_code_t code = mem_alloc(HASH_BITE, "hashing", &buffer, err);
+    err_code_t rc = mem_alloc(HASH_BITE, "hashing", &buffer, err);
 
-    for (uint64_t at = 0; at < r->size && code == ERR_OK; at += HASH_BITE) {
+    for (uint64_t at = 0; at < r->size && rc == ERR_OK; at += HASH_BITE) {
         uint64_t left = r->size - at;
         size_t bite = left < HASH_BITE ? (size_t)left : HASH_BITE;
 
-        code = take(r, buffer, bite, (off_t)at, err);
-        if (code == ERR_OK)
+        rc = take(r, buffer, bite, (off_t)at, err);
+        if (rc == ERR_OK)
             hash_state_add(state, buffer, bite);
     }
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         r->hash = hash_state_value(state);
     mem_free(buffer);
     hash_state_free(state);
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_io_hash(const hdf5io_io_t *io, const char *path,
@@ -207,11 +207,11 @@ err_code_t hdf5io_io_hash(const hdf5io_io_t *io, const char *path,
                           err_t *err)
 {
     reading_t r = {.io = io, .path = path, .work = work_hash};
-    err_code_t code = reading_run(&r, cause, err);
+    err_code_t rc = reading_run(&r, cause, err);
 
-    if (code == ERR_OK) {
+    if (rc == ERR_OK) {
         *hash = r.hash;
         *bytes = r.size;
     }
-    return code;
+    return rc;
 }

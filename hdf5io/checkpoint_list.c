@@ -104,7 +104,7 @@ static err_code_t listing_attempt(void *context, int *number, err_t *err)
     hdf5io_entry_t entry;
     struct dirent *next;
     DIR *dir = NULL;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     listing->count = 0;
     if (fd < 0 && errno == ENOENT)
@@ -113,13 +113,13 @@ static err_code_t listing_attempt(void *context, int *number, err_t *err)
         dir = fdopendir(fd);
     if (dir == NULL)
         goto fail;
-    while (code == ERR_OK && (errno = 0, next = readdir(dir)) != NULL)
+    while (rc == ERR_OK && (errno = 0, next = readdir(dir)) != NULL)
         if (entry_parse(next->d_name, &entry))
-            code = listing_add(listing, &entry, err);
-    if (code == ERR_OK && errno != 0)
+            rc = listing_add(listing, &entry, err);
+    if (rc == ERR_OK && errno != 0)
         goto fail;
     closedir(dir);
-    return code;
+    return rc;
 fail:
     *number = errno;
     if (dir != NULL)
@@ -145,12 +145,12 @@ err_code_t hdf5io_dir_list(const hdf5io_io_t *io, const char *directory,
 {
     listing_t listing = {.io = io, .directory = directory};
     const retry_t retry = hdf5io_io_retry(io);
-    err_code_t code =
+    err_code_t rc =
         retry_run(&retry, directory, listing_attempt, &listing, NULL, err);
 
-    if (code != ERR_OK) {
+    if (rc != ERR_OK) {
         free(listing.entries);
-        return code;
+        return rc;
     }
     if (listing.count > 1)
         qsort(listing.entries, (size_t)listing.count, sizeof *listing.entries,
@@ -166,18 +166,17 @@ err_code_t hdf5io_dir_steps(const hdf5io_io_t *io, const char *directory,
     hdf5io_entry_t *entries = NULL;
     int64_t *list = NULL;
     int entry_count = 0, n = 0;
-    err_code_t code =
-        hdf5io_dir_list(io, directory, &entries, &entry_count, err);
+    err_code_t rc = hdf5io_dir_list(io, directory, &entries, &entry_count, err);
 
-    if (code == ERR_OK) {
+    if (rc == ERR_OK) {
         list = calloc((size_t)entry_count + 1, sizeof *list);
         if (list == NULL)
-            code =
+            rc =
                 err_set(err, ERR_MEMORY, "%s: no memory to list it", directory);
     }
-    if (code != ERR_OK) {
+    if (rc != ERR_OK) {
         free(entries);
-        return code;
+        return rc;
     }
     for (int i = 0; i < entry_count; i++)
         if (entries[i].kind == HDF5IO_PUBLISHED)
@@ -198,18 +197,18 @@ static err_code_t whole_check(const hdf5io_io_t *io, const char *path,
     uint64_t hash;
     retry_cause_t cause = RETRY_ABSENT;
     err_t why = ERR_INIT;
-    err_code_t code =
+    err_code_t rc =
         hdf5io_checkpoint_manifest(io, path, &m, &hash, &cause, &why);
 
-    for (int i = 0; i < m.file_count && code == ERR_OK; i++)
-        code = hdf5io_checkpoint_check(io, path, &m, i, &cause, &why);
-    *whole = code == ERR_OK && m.progress.step == step;
+    for (int i = 0; i < m.file_count && rc == ERR_OK; i++)
+        rc = hdf5io_checkpoint_check(io, path, &m, i, &cause, &why);
+    *whole = rc == ERR_OK && m.progress.step == step;
     hdf5io_manifest_free(&m);
-    if (code == ERR_OK || (code == ERR_DATA && cause == RETRY_ABSENT))
+    if (rc == ERR_OK || (rc == ERR_DATA && cause == RETRY_ABSENT))
         return ERR_OK;
     if (err != NULL)
         *err = why;
-    return code;
+    return rc;
 }
 
 /* Give it the name that it would have got. Somebody who does the same at the
@@ -219,22 +218,22 @@ static err_code_t name_give(const hdf5io_io_t *io, const char *directory,
 {
     char *from = str_printf("%s/%s", directory, entry->name);
     char *to = hdf5io_dir_path(directory, "", entry->step, 0);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (io->rename(io->context, from, to, 0) == 0) {
         log_warn("hdf5io",
                  "%s is whole: an interrupted save has left it; it is now %s",
                  from, to);
-        code = hdf5io_io_sync(io, directory, err);
+        rc = hdf5io_io_sync(io, directory, err);
     } else if (errno != ENOENT && errno != EEXIST && errno != ENOTEMPTY) {
-        code = err_set(err, ERR_IO,
-                       "%s is a whole checkpoint that an interrupted save has "
-                       "left, but it cannot be renamed to %s: %s",
-                       from, to, strerror(errno));
+        rc = err_set(err, ERR_IO,
+                     "%s is a whole checkpoint that an interrupted save has "
+                     "left, but it cannot be renamed to %s: %s",
+                     from, to, strerror(errno));
     }
     free(to);
     free(from);
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_dir_candidates(const hdf5io_io_t *io, const char *directory,
@@ -244,24 +243,24 @@ err_code_t hdf5io_dir_candidates(const hdf5io_io_t *io, const char *directory,
     hdf5io_entry_t *all = NULL;
     int total = 0, kept = 0;
     bool whole = false;
-    err_code_t code = hdf5io_dir_list(io, directory, &all, &total, err);
+    err_code_t rc = hdf5io_dir_list(io, directory, &all, &total, err);
 
-    for (int i = 0; code == ERR_OK && i < total; i++) {
+    for (int i = 0; rc == ERR_OK && i < total; i++) {
         bool take = all[i].kind == HDF5IO_PUBLISHED;
 
         if (!take && kept == 0) {
             char *path = str_printf("%s/%s", directory, all[i].name);
 
-            code = whole_check(io, path, all[i].step, &whole, err);
+            rc = whole_check(io, path, all[i].step, &whole, err);
             take = whole;
             free(path);
         }
         if (take)
             all[kept++] = all[i];
     }
-    if (code != ERR_OK) {
+    if (rc != ERR_OK) {
         free(all);
-        return code;
+        return rc;
     }
     *entries = all;
     *count = kept;
@@ -273,13 +272,12 @@ err_code_t hdf5io_dir_adopt(const hdf5io_io_t *io, const char *directory,
 {
     hdf5io_entry_t *entries = NULL;
     int count = 0;
-    err_code_t code =
-        hdf5io_dir_candidates(io, directory, &entries, &count, err);
+    err_code_t rc = hdf5io_dir_candidates(io, directory, &entries, &count, err);
 
-    if (code == ERR_OK && count > 0 && entries[0].kind != HDF5IO_PUBLISHED)
-        code = name_give(io, directory, &entries[0], err);
+    if (rc == ERR_OK && count > 0 && entries[0].kind != HDF5IO_PUBLISHED)
+        rc = name_give(io, directory, &entries[0], err);
     free(entries);
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_checkpoint_adopt(const char *directory, const char *path,

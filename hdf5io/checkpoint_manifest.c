@@ -243,7 +243,7 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
     char now[64];
     size_t size = (size_t)config->votes->size, n = (size_t)count;
     int *file_of = calloc(size, sizeof *file_of);
-    err_code_t code;
+    err_code_t rc;
     hdf5io_manifest_t m = {
         .progress = *progress,
         .world_size = config->votes->size,
@@ -257,14 +257,14 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
     m.pieces = calloc(n + size + parts_count(tensors, count), sizeof *m.pieces);
     if (m.tensors == NULL || m.files == NULL || m.pieces == NULL ||
         file_of == NULL) {
-        code = err_set(err, ERR_MEMORY, "no memory for the checkpoint's plan");
+        rc = err_set(err, ERR_MEMORY, "no memory for the checkpoint's plan");
         goto fail;
     }
-    code = tensors_copy(tensors, count, &m, err);
-    if (code == ERR_OK)
-        code =
+    rc = tensors_copy(tensors, count, &m, err);
+    if (rc == ERR_OK)
+        rc =
             hdf5io_marks_copy(config->marks, config->mark_count, &m.marks, err);
-    if (code != ERR_OK)
+    if (rc != ERR_OK)
         goto fail;
     m.mark_count = config->mark_count;
     m.config_text =
@@ -279,5 +279,5 @@ fail:
     hdf5io_manifest_free(&m);
 out:
     free(file_of);
-    return code;
+    return rc;
 }

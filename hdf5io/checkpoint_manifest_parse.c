@@ -121,19 +121,19 @@ static err_code_t format_check(json_t *root, err_t *err)
 {
     char *format;
     int64_t version;
-    err_code_t code = text_get(root, "format", &format, err);
+    err_code_t rc = text_get(root, "format", &format, err);
 
-    if (code != ERR_OK)
-        return code;
-    code = count_get(root, "version", &version, err);
-    if (code == ERR_OK &&
+    if (rc != ERR_OK)
+        return rc;
+    rc = count_get(root, "version", &version, err);
+    if (rc == ERR_OK &&
         (strcmp(format, MANIFEST_FORMAT) != 0 || version != MANIFEST_VERSION))
-        code = err_set(err, ERR_DATA,
-                       "it is %s version %lld, this cddp reads %s version %d",
-                       format, (long long)version, MANIFEST_FORMAT,
-                       MANIFEST_VERSION);
+        rc = err_set(err, ERR_DATA,
+                     "it is %s version %lld, this cddp reads %s version %d",
+                     format, (long long)version, MANIFEST_FORMAT,
+                     MANIFEST_VERSION);
     free(format);
-    return code;
+    return rc;
 }
 
 /* What the schedule has seen; not there: nothing. */
@@ -147,38 +147,38 @@ static err_code_t watch_parse(json_t *watch, hdf5io_progress_t *p, err_t *err)
         {"bad", &p->watch.bad},   {"rest", &p->watch.rest},
         {"cuts", &p->watch.cuts},
     };
-    err_code_t code;
+    err_code_t rc;
 
     if (watch == NULL)
         return ERR_OK;
-    code = number_get(watch, "best", NUMBER_REAL, &p->watch.best, err);
-    for (size_t i = 0; i < COUNT_OF(counts) && code == ERR_OK; i++)
-        code = count_get(watch, counts[i].key, counts[i].out, err);
-    if (code == ERR_OK && p->watch.step > p->step)
-        code = err_set(err, ERR_DATA,
-                       "its member \"step\" is %lld, but the checkpoint is of "
-                       "step %lld",
-                       (long long)p->watch.step, (long long)p->step);
-    if (code != ERR_OK)
+    rc = number_get(watch, "best", NUMBER_REAL, &p->watch.best, err);
+    for (size_t i = 0; i < COUNT_OF(counts) && rc == ERR_OK; i++)
+        rc = count_get(watch, counts[i].key, counts[i].out, err);
+    if (rc == ERR_OK && p->watch.step > p->step)
+        rc = err_set(err, ERR_DATA,
+                     "its member \"step\" is %lld, but the checkpoint is of "
+                     "step %lld",
+                     (long long)p->watch.step, (long long)p->step);
+    if (rc != ERR_OK)
         err_prefix(err, "watch");
-    return code;
+    return rc;
 }
 
 /* A checkpoint of an older version: every step was an update to it. */
 static err_code_t updates_get(json_t *root, hdf5io_progress_t *p, err_t *err)
 {
-    err_code_t code;
+    err_code_t rc;
 
     p->updates = p->step;
     if (json_object_get(root, "updates") == NULL)
         return ERR_OK;
-    code = count_get(root, "updates", &p->updates, err);
-    if (code == ERR_OK && p->updates > p->step)
-        code = err_set(err, ERR_DATA,
-                       "its member \"updates\" is %lld, but it is of step "
-                       "%lld",
-                       (long long)p->updates, (long long)p->step);
-    return code;
+    rc = count_get(root, "updates", &p->updates, err);
+    if (rc == ERR_OK && p->updates > p->step)
+        rc = err_set(err, ERR_DATA,
+                     "its member \"updates\" is %lld, but it is of step "
+                     "%lld",
+                     (long long)p->updates, (long long)p->step);
+    return rc;
 }
 
 static err_code_t head_parse(json_t *root, hdf5io_manifest_t *m, err_t *err)
@@ -209,33 +209,33 @@ static err_code_t head_parse(json_t *root, hdf5io_manifest_t *m, err_t *err)
         {"model_hash", NUMBER_HASH, &m->model_hash},
         {"build_hash", NUMBER_HASH, &m->build_hash},
     };
-    err_code_t code = format_check(root, err);
+    err_code_t rc = format_check(root, err);
 
-    if (code == ERR_OK && json_object_get(root, "data_samples") != NULL)
-        code = count_get(root, "data_samples", &p->data_samples, err);
-    for (size_t i = 0; i < COUNT_OF(counts) && code == ERR_OK; i++)
-        code = count_get(root, counts[i].key, counts[i].out, err);
-    if (code == ERR_OK)
-        code = updates_get(root, p, err);
-    for (size_t i = 0; i < COUNT_OF(numbers) && code == ERR_OK; i++)
-        code = number_get(root, numbers[i].key, numbers[i].kind, numbers[i].out,
-                          err);
-    if (code == ERR_OK && (world < 1 || world > INT_MAX))
-        code = err_set(err, ERR_DATA, "its member \"world_size\" is %lld",
-                       (long long)world);
+    if (rc == ERR_OK && json_object_get(root, "data_samples") != NULL)
+        rc = count_get(root, "data_samples", &p->data_samples, err);
+    for (size_t i = 0; i < COUNT_OF(counts) && rc == ERR_OK; i++)
+        rc = count_get(root, counts[i].key, counts[i].out, err);
+    if (rc == ERR_OK)
+        rc = updates_get(root, p, err);
+    for (size_t i = 0; i < COUNT_OF(numbers) && rc == ERR_OK; i++)
+        rc = number_get(root, numbers[i].key, numbers[i].kind, numbers[i].out,
+                        err);
+    if (rc == ERR_OK && (world < 1 || world > INT_MAX))
+        rc = err_set(err, ERR_DATA, "its member \"world_size\" is %lld",
+                     (long long)world);
     m->world_size = (int)world;
-    if (code == ERR_OK)
-        code = watch_parse(json_object_get(root, "watch"), p, err);
-    if (code == ERR_OK)
-        code = text_get(root, "created", &m->created, err);
-    if (code == ERR_OK)
-        code = text_get(root, "versions", &m->versions, err);
-    if (code == ERR_OK)
-        code = text_get(root, "config", &m->config_text, err);
-    if (code == ERR_OK)
-        code = hdf5io_marks_parse(json_object_get(root, "data"), &m->marks,
-                                  &m->mark_count, err);
-    return code;
+    if (rc == ERR_OK)
+        rc = watch_parse(json_object_get(root, "watch"), p, err);
+    if (rc == ERR_OK)
+        rc = text_get(root, "created", &m->created, err);
+    if (rc == ERR_OK)
+        rc = text_get(root, "versions", &m->versions, err);
+    if (rc == ERR_OK)
+        rc = text_get(root, "config", &m->config_text, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_marks_parse(json_object_get(root, "data"), &m->marks,
+                                &m->mark_count, err);
+    return rc;
 }
 
 /* As a writer of checkpoints chooses them: ASCII without what a path, a
@@ -333,7 +333,7 @@ static err_code_t tensor_parse(json_t *item, hdf5io_manifest_t *m, int i,
     json_t *shape, *pieces;
     json_error_t why;
     int64_t at = 0;
-    err_code_t code;
+    err_code_t rc;
 
     if (json_unpack_ex(item, &why, 0, "{s:s, s:s, s:o, s:o}", "name", &name,
                        "type", &type, "shape", &shape, "pieces", &pieces) != 0)
@@ -343,27 +343,27 @@ static err_code_t tensor_parse(json_t *item, hdf5io_manifest_t *m, int i,
     if (strcmp(type, "float32") != 0)
         return err_set(err, ERR_DATA, "%s: its type is %s, not float32", name,
                        type);
-    code = shape_parse(shape, t, err);
+    rc = shape_parse(shape, t, err);
     t->piece = m->piece_count;
     t->pieces = (int)json_array_size(pieces);
-    for (int j = 0; code == ERR_OK && j < t->pieces; j++) {
+    for (int j = 0; rc == ERR_OK && j < t->pieces; j++) {
         hdf5io_manifest_piece_t *piece = &m->pieces[m->piece_count++];
 
-        code = piece_parse(json_array_get(pieces, (size_t)j), m, i, at, piece,
-                           err);
+        rc = piece_parse(json_array_get(pieces, (size_t)j), m, i, at, piece,
+                         err);
         at += piece->count;
     }
-    if (code == ERR_OK && at != t->elems)
-        code = err_set(err, ERR_DATA,
-                       "%s: its pieces do not cover it within the files", name);
-    return code;
+    if (rc == ERR_OK && at != t->elems)
+        rc = err_set(err, ERR_DATA,
+                     "%s: its pieces do not cover it within the files", name);
+    return rc;
 }
 
 static err_code_t tensors_parse(json_t *list, hdf5io_manifest_t *m, err_t *err)
 {
     json_t *item;
     size_t i, pieces = 0;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     json_array_foreach(list, i, item) pieces +=
         json_array_size(json_object_get(item, "pieces"));
@@ -373,11 +373,11 @@ static err_code_t tensors_parse(json_t *list, hdf5io_manifest_t *m, err_t *err)
         return err_set(err, ERR_MEMORY, "no memory for the manifest");
     json_array_foreach(list, i, item)
     {
-        code = tensor_parse(item, m, (int)i, err);
-        if (code != ERR_OK)
+        rc = tensor_parse(item, m, (int)i, err);
+        if (rc != ERR_OK)
             break;
     }
-    return code;
+    return rc;
 }
 
 static int by_name(const void *a, const void *b)
@@ -403,19 +403,19 @@ static err_code_t twice_check(const hdf5io_manifest_t *m, err_t *err)
     const int tensors = m->tensor_count, files = m->file_count;
     const size_t most = (size_t)(tensors > files ? tensors : files);
     const char **names = calloc(most + 1, sizeof *names);
-    err_code_t code;
+    err_code_t rc;
 
     if (names == NULL)
         return err_set(err, ERR_MEMORY, "no memory for the manifest");
     for (int i = 0; i < tensors; i++)
         names[i] = m->tensors[i].name;
-    code = names_check(names, tensors, "tensor", err);
+    rc = names_check(names, tensors, "tensor", err);
     for (int i = 0; i < files; i++)
         names[i] = m->files[i].name;
-    if (code == ERR_OK)
-        code = names_check(names, files, "file", err);
+    if (rc == ERR_OK)
+        rc = names_check(names, files, "file", err);
     free(names);
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_manifest_parse(const char *text, size_t bytes,
@@ -426,24 +426,24 @@ err_code_t hdf5io_manifest_parse(const char *text, size_t bytes,
     uint64_t self;
     json_error_t why;
     json_t *root = NULL;
-    err_code_t code = self_check(text, bytes, &self, err);
+    err_code_t rc = self_check(text, bytes, &self, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
     if (root == NULL)
         return err_set(err, ERR_DATA, "line %d: %s", why.line, why.text);
-    code = head_parse(root, &m, err);
-    if (code == ERR_OK)
-        code = files_parse(json_object_get(root, "files"), &m, err);
-    if (code == ERR_OK)
-        code = tensors_parse(json_object_get(root, "tensors"), &m, err);
-    if (code == ERR_OK)
-        code = twice_check(&m, err);
+    rc = head_parse(root, &m, err);
+    if (rc == ERR_OK)
+        rc = files_parse(json_object_get(root, "files"), &m, err);
+    if (rc == ERR_OK)
+        rc = tensors_parse(json_object_get(root, "tensors"), &m, err);
+    if (rc == ERR_OK)
+        rc = twice_check(&m, err);
     json_decref(root);
-    if (code != ERR_OK) {
+    if (rc != ERR_OK) {
         hdf5io_manifest_free(&m);
-        return code;
+        return rc;
     }
     *out = m;
     *hash = self;
@@ -458,27 +458,27 @@ err_code_t hdf5io_checkpoint_manifest(const hdf5io_io_t *io,
     char *path = str_printf("%s/%s", directory, MANIFEST_NAME), *text = NULL;
     size_t bytes = 0;
     err_t why = ERR_INIT;
-    err_code_t code;
+    err_code_t rc;
 
     *cause = RETRY_ABSENT;
     if (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR))
-        code = err_set(&why, ERR_DATA,
-                       "'%s' is no checkpoint, as it has no " MANIFEST_NAME
-                       ": a checkpoint is a directory such as "
-                       "RUNDIR/checkpoints/step-0000000100",
-                       directory);
+        rc = err_set(&why, ERR_DATA,
+                     "'%s' is no checkpoint, as it has no " MANIFEST_NAME
+                     ": a checkpoint is a directory such as "
+                     "RUNDIR/checkpoints/step-0000000100",
+                     directory);
     else
-        code = hdf5io_io_load(io, path, &text, &bytes, cause, &why);
-    if (code == ERR_OK) {
-        code = hdf5io_manifest_parse(text, bytes, out, hash, &why);
-        if (code != ERR_OK)
+        rc = hdf5io_io_load(io, path, &text, &bytes, cause, &why);
+    if (rc == ERR_OK) {
+        rc = hdf5io_manifest_parse(text, bytes, out, hash, &why);
+        if (rc != ERR_OK)
             err_prefix(&why, "%s", path);
     }
-    if (code != ERR_OK && err != NULL)
+    if (rc != ERR_OK && err != NULL)
         *err = why;
     free(text);
     free(path);
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_manifest_load(const char *directory, hdf5io_manifest_t *out,

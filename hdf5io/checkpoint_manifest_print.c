@@ -84,16 +84,16 @@ static err_code_t tensors_print(const hdf5io_manifest_t *m, str_buf_t *out,
                                 err_t *err)
 {
     char shape[160];
-    err_code_t code;
+    err_code_t rc;
 
     str_buf_add(out, " \"tensors\": [");
     for (int i = 0; i < m->tensor_count; i++) {
         const hdf5io_manifest_tensor_t *t = &m->tensors[i];
 
         str_buf_add(out, "%s\n  {", i == 0 ? "" : ",");
-        code = text_print("name", t->name, out, err);
-        if (code != ERR_OK)
-            return code;
+        rc = text_print("name", t->name, out, err);
+        if (rc != ERR_OK)
+            return rc;
         out->text[--out->length] = '\0'; /* the name ends no line */
         str_buf_add(out, " \"type\": \"float32\", \"shape\": %s, \"pieces\": [",
                     hdf5io_shape_format(t->ndim, t->dims, shape, sizeof shape));
@@ -113,23 +113,23 @@ err_code_t hdf5io_manifest_print(const hdf5io_manifest_t *manifest,
 {
     size_t start = out->length;
     char hash[HASH_TEXT_MAX];
-    err_code_t code;
+    err_code_t rc;
 
     str_buf_add(out, "{\n \"format\": \"%s\",\n \"version\": %d,\n",
                 MANIFEST_FORMAT, MANIFEST_VERSION);
-    code = text_print("created", manifest->created, out, err);
+    rc = text_print("created", manifest->created, out, err);
     progress_print(manifest, out);
-    if (code == ERR_OK)
-        code = text_print("versions", manifest->versions, out, err);
-    if (code == ERR_OK)
-        code = text_print("config", manifest->config_text, out, err);
-    if (code == ERR_OK)
-        code =
+    if (rc == ERR_OK)
+        rc = text_print("versions", manifest->versions, out, err);
+    if (rc == ERR_OK)
+        rc = text_print("config", manifest->config_text, out, err);
+    if (rc == ERR_OK)
+        rc =
             hdf5io_marks_print(manifest->marks, manifest->mark_count, out, err);
     files_print(manifest, out);
-    if (code == ERR_OK)
-        code = tensors_print(manifest, out, err);
+    if (rc == ERR_OK)
+        rc = tensors_print(manifest, out, err);
     hash_format(hash_bytes(out->text + start, out->length - start), hash);
     str_buf_add(out, MANIFEST_SELF_KEY "%s" MANIFEST_SELF_TAIL, hash);
-    return code;
+    return rc;
 }

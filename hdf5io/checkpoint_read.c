@@ -49,15 +49,15 @@ static err_code_t damage_vote(reader_t *r, const err_t *mine,
 {
     const bool bad = mine->code == ERR_DATA && cause == RETRY_ABSENT;
     const err_t none = ERR_INIT;
-    err_code_t code;
+    err_code_t rc;
 
     numbers[VOTE_NUMBERS - 1] = bad;
-    code = hdf5io_vote(r->votes, bad ? &none : mine, numbers, r->ballots, NULL,
-                       err);
-    for (int i = 0; code == ERR_OK && i < r->votes->size; i++)
+    rc = hdf5io_vote(r->votes, bad ? &none : mine, numbers, r->ballots, NULL,
+                     err);
+    for (int i = 0; rc == ERR_OK && i < r->votes->size; i++)
         *damaged |= r->ballots[i].numbers[VOTE_NUMBERS - 1] != 0;
-    if (code != ERR_OK || !*damaged)
-        return code;
+    if (rc != ERR_OK || !*damaged)
+        return rc;
     return hdf5io_vote(r->votes, mine, NULL, NULL, NULL, err);
 }
 
@@ -69,19 +69,19 @@ static err_code_t candidate_check(reader_t *r, const char *path, bool *damaged,
     err_t mine = ERR_INIT;
     uint64_t numbers[VOTE_NUMBERS] = {0};
     retry_cause_t cause = RETRY_ABSENT;
-    err_code_t code;
+    err_code_t rc;
 
     *damaged = false;
     hdf5io_manifest_free(&r->manifest);
     hdf5io_checkpoint_manifest(&r->io, path, &r->manifest, &numbers[0], &cause,
                                &mine);
-    code = damage_vote(r, &mine, cause, numbers, damaged, err);
-    if (code != ERR_OK)
-        return code;
-    code = same_manifest(r, path, err);
-    *damaged = code != ERR_OK;
-    if (code != ERR_OK)
-        return code;
+    rc = damage_vote(r, &mine, cause, numbers, damaged, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = same_manifest(r, path, err);
+    *damaged = rc != ERR_OK;
+    if (rc != ERR_OK)
+        return rc;
     for (int i = r->votes->rank;
          i < r->manifest.file_count && mine.code == ERR_OK; i += r->votes->size)
         hdf5io_checkpoint_check(&r->io, path, &r->manifest, i, &cause, &mine);
@@ -96,7 +96,7 @@ static err_code_t candidate_next(reader_t *r, int index, char **path,
     err_t mine = ERR_INIT;
     uint64_t numbers[VOTE_NUMBERS] = {0};
     const uint64_t *said = r->ballots[0].numbers;
-    err_code_t code;
+    err_code_t rc;
 
     if (r->votes->rank == 0 && index == 0)
         hdf5io_dir_candidates(&r->io, r->config->directory, &r->entries,
@@ -106,13 +106,13 @@ static err_code_t candidate_next(reader_t *r, int index, char **path,
         numbers[1] = (uint64_t)r->entries[index].step;
         numbers[2] = r->entries[index].nonce;
     }
-    code = hdf5io_vote(r->votes, &mine, numbers, r->ballots, NULL, err);
-    if (code == ERR_OK)
+    rc = hdf5io_vote(r->votes, &mine, numbers, r->ballots, NULL, err);
+    if (rc == ERR_OK)
         *path = said[0] == 0 ? NULL
                              : hdf5io_dir_entry(r->config->directory,
                                                 (hdf5io_kind_t)(said[0] - 1),
                                                 (int64_t)said[1], said[2]);
-    return code;
+    return rc;
 }
 
 static void damage_note(reader_t *r, const err_t *why)
@@ -131,10 +131,10 @@ static err_code_t candidate_find(reader_t *r, char **path, err_t *err)
         err_t why = ERR_INIT;
         bool damaged;
         char *candidate = NULL;
-        err_code_t code = candidate_next(r, i, &candidate, err);
+        err_code_t rc = candidate_next(r, i, &candidate, err);
 
-        if (code != ERR_OK)
-            return code;
+        if (rc != ERR_OK)
+            return rc;
         if (candidate == NULL && i == 0)
             return ERR_OK;
         if (candidate == NULL)
@@ -142,15 +142,15 @@ static err_code_t candidate_find(reader_t *r, char **path, err_t *err)
                            "no checkpoint in %s is whole: to start anew "
                            "without them, say --fresh: %s",
                            r->config->directory, r->damaged.text);
-        code = candidate_check(r, candidate, &damaged, &why);
-        if (code == ERR_OK) {
+        rc = candidate_check(r, candidate, &damaged, &why);
+        if (rc == ERR_OK) {
             *path = candidate;
             return ERR_OK;
         }
         free(candidate);
         if (!damaged) {
             *err = why;
-            return code;
+            return rc;
         }
         damage_note(r, &why);
     }
@@ -298,15 +298,15 @@ static err_code_t candidate_read(const reader_t *r, const char *path,
 {
     const hdf5io_manifest_t *m = &r->manifest;
     err_t mine = ERR_INIT;
-    err_code_t code;
+    err_code_t rc;
 
     if (model_hash_compare(r, path, &mine) == ERR_OK)
         model_compare(m, path, tensors, count, &mine);
-    code = hdf5io_vote(r->votes, &mine, NULL, NULL, NULL, err);
-    if (code == ERR_OK)
-        code = tensors_read(r, path, tensors, count, err);
-    if (code != ERR_OK)
-        return code;
+    rc = hdf5io_vote(r->votes, &mine, NULL, NULL, NULL, err);
+    if (rc == ERR_OK)
+        rc = tensors_read(r, path, tensors, count, err);
+    if (rc != ERR_OK)
+        return rc;
     if (r->votes->rank == 0 && r->config->versions != NULL)
         versions_compare(r, path);
     if (r->votes->rank == 0 && r->config->model_hash != m->model_hash)
@@ -333,26 +333,26 @@ err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
         .config = config, .votes = config->votes, .io = hdf5io_io_of(config)};
     char *chosen = NULL;
     bool damaged;
-    err_code_t code;
+    err_code_t rc;
 
     r.ballots = calloc((size_t)r.votes->size, sizeof *r.ballots);
     if (r.ballots == NULL)
         return err_set(err, ERR_MEMORY, "no memory for a vote of %d ranks",
                        r.votes->size);
     if (path == NULL)
-        code = candidate_find(&r, &chosen, err);
+        rc = candidate_find(&r, &chosen, err);
     else
-        code = candidate_check(&r, path, &damaged, err);
-    if (code == ERR_OK && path != NULL)
+        rc = candidate_check(&r, path, &damaged, err);
+    if (rc == ERR_OK && path != NULL)
         chosen = str_dup(path);
-    if (code == ERR_OK && chosen != NULL)
-        code = candidate_read(&r, chosen, tensors, count, info, err);
-    if (code == ERR_OK)
+    if (rc == ERR_OK && chosen != NULL)
+        rc = candidate_read(&r, chosen, tensors, count, info, err);
+    if (rc == ERR_OK)
         *found = chosen != NULL;
     free(chosen);
     hdf5io_manifest_free(&r.manifest);
     str_buf_free(&r.damaged);
     free(r.entries);
     free(r.ballots);
-    return code;
+    return rc;
 }

@@ -78,18 +78,18 @@ static err_code_t piece_create(hid_t file, hid_t layout, const char *path,
     hsize_t extent = (hsize_t)piece->count;
     hid_t space = H5Screate_simple(1, &extent, NULL);
     hid_t dataset = hdf5io_files_dataset(file, name, space, layout);
-    err_code_t code;
+    err_code_t rc;
 
     if (dataset < 0)
-        code =
+        rc =
             h5_err_set(err, ERR_IO, "%s: cannot create dataset %s", path, name);
     else
-        code = hdf5io_files_locate(dataset, path, name, &piece->offset, err);
+        rc = hdf5io_files_locate(dataset, path, name, &piece->offset, err);
     if (dataset >= 0)
         H5Dclose(dataset);
     if (space >= 0)
         H5Sclose(space);
-    return code;
+    return rc;
 }
 
 /* Lock held. */
@@ -98,28 +98,28 @@ static err_code_t shard_layout(hdf5io_manifest_t *m, int number,
 {
     hid_t access = h5_access_list(), layout = hdf5io_files_layout();
     hid_t file = H5I_INVALID_HID;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (access >= 0 && layout >= 0)
         file = H5Fcreate(path, H5F_ACC_EXCL, H5P_DEFAULT, access);
     if (file < 0)
-        code = h5_err_set(err, ERR_IO, "%s: cannot create", path);
-    for (int i = 0; i < m->piece_count && code == ERR_OK; i++) {
+        rc = h5_err_set(err, ERR_IO, "%s: cannot create", path);
+    for (int i = 0; i < m->piece_count && rc == ERR_OK; i++) {
         char *name;
 
         if (m->pieces[i].file != number)
             continue;
         name = hdf5io_manifest_piece_name(m, i);
-        code = piece_create(file, layout, path, name, &m->pieces[i], err);
+        rc = piece_create(file, layout, path, name, &m->pieces[i], err);
         free(name);
     }
-    if (file >= 0 && H5Fclose(file) < 0 && code == ERR_OK)
-        code = h5_err_set(err, ERR_IO, "%s: cannot close", path);
+    if (file >= 0 && H5Fclose(file) < 0 && rc == ERR_OK)
+        rc = h5_err_set(err, ERR_IO, "%s: cannot close", path);
     if (layout >= 0)
         H5Pclose(layout);
     if (access >= 0)
         H5Pclose(access);
-    return code;
+    return rc;
 }
 
 /* Where this rank has the elements of its [piece]. */
@@ -144,78 +144,78 @@ static err_code_t piece_fill(const hdf5io_files_t *files, int fd,
 {
     const char *data = (const char *)piece_data(files, piece);
     size_t bytes = (size_t)piece->count * sizeof(float), done = 0;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
-    while (done < bytes && code == ERR_OK) {
+    while (done < bytes && rc == ERR_OK) {
         size_t room = DIRTY_MAX - *dirty;
         size_t bite = bytes - done < room ? bytes - done : room;
 
-        code = hdf5io_io_write(files->io, fd, path, data + done, bite,
-                               piece->offset + (off_t)done, err);
+        rc = hdf5io_io_write(files->io, fd, path, data + done, bite,
+                             piece->offset + (off_t)done, err);
         done += bite;
         *dirty += bite;
-        if (code == ERR_OK && *dirty == DIRTY_MAX) {
-            code = hdf5io_io_flush(files->io, fd, path, err);
+        if (rc == ERR_OK && *dirty == DIRTY_MAX) {
+            rc = hdf5io_io_flush(files->io, fd, path, err);
             *dirty = 0;
         }
     }
-    return code;
+    return rc;
 }
 
 static err_code_t shard_fill(hdf5io_files_t *files, int number,
                              const char *path, err_t *err)
 {
     const hdf5io_manifest_t *m = files->manifest;
-    err_code_t code;
+    err_code_t rc;
     size_t dirty = 0;
     int fd;
 
-    code = file_open_regular(path, O_WRONLY, FILE_OWN, &fd, err);
-    if (code != ERR_OK)
-        return code;
-    for (int i = 0; i < m->piece_count && code == ERR_OK; i++) {
+    rc = file_open_regular(path, O_WRONLY, FILE_OWN, &fd, err);
+    if (rc != ERR_OK)
+        return rc;
+    for (int i = 0; i < m->piece_count && rc == ERR_OK; i++) {
         const hdf5io_manifest_piece_t *p = &m->pieces[i];
 
         if (p->file == number)
-            code = piece_fill(files, fd, path, p, &dirty, err);
+            rc = piece_fill(files, fd, path, p, &dirty, err);
     }
-    if (code == ERR_OK)
-        code = hdf5io_io_flush(files->io, fd, path, err);
-    if (close(fd) != 0 && code == ERR_OK)
-        code =
+    if (rc == ERR_OK)
+        rc = hdf5io_io_flush(files->io, fd, path, err);
+    if (close(fd) != 0 && rc == ERR_OK)
+        rc =
             err_set(err, ERR_IO, "%s: close failed: %s", path, strerror(errno));
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_files_hash(hdf5io_files_t *files, int file, err_t *err)
 {
     hdf5io_manifest_file_t *entry = &files->manifest->files[file];
     char *path = hdf5io_files_path(files, file);
-    err_code_t code =
+    err_code_t rc =
         hdf5io_io_hash(files->io, path, &entry->hash, &entry->bytes, NULL, err);
 
     free(path);
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_files_shard(hdf5io_files_t *files, err_t *err)
 {
     int number = hdf5io_manifest_file_of(files->manifest, files->rank);
     char *path;
-    err_code_t code;
+    err_code_t rc;
 
     if (number < 0)
         return ERR_OK;
     path = hdf5io_files_path(files, number);
     h5_lock();
-    code = shard_layout(files->manifest, number, path, err);
+    rc = shard_layout(files->manifest, number, path, err);
     h5_unlock();
-    if (code == ERR_OK)
-        code = shard_fill(files, number, path, err);
-    if (code == ERR_OK)
-        code = hdf5io_files_hash(files, number, err);
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
+        rc = shard_fill(files, number, path, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_files_hash(files, number, err);
+    if (rc == ERR_OK)
         files->bytes += (int64_t)files->manifest->files[number].bytes;
     free(path);
-    return code;
+    return rc;
 }

@@ -43,7 +43,7 @@ static err_code_t run_write(hid_t dataset, hid_t space,
                             err_t *err)
 {
     hsize_t elems = (hsize_t)(last - first);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     hid_t memory;
 
     if (last <= first)
@@ -52,11 +52,11 @@ static err_code_t run_write(hid_t dataset, hid_t space,
     if (run_select(space, tensor, first, last) < 0 ||
         H5Dwrite(dataset, H5T_NATIVE_FLOAT, memory, space, H5P_DEFAULT, data) <
             0)
-        code = h5_err_set(err, ERR_IO, "%s: cannot write %s", MANIFEST_SHARED,
-                          tensor->name);
+        rc = h5_err_set(err, ERR_IO, "%s: cannot write %s", MANIFEST_SHARED,
+                        tensor->name);
     if (memory >= 0)
         H5Sclose(memory);
-    return code;
+    return rc;
 }
 
 /* What of tensor number [i], which all ranks have, is mine to write; [start] is
@@ -79,33 +79,32 @@ static err_code_t parts_write(hdf5io_files_t *files, hid_t dataset, hid_t space,
                               int i, err_t *err)
 {
     const hdf5io_tensor_t *tensor = &files->tensors[i];
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
-    for (int p = 0; code == ERR_OK && p < tensor->part_count; p++) {
+    for (int p = 0; rc == ERR_OK && p < tensor->part_count; p++) {
         const hdf5io_part_t *part = &tensor->parts[p];
 
         if (part->rank != files->rank)
             continue;
-        code =
-            run_write(dataset, space, &files->manifest->tensors[i], part->data,
-                      part->first, part->first + part->count, err);
-        if (code == ERR_OK)
+        rc = run_write(dataset, space, &files->manifest->tensors[i], part->data,
+                       part->first, part->first + part->count, err);
+        if (rc == ERR_OK)
             files->bytes += part->count * (int64_t)sizeof(float);
     }
-    return code;
+    return rc;
 }
 
 /* Elements [first, last) of a tensor that all have. */
 static err_code_t share_write(hdf5io_files_t *files, hid_t dataset, hid_t space,
                               int i, int64_t first, int64_t last, err_t *err)
 {
-    err_code_t code;
+    err_code_t rc;
 
-    code = run_write(dataset, space, &files->manifest->tensors[i],
-                     files->tensors[i].data + first, first, last, err);
-    if (code == ERR_OK)
+    rc = run_write(dataset, space, &files->manifest->tensors[i],
+                   files->tensors[i].data + first, first, last, err);
+    if (rc == ERR_OK)
         files->bytes += (last - first) * (int64_t)sizeof(float);
-    return code;
+    return rc;
 }
 
 /* Create (collective), write and locate one tensor. */
@@ -118,23 +117,23 @@ static err_code_t tensor_write(hdf5io_files_t *files, hid_t file, hid_t layout,
     int ndim = hdf5io_box_extent(t, extent);
     hid_t space = H5Screate_simple(ndim, extent, NULL);
     hid_t dataset = hdf5io_files_dataset(file, t->name, space, layout);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (dataset < 0)
-        code = h5_err_set(err, ERR_IO, "%s: cannot create dataset %s",
-                          MANIFEST_SHARED, t->name);
+        rc = h5_err_set(err, ERR_IO, "%s: cannot create dataset %s",
+                        MANIFEST_SHARED, t->name);
     else if (files->tensors[i].parts != NULL)
-        code = parts_write(files, dataset, space, i, err);
+        rc = parts_write(files, dataset, space, i, err);
     else
-        code = share_write(files, dataset, space, i, first, last, err);
-    if (code == ERR_OK && t->elems > 0)
-        code = hdf5io_files_locate(dataset, MANIFEST_SHARED, t->name,
-                                   &m->pieces[t->piece].offset, err);
+        rc = share_write(files, dataset, space, i, first, last, err);
+    if (rc == ERR_OK && t->elems > 0)
+        rc = hdf5io_files_locate(dataset, MANIFEST_SHARED, t->name,
+                                 &m->pieces[t->piece].offset, err);
     if (dataset >= 0)
         H5Dclose(dataset);
     if (space >= 0)
         H5Sclose(space);
-    return code;
+    return rc;
 }
 
 static err_code_t tensors_write(hdf5io_files_t *files, hid_t file, hid_t layout,
@@ -146,13 +145,13 @@ static err_code_t tensors_write(hdf5io_files_t *files, hid_t file, hid_t layout,
     err_code_t result = ERR_OK;
 
     for (int i = 0; i < m->tensor_count; i++) {
-        err_code_t code;
+        err_code_t rc;
         err_t why = ERR_INIT;
 
         run_mine(files, elems, start, i, &first, &last);
-        code = tensor_write(files, file, layout, i, first, last, &why);
-        if (code != ERR_OK && result == ERR_OK)
-            result = err_set(err, code, "%s", why.text);
+        rc = tensor_write(files, file, layout, i, first, last, &why);
+        if (rc != ERR_OK && result == ERR_OK)
+            result = err_set(err, rc, "%s", why.text);
         if (files->tensors[i].parts == NULL)
             start += m->tensors[i].elems;
     }
@@ -165,37 +164,37 @@ static err_code_t shared_write(hdf5io_files_t *files, h5mpi_t *mpi,
 {
     hid_t access = h5mpi_access_list(mpi);
     hid_t layout = hdf5io_files_layout(), file = H5I_INVALID_HID;
-    err_code_t code;
+    err_code_t rc;
 
     if (access >= 0 && layout >= 0)
         file = H5Fcreate(path, H5F_ACC_EXCL, H5P_DEFAULT, access);
     if (file < 0)
-        code = h5_err_set(err, ERR_IO, "%s: cannot create by MPI-IO", path);
+        rc = h5_err_set(err, ERR_IO, "%s: cannot create by MPI-IO", path);
     else
-        code = tensors_write(files, file, layout, err);
-    if (file >= 0 && H5Fclose(file) < 0 && code == ERR_OK)
-        code = h5_err_set(err, ERR_IO, "%s: cannot close", path);
+        rc = tensors_write(files, file, layout, err);
+    if (file >= 0 && H5Fclose(file) < 0 && rc == ERR_OK)
+        rc = h5_err_set(err, ERR_IO, "%s: cannot close", path);
     if (layout >= 0)
         H5Pclose(layout);
     if (access >= 0)
         H5Pclose(access);
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_files_shared(hdf5io_files_t *files, h5mpi_t *mpi, err_t *err)
 {
     char *path;
-    err_code_t code;
+    err_code_t rc;
 
     if (files->manifest->piece_count == 0)
         return ERR_OK;
     path = str_printf("%s/%s", files->directory, MANIFEST_SHARED);
     h5_lock();
-    code = shared_write(files, mpi, path, err);
+    rc = shared_write(files, mpi, path, err);
     h5_unlock();
     /* What I wrote may still be in this node's cache alone. */
-    if (code == ERR_OK)
-        code = hdf5io_io_sync(files->io, path, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_io_sync(files->io, path, err);
     free(path);
-    return code;
+    return rc;
 }

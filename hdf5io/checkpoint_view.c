@@ -111,21 +111,21 @@ static err_code_t tensor_show(hid_t file, const char *path,
     int ndim = hdf5io_box_extent(&m->tensors[number], extent);
     hid_t space = H5Screate_simple(ndim, extent, NULL);
     hid_t list = tensor_map(m, number), dataset = H5I_INVALID_HID;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (space >= 0 && list >= 0)
         dataset =
             hdf5io_files_dataset(file, m->tensors[number].name, space, list);
     if (dataset < 0)
-        code = h5_err_set(err, ERR_IO, "%s: cannot create dataset %s", path,
-                          m->tensors[number].name);
+        rc = h5_err_set(err, ERR_IO, "%s: cannot create dataset %s", path,
+                        m->tensors[number].name);
     else
         H5Dclose(dataset);
     if (list >= 0)
         H5Pclose(list);
     if (space >= 0)
         H5Sclose(space);
-    return code;
+    return rc;
 }
 
 static herr_t number_attach(hid_t file, const char *name, int64_t value)
@@ -148,16 +148,16 @@ static herr_t number_attach(hid_t file, const char *name, int64_t value)
 static err_code_t view_fill(hid_t file, const char *path,
                             const hdf5io_manifest_t *m, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (number_attach(file, "step", m->progress.step) < 0 ||
         number_attach(file, "epoch", m->progress.epoch) < 0 ||
         number_attach(file, "samples", m->progress.samples) < 0 ||
         number_attach(file, "world_size", m->world_size) < 0)
-        code = h5_err_set(err, ERR_IO, "%s: cannot write attributes", path);
-    for (int i = 0; i < m->tensor_count && code == ERR_OK; i++)
-        code = tensor_show(file, path, m, i, err);
-    return code;
+        rc = h5_err_set(err, ERR_IO, "%s: cannot write attributes", path);
+    for (int i = 0; i < m->tensor_count && rc == ERR_OK; i++)
+        rc = tensor_show(file, path, m, i, err);
+    return rc;
 }
 
 err_code_t hdf5io_files_view(hdf5io_files_t *files, err_t *err)
@@ -165,27 +165,27 @@ err_code_t hdf5io_files_view(hdf5io_files_t *files, err_t *err)
     int number = files->manifest->file_count - 1;
     char *path = hdf5io_files_path(files, number);
     hid_t access, file = H5I_INVALID_HID;
-    err_code_t code;
+    err_code_t rc;
 
     h5_lock();
     access = h5_access_list();
     if (access >= 0)
         file = H5Fcreate(path, H5F_ACC_EXCL, H5P_DEFAULT, access);
     if (file < 0)
-        code = h5_err_set(err, ERR_IO, "%s: cannot create", path);
+        rc = h5_err_set(err, ERR_IO, "%s: cannot create", path);
     else
-        code = view_fill(file, path, files->manifest, err);
-    if (file >= 0 && H5Fclose(file) < 0 && code == ERR_OK)
-        code = h5_err_set(err, ERR_IO, "%s: cannot close", path);
+        rc = view_fill(file, path, files->manifest, err);
+    if (file >= 0 && H5Fclose(file) < 0 && rc == ERR_OK)
+        rc = h5_err_set(err, ERR_IO, "%s: cannot close", path);
     if (access >= 0)
         H5Pclose(access);
     h5_unlock();
-    if (code == ERR_OK)
-        code = hdf5io_io_sync(files->io, path, err);
-    if (code == ERR_OK)
-        code = hdf5io_files_hash(files, number, err);
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
+        rc = hdf5io_io_sync(files->io, path, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_files_hash(files, number, err);
+    if (rc == ERR_OK)
         files->bytes += (int64_t)files->manifest->files[number].bytes;
     free(path);
-    return code;
+    return rc;
 }

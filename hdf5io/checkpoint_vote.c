@@ -21,7 +21,7 @@ static err_code_t excuses_exchange(const hdf5io_votes_t *votes,
 {
     excuse_t own = {0};
     excuse_t *all = calloc((size_t)votes->size, sizeof *all);
-    err_code_t code;
+    err_code_t rc;
 
     if (all == NULL)
         return err_set(err, ERR_MEMORY, "no memory for a vote of %d ranks",
@@ -29,15 +29,15 @@ static err_code_t excuses_exchange(const hdf5io_votes_t *votes,
     gethostname(own.host, sizeof own.host - 1);
     memcpy(own.text, mine->text, sizeof own.text);
     own.text[sizeof own.text - 1] = '\0';
-    code = votes->exchange(votes->context, &own, sizeof own, all, err);
-    if (code == ERR_OK)
+    rc = votes->exchange(votes->context, &own, sizeof own, all, err);
+    if (rc == ERR_OK)
         *out = all[culprit];
     free(all);
-    return code;
+    return rc;
 }
 
 static err_code_t failure_share(const hdf5io_votes_t *votes, const err_t *mine,
-                                int culprit, err_code_t code, err_t *err)
+                                int culprit, err_code_t rc, err_t *err)
 {
     excuse_t excuse;
     err_code_t failed = excuses_exchange(votes, mine, culprit, &excuse, err);
@@ -45,8 +45,8 @@ static err_code_t failure_share(const hdf5io_votes_t *votes, const err_t *mine,
     if (failed != ERR_OK)
         return failed;
     if (votes->size == 1)
-        return err_set(err, code, "%s", excuse.text);
-    return err_set(err, code, "rank %d on %s: %s", culprit, excuse.host,
+        return err_set(err, rc, "%s", excuse.text);
+    return err_set(err, rc, "rank %d on %s: %s", culprit, excuse.host,
                    excuse.text);
 }
 
@@ -56,7 +56,7 @@ err_code_t hdf5io_vote(const hdf5io_votes_t *votes, const err_t *mine,
 {
     hdf5io_ballot_t ballot = {.code = mine->code};
     hdf5io_ballot_t *got = all;
-    err_code_t code;
+    err_code_t rc;
     int culprit = -1;
 
     if (agreed != NULL)
@@ -68,16 +68,16 @@ err_code_t hdf5io_vote(const hdf5io_votes_t *votes, const err_t *mine,
                        votes->size);
     for (int i = 0; numbers != NULL && i < VOTE_NUMBERS; i++)
         ballot.numbers[i] = numbers[i];
-    code = votes->exchange(votes->context, &ballot, sizeof ballot, got, err);
-    for (int r = 0; code == ERR_OK && r < votes->size && culprit < 0; r++)
+    rc = votes->exchange(votes->context, &ballot, sizeof ballot, got, err);
+    for (int r = 0; rc == ERR_OK && r < votes->size && culprit < 0; r++)
         if (got[r].code != ERR_OK)
             culprit = r;
-    if (code == ERR_OK && agreed != NULL)
+    if (rc == ERR_OK && agreed != NULL)
         *agreed = true;
     if (culprit >= 0)
-        code = failure_share(votes, mine, culprit,
-                             (err_code_t)got[culprit].code, err);
+        rc = failure_share(votes, mine, culprit, (err_code_t)got[culprit].code,
+                           err);
     if (got != all)
         free(got);
-    return code;
+    return rc;
 }

@@ -41,47 +41,47 @@ typedef struct writer {
 static err_code_t home_make(writer_t *w, err_t *err)
 {
     char *parent = str_printf("%s/..", w->config->directory);
-    err_code_t code = file_make_dirs(w->config->directory, err);
+    err_code_t rc = file_make_dirs(w->config->directory, err);
 
-    if (code == ERR_OK)
-        code = hdf5io_io_sync(&w->io, parent, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_io_sync(&w->io, parent, err);
     free(parent);
-    return code;
+    return rc;
 }
 
 static err_code_t begin(writer_t *w, err_t *err)
 {
     const char *home = w->config->directory;
     char *tmp;
-    err_code_t code = home_make(w, err);
+    err_code_t rc = home_make(w, err);
 
-    if (code != ERR_OK)
-        return code;
-    code = hdf5io_dir_adopt(&w->io, home, err);
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
+    rc = hdf5io_dir_adopt(&w->io, home, err);
+    if (rc != ERR_OK)
+        return rc;
     hdf5io_dir_clean(&w->io, home);
     w->nonce = hdf5io_dir_nonce();
     tmp = hdf5io_dir_path(home, ".tmp-", w->step, w->nonce);
     if (mkdir(tmp, 0777) != 0)
-        code =
+        rc =
             err_set(err, ERR_IO, "%s: cannot create: %s", tmp, strerror(errno));
     free(tmp);
-    return code;
+    return rc;
 }
 
 static err_code_t stage_begin(writer_t *w, err_t *plan, err_t *err)
 {
     const uint64_t *numbers;
     uint64_t mine[VOTE_NUMBERS] = {0};
-    err_code_t code;
+    err_code_t rc;
 
     if (w->votes->rank == 0 && plan->code == ERR_OK)
         begin(w, plan);
     mine[0] = w->nonce;
-    code = hdf5io_vote(w->votes, plan, mine, w->ballots, NULL, err);
-    if (code != ERR_OK)
-        return code;
+    rc = hdf5io_vote(w->votes, plan, mine, w->ballots, NULL, err);
+    if (rc != ERR_OK)
+        return rc;
     numbers = w->ballots[0].numbers;
     w->nonce = numbers[0];
     w->tmp = hdf5io_dir_path(w->config->directory, ".tmp-", w->step, w->nonce);
@@ -107,7 +107,7 @@ static err_code_t stage_data(writer_t *w, bool *agreed, err_t *err)
     err_t mine = ERR_INIT;
     uint64_t numbers[VOTE_NUMBERS] = {0};
     int file = hdf5io_manifest_file_of(&w->manifest, w->votes->rank);
-    err_code_t code;
+    err_code_t rc;
 
     if (w->config->mpi != NULL)
         hdf5io_files_shared(&w->files, w->config->mpi, &mine);
@@ -117,10 +117,10 @@ static err_code_t stage_data(writer_t *w, bool *agreed, err_t *err)
         numbers[0] = w->manifest.files[file].bytes;
         numbers[1] = w->manifest.files[file].hash;
     }
-    code = hdf5io_vote(w->votes, &mine, numbers, w->ballots, agreed, err);
-    if (code == ERR_OK && w->config->mpi == NULL)
+    rc = hdf5io_vote(w->votes, &mine, numbers, w->ballots, agreed, err);
+    if (rc == ERR_OK && w->config->mpi == NULL)
         shards_enter(w);
-    return code;
+    return rc;
 }
 
 /* Gather (or, with [enter], scatter back) the offsets of [file]'s pieces.
@@ -160,25 +160,25 @@ static err_code_t stage_offsets(writer_t *w, bool *agreed, err_t *err)
     int64_t *mine = calloc(most + 1, sizeof *mine);
     int64_t *all = calloc(size * most + 1, sizeof *all);
     err_t memory = ERR_INIT;
-    err_code_t code;
+    err_code_t rc;
 
     if (mine == NULL || all == NULL)
         err_set(&memory, ERR_MEMORY, "no memory for the offsets of %zu pieces",
                 size * most);
-    code = hdf5io_vote(w->votes, &memory, NULL, NULL, agreed, err);
-    if (code == ERR_OK) {
+    rc = hdf5io_vote(w->votes, &memory, NULL, NULL, agreed, err);
+    if (rc == ERR_OK) {
         offsets_copy(m, hdf5io_manifest_file_of(m, w->votes->rank), mine,
                      false);
-        code = w->votes->exchange(w->votes->context, mine, most * sizeof *mine,
-                                  all, err);
-        *agreed = code == ERR_OK;
+        rc = w->votes->exchange(w->votes->context, mine, most * sizeof *mine,
+                                all, err);
+        *agreed = rc == ERR_OK;
     }
-    for (int r = 0; code == ERR_OK && r < w->votes->size; r++)
+    for (int r = 0; rc == ERR_OK && r < w->votes->size; r++)
         offsets_copy(m, hdf5io_manifest_file_of(m, r), all + (size_t)r * most,
                      true);
     free(all);
     free(mine);
-    return code;
+    return rc;
 }
 
 /* Read it as a reader would: what could not be resumed is not published. */
@@ -201,17 +201,17 @@ static err_code_t manifest_write(writer_t *w, err_t *err)
 {
     char *path = str_printf("%s/%s", w->tmp, MANIFEST_NAME);
     str_buf_t text = {0};
-    err_code_t code = hdf5io_manifest_print(&w->manifest, &text, err);
+    err_code_t rc = hdf5io_manifest_print(&w->manifest, &text, err);
 
-    if (code == ERR_OK)
-        code = manifest_check(&text, err);
-    if (code == ERR_OK)
-        code = hdf5io_io_create(&w->io, path, text.text, text.length, err);
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
+        rc = manifest_check(&text, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_io_create(&w->io, path, text.text, text.length, err);
+    if (rc == ERR_OK)
         w->files.bytes += (int64_t)text.length;
     str_buf_free(&text);
     free(path);
-    return code;
+    return rc;
 }
 
 /* A program that reads at this very moment may have taken the directory for
@@ -228,40 +228,40 @@ static err_code_t name_give(writer_t *w, const struct stat *mine, err_t *err)
 {
     const char *home = w->config->directory;
     err_t why = ERR_INIT;
-    err_code_t code =
+    err_code_t rc =
         hdf5io_dir_publish(&w->io, home, w->tmp, w->step, w->nonce, &why);
 
-    if (code != ERR_OK && named_already(w, mine))
+    if (rc != ERR_OK && named_already(w, mine))
         return hdf5io_io_sync(&w->io, home, err);
-    if (code != ERR_OK)
+    if (rc != ERR_OK)
         *err = why;
-    return code;
+    return rc;
 }
 
 /* Rank 0 alone. */
 static err_code_t publish(writer_t *w, err_t *err)
 {
     struct stat mine;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (lstat(w->tmp, &mine) != 0)
         return err_set(err, ERR_IO, "%s: it is gone: %s", w->tmp,
                        strerror(errno));
 
     if (w->config->mpi != NULL && w->manifest.piece_count > 0)
-        code = hdf5io_files_hash(&w->files, 0, err);
-    if (code == ERR_OK)
-        code = hdf5io_files_view(&w->files, err);
-    if (code == ERR_OK)
-        code = manifest_write(w, err);
-    if (code == ERR_OK)
-        code = hdf5io_io_sync(&w->io, w->tmp, err);
-    if (code == ERR_OK)
-        code = name_give(w, &mine, err);
-    if (code == ERR_OK)
+        rc = hdf5io_files_hash(&w->files, 0, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_files_view(&w->files, err);
+    if (rc == ERR_OK)
+        rc = manifest_write(w, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_io_sync(&w->io, w->tmp, err);
+    if (rc == ERR_OK)
+        rc = name_give(w, &mine, err);
+    if (rc == ERR_OK)
         hdf5io_dir_retire(&w->io, w->config->directory, w->step,
                           w->config->keep, w->nonce);
-    return code;
+    return rc;
 }
 
 static err_code_t stage_publish(writer_t *w, bool *agreed, err_t *err)
@@ -286,18 +286,18 @@ static void debris_remove(const writer_t *w)
 static err_code_t stages(writer_t *w, err_t *plan, err_t *err)
 {
     bool agreed = true;
-    err_code_t code = stage_begin(w, plan, err);
+    err_code_t rc = stage_begin(w, plan, err);
 
-    if (code != ERR_OK)
-        return code;
-    code = stage_data(w, &agreed, err);
-    if (code == ERR_OK && w->config->mpi == NULL)
-        code = stage_offsets(w, &agreed, err);
-    if (code == ERR_OK)
-        code = stage_publish(w, &agreed, err);
-    if (code != ERR_OK && agreed)
+    if (rc != ERR_OK)
+        return rc;
+    rc = stage_data(w, &agreed, err);
+    if (rc == ERR_OK && w->config->mpi == NULL)
+        rc = stage_offsets(w, &agreed, err);
+    if (rc == ERR_OK)
+        rc = stage_publish(w, &agreed, err);
+    if (rc != ERR_OK && agreed)
         debris_remove(w);
-    return code;
+    return rc;
 }
 
 static err_code_t writer_plan(writer_t *w, const hdf5io_progress_t *progress,
@@ -323,7 +323,7 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
                   .io = hdf5io_io_of(config),
                   .step = progress->step};
     err_t plan = ERR_INIT;
-    err_code_t code;
+    err_code_t rc;
 
     w.ballots = calloc((size_t)w.votes->size, sizeof *w.ballots);
     if (w.ballots == NULL)
@@ -335,8 +335,8 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
                                .manifest = &w.manifest,
                                .rank = w.votes->rank};
     w.final = hdf5io_dir_path(config->directory, "", w.step, 0);
-    code = stages(&w, &plan, err);
-    if (code == ERR_OK && info != NULL) {
+    rc = stages(&w, &plan, err);
+    if (rc == ERR_OK && info != NULL) {
         snprintf(info->path, sizeof info->path, "%s", w.final);
         info->progress = *progress;
         info->world_size = w.votes->size;
@@ -346,5 +346,5 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
     free(w.tmp);
     hdf5io_manifest_free(&w.manifest);
     free(w.ballots);
-    return code;
+    return rc;
 }

@@ -96,7 +96,7 @@ static bool column_type_other(hid_t type, hdf5io_column_t *out)
 static err_code_t column_type_find(hdf5io_column_t *out, bool *standard,
                                    err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     hid_t type = H5Dget_type(out->dataset), base;
 
     if (type < 0)
@@ -107,13 +107,13 @@ static err_code_t column_type_find(hdf5io_column_t *out, bool *standard,
     if (*standard)
         out->memory = H5Tcopy(type);
     else if (!column_type_other(base, out))
-        code = err_set(err, ERR_DATA,
-                       "%s: %s holds no numbers (text, compound or other): "
-                       "expected an integer or float type",
-                       out->file, out->path);
+        rc = err_set(err, ERR_DATA,
+                     "%s: %s holds no numbers (text, compound or other): "
+                     "expected an integer or float type",
+                     out->file, out->path);
     H5Tclose(base);
     H5Tclose(type);
-    return code;
+    return rc;
 }
 
 static err_code_t column_space_find(hdf5io_column_t *out, err_t *err)
@@ -237,33 +237,33 @@ err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
                               .memory = H5I_INVALID_HID};
     hid_t create = H5I_INVALID_HID;
     bool standard = false;
-    err_code_t code;
+    err_code_t rc;
 
-    code = column_open_dataset(file, &column, err);
-    if (code != ERR_OK)
+    rc = column_open_dataset(file, &column, err);
+    if (rc != ERR_OK)
         goto fail;
-    code = hdf5io_virtual_check(column.dataset, path, &column.files, err);
-    if (code == ERR_OK)
-        code = column_type_find(&column, &standard, err);
-    if (code == ERR_OK)
-        code = column_space_find(&column, err);
-    if (code != ERR_OK)
+    rc = hdf5io_virtual_check(column.dataset, path, &column.files, err);
+    if (rc == ERR_OK)
+        rc = column_type_find(&column, &standard, err);
+    if (rc == ERR_OK)
+        rc = column_space_find(&column, err);
+    if (rc != ERR_OK)
         goto fail;
     create = H5Dget_create_plist(column.dataset);
-    code = column_filters_check(&column, create, err);
-    if (code == ERR_OK)
-        code = hdf5io_column_way_choose(&column, create, standard, how, err);
-    if (code == ERR_OK && !column.located)
-        code = hdf5io_column_cache_set(&column, file, create, how, err);
+    rc = column_filters_check(&column, create, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_column_way_choose(&column, create, standard, how, err);
+    if (rc == ERR_OK && !column.located)
+        rc = hdf5io_column_cache_set(&column, file, create, how, err);
     H5Pclose(create);
-    if (code != ERR_OK)
+    if (rc != ERR_OK)
         goto fail;
     *out = column;
     return ERR_OK;
 
 fail:
     hdf5io_column_close(&column);
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_column_cut(hdf5io_column_t *column, int64_t length,

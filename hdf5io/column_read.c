@@ -104,21 +104,21 @@ err_code_t hdf5io_column_read_space(const hdf5io_column_t *column,
                                     const column_spaces_t *spaces,
                                     hid_t transfer, void *out, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     int number;
 
     if (spaces->from < 0 || spaces->to < 0 ||
         H5Dread(column->dataset, column->memory, spaces->to, spaces->from,
                 transfer, out) < 0)
-        code = h5_err_set(err, ERR_DATA, "%s: cannot read %s from row %" PRId64,
-                          column->file, column->path, spaces->row);
+        rc = h5_err_set(err, ERR_DATA, "%s: cannot read %s from row %" PRId64,
+                        column->file, column->path, spaces->row);
     number = errno;
     if (spaces->to >= 0)
         H5Sclose(spaces->to);
     if (spaces->from >= 0)
         H5Sclose(spaces->from);
     errno = number;
-    return code;
+    return rc;
 }
 
 static err_code_t column_read_h5(const hdf5io_column_t *column,
@@ -126,7 +126,7 @@ static err_code_t column_read_h5(const hdf5io_column_t *column,
                                  hid_t transfer, void *out, err_t *err)
 {
     column_spaces_t spaces = {.row = count > 0 ? runs[0].row : 0};
-    err_code_t code;
+    err_code_t rc;
 
     h5_lock();
     spaces.from = H5Dget_space(column->dataset);
@@ -136,16 +136,16 @@ static err_code_t column_read_h5(const hdf5io_column_t *column,
         H5Sclose(spaces.from);
         spaces.from = H5I_INVALID_HID;
     }
-    code = hdf5io_column_read_space(column, &spaces, transfer, out, err);
+    rc = hdf5io_column_read_space(column, &spaces, transfer, out, err);
     h5_unlock();
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_column_read(const hdf5io_column_t *column, int fd,
                               const column_run_t *runs, int64_t count,
                               hid_t transfer, void *out, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     char *next = out;
 
     if (column->fd >= 0)
@@ -154,12 +154,12 @@ err_code_t hdf5io_column_read(const hdf5io_column_t *column, int fd,
         transfer = H5P_DEFAULT;
     if (transfer != H5P_DEFAULT)
         return column_read_h5(column, runs, count, transfer, out, err);
-    for (int64_t i = 0; i < count && code == ERR_OK; i++) {
+    for (int64_t i = 0; i < count && rc == ERR_OK; i++) {
         if (column->located)
-            code = column_read_located(column, fd, &runs[i], next, err);
+            rc = column_read_located(column, fd, &runs[i], next, err);
         else
-            code = column_read_h5(column, &runs[i], 1, transfer, next, err);
+            rc = column_read_h5(column, &runs[i], 1, transfer, next, err);
         next += (size_t)runs[i].count * column->row_bytes;
     }
-    return code;
+    return rc;
 }

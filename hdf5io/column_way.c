@@ -87,15 +87,15 @@ static err_code_t column_locate(hdf5io_column_t *out, uint64_t file_bytes,
                                 err_t *err)
 {
     haddr_t offset = H5Dget_offset(out->dataset);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     uint64_t end;
 
     if (offset == HADDR_UNDEF)
         return ERR_OK;
     if (out->source != NULL)
-        code = column_source_open(out, &file_bytes, err);
-    if (code != ERR_OK)
-        return code;
+        rc = column_source_open(out, &file_bytes, err);
+    if (rc != ERR_OK)
+        return rc;
     if (__builtin_mul_overflow((uint64_t)out->rows, out->row_bytes, &end) ||
         __builtin_add_overflow(end, offset, &end) || end > INT64_MAX)
         return err_set(err, ERR_DATA,
@@ -118,20 +118,20 @@ static err_code_t column_locate_external(hdf5io_column_t *out, hid_t create,
 {
     uint64_t bytes, file_bytes, offset;
     char *only = NULL;
-    err_code_t code;
+    err_code_t rc;
 
     if (__builtin_mul_overflow((uint64_t)out->rows, out->row_bytes, &bytes))
         bytes = UINT64_MAX;
-    code = hdf5io_external_check(create, hdf5io_column_source(out), out->path,
-                                 bytes, &only, &offset, err);
-    if (code != ERR_OK || only == NULL)
-        return code;
+    rc = hdf5io_external_check(create, hdf5io_column_source(out), out->path,
+                               bytes, &only, &offset, err);
+    if (rc != ERR_OK || only == NULL)
+        return rc;
     free(out->source);
     out->source = only;
-    code = column_source_open(out, &file_bytes, err);
+    rc = column_source_open(out, &file_bytes, err);
     out->offset = offset;
-    out->located = code == ERR_OK;
-    return code;
+    out->located = rc == ERR_OK;
+    return rc;
 }
 
 err_code_t hdf5io_column_way_choose(hdf5io_column_t *out, hid_t create,

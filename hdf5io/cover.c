@@ -169,7 +169,7 @@ static err_code_t cover_rest(cover_work_t *work, int dim, const size_t *pieces,
                              size_t count, bool *whole)
 {
     cover_sweep_t sweep = {.spans = NULL};
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     uint64_t at = 0, end;
 
     *whole = count > 0;
@@ -178,22 +178,22 @@ static err_code_t cover_rest(cover_work_t *work, int dim, const size_t *pieces,
             return ERR_OK;
     if (dim == work->ndim || count == 0)
         return ERR_OK;
-    code = cover_spans(work, dim, pieces, count, &sweep);
-    for (; code == ERR_OK && *whole && at < work->extent[dim]; at = end) {
+    rc = cover_spans(work, dim, pieces, count, &sweep);
+    for (; rc == ERR_OK && *whole && at < work->extent[dim]; at = end) {
         end = cover_advance(work, dim, at, &sweep);
         if (work->left < 0)
-            code = err_set(work->err, ERR_DATA,
-                           "is made of too many overlapping blocks");
+            rc = err_set(work->err, ERR_DATA,
+                         "is made of too many overlapping blocks");
         else
-            code = cover_rest(work, dim + 1, sweep.pieces, sweep.active_count,
-                              whole);
+            rc = cover_rest(work, dim + 1, sweep.pieces, sweep.active_count,
+                            whole);
         if (dim == 0 && !*whole) {
             work->hole[0] = at;
             work->hole[1] = end;
         }
     }
     cover_sweep_free(&sweep);
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_cover_check(const uint64_t *extent, int ndim,
@@ -208,16 +208,16 @@ err_code_t hdf5io_cover_check(const uint64_t *extent, int ndim,
                          .err = err};
     size_t *pieces = calloc(count + 1, sizeof *pieces);
     bool covered = false;
-    err_code_t code;
+    err_code_t rc;
 
     if (pieces == NULL)
         return err_set(err, ERR_MEMORY, "no memory for %zu pieces", count);
     for (size_t i = 0; i < count; i++)
         pieces[i] = i;
-    code = cover_rest(&work, 0, pieces, count, &covered);
+    rc = cover_rest(&work, 0, pieces, count, &covered);
     free(pieces);
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     *whole = covered;
     hole[0] = work.hole[0];
     hole[1] = work.hole[1];

@@ -172,15 +172,15 @@ static err_code_t dataset_fits(const hdf5io_dataset_t *dataset,
                                const hdf5io_dataset_config_t *config,
                                const hdf5io_shard_t *shard, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
-    for (int k = 0; k < dataset->field_count && code == ERR_OK; k++)
-        code = k < dataset->inputs
-                   ? dataset_input_fits(&config->inputs[k], &shard->columns[k],
-                                        err)
-                   : dataset_target_fits(&config->targets[k - dataset->inputs],
-                                         &shard->columns[k], err);
-    return code;
+    for (int k = 0; k < dataset->field_count && rc == ERR_OK; k++)
+        rc = k < dataset->inputs
+                 ? dataset_input_fits(&config->inputs[k], &shard->columns[k],
+                                      err)
+                 : dataset_target_fits(&config->targets[k - dataset->inputs],
+                                       &shard->columns[k], err);
+    return rc;
 }
 
 static size_t dataset_larger(size_t a, size_t b)
@@ -198,18 +198,18 @@ typedef struct shard_try {
 static err_code_t dataset_shard_try(void *context, int *number, err_t *err)
 {
     const shard_try_t *try = context;
-    err_code_t code;
+    err_code_t rc;
 
     do
-        code = hdf5io_shard_open(&try->dataset->how, try->path, try->out, err);
-    while (code == ERR_UNAVAILABLE && errno == EMFILE &&
+        rc = hdf5io_shard_open(&try->dataset->how, try->path, try->out, err);
+    while (rc == ERR_UNAVAILABLE && errno == EMFILE &&
            hdf5io_dataset_rest_oldest(try->dataset));
-    if (code == ERR_OK)
-        return code;
-    if (code == ERR_IO || code == ERR_UNAVAILABLE ||
+    if (rc == ERR_OK)
+        return rc;
+    if (rc == ERR_IO || rc == ERR_UNAVAILABLE ||
         retry_cause(errno) == RETRY_FORBIDDEN)
         *number = errno;
-    return code;
+    return rc;
 }
 
 static err_code_t dataset_shard_open(hdf5io_dataset_t *dataset,
@@ -229,11 +229,11 @@ static err_code_t dataset_shard_add(hdf5io_dataset_t *dataset,
                                     const char *path, err_t *err)
 {
     hdf5io_shard_t *shard = &dataset->shards[dataset->count];
-    err_code_t code;
+    err_code_t rc;
 
-    code = dataset_shard_open(dataset, path, shard, err);
-    if (code != ERR_OK)
-        return code;
+    rc = dataset_shard_open(dataset, path, shard, err);
+    if (rc != ERR_OK)
+        return rc;
     dataset->count++;
     dataset->cached += shard->cached;
     dataset->open_count++;
@@ -241,21 +241,21 @@ static err_code_t dataset_shard_add(hdf5io_dataset_t *dataset,
     shard->first = dataset->samples;
     if (__builtin_add_overflow(dataset->samples, shard->rows,
                                &dataset->samples))
-        code = err_set(err, ERR_DATA,
-                       "the shards up to %s hold more samples than can be "
-                       "counted: the header of one is wrong",
-                       path);
-    for (int k = 0; k < dataset->field_count && code == ERR_OK; k++) {
+        rc = err_set(err, ERR_DATA,
+                     "the shards up to %s hold more samples than can be "
+                     "counted: the header of one is wrong",
+                     path);
+    for (int k = 0; k < dataset->field_count && rc == ERR_OK; k++) {
         dataset->row_bytes =
             dataset_larger(dataset->row_bytes, shard->columns[k].row_bytes);
-        code = dataset_same_shape(&dataset->shards[0].columns[k],
-                                  &shard->columns[k], err);
+        rc = dataset_same_shape(&dataset->shards[0].columns[k],
+                                &shard->columns[k], err);
     }
-    if (code == ERR_OK)
-        code = dataset_fits(dataset, config, shard, err);
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
+        rc = dataset_fits(dataset, config, shard, err);
+    if (rc == ERR_OK)
         hdf5io_dataset_trim(dataset, shard);
-    return code;
+    return rc;
 }
 
 /* How shards are opened, now and again. */
@@ -283,24 +283,24 @@ static err_code_t dataset_shards_open(hdf5io_dataset_t *dataset,
                                       const hdf5io_dataset_config_t *config,
                                       char **paths, int count, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     dataset->shards = calloc((size_t)count, sizeof *dataset->shards);
     dataset->touched = calloc((size_t)count, sizeof *dataset->touched);
     if (dataset->shards == NULL || dataset->touched == NULL)
         return err_set(err, ERR_MEMORY, "no memory for %d shards", count);
     dataset_how_set(dataset, config, count);
-    for (int i = 0; i < count && code == ERR_OK; i++)
-        code = dataset_shard_add(dataset, config, paths[i], err);
-    if (code == ERR_OK)
-        code = dataset_sources_allow(dataset, err);
-    if (code == ERR_OK && dataset->samples == 0 && count == 1)
-        code = err_set(err, ERR_DATA, "%s holds no samples", paths[0]);
-    else if (code == ERR_OK && dataset->samples == 0)
-        code = err_set(err, ERR_DATA,
-                       "none of the %d shards holds a sample; the first is %s",
-                       count, paths[0]);
-    return code;
+    for (int i = 0; i < count && rc == ERR_OK; i++)
+        rc = dataset_shard_add(dataset, config, paths[i], err);
+    if (rc == ERR_OK)
+        rc = dataset_sources_allow(dataset, err);
+    if (rc == ERR_OK && dataset->samples == 0 && count == 1)
+        rc = err_set(err, ERR_DATA, "%s holds no samples", paths[0]);
+    else if (rc == ERR_OK && dataset->samples == 0)
+        rc = err_set(err, ERR_DATA,
+                     "none of the %d shards holds a sample; the first is %s",
+                     count, paths[0]);
+    return rc;
 }
 
 /* Whole numbers are shifted by whole numbers only. [key] is "input" or
@@ -354,19 +354,19 @@ static err_code_t dataset_configure(hdf5io_dataset_t *dataset,
     const int inputs = config->input_count > 0 ? config->input_count : 1;
     const int targets = config->target_count > 0 ? config->target_count : 1;
     const char *key = config->sequence > 0 ? "input" : "target";
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
-    for (int k = 0; k < targets && code == ERR_OK; k++) {
+    for (int k = 0; k < targets && rc == ERR_OK; k++) {
         hdf5io_want_t want = config->targets[k];
 
         if (config->sequence > 0)
             want.field = config->inputs[0].field;
-        code = dataset_check_whole(&want, key, err);
+        rc = dataset_check_whole(&want, key, err);
     }
-    for (int k = 0; k < inputs && code == ERR_OK; k++)
-        code = dataset_check_whole(&config->inputs[k], "input", err);
-    if (code != ERR_OK)
-        return code;
+    for (int k = 0; k < inputs && rc == ERR_OK; k++)
+        rc = dataset_check_whole(&config->inputs[k], "input", err);
+    if (rc != ERR_OK)
+        return rc;
     dataset->inputs = inputs;
     dataset->mpi = config->mpi;
     for (int k = 0; k < inputs; k++)
@@ -409,20 +409,20 @@ static err_code_t dataset_whole(hdf5io_dataset_t *dataset,
     int64_t value;
     size_t at = 0;
     void *row;
-    err_code_t code;
+    err_code_t rc;
 
     if (want->as != HDF5IO_AS_CLASSES ||
         (column->type.kind != CONVERT_F32 && column->type.kind != CONVERT_F64))
         return ERR_OK;
-    code = mem_alloc(column->row_bytes, "a sample", &row, err);
-    if (code != ERR_OK)
-        return code;
+    rc = mem_alloc(column->row_bytes, "a sample", &row, err);
+    if (rc != ERR_OK)
+        return rc;
     rows.out = row;
-    code = hdf5io_dataset_rows(&rows, err);
-    while (code == ERR_OK && at < column->row_bytes &&
+    rc = hdf5io_dataset_rows(&rows, err);
+    while (rc == ERR_OK && at < column->row_bytes &&
            hdf5io_convert_ints(column->type, (char *)row + at, 1, &value) == 1)
         at += hdf5io_convert_bytes(column->type);
-    if (code == ERR_OK && at < column->row_bytes) {
+    if (rc == ERR_OK && at < column->row_bytes) {
         snprintf(say, sizeof say,
                  "targets of %s are real numbers (the first sample holds %s), "
                  "but the loss takes class numbers from 0 to %" PRId64
@@ -431,10 +431,10 @@ static err_code_t dataset_whole(hdf5io_dataset_t *dataset,
                  hdf5io_convert_format(column->type, (char *)row + at, text,
                                        sizeof text),
                  want->limit - 1);
-        code = dataset_misfit(want, column->file, say, err);
+        rc = dataset_misfit(want, column->file, say, err);
     }
     mem_free(row);
-    return code;
+    return rc;
 }
 
 /* What each rank does by itself. */
@@ -444,42 +444,42 @@ static err_code_t dataset_open_own(hdf5io_dataset_t *dataset,
 {
     char **paths = NULL;
     int count = 0;
-    err_code_t code;
+    err_code_t rc;
 
-    code = hdf5io_shard_paths(config->shards, &paths, &count, err);
-    if (code == ERR_OK)
-        code = dataset_configure(dataset, config, err);
-    if (code == ERR_OK)
-        code = dataset_shards_open(dataset, config, paths, count, err);
+    rc = hdf5io_shard_paths(config->shards, &paths, &count, err);
+    if (rc == ERR_OK)
+        rc = dataset_configure(dataset, config, err);
+    if (rc == ERR_OK)
+        rc = dataset_shards_open(dataset, config, paths, count, err);
     hdf5io_shard_paths_free(paths, count);
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
                                hdf5io_dataset_t **out, err_t *err)
 {
     hdf5io_dataset_t *dataset = calloc(1, sizeof *dataset);
-    err_code_t code;
+    err_code_t rc;
 
     if (dataset != NULL) {
         pthread_mutex_init(&dataset->lock, NULL);
         dataset->transfer = H5P_DEFAULT;
-        code = dataset_open_own(dataset, config, err);
+        rc = dataset_open_own(dataset, config, err);
     } else {
-        code = err_set(err, ERR_MEMORY, "no memory for a dataset");
+        rc = err_set(err, ERR_MEMORY, "no memory for a dataset");
     }
     if (config->mpi != NULL)
-        code = hdf5io_dataset_join(dataset, config->mpi, code, err);
+        rc = hdf5io_dataset_join(dataset, config->mpi, rc, err);
     if (dataset == NULL)
-        return code;
-    for (int k = 0; code == ERR_OK && k < hdf5io_dataset_targets(dataset); k++)
-        code = dataset_whole(dataset, &config->targets[k], dataset->inputs + k,
-                             err);
-    if (code == ERR_OK)
+        return rc;
+    for (int k = 0; rc == ERR_OK && k < hdf5io_dataset_targets(dataset); k++)
+        rc = dataset_whole(dataset, &config->targets[k], dataset->inputs + k,
+                           err);
+    if (rc == ERR_OK)
         *out = dataset;
     else
         hdf5io_dataset_close(dataset);
-    return code;
+    return rc;
 }
 
 void hdf5io_dataset_close(hdf5io_dataset_t *dataset)

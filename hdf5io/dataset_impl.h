@@ -86,11 +86,11 @@ void hdf5io_dataset_trim(hdf5io_dataset_t *dataset, const hdf5io_shard_t *last);
 
 /* MPI-IO: open all shards collectively, after each rank has opened them for
  * itself. The ranks first compare their results, since a rank that failed, or
- * that sees other files, would leave the others waiting. [code] is this rank's
+ * that sees other files, would leave the others waiting. [rc] is this rank's
  * result; if it is an error, [dataset] is not used. ERR_DATA: ranks see
  * different files. Collective. */
 err_code_t hdf5io_dataset_join(hdf5io_dataset_t *dataset, h5mpi_t *mpi,
-                               err_code_t code, err_t *err);
+                               err_code_t rc, err_t *err);
 
 /* Free a list of buffers. */
 void hdf5io_read_scratch_free(read_scratch_t *scratch);

@@ -35,27 +35,27 @@ static uint64_t dataset_agree_hash(const hdf5io_dataset_t *dataset)
 }
 
 err_code_t hdf5io_dataset_join(hdf5io_dataset_t *dataset, h5mpi_t *mpi,
-                               err_code_t code, err_t *err)
+                               err_code_t rc, err_t *err)
 {
-    const uint64_t hash = code == ERR_OK ? dataset_agree_hash(dataset) : 0;
+    const uint64_t hash = rc == ERR_OK ? dataset_agree_hash(dataset) : 0;
     hid_t access;
 
-    if (!h5mpi_same(mpi, hash) && code == ERR_OK)
+    if (!h5mpi_same(mpi, hash) && rc == ERR_OK)
         return err_set(err, ERR_DATA,
                        "other ranks see other shards than this one (%d, the "
                        "first is %s), or none: is the directory shared by all "
                        "nodes?",
                        dataset->count, dataset->shards[0].path);
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     h5_lock();
     access = h5mpi_access_list_read(mpi);
     h5_unlock();
-    for (int i = 0; i < dataset->count && code == ERR_OK; i++)
-        code = hdf5io_shard_join(access, &dataset->shards[i], err);
+    for (int i = 0; i < dataset->count && rc == ERR_OK; i++)
+        rc = hdf5io_shard_join(access, &dataset->shards[i], err);
     h5_lock();
     H5Pclose(access);
     dataset->transfer = h5mpi_transfer_list(mpi);
     h5_unlock();
-    return code;
+    return rc;
 }

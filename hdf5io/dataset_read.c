@@ -70,13 +70,13 @@ static err_code_t read_stage_grow(read_scratch_t *scratch, size_t bytes,
                                   err_t *err)
 {
     void *stage;
-    err_code_t code;
+    err_code_t rc;
 
     if (bytes <= scratch->stage_bytes)
         return ERR_OK;
-    code = mem_alloc(bytes, "reading samples", &stage, err);
-    if (code != ERR_OK)
-        return code;
+    rc = mem_alloc(bytes, "reading samples", &stage, err);
+    if (rc != ERR_OK)
+        return rc;
     mem_free(scratch->stage);
     scratch->stage = stage;
     scratch->stage_bytes = bytes;
@@ -87,19 +87,19 @@ static err_code_t read_room_grow(read_scratch_t *scratch, int64_t count,
                                  err_t *err)
 {
     void *entries, *runs;
-    err_code_t code;
+    err_code_t rc;
 
     if (count <= scratch->room)
         return ERR_OK;
-    code = mem_alloc((size_t)count * sizeof(read_entry_t), "sample numbers",
-                     &entries, err);
-    if (code != ERR_OK)
-        return code;
-    code = mem_alloc((size_t)count * sizeof(column_run_t), "runs of samples",
-                     &runs, err);
-    if (code != ERR_OK) {
+    rc = mem_alloc((size_t)count * sizeof(read_entry_t), "sample numbers",
+                   &entries, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = mem_alloc((size_t)count * sizeof(column_run_t), "runs of samples",
+                   &runs, err);
+    if (rc != ERR_OK) {
         mem_free(entries);
-        return code;
+        return rc;
     }
     mem_free(scratch->entries);
     mem_free(scratch->runs);
@@ -124,7 +124,7 @@ static err_code_t read_scratch_take(hdf5io_dataset_t *dataset, int64_t count,
 {
     size_t bytes = READ_STAGE_BYTES;
     read_scratch_t *scratch;
-    err_code_t code;
+    err_code_t rc;
 
     pthread_mutex_lock(&dataset->lock);
     scratch = dataset->scratch;
@@ -137,12 +137,12 @@ static err_code_t read_scratch_take(hdf5io_dataset_t *dataset, int64_t count,
         return err_set(err, ERR_MEMORY, "no memory for reading samples");
     if (bytes < dataset->row_bytes)
         bytes = dataset->row_bytes;
-    code = read_stage_grow(scratch, bytes, err);
-    if (code == ERR_OK)
-        code = read_room_grow(scratch, count, err);
-    if (code != ERR_OK) {
+    rc = read_stage_grow(scratch, bytes, err);
+    if (rc == ERR_OK)
+        rc = read_room_grow(scratch, count, err);
+    if (rc != ERR_OK) {
         read_scratch_give(dataset, scratch);
-        return code;
+        return rc;
     }
     *out = scratch;
     return ERR_OK;
@@ -377,20 +377,20 @@ static err_code_t read_block(const read_call_t *call, int k,
                            .runs = call->scratch->runs,
                            .count = block->runs,
                            .out = call->scratch->stage};
-    err_code_t code = hdf5io_dataset_rows(&rows, err);
+    err_code_t rc = hdf5io_dataset_rows(&rows, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     atomic_fetch_add(&call->dataset->bytes_read,
                      block->rows * (int64_t)column->row_bytes);
-    for (int64_t i = 0; i < block->count && code == ERR_OK; i++) {
+    for (int64_t i = 0; i < block->count && rc == ERR_OK; i++) {
         const read_entry_t *entry = &block->entries[i];
 
         if (i > 0 && entry->index != entry[-1].index)
             stored += column->row_bytes;
-        code = read_place(call, k, entry, stored, err);
+        rc = read_place(call, k, entry, stored, err);
     }
-    return code;
+    return rc;
 }
 
 /* All entries of one shard, one column: block by block, or at once. */
@@ -401,40 +401,40 @@ static err_code_t read_column(const read_call_t *call, int k,
     const hdf5io_column_t *column = &call->shard->columns[k];
     int64_t rows_max =
         (int64_t)(call->scratch->stage_bytes / column->row_bytes);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     read_block_t block;
 
     if (call->dataset->mpi != NULL) {
         block = read_block_cut(call, entries, count, 0);
-        code = read_stage_grow(call->scratch,
-                               (size_t)block.rows * column->row_bytes, err);
-        return code == ERR_OK ? read_block(call, k, &block, err) : code;
+        rc = read_stage_grow(call->scratch,
+                             (size_t)block.rows * column->row_bytes, err);
+        return rc == ERR_OK ? read_block(call, k, &block, err) : rc;
     }
-    while (count > 0 && code == ERR_OK) {
+    while (count > 0 && rc == ERR_OK) {
         block = read_block_cut(call, entries, count, rows_max);
-        code = read_block(call, k, &block, err);
+        rc = read_block(call, k, &block, err);
         entries += block.count;
         count -= block.count;
     }
-    return code;
+    return rc;
 }
 
 static err_code_t read_shard(read_call_t *call, hdf5io_shard_t *shard,
                              const read_entry_t *entries, int64_t count,
                              err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     call->shard = shard;
     for (int k = 0; k < shard->count; k++) {
         err_t second = ERR_INIT;
 
-        if (code == ERR_OK)
-            code = read_column(call, k, entries, count, err);
+        if (rc == ERR_OK)
+            rc = read_column(call, k, entries, count, err);
         else if (call->dataset->mpi != NULL)
             read_column(call, k, entries, count, &second);
     }
-    return code;
+    return rc;
 }
 
 /* With MPI-IO: which shards does any rank want? Collective. */
@@ -461,7 +461,7 @@ static err_code_t read_shards(read_call_t *call, int64_t count, err_t *err)
 {
     const hdf5io_dataset_t *dataset = call->dataset;
     const read_entry_t *entries = call->scratch->entries;
-    err_code_t first = ERR_OK, code;
+    err_code_t first = ERR_OK, rc;
     int64_t i = 0, begin;
 
     if (dataset->mpi != NULL)
@@ -483,13 +483,13 @@ static err_code_t read_shards(read_call_t *call, int64_t count, err_t *err)
         if (dataset->mpi != NULL && dataset->touched[s] == 0)
             continue;
         atomic_fetch_add(&call->dataset->shards_read, 1);
-        code = read_shard(call, shard, entries + begin, i - begin, &own);
-        if (code == ERR_OK)
+        rc = read_shard(call, shard, entries + begin, i - begin, &own);
+        if (rc == ERR_OK)
             continue;
         if (first == ERR_OK && err != NULL)
             *err = own;
         if (first == ERR_OK)
-            first = code;
+            first = rc;
         if (dataset->mpi == NULL)
             break;
     }
@@ -501,28 +501,28 @@ err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,
                                       void *const *fields, err_t *err)
 {
     read_call_t call = {.dataset = dataset, .fields = fields};
-    err_code_t code;
+    err_code_t rc;
 
-    code = read_scratch_take(dataset, count, &call.scratch, err);
-    if (code != ERR_OK)
-        return code;
-    for (int64_t i = 0; i < count && code == ERR_OK; i++) {
+    rc = read_scratch_take(dataset, count, &call.scratch, err);
+    if (rc != ERR_OK)
+        return rc;
+    for (int64_t i = 0; i < count && rc == ERR_OK; i++) {
         call.scratch->entries[i] = (read_entry_t){index[i], i};
         if (index[i] < 0 || index[i] >= dataset->samples)
-            code = err_set(err, ERR_DATA,
-                           "sample %" PRId64 " was asked for, the dataset has "
-                           "%" PRId64,
-                           index[i], dataset->samples);
+            rc = err_set(err, ERR_DATA,
+                         "sample %" PRId64 " was asked for, the dataset has "
+                         "%" PRId64,
+                         index[i], dataset->samples);
     }
-    if (code == ERR_OK) {
+    if (rc == ERR_OK) {
         read_sort(call.scratch->entries, count);
-        code = read_shards(&call, count, err);
+        rc = read_shards(&call, count, err);
     } else if (dataset->mpi != NULL) {
         /* The others wait for this rank. */
         read_shards(&call, 0, NULL);
     }
     read_scratch_give(dataset, call.scratch);
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,

@@ -21,10 +21,10 @@
 #include "hdf5io/dataset_impl.h"
 #include "hdf5io/h5.h"
 
-static bool use_is_system(err_code_t code, int number)
+static bool use_is_system(err_code_t rc, int number)
 {
-    return code == ERR_IO || code == ERR_UNAVAILABLE ||
-           (code == ERR_DATA && retry_cause(number) == RETRY_FORBIDDEN);
+    return rc == ERR_IO || rc == ERR_UNAVAILABLE ||
+           (rc == ERR_DATA && retry_cause(number) == RETRY_FORBIDDEN);
 }
 
 /* Close what is open of [shard], and keep what is known of it. */
@@ -98,23 +98,23 @@ static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
                            err_t *err)
 {
     hdf5io_shard_t now;
-    err_code_t code;
+    err_code_t rc;
 
     do
-        code = hdf5io_shard_open(&dataset->how, shard->path, &now, err);
-    while (code == ERR_UNAVAILABLE && errno == EMFILE &&
+        rc = hdf5io_shard_open(&dataset->how, shard->path, &now, err);
+    while (rc == ERR_UNAVAILABLE && errno == EMFILE &&
            hdf5io_dataset_rest_oldest(dataset));
-    if (code != ERR_OK)
-        return code;
-    code = use_changed(shard, &now, err);
-    if (code == ERR_OK) {
+    if (rc != ERR_OK)
+        return rc;
+    rc = use_changed(shard, &now, err);
+    if (rc == ERR_OK) {
         hdf5io_shard_adopt(shard, &now);
         dataset->cached += shard->cached;
         dataset->open_count++;
     }
     hdf5io_shard_close(&now);
     errno = 0;
-    return code;
+    return rc;
 }
 
 /* One try of hdf5io_dataset_use. */
@@ -131,26 +131,26 @@ static err_code_t use_attempt(void *context, int *number, err_t *err)
     use_call_t *call = context;
     hdf5io_dataset_t *dataset = call->dataset;
     hdf5io_shard_t *shard = call->shard;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     pthread_mutex_lock(&dataset->lock);
     if (call->again && shard->open && shard->readers == 1)
         use_rest(dataset, shard);
     if (!shard->open) {
-        code = use_wake(dataset, shard, err);
-        *number = code != ERR_OK && use_is_system(code, errno) ? errno : 0;
-        if (code == ERR_OK)
+        rc = use_wake(dataset, shard, err);
+        *number = rc != ERR_OK && use_is_system(rc, errno) ? errno : 0;
+        if (rc == ERR_OK)
             hdf5io_dataset_trim(dataset, shard);
     }
     pthread_mutex_unlock(&dataset->lock);
     call->again = true;
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     errno = 0;
-    code = call->work(call->context, err);
-    if (code != ERR_OK && use_is_system(code, errno))
+    rc = call->work(call->context, err);
+    if (rc != ERR_OK && use_is_system(rc, errno))
         *number = errno;
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
@@ -158,7 +158,7 @@ err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
 {
     use_call_t call = {
         .dataset = dataset, .shard = shard, .work = work, .context = context};
-    err_code_t code;
+    err_code_t rc;
 
     if (dataset->mpi != NULL)
         return work(context, err);
@@ -166,13 +166,12 @@ err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
     shard->readers++;
     shard->used = ++dataset->uses;
     pthread_mutex_unlock(&dataset->lock);
-    code =
-        retry_run(&dataset->retry, shard->path, use_attempt, &call, NULL, err);
+    rc = retry_run(&dataset->retry, shard->path, use_attempt, &call, NULL, err);
     pthread_mutex_lock(&dataset->lock);
     check(shard->readers > 0, "%s has %d readers", shard->path, shard->readers);
     shard->readers--;
     pthread_mutex_unlock(&dataset->lock);
-    return code;
+    return rc;
 }
 
 static err_code_t rows_work(void *context, err_t *err)

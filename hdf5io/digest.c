@@ -144,7 +144,7 @@ static err_code_t digest_block_h5(const hdf5io_column_t *column,
                                   err_t *err)
 {
     column_spaces_t spaces = {.row = (int64_t)block->start[0]};
-    err_code_t code;
+    err_code_t rc;
 
     h5_lock();
     spaces.from = H5Dget_space(column->dataset);
@@ -155,9 +155,9 @@ static err_code_t digest_block_h5(const hdf5io_column_t *column,
         H5Sclose(spaces.from);
         spaces.from = H5I_INVALID_HID;
     }
-    code = hdf5io_column_read_space(column, &spaces, H5P_DEFAULT, out, err);
+    rc = hdf5io_column_read_space(column, &spaces, H5P_DEFAULT, out, err);
     h5_unlock();
-    return code;
+    return rc;
 }
 
 /* Numbers of a dataset whose bytes lie in a row: it is read as one whose rows
@@ -186,7 +186,7 @@ static err_code_t digest_sample(const hdf5io_dataset_t *dataset,
     int pieces = DIGEST_PIECES_ALL / dataset->count;
     char stage[DIGEST_PIECE_BYTES];
     digest_block_t block = {0};
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (pieces < DIGEST_PIECES_MIN)
         pieces = DIGEST_PIECES_MIN;
@@ -195,17 +195,17 @@ static err_code_t digest_sample(const hdf5io_dataset_t *dataset,
     digest_block_size(column, &block);
     if (block.count[0] == (hsize_t)column->rows)
         pieces = block.elems == column->rows * column->elems ? 1 : pieces;
-    for (int i = 0; i < pieces && code == ERR_OK; i++) {
+    for (int i = 0; i < pieces && rc == ERR_OK; i++) {
         digest_block_place(column, (uint64_t)i,
                            pieces > 1 ? (uint64_t)pieces : 2, &block);
-        code = flat ? digest_block_flat(column, shard->fd, &block, stage, err)
-                    : digest_block_h5(column, &block, stage, err);
-        if (code == ERR_OK)
+        rc = flat ? digest_block_flat(column, shard->fd, &block, stage, err)
+                  : digest_block_h5(column, &block, stage, err);
+        if (rc == ERR_OK)
             hash_state_add(state, stage,
                            (size_t)block.elems *
                                hdf5io_convert_bytes(column->type));
     }
-    return code;
+    return rc;
 }
 
 static err_code_t digest_all(const hdf5io_shard_t *shard, int field,
@@ -217,20 +217,20 @@ static err_code_t digest_all(const hdf5io_shard_t *shard, int field,
                               ? (int64_t)(DIGEST_STAGE_BYTES / column.row_bytes)
                               : 1;
     void *stage = NULL;
-    err_code_t code = mem_alloc((size_t)block * column.row_bytes,
-                                "looking at the data", &stage, err);
+    err_code_t rc = mem_alloc((size_t)block * column.row_bytes,
+                              "looking at the data", &stage, err);
     int number;
 
     column.collective = false;
-    for (int64_t row = 0; row < column.rows && code == ERR_OK; row += block) {
+    for (int64_t row = 0; row < column.rows && rc == ERR_OK; row += block) {
         const int64_t left = column.rows - row;
         const column_run_t run = {.row = row,
                                   .count = left < block ? left : block};
         const size_t bytes = (size_t)run.count * column.row_bytes;
 
-        code = hdf5io_column_read(&column, shard->fd, &run, 1, H5P_DEFAULT,
-                                  stage, err);
-        if (code != ERR_OK)
+        rc = hdf5io_column_read(&column, shard->fd, &run, 1, H5P_DEFAULT, stage,
+                                err);
+        if (rc != ERR_OK)
             break;
         hash_state_add(state, stage, bytes);
         if (how->alive != NULL)
@@ -239,7 +239,7 @@ static err_code_t digest_all(const hdf5io_shard_t *shard, int field,
     number = errno;
     mem_free(stage);
     errno = number;
-    return code;
+    return rc;
 }
 
 /* One digest, for hdf5io_dataset_use. */
@@ -257,18 +257,18 @@ static err_code_t digest_work(void *context, err_t *err)
     const bool twice =
         call->shard->columns[call->field].stream > 0 && call->field > 0;
     hash_state_t *state = hash_state_open();
-    err_code_t code;
+    err_code_t rc;
     int number;
 
-    code = call->how->full && !twice
-               ? digest_all(call->shard, call->field, call->how, state, err)
-               : digest_sample(call->dataset, call->shard, call->field, state,
-                               err);
+    rc = call->how->full && !twice
+             ? digest_all(call->shard, call->field, call->how, state, err)
+             : digest_sample(call->dataset, call->shard, call->field, state,
+                             err);
     number = errno;
     call->value = hash_state_value(state);
     hash_state_free(state);
     errno = number;
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_dataset_digest(hdf5io_dataset_t *dataset, int shard,
@@ -280,12 +280,12 @@ err_code_t hdf5io_dataset_digest(hdf5io_dataset_t *dataset, int shard,
                           .field = field,
                           .how = how,
                           .value = hash_bytes(NULL, 0)};
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (call.shard->rows > 0)
-        code = hdf5io_dataset_use(dataset, &dataset->shards[shard], digest_work,
-                                  &call, err);
-    if (code == ERR_OK)
+        rc = hdf5io_dataset_use(dataset, &dataset->shards[shard], digest_work,
+                                &call, err);
+    if (rc == ERR_OK)
         *out = call.value;
-    return code;
+    return rc;
 }

@@ -51,11 +51,11 @@ err_code_t hdf5io_external_check(hid_t create, const char *file,
                                  uint64_t *offset, err_t *err)
 {
     const int count = H5Pget_external_count(create);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     char *first = NULL;
     uint64_t left = bytes, first_offset = 0;
 
-    for (int i = 0; i < count && left > 0 && code == ERR_OK; i++) {
+    for (int i = 0; i < count && left > 0 && rc == ERR_OK; i++) {
         external_part_t part = {.file = file, .path = path};
         char name[PATH_MAX] = "";
         hsize_t size = 0;
@@ -70,7 +70,7 @@ err_code_t hdf5io_external_check(hid_t create, const char *file,
         part.raw = hdf5io_home_raw(file, name);
         part.offset = (uint64_t)at;
         part.bytes = size < left ? size : left;
-        code = external_part_check(&part, err);
+        rc = external_part_check(&part, err);
         left -= part.bytes;
         if (i == 0 && left == 0) {
             first = part.raw;
@@ -79,14 +79,14 @@ err_code_t hdf5io_external_check(hid_t create, const char *file,
             free(part.raw);
         }
     }
-    if (code == ERR_OK && left > 0)
-        code = err_set(err, ERR_DATA,
-                       "%s: the external files of %s hold %" PRIu64
-                       " bytes less than it has",
-                       file, path, left);
-    if (code != ERR_OK) {
+    if (rc == ERR_OK && left > 0)
+        rc = err_set(err, ERR_DATA,
+                     "%s: the external files of %s hold %" PRIu64
+                     " bytes less than it has",
+                     file, path, left);
+    if (rc != ERR_OK) {
         free(first);
-        return code;
+        return rc;
     }
     *only = first;
     *offset = first_offset;

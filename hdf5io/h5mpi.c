@@ -80,20 +80,20 @@ static err_code_t h5mpi_check(int rank, int size, err_t *err)
 
 err_code_t h5mpi_open(int rank, int size, h5mpi_t **out, err_t *err)
 {
-    err_code_t code;
+    err_code_t rc;
     h5mpi_t *mpi;
 
     mpi = calloc(1, sizeof *mpi);
     if (mpi == NULL)
         return err_set(err, ERR_MEMORY, "no memory for the MPI handle");
-    code = h5mpi_start(&mpi->owner, err);
-    if (code != ERR_OK)
+    rc = h5mpi_start(&mpi->owner, err);
+    if (rc != ERR_OK)
         goto fail;
-    code = h5mpi_check(rank, size, err);
-    if (code != ERR_OK)
+    rc = h5mpi_check(rank, size, err);
+    if (rc != ERR_OK)
         goto fail_started;
     if (MPI_Comm_dup(MPI_COMM_WORLD, &mpi->comm) != MPI_SUCCESS) {
-        code = err_set(err, ERR_UNAVAILABLE, "io: mpi: MPI_Comm_dup failed");
+        rc = err_set(err, ERR_UNAVAILABLE, "io: mpi: MPI_Comm_dup failed");
         goto fail_started;
     }
     MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN);
@@ -105,7 +105,7 @@ fail_started:
         MPI_Finalize();
 fail:
     free(mpi);
-    return code;
+    return rc;
 }
 
 void h5mpi_close(h5mpi_t *mpi)

@@ -25,7 +25,7 @@ typedef struct loader_slot {
     hdf5io_batch_t batch;
     void *fields[2 * HDF5IO_FIELDS_MAX]; /* its inputs, then its targets */
     bool end;
-    err_code_t code;
+    err_code_t rc;
     err_t err;
 } loader_slot_t;
 
@@ -78,13 +78,13 @@ static bool loader_read(hdf5io_loader_t *loader, loader_slot_t *slot)
     batch->global = share.global;
     for (int64_t i = 0; i < share.count; i++)
         batch->sample_ids[i] = (uint64_t)loader->index[i];
-    slot->code = hdf5io_dataset_read_fields(
+    slot->rc = hdf5io_dataset_read_fields(
         config->dataset, loader->index, share.count, slot->fields, &slot->err);
     if (++loader->step >= hdf5io_sampler_steps(config->sampler)) {
         loader->step = 0;
         loader->epoch++;
     }
-    return slot->code == ERR_OK;
+    return slot->rc == ERR_OK;
 }
 
 /* Wait until a buffer is free; false: stop. */
@@ -171,16 +171,16 @@ static size_t loader_layout(hdf5io_loader_t *loader, char *block)
 
 static err_code_t loader_buffers_open(hdf5io_loader_t *loader, err_t *err)
 {
-    err_code_t code;
+    err_code_t rc;
 
     loader->slots = calloc((size_t)loader->count, sizeof *loader->slots);
     if (loader->slots == NULL)
         return err_set(err, ERR_MEMORY, "no memory for the loader");
-    code = mem_alloc(loader_layout(loader, NULL), "prefetched batches",
-                     &loader->block, err);
-    if (code == ERR_OK)
+    rc = mem_alloc(loader_layout(loader, NULL), "prefetched batches",
+                   &loader->block, err);
+    if (rc == ERR_OK)
         loader_layout(loader, loader->block);
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_loader_open(const hdf5io_loader_config_t *config,
@@ -189,7 +189,7 @@ err_code_t hdf5io_loader_open(const hdf5io_loader_config_t *config,
     hdf5io_loader_t *loader = calloc(1, sizeof *loader);
     bool threaded =
         config->prefetch > 0 && !hdf5io_dataset_collective(config->dataset);
-    err_code_t code;
+    err_code_t rc;
 
     if (loader == NULL)
         return err_set(err, ERR_MEMORY, "no memory for the loader");
@@ -203,13 +203,13 @@ err_code_t hdf5io_loader_open(const hdf5io_loader_config_t *config,
     }
     pthread_mutex_init(&loader->lock, NULL);
     pthread_cond_init(&loader->moved, NULL);
-    code = loader_buffers_open(loader, err);
-    if (code == ERR_OK && threaded)
-        code = thread_start("cddp-loader", loader_main, loader, &loader->thread,
-                            err);
-    if (code != ERR_OK) {
+    rc = loader_buffers_open(loader, err);
+    if (rc == ERR_OK && threaded)
+        rc = thread_start("cddp-loader", loader_main, loader, &loader->thread,
+                          err);
+    if (rc != ERR_OK) {
         hdf5io_loader_close(loader);
-        return code;
+        return rc;
     }
     loader->threaded = threaded;
     *out = loader;
@@ -224,7 +224,7 @@ static loader_slot_t *loader_take(hdf5io_loader_t *loader)
 
     if (!loader->threaded) {
         slot = loader_slot(loader, 0);
-        if (loader->filled == 0 || (!slot->end && slot->code == ERR_OK))
+        if (loader->filled == 0 || (!slot->end && slot->rc == ERR_OK))
             loader_read(loader, slot);
         loader->filled = 1;
         return slot;
@@ -233,7 +233,7 @@ static loader_slot_t *loader_take(hdf5io_loader_t *loader)
     while (loader->filled == loader->given)
         pthread_cond_wait(&loader->moved, &loader->lock);
     slot = loader_slot(loader, loader->given);
-    if (!slot->end && slot->code == ERR_OK)
+    if (!slot->end && slot->rc == ERR_OK)
         loader->given++;
     loader_check(loader);
     pthread_cond_broadcast(&loader->moved);
@@ -246,10 +246,10 @@ err_code_t hdf5io_loader_next(hdf5io_loader_t *loader, hdf5io_batch_t **out,
 {
     loader_slot_t *slot = loader_take(loader);
 
-    if (slot->code != ERR_OK) {
+    if (slot->rc != ERR_OK) {
         if (err != NULL)
             *err = slot->err;
-        return slot->code;
+        return slot->rc;
     }
     *out = slot->end ? NULL : &slot->batch;
     return ERR_OK;

@@ -73,23 +73,23 @@ err_code_t hdf5io_sampler_open(const hdf5io_sampler_config_t *config,
 {
     hdf5io_sampler_t *sampler;
     void *order, *window;
-    err_code_t code;
+    err_code_t rc;
     int64_t items;
 
-    code = sampler_check(config, err);
-    if (code != ERR_OK)
-        return code;
+    rc = sampler_check(config, err);
+    if (rc != ERR_OK)
+        return rc;
     sampler = calloc(1, sizeof *sampler);
     if (sampler == NULL)
         return err_set(err, ERR_MEMORY, "no memory for the sampler");
     items = sampler_items(config);
-    code = mem_alloc((size_t)items * sizeof *sampler->order,
-                     "the order of an epoch", &order, err);
-    if (code != ERR_OK)
+    rc = mem_alloc((size_t)items * sizeof *sampler->order,
+                   "the order of an epoch", &order, err);
+    if (rc != ERR_OK)
         goto fail;
-    code = mem_alloc((size_t)SAMPLER_WINDOW_SAMPLES * sizeof *sampler->window,
-                     "the shuffle window", &window, err);
-    if (code != ERR_OK)
+    rc = mem_alloc((size_t)SAMPLER_WINDOW_SAMPLES * sizeof *sampler->window,
+                   "the shuffle window", &window, err);
+    if (rc != ERR_OK)
         goto fail_order;
     sampler->config = *config;
     sampler->order = order;
@@ -104,7 +104,7 @@ fail_order:
     mem_free(order);
 fail:
     free(sampler);
-    return code;
+    return rc;
 }
 
 void hdf5io_sampler_close(hdf5io_sampler_t *sampler)

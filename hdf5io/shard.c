@@ -28,24 +28,23 @@ err_code_t hdf5io_shard_descriptor_fail(const char *path, err_t *err)
 {
     const int number = errno;
     struct rlimit limit = {0};
-    err_code_t code;
+    err_code_t rc;
 
     if (number == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        code = err_set(err, ERR_UNAVAILABLE,
-                       "cannot open %s: too many open files: this process has "
-                       "all %llu that it may have (hard limit %llu), for all "
-                       "its ranks: raise that (ulimit -Hn)",
-                       path, (unsigned long long)limit.rlim_cur,
-                       (unsigned long long)limit.rlim_max);
+        rc = err_set(err, ERR_UNAVAILABLE,
+                     "cannot open %s: too many open files: this process has "
+                     "all %llu that it may have (hard limit %llu), for all "
+                     "its ranks: raise that (ulimit -Hn)",
+                     path, (unsigned long long)limit.rlim_cur,
+                     (unsigned long long)limit.rlim_max);
     else if (number == EACCES || number == EPERM ||
              retry_cause(number) == RETRY_ABSENT)
-        code = err_set(err, ERR_DATA, "cannot open %s: %s", path,
-                       strerror(number));
+        rc = err_set(err, ERR_DATA, "cannot open %s: %s", path,
+                     strerror(number));
     else
-        code =
-            err_set(err, ERR_IO, "cannot open %s: %s", path, strerror(number));
+        rc = err_set(err, ERR_IO, "cannot open %s: %s", path, strerror(number));
     errno = number;
-    return code;
+    return rc;
 }
 
 /* Let the process have more files, if the hard limit allows. */
@@ -111,13 +110,13 @@ static err_code_t shard_descriptor_open(hdf5io_shard_t *shard, err_t *err)
 err_code_t hdf5io_shard_probe(const char *path, uint64_t *bytes, err_t *err)
 {
     hdf5io_shard_t shard = {.path = (char *)path, .fd = -1};
-    err_code_t code = shard_descriptor_open(&shard, err);
+    err_code_t rc = shard_descriptor_open(&shard, err);
 
     if (shard.fd >= 0)
         close(shard.fd);
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *bytes = shard.bytes;
-    return code;
+    return rc;
 }
 
 /* The signature stands at byte 0, or behind a user block of 512 * 2^n bytes. */
@@ -180,28 +179,28 @@ static err_code_t shard_open_h5(const hdf5io_shard_config_t *config,
                         .mpi = config->collective,
                         .cache_bytes = config->cache_bytes};
     hdf5io_column_t *columns = shard->columns;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     shard->file = H5Fopen(shard->path, H5F_ACC_RDONLY, config->access);
     if (shard->file < 0)
         return shard_refused(shard, err);
-    for (int k = 0; k < config->count && code == ERR_OK; k++)
-        code = hdf5io_column_open(shard->file, shard->path, config->paths[k],
-                                  &how, &columns[k], err);
+    for (int k = 0; k < config->count && rc == ERR_OK; k++)
+        rc = hdf5io_column_open(shard->file, shard->path, config->paths[k],
+                                &how, &columns[k], err);
     /* A stream's numbers, and those behind them. */
-    for (int k = 0; k < config->count && code == ERR_OK; k++) {
+    for (int k = 0; k < config->count && rc == ERR_OK; k++) {
         if (config->sequence > 0)
-            code = hdf5io_column_cut(&columns[k], config->sequence, k, err);
-        if (code == ERR_OK && columns[k].rows != columns[0].rows)
-            code = err_set(err, ERR_DATA,
-                           "%s: %s has %" PRId64 " samples, %s has %" PRId64
-                           ": expected the same number",
-                           shard->path, config->paths[0], columns[0].rows,
-                           config->paths[k], columns[k].rows);
+            rc = hdf5io_column_cut(&columns[k], config->sequence, k, err);
+        if (rc == ERR_OK && columns[k].rows != columns[0].rows)
+            rc = err_set(err, ERR_DATA,
+                         "%s: %s has %" PRId64 " samples, %s has %" PRId64
+                         ": expected the same number",
+                         shard->path, config->paths[0], columns[0].rows,
+                         config->paths[k], columns[k].rows);
     }
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         shard->rows = columns[0].rows;
-    return code;
+    return rc;
 }
 
 /* Close what reading does not need. Lock held. */
@@ -246,23 +245,23 @@ err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
 {
     hdf5io_shard_t shard = {
         .fd = -1, .file = H5I_INVALID_HID, .joined = H5I_INVALID_HID};
-    err_code_t code;
+    err_code_t rc;
 
     errno = 0;
     shard.path = str_dup(path);
-    code = shard_columns_make(&shard, config->count, err);
-    if (code == ERR_OK)
-        code = shard_descriptor_open(&shard, err);
-    if (code == ERR_OK) {
+    rc = shard_columns_make(&shard, config->count, err);
+    if (rc == ERR_OK)
+        rc = shard_descriptor_open(&shard, err);
+    if (rc == ERR_OK) {
         h5_lock();
-        code = shard_open_h5(config, &shard, err);
-        if (code == ERR_OK)
+        rc = shard_open_h5(config, &shard, err);
+        if (rc == ERR_OK)
             shard_trim(&shard);
         h5_unlock();
     }
-    if (code != ERR_OK) {
+    if (rc != ERR_OK) {
         hdf5io_shard_close(&shard);
-        return code;
+        return rc;
     }
     for (int k = 0; k < shard.count; k++)
         shard.cached += shard.columns[k].cached;
@@ -274,20 +273,20 @@ err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
 /* Lock held. */
 static err_code_t shard_join_h5(hid_t access, hdf5io_shard_t *shard, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     shard->joined = H5Fopen(shard->path, H5F_ACC_RDONLY, access);
     if (shard->joined < 0)
         return shard_refused(shard, err);
-    for (int k = 0; k < shard->count && code == ERR_OK; k++)
+    for (int k = 0; k < shard->count && rc == ERR_OK; k++)
         if (shard->columns[k].collective)
-            code = hdf5io_column_join(&shard->columns[k], shard->joined, err);
-    return code;
+            rc = hdf5io_column_join(&shard->columns[k], shard->joined, err);
+    return rc;
 }
 
 err_code_t hdf5io_shard_join(hid_t access, hdf5io_shard_t *shard, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     int together = 0, located = 0;
 
     for (int k = 0; k < shard->count; k++) {
@@ -297,13 +296,13 @@ err_code_t hdf5io_shard_join(hid_t access, hdf5io_shard_t *shard, err_t *err)
     if (together == 0)
         return ERR_OK;
     h5_lock();
-    code = shard_join_h5(access, shard, err);
+    rc = shard_join_h5(access, shard, err);
     if (together + located == shard->count) {
         H5Fclose(shard->file);
         shard->file = H5I_INVALID_HID;
     }
     h5_unlock();
-    return code;
+    return rc;
 }
 
 void hdf5io_shard_rest(hdf5io_shard_t *shard)

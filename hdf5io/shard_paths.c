@@ -30,20 +30,20 @@ static int shard_compare(const void *a, const void *b)
 static err_code_t shard_no_match(const char *pattern, int status, err_t *err)
 {
     char *here = getcwd(NULL, 0);
-    err_code_t code;
+    err_code_t rc;
 
     if (status == GLOB_NOSPACE)
-        code = err_set(err, ERR_MEMORY, "no memory to list %s", pattern);
+        rc = err_set(err, ERR_MEMORY, "no memory to list %s", pattern);
     else if (status == GLOB_ABORTED)
-        code = err_set(err, ERR_DATA, "cannot list the directories of %s: %s",
-                       pattern, strerror(errno));
+        rc = err_set(err, ERR_DATA, "cannot list the directories of %s: %s",
+                     pattern, strerror(errno));
     else if (pattern[0] == '/' || here == NULL)
-        code = err_set(err, ERR_DATA, "no shard matches %s", pattern);
+        rc = err_set(err, ERR_DATA, "no shard matches %s", pattern);
     else
-        code = err_set(err, ERR_DATA, "no shard matches %s in directory %s",
-                       pattern, here);
+        rc = err_set(err, ERR_DATA, "no shard matches %s in directory %s",
+                     pattern, here);
     free(here);
-    return code;
+    return rc;
 }
 
 static int shard_glob_error(const char *path, int error)
@@ -71,7 +71,7 @@ static err_code_t shard_expand(const char *pattern, shard_list_t *list,
                                err_t *err)
 {
     glob_t found = {0};
-    err_code_t code;
+    err_code_t rc;
     int status;
 
     /* A file of exactly that name wins, whatever brackets it has. */
@@ -79,12 +79,12 @@ static err_code_t shard_expand(const char *pattern, shard_list_t *list,
         return shard_add(list, &pattern, 1, err);
     status = glob(pattern, GLOB_NOSORT, shard_glob_error, &found);
     if (status != 0)
-        code = shard_no_match(pattern, status, err);
+        rc = shard_no_match(pattern, status, err);
     else
-        code = shard_add(list, (const char *const *)found.gl_pathv,
-                         found.gl_pathc, err);
+        rc = shard_add(list, (const char *const *)found.gl_pathv,
+                       found.gl_pathc, err);
     globfree(&found);
-    return code;
+    return rc;
 }
 
 /* Sort, and drop what two patterns found. */
@@ -106,15 +106,15 @@ err_code_t hdf5io_shard_paths(const opt_texts_t *texts, char ***paths,
                               int *count, err_t *err)
 {
     shard_list_t list = {0};
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
-    for (int i = 0; i < texts->count && code == ERR_OK; i++)
-        code = shard_expand(texts->items[i], &list, err);
-    if (code == ERR_OK && list.count == 0)
-        code = err_set(err, ERR_DATA, "the list of shards is empty");
-    if (code != ERR_OK) {
+    for (int i = 0; i < texts->count && rc == ERR_OK; i++)
+        rc = shard_expand(texts->items[i], &list, err);
+    if (rc == ERR_OK && list.count == 0)
+        rc = err_set(err, ERR_DATA, "the list of shards is empty");
+    if (rc != ERR_OK) {
         hdf5io_shard_paths_free(list.paths, list.count);
-        return code;
+        return rc;
     }
     shard_unique(&list);
     *paths = list.paths;

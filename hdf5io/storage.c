@@ -129,7 +129,7 @@ err_code_t hdf5io_storage_check(const hdf5io_storage_t *storage, err_t *err)
     const uint64_t bytes = storage_bytes(storage);
     char *only = NULL;
     uint64_t offset;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (bytes > INT64_MAX)
         return err_set(err, ERR_DATA,
@@ -153,8 +153,8 @@ err_code_t hdf5io_storage_check(const hdf5io_storage_t *storage, err_t *err)
                        "is undefined: write all of it",
                        storage->file, storage->path);
     if (H5Pget_external_count(storage->create) > 0)
-        code = hdf5io_external_check(storage->create, storage->file,
-                                     storage->path, bytes, &only, &offset, err);
+        rc = hdf5io_external_check(storage->create, storage->file,
+                                   storage->path, bytes, &only, &offset, err);
     free(only);
-    return code;
+    return rc;
 }

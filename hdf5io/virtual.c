@@ -164,30 +164,30 @@ static err_code_t virtual_enter(virtual_walk_t *walk, virtual_map_t *map,
     char *home = hdf5io_home_name(object);
     const virtual_set_t set = {object, home, name->path};
     virtual_node_t *node = NULL;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (home == NULL)
         return virtual_missing(map, name, err);
     if (walk->depth >= VIRTUAL_DEPTH)
-        code = hdf5io_virtual_refuse(
+        rc = hdf5io_virtual_refuse(
             map->set, name, err,
             "at the end of a chain of more than %d virtual "
             "datasets",
             VIRTUAL_DEPTH);
-    if (code == ERR_OK)
-        code = virtual_count_file(walk, home, err);
-    if (code == ERR_OK)
-        code = virtual_add(walk, map->home, name->path, &node, err);
-    if (code == ERR_OK) {
+    if (rc == ERR_OK)
+        rc = virtual_count_file(walk, home, err);
+    if (rc == ERR_OK)
+        rc = virtual_add(walk, map->home, name->path, &node, err);
+    if (rc == ERR_OK) {
         node->busy = true;
         walk->depth++;
-        code = virtual_visit(walk, &set, node, err);
+        rc = virtual_visit(walk, &set, node, err);
         walk->depth--;
         node->busy = false;
         *out = node;
     }
     free(home);
-    return code;
+    return rc;
 }
 
 /* Look at one source. *out stays NULL if there is none of that name. */
@@ -196,7 +196,7 @@ static err_code_t virtual_source(virtual_walk_t *walk, virtual_map_t *map,
                                  virtual_node_t **out, err_t *err)
 {
     virtual_node_t *node;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     hid_t object;
 
     virtual_file_open(map, name->file);
@@ -217,9 +217,9 @@ static err_code_t virtual_source(virtual_walk_t *walk, virtual_map_t *map,
     if (object < 0)
         return ERR_OK;
     if (H5Iget_type(object) == H5I_DATASET)
-        code = virtual_enter(walk, map, name, object, out, err);
+        rc = virtual_enter(walk, map, name, object, out, err);
     H5Oclose(object);
-    return code;
+    return rc;
 }
 
 /* ---- mappings ------------------------------------------------------------ */
@@ -233,14 +233,14 @@ static err_code_t virtual_block(virtual_walk_t *walk, virtual_map_t *map,
     char *path = virtual_name(link->path, number);
     const virtual_name_t name = {file, path};
     virtual_node_t *node = NULL;
-    err_code_t code = virtual_source(walk, map, &name, &node, err);
+    err_code_t rc = virtual_source(walk, map, &name, &node, err);
 
-    if (code == ERR_OK && node != NULL)
-        code = hdf5io_virtual_fits(map, link, &name, node, err);
+    if (rc == ERR_OK && node != NULL)
+        rc = hdf5io_virtual_fits(map, link, &name, node, err);
     *there = node != NULL;
     free(path);
     free(file);
-    return code;
+    return rc;
 }
 
 /* ERR_DATA: the source of block [number] is not there. */
@@ -265,23 +265,23 @@ static err_code_t virtual_block_missing(virtual_map_t *map,
 static err_code_t virtual_link_sources(virtual_walk_t *walk, virtual_map_t *map,
                                        virtual_link_t *link, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     bool there = true;
 
-    while (code == ERR_OK && there) {
-        code = virtual_block(walk, map, link, link->blocks, &there, err);
+    while (rc == ERR_OK && there) {
+        rc = virtual_block(walk, map, link, link->blocks, &there, err);
         link->blocks += there;
         there = there && link->many;
     }
-    if (code == ERR_OK && link->blocks == 0)
+    if (rc == ERR_OK && link->blocks == 0)
         return virtual_block_missing(map, link, 0, err);
-    for (uint64_t k = 1; k <= VIRTUAL_AHEAD && link->many && code == ERR_OK;
+    for (uint64_t k = 1; k <= VIRTUAL_AHEAD && link->many && rc == ERR_OK;
          k++) {
-        code = virtual_block(walk, map, link, link->blocks + k, &there, err);
-        if (code == ERR_OK && there)
-            code = virtual_block_missing(map, link, link->blocks, err);
+        rc = virtual_block(walk, map, link, link->blocks + k, &there, err);
+        if (rc == ERR_OK && there)
+            rc = virtual_block_missing(map, link, link->blocks, err);
     }
-    return code;
+    return rc;
 }
 
 /* Mapping [index]: its names and selections. */
@@ -339,7 +339,7 @@ static err_code_t virtual_holes(const virtual_map_t *map, err_t *err)
     uint64_t extent[H5S_MAX_RANK], hole[2];
     err_t why = ERR_INIT;
     bool whole = true, empty = false;
-    err_code_t code;
+    err_code_t rc;
 
     if (virtual_dims(map->set->id, dims) != map->ndim)
         return h5_err_set(err, ERR_DATA, "%s: the shape of %s is unreadable",
@@ -350,10 +350,10 @@ static err_code_t virtual_holes(const virtual_map_t *map, err_t *err)
     }
     if (empty || map->ndim == 0)
         return ERR_OK;
-    code = hdf5io_cover_check(extent, map->ndim, map->sides, map->count, &whole,
-                              hole, &why);
-    if (code != ERR_OK)
-        return err_set(err, code, "%s: the virtual dataset %s: %s",
+    rc = hdf5io_cover_check(extent, map->ndim, map->sides, map->count, &whole,
+                            hole, &why);
+    if (rc != ERR_OK)
+        return err_set(err, rc, "%s: the virtual dataset %s: %s",
                        map->set->file, map->set->path, why.text);
     if (whole)
         return ERR_OK;
@@ -382,7 +382,7 @@ static err_code_t virtual_mappings(virtual_walk_t *walk,
 {
     virtual_map_t map = {.set = set, .create = create, .file = H5I_INVALID_HID};
     size_t count = 0;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (H5Pget_virtual_count(create, &count) < 0)
         return h5_err_set(err, ERR_DATA,
@@ -397,25 +397,25 @@ static err_code_t virtual_mappings(virtual_walk_t *walk,
     if (map.ndim < 1)
         return h5_err_set(err, ERR_DATA, "%s: the shape of %s is unreadable",
                           set->file, set->path);
-    for (size_t i = 0; i < count && code == ERR_OK; i++) {
+    for (size_t i = 0; i < count && rc == ERR_OK; i++) {
         virtual_link_t link;
 
-        code = virtual_link_open(&map, i, &link, err);
-        if (code == ERR_OK)
-            code = virtual_link_sources(walk, &map, &link, err);
-        if (code == ERR_OK)
-            code = hdf5io_virtual_piece(&map, &link, err);
+        rc = virtual_link_open(&map, i, &link, err);
+        if (rc == ERR_OK)
+            rc = virtual_link_sources(walk, &map, &link, err);
+        if (rc == ERR_OK)
+            rc = hdf5io_virtual_piece(&map, &link, err);
         virtual_link_close(&link);
     }
-    if (code == ERR_OK)
-        code = virtual_holes(&map, err);
+    if (rc == ERR_OK)
+        rc = virtual_holes(&map, err);
     if (map.file >= 0)
         H5Fclose(map.file);
     free(map.refused);
     free(map.home);
     free(map.file_name);
     free(map.sides);
-    return code;
+    return rc;
 }
 
 /* ---- the walk ------------------------------------------------------------ */
@@ -443,29 +443,29 @@ static err_code_t virtual_visit(virtual_walk_t *walk, const virtual_set_t *set,
                                 virtual_node_t *node, err_t *err)
 {
     hid_t create = H5Dget_create_plist(set->id);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (create >= 0 && H5Pget_layout(create) == H5D_VIRTUAL) {
-        code = virtual_locks_check(set, err);
-        if (code == ERR_OK)
-            code = virtual_mappings(walk, set, create, err);
+        rc = virtual_locks_check(set, err);
+        if (rc == ERR_OK)
+            rc = virtual_mappings(walk, set, create, err);
     }
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         node->ndim = virtual_dims(set->id, node->dims);
-    if (code == ERR_OK && (create < 0 || node->ndim < 0))
-        code = h5_err_set(err, ERR_DATA, "%s: the shape of %s is unreadable",
-                          set->file, set->path);
-    if (code == ERR_OK)
-        code = hdf5io_storage_check(&(hdf5io_storage_t){.dataset = set->id,
-                                                        .create = create,
-                                                        .file = set->file,
-                                                        .path = set->path,
-                                                        .ndim = node->ndim,
-                                                        .dims = node->dims},
-                                    err);
+    if (rc == ERR_OK && (create < 0 || node->ndim < 0))
+        rc = h5_err_set(err, ERR_DATA, "%s: the shape of %s is unreadable",
+                        set->file, set->path);
+    if (rc == ERR_OK)
+        rc = hdf5io_storage_check(&(hdf5io_storage_t){.dataset = set->id,
+                                                      .create = create,
+                                                      .file = set->file,
+                                                      .path = set->path,
+                                                      .ndim = node->ndim,
+                                                      .dims = node->dims},
+                                  err);
     if (create >= 0)
         H5Pclose(create);
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_virtual_check(hid_t dataset, const char *path, int *files,
@@ -475,19 +475,19 @@ err_code_t hdf5io_virtual_check(hid_t dataset, const char *path, int *files,
     char *file = hdf5io_home_name(dataset);
     const virtual_set_t set = {dataset, file, path};
     virtual_node_t *node;
-    err_code_t code;
+    err_code_t rc;
 
     if (file == NULL)
         return h5_err_set(err, ERR_DATA,
                           "HDF5 does not say which file holds %s", path);
-    code = virtual_add(&walk, file, path, &node, err);
-    if (code == ERR_OK) {
+    rc = virtual_add(&walk, file, path, &node, err);
+    if (rc == ERR_OK) {
         node->busy = true;
-        code = virtual_visit(&walk, &set, node, err);
+        rc = virtual_visit(&walk, &set, node, err);
     }
     tdestroy(walk.nodes, virtual_node_free);
     free(file);
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *files = walk.files;
-    return code;
+    return rc;
 }

@@ -192,24 +192,24 @@ static err_code_t virtual_blocks(virtual_map_t *map, hid_t space, err_t *err)
     const size_t ndim = (size_t)map->ndim;
     hssize_t blocks = H5Sget_select_hyper_nblocks(space);
     hsize_t *corners = NULL;
-    err_code_t code;
+    err_code_t rc;
 
     if (blocks < 0 || H5Sget_simple_extent_ndims(space) != map->ndim)
         return h5_err_set(err, ERR_DATA,
                           "%s: a mapping of the virtual dataset %s is damaged",
                           map->set->file, map->set->path);
-    code = virtual_room(map, (size_t)blocks, err);
-    if (code != ERR_OK)
-        return code;
+    rc = virtual_room(map, (size_t)blocks, err);
+    if (rc != ERR_OK)
+        return rc;
     corners = calloc((size_t)blocks + 1, 2 * ndim * sizeof *corners);
     if (corners == NULL)
         return err_set(err, ERR_MEMORY, "no memory for the mappings of %s",
                        map->set->path);
     if (H5Sget_select_hyper_blocklist(space, 0, (hsize_t)blocks, corners) < 0)
-        code = h5_err_set(err, ERR_DATA,
-                          "%s: a mapping of the virtual dataset %s is damaged",
-                          map->set->file, map->set->path);
-    for (size_t k = 0; k < (size_t)blocks && code == ERR_OK; k++) {
+        rc = h5_err_set(err, ERR_DATA,
+                        "%s: a mapping of the virtual dataset %s is damaged",
+                        map->set->file, map->set->path);
+    for (size_t k = 0; k < (size_t)blocks && rc == ERR_OK; k++) {
         const hsize_t *low = corners + 2 * k * ndim, *high = low + ndim;
         cover_side_t *side = map->sides + map->count++ * ndim;
 
@@ -218,18 +218,18 @@ static err_code_t virtual_blocks(virtual_map_t *map, hid_t space, err_t *err)
                 (cover_side_t){low[d], 1, 1, high[d] - low[d] + 1, COVER_ALL};
     }
     free(corners);
-    return code;
+    return rc;
 }
 
 err_code_t hdf5io_virtual_piece(virtual_map_t *map, const virtual_link_t *link,
                                 err_t *err)
 {
     cover_side_t *side;
-    err_code_t code = virtual_room(map, 1, err);
+    err_code_t rc = virtual_room(map, 1, err);
     int endless;
 
-    if (code != ERR_OK || H5Sget_select_type(link->to) == H5S_SEL_NONE)
-        return code;
+    if (rc != ERR_OK || H5Sget_select_type(link->to) == H5S_SEL_NONE)
+        return rc;
     side = map->sides + map->count * (size_t)map->ndim;
     if (H5Sget_select_type(link->to) == H5S_SEL_ALL) {
         for (int d = 0; d < map->ndim; d++)

@@ -45,10 +45,10 @@ static bool file_write_all(int fd, const char *data, size_t bytes)
 static err_code_t file_sync_parent(const char *path, err_t *err)
 {
     char *copy = str_dup(path);
-    err_code_t code = file_sync(dirname(copy), err);
+    err_code_t rc = file_sync(dirname(copy), err);
 
     free(copy);
-    return code;
+    return rc;
 }
 
 /* A file without a name beside [path], which goes when its process does; -1
@@ -97,19 +97,19 @@ static bool file_draft_nameless(const char *draft, const void *data,
 static err_code_t file_draft_named(const char *draft, const void *data,
                                    size_t bytes, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     /* The name is ours alone: O_EXCL refuses what a node-mate took. */
     int fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 
     if (fd < 0)
         return file_fail("create", draft, err);
     if (!file_write_all(fd, data, bytes) || fsync(fd) != 0)
-        code = file_fail("write", draft, err);
-    if (close(fd) != 0 && code == ERR_OK)
-        code = file_fail("write", draft, err);
-    if (code != ERR_OK)
+        rc = file_fail("write", draft, err);
+    if (close(fd) != 0 && rc == ERR_OK)
+        rc = file_fail("write", draft, err);
+    if (rc != ERR_OK)
         unlink(draft);
-    return code;
+    return rc;
 }
 
 err_code_t file_publish(const char *path, const void *data, size_t bytes,
@@ -117,18 +117,18 @@ err_code_t file_publish(const char *path, const void *data, size_t bytes,
 {
     char *draft = str_printf("%s.%ld-%09.0f" DRAFT_END, path, (long)getpid(),
                              1e9 * (clock_now() - (double)(long)clock_now()));
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (!file_draft_nameless(draft, data, bytes))
-        code = file_draft_named(draft, data, bytes, err);
-    if (code == ERR_OK && rename(draft, path) != 0) {
-        code = file_fail("publish", path, err);
+        rc = file_draft_named(draft, data, bytes, err);
+    if (rc == ERR_OK && rename(draft, path) != 0) {
+        rc = file_fail("publish", path, err);
         unlink(draft);
     }
-    if (code == ERR_OK)
-        code = file_sync_parent(path, err);
+    if (rc == ERR_OK)
+        rc = file_sync_parent(path, err);
     free(draft);
-    return code;
+    return rc;
 }
 
 /* Is [name] one that file_publish gives: NAME.PROCESS-NANOSECONDS.tmp? */
@@ -152,31 +152,31 @@ err_code_t file_sweep(const char *directory, err_t *err)
 {
     struct dirent *entry;
     DIR *list = opendir(directory);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (list == NULL)
         return file_fail("list", directory, err);
-    while (code == ERR_OK && (entry = readdir(list)) != NULL)
+    while (rc == ERR_OK && (entry = readdir(list)) != NULL)
         if (file_is_draft(entry->d_name) &&
             unlinkat(dirfd(list), entry->d_name, 0) != 0 && errno != ENOENT)
-            code = err_set(err, ERR_IO, "cannot remove %s/%s: %s", directory,
-                           entry->d_name, strerror(errno));
+            rc = err_set(err, ERR_IO, "cannot remove %s/%s: %s", directory,
+                         entry->d_name, strerror(errno));
     closedir(list);
-    return code;
+    return rc;
 }
 
 err_code_t file_sync(const char *path, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0)
         return file_fail("open", path, err);
     /* EINVAL: a file system that cannot sync directories does it itself. */
     if (fsync(fd) != 0 && errno != EINVAL)
-        code = file_fail("sync", path, err);
+        rc = file_fail("sync", path, err);
     close(fd);
-    return code;
+    return rc;
 }
 
 /* mkdir that is content with a directory already there. */
@@ -196,7 +196,7 @@ static bool file_make_dir(const char *path)
 
 err_code_t file_make_dirs(const char *path, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     char *copy = str_dup(path);
     char *at;
     struct stat info;
@@ -209,16 +209,16 @@ err_code_t file_make_dirs(const char *path, err_t *err)
             continue;
         *at = '\0';
         if (stat(copy, &info) != 0 && !file_make_dir(copy)) {
-            code = file_fail("make directory", copy, err);
+            rc = file_fail("make directory", copy, err);
             goto out;
         }
         *at = '/';
     }
     if (!file_make_dir(copy))
-        code = file_fail("make directory", path, err);
+        rc = file_fail("make directory", path, err);
 out:
     free(copy);
-    return code;
+    return rc;
 }
 
 static bool file_remove_at(int dir, const char *name);

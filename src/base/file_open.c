@@ -74,26 +74,26 @@ err_code_t file_open_regular(const char *path, int flags, file_links_t links,
     const int safe = O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
                      (links == FILE_OWN ? O_NOFOLLOW : 0);
     struct stat info;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     int made, reason;
 
     made = open(path, (flags & ~O_TRUNC) | safe, 0666);
     if (made < 0)
         return open_explain(path, links, err);
     if (fstat(made, &info) != 0)
-        code = open_fail(path, err);
+        rc = open_fail(path, err);
     else if (!S_ISREG(info.st_mode))
-        code = kind_fail(path, info.st_mode, err);
+        rc = kind_fail(path, info.st_mode, err);
     else if ((flags & O_TRUNC) != 0 && ftruncate(made, 0) != 0)
-        code = open_fail(path, err);
-    if (code == ERR_OK) {
+        rc = open_fail(path, err);
+    if (rc == ERR_OK) {
         *fd = made;
         return ERR_OK;
     }
     reason = errno;
     close(made);
     errno = reason;
-    return code;
+    return rc;
 }
 
 /* Appends what [fd] holds to *text of *room bytes, NUL-terminated. */
@@ -129,22 +129,21 @@ static err_code_t read_whole(const char *path, file_links_t links, char **out,
     char *text = NULL;
     size_t length = 0;
     int fd;
-    err_code_t code = file_open_regular(path, O_RDONLY, links, &fd, err);
+    err_code_t rc = file_open_regular(path, O_RDONLY, links, &fd, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (read_all(fd, &text, &length)) {
         *out = text;
         text = NULL;
         if (bytes != NULL)
             *bytes = length;
     } else {
-        code =
-            err_set(err, ERR_IO, "cannot read %s: %s", path, strerror(errno));
+        rc = err_set(err, ERR_IO, "cannot read %s: %s", path, strerror(errno));
     }
     free(text);
     close(fd);
-    return code;
+    return rc;
 }
 
 err_code_t file_read(const char *path, char **out, size_t *bytes, err_t *err)

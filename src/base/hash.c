@@ -74,21 +74,20 @@ err_code_t hash_file(const char *path, uint64_t *hash, uint64_t *bytes,
     hash_state_t *state = NULL;
     char *chunk = NULL;
     uint64_t count;
-    err_code_t code;
+    err_code_t rc;
     int fd;
 
-    code = file_open_regular(path, O_RDONLY, FILE_LINKS, &fd, err);
-    if (code != ERR_OK)
-        return code;
+    rc = file_open_regular(path, O_RDONLY, FILE_LINKS, &fd, err);
+    if (rc != ERR_OK)
+        return rc;
     chunk = malloc(HASH_CHUNK);
     if (chunk == NULL) {
-        code = err_set(err, ERR_MEMORY, "no memory left to hash %s", path);
+        rc = err_set(err, ERR_MEMORY, "no memory left to hash %s", path);
         goto out;
     }
     state = hash_state_open();
     if (!hash_feed(fd, chunk, state, &count)) {
-        code =
-            err_set(err, ERR_IO, "cannot read %s: %s", path, strerror(errno));
+        rc = err_set(err, ERR_IO, "cannot read %s: %s", path, strerror(errno));
         goto out;
     }
     *hash = hash_state_value(state);
@@ -98,7 +97,7 @@ out:
         hash_state_free(state);
     free(chunk);
     close(fd);
-    return code;
+    return rc;
 }
 
 char *hash_format(uint64_t hash, char out[HASH_TEXT_MAX])

@@ -97,7 +97,7 @@ static err_code_t opt_fill_ints(const opt_row_t *row, const tree_t *value,
 {
     opt_ints_t ints = {.count = (int)opt_items(value)};
     const char *word = row->choices == NULL ? NULL : tree_text(value);
-    err_code_t code;
+    err_code_t rc;
     int i;
 
     for (i = 0; word != NULL && row->choices[i] != NULL; i++)
@@ -109,10 +109,10 @@ static err_code_t opt_fill_ints(const opt_row_t *row, const tree_t *value,
         return opt_error(err, value, "%s: expected at most %d items, found %zu",
                          name, OPT_LIST_MAX, opt_items(value));
     for (i = 0; i < ints.count; i++) {
-        code = opt_fill_int(row, opt_item(value, (size_t)i), name,
-                            &ints.items[i], err);
-        if (code != ERR_OK)
-            return code;
+        rc = opt_fill_int(row, opt_item(value, (size_t)i), name, &ints.items[i],
+                          err);
+        if (rc != ERR_OK)
+            return rc;
     }
     *out = ints;
     return ERR_OK;
@@ -151,7 +151,7 @@ static err_code_t opt_fill_map(const opt_row_t *row, const tree_t *value,
 {
     const bool named = opt_map_is_named(value);
     const size_t count = named ? tree_count(value) : 1;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     char *path;
 
     if (count > OPT_MAP_MAX)
@@ -160,15 +160,15 @@ static err_code_t opt_fill_map(const opt_row_t *row, const tree_t *value,
     out->items = calloc(count, row->size);
     if (out->items == NULL)
         abort();
-    for (size_t i = 0; i < count && code == ERR_OK; i++) {
+    for (size_t i = 0; i < count && rc == ERR_OK; i++) {
         void *item = (char *)out->items + i * row->size;
 
         path = named ? str_printf("%s.%s", name, tree_key(value, i))
                      : str_dup(name);
-        code = opt_fill(row->rows, named ? tree_at(value, i) : value, path,
-                        item, err);
+        rc = opt_fill(row->rows, named ? tree_at(value, i) : value, path, item,
+                      err);
         free(path);
-        if (code != ERR_OK)
+        if (rc != ERR_OK)
             break;
         out->names[i] = named ? str_dup(tree_key(value, i)) : NULL;
         if (value != NULL)
@@ -176,7 +176,7 @@ static err_code_t opt_fill_map(const opt_row_t *row, const tree_t *value,
                 named ? tree_key_place(value, i) : tree_place(value);
         out->count = (int)i + 1;
     }
-    return code;
+    return rc;
 }
 
 static err_code_t opt_fill_value(const opt_row_t *row, const tree_t *value,
@@ -226,22 +226,22 @@ static err_code_t opt_fill_absent(const opt_row_t *row, const tree_t *map,
 {
     tree_t *none =
         map == NULL ? NULL : tree_new(TREE_MAP, NULL, tree_place(map));
-    err_code_t code;
+    err_code_t rc;
 
     if (row->type == OPT_SECTION) {
-        code = opt_fill(row->rows, none, name, field, err);
+        rc = opt_fill(row->rows, none, name, field, err);
     } else {
-        code = opt_fill_map(row, none, name, field, err);
+        rc = opt_fill_map(row, none, name, field, err);
         ((opt_map_t *)field)->places[0] = (tree_place_t){NULL, 0, 0};
     }
     tree_free(none);
-    return code;
+    return rc;
 }
 
 static err_code_t opt_fill_fallback(const opt_row_t *row, const tree_t *map,
                                     const char *name, void *field, err_t *err)
 {
-    err_code_t code;
+    err_code_t rc;
     tree_t *tree;
 
     if (row->type == OPT_SECTION || row->type == OPT_MAP)
@@ -253,9 +253,9 @@ static err_code_t opt_fill_fallback(const opt_row_t *row, const tree_t *map,
     if (row->type == OPT_TREE)
         return ERR_OK; /* the field is NULL already */
     tree = opt_fallback_tree(row->fallback);
-    code = opt_fill_value(row, tree, name, field, err);
+    rc = opt_fill_value(row, tree, name, field, err);
     tree_free(tree);
-    return code;
+    return rc;
 }
 
 /* Is every key of [map] in [rows]? */
@@ -297,7 +297,7 @@ static void opt_clear(const opt_row_t *rows, void *target)
 err_code_t opt_fill(const opt_row_t *rows, const tree_t *tree, const char *path,
                     void *target, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     const opt_row_t *row;
     const tree_t *value;
     char *name;
@@ -309,22 +309,21 @@ err_code_t opt_fill(const opt_row_t *rows, const tree_t *tree, const char *path,
         return opt_error_type(&(opt_row_t){.type = OPT_SECTION}, tree,
                               path[0] == '\0' ? "the top level" : path, err);
     if (tree != NULL)
-        code = opt_check_keys(rows, tree, path, err);
-    for (row = rows; code == ERR_OK && row->name != NULL; row++) {
+        rc = opt_check_keys(rows, tree, path, err);
+    for (row = rows; rc == ERR_OK && row->name != NULL; row++) {
         name =
             str_printf("%s%s%s", path, path[0] == '\0' ? "" : ".", row->name);
         value = tree == NULL ? NULL : tree_get(tree, row->name);
         if (value == NULL || tree_kind(value) == TREE_NULL)
-            code =
+            rc =
                 opt_fill_fallback(row, tree, name, opt_field(row, target), err);
         else
-            code =
-                opt_fill_value(row, value, name, opt_field(row, target), err);
+            rc = opt_fill_value(row, value, name, opt_field(row, target), err);
         free(name);
     }
-    if (code != ERR_OK)
+    if (rc != ERR_OK)
         opt_free(rows, target);
-    return code;
+    return rc;
 }
 
 static void opt_free_map(const opt_row_t *row, opt_map_t *map)

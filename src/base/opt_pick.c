@@ -87,16 +87,16 @@ static err_code_t options_read(const opt_pick_row_t *row, const char *what,
 {
     char *path = str_printf("%s.%s", what, row->name);
     tree_t *empty = NULL;
-    err_code_t code;
+    err_code_t rc;
 
     if (tree == NULL || tree_kind(tree) == TREE_NULL) {
         empty = tree_new(TREE_MAP, NULL, place);
         tree = empty;
     }
-    code = opt_fill(row->options, tree, path, options, err);
+    rc = opt_fill(row->options, tree, path, options, err);
     tree_free(empty);
     free(path);
-    return code;
+    return rc;
 }
 
 err_code_t opt_pick_read(const tree_t *tree, const char *what,
@@ -105,19 +105,19 @@ err_code_t opt_pick_read(const tree_t *tree, const char *what,
 {
     opt_pick_t choice = {0};
     const char *name = NULL;
-    err_code_t code;
+    err_code_t rc;
 
-    code = choice_read(tree, what, beside, &name, &choice, err);
-    if (code != ERR_OK)
-        return code;
+    rc = choice_read(tree, what, beside, &name, &choice, err);
+    if (rc != ERR_OK)
+        return rc;
     for (; choice.index < count; choice.index++) {
         if (strcmp(rows[choice.index]->name, name) != 0)
             continue;
-        code = options_read(rows[choice.index], what, choice.options,
-                            choice.place, options, err);
-        if (code == ERR_OK)
+        rc = options_read(rows[choice.index], what, choice.options,
+                          choice.place, options, err);
+        if (rc == ERR_OK)
             *out = choice;
-        return code;
+        return rc;
     }
     return choice_unknown(what, name, choice.place, rows, count, err);
 }

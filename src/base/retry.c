@@ -128,14 +128,14 @@ static err_code_t forbidden_set(const char *path, int number, err_t *err)
     char owner[OWNER_MAX], me[OWNER_MAX];
     struct stat st;
     char *at = visible(path, &st);
-    err_code_t code;
+    err_code_t rc;
 
     owner_name(geteuid(), me);
     if (at == NULL)
         return err_set(err, ERR_DATA,
                        "cannot read %s: %s, as %s: make it readable", path,
                        strerror(number), me);
-    code = err_set(
+    rc = err_set(
         err, ERR_DATA,
         "cannot read %s: %s: %s%s belongs to %s, has mode %04o, and "
         "this process runs as %s: let its owner make it readable",
@@ -143,7 +143,7 @@ static err_code_t forbidden_set(const char *path, int number, err_t *err)
         strcmp(at, path) == 0 && !S_ISDIR(st.st_mode) ? "it" : at,
         owner_name(st.st_uid, owner), (unsigned)(st.st_mode & 07777), me);
     free(at);
-    return code;
+    return rc;
 }
 
 /* The last try has failed, too. */
@@ -166,10 +166,10 @@ err_code_t retry_run(const retry_t *retry, const char *path,
     for (int again = 1;; again++) {
         err_t why = ERR_INIT;
         int number = 0;
-        err_code_t code = attempt(context, &number, &why);
+        err_code_t rc = attempt(context, &number, &why);
         retry_cause_t found = retry_cause(number);
 
-        if (code == ERR_OK)
+        if (rc == ERR_OK)
             return ERR_OK;
         if (found != RETRY_ABSENT && again <= RETRY_TRIES) {
             wait_before(retry, again, found, why.text);
@@ -181,6 +181,6 @@ err_code_t retry_run(const retry_t *retry, const char *path,
             return give_up(retry, path, number, &why, err);
         if (err != NULL)
             *err = why;
-        return code;
+        return rc;
     }
 }

@@ -65,10 +65,10 @@ static const char *lookup_env(const char *name)
 err_code_t boot_open(const boot_config_t *config, boot_t **out, err_t *err)
 {
     boot_kind_t kind;
-    err_code_t code = boot_choose(lookup_env, &kind, err);
+    err_code_t rc = boot_choose(lookup_env, &kind, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     return kind == BOOT_KIND_PMIX ? boot_pmix_open(config, out, err)
                                   : boot_solo_open(out, err);
 }
@@ -153,19 +153,19 @@ err_code_t boot_agree(boot_t *boot, const char *what, uint64_t hash, err_t *err)
 {
     agree_entry_t mine = {.hash = hash};
     void *all = NULL;
-    err_code_t code;
+    err_code_t rc;
 
     if (gethostname(mine.host, sizeof mine.host - 1) != 0)
         snprintf(mine.host, sizeof mine.host, "?");
-    code = mem_alloc((size_t)boot->size * sizeof mine, "start-up exchange",
-                     &all, err);
-    if (code != ERR_OK)
-        return code;
-    code = boot_exchange(boot, &mine, sizeof mine, all, err);
-    if (code == ERR_OK)
-        code = agree_judge(all, boot->size, what, err);
+    rc = mem_alloc((size_t)boot->size * sizeof mine, "start-up exchange", &all,
+                   err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = boot_exchange(boot, &mine, sizeof mine, all, err);
+    if (rc == ERR_OK)
+        rc = agree_judge(all, boot->size, what, err);
     mem_free(all);
-    return code;
+    return rc;
 }
 
 void boot_close(boot_t *boot)

@@ -73,7 +73,7 @@ static err_code_t job_check(int size, err_t *err)
 static err_code_t client_open(client_t *client, boot_t *boot, err_t *err)
 {
     pmix_status_t status;
-    err_code_t code;
+    err_code_t rc;
 
     if (getenv("PMIX_NAMESPACE") == NULL)
         return err_set(err, ERR_CONFIG,
@@ -83,12 +83,12 @@ static err_code_t client_open(client_t *client, boot_t *boot, err_t *err)
     status = PMIx_Init(&client->wire->self, NULL, 0);
     if (status != PMIX_SUCCESS)
         return pmix_error(err, status, "PMIx_Init");
-    code = job_size(client, &boot->size, err);
-    if (code == ERR_OK)
-        code = job_check(boot->size, err);
-    if (code != ERR_OK) {
+    rc = job_size(client, &boot->size, err);
+    if (rc == ERR_OK)
+        rc = job_check(boot->size, err);
+    if (rc != ERR_OK) {
         PMIx_Finalize(NULL, 0);
-        return code;
+        return rc;
     }
     boot->rank = (int)client->wire->self.rank;
     client->wire->rank = boot->rank;
@@ -153,18 +153,18 @@ static err_code_t collect(client_t *client, const boot_t *boot, const char *key,
     bool probe = fenced != PMIX_SUCCESS;
     boot_gather_t *gathering = boot_wire_gather(
         client->wire, key, bytes, all, probe ? PROBE_TIMEOUT : boot->timeout);
-    err_code_t code;
+    err_code_t rc;
 
     if (gathering == NULL)
         return err_set(err, ERR_MEMORY, "out of memory at start-up");
     if (probe)
         return name_absent(client, boot, gathering, PMIx_Error_string(fenced),
                            err);
-    code = judge(client, boot, gathering, bytes, err);
+    rc = judge(client, boot, gathering, bytes, err);
     /* Nothing is under way, so it need not be kept. */
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         boot_wire_drop(client->wire, gathering);
-    return code;
+    return rc;
 }
 
 static err_code_t pmix_exchange(boot_t *boot, const void *mine, size_t bytes,
@@ -173,7 +173,7 @@ static err_code_t pmix_exchange(boot_t *boot, const void *mine, size_t bytes,
     client_t *client = boot->state;
     pmix_status_t status;
     char key[32];
-    err_code_t code;
+    err_code_t rc;
 
     if (client->failed)
         return err_set(err, ERR_PEER,
@@ -183,12 +183,12 @@ static err_code_t pmix_exchange(boot_t *boot, const void *mine, size_t bytes,
     if (status != PMIX_SUCCESS)
         return pmix_error(err, status, "publishing start-up data");
     status = boot_wire_fence(client->wire, boot->timeout);
-    code = collect(client, boot, key, bytes, all, status, err);
-    if (code == ERR_OK && bytes > 0)
+    rc = collect(client, boot, key, bytes, all, status, err);
+    if (rc == ERR_OK && bytes > 0)
         memcpy((char *)all + (size_t)boot->rank * bytes, mine, bytes);
-    client->failed = code != ERR_OK;
+    client->failed = rc != ERR_OK;
     client->round++;
-    return code;
+    return rc;
 }
 
 /* ---- close --------------------------------------------------------------- */
@@ -225,19 +225,19 @@ err_code_t boot_pmix_open(const boot_config_t *config, boot_t **out, err_t *err)
     client_t *client = calloc(1, sizeof *client);
     boot_wire_t *wire = boot_wire_new();
     boot_t *boot = NULL;
-    err_code_t code;
+    err_code_t rc;
 
     if (client == NULL || wire == NULL) {
-        code = err_set(err, ERR_MEMORY, "out of memory at start-up");
+        rc = err_set(err, ERR_MEMORY, "out of memory at start-up");
         goto fail;
     }
     client->wire = wire;
-    code = boot_new(&pmix_backend, config, &boot, err);
-    if (code == ERR_OK) {
+    rc = boot_new(&pmix_backend, config, &boot, err);
+    if (rc == ERR_OK) {
         boot->state = client;
-        code = client_open(client, boot, err);
+        rc = client_open(client, boot, err);
     }
-    if (code != ERR_OK)
+    if (rc != ERR_OK)
         goto fail;
     *out = boot;
     return ERR_OK;
@@ -247,7 +247,7 @@ fail:
     if (wire != NULL)
         boot_wire_free(wire);
     free(client);
-    return code;
+    return rc;
 }
 
 #else

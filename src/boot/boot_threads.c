@@ -161,7 +161,7 @@ static err_code_t threads_exchange(boot_t *boot, const void *mine, size_t bytes,
 {
     team_t *team = boot->state;
     double deadline = clock_now() + boot->timeout;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     uint64_t round;
 
     pthread_mutex_lock(&team->lock);
@@ -179,12 +179,12 @@ static err_code_t threads_exchange(boot_t *boot, const void *mine, size_t bytes,
         if (bytes > 0)
             memcpy(all, team->data[round % 2], (size_t)team->size * bytes);
     } else {
-        code = team->fault.code;
+        rc = team->fault.code;
         if (err != NULL)
             *err = team->fault;
     }
     pthread_mutex_unlock(&team->lock);
-    return code;
+    return rc;
 }
 
 static void threads_close(boot_t *boot)
@@ -211,18 +211,18 @@ err_code_t boot_threads_open(int count, const boot_config_t *config,
                              boot_t **out, err_t *err)
 {
     team_t *team = NULL;
-    err_code_t code;
+    err_code_t rc;
     int made;
 
     if (count < 1)
         return err_set(err, ERR_CONFIG, "%d ranks: expected at least one",
                        count);
-    code = team_new(count, &team, err);
-    if (code != ERR_OK)
-        return code;
+    rc = team_new(count, &team, err);
+    if (rc != ERR_OK)
+        return rc;
     for (made = 0; made < count; made++) {
-        code = boot_new(&threads_backend, config, &out[made], err);
-        if (code != ERR_OK)
+        rc = boot_new(&threads_backend, config, &out[made], err);
+        if (rc != ERR_OK)
             goto fail;
         out[made]->rank = made;
         out[made]->size = count;
@@ -235,7 +235,7 @@ fail:
     while (made-- > 0)
         free(out[made]);
     team_free(team);
-    return code;
+    return rc;
 }
 
 /* ---- running the ranks --------------------------------------------------- */
@@ -260,22 +260,22 @@ static void *runner_main(void *argument)
 static err_code_t runners_start(runner_t *runners, int count, int *started,
                                 err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     int next = 1;
 
-    while (next < count && code == ERR_OK) {
-        code = thread_start("cddp-rank", runner_main, &runners[next],
-                            &runners[next].thread, err);
-        if (code == ERR_OK)
+    while (next < count && rc == ERR_OK) {
+        rc = thread_start("cddp-rank", runner_main, &runners[next],
+                          &runners[next].thread, err);
+        if (rc == ERR_OK)
             next++;
     }
     *started = next;
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         return ERR_OK;
     boot_close(runners[0].boot);
     for (int r = next; r < count; r++)
         boot_close(runners[r].boot);
-    return code;
+    return rc;
 }
 
 err_code_t boot_threads_run(int count, const boot_config_t *config,
@@ -284,24 +284,24 @@ err_code_t boot_threads_run(int count, const boot_config_t *config,
     runner_t *runners = calloc((size_t)count, sizeof *runners);
     boot_t **boots = calloc((size_t)count, sizeof *boots);
     int started = 1;
-    err_code_t code;
+    err_code_t rc;
 
     if (runners == NULL || boots == NULL)
-        code = err_set(err, ERR_MEMORY, "out of memory for %d ranks", count);
+        rc = err_set(err, ERR_MEMORY, "out of memory for %d ranks", count);
     else
-        code = boot_threads_open(count, config, boots, err);
-    if (code != ERR_OK)
+        rc = boot_threads_open(count, config, boots, err);
+    if (rc != ERR_OK)
         goto free;
     for (int r = 0; r < count; r++)
         runners[r] = (runner_t){
             .main = main, .context = context, .boot = boots[r], .rank = r};
-    code = runners_start(runners, count, &started, err);
-    if (code == ERR_OK)
+    rc = runners_start(runners, count, &started, err);
+    if (rc == ERR_OK)
         main(runners[0].boot, 0, context);
     for (int r = 1; r < started; r++)
         pthread_join(runners[r].thread, NULL);
 free:
     free(boots);
     free(runners);
-    return code;
+    return rc;
 }

@@ -22,21 +22,21 @@ static err_code_t conf_parse_bytes(const char *name, const char *text,
                                         [TREE_LIST] = "a list"};
     yaml_source_t source = {
         .name = name, .text = text, .bytes = bytes, .code = ERR_CONFIG};
-    err_code_t code;
+    err_code_t rc;
     char place[512];
     tree_t *tree;
 
-    code = yaml_parse(&source, &tree, err);
-    if (code != ERR_OK)
-        return code;
+    rc = yaml_parse(&source, &tree, err);
+    if (rc != ERR_OK)
+        return rc;
     if (tree_kind(tree) != TREE_MAP) {
-        code = err_set(
+        rc = err_set(
             err, ERR_CONFIG,
             "%s: expected sections such as 'data:' and 'model:', found %s",
             tree_place_format(tree_place(tree), place, sizeof place),
             kinds[tree_kind(tree)]);
         tree_free(tree);
-        return code;
+        return rc;
     }
     *out = tree;
     return ERR_OK;
@@ -51,7 +51,7 @@ err_code_t conf_parse(const char *name, const char *text, tree_t **out,
 err_code_t conf_read(const char *path, tree_t **out, err_t *err)
 {
     struct stat info;
-    err_code_t code;
+    err_code_t rc;
     size_t bytes;
     char *text;
 
@@ -77,9 +77,9 @@ err_code_t conf_read(const char *path, tree_t **out, err_t *err)
         err_prefix(err, "run file");
         return ERR_CONFIG;
     }
-    code = conf_parse_bytes(path, text, bytes, out, err);
+    rc = conf_parse_bytes(path, text, bytes, out, err);
     free(text);
-    return code;
+    return rc;
 }
 
 /* The first step of the dotted [path] that stands in the way below [root]: not
@@ -113,28 +113,28 @@ err_code_t conf_set(tree_t *root, const char *assignment, err_t *err)
     yaml_source_t source = {.bare = true, .code = ERR_USAGE};
     char *name = str_printf("--set %s", assignment);
     char *path = NULL, *obstacle;
-    err_code_t code;
+    err_code_t rc;
     tree_t *value;
 
     if (equals == NULL || equals == assignment) {
-        code = err_set(err, ERR_USAGE,
-                       "%s: expected KEY=VALUE, such as train.epochs=1", name);
+        rc = err_set(err, ERR_USAGE,
+                     "%s: expected KEY=VALUE, such as train.epochs=1", name);
         goto out;
     }
     source.name = name;
     source.text = equals + 1;
     source.bytes = strlen(source.text);
-    code = yaml_parse(&source, &value, err);
-    if (code != ERR_OK)
+    rc = yaml_parse(&source, &value, err);
+    if (rc != ERR_OK)
         goto out;
     path = str_printf("%.*s", (int)(equals - assignment), assignment);
     if (!tree_set(root, path, value)) {
         obstacle = conf_obstacle(root, path);
-        code = err_set(err, ERR_USAGE, "%s: %s", name, obstacle);
+        rc = err_set(err, ERR_USAGE, "%s: %s", name, obstacle);
         free(obstacle);
     }
 out:
     free(path);
     free(name);
-    return code;
+    return rc;
 }

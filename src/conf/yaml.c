@@ -155,15 +155,15 @@ static err_code_t yaml_scalar(const yaml_reader_t *reader, tree_t **out)
 static err_code_t yaml_list(yaml_reader_t *reader, tree_t *list)
 {
     tree_t *child;
-    err_code_t code;
+    err_code_t rc;
 
     for (;;) {
-        code = yaml_next(reader);
-        if (code != ERR_OK || reader->event.type == YAML_SEQUENCE_END_EVENT)
-            return code;
-        code = yaml_node(reader, &child);
-        if (code != ERR_OK)
-            return code;
+        rc = yaml_next(reader);
+        if (rc != ERR_OK || reader->event.type == YAML_SEQUENCE_END_EVENT)
+            return rc;
+        rc = yaml_node(reader, &child);
+        if (rc != ERR_OK)
+            return rc;
         tree_add(list, child);
     }
 }
@@ -195,36 +195,36 @@ static err_code_t yaml_check_key(const yaml_reader_t *reader, const tree_t *map)
 
 static err_code_t yaml_map(yaml_reader_t *reader, tree_t *map)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     tree_place_t place;
     tree_t *key = NULL, *child;
 
-    while (code == ERR_OK) {
-        code = yaml_next(reader);
-        if (code != ERR_OK || reader->event.type == YAML_MAPPING_END_EVENT)
+    while (rc == ERR_OK) {
+        rc = yaml_next(reader);
+        if (rc != ERR_OK || reader->event.type == YAML_MAPPING_END_EVENT)
             break;
-        code = yaml_check_key(reader, map);
-        if (code == ERR_OK)
-            code = yaml_scalar(reader, &key);
-        if (code != ERR_OK)
+        rc = yaml_check_key(reader, map);
+        if (rc == ERR_OK)
+            rc = yaml_scalar(reader, &key);
+        if (rc != ERR_OK)
             break;
         place = tree_place(key);
-        code = yaml_next(reader);
-        if (code == ERR_OK)
-            code = yaml_node(reader, &child);
-        if (code == ERR_OK)
+        rc = yaml_next(reader);
+        if (rc == ERR_OK)
+            rc = yaml_node(reader, &child);
+        if (rc == ERR_OK)
             tree_put(map, tree_text(key), place, child);
         tree_free(key);
         key = NULL;
     }
-    return code;
+    return rc;
 }
 
 static err_code_t yaml_collection(yaml_reader_t *reader, tree_t **out)
 {
     bool is_list = reader->event.type == YAML_SEQUENCE_START_EVENT;
     tree_place_t place = yaml_place(reader, reader->event.start_mark);
-    err_code_t code;
+    err_code_t rc;
     tree_t *tree;
 
     if (reader->depth == YAML_DEPTH_MAX)
@@ -232,29 +232,29 @@ static err_code_t yaml_collection(yaml_reader_t *reader, tree_t **out)
                          YAML_DEPTH_MAX);
     reader->depth++;
     tree = tree_new(is_list ? TREE_LIST : TREE_MAP, NULL, place);
-    code = is_list ? yaml_list(reader, tree) : yaml_map(reader, tree);
+    rc = is_list ? yaml_list(reader, tree) : yaml_map(reader, tree);
     reader->depth--;
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *out = tree;
     else
         tree_free(tree);
-    return code;
+    return rc;
 }
 
 /* The node that begins with the current event. */
 static err_code_t yaml_node(yaml_reader_t *reader, tree_t **out)
 {
     const yaml_event_t *event = &reader->event;
-    err_code_t code;
+    err_code_t rc;
 
     if (event->type == YAML_ALIAS_EVENT)
         return yaml_fail(reader, yaml_place(reader, event->start_mark),
                          "alias '*%s' is not supported; write the value out "
                          "(quote the text if it is meant to begin with '*')",
                          event->data.alias.anchor);
-    code = yaml_check_plain(reader);
-    if (code != ERR_OK)
-        return code;
+    rc = yaml_check_plain(reader);
+    if (rc != ERR_OK)
+        return rc;
     if (event->type == YAML_SCALAR_EVENT)
         return yaml_scalar(reader, out);
     return yaml_collection(reader, out);
@@ -265,31 +265,31 @@ static err_code_t yaml_document(yaml_reader_t *reader, tree_t **out)
 {
     tree_place_t start = {reader->source->name, 0, 0};
     tree_t *tree = NULL;
-    err_code_t code;
+    err_code_t rc;
 
-    code = yaml_next(reader);
-    if (code == ERR_OK)
-        code = yaml_next(reader);
-    if (code == ERR_OK && reader->event.type == YAML_STREAM_END_EVENT) {
+    rc = yaml_next(reader);
+    if (rc == ERR_OK)
+        rc = yaml_next(reader);
+    if (rc == ERR_OK && reader->event.type == YAML_STREAM_END_EVENT) {
         *out = tree_new(TREE_NULL, NULL, start);
         return ERR_OK;
     }
-    if (code == ERR_OK)
-        code = yaml_next(reader);
-    if (code == ERR_OK)
-        code = yaml_node(reader, &tree);
-    if (code == ERR_OK)
-        code = yaml_next(reader); /* document end */
-    if (code == ERR_OK)
-        code = yaml_next(reader);
-    if (code == ERR_OK && reader->event.type != YAML_STREAM_END_EVENT)
-        code = yaml_fail(reader, yaml_place(reader, reader->event.start_mark),
-                         "a second document begins; expected only one");
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
+        rc = yaml_next(reader);
+    if (rc == ERR_OK)
+        rc = yaml_node(reader, &tree);
+    if (rc == ERR_OK)
+        rc = yaml_next(reader); /* document end */
+    if (rc == ERR_OK)
+        rc = yaml_next(reader);
+    if (rc == ERR_OK && reader->event.type != YAML_STREAM_END_EVENT)
+        rc = yaml_fail(reader, yaml_place(reader, reader->event.start_mark),
+                       "a second document begins; expected only one");
+    if (rc == ERR_OK)
         *out = tree;
     else
         tree_free(tree);
-    return code;
+    return rc;
 }
 
 /* Bytes of a byte-order mark with which the text begins: 0 or 3. */
@@ -325,7 +325,7 @@ err_code_t yaml_parse(const yaml_source_t *source, tree_t **out, err_t *err)
 {
     const size_t skip = yaml_mark_length(source);
     yaml_reader_t reader = {.source = source, .err = err};
-    err_code_t code;
+    err_code_t rc;
 
     if (!yaml_parser_initialize(&reader.parser))
         return err_set(err, ERR_MEMORY, "no memory left to read %s",
@@ -334,10 +334,10 @@ err_code_t yaml_parse(const yaml_source_t *source, tree_t **out, err_t *err)
     yaml_parser_set_input_string(&reader.parser,
                                  (const unsigned char *)source->text + skip,
                                  source->bytes - skip);
-    code = yaml_check_marks(&reader, skip);
-    if (code == ERR_OK)
-        code = yaml_document(&reader, out);
+    rc = yaml_check_marks(&reader, skip);
+    if (rc == ERR_OK)
+        rc = yaml_document(&reader, out);
     yaml_event_delete(&reader.event);
     yaml_parser_delete(&reader.parser);
-    return code;
+    return rc;
 }

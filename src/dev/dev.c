@@ -11,15 +11,15 @@
 static err_code_t dev_unknown(const char *backend, err_t *err)
 {
     str_buf_t names = {0};
-    err_code_t code;
+    err_code_t rc;
 
     for (int i = 0; dev_registry[i] != NULL; i++)
         str_buf_add(&names, "%s%s", i > 0 ? ", " : "", dev_registry[i]->name);
-    code = err_set(err, ERR_UNAVAILABLE,
-                   "no device backend \"%s\" was built in (there are: %s)",
-                   backend, names.text);
+    rc = err_set(err, ERR_UNAVAILABLE,
+                 "no device backend \"%s\" was built in (there are: %s)",
+                 backend, names.text);
     str_buf_free(&names);
-    return code;
+    return rc;
 }
 
 err_code_t dev_open(const char *backend, int index, dev_device_t **out,
@@ -28,13 +28,13 @@ err_code_t dev_open(const char *backend, int index, dev_device_t **out,
     for (int i = 0; dev_registry[i] != NULL; i++) {
         const dev_ops_t *ops = dev_registry[i];
         dev_device_t *dev;
-        err_code_t code;
+        err_code_t rc;
 
         if (strcmp(ops->name, backend) != 0)
             continue;
-        code = ops->open(index, &dev, err);
-        if (code != ERR_OK)
-            return code;
+        rc = ops->open(index, &dev, err);
+        if (rc != ERR_OK)
+            return rc;
         dev->ops = ops;
         *out = dev;
         return ERR_OK;
@@ -73,10 +73,10 @@ void dev_free(dev_device_t *dev, void *block)
 err_code_t dev_stream_open(dev_device_t *dev, dev_stream_t **out, err_t *err)
 {
     dev_stream_t *stream;
-    err_code_t code = dev->ops->stream_open(dev, &stream, err);
+    err_code_t rc = dev->ops->stream_open(dev, &stream, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     stream->dev = dev;
     *out = stream;
     return ERR_OK;
@@ -108,10 +108,10 @@ err_code_t dev_fill(dev_stream_t *stream, void *to, int byte, size_t bytes,
 err_code_t dev_event_open(dev_device_t *dev, dev_event_t **out, err_t *err)
 {
     dev_event_t *event;
-    err_code_t code = dev->ops->event_open(dev, &event, err);
+    err_code_t rc = dev->ops->event_open(dev, &event, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     event->dev = dev;
     *out = event;
     return ERR_OK;

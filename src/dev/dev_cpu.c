@@ -13,17 +13,17 @@
 static err_code_t dev_cpu_open(int index, dev_device_t **out, err_t *err)
 {
     void *dev;
-    err_code_t code;
+    err_code_t rc;
 
     if (index != 0)
         return err_set(err, ERR_UNAVAILABLE,
                        "the cpu backend has one device, index 0, "
                        "but index %d was asked for",
                        index);
-    code = mem_alloc(sizeof(dev_device_t), "the cpu device", &dev, err);
-    if (code == ERR_OK)
+    rc = mem_alloc(sizeof(dev_device_t), "the cpu device", &dev, err);
+    if (rc == ERR_OK)
         *out = dev;
-    return code;
+    return rc;
 }
 
 static void dev_cpu_close(dev_device_t *dev)
@@ -48,13 +48,13 @@ static err_code_t dev_cpu_stream_open(dev_device_t *dev, dev_stream_t **out,
                                       err_t *err)
 {
     void *stream;
-    err_code_t code =
+    err_code_t rc =
         mem_alloc(sizeof(dev_stream_t), "a cpu stream", &stream, err);
 
     (void)dev;
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *out = stream;
-    return code;
+    return rc;
 }
 
 static void dev_cpu_stream_close(dev_stream_t *stream)
@@ -94,13 +94,12 @@ static err_code_t dev_cpu_event_open(dev_device_t *dev, dev_event_t **out,
                                      err_t *err)
 {
     void *event;
-    err_code_t code =
-        mem_alloc(sizeof(dev_event_t), "a cpu event", &event, err);
+    err_code_t rc = mem_alloc(sizeof(dev_event_t), "a cpu event", &event, err);
 
     (void)dev;
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *out = event;
-    return code;
+    return rc;
 }
 
 static void dev_cpu_event_close(dev_event_t *event)
