@@ -102,6 +102,10 @@ void opt_free(const opt_row_t *rows, void *target);
 void opt_print(const opt_row_t *rows, const void *target, int indent,
                str_buf_t *out);
 
+/* Has the field of [row] in [target] its default value? Never true of a
+ * section, a map, or an option that must be written. */
+bool opt_is_default(const opt_row_t *row, const void *target);
+
 /* Print a Markdown table of [rows] (name, type, default, bounds, unit, help),
  * sections after it as sub-tables headed [title].name (just name under the
  * empty title, which is the root). */

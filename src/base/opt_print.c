@@ -124,6 +124,36 @@ void opt_print(const opt_row_t *rows, const void *target, int indent,
     }
 }
 
+bool opt_is_default(const opt_row_t *row, const void *target)
+{
+    union {
+        opt_ints_t ints;
+        opt_texts_t texts;
+        opt_every_t every;
+        double real;
+        char *text;
+    } value = {.real = 0};
+    opt_row_t one[] = {*row, {.name = NULL}};
+    str_buf_t have = {0}, standard = {0};
+    bool same;
+
+    if (row->type == OPT_SECTION || row->type == OPT_MAP ||
+        row->fallback == NULL)
+        return false;
+    if (row->type == OPT_TREE)
+        return *(tree_t *const *)opt_print_field(row, target) == NULL;
+    opt_print(one, target, 0, &have);
+    one[0].offset = 0;
+    if (opt_fill(one, NULL, "", &value, NULL) != ERR_OK)
+        abort(); /* no table may have a default that it refuses */
+    opt_print(one, &value, 0, &standard);
+    opt_free(one, &value);
+    same = strcmp(have.text, standard.text) == 0;
+    str_buf_free(&have);
+    str_buf_free(&standard);
+    return same;
+}
+
 /* Text inside a Markdown table: a bar would end the cell. */
 static void opt_document_cell(const char *text, str_buf_t *out)
 {

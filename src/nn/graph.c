@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* A built graph: opening, closing, and what it tells. Reading the run file is
- * graph_build.c, the parameter arenas are graph_tables.c. */
-#include <inttypes.h>
+ * graph_build.c, the parameter arenas are graph_tables.c, the hash is
+ * graph_hash.c. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "nn/nn_build.h"
@@ -157,6 +156,7 @@ void nn_graph_close(nn_graph_t *graph)
     if (graph->layers != NULL)
         for (int i = 0; i < graph->layer_count + graph->loss_count; i++) {
             free(graph->layers[i].name);
+            free(graph->layers[i].later_options);
             mem_free(graph->layers[i].class_weights);
         }
     mem_free(graph->layers);
@@ -190,124 +190,4 @@ nn_layer_info_t nn_graph_layer(const nn_graph_t *graph, int index)
     for (int i = 0; i < info.ndim; i++)
         info.dims[i] = layer->out.dims[i + 1];
     return info;
-}
-
-static void describe_desc(const op_desc_t *desc, str_buf_t *text)
-{
-    for (int i = 1; i < desc->ndim; i++)
-        str_buf_add(text, " %" PRId64, desc->dims[i]);
-}
-
-/* Options that were added later: they are written only where they are set, so
- * that the hash of a model without them stays what it was. */
-static void describe_newer(const op_config_t *config, str_buf_t *text)
-{
-    if (config->channels)
-        str_buf_add(text, " channels");
-    if (config->turn.a || config->turn.b)
-        str_buf_add(text, " turn %d %d", config->turn.a, config->turn.b);
-    if (config->pool.ceil)
-        str_buf_add(text, " ceil");
-    if (config->heads.masked)
-        str_buf_add(text, " masked");
-    if (config->norm.bare || config->norm.frozen)
-        str_buf_add(text, " bare %d frozen %d", config->norm.bare,
-                    config->norm.frozen);
-}
-
-/* What a loss reads beside a layer. */
-static void describe_reads(const nn_layer_t *layer, str_buf_t *text)
-{
-    if (layer->target != 0 || (layer->weight != 0 && layer->weight != 1))
-        str_buf_add(text, " target %d weight %a", layer->target, layer->weight);
-    if (layer->sample_weight != 0)
-        str_buf_add(text, " samples %d", layer->sample_weight);
-}
-
-/* Every number that decides what a layer computes, whatever its kind: unused
- * fields are zero. */
-static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
-{
-    const op_config_t *config = &layer->config;
-
-    str_buf_add(text, "layer %s %s bias %d out %" PRId64, layer->kind->name,
-                layer->name, config->bias, config->out);
-    str_buf_add(text, " conv %" PRId64 " %" PRId64, config->conv.out,
-                config->conv.groups);
-    for (int i = 0; i < OP_SPACE_MAX; i++)
-        str_buf_add(text,
-                    " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
-                    " pool %" PRId64 " %" PRId64 " %" PRId64,
-                    config->conv.kernel[i], config->conv.stride[i],
-                    config->conv.pad[i], config->conv.dilation[i],
-                    config->pool.kernel[i], config->pool.stride[i],
-                    config->pool.pad[i]);
-    for (int i = 0; i < OP_SPACE_MAX; i++)
-        if (config->conv.behind[i] != 0)
-            str_buf_add(text, " behind %d %" PRId64, i, config->conv.behind[i]);
-    str_buf_add(text, " eps %a rate %a momentum %a in", config->epsilon,
-                config->rate, layer->momentum);
-    describe_desc(&config->in, text);
-    str_buf_add(text, " view %d %d %" PRId64 " %" PRId64, config->view.axis,
-                config->view.axis_last, config->view.start, config->view.size);
-    for (int i = 0; i < config->view.ndim; i++)
-        str_buf_add(text, " %" PRId64, config->view.dims[i]);
-    str_buf_add(text, " op %d last %d alpha %a norm %d %d %" PRId64,
-                config->kind, config->last, config->alpha, config->norm.affine,
-                config->norm.axis, config->norm.groups);
-    str_buf_add(text, " heads %" PRId64 " %" PRId64 " causal %d",
-                config->heads.heads, config->heads.kv_heads,
-                config->heads.causal);
-    str_buf_add(text, " rows %" PRId64, config->embedding.rows);
-    for (int i = 0; i < OP_SPACE_MAX; i++)
-        str_buf_add(text, " pad %" PRId64 " %" PRId64 " %" PRId64,
-                    config->pad.before[i], config->pad.after[i],
-                    config->conv.out_pad[i]);
-    str_buf_add(text, " %d %a inside %d", config->pad.reflect,
-                config->pad.value, config->pool.inside);
-    str_buf_add(text, " recurrent %d %d", config->recurrent.reverse,
-                config->recurrent.last);
-    str_buf_add(text, " rotary %" PRId64 " %" PRId64 " %a %d",
-                config->rotary.parts, config->rotary.heads, config->rotary.base,
-                config->rotary.halves);
-    str_buf_add(text, " loss %d %a %d %" PRId64 " %a", config->loss.axis,
-                config->loss.smoothing, config->loss.ignore,
-                config->loss.ignored, config->loss.positive);
-    for (int64_t k = 0;
-         layer->class_weights != NULL && k < op_classes_of(config).classes; k++)
-        str_buf_add(text, " %a", (double)layer->class_weights[k]);
-    describe_newer(config, text);
-    for (int i = 0; i < OP_CUSTOM_OPTIONS && config->custom != NULL; i++)
-        str_buf_add(text, " %a", config->custom_options[i]);
-    str_buf_add(text, " owner %d from", layer->owner);
-    for (int k = 0; k < layer->inputs; k++)
-        str_buf_add(text, " %d", layer->from[k]);
-    describe_reads(layer, text);
-    str_buf_add(text, "\n");
-}
-
-static void describe_table(const nn_table_t *table, str_buf_t *text)
-{
-    for (int i = 0; i < table->count; i++) {
-        const nn_param_t *tensor = &table->tensors[i].public;
-
-        str_buf_add(text, "tensor %s at %zu:", tensor->name, tensor->offset);
-        for (int d = 0; d < tensor->ndim; d++)
-            str_buf_add(text, " %" PRId64, tensor->dims[d]);
-        str_buf_add(text, "\n");
-    }
-}
-
-uint64_t nn_graph_hash(const nn_graph_t *graph)
-{
-    str_buf_t text = {0};
-    uint64_t hash;
-
-    for (int i = 0; i < graph->layer_count + graph->loss_count; i++)
-        describe_layer(&graph->layers[i], &text);
-    describe_table(&graph->params, &text);
-    describe_table(&graph->buffers, &text);
-    hash = hash_bytes(text.text, text.length);
-    str_buf_free(&text);
-    return hash;
 }

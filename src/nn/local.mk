@@ -14,6 +14,7 @@ libnn_la_SOURCES = \
 	src/nn/graph.c \
 	src/nn/graph_build.c \
 	src/nn/graph_from.c \
+	src/nn/graph_hash.c \
 	src/nn/graph_input.c \
 	src/nn/graph_item.c \
 	src/nn/graph_loss.c \

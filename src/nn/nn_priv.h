@@ -79,6 +79,7 @@ struct nn_layer {
     op_desc_t out;      /* for a batch of one, plain */
     double momentum;    /* of running statistics */
     nn_init_t init;
+    char *later_options;  /* for the hash: see nn_hash_options; NULL: none */
     float *class_weights; /* cross_entropy, bce: [classes], owned; or NULL */
     double weight;        /* loss: its part of the sum of losses */
     int target;           /* loss: the target that it reads */

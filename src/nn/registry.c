@@ -148,6 +148,7 @@ err_code_t nn_kind_configure(nn_layer_t *layer, const tree_t *tree,
     _Alignas(max_align_t) unsigned char options[NN_OPTIONS_MAX] = {0};
     const opt_row_t *rows = layer->kind->rows;
     tree_t *empty = NULL;
+    str_buf_t later = {0};
     err_code_t code;
 
     /* An empty map in place of nothing, so that a missing required option is
@@ -161,6 +162,8 @@ err_code_t nn_kind_configure(nn_layer_t *layer, const tree_t *tree,
         goto out;
     if (layer->kind->configure != NULL)
         code = layer->kind->configure(layer, options, tree, err);
+    nn_hash_options(layer->kind, options, &later);
+    layer->later_options = later.text; /* NULL, if nothing was printed */
     opt_free(rows, options);
 out:
     tree_free(empty);

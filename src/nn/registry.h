@@ -46,6 +46,11 @@ err_code_t nn_kind_find(const nn_kind_t *const *kinds, const char *what,
 err_code_t nn_kind_configure(nn_layer_t *layer, const tree_t *tree,
                              tree_place_t place, const char *path, err_t *err);
 
+/* graph_hash.c: print those [options] of a [kind] that a model's hash takes
+ * from here: neither defaults nor covered by the fields of op_config_t. Writes
+ * a list of equal numbers into [options] as one number. */
+void nn_hash_options(const nn_kind_t *kind, void *options, str_buf_t *out);
+
 /* Which dimension of what a loss reads holds the classes, and a weight for each
  * of them: options that several losses have. */
 typedef enum nn_class_axis {

@@ -79,7 +79,8 @@ typedef enum op_kind {
     OP_KL,    /* t (log t - x): x log-probabilities, t probabilities */
     OP_ADAPTIVE_MAXPOOL, /* as adaptive_avgpool: the largest */
     OP_CUSTOM,           /* of a plugin: op_config.custom */
-    /* New kinds go to the end: their numbers are part of a model's hash. */
+    /* New kinds are added at the end, as a model's hash contains the numbers.
+     */
     OP_SOFTMAX,     /* exp(x) / sum exp(x), the sum along dimension view.axis */
     OP_LOG_SOFTMAX, /* its logarithm */
     OP_PRELU,       /* x > 0 ? x : a x; a [1], or a [C] of x [N,C,...] if

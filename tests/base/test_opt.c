@@ -541,6 +541,26 @@ Test(opt, one_sided_bounds_are_told_so)
     tree_free(tree);
 }
 
+Test(opt, defaults_are_told_from_other_values)
+{
+    tree_t *standard = MAP("count", "3", "rate", "0.001");
+    tree_t *other = MAP("count", "3", "on", "yes", "rate", "0.002", "name", "x",
+                        "every", "2 epochs");
+    sample_t sample;
+
+    cr_assert_eq(opt_fill(rows, standard, "", &sample, NULL), ERR_OK);
+    for (const opt_row_t *row = rows; row->name != NULL; row++)
+        cr_expect_eq(opt_is_default(row, &sample), row->fallback != NULL, "%s",
+                     row->name);
+    opt_free(rows, &sample);
+    cr_assert_eq(opt_fill(rows, other, "", &sample, NULL), ERR_OK);
+    for (int i = 0; i < 5; i++)
+        cr_expect_not(opt_is_default(&rows[i], &sample), "%s", rows[i].name);
+    opt_free(rows, &sample);
+    tree_free(standard);
+    tree_free(other);
+}
+
 Test(opt, times_must_be_times)
 {
     static const char *const bad[] = {"60 steps", "1 week", "soon", "s", ""};

@@ -11,6 +11,7 @@ tests_nn_test_cost_LDADD = $(NN_TEST_LIBS)
 check_PROGRAMS += tests/nn/test_exec tests/nn/test_exec_alloc \
 	tests/nn/test_exec_grad \
 	tests/nn/test_graph tests/nn/test_graph_errors \
+	tests/nn/test_graph_hash \
 	tests/nn/test_graph_init tests/nn/test_plan tests/nn/test_preset \
 	tests/nn/test_recompute tests/nn/test_fuse \
 	tests/nn/test_store
@@ -36,6 +37,11 @@ tests_nn_test_graph_errors_SOURCES = tests/nn/test_graph_errors.c \
 	$(NN_TEST_FIXTURE)
 tests_nn_test_graph_errors_CFLAGS = $(NN_TEST_CFLAGS)
 tests_nn_test_graph_errors_LDADD = $(NN_TEST_LIBS)
+
+tests_nn_test_graph_hash_SOURCES = tests/nn/test_graph_hash.c \
+	$(NN_TEST_FIXTURE)
+tests_nn_test_graph_hash_CFLAGS = $(NN_TEST_CFLAGS)
+tests_nn_test_graph_hash_LDADD = $(NN_TEST_LIBS)
 
 tests_nn_test_graph_init_SOURCES = tests/nn/test_graph_init.c \
 	$(NN_TEST_FIXTURE)

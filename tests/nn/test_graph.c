@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What a built graph tells: shapes, names, arenas, hash, documentation. */
+/* What a built graph tells: shapes, names, arenas, documentation. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -189,55 +189,6 @@ Test(graph, buffers_and_moments_of_batch_norm)
     cr_expect_eq(nn_graph_moment_elems(graph), 46);
     cr_expect_eq(graph->layers[2].moments, 6);
     nn_graph_close(graph);
-}
-
-static uint64_t hash_of(const char *layers)
-{
-    char yaml[512];
-    nn_graph_t *graph;
-    uint64_t hash;
-
-    snprintf(yaml, sizeof yaml,
-             "model: {input: [2, 6, 6], layers: [%s, linear: {out: 2}]}\n"
-             "loss: cross_entropy\n",
-             layers);
-    graph = fixture_graph(yaml);
-    hash = nn_graph_hash(graph);
-    nn_graph_close(graph);
-    return hash;
-}
-
-Test(graph, hash_sees_structure_and_nothing_else)
-{
-    const uint64_t base = hash_of("conv: {out: 2, kernel: 3}, relu");
-
-    cr_expect_eq(base, hash_of("{conv: {kernel: [3, 3], pad: 0, out: 2}},"
-                               "  relu: {}"));
-    cr_expect_neq(base, hash_of("conv: {out: 2, kernel: 3, pad: 1}, relu"));
-    cr_expect_neq(base, hash_of("conv: {out: 2, kernel: 3}, flatten"));
-    cr_expect_neq(base, hash_of("conv: {out: 2, kernel: 3, bias: no}, relu"));
-    cr_expect_neq(base, hash_of("conv: {out: 2, kernel: 3}, relu, relu"));
-    cr_expect_neq(base,
-                  hash_of("{conv: {out: 2, kernel: 3}, name: stem}, relu"));
-    cr_expect_neq(hash_of("batchnorm: {momentum: 0.2}"), hash_of("batchnorm"));
-    cr_expect_neq(hash_of("dropout: {rate: 0.2}"), hash_of("dropout"));
-    cr_expect_neq(hash_of("relu, {add: , from: [relu1, input]}"),
-                  hash_of("relu, {add: , from: [relu1, relu1]}"));
-    cr_expect_neq(hash_of("linear: {out: 6}"),
-                  hash_of("linear: {out: 6, flatten: false}"));
-    cr_expect_neq(hash_of("reshape: {shape: [12, 6]}, attention: {heads: 1}"),
-                  hash_of("reshape: {shape: [12, 6]}, "
-                          "attention: {heads: 1, causal: true}"));
-    cr_expect_neq(hash_of("gelu"), hash_of("gelu: {approximate: tanh}"));
-    cr_expect_neq(hash_of("elu"), hash_of("elu: {alpha: 2}"));
-    cr_expect_neq(hash_of("scale: {by: 2}"), hash_of("scale: {by: 3}"));
-    cr_expect_neq(hash_of("layernorm"), hash_of("layernorm: {axis: 1}"));
-    cr_expect_neq(hash_of("groupnorm: {groups: 1}"),
-                  hash_of("groupnorm: {groups: 2}"));
-    cr_expect_neq(hash_of("slice: {size: 1}"),
-                  hash_of("slice: {size: 1, start: 1}"));
-    cr_expect_neq(hash_of("permute: {order: [2, 1, 3]}"),
-                  hash_of("permute: {order: [3, 1, 2]}"));
 }
 
 Test(graph, documentation_names_every_kind_and_option)
