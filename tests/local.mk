@@ -1,22 +1,55 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Tests mirror the sources; each is one Criterion program.
-TEST_LIBS = $(CRITERION_LIBS)
-TEST_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
+# Tests mirror the sources. A test is one Criterion program of one file,
+# tests/FOLDER/test_NAME.c: add its name to FOLDER_TESTS in tests/FOLDER/local.mk.
+# It is then compiled with the flags below and linked with the libraries of its
+# folder. What several tests share is in libfixtures; only what is used gets linked.
+TEST_LIBS = $(CRITERION_LIBS) -lm
+TEST_CFLAGS = $(CRITERION_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS) $(UCX_CFLAGS) \
+	$(JANSSON_CFLAGS)
+tests/%.o: AM_CFLAGS += $(TEST_CFLAGS)
+tests/%.o: AM_CPPFLAGS += -I$(srcdir)/tests
+tests/%.lo: AM_CFLAGS += $(TEST_CFLAGS)
+tests/%.lo: AM_CPPFLAGS += -I$(srcdir)/tests
+
+check_LTLIBRARIES = libfixtures.la liballoc.la
+libfixtures_la_SOURCES = \
+	tests/comm/collectives.c tests/comm/collectives.h \
+	tests/ddp/hook_fixture.c tests/ddp/hook_fixture.h \
+	tests/hdf5io/ckpt_fixture.c tests/hdf5io/ckpt_fixture.h \
+	tests/hdf5io/files.c tests/hdf5io/files.h \
+	tests/hdf5io/open.c tests/hdf5io/open.h \
+	tests/lib/german.h tests/lib/halted.h \
+	tests/lib/ranks.c tests/lib/ranks.h \
+	tests/nn/fixture.c tests/nn/fixture.h \
+	tests/nn/preset_formula.c tests/nn/preset_formula.h \
+	tests/op/op_cases.c tests/op/op_cases.h \
+	tests/op/op_rig.c tests/op/op_rig.h \
+	tests/op/rows_activation.inc \
+	tests/op/rows_batchnorm.inc \
+	tests/op/rows_combine.inc \
+	tests/op/rows_conv.inc \
+	tests/op/rows_dropout.inc \
+	tests/op/rows_linear.inc \
+	tests/op/rows_loss.inc \
+	tests/op/rows_norm.inc \
+	tests/op/rows_perf.inc \
+	tests/op/rows_pointwise.inc \
+	tests/op/rows_pool.inc \
+	tests/op/rows_recurrent.inc \
+	tests/op/rows_reduce.inc \
+	tests/op/rows_resize.inc \
+	tests/op/rows_softmax.inc \
+	tests/op/rows_spread.inc \
+	tests/op/rows_token.inc \
+	tests/op/rows_transpose.inc \
+	tests/op/rows_view.inc \
+	tests/op/rows_window.inc \
+	tests/train/harness.c tests/train/harness.h
+# Apart, as it replaces malloc in the programs that link it.
+liballoc_la_SOURCES = tests/lib/alloc_count.c tests/lib/alloc_count.h
 
 dist_check_SCRIPTS += tests/verdicts.sh
-
-EXTRA_DIST += tests/bench/startup tests/bench/overlap tests/bench/hooks \
-	tests/bench/reproducible tests/bench/link.sh
-EXTRA_DIST += tests/bench/peers/peer.sh \
-	tests/bench/peers/step-peers tests/bench/peers/step_peers.py \
-	tests/bench/peers/ddp-peers tests/bench/peers/ddp_peers.py \
-	tests/bench/peers/step_builds.py \
-	tests/bench/peers/cosmoflow.yaml tests/bench/peers/gpt.yaml \
-	tests/bench/peers/gpt2.yaml \
-	tests/bench/peers/mlp.yaml tests/bench/peers/resnet18.yaml
-EXTRA_DIST += tests/bench/allreduce-peers tests/bench/mpi_allreduce.c \
-	tests/bench/ucx_exchange.c tests/bench/probe.h \
-	tests/bench/gloo_allreduce.py
+EXTRA_DIST += tests/bench tests/data tests/python
 
 include tests/base/local.mk
 include tests/conf/local.mk

@@ -1,75 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-BASE_TEST_LIBS = libbase.la $(TEST_LIBS)
-check_PROGRAMS += tests/base/test_check
-tests_base_test_check_SOURCES = tests/base/test_check.c
-tests_base_test_check_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_check_LDADD = $(BASE_TEST_LIBS)
-check_PROGRAMS += tests/base/test_clock
-tests_base_test_clock_SOURCES = tests/base/test_clock.c
-tests_base_test_clock_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_clock_LDADD = $(BASE_TEST_LIBS)
-check_PROGRAMS += tests/base/test_crew
-tests_base_test_crew_SOURCES = tests/base/test_crew.c
-tests_base_test_crew_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_crew_LDADD = $(BASE_TEST_LIBS)
-check_PROGRAMS += tests/base/test_err
-tests_base_test_err_SOURCES = tests/base/test_err.c
-tests_base_test_err_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_err_LDADD = $(BASE_TEST_LIBS)
-check_PROGRAMS += tests/base/test_file
-tests_base_test_file_SOURCES = tests/base/test_file.c
-tests_base_test_file_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_file_LDADD = $(BASE_TEST_LIBS)
-check_PROGRAMS += tests/base/test_half
-tests_base_test_half_SOURCES = tests/base/test_half.c
-tests_base_test_half_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_half_LDADD = $(BASE_TEST_LIBS) -lm
-check_PROGRAMS += tests/base/test_hash
-tests_base_test_hash_SOURCES = tests/base/test_hash.c
-tests_base_test_hash_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_hash_LDADD = $(BASE_TEST_LIBS)
-check_PROGRAMS += tests/base/test_log
-tests_base_test_log_SOURCES = tests/base/test_log.c tests/lib/halted.h
-tests_base_test_log_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_log_LDADD = $(BASE_TEST_LIBS)
-check_PROGRAMS += tests/base/test_mem
-tests_base_test_mem_SOURCES = tests/base/test_mem.c
-tests_base_test_mem_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_mem_LDADD = $(BASE_TEST_LIBS)
-check_PROGRAMS += tests/base/test_numeric
-tests_base_test_numeric_SOURCES = tests/base/test_numeric.c tests/lib/german.h
-tests_base_test_numeric_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
-tests_base_test_numeric_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_numeric_LDADD = $(BASE_TEST_LIBS)
-check_PROGRAMS += tests/base/test_opt
-tests_base_test_opt_SOURCES = tests/base/test_opt.c
-tests_base_test_opt_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_opt_LDADD = $(BASE_TEST_LIBS)
-check_PROGRAMS += tests/base/test_opt_map
-tests_base_test_opt_map_SOURCES = tests/base/test_opt_map.c
-tests_base_test_opt_map_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_opt_map_LDADD = $(BASE_TEST_LIBS)
-check_PROGRAMS += tests/base/test_retry
-tests_base_test_retry_SOURCES = tests/base/test_retry.c
-tests_base_test_retry_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_retry_LDADD = $(BASE_TEST_LIBS)
-check_PROGRAMS += tests/base/test_rng
+BASE_TESTS = \
+	tests/base/test_check \
+	tests/base/test_clock \
+	tests/base/test_crew \
+	tests/base/test_err \
+	tests/base/test_file \
+	tests/base/test_half \
+	tests/base/test_hash \
+	tests/base/test_log \
+	tests/base/test_mem \
+	tests/base/test_numeric \
+	tests/base/test_opt \
+	tests/base/test_opt_map \
+	tests/base/test_retry \
+	tests/base/test_rng \
+	tests/base/test_str \
+	tests/base/test_thread \
+	tests/base/test_tree
+check_PROGRAMS += $(BASE_TESTS)
+BASE_TEST_LIBS = libfixtures.la libbase.la
+$(BASE_TESTS): $(BASE_TEST_LIBS)
+$(BASE_TESTS): LDADD = $(BASE_TEST_LIBS) $(TEST_LIBS)
+
+# The fill of random numbers for other processors than this one.
 tests_base_test_rng_SOURCES = tests/base/test_rng.c \
 	tests/base/rng_avx2.c tests/base/rng_avx512.c tests/base/rng_plain.c \
 	tests/base/rng_variant.h tests/base/rng_variant.inc
-tests_base_test_rng_CFLAGS = $(TEST_CFLAGS) $(VECTOR_CFLAGS) \
+tests_base_test_rng_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) \
 	-fno-math-errno -ffp-contract=off
-tests_base_test_rng_LDADD = $(BASE_TEST_LIBS) -lm
-check_PROGRAMS += tests/base/test_str
-tests_base_test_str_SOURCES = tests/base/test_str.c
-tests_base_test_str_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_str_LDADD = $(BASE_TEST_LIBS)
-check_PROGRAMS += tests/base/test_thread
-tests_base_test_thread_SOURCES = tests/base/test_thread.c
-tests_base_test_thread_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_thread_LDADD = $(BASE_TEST_LIBS)
-check_PROGRAMS += tests/base/test_tree
-tests_base_test_tree_SOURCES = tests/base/test_tree.c
-tests_base_test_tree_CFLAGS = $(TEST_CFLAGS)
-tests_base_test_tree_LDADD = $(BASE_TEST_LIBS)
 # End of tests/base

@@ -1,52 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-CMD_TEST_LIBS = libcmd.la libhdf5io.la libbase.la $(TEST_LIBS)
-check_PROGRAMS += tests/cmd/test_data_bound
-tests_cmd_test_data_bound_SOURCES = tests/cmd/test_data_bound.c
-tests_cmd_test_data_bound_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
-tests_cmd_test_data_bound_LDADD = $(CMD_TEST_LIBS)
-check_PROGRAMS += tests/cmd/test_data_ising
-tests_cmd_test_data_ising_SOURCES = tests/cmd/test_data_ising.c
-tests_cmd_test_data_ising_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
-tests_cmd_test_data_ising_LDADD = $(CMD_TEST_LIBS)
-check_PROGRAMS += tests/cmd/test_make_ising
-tests_cmd_test_make_ising_SOURCES = tests/cmd/test_make_ising.c
-tests_cmd_test_make_ising_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
-tests_cmd_test_make_ising_LDADD = $(CMD_TEST_LIBS)
-check_PROGRAMS += tests/cmd/test_make_fields
-tests_cmd_test_make_fields_SOURCES = tests/cmd/test_make_fields.c
-tests_cmd_test_make_fields_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
-tests_cmd_test_make_fields_LDADD = $(CMD_TEST_LIBS)
-check_PROGRAMS += tests/cmd/test_make_bytes
-tests_cmd_test_make_bytes_SOURCES = tests/cmd/test_make_bytes.c
-tests_cmd_test_make_bytes_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
-tests_cmd_test_make_bytes_LDADD = $(CMD_TEST_LIBS)
-check_PROGRAMS += tests/cmd/test_data_look
-tests_cmd_test_data_look_SOURCES = tests/cmd/test_data_look.c
-tests_cmd_test_data_look_SOURCES += tests/hdf5io/files.c tests/hdf5io/files.h
-tests_cmd_test_data_look_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
-tests_cmd_test_data_look_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
-tests_cmd_test_data_look_LDADD = $(CMD_TEST_LIBS) $(HDF5_LIBS)
-dist_check_SCRIPTS += tests/cmd/cddp_data.sh
-check_PROGRAMS += tests/cmd/test_cddp_ckpt
-tests_cmd_test_cddp_ckpt_SOURCES = tests/cmd/test_cddp_ckpt.c
-tests_cmd_test_cddp_ckpt_SOURCES += $(CKPT_FIXTURE)
-tests_cmd_test_cddp_ckpt_CFLAGS = $(CKPT_TEST_CFLAGS) -I$(srcdir)/tests
-tests_cmd_test_cddp_ckpt_LDADD = $(CKPT_TEST_LIBS)
-check_PROGRAMS += tests/cmd/test_escapes
-tests_cmd_test_escapes_SOURCES = tests/cmd/test_escapes.c $(CKPT_FIXTURE)
-tests_cmd_test_escapes_CFLAGS = $(CKPT_TEST_CFLAGS) -I$(srcdir)/tests
-tests_cmd_test_escapes_LDADD = $(CKPT_TEST_LIBS)
-dist_check_SCRIPTS += tests/cmd/cddp_train.sh
-dist_check_SCRIPTS += tests/cmd/check_plan.sh
-dist_check_SCRIPTS += tests/cmd/examples.sh
-check_PROGRAMS += tests/cmd/test_bench_args
-tests_cmd_test_bench_args_SOURCES = tests/cmd/test_bench_args.c
-tests_cmd_test_bench_args_CFLAGS = $(TEST_CFLAGS)
-tests_cmd_test_bench_args_LDADD = libcmd.la $(TRAIN_LIBS) $(TEST_LIBS)
-dist_check_SCRIPTS += tests/cmd/cddp_bench.sh
-check_PROGRAMS += tests/cmd/test_bench_step_args
-tests_cmd_test_bench_step_args_SOURCES = tests/cmd/test_bench_step_args.c
-tests_cmd_test_bench_step_args_CFLAGS = $(TEST_CFLAGS)
-tests_cmd_test_bench_step_args_LDADD = libcmd.la $(TRAIN_LIBS) $(TEST_LIBS)
-dist_check_SCRIPTS += tests/cmd/cddp_bench_step.sh
+CMD_TESTS = \
+	tests/cmd/test_bench_args \
+	tests/cmd/test_bench_step_args \
+	tests/cmd/test_cddp_ckpt \
+	tests/cmd/test_data_bound \
+	tests/cmd/test_data_ising \
+	tests/cmd/test_data_look \
+	tests/cmd/test_escapes \
+	tests/cmd/test_make_bytes \
+	tests/cmd/test_make_fields \
+	tests/cmd/test_make_ising
+check_PROGRAMS += $(CMD_TESTS)
+CMD_TEST_LIBS = libfixtures.la libcmd.la $(TRAIN_LIBS)
+$(CMD_TESTS): $(CMD_TEST_LIBS)
+$(CMD_TESTS): LDADD = $(CMD_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
+
+dist_check_SCRIPTS += tests/cmd/cddp_bench.sh tests/cmd/cddp_bench_step.sh \
+	tests/cmd/cddp_data.sh tests/cmd/cddp_train.sh tests/cmd/check_plan.sh \
+	tests/cmd/examples.sh
 # End of tests/cmd

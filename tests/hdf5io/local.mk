@@ -1,115 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Dataset, sampler, loader
-HDF5IO_TEST_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
-HDF5IO_TEST_LIBS = libhdf5io.la libbase.la $(HDF5_LIBS) $(TEST_LIBS)
-HDF5IO_TEST_FILES = tests/hdf5io/files.c tests/hdf5io/files.h
-HDF5IO_TEST_FILES += tests/hdf5io/open.c tests/hdf5io/open.h
-check_PROGRAMS += tests/hdf5io/test_convert
-tests_hdf5io_test_convert_SOURCES = tests/hdf5io/test_convert.c
-tests_hdf5io_test_convert_CFLAGS = $(HDF5IO_TEST_CFLAGS)
-tests_hdf5io_test_convert_LDADD = $(HDF5IO_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_sampler
-tests_hdf5io_test_sampler_SOURCES = tests/hdf5io/test_sampler.c
-tests_hdf5io_test_sampler_CFLAGS = $(HDF5IO_TEST_CFLAGS)
-tests_hdf5io_test_sampler_LDADD = $(HDF5IO_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_dataset
-tests_hdf5io_test_dataset_SOURCES = tests/hdf5io/test_dataset.c
-tests_hdf5io_test_dataset_SOURCES += $(HDF5IO_TEST_FILES)
-tests_hdf5io_test_dataset_CFLAGS = $(HDF5IO_TEST_CFLAGS)
-tests_hdf5io_test_dataset_LDADD = $(HDF5IO_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_dataset_errors
-tests_hdf5io_test_dataset_errors_SOURCES = tests/hdf5io/test_dataset_errors.c
-tests_hdf5io_test_dataset_errors_SOURCES += $(HDF5IO_TEST_FILES)
-tests_hdf5io_test_dataset_errors_CFLAGS = $(HDF5IO_TEST_CFLAGS)
-tests_hdf5io_test_dataset_errors_LDADD = $(HDF5IO_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_links
-tests_hdf5io_test_links_SOURCES = tests/hdf5io/test_links.c
-tests_hdf5io_test_links_SOURCES += $(HDF5IO_TEST_FILES)
-tests_hdf5io_test_links_CFLAGS = $(HDF5IO_TEST_CFLAGS)
-tests_hdf5io_test_links_LDADD = $(HDF5IO_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_cover
-tests_hdf5io_test_cover_SOURCES = tests/hdf5io/test_cover.c
-tests_hdf5io_test_cover_CFLAGS = $(HDF5IO_TEST_CFLAGS)
-tests_hdf5io_test_cover_LDADD = $(HDF5IO_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_storage
-tests_hdf5io_test_storage_SOURCES = tests/hdf5io/test_storage.c
-tests_hdf5io_test_storage_SOURCES += $(HDF5IO_TEST_FILES)
-tests_hdf5io_test_storage_CFLAGS = $(HDF5IO_TEST_CFLAGS)
-tests_hdf5io_test_storage_LDADD = $(HDF5IO_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_virtual
-tests_hdf5io_test_virtual_SOURCES = tests/hdf5io/test_virtual.c
-tests_hdf5io_test_virtual_SOURCES += $(HDF5IO_TEST_FILES)
-tests_hdf5io_test_virtual_CFLAGS = $(HDF5IO_TEST_CFLAGS)
-tests_hdf5io_test_virtual_LDADD = $(HDF5IO_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_stream
-tests_hdf5io_test_stream_SOURCES = tests/hdf5io/test_stream.c
-tests_hdf5io_test_stream_SOURCES += $(HDF5IO_TEST_FILES)
-tests_hdf5io_test_stream_CFLAGS = $(HDF5IO_TEST_CFLAGS)
-tests_hdf5io_test_stream_LDADD = $(HDF5IO_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_loader
-tests_hdf5io_test_loader_SOURCES = tests/hdf5io/test_loader.c
-tests_hdf5io_test_loader_SOURCES += $(HDF5IO_TEST_FILES)
-tests_hdf5io_test_loader_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
-tests_hdf5io_test_loader_CFLAGS = $(HDF5IO_TEST_CFLAGS)
-tests_hdf5io_test_loader_LDADD = liballoc.la $(HDF5IO_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_dataset_use
-tests_hdf5io_test_dataset_use_SOURCES = tests/hdf5io/test_dataset_use.c
-tests_hdf5io_test_dataset_use_SOURCES += $(HDF5IO_TEST_FILES)
-tests_hdf5io_test_dataset_use_CFLAGS = $(HDF5IO_TEST_CFLAGS)
-tests_hdf5io_test_dataset_use_LDADD = $(HDF5IO_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_digest
-tests_hdf5io_test_digest_SOURCES = tests/hdf5io/test_digest.c
-tests_hdf5io_test_digest_SOURCES += $(HDF5IO_TEST_FILES)
-tests_hdf5io_test_digest_CFLAGS = $(HDF5IO_TEST_CFLAGS)
-tests_hdf5io_test_digest_LDADD = $(HDF5IO_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_h5
-tests_hdf5io_test_h5_SOURCES = tests/hdf5io/test_h5.c
-tests_hdf5io_test_h5_CFLAGS = $(HDF5IO_TEST_CFLAGS)
-tests_hdf5io_test_h5_LDADD = $(HDF5IO_TEST_LIBS)
-# Checkpoint
-CKPT_TEST_LIBS = libhdf5io.la libbase.la $(HDF5_LIBS) $(TEST_LIBS)
-CKPT_FIXTURE = tests/hdf5io/ckpt_fixture.c tests/hdf5io/ckpt_fixture.h
-CKPT_TEST_CFLAGS = $(TEST_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
-check_PROGRAMS += tests/hdf5io/test_checkpoint
-tests_hdf5io_test_checkpoint_SOURCES = tests/hdf5io/test_checkpoint.c $(CKPT_FIXTURE)
-tests_hdf5io_test_checkpoint_CFLAGS = $(CKPT_TEST_CFLAGS)
-tests_hdf5io_test_checkpoint_LDADD = $(CKPT_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_checkpoint_box
-tests_hdf5io_test_checkpoint_box_SOURCES = tests/hdf5io/test_checkpoint_box.c
-tests_hdf5io_test_checkpoint_box_CFLAGS = $(CKPT_TEST_CFLAGS)
-tests_hdf5io_test_checkpoint_box_LDADD = $(CKPT_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_checkpoint_damage
-tests_hdf5io_test_checkpoint_damage_SOURCES = tests/hdf5io/test_checkpoint_damage.c $(CKPT_FIXTURE)
-tests_hdf5io_test_checkpoint_damage_CFLAGS = $(CKPT_TEST_CFLAGS)
-tests_hdf5io_test_checkpoint_damage_LDADD = $(CKPT_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_checkpoint_durable
-tests_hdf5io_test_checkpoint_durable_SOURCES = tests/hdf5io/test_checkpoint_durable.c $(CKPT_FIXTURE)
-tests_hdf5io_test_checkpoint_durable_CFLAGS = $(CKPT_TEST_CFLAGS)
-tests_hdf5io_test_checkpoint_durable_LDADD = $(CKPT_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_checkpoint_fault
-tests_hdf5io_test_checkpoint_fault_SOURCES = tests/hdf5io/test_checkpoint_fault.c $(CKPT_FIXTURE)
-tests_hdf5io_test_checkpoint_fault_CFLAGS = $(CKPT_TEST_CFLAGS)
-tests_hdf5io_test_checkpoint_fault_LDADD = $(CKPT_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_checkpoint_retry
-tests_hdf5io_test_checkpoint_retry_SOURCES = tests/hdf5io/test_checkpoint_retry.c $(CKPT_FIXTURE)
-tests_hdf5io_test_checkpoint_retry_CFLAGS = $(CKPT_TEST_CFLAGS)
-tests_hdf5io_test_checkpoint_retry_LDADD = $(CKPT_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_checkpoint_debris
-tests_hdf5io_test_checkpoint_debris_SOURCES = tests/hdf5io/test_checkpoint_debris.c $(CKPT_FIXTURE)
-tests_hdf5io_test_checkpoint_debris_CFLAGS = $(CKPT_TEST_CFLAGS)
-tests_hdf5io_test_checkpoint_debris_LDADD = $(CKPT_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_checkpoint_h5py
-tests_hdf5io_test_checkpoint_h5py_SOURCES = tests/hdf5io/test_checkpoint_h5py.c $(CKPT_FIXTURE)
-tests_hdf5io_test_checkpoint_h5py_CFLAGS = $(CKPT_TEST_CFLAGS)
-tests_hdf5io_test_checkpoint_h5py_LDADD = $(CKPT_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_checkpoint_manifest
-tests_hdf5io_test_checkpoint_manifest_SOURCES = tests/hdf5io/test_checkpoint_manifest.c $(CKPT_FIXTURE)
-tests_hdf5io_test_checkpoint_manifest_CFLAGS = $(CKPT_TEST_CFLAGS)
-tests_hdf5io_test_checkpoint_manifest_LDADD = $(CKPT_TEST_LIBS)
-check_PROGRAMS += tests/hdf5io/test_checkpoint_parts
-tests_hdf5io_test_checkpoint_parts_SOURCES = tests/hdf5io/test_checkpoint_parts.c $(CKPT_FIXTURE)
-tests_hdf5io_test_checkpoint_parts_CFLAGS = $(CKPT_TEST_CFLAGS)
-tests_hdf5io_test_checkpoint_parts_LDADD = $(CKPT_TEST_LIBS)
+HDF5IO_TESTS = \
+	tests/hdf5io/test_checkpoint \
+	tests/hdf5io/test_checkpoint_box \
+	tests/hdf5io/test_checkpoint_damage \
+	tests/hdf5io/test_checkpoint_debris \
+	tests/hdf5io/test_checkpoint_durable \
+	tests/hdf5io/test_checkpoint_fault \
+	tests/hdf5io/test_checkpoint_h5py \
+	tests/hdf5io/test_checkpoint_manifest \
+	tests/hdf5io/test_checkpoint_parts \
+	tests/hdf5io/test_checkpoint_retry \
+	tests/hdf5io/test_convert \
+	tests/hdf5io/test_cover \
+	tests/hdf5io/test_dataset \
+	tests/hdf5io/test_dataset_errors \
+	tests/hdf5io/test_dataset_use \
+	tests/hdf5io/test_digest \
+	tests/hdf5io/test_h5 \
+	tests/hdf5io/test_links \
+	tests/hdf5io/test_loader \
+	tests/hdf5io/test_sampler \
+	tests/hdf5io/test_storage \
+	tests/hdf5io/test_stream \
+	tests/hdf5io/test_virtual
+check_PROGRAMS += $(HDF5IO_TESTS)
+HDF5IO_TEST_LIBS = libfixtures.la libhdf5io.la libbase.la
+$(HDF5IO_TESTS): $(HDF5IO_TEST_LIBS)
+$(HDF5IO_TESTS): LDADD = $(HDF5IO_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
+tests_hdf5io_test_loader_LDADD = liballoc.la $(LDADD)
 EXTRA_DIST += tests/hdf5io/h5py_read.py
-# End of checkpoint
 # End of tests/hdf5io
