@@ -23,4 +23,12 @@ clean-local: lint-clean
 .PHONY: lint-clean
 lint-clean:
 	rm -rf lint-passed
+
+# make metrics: sizes and shape of the code; BESIDE="TREE[:BUILD]..." puts other
+# versions beside it.
+BESIDE =
+.PHONY: metrics
+metrics:
+	$(srcdir)/tools/metrics $(BESIDE) $(srcdir):.
+EXTRA_DIST += tools/metrics
 # End of tools
