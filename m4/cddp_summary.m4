@@ -13,6 +13,7 @@ cddp $PACKAGE_VERSION
   libyaml              $summary_libyaml
   jansson              $summary_jansson
   xxHash               $summary_xxhash
+  hwloc                $summary_hwloc
   Criterion (tests)    $summary_criterion
   CUDA                 $summary_cuda
   NCCL                 $summary_nccl

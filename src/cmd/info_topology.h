@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* cddp-info --topology: where the ranks of this step are, and the table of
- * algorithms. */
+/* cddp-info --topology: hosts, CPUs and NUMA nodes of the ranks of this Slurm
+ * step, and the table of algorithms. */
 #ifndef CDDP_CMD_INFO_TOPOLOGY_H
 #define CDDP_CMD_INFO_TOPOLOGY_H
-
-#include <stdbool.h>
 
 #include "base/err.h"
 #include "boot/boot.h"
@@ -13,8 +11,5 @@
 /* Rank 0 prints hosts, their ranks with CPUs and NUMA nodes, and the table in
  * the file [table] (NULL: the built-in one). Collective; [boot] is closed. */
 err_code_t info_topology(boot_t *boot, const char *table, err_t *err);
-
-/* Is [cpu] in a list of the kernel's ("0-3,8,10-11")? */
-bool info_list_has(const char *list, int cpu);
 
 #endif

@@ -35,7 +35,8 @@ libcmd_la_SOURCES += src/cmd/train_args.c src/cmd/train_args.h
 libcmd_la_SOURCES += src/cmd/version.c src/cmd/version.h
 libcmd_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(HDF5_CFLAGS) $(MPI_CFLAGS)
 libcmd_la_CFLAGS += $(UCX_CFLAGS) $(PMIX_CFLAGS) $(YAML_CFLAGS) \
-	$(JANSSON_CFLAGS) $(XXHASH_CFLAGS)
+	$(JANSSON_CFLAGS) $(XXHASH_CFLAGS) $(HWLOC_CFLAGS)
+libcmd_la_LIBADD = $(HWLOC_LIBS)
 
 bin_PROGRAMS += cddp-ckpt
 cddp_ckpt_SOURCES = src/cmd/cddp-ckpt.c

@@ -5,6 +5,7 @@
 #include "cmd/version.h"
 
 #include <hdf5.h>
+#include <hwloc.h>
 #include <jansson.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
@@ -49,6 +50,8 @@ void cmd_version_print(const char *command)
     printf("libyaml %s\n", yaml_get_version_string());
     printf("jansson %s\n", jansson_version_str());
     printf("xxhash  %u\n", XXH_versionNumber());
+    printf("hwloc   %u.%u (API)\n", hwloc_get_api_version() >> 16,
+           hwloc_get_api_version() >> 8 & 0xff);
 }
 
 /* "model name" of /proc/cpuinfo, into [out] of [room] bytes. */

@@ -40,6 +40,13 @@ expect 64 'exclude each other' cddp-train --fresh --resume auto
 expect 64 'unknown option' cddp-info --nothing
 expect 0 '^1 rank on 1 host' cddp-info --topology
 expect 0 '^  rank 0: [0-9]+ cpus? [0-9]+.*, numa ' cddp-info --topology
+# On a pretended machine whose NUMA node k has CPU k alone, both lists are equal;
+# on one that has 512 CPUs in node 0, node 0 is the only one.
+export HWLOC_THISSYSTEM=1
+HWLOC_SYNTHETIC='numa:1024 pu:1' expect 0 \
+    '^  rank 0: [0-9]+ cpus? ([-0-9,]+), numa \1$' cddp-info --topology
+HWLOC_SYNTHETIC='numa:2 pu:512' expect 0 ', numa 0$' cddp-info --topology
+unset HWLOC_THISSYSTEM
 expect 0 '^allreduce +slice +any +2.n +any +halving' cddp-info --topology
 expect 74 'nowhere' cddp-info --topology nowhere
 expect 78 'run.yaml' cddp-train

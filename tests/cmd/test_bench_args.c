@@ -7,7 +7,6 @@
 
 #include "cmd/bench_times.h"
 #include "cmd/bench_tune.h"
-#include "cmd/info_topology.h"
 
 #define PARSE(...) parse((const char *[]){"cddp-bench", __VA_ARGS__, NULL})
 
@@ -174,16 +173,4 @@ Test(bench_args, tables)
     cr_expect_eq(args.largest, 16 << 20);
     cr_assert_eq(PARSE("allreduce", "--tune", "t", "--sizes", "4:8"), ERR_OK);
     cr_expect_eq(args.smallest, 4);
-}
-
-Test(info_topology, lists_of_the_kernel)
-{
-    static const int in[] = {0, 1, 2, 3, 8, 10, 11}, out[] = {4, 7, 9, 12};
-
-    for (size_t i = 0; i < sizeof in / sizeof *in; i++)
-        cr_expect(info_list_has("0-3,8,10-11\n", in[i]), "%d", in[i]);
-    for (size_t i = 0; i < sizeof out / sizeof *out; i++)
-        cr_expect(!info_list_has("0-3,8,10-11\n", out[i]), "%d", out[i]);
-    cr_expect(!info_list_has("", 0));
-    cr_expect(!info_list_has("none", 0));
 }
