@@ -1,6 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Cooley and Tukey's transform of radix two, line by line along each axis. */
+/*
+ * The radix-2 algorithm of Cooley and Tukey, line by line along each axis.
+ *
+ * Why own code and not a library: distributions build kissfft (131.1) for
+ * single precision only, and FFTW (double precision) has the GPL, which would
+ * bind whoever distributes cddp. Measured on one core of an AMD EPYC (Zen 4),
+ * time of one cube and relative error (root mean square, against FFTW):
+ *
+ *     edge       own        kissfft     FFTW     error: own   kissfft
+ *       16    0.09 ms       0.06 ms   0.01 ms       3e-16       1e-7
+ *       32     0.7 ms        0.5 ms    0.2 ms       5e-16       1e-7
+ *       64     7.6 ms        4.9 ms    1.9 ms       6e-16     1.5e-7
+ *      128     109 ms         67 ms     35 ms       7e-16     1.7e-7
+ *
+ * With kissfft a sample of cddp-data make fields takes 0.81 to 0.91 of the
+ * time. But its densities differ by up to 1.5e-6 (25 times the rounding of
+ * float32), and 1 label in 7 million differs: a seed would no longer give the
+ * data set that it gave before. That is not worth a library which every site
+ * must have.
+ */
 #include "cmd/data_fft.h"
 
 #include <math.h>
