@@ -90,7 +90,7 @@ static comm_state_t ucx_start(comm_group_t *base, const comm_request_t *request,
     }
     atomic_store(&group->submitted, ++group->started);
     if (work->queued && !base->waits)
-        ucx_thread_wake(group);
+        ucx_group_wake(group);
     *out = &work->base;
     return COMM_PENDING;
 }
@@ -142,10 +142,10 @@ static void wait_changed(ucx_group_t *group, ucx_work_t *work, double instant)
 
 static void wait_block(ucx_group_t *group, ucx_work_t *work)
 {
-    double tick = liveness_interval(group->base.timeout);
+    double tick = watch_interval(group->base.timeout);
     double ticked = 0, stuck = 0;
 
-    ucx_thread_wake(group);
+    ucx_group_wake(group);
     for (int i = 0; group->spin && i < SPINS; i++)
         if (atomic_load(&work->state) != COMM_PENDING)
             return;
@@ -180,7 +180,7 @@ static err_code_t ucx_wait(comm_work_t *base, err_t *err)
     }
     ucx_stage_present(group, false);
     if (ucx_stage_wanted(group)) /* who saw me here rings no more */
-        ucx_thread_wake(group);
+        ucx_group_wake(group);
     atomic_fetch_add(&group->progress, 1);
     atomic_fetch_sub(&group->waiting, 1);
     work->busy = false;
@@ -233,7 +233,7 @@ static bool thread_stop(ucx_group_t *group)
     bool ended;
 
     atomic_store(&group->leaving, true);
-    ucx_thread_wake(group);
+    ucx_group_wake(group);
     pthread_mutex_lock(&group->lock);
     while (!group->ended &&
            thread_cond_wait(&group->changed, &group->lock, end))
@@ -281,7 +281,7 @@ static void ucx_close(comm_group_t *base)
         }
     ucx_node_close(group);
     ucx_place_close(&group->place);
-    liveness_close(&group->liveness);
+    watch_close(group->watch);
     mem_free(group->peers);
     pthread_mutex_destroy(&group->node.lock);
     pthread_cond_destroy(&group->changed);
@@ -336,7 +336,6 @@ static err_code_t group_new(const comm_config_t *config, const comm_oob_t *oob,
         group->peers[i] = (ucx_peer_t){.group = group, .pidfd = -1};
     group->wakefd = group->epollfd = -1;
     group->node.bell = -1;
-    group->left_rank = -1;
     group->fault = (err_t)ERR_INIT;
     atomic_store(&group->polled, -1e9);
     atomic_store(&group->driven, -1e9);
@@ -361,8 +360,7 @@ static err_code_t ucx_open(const comm_config_t *config, const comm_oob_t *oob,
     if (code == ERR_OK)
         code = ucx_net_open(group, oob, hellos, err);
     if (code == ERR_OK)
-        code = liveness_open(oob->rank, oob->size, config->timeout, clock_now(),
-                             &group->liveness, err);
+        code = ucx_group_watch(group, ucx_notes_send, err);
     if (code == ERR_OK)
         code = ucx_thread_start(group, err);
     if (code == ERR_OK) /* connections are made now, not in the first step */

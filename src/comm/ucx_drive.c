@@ -52,7 +52,8 @@ static void work_begin(ucx_group_t *group, ucx_active_t *active,
 {
     int lanes;
     ucx_algorithm_t algorithm = ucx_choose(group, work, &lanes);
-    uint32_t digest = ucx_calls_begin(group, work);
+    watch_call_t call = ucx_group_call(work);
+    uint32_t digest = watch_begin(group->watch, &call, work->started);
 
     check(active->work == NULL && group->active_count < UCX_ACTIVE &&
               lanes >= 1 && lanes <= UCX_LANES,
@@ -114,7 +115,7 @@ static bool works_admit(ucx_group_t *group)
         admitted = true;
     }
     if (admitted)
-        ucx_left_check(group);
+        watch_check_left(group->watch);
     return admitted;
 }
 
@@ -166,7 +167,7 @@ static unsigned lanes_pending(const ucx_group_t *group)
 static void fault_begin(ucx_group_t *group, double now)
 {
     group->failed_at = now;
-    ucx_notes_want(group, NOTE_FAULT);
+    watch_tell(group->watch, &group->fault);
     for (int i = 0; i < UCX_ACTIVE; i++)
         for (int j = 0; j < UCX_LANES; j++) {
             group->active[i].lanes[j].alive = false;
@@ -182,7 +183,7 @@ static void fault_step(ucx_group_t *group, double now)
     if (group->failed_at <= 0)
         fault_begin(group, now);
     if (!group->quiet) {
-        if ((lanes_pending(group) > 0 || !ucx_notes_idle(group)) &&
+        if ((lanes_pending(group) > 0 || !watch_has_told(group->watch)) &&
             now - group->failed_at < QUIET_SECONDS)
             return;
         group->frozen = lanes_pending(group) > 0;
@@ -210,8 +211,8 @@ static void event_take(ucx_group_t *group, int which)
                   NULL);
         /* Who is no neighbour may have left without a good-bye to us; if it
          * died, its neighbours pass it on. */
-        if (group->peers[which].neighbour)
-            ucx_peer_lost(group, which);
+        if (watch_is_neighbour(group->watch, which))
+            ucx_group_lost(group, which);
     }
 }
 
@@ -271,11 +272,11 @@ static void events_take(ucx_group_t *group, const events_t *events)
 
 double ucx_drive_until(const ucx_group_t *group, double now)
 {
-    double instant = group->tick_at;
+    double instant = watch_due(group->watch);
 
     if (group->failed_at > 0 && !group->quiet && instant > now + 0.02)
         instant = now + 0.02;
-    return group->notes_due ? 0 : instant;
+    return instant;
 }
 
 /* Looking was in vain. That may be because who is waited for needs this core:
@@ -346,12 +347,11 @@ bool ucx_drive_turn(ucx_group_t *group, double now)
     }
     moved |= works_advance(group);
     moved |= ucx_stage_help(group);
-    if (now >= group->tick_at)
-        group->tick_at = ucx_notes_tick(group, now);
+    watch_tick(group->watch, now);
     if (atomic_load(&group->failed))
         fault_step(group, now);
     if (!group->frozen)
-        ucx_notes_send(group);
+        watch_send(group->watch);
     return moved;
 }
 
@@ -363,9 +363,9 @@ static bool drive_due(ucx_group_t *group)
     double now = clock_now();
 
     return group->active_count > 0 ||
-           atomic_load(&group->queued) > group->taken || group->notes_due ||
+           atomic_load(&group->queued) > group->taken ||
            atomic_load(&group->leaving) || atomic_load(&group->failed) ||
-           now >= group->tick_at ||
+           now >= watch_due(group->watch) ||
            now - atomic_load(&group->driven) > LINGER_SECONDS;
 }
 
@@ -474,13 +474,13 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
         if (clock_due(group, &idle))
             now = clock_now();
     }
-    left = group->active_count > 0 || group->notes_due ||
+    left = group->active_count > 0 || watch_has_notes(group->watch) ||
            atomic_load(&group->failed);
     held = !left && work->request.count > LARGE && ucx_net_holds(group);
     /* What UCX holds has to go out at once. */
     atomic_store(&group->driven, held ? LONG_AGO : now);
     ucx_drive_give(group);
     if (left || held)
-        ucx_thread_wake(group);
+        ucx_group_wake(group);
     return true;
 }

@@ -12,8 +12,9 @@
  * carry them out. Fields below are marked [o] (owner), [c] (driver) or
  * [a]tomic.
  *
- * A work is cut into lanes (ucx_lane.h), which go their way side by side: one
- * computes while the other is on the wire. See ucx_peer.h for liveness.
+ * A work is cut into lanes (ucx_lane.h), which are carried out side by side:
+ * one computes while the other is on the wire. The driver runs the watch
+ * (watch.h), which finds faults.
  */
 #ifndef CDDP_COMM_UCX_GROUP_H
 #define CDDP_COMM_UCX_GROUP_H
@@ -22,7 +23,6 @@
 #include <stdatomic.h>
 #include <ucp/api/ucp.h>
 
-#include "comm/comm_liveness.h"
 #include "comm/comm_ops.h"
 #include "comm/ucx_lane.h"
 #include "comm/ucx_node.h"
@@ -87,9 +87,10 @@ struct ucx_group {
     atomic_bool leaving;   /* owner called close */
     atomic_bool failed;
     atomic_bool hung;     /* the comm thread does not tick */
-    pthread_mutex_t lock; /* fault; works' changes of state; calls.slept */
+    pthread_mutex_t lock; /* fault; works' changes of state; slept */
     pthread_cond_t changed;
     err_t fault;
+    watch_call_t slept; /* the one that the owner last slept for */
 
     /* Driver. */
     pthread_t thread;
@@ -98,18 +99,9 @@ struct ucx_group {
     uint64_t taken; /* so many were taken from the queue */
     ucx_active_t active[UCX_ACTIVE];
     int active_count;
-    uint64_t moves;  /* requests completed */
-    uint64_t moved;  /* moves when last looked at */
-    double moved_at; /* instant at which moves had changed */
+    uint64_t moves; /* requests completed */
     ucx_node_t node;
-    ucx_calls_t calls;
-    liveness_t liveness;
-    double beat_at; /* instant of the next beat */
-    double tick_at; /* instant by which to look at deadlines */
-    bool notes_due;
-    int left_rank; /* that left having finished the fewest; -1: nobody left */
-    uint64_t left_finished;
-    bool farewell;    /* good-byes were wanted */
+    watch_t *watch;
     double failed_at; /* instant at which the comm thread saw the fault */
     ucx_inbox_t inboxes[UCX_INBOXES];
     double patience; /* seconds to look before sleeping */
@@ -134,13 +126,22 @@ ucp_ep_h ucx_net_endpoint(ucx_group_t *group, int rank);
 /* Has UCX taken data that it could not hand to the network so far? Driver. */
 bool ucx_net_holds(ucx_group_t *group);
 
-/* The process of [rank] ended or the connection to it broke. */
-void ucx_peer_lost(ucx_group_t *group, int rank);
+/* ---- ucx_group.c: the state of the group --------------------------------- */
 
 /* The group has failed; the first fault counts. Any thread. */
 void ucx_group_fail(ucx_group_t *group, const err_t *fault);
-/* The same, composing the sentence about [culprit]. Comm thread. */
-void ucx_group_blame(ucx_group_t *group, int culprit, const char *reason);
+/* The process of [rank] ended or the connection to it broke. Driver. */
+void ucx_group_lost(ucx_group_t *group, int rank);
+/* Wake the comm thread if it sleeps. Any thread. */
+void ucx_group_wake(ucx_group_t *group);
+/* The owner is about to sleep for [work], of the node stage. */
+void ucx_group_sleeps(ucx_group_t *group, const ucx_work_t *work);
+/* The call of [work], as the watch tells it to other ranks. */
+watch_call_t ucx_group_call(const ucx_work_t *work);
+/* Begin to watch the ranks; [send] sends the notes. */
+err_code_t ucx_group_watch(ucx_group_t *group,
+                           bool (*send)(void *, int, const watch_note_t *),
+                           err_t *err);
 
 /* ---- ucx_choice.c -------------------------------------------------------- */
 
@@ -193,7 +194,6 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work);
 /* ---- ucx_thread.c -------------------------------------------------------- */
 
 err_code_t ucx_thread_start(ucx_group_t *group, err_t *err);
-void ucx_thread_wake(ucx_group_t *group);
 /* From now on the comm thread wakes when its bell rings. Owner. */
 err_code_t ucx_thread_watch_bell(ucx_group_t *group, err_t *err);
 

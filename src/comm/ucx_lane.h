@@ -71,7 +71,7 @@ struct ucx_lane {
     const comm_request_t *request; /* what is to be done */
     ucx_algorithm_t algorithm;
     uint64_t number;
-    uint32_t digest; /* of the call (ucx_calls.h) */
+    uint32_t digest; /* of the call (watch_calls.c) */
     int index;       /* of this lane in its work */
     int lanes;       /* how many the work has */
     bool alive;      /* not yet done */

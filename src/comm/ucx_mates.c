@@ -154,7 +154,7 @@ void ucx_mates_end(ucx_group_t *group)
         return;
     if (patience > 10)
         patience = 10;
-    if (clock_now() - group->liveness.peers[culprit].heard > patience / 2)
+    if (clock_now() - watch_last_beat(group->watch, culprit) > patience / 2)
         patience = 0;
     process.fd = group->peers[culprit].pidfd;
     if (poll(&process, 1, (int)(patience * 1000)) != 0)

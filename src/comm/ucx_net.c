@@ -9,16 +9,9 @@
 #include <inttypes.h>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "comm/ucx_group.h"
 
 /* ---- endpoints ----------------------------------------------------------- */
-
-void ucx_peer_lost(ucx_group_t *group, int rank)
-{
-    liveness_lost(&group->liveness, rank, clock_now());
-    group->tick_at = 0;
-}
 
 static void endpoint_broken(void *argument, ucp_ep_h endpoint,
                             ucs_status_t status)
@@ -28,7 +21,7 @@ static void endpoint_broken(void *argument, ucp_ep_h endpoint,
 
     (void)endpoint;
     (void)status;
-    ucx_peer_lost(group, (int)(peer - group->peers));
+    ucx_group_lost(group, (int)(peer - group->peers));
 }
 
 ucp_ep_h ucx_net_endpoint(ucx_group_t *group, int rank)
@@ -49,8 +42,10 @@ ucp_ep_h ucx_net_endpoint(ucx_group_t *group, int rank)
     if (peer->endpoint != NULL)
         return peer->endpoint;
     status = ucp_ep_create(group->worker, &params, &peer->endpoint);
-    if (status == UCS_OK)
+    if (status == UCS_OK) {
+        watch_connected(group->watch, rank);
         return peer->endpoint;
+    }
     peer->endpoint = NULL;
     err_set_peer(&fault, comm_rank_name(&group->base, rank),
                  group->base.hellos[rank].host,
@@ -137,7 +132,7 @@ static void lane_check(ucx_lane_t *lane, int peer, size_t bytes,
         return;
     lane->broken = true;
     if (status != UCS_OK && status != UCS_ERR_MESSAGE_TRUNCATED) {
-        ucx_peer_lost(lane->group, peer);
+        ucx_group_lost(lane->group, peer);
         return;
     }
     err_set(&fault, ERR_CONFIG,

@@ -133,7 +133,7 @@ err_code_t ucx_node_open(ucx_group_t *group, err_t *err)
                           "the node",
                           err);
     atomic_store(&group->node.open, code == ERR_OK);
-    ucx_thread_wake(group); /* if it sleeps, so that it says so on the board */
+    ucx_group_wake(group); /* if it sleeps, so that it says so on the board */
     return code;
 }
 
@@ -348,7 +348,7 @@ static void wait_block(ucx_group_t *group, const ucx_work_t *work)
         ucx_pace_found(pace);
         return;
     }
-    ucx_calls_sleep(group, work);
+    ucx_group_sleeps(group, work);
     ucx_pace_slept(pace, wait_nap(group, work, wait_over));
 }
 

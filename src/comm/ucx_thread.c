@@ -49,17 +49,8 @@ static bool leave_step(ucx_group_t *group, double now, double *until)
         return false;
     if (group->frozen)
         return true;
-    if (!group->farewell) {
-        group->farewell = true;
-        ucx_notes_want(group, NOTE_BYE);
-    }
-    return ucx_notes_parted(group);
-}
-
-void ucx_thread_wake(ucx_group_t *group)
-{
-    if (atomic_load(&group->asleep))
-        eventfd_write(group->wakefd, 1);
+    watch_leave(group->watch);
+    return watch_has_left(group->watch);
 }
 
 /* ---- the loop ------------------------------------------------------------ */
@@ -102,7 +93,8 @@ static void *thread_main(void *argument)
     thread_prompt();
     ucx_drive_take(group);
     thread_loop(group);
-    group->clean = !atomic_load(&group->failed) && !ucx_notes_sending(group);
+    group->clean =
+        !atomic_load(&group->failed) && !watch_is_sending(group->watch);
     if (group->clean)
         ucx_notes_close(group);
     ucx_drive_give(group);
@@ -153,7 +145,6 @@ err_code_t ucx_thread_start(ucx_group_t *group, err_t *err)
     if (code != ERR_OK)
         return code;
     group->patience = UCX_SPIN_SECONDS;
-    group->moved_at = clock_now();
     ucx_notes_open(group);
     code = thread_start("cddp-comm", thread_main, group, &group->thread, err);
     group->running = code == ERR_OK;

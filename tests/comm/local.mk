@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 COMM_TESTS = \
 	tests/comm/test_comm_faults \
-	tests/comm/test_comm_liveness \
 	tests/comm/test_comm_slot \
 	tests/comm/test_comm_span \
 	tests/comm/test_comm_split \
@@ -13,7 +12,9 @@ COMM_TESTS = \
 	tests/comm/test_node_sum \
 	tests/comm/test_ucx_fabric \
 	tests/comm/test_ucx_pace \
-	tests/comm/test_ucx_strangers
+	tests/comm/test_ucx_strangers \
+	tests/comm/test_watch \
+	tests/comm/test_watch_liveness
 check_PROGRAMS += $(COMM_TESTS)
 COMM_TEST_LIBS = libfixtures.la libcomm.la libbase.la
 $(COMM_TESTS): $(COMM_TEST_LIBS)

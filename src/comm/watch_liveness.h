@@ -14,29 +14,18 @@
  *
  * Thread rule: one thread (the comm thread).
  */
-#ifndef CDDP_COMM_LIVENESS_H
-#define CDDP_COMM_LIVENESS_H
+#ifndef CDDP_COMM_WATCH_LIVENESS_H
+#define CDDP_COMM_WATCH_LIVENESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
-
-#define LIVENESS_PHASE_MAX 24
-
-/* What a rank says about itself. */
-typedef struct liveness_beat {
-    uint64_t entered;  /* collectives started */
-    uint64_t finished; /* all collectives below this number are done */
-    uint64_t progress; /* counter of signs of progress */
-    int64_t step;      /* last reported */
-    bool waiting;      /* for others */
-    char phase[LIVENESS_PHASE_MAX];
-} liveness_beat_t;
+#include "comm/watch_note.h"
 
 typedef struct liveness_peer {
-    liveness_beat_t last;
+    watch_beat_t last;
     double heard; /* last beat */
     double moved; /* progress last changed */
     double lost;  /* its process or connection ended; 0: no */
@@ -52,15 +41,12 @@ typedef struct liveness {
     liveness_peer_t *peers; /* [size] */
 } liveness_t;
 
-/* Between two beats: a missed one or two must not matter. */
-double liveness_interval(double timeout);
-
 err_code_t liveness_open(int rank, int size, double timeout, double now,
                          liveness_t *out, err_t *err);
 void liveness_close(liveness_t *liveness);
 
 /* A beat of [rank] has come. */
-void liveness_heard(liveness_t *liveness, int rank, const liveness_beat_t *beat,
+void liveness_heard(liveness_t *liveness, int rank, const watch_beat_t *beat,
                     double now);
 
 /* The process of [rank] ended or the connection to it broke. It is the culprit

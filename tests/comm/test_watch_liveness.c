@@ -4,7 +4,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "comm/comm_liveness.h"
+#include "comm/watch.h"
+#include "comm/watch_liveness.h"
 
 #define TIMEOUT 8.0 /* beats every second */
 
@@ -26,10 +27,10 @@ static void teardown(void)
     liveness_close(&liveness);
 }
 
-TestSuite(comm_liveness, .init = setup, .fini = teardown);
+TestSuite(watch_liveness, .init = setup, .fini = teardown);
 
 /* Seconds from..to pass; peers with a bit in [beating] beat. */
-static void pass(int from, int to, unsigned beating, liveness_beat_t beat)
+static void pass(int from, int to, unsigned beating, watch_beat_t beat)
 {
     for (int now = from; now <= to; now++) {
         for (int rank = 0; rank < 3; rank++)
@@ -44,9 +45,9 @@ static int suspect(double now)
     return liveness_suspect(&liveness, 5, 101, now, &reason);
 }
 
-Test(comm_liveness, who_does_not_beat)
+Test(watch_liveness, who_does_not_beat)
 {
-    liveness_beat_t beat = {.entered = 6};
+    watch_beat_t beat = {.entered = 6};
 
     pass(101, 107, 1, beat); /* rank 2 is silent since 100 */
     cr_assert_eq(suspect(107.9), -1);
@@ -54,9 +55,9 @@ Test(comm_liveness, who_does_not_beat)
     cr_assert_not_null(strstr(reason, "no sign of life"));
 }
 
-Test(comm_liveness, who_beats_but_does_not_enter)
+Test(watch_liveness, who_beats_but_does_not_enter)
 {
-    liveness_beat_t beat = {.entered = 5};
+    watch_beat_t beat = {.entered = 5};
 
     pass(101, 110, 5, beat);
     cr_assert_eq(suspect(110), 0);
@@ -68,9 +69,9 @@ Test(comm_liveness, who_beats_but_does_not_enter)
     cr_assert_eq(liveness_suspect(&liveness, 5, 103, 110, &reason), -1);
 }
 
-Test(comm_liveness, progress_clears)
+Test(watch_liveness, progress_clears)
 {
-    liveness_beat_t beat = {.entered = 5};
+    watch_beat_t beat = {.entered = 5};
 
     pass(101, 106, 5, beat);
     beat.progress = 1;
@@ -80,17 +81,17 @@ Test(comm_liveness, progress_clears)
     cr_assert_eq(suspect(115), 0);
 }
 
-Test(comm_liveness, who_waits_or_has_entered_is_no_suspect)
+Test(watch_liveness, who_waits_or_has_entered_is_no_suspect)
 {
-    liveness_beat_t waiting = {.entered = 5, .waiting = true};
-    liveness_beat_t entered = {.entered = 6};
+    watch_beat_t waiting = {.entered = 5, .waiting = true};
+    watch_beat_t entered = {.entered = 6};
 
     pass(101, 120, 1, waiting);
     liveness_heard(&liveness, 2, &entered, 120);
     cr_assert_eq(suspect(120), -1);
 }
 
-Test(comm_liveness, a_lost_peer_may_have_said_good_bye)
+Test(watch_liveness, a_lost_peer_may_have_said_good_bye)
 {
     liveness_lost(&liveness, 2, 103);
     cr_assert_eq(suspect(103), -1);
@@ -103,9 +104,9 @@ Test(comm_liveness, a_lost_peer_may_have_said_good_bye)
 
 /* Who answered our good-bye says none of its own: it is not blamed when it is
  * silent, gone, or busy, while we still wait for others to part. */
-Test(comm_liveness, who_answered_our_good_bye_owes_us_nothing)
+Test(watch_liveness, who_answered_our_good_bye_owes_us_nothing)
 {
-    liveness_beat_t busy = {.entered = 5};
+    watch_beat_t busy = {.entered = 5};
 
     liveness_heard(&liveness, 0, &busy, 101);
     cr_assert_eq(suspect(120), 0);
@@ -116,9 +117,9 @@ Test(comm_liveness, who_answered_our_good_bye_owes_us_nothing)
     cr_assert_eq(liveness_look(&liveness, 200), 200);
 }
 
-Test(comm_liveness, a_jump_of_our_clock_restarts_all)
+Test(watch_liveness, a_jump_of_our_clock_restarts_all)
 {
-    liveness_beat_t beat = {.entered = 6};
+    watch_beat_t beat = {.entered = 6};
 
     pass(101, 102, 5, beat);
     cr_assert(liveness_tick(&liveness, 1000));
@@ -127,8 +128,8 @@ Test(comm_liveness, a_jump_of_our_clock_restarts_all)
     cr_assert_eq(suspect(1008), 0);
 }
 
-Test(comm_liveness, interval)
+Test(watch_liveness, interval)
 {
-    cr_assert_eq(liveness_interval(4), 0.5);
-    cr_assert_eq(liveness_interval(60), 1);
+    cr_assert_eq(watch_interval(4), 0.5);
+    cr_assert_eq(watch_interval(60), 1);
 }

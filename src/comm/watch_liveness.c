@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-#include "comm/comm_liveness.h"
+#include "comm/watch_liveness.h"
 
 #include "base/mem.h"
+#include "comm/watch.h"
 
 /* How long a lost peer's last words may take to arrive: they are in a socket
  * or in shared memory already. */
 #define LAST_WORDS 0.1
 
-double liveness_interval(double timeout)
+double watch_interval(double timeout)
 {
     return timeout / 8 < 1 ? timeout / 8 : 1;
 }
@@ -25,13 +26,11 @@ err_code_t liveness_open(int rank, int size, double timeout, double now,
                          liveness_t *out, err_t *err)
 {
     liveness_t made = {.rank = rank, .size = size, .timeout = timeout};
-    void *memory = NULL;
-    err_code_t code = mem_alloc((size_t)size * sizeof *made.peers,
-                                "comm liveness", &memory, err);
+    err_code_t rc = mem_new(liveness_peer_t, (size_t)size, "comm liveness",
+                            &made.peers, err);
 
-    if (code != ERR_OK)
-        return code;
-    made.peers = memory;
+    if (rc != ERR_OK)
+        return rc;
     made.ticked = now;
     restart(&made, now);
     *out = made;
@@ -44,7 +43,7 @@ void liveness_close(liveness_t *liveness)
     liveness->peers = NULL;
 }
 
-void liveness_heard(liveness_t *liveness, int rank, const liveness_beat_t *beat,
+void liveness_heard(liveness_t *liveness, int rank, const watch_beat_t *beat,
                     double now)
 {
     liveness_peer_t *peer = &liveness->peers[rank];
@@ -53,6 +52,7 @@ void liveness_heard(liveness_t *liveness, int rank, const liveness_beat_t *beat,
         peer->moved = now;
     peer->heard = now;
     peer->last = *beat;
+    peer->last.phase[WATCH_PHASE_MAX - 1] = '\0';
 }
 
 void liveness_lost(liveness_t *liveness, int rank, double now)
@@ -63,8 +63,7 @@ void liveness_lost(liveness_t *liveness, int rank, double now)
 
 bool liveness_tick(liveness_t *liveness, double now)
 {
-    double allowed =
-        liveness_interval(liveness->timeout) + liveness->timeout / 4;
+    double allowed = watch_interval(liveness->timeout) + liveness->timeout / 4;
     bool jumped = now - liveness->ticked > allowed;
 
     liveness->ticked = now;

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The state of a ucx group as others see it: its fault, and what its watch
+ * (watch.h) asks. */
+#include "comm/ucx_group.h"
+
+#include <sys/eventfd.h>
+
+#include "base/clock.h"
+
+void ucx_group_fail(ucx_group_t *group, const err_t *fault)
+{
+    pthread_mutex_lock(&group->lock);
+    if (!atomic_load(&group->failed)) {
+        group->fault = *fault;
+        atomic_store(&group->failed, true);
+    }
+    pthread_mutex_unlock(&group->lock);
+}
+
+void ucx_group_lost(ucx_group_t *group, int rank)
+{
+    watch_lost(group->watch, rank, clock_now());
+}
+
+void ucx_group_wake(ucx_group_t *group)
+{
+    if (atomic_load(&group->asleep))
+        eventfd_write(group->wakefd, 1);
+}
+
+/* ---- calls --------------------------------------------------------------- */
+
+watch_call_t ucx_group_call(const ucx_work_t *work)
+{
+    return watch_call_of(&work->request, work->number,
+                         atomic_load(&work->node) != 0 &&
+                             atomic_load(&work->way) == WAY_SLOT);
+}
+
+void ucx_group_sleeps(ucx_group_t *group, const ucx_work_t *work)
+{
+    watch_call_t call = ucx_group_call(work);
+
+    pthread_mutex_lock(&group->lock);
+    group->slept = call;
+    pthread_mutex_unlock(&group->lock);
+}
+
+/* ---- what the watch asks ------------------------------------------------- */
+
+/* Works of the node stage: the oldest one, and its call if the owner sleeps for
+ * it. Returns its number. */
+static uint64_t view_node(ucx_group_t *group, watch_view_t *view)
+{
+    uint64_t oldest = ucx_node_oldest(group, &view->since);
+    watch_call_t call;
+
+    pthread_mutex_lock(&group->lock);
+    call = group->slept;
+    pthread_mutex_unlock(&group->lock);
+    if (call.number == oldest + 1) {
+        view->call = call;
+        view->called = view->since;
+    }
+    view->oldest = view->newest = oldest;
+    view->driven = oldest != WATCH_NONE && atomic_load(&group->waiting) > 0;
+    return oldest;
+}
+
+/* Works that the driver carries out. */
+static void view_active(const ucx_group_t *group, watch_view_t *view)
+{
+    for (int i = 0; i < UCX_ACTIVE; i++) {
+        const ucx_work_t *work = group->active[i].work;
+
+        if (work == NULL)
+            continue;
+        view->driven = true;
+        if (work->number < view->oldest) {
+            view->oldest = work->number;
+            view->since = work->started;
+        }
+        if (view->newest == WATCH_NONE || work->number > view->newest)
+            view->newest = work->number;
+        if (view->call.number == 0 || view->call.number > work->number + 1) {
+            view->call = ucx_group_call(work);
+            view->called = work->started;
+        }
+        if (work->number < view->finished) {
+            view->finished = work->number;
+            view->kind = comm_kind_name(work->request.kind);
+        }
+    }
+}
+
+static void view_fill(void *context, watch_view_t *view)
+{
+    ucx_group_t *group = context;
+    double polled = clock_now() - atomic_load(&group->polled);
+    uint64_t node;
+
+    view->started = atomic_load(&group->submitted);
+    view->progress = atomic_load(&group->progress);
+    view->moves = group->moves + atomic_load(&group->node.moves);
+    view->step = atomic_load(&group->step);
+    view->phase = atomic_load(&group->phase);
+    view->waiting = atomic_load(&group->waiting) > 0 ||
+                    polled < 2 * watch_interval(group->base.timeout);
+    node = view_node(group, view);
+    view->finished = view->started < node ? view->started : node;
+    if (group->taken < atomic_load(&group->queued) &&
+        group->queue[group->taken % COMM_WORKS_MAX]->number < view->finished)
+        view->finished = group->queue[group->taken % COMM_WORKS_MAX]->number;
+    view_active(group, view);
+}
+
+static void watch_failed(void *context, const err_t *fault)
+{
+    ucx_group_fail(context, fault);
+}
+
+static void watch_resumed(void *context, double now)
+{
+    ucx_group_t *group = context;
+
+    for (int i = 0; i < UCX_ACTIVE; i++)
+        if (group->active[i].work != NULL)
+            group->active[i].work->started = now;
+    for (int i = 0; i < COMM_WORKS_MAX; i++)
+        if (atomic_load(&group->works[i].node) != 0)
+            atomic_store(&group->works[i].node_since, now);
+}
+
+err_code_t ucx_group_watch(ucx_group_t *group,
+                           bool (*send)(void *, int, const watch_note_t *),
+                           err_t *err)
+{
+    watch_config_t config = {.rank = group->base.rank,
+                             .size = group->base.size,
+                             .timeout = group->base.timeout,
+                             .hellos = group->base.hellos,
+                             .context = group,
+                             .view = view_fill,
+                             .send = send,
+                             .fail = watch_failed,
+                             .resumed = watch_resumed};
+
+    return watch_open(&config, clock_now(), &group->watch, err);
+}
