@@ -11,7 +11,7 @@
 
 #include "comm/comm_ops.h"
 #include "comm/ucx_fabric.h"
-#include "comm/watch.h"
+#include "comm/watch/watch.h"
 
 typedef struct ucx_group ucx_group_t;
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "comm/watch.h"
+#include "comm/watch/watch.h"
 
 #define RANKS_MOST 64
 #define MAIL_MOST 16384

@@ -4,8 +4,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "comm/watch.h"
-#include "comm/watch_liveness.h"
+#include "comm/watch/watch.h"
+#include "comm/watch/watch_liveness.h"
 
 #define TIMEOUT 8.0 /* beats every second */
 

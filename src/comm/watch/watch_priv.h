@@ -5,8 +5,8 @@
 #ifndef CDDP_COMM_WATCH_PRIV_H
 #define CDDP_COMM_WATCH_PRIV_H
 
-#include "comm/watch.h"
-#include "comm/watch_liveness.h"
+#include "comm/watch/watch.h"
+#include "comm/watch/watch_liveness.h"
 
 #define WATCH_CALLS 256 /* that are remembered */
 

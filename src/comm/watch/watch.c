@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* A watch: notes that are sent and heard, deadlines, the sentences about
  * faults. See watch.h. */
-#include "comm/watch.h"
+#include "comm/watch/watch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "base/mem.h"
-#include "comm/watch_priv.h"
+#include "comm/watch/watch_priv.h"
 
 /* Up to this size of a group all ranks are each other's neighbours. */
 #define NEIGHBOURS_ALL 32

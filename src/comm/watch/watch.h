@@ -26,7 +26,7 @@
 
 #include "base/err.h"
 #include "comm/comm_ops.h"
-#include "comm/watch_note.h"
+#include "comm/watch/watch_note.h"
 
 typedef struct watch watch_t;
 

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "comm/watch_note.h"
+#include "comm/watch/watch_note.h"
 
 typedef struct liveness_peer {
     watch_beat_t last;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-#include "comm/watch_liveness.h"
+#include "comm/watch/watch_liveness.h"
 
 #include "base/mem.h"
-#include "comm/watch.h"
+#include "comm/watch/watch.h"
 
 /* How long a lost peer's last words may take to arrive: they are in a socket
  * or in shared memory already. */

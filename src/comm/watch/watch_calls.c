@@ -15,7 +15,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
-#include "comm/watch_priv.h"
+#include "comm/watch/watch_priv.h"
 
 /* A collective that takes longer is told to the neighbours. */
 #define CALL_SECONDS 0.1
