@@ -9,7 +9,7 @@ libcomm_la_SOURCES = \
 	src/comm/comm_threads.c src/comm/threads_team.h \
 	src/comm/threads_team.c src/comm/threads_piece.c \
 	src/comm/watch/watch.c src/comm/watch/watch.h src/comm/watch/watch_note.h \
-	src/comm/watch/watch_priv.h src/comm/watch/watch_calls.c \
+	src/comm/watch/watch_priv.h src/comm/watch/watch_calls.c src/comm/watch/watch_peers.c \
 	src/comm/watch/watch_liveness.c src/comm/watch/watch_liveness.h \
 	src/comm/comm_ucx.c src/comm/ucx_group.h src/comm/ucx_lane.h \
 	src/comm/ucx_peer.h src/comm/ucx_group.c \

@@ -71,16 +71,6 @@ void watch_close(watch_t *watch)
 
 /* ---- faults -------------------------------------------------------------- */
 
-int watch_name(const watch_t *watch, int rank)
-{
-    return (int)watch->config.hellos[rank].name;
-}
-
-const char *watch_host(const watch_t *watch, int rank)
-{
-    return watch->config.hellos[rank].host;
-}
-
 /* The rank that faults call [name]; -1: there is none. */
 static int name_find(const watch_t *watch, int name)
 {
@@ -88,12 +78,6 @@ static int name_find(const watch_t *watch, int name)
         if (watch->config.hellos[rank].name == name)
             return rank;
     return -1;
-}
-
-void watch_fail(watch_t *watch, const err_t *fault)
-{
-    watch->failed = true;
-    watch->config.fail(watch->config.context, fault);
 }
 
 static watch_view_t view_of(const watch_t *watch)
@@ -215,19 +199,6 @@ void watch_sent(watch_t *watch, int rank)
     peer->sending = false;
     if (peer->wanted != 0)
         watch->notes_due = true;
-}
-
-void watch_want(watch_t *watch, watch_kind_t kind)
-{
-    for (int rank = 0; rank < watch->config.size; rank++) {
-        watch_peer_t *peer = &watch->peers[rank];
-
-        if (rank == watch->config.rank || watch->liveness.peers[rank].left)
-            continue;
-        if (peer->neighbour || (kind == WATCH_BYE && peer->connected))
-            peer->wanted |= 1u << kind;
-    }
-    watch->notes_due = true;
 }
 
 bool watch_has_notes(const watch_t *watch)

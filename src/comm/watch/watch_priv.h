@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The inside of a watch: watch.c (notes, deadlines, sentences about faults),
- * watch_calls.c (different calls), watch_liveness.c (who is to blame). */
+ * watch_calls.c (different calls), watch_liveness.c (who is to blame),
+ * watch_peers.c (what they share). */
 #ifndef CDDP_COMM_WATCH_PRIV_H
 #define CDDP_COMM_WATCH_PRIV_H
 
@@ -39,7 +40,8 @@ struct watch {
     uint64_t ahead;                  /* highest number heard in a call */
 };
 
-/* ---- watch.c ------------------------------------------------------------- */
+/* ---- watch_peers.c
+ * ------------------------------------------------------------- */
 
 /* What faults call [rank]. */
 int watch_name(const watch_t *watch, int rank);
