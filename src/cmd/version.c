@@ -21,7 +21,7 @@
 #include "base/str.h"
 #include "build_id.h"
 #include "hdf5io/h5mpi.h"
-#include "op/cpu/isa.h"
+#include "simd/isa.h"
 
 static const char *pmix_version(void)
 {

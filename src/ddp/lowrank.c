@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "op/cpu/vector.h"
+#include "simd/vector.h"
 
 /* Independent sums, so that a loop can be vectorised in one fixed order. */
 #define LANES 16

@@ -8,9 +8,9 @@
  */
 #include <math.h>
 
-#include "op/cpu/math.h"
-#include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
+#include "simd/math.h"
+#include "simd/vector.h"
 
 typedef struct adam_options {
     double lr, beta1, beta2, eps, weight_decay;

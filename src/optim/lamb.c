@@ -9,8 +9,8 @@
  */
 #include <math.h>
 
-#include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
+#include "simd/vector.h"
 
 typedef struct lamb_options {
     double lr, beta1, beta2, eps, weight_decay;

@@ -8,8 +8,8 @@
  */
 #include <math.h>
 
-#include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
+#include "simd/vector.h"
 
 typedef struct lars_options {
     double lr, momentum, weight_decay, trust;

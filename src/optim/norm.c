@@ -8,9 +8,9 @@
  */
 #include <math.h>
 
-#include "op/cpu/team.h"
-#include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
+#include "simd/team.h"
+#include "simd/vector.h"
 
 #define LANES 8   /* independent sums, so that the loop can be vectorised */
 #define AHEAD 512 /* elements */

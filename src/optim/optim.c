@@ -10,8 +10,8 @@
 
 #include "base/check.h"
 #include "base/mem.h"
-#include "op/cpu/team.h"
 #include "optim/optim_priv.h"
+#include "simd/team.h"
 
 /* Fewer elements are not worth a team. */
 #define TEAM_ELEMS ((size_t)262144)

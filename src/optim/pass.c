@@ -13,9 +13,9 @@
 
 #include "base/check.h"
 #include "base/mem.h"
-#include "op/cpu/team.h"
-#include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
+#include "simd/team.h"
+#include "simd/vector.h"
 
 /* One stays in the cache until the moving average has taken it in; whole
  * blocks. */

@@ -3,8 +3,8 @@
 /* rmsprop (Tieleman and Hinton, 2012) as torch.optim.RMSprop. */
 #include <math.h>
 
-#include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
+#include "simd/vector.h"
 
 typedef struct rmsprop_options {
     double lr, alpha, eps, momentum, weight_decay;

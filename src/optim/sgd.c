@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* sgd: as torch.optim.SGD. */
-#include "op/cpu/vector.h"
 #include "optim/optim_priv.h"
+#include "simd/vector.h"
 
 typedef struct sgd_options {
     double lr, momentum, dampening, weight_decay;

@@ -44,6 +44,6 @@ libtrain_la_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd
 
 # All that a training program links, in the order of use.
 TRAIN_LIBS = libtrain.la libconf.la libddp.la libnn.la liboptim.la libop.la \
-	libcomm.la libboot.la libdev.la libobs.la libhdf5io.la libslurm.la \
+	libsimd.la libcomm.la libboot.la libdev.la libobs.la libhdf5io.la libslurm.la \
 	libbase.la
 # End of src/train

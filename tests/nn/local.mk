@@ -19,8 +19,8 @@ NN_TESTS = \
 	tests/nn/test_recompute \
 	tests/nn/test_store
 check_PROGRAMS += $(NN_TESTS)
-NN_TEST_LIBS = libfixtures.la liboptim.la libnn.la libop.la libdev.la libconf.la \
-	libbase.la
+NN_TEST_LIBS = libfixtures.la liboptim.la libnn.la libop.la libsimd.la libdev.la \
+	libconf.la libbase.la
 $(NN_TESTS): $(NN_TEST_LIBS)
 $(NN_TESTS): LDADD = $(NN_TEST_LIBS) $(JANSSON_LIBS) $(TEST_LIBS)
 tests_nn_test_parity_LDADD = $(LDADD) $(HDF5_LIBS) $(MPI_LIBS)

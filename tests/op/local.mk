@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 OP_TESTS = \
 	tests/op/test_gemm \
-	tests/op/test_isa \
 	tests/op/test_op_add \
 	tests/op/test_op_alloc \
 	tests/op/test_op_chain \
@@ -12,10 +11,9 @@ OP_TESTS = \
 	tests/op/test_op_pool \
 	tests/op/test_op_shape \
 	tests/op/test_op_spread \
-	tests/op/test_op_support \
-	tests/op/test_op_team
+	tests/op/test_op_support
 check_PROGRAMS += $(OP_TESTS)
-OP_TEST_LIBS = libfixtures.la libop.la libdev.la libbase.la
+OP_TEST_LIBS = libfixtures.la libop.la libsimd.la libdev.la libbase.la
 $(OP_TESTS): $(OP_TEST_LIBS)
 $(OP_TESTS): LDADD = $(OP_TEST_LIBS) $(TEST_LIBS)
 

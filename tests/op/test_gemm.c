@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/cpu/gemm.h"
+#include "op/cpu/vector/gemm.h"
 
 typedef struct shape {
     int64_t M, N, K;

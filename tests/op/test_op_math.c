@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/half.h"
-#include "op/cpu/channels_native.h"
-#include "op/cpu/curve.h"
-#include "op/cpu/math.h"
+#include "op/cpu/vector/activations.h"
+#include "op/cpu/vector/channels_native.h"
+#include "simd/math.h"
 
 typedef float single_t(float x);
 typedef double twice_t(double x);

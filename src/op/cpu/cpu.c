@@ -3,11 +3,10 @@
 #include "op/cpu/cpu.h"
 
 #include "base/half.h"
-#include "op/cpu/isa.h"
-#include "op/cpu/onednn.h"
-#include "op/cpu/stage.h"
-#include "op/cpu/team.h"
-#include "op/cpu/vector.h"
+#include "op/cpu/vector/chunk.h"
+#include "simd/isa.h"
+#include "simd/team.h"
+#include "simd/vector.h"
 
 CPU_CLONES
 static void add_float64(double *restrict sum, const double *restrict term,

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* What all versions of oneDNN have in common: engines, layouts, arguments of
+ * primitives, running them. */
+#include "op/cpu/onednn/onednn.h"
+
+#include <string.h>
+
+#include "op/cpu/onednn/onednn_make.h"
+#include "simd/isa.h"
+
+static err_code_t cpu_status(dnnl_status_t status, const char *what, err_t *err)
+{
+    const dnnl_version_t *version = dnnl_version();
+
+    if (status == dnnl_success)
+        return ERR_OK;
+    if (status == dnnl_out_of_memory)
+        return err_set(err, ERR_MEMORY, "oneDNN ran out of memory in %s", what);
+    return err_set(err, ERR_UNAVAILABLE,
+                   "oneDNN %d.%d.%d cannot do this %s on this CPU (status %d); "
+                   "use the op backend \"ref\" or a newer oneDNN",
+                   version->major, version->minor, version->patch, what,
+                   (int)status);
+}
+
+err_code_t cpu_engine_open(cpu_engine_t *engine, err_t *err)
+{
+    dnnl_status_t status;
+
+    *engine = (cpu_engine_t){0};
+    (void)cpu_isa(); /* settles what primitives may use */
+    status = dnnl_engine_create(&engine->engine, dnnl_cpu, 0);
+    if (status == dnnl_success)
+        status = dnnl_stream_create(&engine->stream, engine->engine,
+                                    dnnl_stream_default_flags);
+    if (status == dnnl_success)
+        status = dnnl_primitive_attr_create(&engine->attr);
+    if (status == dnnl_success)
+        status = dnnl_primitive_attr_set_scratchpad_mode(
+            engine->attr, dnnl_scratchpad_mode_user);
+    return cpu_status(status, "engine", err);
+}
+
+void cpu_engine_close(cpu_engine_t *engine)
+{
+    cpu_md_free_made(engine);
+    if (engine->attr != NULL)
+        dnnl_primitive_attr_destroy(engine->attr);
+    if (engine->stream != NULL)
+        dnnl_stream_destroy(engine->stream);
+    if (engine->engine != NULL)
+        dnnl_engine_destroy(engine->engine);
+    *engine = (cpu_engine_t){0};
+}
+
+/* ---- layouts ------------------------------------------------------------ */
+
+static const dnnl_format_tag_t cpu_plain_tags[] = {dnnl_format_tag_undef,
+                                                   dnnl_a,
+                                                   dnnl_ab,
+                                                   dnnl_abc,
+                                                   dnnl_abcd,
+                                                   dnnl_abcde,
+                                                   dnnl_abcdef};
+
+err_code_t cpu_md_plain(cpu_md_t *md, cpu_engine_t *engine, int ndim,
+                        const int64_t *dims, err_t *err)
+{
+    return cpu_status(
+        cpu_md_make(md, engine, ndim, dims, dnnl_f32, cpu_plain_tags[ndim]),
+        "plain layout", err);
+}
+
+err_code_t cpu_md_plain_bf16(cpu_md_t *md, cpu_engine_t *engine, int ndim,
+                             const int64_t *dims, err_t *err)
+{
+    return cpu_status(
+        cpu_md_make(md, engine, ndim, dims, dnnl_bf16, cpu_plain_tags[ndim]),
+        "plain layout", err);
+}
+
+err_code_t cpu_md_any(cpu_md_t *md, cpu_engine_t *engine, int ndim,
+                      const int64_t *dims, bool bf16, err_t *err)
+{
+    return cpu_status(cpu_md_make(md, engine, ndim, dims,
+                                  bf16 ? dnnl_bf16 : dnnl_f32,
+                                  dnnl_format_tag_any),
+                      "free layout", err);
+}
+
+/* A matrix of [rows] x [columns]; stored by columns if [turned]. */
+static dnnl_status_t cpu_md_matrix(cpu_md_t *md, cpu_engine_t *engine,
+                                   int64_t rows, int64_t columns, bool turned,
+                                   bool bf16)
+{
+    const int64_t dims[] = {rows, columns};
+
+    return cpu_md_make(md, engine, 2, dims, bf16 ? dnnl_bf16 : dnnl_f32,
+                       turned ? dnnl_ba : dnnl_ab);
+}
+
+err_code_t cpu_md_permute(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
+                          const int *order, cpu_md_t *out, err_t *err)
+{
+    int place[OP_DIMS_MAX] = {0}; /* the library wants the inverse */
+
+    for (int i = 0; i < ndim; i++)
+        place[order[i]] = i;
+    return cpu_status(cpu_md_place(md, engine, place, out), "permuted layout",
+                      err);
+}
+
+bool cpu_md_equal(const cpu_md_t *a, const cpu_md_t *b)
+{
+    return dnnl_memory_desc_equal(cpu_md_raw(a), cpu_md_raw(b)) != 0;
+}
+
+size_t cpu_md_bytes(const cpu_md_t *md)
+{
+    return dnnl_memory_desc_get_size(cpu_md_raw(md));
+}
+
+/* By number of dimensions, of which one to three are space. */
+static const dnnl_format_tag_t cpu_last_tags[] = {
+    [3] = dnnl_acb, [4] = dnnl_acdb, [5] = dnnl_acdeb};
+
+err_code_t cpu_md_last(cpu_md_t *md, cpu_engine_t *engine, int ndim,
+                       const int64_t *dims, bool bf16, err_t *err)
+{
+    return cpu_status(cpu_md_make(md, engine, ndim, dims,
+                                  bf16 ? dnnl_bf16 : dnnl_f32,
+                                  cpu_last_tags[ndim]),
+                      "layout", err);
+}
+
+/* Where the channels lie as cpu_md_lanes says. */
+static const struct {
+    int lanes;
+    dnnl_format_tag_t tags[OP_SPACE_MAX]; /* of 1, 2, 3 dimensions */
+} cpu_lanes_tags[] = {{1, {dnnl_abc, dnnl_abcd, dnnl_abcde}},
+                      {16, {dnnl_aBc16b, dnnl_aBcd16b, dnnl_aBcde16b}},
+                      {8, {dnnl_aBc8b, dnnl_aBcd8b, dnnl_aBcde8b}},
+                      {0, {dnnl_acb, dnnl_acdb, dnnl_acdeb}}};
+
+#define LANES_COUNT (sizeof cpu_lanes_tags / sizeof cpu_lanes_tags[0])
+
+err_code_t cpu_md_in_lanes(cpu_md_t *md, cpu_engine_t *engine,
+                           const op_desc_t *desc, int lanes, bool bf16,
+                           err_t *err)
+{
+    size_t i = 0;
+
+    while (i + 1 < LANES_COUNT && cpu_lanes_tags[i].lanes != lanes)
+        i++;
+    return cpu_status(cpu_md_make(md, engine, desc->ndim, desc->dims,
+                                  bf16 ? dnnl_bf16 : dnnl_f32,
+                                  cpu_lanes_tags[i].tags[desc->ndim - 3]),
+                      "layout", err);
+}
+
+err_code_t cpu_md_lanes(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
+                        const int64_t *dims, int *lanes, err_t *err)
+{
+    const bool bf16 = cpu_md_is_bf16(md);
+    op_desc_t desc = {.ndim = ndim};
+    cpu_md_t one;
+
+    *lanes = -1;
+    if (ndim < 3 || ndim > 2 + OP_SPACE_MAX)
+        return ERR_OK;
+    memcpy(desc.dims, dims, (size_t)ndim * sizeof *dims);
+    for (size_t i = 0; i < LANES_COUNT && *lanes < 0; i++) {
+        err_code_t code = cpu_md_in_lanes(&one, engine, &desc,
+                                          cpu_lanes_tags[i].lanes, bf16, err);
+
+        if (code != ERR_OK)
+            return code;
+        if (cpu_md_equal(md, &one))
+            *lanes = cpu_lanes_tags[i].lanes;
+    }
+    return ERR_OK;
+}
+
+err_code_t cpu_md_of(cpu_md_t *md, cpu_engine_t *engine, const op_desc_t *desc,
+                     err_t *err)
+{
+    if (desc->layout == NULL)
+        return cpu_md_plain(md, engine, desc->ndim, desc->dims, err);
+    *md = *(const cpu_md_t *)desc->layout;
+    return ERR_OK;
+}
+
+err_code_t cpu_md_publish(const cpu_md_t *md, cpu_engine_t *engine,
+                          op_desc_t *desc, err_t *err)
+{
+    cpu_md_t plain;
+    err_code_t code = cpu_md_plain(&plain, engine, desc->ndim, desc->dims, err);
+
+    if (code != ERR_OK)
+        return code;
+    desc->layout = cpu_md_equal(md, &plain) ? NULL : md;
+    desc->bf16 = cpu_md_is_bf16(md);
+    desc->bytes = cpu_md_bytes(md);
+    return ERR_OK;
+}
+
+/* ---- making a primitive ------------------------------------------------- */
+
+const int cpu_args_forward[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST,
+                                0};
+const int cpu_args_forward_bias[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS,
+                                     DNNL_ARG_BIAS, DNNL_ARG_DST, 0};
+const int cpu_args_data[] = {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS,
+                             DNNL_ARG_DIFF_SRC, 0};
+const int cpu_args_weights[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST,
+                                DNNL_ARG_DIFF_WEIGHTS, 0};
+const int cpu_args_weights_bias[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST,
+                                     DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
+                                     0};
+const int cpu_args_pool[] = {DNNL_ARG_SRC, DNNL_ARG_DST, 0};
+const int cpu_args_pool_backward[] = {DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC, 0};
+
+cpu_window_t cpu_window_of_conv(const op_conv_t *conv)
+{
+    cpu_window_t window = {.kernel = {0}};
+
+    for (int i = 0; i < OP_SPACE_MAX; i++) {
+        window.stride[i] = conv->stride[i];
+        window.pad[i] = conv->pad[i];
+        window.behind[i] = conv->pad[i] + conv->behind[i];
+        window.dilation[i] = conv->dilation[i] - 1;
+    }
+    return window;
+}
+
+cpu_window_t cpu_window_of_pool(const op_pool_t *pool)
+{
+    cpu_window_t window = {.kernel = {0}};
+
+    for (int i = 0; i < OP_SPACE_MAX; i++) {
+        window.kernel[i] = pool->kernel[i];
+        window.stride[i] = pool->stride[i];
+        window.pad[i] = pool->pad[i];
+    }
+    return window;
+}
+
+dnnl_alg_kind_t cpu_pool_kind(const op_config_t *config)
+{
+    return config->pool.inside ? dnnl_pooling_avg_exclude_padding
+                               : dnnl_pooling_avg_include_padding;
+}
+
+dnnl_prop_kind_t cpu_forward_kind(const op_config_t *config)
+{
+    return config->training ? dnnl_forward_training : dnnl_forward_inference;
+}
+
+dnnl_status_t cpu_matmul_mds(const cpu_matmul_spec_t *spec,
+                             cpu_engine_t *engine, cpu_md_t *a, cpu_md_t *b,
+                             cpu_md_t *c, cpu_md_t *bias)
+{
+    dnnl_status_t status =
+        cpu_md_matrix(a, engine, spec->M, spec->K, spec->a_turned, spec->bf16);
+
+    if (status == dnnl_success)
+        status = cpu_md_matrix(b, engine, spec->K, spec->N, spec->b_turned,
+                               spec->bf16);
+    if (status == dnnl_success)
+        status = cpu_md_matrix(c, engine, spec->M, spec->N, false, false);
+    if (status == dnnl_success)
+        status = cpu_md_matrix(bias, engine, 1, spec->N, false, false);
+    return status;
+}
+
+/* Make the memory object of one argument, with no memory behind it yet. */
+static dnnl_status_t cpu_prim_add_slot(cpu_prim_t *prim, cpu_engine_t *engine,
+                                       int arg)
+{
+    cpu_raw_md_t md =
+        dnnl_primitive_desc_query_md(prim->desc, dnnl_query_exec_arg_md, arg);
+    dnnl_exec_arg_t *slot = &prim->args[prim->slots];
+    dnnl_status_t status;
+
+    if (md == NULL || dnnl_memory_desc_get_size(md) == 0)
+        return dnnl_invalid_arguments;
+    status =
+        dnnl_memory_create(&slot->memory, md, engine->engine, DNNL_MEMORY_NONE);
+    if (status == dnnl_success) {
+        slot->arg = arg;
+        prim->slots++;
+    }
+    return status;
+}
+
+/* The scratchpad, if the primitive wants one. */
+static dnnl_status_t cpu_prim_add_pad(cpu_prim_t *prim, cpu_engine_t *engine)
+{
+    cpu_raw_md_t md =
+        dnnl_primitive_desc_query_md(prim->desc, dnnl_query_scratchpad_md, 0);
+    size_t bytes = md == NULL ? 0 : dnnl_memory_desc_get_size(md);
+
+    if (bytes == 0)
+        return dnnl_success;
+    if (bytes > engine->pad_bytes)
+        engine->pad_bytes = bytes;
+    return cpu_prim_add_slot(prim, engine, DNNL_ARG_SCRATCHPAD);
+}
+
+err_code_t cpu_prim_finish(cpu_prim_t *prim, cpu_engine_t *engine,
+                           const char *what, dnnl_status_t status,
+                           const int *args, err_t *err)
+{
+    prim->what = what;
+    if (status == dnnl_success)
+        status = dnnl_primitive_create(&prim->primitive, prim->desc);
+    for (; status == dnnl_success && *args != 0; args++)
+        status = cpu_prim_add_slot(prim, engine, *args);
+    if (status == dnnl_success)
+        status = cpu_prim_add_pad(prim, engine);
+    return cpu_status(status, what, err);
+}
+
+err_code_t cpu_prim_reorder(cpu_prim_t *prim, cpu_engine_t *engine,
+                            const cpu_md_t *from, const cpu_md_t *to,
+                            err_t *err)
+{
+    static const int args[] = {DNNL_ARG_FROM, DNNL_ARG_TO, 0};
+    dnnl_status_t status = dnnl_reorder_primitive_desc_create(
+        &prim->desc, cpu_md_raw(from), engine->engine, cpu_md_raw(to),
+        engine->engine, engine->attr);
+
+    return cpu_prim_finish(prim, engine, "reorder", status, args, err);
+}
+
+/* ---- using a primitive -------------------------------------------------- */
+
+cpu_md_t cpu_prim_md(const cpu_prim_t *prim, int arg)
+{
+    return cpu_md_from_raw(
+        dnnl_primitive_desc_query_md(prim->desc, dnnl_query_exec_arg_md, arg));
+}
+
+void cpu_prim_bind(cpu_prim_t *prim, int arg, const void *data)
+{
+    void *old = NULL;
+
+    for (int i = 0; i < prim->slots; i++) {
+        dnnl_memory_t memory = prim->args[i].memory;
+
+        if (prim->args[i].arg != arg)
+            continue;
+        /* Setting a handle may walk the padding: only when it changes. */
+        dnnl_memory_get_data_handle(memory, &old);
+        if (old != data)
+            dnnl_memory_set_data_handle(memory, (void *)(uintptr_t)data);
+    }
+}
+
+err_code_t cpu_prim_run(cpu_prim_t *prim, const cpu_engine_t *engine, void *pad,
+                        err_t *err)
+{
+    dnnl_status_t status;
+
+    cpu_prim_bind(prim, DNNL_ARG_SCRATCHPAD, pad);
+    status = dnnl_primitive_execute(prim->primitive, engine->stream,
+                                    prim->slots, prim->args);
+    if (status == dnnl_success)
+        status = dnnl_stream_wait(engine->stream);
+    return cpu_status(status, prim->what, err);
+}
+
+void cpu_prim_close(cpu_prim_t *prim)
+{
+    for (int i = 0; i < prim->slots; i++)
+        dnnl_memory_destroy(prim->args[i].memory);
+    if (prim->primitive != NULL)
+        dnnl_primitive_destroy(prim->primitive);
+    if (prim->desc != NULL)
+        dnnl_primitive_desc_destroy(prim->desc);
+    *prim = (cpu_prim_t){0};
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Activations but relu: loops (curve.h) in whatever layout x has,
+ * padding included, as it is zero and stays so; sigmoid and softplus, which
+ * would fill it, work on plain tensors. Own loops, as oneDNN's lose NaN and
+ * want x in backward, where y would do.
+ */
+#include "op/cpu/cpu.h"
+#include "op/cpu/ops/combine.h"
+#include "op/cpu/vector/activations.h"
+#include "op/cpu/vector/chunk.h"
+#include "simd/team.h"
+
+/* Elements that are worth a thread. */
+#define CPU_ACTIVATION_GRAIN 4096
+
+typedef struct cpu_activation_work {
+    const cpu_curve_t *curve;
+    const void *x;  /* forward: x; backward: x or y */
+    const void *dy; /* backward; else NULL */
+    void *to;
+    float alpha;
+    bool bf16; /* how all of them lie */
+} cpu_activation_work_t;
+
+static err_code_t cpu_activation_open(op_t *op, err_t *err)
+{
+    const cpu_curve_t *curve = cpu_curve_of(op->config.kind);
+
+    op->reads_y = curve->of_y;
+    op->reads_x = !curve->of_y;
+    op->in_place =
+        curve->of_y && (!curve->fills || op->config.in.layout == NULL);
+    return cpu_combine_open(op, curve->fills, err);
+}
+
+static void cpu_activation_body(void *context, int64_t first, int64_t last)
+{
+    const cpu_activation_work_t *work = context;
+    const bool bf16 = work->bf16;
+    float x[CPU_STAGE], dy[CPU_STAGE];
+    int64_t n;
+
+    for (int64_t i = first; i < last; i += n) {
+        const float *of;
+        float *to;
+
+        n = cpu_stage_count(i, last, bf16);
+        of = cpu_stage_read(work->x, i, n, bf16, x);
+        to = cpu_stage_place(work->to, i, bf16, x);
+        if (work->dy == NULL)
+            cpu_curve_forward(work->curve, of, work->alpha, to, n);
+        else
+            cpu_curve_backward(work->curve, of,
+                               cpu_stage_read(work->dy, i, n, bf16, dy),
+                               work->alpha, to, n);
+        cpu_stage_flush(work->to, i, n, bf16, x);
+    }
+}
+
+static void cpu_activation_run(const op_t *op, cpu_activation_work_t *work)
+{
+    work->curve = cpu_curve_of(op->config.kind);
+    work->alpha = (float)op->config.alpha;
+    work->bf16 = op->out.bf16;
+    cpu_team_run(op->config.threads, (int64_t)op_desc_stored(&op->out),
+                 CPU_ACTIVATION_GRAIN, cpu_activation_body, work);
+}
+
+static err_code_t cpu_activation_forward(op_t *op, const op_args_t *args,
+                                         err_t *err)
+{
+    cpu_activation_work_t work = {.to = args->y};
+    const void *x[OP_INPUTS_MAX];
+    err_code_t code = cpu_combine_bring(op, args, x, err);
+
+    if (code != ERR_OK)
+        return code;
+    work.x = x[0];
+    cpu_activation_run(op, &work);
+    return ERR_OK;
+}
+
+static err_code_t cpu_activation_backward(op_t *op, const op_args_t *args,
+                                          err_t *err)
+{
+    cpu_combine_t *combine = op->state;
+    cpu_port_t *port = &combine->grad[0];
+    cpu_activation_work_t work = {.dy = args->dy};
+    const void *x[OP_INPUTS_MAX] = {args->y};
+    err_code_t code = ERR_OK;
+
+    if (!op->config.need_dx)
+        return ERR_OK;
+    if (op->reads_x)
+        code = cpu_combine_bring(op, args, x, err);
+    if (code != ERR_OK)
+        return code;
+    work.x = x[0];
+    work.to = cpu_port_place(port, args, args->dx);
+    cpu_activation_run(op, &work);
+    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+}
+
+const op_kernel_t cpu_activation_kernel = {
+    .open = cpu_activation_open,
+    .close = cpu_combine_close,
+    .forward = cpu_activation_forward,
+    .backward = cpu_activation_backward,
+};

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * adaptive_avgpool and adaptive_maxpool of plain tensors, a plane (sample,
+ * channel) after the other: space is seen as three dimensions, the first of
+ * which may be 1. Rows of a window are summed by elements that lie side by
+ * side. The largest of a window is the first of equal ones, NaN before all; the
+ * workspace keeps its place.
+ */
+#include <string.h>
+
+#include "op/cpu/cpu.h"
+#include "op/cpu/ops/combine.h"
+#include "simd/team.h"
+
+typedef struct cpu_adaptive_work {
+    int64_t in[OP_SPACE_MAX], out[OP_SPACE_MAX];
+    int64_t ins, outs;
+    const float *from; /* x or dy */
+    float *to;         /* y or dx */
+    int64_t *winners;  /* of the largest, [outs] a plane; NULL: none are kept */
+    bool backward;
+} cpu_adaptive_work_t;
+
+/* Window [from, to) along each dimension; 1 / its elements. */
+typedef struct cpu_adaptive_window {
+    int64_t from[OP_SPACE_MAX], to[OP_SPACE_MAX];
+    float share;
+} cpu_adaptive_window_t;
+
+static cpu_adaptive_window_t adaptive_window(const cpu_adaptive_work_t *work,
+                                             int64_t o)
+{
+    cpu_adaptive_window_t window;
+    int64_t count = 1;
+
+    for (int d = OP_SPACE_MAX - 1; d >= 0; d--) {
+        int64_t I = work->in[d], O = work->out[d];
+
+        window.from[d] = o % O * I / O;
+        window.to[d] = ((o % O + 1) * I + O - 1) / O;
+        count *= window.to[d] - window.from[d];
+        o /= O;
+    }
+    window.share = 1.0f / (float)count;
+    return window;
+}
+
+static float adaptive_sum(const cpu_adaptive_work_t *work,
+                          const cpu_adaptive_window_t *window, const float *x)
+{
+    float sum = 0;
+
+    for (int64_t d = window->from[0]; d < window->to[0]; d++)
+        for (int64_t h = window->from[1]; h < window->to[1]; h++)
+            for (int64_t w = window->from[2]; w < window->to[2]; w++)
+                sum += x[(d * work->in[1] + h) * work->in[2] + w];
+    return sum;
+}
+
+static void adaptive_spread(const cpu_adaptive_work_t *work,
+                            const cpu_adaptive_window_t *window, float dy,
+                            float *dx)
+{
+    for (int64_t d = window->from[0]; d < window->to[0]; d++)
+        for (int64_t h = window->from[1]; h < window->to[1]; h++)
+            for (int64_t w = window->from[2]; w < window->to[2]; w++)
+                dx[(d * work->in[1] + h) * work->in[2] + w] += dy;
+}
+
+/* Where the largest of the window lies in the plane. */
+static int64_t adaptive_winner(const cpu_adaptive_work_t *work,
+                               const cpu_adaptive_window_t *window,
+                               const float *x)
+{
+    int64_t best = -1;
+
+    for (int64_t d = window->from[0]; d < window->to[0]; d++)
+        for (int64_t h = window->from[1]; h < window->to[1]; h++)
+            for (int64_t w = window->from[2]; w < window->to[2]; w++) {
+                int64_t at = (d * work->in[1] + h) * work->in[2] + w;
+
+                if (best < 0 || (x[best] == x[best] && !(x[at] <= x[best])))
+                    best = at;
+            }
+    return best;
+}
+
+/* The largest of all windows of one plane; or dx. */
+static void adaptive_max_plane(const cpu_adaptive_work_t *work, int64_t plane)
+{
+    int64_t x0 = plane * work->ins, y0 = plane * work->outs;
+
+    if (work->backward) {
+        memset(work->to + x0, 0, (size_t)work->ins * sizeof(float));
+        for (int64_t o = 0; o < work->outs; o++)
+            work->to[x0 + work->winners[y0 + o]] += work->from[y0 + o];
+        return;
+    }
+    for (int64_t o = 0; o < work->outs; o++) {
+        cpu_adaptive_window_t window = adaptive_window(work, o);
+        int64_t winner = adaptive_winner(work, &window, work->from + x0);
+
+        work->to[y0 + o] = work->from[x0 + winner];
+        if (work->winners != NULL)
+            work->winners[y0 + o] = winner;
+    }
+}
+
+static void adaptive_max_body(void *context, int64_t first, int64_t last)
+{
+    for (int64_t plane = first; plane < last; plane++)
+        adaptive_max_plane(context, plane);
+}
+
+static void adaptive_body(void *context, int64_t first, int64_t last)
+{
+    const cpu_adaptive_work_t *work = context;
+
+    for (int64_t plane = first; plane < last; plane++) {
+        int64_t x0 = plane * work->ins, y0 = plane * work->outs;
+
+        if (work->backward)
+            memset(work->to + x0, 0, (size_t)work->ins * sizeof(float));
+        for (int64_t o = 0; o < work->outs; o++) {
+            cpu_adaptive_window_t window = adaptive_window(work, o);
+
+            if (work->backward)
+                adaptive_spread(work, &window,
+                                work->from[y0 + o] * window.share,
+                                work->to + x0);
+            else
+                work->to[y0 + o] =
+                    adaptive_sum(work, &window, work->from + x0) * window.share;
+        }
+    }
+}
+
+static void adaptive_run(const op_t *op, const float *from, float *to,
+                         int64_t *winners, bool backward)
+{
+    const bool max = op->config.kind == OP_ADAPTIVE_MAXPOOL;
+    const op_desc_t *in = &op->config.in;
+    cpu_adaptive_work_t work = {.ins = op_desc_space(in),
+                                .outs = op_desc_space(&op->out),
+                                .from = from,
+                                .to = to,
+                                .winners = winners,
+                                .backward = backward};
+
+    cpu_space_three(in->dims + 2, in->ndim - 2, 1, work.in);
+    cpu_space_three(op->out.dims + 2, in->ndim - 2, 1, work.out);
+    cpu_team_run(op->config.threads, in->dims[0] * in->dims[1],
+                 1 + CPU_COMBINE_GRAIN / work.ins,
+                 max ? adaptive_max_body : adaptive_body, &work);
+}
+
+static err_code_t cpu_adaptive_open(op_t *op, err_t *err)
+{
+    op->reads_x = false;
+    if (op->config.kind == OP_ADAPTIVE_MAXPOOL && op->config.training)
+        op->workspace_bytes = (size_t)op_desc_elems(&op->out) * sizeof(int64_t);
+    return cpu_combine_open(op, true, err);
+}
+
+static err_code_t cpu_adaptive_forward(op_t *op, const op_args_t *args,
+                                       err_t *err)
+{
+    const float *x[OP_INPUTS_MAX];
+    err_code_t code = cpu_combine_read(op, args, x, err);
+
+    if (code == ERR_OK)
+        adaptive_run(op, x[0], args->y,
+                     op->config.training ? args->workspace : NULL, false);
+    return code;
+}
+
+static err_code_t cpu_adaptive_backward(op_t *op, const op_args_t *args,
+                                        err_t *err)
+{
+    cpu_combine_t *combine = op->state;
+    cpu_port_t *port = &combine->grad[0];
+
+    if (!op->config.need_dx)
+        return ERR_OK;
+    adaptive_run(op, args->dy, cpu_port_place(port, args, args->dx),
+                 args->workspace, true);
+    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+}
+
+const op_kernel_t cpu_adaptive_kernel = {
+    .open = cpu_adaptive_open,
+    .close = cpu_combine_close,
+    .forward = cpu_adaptive_forward,
+    .backward = cpu_adaptive_backward,
+};

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * attention in blocks of BLOCK queries x BLOCK keys, so that the T x S matrix
+ * never exists (ref/attention.c has the formulas). Forward keeps a running
+ * maximum and sum of each row and rescales what it has when the maximum grows;
+ * the workspace keeps both, from which backward makes p again, and the product
+ * of y and dy of each row. Forward's scores have queries in columns, so that
+ * the softmax of a vector of them is computed at once. Blocks that lie above
+ * the diagonal are skipped when causal.
+ *
+ * A head (forward) or a group of heads with one key head (backward) is one
+ * thread's, so that gradients are added in one order. A key block is turned
+ * (forward: of queries) is turned once, so that all products run along rows.
+ */
+#include <string.h>
+
+#include "op/cpu/cpu.h"
+#include "op/cpu/ops/attention.h"
+#include "op/cpu/ops/combine.h"
+#include "op/cpu/vector/gemm_small.h"
+#include "simd/isa.h"
+#include "simd/math.h"
+#include "simd/team.h"
+#include "simd/vector.h"
+
+#define BLOCK CPU_ATTENTION_BLOCK
+
+typedef float turned_t[OP_HEAD_MAX][BLOCK]; /* [D, keys] */
+typedef float rows_t[BLOCK][OP_HEAD_MAX];   /* [tokens, D] */
+
+/* ---- blocks -------------------------------------------------------------- */
+
+int64_t cpu_attention_at(const cpu_attention_work_t *work, int which, int64_t n,
+                         int64_t t, int64_t h)
+{
+    const op_attention_t *a = &work->a;
+    int64_t tokens = which == CPU_Q ? a->T : a->S;
+
+    return a->base[which] + (n * tokens + t) * a->stride[which] + h * a->D;
+}
+
+int64_t cpu_attention_y(const cpu_attention_work_t *work, int64_t n, int64_t t,
+                        int64_t h)
+{
+    return ((n * work->a.T + t) * work->a.H + h) * work->a.D;
+}
+
+/* Rows from [from] on, [row] elements apart, as columns; those behind the
+ * [count]th are 0. */
+static void attention_turn(const float *from, int64_t row, int64_t count,
+                           int64_t D, turned_t to)
+{
+    for (int64_t d = 0; d < D; d++)
+        for (int64_t j = 0; j < BLOCK; j++)
+            to[d][j] = j < count ? from[j * row + d] : 0;
+}
+
+/* to[i,j] = sum_d rows[i,d] turned[d,j] */
+static void attention_scores(int64_t rows, int64_t D, const float *data,
+                             int64_t row, turned_t turned, cpu_square_t to)
+{
+    memset(to, 0, sizeof(cpu_square_t));
+    cpu_block_add(rows, BLOCK, D, (cpu_block_t){data, row, 1}, turned[0], BLOCK,
+                  to[0], BLOCK);
+}
+
+/* ---- forward ------------------------------------------------------------- */
+
+/* A block of queries, in columns. */
+typedef struct attention_columns {
+    turned_t q;
+    cpu_columns_t softmax;
+} attention_columns_t;
+
+void cpu_attention_start(cpu_columns_t *columns)
+{
+    for (int i = 0; i < BLOCK; i++) {
+        columns->top[i] = -INFINITY;
+        columns->sum[i] = 0;
+    }
+    columns->open = NULL;
+}
+
+float cpu_attention_keep(const cpu_attention_work_t *work,
+                         const cpu_columns_t *columns, int64_t at, int64_t i)
+{
+    const float part = columns->sum[i] == 0 ? 0 : 1.0f / columns->sum[i];
+
+    if (work->top != NULL) {
+        work->top[at + i] = columns->top[i];
+        work->part[at + i] = part;
+    }
+    return part;
+}
+
+/* Does the mask [open] hide key [j]? */
+CPU_INLINE bool attention_hidden(const float *open, int64_t j)
+{
+    return open != NULL && open[j] == 0;
+}
+
+CPU_CLONES
+void cpu_attention_softmax(float (*s)[CPU_ATTENTION_BLOCK], int64_t keys,
+                           int64_t ahead, float scale, cpu_columns_t *columns)
+{
+    float most[BLOCK], sum[BLOCK];
+
+    for (int i = 0; i < BLOCK; i++)
+        most[i] = columns->top[i];
+    for (int32_t j = 0; j < (int32_t)keys; j++) {
+        if (attention_hidden(columns->open, j))
+            continue;
+        for (int32_t i = 0; i < BLOCK; i++) {
+            s[j][i] *= scale;
+            most[i] =
+                j < i + (int32_t)ahead && s[j][i] > most[i] ? s[j][i] : most[i];
+        }
+    }
+    for (int i = 0; i < BLOCK; i++) {
+        /* Two times -INFINITY: no key yet. */
+        const float grown = most[i] > -INFINITY ? columns->top[i] - most[i] : 0;
+
+        columns->factor[i] = cpu_math_exp(grown);
+        columns->top[i] = most[i];
+        sum[i] = columns->sum[i] * columns->factor[i];
+    }
+    for (int32_t j = 0; j < (int32_t)keys; j++) {
+        const int32_t from =
+            attention_hidden(columns->open, j) ? BLOCK : j - (int32_t)ahead + 1;
+
+        for (int32_t i = 0; i < BLOCK; i++) {
+            float p = cpu_math_exp(s[j][i] - most[i]);
+
+            s[j][i] = i >= from ? p : 0;
+            sum[i] += s[j][i];
+        }
+    }
+    for (int i = 0; i < BLOCK; i++)
+        columns->sum[i] = sum[i];
+}
+
+CPU_CLONES
+static void attention_scale(float *y, int64_t D, float factor)
+{
+    for (int64_t d = 0; d < D; d++)
+        y[d] *= factor;
+}
+
+/* The keys from [k0] on, for the queries from [i0] on: adds to y. */
+static void attention_forward_keys(const cpu_attention_work_t *work, int64_t n,
+                                   int64_t h, int64_t i0, int64_t k0,
+                                   attention_columns_t *columns)
+{
+    const op_attention_t *a = &work->a;
+    const int64_t g = h / (a->H / a->G), rows = cpu_attention_count(i0, a->T);
+    const int64_t keys = cpu_attention_count(k0, a->S), y_row = a->H * a->D;
+    float *y = work->y + cpu_attention_y(work, n, i0, h);
+    cpu_square_t s;
+
+    attention_scores(keys, a->D,
+                     work->in[CPU_K] + cpu_attention_at(work, CPU_K, n, k0, g),
+                     a->stride[CPU_K], columns->q, s);
+    columns->softmax.open = cpu_attention_mask(work, n, k0);
+    cpu_attention_softmax(s, keys, work->causal ? i0 - k0 + 1 : keys,
+                          work->scale, &columns->softmax);
+    for (int64_t i = 0; i < rows && k0 > 0; i++)
+        if (!(columns->softmax.factor[i] == 1.0f))
+            attention_scale(y + i * y_row, a->D, columns->softmax.factor[i]);
+    cpu_block_add(rows, a->D, keys, (cpu_block_t){s[0], 1, BLOCK},
+                  work->in[CPU_V] + cpu_attention_at(work, CPU_V, n, k0, g),
+                  a->stride[CPU_V], y, y_row);
+}
+
+/* y of the queries from [i0] on. */
+static void attention_forward_block(const cpu_attention_work_t *work, int64_t n,
+                                    int64_t h, int64_t i0)
+{
+    const op_attention_t *a = &work->a;
+    const int64_t rows = cpu_attention_count(i0, a->T), y_row = a->H * a->D;
+    const int64_t last = work->causal ? i0 + rows : a->S;
+    float *y = work->y + cpu_attention_y(work, n, i0, h);
+    attention_columns_t columns;
+
+    attention_turn(work->in[CPU_Q] + cpu_attention_at(work, CPU_Q, n, i0, h),
+                   a->stride[CPU_Q], rows, a->D, columns.q);
+    cpu_attention_start(&columns.softmax);
+    for (int64_t i = 0; i < rows; i++)
+        memset(y + i * y_row, 0, (size_t)a->D * sizeof *y);
+    for (int64_t k0 = 0; k0 < last; k0 += BLOCK)
+        attention_forward_keys(work, n, h, i0, k0, &columns);
+    for (int64_t i = 0; i < rows; i++)
+        attention_scale(y + i * y_row, a->D,
+                        cpu_attention_keep(work, &columns.softmax,
+                                           (n * a->H + h) * a->T + i0, i));
+}
+
+static void attention_body_forward(void *context, int64_t first, int64_t last)
+{
+    const cpu_attention_work_t *work = context;
+    const op_attention_t *a = &work->a;
+
+    for (int64_t nh = first; nh < last; nh++)
+        for (int64_t i0 = 0; i0 < a->T; i0 += BLOCK)
+            attention_forward_block(work, nh / a->H, nh % a->H, i0);
+}
+
+/* ---- backward ------------------------------------------------------------ */
+
+/* How many keys of the block at [k0] does query [i] read? */
+static int64_t attention_seen(const cpu_attention_work_t *work, int64_t i,
+                              int64_t k0)
+{
+    int64_t count = cpu_attention_count(k0, work->a.S);
+
+    if (work->causal && i - k0 + 1 < count)
+        count = i - k0 + 1;
+    return count < 0 ? 0 : count;
+}
+
+/* What a key block collects over all its queries. */
+typedef struct attention_keys {
+    int64_t n, g, k0, count;
+    turned_t k, v;
+    rows_t dk, dv;
+} attention_keys_t;
+
+/* Row of p and ds, from scores [s] and [dp]; 0 from [seen] on. */
+CPU_CLONES
+static void attention_row_back(float *s, float *dp, int64_t seen, float scale,
+                               float top, float part, float delta)
+{
+    for (int64_t j = 0; j < seen; j++) {
+        s[j] = cpu_math_exp(s[j] * scale - top) * part;
+        dp[j] = s[j] * (dp[j] - delta) * scale;
+    }
+    for (int64_t j = seen; j < BLOCK; j++)
+        s[j] = dp[j] = 0;
+}
+
+/* p and ds of the keys from [k0] on that the mask hides are 0. */
+static void attention_hide(const float *open, int64_t rows, int64_t keys,
+                           cpu_square_t p, cpu_square_t ds)
+{
+    for (int64_t j = 0; j < keys; j++)
+        for (int64_t i = 0; i < rows && attention_hidden(open, j); i++)
+            p[i][j] = ds[i][j] = 0;
+}
+
+/* Queries from [i0] on of head [h] against a key block: adds to dq, dk, dv. */
+static void attention_backward_block(const cpu_attention_work_t *work,
+                                     attention_keys_t *keys, int64_t h,
+                                     int64_t i0)
+{
+    const op_attention_t *a = &work->a;
+    const int64_t n = keys->n, rows = cpu_attention_count(i0, a->T);
+    const int64_t at = (n * a->H + h) * a->T + i0, y_row = a->H * a->D;
+    const int64_t q_at = cpu_attention_at(work, CPU_Q, n, i0, h);
+    const float *q = work->in[CPU_Q] + q_at;
+    const float *dy = work->dy + cpu_attention_y(work, n, i0, h);
+    cpu_square_t p, ds;
+
+    attention_scores(rows, a->D, q, a->stride[CPU_Q], keys->k, p);
+    attention_scores(rows, a->D, dy, y_row, keys->v, ds);
+    for (int64_t i = 0; i < rows; i++)
+        attention_row_back(p[i], ds[i], attention_seen(work, i0 + i, keys->k0),
+                           work->scale, work->top[at + i], work->part[at + i],
+                           work->delta[at + i]);
+    attention_hide(cpu_attention_mask(work, n, keys->k0), rows, keys->count, p,
+                   ds);
+    cpu_block_add(keys->count, a->D, rows, (cpu_block_t){p[0], 1, BLOCK}, dy,
+                  y_row, keys->dv[0], OP_HEAD_MAX);
+    cpu_block_add(keys->count, a->D, rows, (cpu_block_t){ds[0], 1, BLOCK}, q,
+                  a->stride[CPU_Q], keys->dk[0], OP_HEAD_MAX);
+    if (work->gradient[CPU_Q] != NULL)
+        cpu_block_add(rows, a->D, keys->count, (cpu_block_t){ds[0], BLOCK, 1},
+                      work->in[CPU_K] +
+                          cpu_attention_at(work, CPU_K, n, keys->k0, keys->g),
+                      a->stride[CPU_K], work->gradient[CPU_Q] + q_at,
+                      a->stride[CPU_Q]);
+}
+
+static void attention_store(const cpu_attention_work_t *work, int which,
+                            const attention_keys_t *keys, rows_t from)
+{
+    float *to = work->gradient[which];
+
+    for (int64_t j = 0; to != NULL && j < keys->count; j++)
+        memcpy(
+            to + cpu_attention_at(work, which, keys->n, keys->k0 + j, keys->g),
+            from[j], (size_t)work->a.D * sizeof *to);
+}
+
+/* The key block at [k0] against all queries that read it. */
+static void attention_backward_keys(const cpu_attention_work_t *work, int64_t n,
+                                    int64_t g, int64_t k0)
+{
+    const op_attention_t *a = &work->a;
+    const int64_t heads = a->H / a->G;
+    attention_keys_t keys;
+
+    keys.n = n;
+    keys.g = g;
+    keys.k0 = k0;
+    keys.count = cpu_attention_count(k0, a->S);
+    memset(keys.dk, 0, sizeof keys.dk);
+    memset(keys.dv, 0, sizeof keys.dv);
+    attention_turn(work->in[CPU_K] + cpu_attention_at(work, CPU_K, n, k0, g),
+                   a->stride[CPU_K], keys.count, a->D, keys.k);
+    attention_turn(work->in[CPU_V] + cpu_attention_at(work, CPU_V, n, k0, g),
+                   a->stride[CPU_V], keys.count, a->D, keys.v);
+    for (int64_t h = g * heads; h < (g + 1) * heads; h++)
+        for (int64_t i0 = work->causal ? k0 : 0; i0 < a->T; i0 += BLOCK)
+            attention_backward_block(work, &keys, h, i0);
+    attention_store(work, CPU_K, &keys, keys.dk);
+    attention_store(work, CPU_V, &keys, keys.dv);
+}
+
+CPU_CLONES
+static float attention_dot(const float *a, const float *b, int64_t count)
+{
+    float lanes[CPU_LANES] = {0}, sum = 0;
+    int64_t d = 0;
+
+    for (; d + CPU_LANES <= count; d += CPU_LANES)
+        for (int k = 0; k < CPU_LANES; k++)
+            lanes[k] += a[d + k] * b[d + k];
+    for (; d < count; d++)
+        sum += a[d] * b[d];
+    for (int k = 0; k < CPU_LANES; k++)
+        sum += lanes[k];
+    return sum;
+}
+
+/* delta of head [h], and dq = 0. */
+static void attention_prepare(const cpu_attention_work_t *work, int64_t n,
+                              int64_t h)
+{
+    const op_attention_t *a = &work->a;
+
+    for (int64_t i = 0; i < a->T; i++) {
+        const float *y = work->y + cpu_attention_y(work, n, i, h);
+
+        work->delta[(n * a->H + h) * a->T + i] =
+            attention_dot(y, work->dy + cpu_attention_y(work, n, i, h), a->D);
+        if (work->gradient[CPU_Q] != NULL)
+            memset(work->gradient[CPU_Q] +
+                       cpu_attention_at(work, CPU_Q, n, i, h),
+                   0, (size_t)a->D * sizeof *y);
+    }
+}
+
+static void attention_body_backward(void *context, int64_t first, int64_t last)
+{
+    const cpu_attention_work_t *work = context;
+    const op_attention_t *a = &work->a;
+    const int64_t heads = a->H / a->G;
+
+    for (int64_t ng = first; ng < last; ng++) {
+        int64_t n = ng / a->G, g = ng % a->G;
+
+        for (int64_t h = g * heads; h < (g + 1) * heads; h++)
+            attention_prepare(work, n, h);
+        for (int64_t k0 = 0; k0 < a->S; k0 += BLOCK)
+            attention_backward_keys(work, n, g, k0);
+    }
+}
+
+/* ---- calls --------------------------------------------------------------- */
+
+typedef struct cpu_attention {
+    cpu_combine_t combine;
+    size_t room, room_bytes; /* bf16: for each thread, in scratch */
+    size_t open;             /* heads.masked: in scratch */
+} cpu_attention_t;
+
+static err_code_t cpu_attention_open(op_t *op, err_t *err)
+{
+    op_attention_t a = op_attention_of(&op->config);
+    cpu_attention_t *state;
+    err_code_t code;
+
+    op->reads_y = true;
+    if (op->config.training)
+        op->workspace_bytes = 3 * (size_t)(a.N * a.H * a.T) * sizeof(float);
+    code = cpu_combine_open_in(op, sizeof(cpu_attention_t), true, err);
+    if (code != ERR_OK)
+        return code;
+    state = op->state;
+    if (op->config.heads.masked)
+        state->open = cpu_room_take(&state->combine.room,
+                                    (size_t)(a.N * a.S) * sizeof(float));
+    cpu_room_finish(&state->combine.room, op);
+    if (!op->config.bf16)
+        return ERR_OK;
+    state->room_bytes = cpu_attention_bf16_room(&a, op->config.training);
+    state->room = cpu_room_take(&state->combine.room,
+                                state->room_bytes * (size_t)op->config.threads);
+    cpu_room_finish(&state->combine.room, op);
+    return ERR_OK;
+}
+
+/* Everything but y and dy. */
+static err_code_t attention_start(op_t *op, const op_args_t *args,
+                                  cpu_attention_work_t *work, err_t *err)
+{
+    const cpu_attention_t *state = op->state;
+    const float *inside[OP_INPUTS_MAX];
+    err_code_t code = cpu_combine_read(op, args, inside, err);
+
+    *work = (cpu_attention_work_t){.a = op_attention_of(&op->config),
+                                   .causal = op->config.heads.causal};
+    work->scale = 1.0f / sqrtf((float)work->a.D);
+    for (int i = 0; i < 3 && code == ERR_OK; i++)
+        work->in[i] = inside[work->a.input[i]];
+    if (code == ERR_OK && op->config.heads.masked) {
+        work->open = (float *)((char *)args->scratch + state->open);
+        code = op_attention_open_keys(&op->config, inside[op->config.others],
+                                      work->open, err);
+    }
+    if (op->config.bf16) {
+        work->room = (char *)args->scratch + state->room;
+        work->room_bytes = state->room_bytes;
+        work->tiles = cpu_has_amx();
+    }
+    if (op->config.training) {
+        const int64_t rows = work->a.N * work->a.H * work->a.T;
+
+        work->top = args->workspace;
+        work->part = work->top + rows;
+        work->delta = work->part + rows;
+    }
+    return code;
+}
+
+static err_code_t cpu_attention_forward(op_t *op, const op_args_t *args,
+                                        err_t *err)
+{
+    cpu_attention_work_t work;
+    err_code_t code = attention_start(op, args, &work, err);
+
+    if (code != ERR_OK)
+        return code;
+    work.y = args->y;
+    cpu_team_run(op->config.threads, work.a.N * work.a.H, 1,
+                 op->config.bf16 ? cpu_attention_bf16_forward
+                                 : attention_body_forward,
+                 &work);
+    return ERR_OK;
+}
+
+static err_code_t cpu_attention_backward(op_t *op, const op_args_t *args,
+                                         err_t *err)
+{
+    cpu_combine_t *combine = op->state;
+    cpu_attention_work_t work;
+    err_code_t code = attention_start(op, args, &work, err);
+
+    work.y = args->y;
+    work.dy = args->dy;
+    for (int i = 0; i < 3 && code == ERR_OK; i++) {
+        int input = work.a.input[i];
+        void *to = cpu_combine_gradient(op, args, input);
+
+        if (to != NULL)
+            work.gradient[i] = cpu_port_place(&combine->grad[input], args, to);
+    }
+    if (code == ERR_OK)
+        cpu_team_run(op->config.threads, work.a.N * work.a.G, 1,
+                     op->config.bf16 ? cpu_attention_bf16_backward
+                                     : attention_body_backward,
+                     &work);
+    for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
+        void *to = cpu_combine_gradient(op, args, k);
+
+        /* Whether a key is there has no gradient. */
+        if (to != NULL && k > 0 && k == op->config.others &&
+            op->config.heads.masked)
+            memset(cpu_port_place(&combine->grad[k], args, to), 0,
+                   (size_t)op_desc_elems(&op->config.other[k - 1]) *
+                       sizeof(float));
+        if (to != NULL)
+            code = cpu_port_flush(&combine->grad[k], &combine->room, args, to,
+                                  err);
+    }
+    return code;
+}
+
+const op_kernel_t cpu_attention_kernel = {
+    .open = cpu_attention_open,
+    .close = cpu_combine_close,
+    .forward = cpu_attention_forward,
+    .backward = cpu_attention_backward,
+};

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * avgpool whose last windows reach beyond x and its padding (op_pool_t.ceil),
+ * of a plain x. What lies beyond the padding does not count; oneDNN's pools
+ * cannot do that. Space is seen as three dimensions, the first of which may
+ * be 1. A plane, which is one channel of a sample, is one thread's.
+ */
+#include <string.h>
+
+#include "op/cpu/cpu.h"
+#include "op/cpu/ops/combine.h"
+#include "simd/team.h"
+
+typedef struct ceil_work {
+    int64_t in[OP_SPACE_MAX], out[OP_SPACE_MAX], kernel[OP_SPACE_MAX],
+        stride[OP_SPACE_MAX], pad[OP_SPACE_MAX];
+    bool inside; /* padding does not count either */
+    const float *from;
+    float *to;
+} ceil_work_t;
+
+/* The elements of x in a window, [from, to) of each dimension, and the number
+ * that their sum is divided by. */
+typedef struct ceil_window {
+    int64_t from[OP_SPACE_MAX], to[OP_SPACE_MAX];
+    float divisor;
+} ceil_window_t;
+
+static err_code_t cpu_avgpool_ceil_open(op_t *op, err_t *err)
+{
+    op->reads_x = false;
+    return cpu_combine_open(op, true, err);
+}
+
+static ceil_work_t work_of(const op_t *op)
+{
+    const op_pool_t *pool = &op->config.pool;
+    const int space = op->config.in.ndim - 2;
+    ceil_work_t work = {.inside = pool->inside};
+
+    cpu_space_three(op->config.in.dims + 2, space, 1, work.in);
+    cpu_space_three(op->out.dims + 2, space, 1, work.out);
+    cpu_space_three(pool->kernel, space, 1, work.kernel);
+    cpu_space_three(pool->stride, space, 1, work.stride);
+    cpu_space_three(pool->pad, space, 0, work.pad);
+    return work;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Number [o] of a plane's windows. */
+static ceil_window_t window_of(const ceil_work_t *work, int64_t o)
+{
+    ceil_window_t window;
+    int64_t count = 1;
+
+    for (int i = OP_SPACE_MAX - 1; i >= 0; i--) {
+        const int64_t first = o % work->out[i] * work->stride[i] - work->pad[i];
+        const int64_t end =
+            least(first + work->kernel[i], work->in[i] + work->pad[i]);
+
+        window.from[i] = first < 0 ? 0 : first;
+        window.to[i] = least(end, work->in[i]);
+        count *= work->inside ? window.to[i] - window.from[i] : end - first;
+        o /= work->out[i];
+    }
+    window.divisor = (float)count;
+    return window;
+}
+
+static int64_t windows_of(const ceil_work_t *work)
+{
+    return work->out[0] * work->out[1] * work->out[2];
+}
+
+static int64_t plane_of(const ceil_work_t *work)
+{
+    return work->in[0] * work->in[1] * work->in[2];
+}
+
+static float window_sum(const ceil_work_t *work, const ceil_window_t *window,
+                        const float *x)
+{
+    float sum = 0;
+
+    for (int64_t d = window->from[0]; d < window->to[0]; d++)
+        for (int64_t h = window->from[1]; h < window->to[1]; h++)
+            for (int64_t w = window->from[2]; w < window->to[2]; w++)
+                sum += x[(d * work->in[1] + h) * work->in[2] + w];
+    return sum;
+}
+
+static void forward_body(void *context, int64_t first, int64_t last)
+{
+    const ceil_work_t *work = context;
+    const int64_t windows = windows_of(work);
+
+    for (int64_t plane = first; plane < last; plane++)
+        for (int64_t o = 0; o < windows; o++) {
+            const ceil_window_t window = window_of(work, o);
+
+            work->to[plane * windows + o] =
+                window_sum(work, &window, work->from + plane * plane_of(work)) /
+                window.divisor;
+        }
+}
+
+static void window_spread(const ceil_work_t *work, const ceil_window_t *window,
+                          float dy, float *dx)
+{
+    for (int64_t d = window->from[0]; d < window->to[0]; d++)
+        for (int64_t h = window->from[1]; h < window->to[1]; h++)
+            for (int64_t w = window->from[2]; w < window->to[2]; w++)
+                dx[(d * work->in[1] + h) * work->in[2] + w] += dy;
+}
+
+static void backward_body(void *context, int64_t first, int64_t last)
+{
+    const ceil_work_t *work = context;
+    const int64_t windows = windows_of(work), size = plane_of(work);
+
+    for (int64_t plane = first; plane < last; plane++) {
+        float *dx = work->to + plane * size;
+
+        memset(dx, 0, (size_t)size * sizeof *dx);
+        for (int64_t o = 0; o < windows; o++) {
+            const ceil_window_t window = window_of(work, o);
+
+            window_spread(work, &window,
+                          work->from[plane * windows + o] / window.divisor, dx);
+        }
+    }
+}
+
+static void planes_run(const op_t *op, ceil_work_t *work, cpu_team_body_t *body)
+{
+    const op_desc_t *in = &op->config.in;
+
+    cpu_team_run(op->config.threads, in->dims[0] * in->dims[1],
+                 1 + CPU_COMBINE_GRAIN / plane_of(work), body, work);
+}
+
+static err_code_t cpu_avgpool_ceil_forward(op_t *op, const op_args_t *args,
+                                           err_t *err)
+{
+    ceil_work_t work = work_of(op);
+    const float *x[OP_INPUTS_MAX];
+    err_code_t code = cpu_combine_read(op, args, x, err);
+
+    if (code != ERR_OK)
+        return code;
+    work.from = x[0];
+    work.to = args->y;
+    planes_run(op, &work, forward_body);
+    return ERR_OK;
+}
+
+static err_code_t cpu_avgpool_ceil_backward(op_t *op, const op_args_t *args,
+                                            err_t *err)
+{
+    cpu_combine_t *combine = op->state;
+    cpu_port_t *port = &combine->grad[0];
+    ceil_work_t work = work_of(op);
+
+    if (!op->config.need_dx)
+        return ERR_OK;
+    work.from = args->dy;
+    work.to = cpu_port_place(port, args, args->dx);
+    planes_run(op, &work, backward_body);
+    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+}
+
+const op_kernel_t cpu_avgpool_ceil_kernel = {
+    .open = cpu_avgpool_ceil_open,
+    .close = cpu_combine_close,
+    .forward = cpu_avgpool_ceil_forward,
+    .backward = cpu_avgpool_ceil_backward,
+};

@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * batchnorm in the layout of x: blocked by 16 or 8 channels, channels last, or
+ * plain; y = bn(x) [+ other] [and relu]. Own loops (channels.h), as oneDNN's
+ * fused relu turns NaN into 0 and so would hide that a run diverges.
+ *
+ * Forward is two passes over x: statistics, then y. Backward is two over x, dy
+ * and (with relu) y: sums and the gradient of other, then dx. A pass is cut
+ * into items: one block of channels of some samples, or of a segment of one
+ * sample that is large. Each item leaves its partial sums in scratch, and these
+ * are added in order of samples; so no bit depends on the number of threads.
+ * Mean and variance of an item come from chunks that stay in the nearest cache,
+ * centred at their own mean, and are merged in double by the formula of Chan,
+ * Golub and LeVeque (1979).
+ *
+ * The workspace keeps mean and 1 / sqrt(var + epsilon), float [2, padded C].
+ */
+#include <math.h>
+
+#include "base/mem.h"
+#include "op/cpu/cpu.h"
+#include "op/cpu/ops/combine.h"
+#include "op/cpu/vector/channels.h"
+#include "op/cpu/vector/chunk.h"
+#include "simd/team.h"
+
+/* Vectors of a chunk (16 KiB), and of an item. */
+#define CPU_CHUNK 256
+#define CPU_SEGMENT 2048
+
+typedef struct cpu_bn {
+    cpu_combine_t combine;
+    int64_t C, N, lanes, blocks; /* lanes: channels of a block */
+    int64_t sample, block;       /* floats from one to the next */
+    bool follow;                 /* a position's channels follow each other */
+    cpu_run_t run;               /* of one sample and block */
+    int64_t group; /* samples of an item: several, where they are small */
+    int64_t groups, segments, items;
+    size_t partials; /* where they begin in scratch: double [items, 2, lanes] */
+    size_t sums;     /* backward: double [2, padded C] */
+} cpu_bn_t;
+
+/* One call. */
+typedef struct cpu_bn_work {
+    const cpu_bn_t *bn;
+    const op_config_t *config;
+    const op_args_t *args;
+    const void *x, *other, *y, *dy; /* as bn->run.bf16 says */
+    void *to, *dx, *dother;
+    const float *kept;
+    double *partials, *sums;
+} cpu_bn_work_t;
+
+/* ---- opening ------------------------------------------------------------- */
+
+/* Element [i] of [data], NULL if that is. */
+static void *bn_at(const cpu_bn_t *bn, const void *data, int64_t i)
+{
+    return cpu_stage_at(data, i, bn->run.bf16);
+}
+
+/* How the elements of [op] lie in a layout of [lanes] channels a block; 0: all
+ * channels of a position follow each other. */
+static void bn_shape(const op_t *op, int lanes, cpu_bn_t *bn)
+{
+    const op_desc_t *in = &op->config.in;
+    const int64_t C = in->dims[1], space = op_desc_space(in);
+    const bool rows = lanes == 1 && space == 1; /* [N,C] */
+    const int64_t floats = space * lanes;
+
+    bn->C = C;
+    bn->N = rows ? 1 : in->dims[0];
+    bn->lanes = lanes > 0 && !rows ? lanes : CPU_WIDE;
+    bn->blocks = (C + bn->lanes - 1) / bn->lanes;
+    bn->follow = rows || lanes == 0;
+    if (bn->follow) {
+        bn->sample = C * space;
+        bn->block = CPU_WIDE;
+        bn->run = (cpu_run_t){.vectors = rows ? in->dims[0] : space,
+                              .stride = C,
+                              .width = CPU_WIDE};
+    } else {
+        bn->sample = bn->blocks * floats;
+        bn->block = floats;
+        bn->run = (cpu_run_t){.vectors = floats / CPU_WIDE,
+                              .stride = CPU_WIDE,
+                              .width = CPU_WIDE,
+                              .rest = (int)(floats % CPU_WIDE)};
+    }
+    bn->segments = (bn->run.vectors + CPU_SEGMENT - 1) / CPU_SEGMENT;
+    if (bn->segments == 0)
+        bn->segments = 1;
+    bn->run.apart = bn->sample;
+    bn->run.bf16 = op->out.bf16;
+    bn->group = CPU_CHUNK / (bn->run.vectors + 1);
+    if (bn->group == 0)
+        bn->group = 1;
+    bn->groups = (bn->N + bn->group - 1) / bn->group;
+    bn->items = bn->blocks * bn->groups * bn->segments;
+}
+
+static void bn_room(op_t *op, cpu_bn_t *bn)
+{
+    const size_t padded = (size_t)(bn->blocks * bn->lanes);
+
+    bn->partials = mem_round(op->scratch_bytes);
+    bn->sums = bn->partials + mem_round((size_t)bn->items * 2 *
+                                        (size_t)bn->lanes * sizeof(double));
+    if (!op->config.training)
+        return;
+    op->scratch_bytes = bn->sums + 2 * padded * sizeof(double);
+    op->workspace_bytes = 2 * padded * sizeof(float);
+}
+
+static err_code_t cpu_bn_open(op_t *op, err_t *err)
+{
+    const op_desc_t out = op->out;
+    int lanes = 1;
+    cpu_bn_t *bn;
+    err_code_t code = cpu_combine_open_in(op, sizeof *bn, false, err);
+
+    if (code != ERR_OK)
+        return code;
+    bn = op->state;
+    if (op->out.layout != NULL)
+        code = cpu_md_lanes(&bn->combine.layout, &bn->combine.room.engine,
+                            out.ndim, out.dims, &lanes, err);
+    if (code == ERR_OK && lanes < 0) { /* none of ours: make it plain */
+        cpu_combine_close(op);
+        op->state = NULL;
+        op->out = out;
+        code = cpu_combine_open_in(op, sizeof *bn, true, err);
+        bn = op->state;
+        lanes = 1;
+    }
+    if (code != ERR_OK)
+        return code;
+    op->reads_y = op->config.relu;
+    bn_shape(op, lanes, bn);
+    bn_room(op, bn);
+    return ERR_OK;
+}
+
+/* ---- items --------------------------------------------------------------- */
+
+typedef struct cpu_bn_item {
+    int64_t block, at; /* where its elements begin */
+    cpu_run_t run;
+} cpu_bn_item_t;
+
+/* The number of part [part] of [block]. Blocks that share cache lines are done
+ * one after the other, part by part. */
+static int64_t bn_index(const cpu_bn_t *bn, int64_t block, int64_t part)
+{
+    return bn->follow ? part * bn->blocks + block
+                      : block * bn->groups * bn->segments + part;
+}
+
+static cpu_bn_item_t bn_item(const cpu_bn_t *bn, int64_t index)
+{
+    const int64_t each = bn->groups * bn->segments;
+    const int64_t part = bn->follow ? index / bn->blocks : index % each;
+    const int64_t s = part % bn->segments;
+    const int64_t n = part / bn->segments * bn->group;
+    cpu_bn_item_t item = {.block =
+                              bn->follow ? index % bn->blocks : index / each,
+                          .run = bn->run};
+    const int64_t first = s * CPU_SEGMENT, left = bn->run.vectors - first;
+
+    item.at = n * bn->sample + item.block * bn->block + first * bn->run.stride;
+    item.run.samples = bn->N - n < bn->group ? bn->N - n : bn->group;
+    item.run.vectors = left < CPU_SEGMENT ? left : CPU_SEGMENT;
+    if (s + 1 < bn->segments)
+        item.run.rest = 0;
+    if (bn->follow && bn->C - item.block * CPU_WIDE < CPU_WIDE)
+        item.run.width = (int)(bn->C - item.block * CPU_WIDE);
+    return item;
+}
+
+/* Cut the next chunk off [item] into [chunk]; false: nothing is left. */
+static bool bn_chunk(cpu_bn_item_t *item, cpu_bn_item_t *chunk)
+{
+    *chunk = *item;
+    if (item->run.vectors > CPU_CHUNK) {
+        chunk->run.vectors = CPU_CHUNK;
+        chunk->run.rest = 0;
+    }
+    if (chunk->run.vectors == 0 && chunk->run.rest == 0)
+        return false;
+    item->at += chunk->run.vectors * item->run.stride;
+    item->run.vectors -= chunk->run.vectors;
+    item->run.rest -= chunk->run.rest;
+    return true;
+}
+
+/* Elements of each channel in [run]. */
+static double bn_count(const cpu_bn_t *bn, cpu_run_t run)
+{
+    const int64_t floats = run.vectors * CPU_WIDE + run.rest;
+
+    return (double)(run.samples * floats / bn->lanes);
+}
+
+/* Add up the vector's lanes of each channel; [out] has room for CPU_WIDE. */
+static void bn_fold(const cpu_bn_t *bn, const float *lanes, double *out)
+{
+    for (int l = 0; l < CPU_WIDE; l++)
+        out[l] = 0;
+    for (int64_t l = 0; l < CPU_WIDE; l++)
+        out[l % bn->lanes] += (double)lanes[l];
+}
+
+static void bn_team(const cpu_bn_work_t *work, cpu_team_body_t *body)
+{
+    const cpu_bn_t *bn = work->bn;
+    const int64_t floats = bn->group * (bn->run.vectors + 1) * CPU_WIDE;
+
+    cpu_team_run(work->config->threads, bn->items,
+                 1 + CPU_COMBINE_GRAIN / floats, body, (void *)work);
+}
+
+static double *bn_partial(const cpu_bn_work_t *work, int64_t item)
+{
+    return work->partials + item * 2 * work->bn->lanes;
+}
+
+/* ---- statistics ---------------------------------------------------------- */
+
+/* Mean and sum of squares around it. */
+typedef struct cpu_bn_moments {
+    double count, mean, square;
+} cpu_bn_moments_t;
+
+static void moments_merge(cpu_bn_moments_t *into, double count, double mean,
+                          double square)
+{
+    const double all = into->count + count, apart = mean - into->mean;
+
+    into->mean += apart * count / all;
+    into->square += square + apart * apart * into->count * count / all;
+    into->count = all;
+}
+
+static void statistics_chunk(const cpu_bn_work_t *work,
+                             const cpu_bn_item_t *chunk,
+                             cpu_bn_moments_t *moments)
+{
+    const cpu_bn_t *bn = work->bn;
+    const void *x = bn_at(bn, work->x, chunk->at);
+    const double count = bn_count(bn, chunk->run);
+    float centre[CPU_WIDE], first[CPU_WIDE], second[CPU_WIDE];
+    double sums[CPU_WIDE], squares[CPU_WIDE];
+
+    cpu_channels_sum(x, chunk->run, first);
+    bn_fold(bn, first, sums);
+    for (int l = 0; l < CPU_WIDE; l++)
+        centre[l] = (float)(sums[l % bn->lanes] / count);
+    cpu_channels_moments(x, chunk->run, centre, first, second);
+    bn_fold(bn, first, sums);
+    bn_fold(bn, second, squares);
+    for (int64_t c = 0; c < bn->lanes; c++)
+        moments_merge(&moments[c], count, (double)centre[c] + sums[c] / count,
+                      squares[c] - sums[c] * sums[c] / count);
+}
+
+static void statistics_body(void *context, int64_t first, int64_t last)
+{
+    const cpu_bn_work_t *work = context;
+    const int64_t lanes = work->bn->lanes;
+
+    for (int64_t i = first; i < last; i++) {
+        cpu_bn_item_t item = bn_item(work->bn, i), chunk;
+        cpu_bn_moments_t moments[CPU_WIDE] = {{0}};
+        double *partial = bn_partial(work, i);
+
+        while (bn_chunk(&item, &chunk))
+            statistics_chunk(work, &chunk, moments);
+        for (int64_t c = 0; c < lanes; c++) {
+            partial[c] = moments[c].mean;
+            partial[lanes + c] = moments[c].square;
+        }
+    }
+}
+
+/* Merge the items of each channel, always in the same order. */
+static void statistics_finish(const cpu_bn_work_t *work, double *moments)
+{
+    const cpu_bn_t *bn = work->bn;
+    const int64_t each = bn->groups * bn->segments,
+                  padded = bn->blocks * bn->lanes;
+    float *kept = work->args->workspace;
+
+    for (int64_t c = 0; c < padded; c++) {
+        const int64_t block = c / bn->lanes, lane = c % bn->lanes;
+        cpu_bn_moments_t all = {0};
+
+        for (int64_t k = 0; k < each; k++) {
+            const int64_t i = bn_index(bn, block, k);
+            const double *partial = bn_partial(work, i);
+
+            moments_merge(&all, bn_count(bn, bn_item(bn, i).run), partial[lane],
+                          partial[bn->lanes + lane]);
+        }
+        kept[c] = (float)all.mean;
+        kept[padded + c] =
+            (float)(1 / sqrt(all.square / all.count + work->config->epsilon));
+        if (c >= bn->C)
+            continue;
+        moments[c] = all.count * all.mean;
+        moments[bn->C + c] = all.square + all.count * all.mean * all.mean;
+    }
+}
+
+/* norm.frozen: the running statistics in place of those of x. */
+static void statistics_frozen(const cpu_bn_work_t *work)
+{
+    const int64_t padded = work->bn->blocks * work->bn->lanes;
+    float *kept = work->args->workspace;
+
+    for (int64_t c = 0; c < padded; c++) {
+        const bool real = c < work->bn->C;
+        const double var = real ? (double)work->args->running_var[c] : 1;
+
+        kept[c] = real ? work->args->running_mean[c] : 0;
+        kept[padded + c] = (float)(1 / sqrt(var + work->config->epsilon));
+    }
+}
+
+/* ---- elements ------------------------------------------------------------ */
+
+/* The numbers of channel [c]; those of padding keep it at 0. */
+static void bn_channel(const cpu_bn_work_t *work, int64_t c, int lane,
+                       cpu_lanes_t *lanes)
+{
+    const cpu_bn_t *bn = work->bn;
+    const int64_t padded = bn->blocks * bn->lanes;
+    const float *gamma = work->args->params[0], *beta = work->args->params[1];
+    const float *variance = work->args->running_var;
+    float inverse;
+
+    if (c >= bn->C)
+        return;
+    lanes->mean[lane] =
+        work->kept != NULL ? work->kept[c] : work->args->running_mean[c];
+    inverse =
+        work->kept != NULL
+            ? work->kept[padded + c]
+            : (float)(1 / sqrt((double)variance[c] + work->config->epsilon));
+    lanes->factor[lane] = gamma == NULL ? inverse : inverse * gamma[c];
+    lanes->shift[lane] = beta == NULL ? 0 : beta[c];
+    if (work->sums == NULL)
+        return;
+    lanes->plain[lane] = (float)work->sums[c];
+    lanes->product[lane] = (float)work->sums[padded + c];
+}
+
+static void bn_lanes(const cpu_bn_work_t *work, int64_t block,
+                     cpu_lanes_t *lanes)
+{
+    const int64_t each = work->bn->lanes;
+
+    *lanes = (cpu_lanes_t){.mean = {0}};
+    for (int l = 0; l < CPU_WIDE; l++)
+        bn_channel(work, block * each + l % each, l, lanes);
+}
+
+static void apply_body(void *context, int64_t first, int64_t last)
+{
+    const cpu_bn_work_t *work = context;
+
+    for (int64_t i = first; i < last; i++) {
+        const cpu_bn_item_t item = bn_item(work->bn, i);
+        cpu_lanes_t lanes;
+
+        bn_lanes(work, item.block, &lanes);
+        cpu_channels_apply(bn_at(work->bn, work->x, item.at),
+                           bn_at(work->bn, work->other, item.at),
+                           work->config->relu, item.run, &lanes,
+                           bn_at(work->bn, work->to, item.at));
+    }
+}
+
+static err_code_t cpu_bn_forward(op_t *op, const op_args_t *args, err_t *err)
+{
+    const cpu_bn_t *bn = op->state;
+    const void *in[OP_INPUTS_MAX] = {NULL};
+    cpu_bn_work_t work = {
+        .bn = bn, .config = &op->config, .args = args, .to = args->y};
+    err_code_t code = cpu_combine_bring(op, args, in, err);
+
+    if (code != ERR_OK)
+        return code;
+    work.x = in[0];
+    work.other = op->config.others > 0 ? in[1] : NULL;
+    if (op->config.training && op->config.norm.frozen) {
+        statistics_frozen(&work);
+        work.kept = args->workspace;
+    } else if (op->config.training) {
+        work.partials = (double *)((char *)args->scratch + bn->partials);
+        bn_team(&work, statistics_body);
+        statistics_finish(&work, args->moments);
+        work.kept = args->workspace;
+    }
+    bn_team(&work, apply_body);
+    return ERR_OK;
+}
+
+/* ---- backward ------------------------------------------------------------ */
+
+static void products_body(void *context, int64_t first, int64_t last)
+{
+    const cpu_bn_work_t *work = context;
+    const int64_t each = work->bn->lanes;
+
+    for (int64_t i = first; i < last; i++) {
+        cpu_bn_item_t item = bn_item(work->bn, i), chunk;
+        double *partial = bn_partial(work, i);
+        cpu_lanes_t lanes;
+
+        bn_lanes(work, item.block, &lanes);
+        for (int64_t c = 0; c < 2 * each; c++)
+            partial[c] = 0;
+        while (bn_chunk(&item, &chunk)) {
+            float plain[CPU_WIDE], product[CPU_WIDE];
+            double folded[2][CPU_WIDE];
+
+            cpu_channels_products(bn_at(work->bn, work->x, chunk.at),
+                                  bn_at(work->bn, work->y, chunk.at),
+                                  bn_at(work->bn, work->dy, chunk.at),
+                                  chunk.run, lanes.mean, plain, product,
+                                  bn_at(work->bn, work->dother, chunk.at));
+            bn_fold(work->bn, plain, folded[0]);
+            bn_fold(work->bn, product, folded[1]);
+            for (int64_t c = 0; c < each; c++) {
+                partial[c] += folded[0][c];
+                partial[each + c] += folded[1][c];
+            }
+        }
+    }
+}
+
+/* The gradients of gamma and beta, and what dx takes off: nothing where the
+ * statistics do not depend on x. */
+static void products_finish(const cpu_bn_work_t *work, double *sums)
+{
+    const cpu_bn_t *bn = work->bn;
+    const int64_t each = bn->groups * bn->segments,
+                  padded = bn->blocks * bn->lanes;
+    const bool frozen = work->config->norm.frozen;
+    const double M =
+        (double)(bn->N * (bn->run.vectors * CPU_WIDE + bn->run.rest) /
+                 bn->lanes);
+    float *dgamma = work->args->dparams[0], *dbeta = work->args->dparams[1];
+
+    for (int64_t c = 0; c < bn->C; c++) {
+        const int64_t block = c / bn->lanes, lane = c % bn->lanes;
+        const double inverse = (double)work->kept[padded + c];
+        double plain = 0, product = 0;
+
+        for (int64_t k = 0; k < each; k++) {
+            const double *partial = bn_partial(work, bn_index(bn, block, k));
+
+            plain += partial[lane];
+            product += partial[bn->lanes + lane];
+        }
+        if (dgamma != NULL) {
+            dbeta[c] = (float)plain;
+            dgamma[c] = (float)(product * inverse);
+        }
+        sums[c] = frozen ? 0 : plain / M;
+        sums[padded + c] = frozen ? 0 : product * inverse * inverse / M;
+    }
+}
+
+static void pull_body(void *context, int64_t first, int64_t last)
+{
+    const cpu_bn_work_t *work = context;
+
+    for (int64_t i = first; i < last; i++) {
+        const cpu_bn_item_t item = bn_item(work->bn, i);
+        const int64_t at = item.at;
+        cpu_lanes_t lanes;
+
+        bn_lanes(work, item.block, &lanes);
+        cpu_channels_pull(bn_at(work->bn, work->x, at),
+                          bn_at(work->bn, work->y, at),
+                          bn_at(work->bn, work->dy, at), item.run, &lanes,
+                          bn_at(work->bn, work->dx, at));
+    }
+}
+
+/* Where the gradient of input [k] is written; NULL: nobody wants it. */
+static void *gradient_place(op_t *op, const op_args_t *args, int k)
+{
+    cpu_bn_t *bn = op->state;
+    void *to =
+        k <= op->config.others ? cpu_combine_gradient(op, args, k) : NULL;
+
+    return to == NULL ? NULL : cpu_port_place(&bn->combine.grad[k], args, to);
+}
+
+static err_code_t cpu_bn_backward(op_t *op, const op_args_t *args, err_t *err)
+{
+    cpu_bn_t *bn = op->state;
+    char *scratch = args->scratch;
+    cpu_bn_work_t work = {.bn = bn,
+                          .config = &op->config,
+                          .args = args,
+                          .y = op->config.relu ? args->y : NULL,
+                          .dy = args->dy,
+                          .dx = gradient_place(op, args, 0),
+                          .dother = gradient_place(op, args, 1),
+                          .kept = args->workspace,
+                          .partials = (double *)(scratch + bn->partials)};
+    double *sums = (double *)(scratch + bn->sums);
+    const void *x = NULL;
+    err_code_t code = cpu_port_read(&bn->combine.in[0], &bn->combine.room, args,
+                                    args->x, &x, err);
+
+    if (code != ERR_OK)
+        return code;
+    work.x = x;
+    bn_team(&work, products_body);
+    products_finish(&work, sums);
+    work.sums = sums;
+    if (work.dother != NULL) { /* relu has let it through already */
+        work.dy = work.dother;
+        work.y = NULL;
+    }
+    if (work.dx != NULL)
+        bn_team(&work, pull_body);
+    for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
+        void *to = cpu_combine_gradient(op, args, k);
+
+        if (to != NULL)
+            code = cpu_port_flush(&bn->combine.grad[k], &bn->combine.room, args,
+                                  to, err);
+    }
+    return code;
+}
+
+const op_kernel_t cpu_batchnorm_kernel = {
+    .open = cpu_bn_open,
+    .close = cpu_combine_close,
+    .forward = cpu_bn_forward,
+    .backward = cpu_bn_backward,
+};

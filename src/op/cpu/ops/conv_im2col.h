@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The gradient of a convolution's weights as one product of matrices. A row is
+ * a position of y; its columns are the elements of x that its window covers,
+ * tap after tap, all channels of a tap side by side. With x and dy channels
+ * last in bfloat16, dw [O, taps, C] = dy' [O, rows] columns [rows, taps C].
+ */
+#ifndef CDDP_OP_CPU_OPS_CONV_IM2COL_H
+#define CDDP_OP_CPU_OPS_CONV_IM2COL_H
+
+#include "op/cpu/onednn/reorder.h"
+
+typedef struct cpu_columns {
+    bool used;
+    cpu_prim_t product;
+    size_t at; /* of the columns in scratch: bfloat16 [rows, taps C] */
+} cpu_columns_t;
+
+/* Is this the better way for [op], a conv whose forward reads x in layout [x]?
+ */
+err_code_t cpu_columns_suit(const op_t *op, cpu_engine_t *engine,
+                            const cpu_md_t *x, bool *suit, err_t *err);
+
+/* Make the product, and take room for the columns. */
+err_code_t cpu_columns_open(cpu_columns_t *columns, const op_t *op,
+                            cpu_room_t *room, err_t *err);
+void cpu_columns_close(cpu_columns_t *columns); /* zeroed: allowed */
+
+/* dw float32 [O, taps, C] and, unless it is NULL, db [O], from x and dy. */
+err_code_t cpu_columns_run(cpu_columns_t *columns, const op_t *op,
+                           const cpu_room_t *room, const op_args_t *args,
+                           const void *x, const void *dy, float *dw, float *db,
+                           err_t *err);
+
+#endif

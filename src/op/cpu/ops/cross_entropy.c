@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * cross_entropy: a pass over the logits for the maximum, one for the sum of
+ * exponentials, and in the backward one for the gradient. The workspace keeps
+ * maximum and 1/sum of each row, float [rows,2]. This file has the form with
+ * classes side by side, by the loops of softmax_rows.c; softmax_dense.c has the
+ * other one, and softmax_soft.c both for targets that are probabilities.
+ */
+#include "op/cpu/cpu.h"
+#include "op/cpu/ops/loss.h"
+#include "op/cpu/ops/softmax.h"
+#include "simd/team.h"
+#include "simd/vector.h"
+
+/* Logits that are worth a thread. */
+#define CPU_LOSS_GRAIN 4096
+
+/* sum_k w[k] x[k]; w NULL: all 1 */
+CPU_CLONES
+static double cpu_softmax_mix(const float *x, const float *w, int64_t K)
+{
+    double lanes[CPU_LANES] = {0}, sum = 0;
+    int64_t k = 0;
+
+    for (; k + CPU_LANES <= K; k += CPU_LANES)
+        for (int j = 0; j < CPU_LANES; j++)
+            lanes[j] += (double)x[k + j] * (w == NULL ? 1.0 : (double)w[k + j]);
+    for (; k < K; k++)
+        sum += (double)x[k] * (w == NULL ? 1.0 : (double)w[k]);
+    for (int j = 0; j < CPU_LANES; j++)
+        sum += lanes[j];
+    return sum;
+}
+
+/* What comes of row [n] when its maximum and sum are known. */
+static void cpu_softmax_finish(const cpu_softmax_work_t *work, int64_t n,
+                               float top, float sum)
+{
+    const int64_t K = work->at.classes, target = work->target[n];
+    const float *x = work->x + n * K;
+    double mix = 0;
+
+    work->losses[n] = 0;
+    work->hits[n] = 0;
+    if (cpu_softmax_ignored(work, target))
+        return;
+    if (work->smooth.spread > 0)
+        mix = cpu_softmax_mix(x, work->loss->weights, K);
+    work->losses[n] = cpu_softmax_loss(
+        work, target, log((double)sum) + (double)top, (double)x[target], mix);
+    work->hits[n] = cpu_softmax_hit(x, target, top);
+    if (work->kept != NULL) {
+        work->kept[2 * n] = top;
+        work->kept[2 * n + 1] = 1 / sum;
+    }
+}
+
+static void cpu_softmax_forward(void *context, int64_t first, int64_t last)
+{
+    const cpu_softmax_work_t *work = context;
+    const int64_t K = work->at.classes;
+    float top[CPU_LANES], sum[CPU_LANES];
+
+    for (int64_t n = first; n < last; n += CPU_LANES) {
+        const int64_t rows = last - n < CPU_LANES ? last - n : CPU_LANES;
+
+        cpu_softmax_sums(work->x + n * K, K, rows, top, sum);
+        for (int64_t j = 0; j < rows; j++)
+            cpu_softmax_finish(work, n + j, top[j], sum[j]);
+    }
+}
+
+/* What the target takes off the gradient of row [n]. */
+static float cpu_softmax_target(const cpu_softmax_work_t *work, int64_t n)
+{
+    return work->scale * (float)work->smooth.hit *
+           cpu_softmax_weight(work, work->target[n]);
+}
+
+/* Finish the gradient of row [n], where dx holds the exponentials times their
+ * factor so far. */
+static void cpu_softmax_pull(const cpu_softmax_work_t *work, int64_t n)
+{
+    const int64_t K = work->at.classes, target = work->target[n];
+    const float even = work->scale * (float)work->smooth.spread;
+    float *dx = work->dx + n * K;
+
+    if (cpu_softmax_ignored(work, target)) {
+        memset(dx, 0, (size_t)K * sizeof *dx);
+        return;
+    }
+    for (int64_t k = 0; even != 0 && k < K; k++)
+        dx[k] -= even * cpu_softmax_weight(work, k);
+    dx[target] -= cpu_softmax_target(work, n);
+}
+
+static void cpu_softmax_backward(void *context, int64_t first, int64_t last)
+{
+    const cpu_softmax_work_t *work = context;
+    const int64_t K = work->at.classes;
+    const float even = work->scale * (float)work->smooth.spread;
+
+    for (int64_t n = first; n < last; n += CPU_LANES) {
+        const int64_t rows = last - n < CPU_LANES ? last - n : CPU_LANES;
+        float top[CPU_LANES] = {0}, factor[CPU_LANES] = {0};
+
+        for (int64_t j = 0; j < rows; j++) {
+            if (cpu_softmax_ignored(work, work->target[n + j]))
+                continue;
+            top[j] = work->kept[2 * (n + j)];
+            factor[j] =
+                work->kept[2 * (n + j) + 1] * (cpu_softmax_target(work, n + j) +
+                                               even * (float)work->smooth.sum);
+        }
+        cpu_softmax_slopes(work->x + n * K, work->dx + n * K, K, rows, top,
+                           factor);
+        for (int64_t j = 0; j < rows; j++)
+            cpu_softmax_pull(work, n + j);
+    }
+}
+
+/* ---- calls --------------------------------------------------------------- */
+
+static bool cpu_softmax_soft(const op_t *op)
+{
+    return op->config.kind == OP_CROSS_ENTROPY_SOFT;
+}
+
+/* What works on rows if [inner] is 1, and on blocks of positions if not. */
+static cpu_team_body_t *cpu_softmax_body(const op_t *op, int64_t inner,
+                                         bool forward)
+{
+    static cpu_team_body_t *const bodies[2][2][2] = {
+        {{cpu_softmax_backward, cpu_softmax_blocks_backward},
+         {cpu_softmax_forward, cpu_softmax_blocks_forward}},
+        {{cpu_softmax_soft_backward, cpu_softmax_soft_blocks_backward},
+         {cpu_softmax_soft_forward, cpu_softmax_soft_blocks_forward}},
+    };
+
+    return bodies[cpu_softmax_soft(op)][forward][inner > 1];
+}
+
+/* Rows, or blocks of positions: how many, and those that are worth a thread. */
+static int64_t cpu_softmax_items(const op_classes_t *at)
+{
+    return at->inner == 1 ? at->rows : cpu_softmax_blocks(at);
+}
+
+static int64_t cpu_softmax_grain(const op_classes_t *at)
+{
+    int64_t logits =
+        at->inner == 1 ? at->classes : at->classes * CPU_SOFTMAX_BLOCK;
+
+    return logits >= CPU_LOSS_GRAIN ? 1 : CPU_LOSS_GRAIN / logits;
+}
+
+static err_code_t cpu_cross_entropy_open(op_t *op, err_t *err)
+{
+    op_classes_t at = op_classes_of(&op->config);
+
+    if (op->config.training)
+        op->workspace_bytes = 2 * (size_t)at.rows * sizeof(float);
+    return cpu_loss_open_items(op, cpu_softmax_items(&at), err);
+}
+
+/* What forward and backward share; brings x in. */
+static err_code_t cpu_softmax_begin(op_t *op, const op_args_t *args,
+                                    cpu_softmax_work_t *work, err_t *err)
+{
+    cpu_loss_t *loss = op->state;
+    const void *x;
+    err_code_t code =
+        cpu_port_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
+
+    *work = (cpu_softmax_work_t){.x = x,
+                                 .at = op_classes_of(&op->config),
+                                 .smooth = op_smooth_of(&op->config),
+                                 .loss = &op->config.loss,
+                                 .kept = op->config.training ? args->workspace
+                                                             : NULL,
+                                 .losses = cpu_loss_items(op, args),
+                                 .scale = (float)args->scale};
+    work->hits = (uint8_t *)(work->losses + loss->items);
+    if (cpu_softmax_soft(op))
+        work->soft = args->target;
+    else
+        work->target = args->target;
+    return code;
+}
+
+static err_code_t cpu_cross_entropy_forward(op_t *op, const op_args_t *args,
+                                            err_t *err)
+{
+    const cpu_loss_t *loss = op->state;
+    cpu_softmax_work_t work;
+    int64_t correct = 0;
+    err_code_t code =
+        cpu_softmax_soft(op) ? ERR_OK : op_check_target(op, args, err);
+
+    if (code == ERR_OK)
+        code = cpu_softmax_begin(op, args, &work, err);
+    if (code != ERR_OK)
+        return code;
+    cpu_team_run(op->config.threads, loss->items, cpu_softmax_grain(&work.at),
+                 cpu_softmax_body(op, work.at.inner, true), &work);
+    for (int64_t i = 0; i < loss->items; i++)
+        correct += work.hits[i];
+    *args->loss_sum = cpu_loss_sum(op, args);
+    *args->correct = correct;
+    return ERR_OK;
+}
+
+static err_code_t cpu_cross_entropy_backward(op_t *op, const op_args_t *args,
+                                             err_t *err)
+{
+    cpu_loss_t *loss = op->state;
+    cpu_softmax_work_t work;
+    err_code_t code;
+
+    if (!op->config.need_dx)
+        return ERR_OK;
+    code = cpu_softmax_begin(op, args, &work, err);
+    if (code != ERR_OK)
+        return code;
+    work.dx = cpu_port_place(&loss->plain.dx, args, args->dx);
+    cpu_team_run(op->config.threads, loss->items, cpu_softmax_grain(&work.at),
+                 cpu_softmax_body(op, work.at.inner, false), &work);
+    return cpu_loss_flush(op, args, work.dx, err);
+}
+
+const op_kernel_t cpu_cross_entropy_kernel = {
+    .open = cpu_cross_entropy_open,
+    .close = cpu_loss_close,
+    .forward = cpu_cross_entropy_forward,
+    .backward = cpu_cross_entropy_backward,
+};

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * max of a plain x, seen as [outer, count, inner]. Rows are compared in
+ * vectors; with inner = 1 the largest value is found in vectors first, and then
+ * the first place that has it, both as integers in the order of the numbers:
+ * those have a maximum that does not depend on the order of its terms.
+ */
+#include <string.h>
+
+#include "op/cpu/cpu.h"
+#include "op/cpu/ops/combine.h"
+#include "simd/math.h"
+#include "simd/team.h"
+#include "simd/vector.h"
+
+#define PIECE 1024 /* places that are looked at together */
+
+typedef struct max_work {
+    int64_t count, inner;
+    const float *from;
+    float *to;
+    int64_t *winners; /* NULL in evaluation */
+} max_work_t;
+
+static err_code_t cpu_max_open(op_t *op, err_t *err)
+{
+    op->reads_x = false;
+    if (op->config.training)
+        op->workspace_bytes = (size_t)op_desc_elems(&op->out) * sizeof(int64_t);
+    return cpu_combine_open(op, true, err);
+}
+
+/* In the order of the numbers, 0 and -0 the same, any NaN above all. Without a
+ * condition, of which the compiler would make jumps. */
+CPU_INLINE int32_t max_key(float x)
+{
+    int32_t bits, sign, size, nan;
+
+    memcpy(&bits, &x, sizeof bits);
+    sign = -(bits < 0);
+    size = bits & INT32_MAX;
+    nan = -(size > 0x7f800000);
+    return (((size ^ sign) - sign) & ~nan) | (nan & INT32_MAX);
+}
+
+/* Where the largest of x[0 .. count) lies: the first NaN, or the first that
+ * none exceeds. */
+CPU_CLONES
+static int64_t row_winner(const float *x, int64_t count)
+{
+    int32_t most = INT32_MIN, first = PIECE;
+    int64_t begin = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t key = max_key(x[i]);
+
+        most = key > most ? key : most;
+    }
+    for (;; begin += PIECE) {
+        const int32_t n =
+            count - begin < PIECE ? (int32_t)(count - begin) : PIECE;
+
+        for (int32_t i = 0; i < n; i++) {
+            const int32_t place = max_key(x[begin + i]) == most ? i : PIECE;
+
+            first = place < first ? place : first;
+        }
+        if (first < PIECE)
+            return begin + first;
+    }
+}
+
+/* The same for [inner] columns at once. */
+CPU_CLONES
+static void rows_max(const float *x, float *restrict y, int64_t count,
+                     int64_t inner)
+{
+    memcpy(y, x, (size_t)inner * sizeof *y);
+    for (int64_t k = 1; k < count; k++)
+        for (int64_t i = 0; i < inner; i++) {
+            float value = x[k * inner + i];
+            int better = (y[i] == y[i]) & !(value <= y[i]);
+
+            y[i] = better ? value : y[i];
+        }
+}
+
+CPU_CLONES
+static void rows_winners(const float *x, float *restrict y,
+                         int64_t *restrict winners, int64_t count,
+                         int64_t inner)
+{
+    memcpy(y, x, (size_t)inner * sizeof *y);
+    memset(winners, 0, (size_t)inner * sizeof *winners);
+    for (int64_t k = 1; k < count; k++)
+        for (int64_t i = 0; i < inner; i++) {
+            float value = x[k * inner + i];
+            int better = (y[i] == y[i]) & !(value <= y[i]);
+
+            y[i] = better ? value : y[i];
+            winners[i] = better ? k : winners[i];
+        }
+}
+
+static void max_forward_body(void *context, int64_t first, int64_t last)
+{
+    const max_work_t *work = context;
+
+    for (int64_t o = first; o < last; o++) {
+        const float *x = work->from + o * work->count * work->inner;
+        float *y = work->to + o * work->inner;
+        int64_t *winners =
+            work->winners == NULL ? NULL : work->winners + o * work->inner;
+
+        if (work->inner == 1) {
+            int64_t winner = row_winner(x, work->count);
+
+            *y = x[winner];
+            if (winners != NULL)
+                *winners = winner;
+        } else if (winners != NULL) {
+            rows_winners(x, y, winners, work->count, work->inner);
+        } else {
+            rows_max(x, y, work->count, work->inner);
+        }
+    }
+}
+
+static void max_backward_body(void *context, int64_t first, int64_t last)
+{
+    const max_work_t *work = context;
+    const int64_t size = work->count * work->inner;
+
+    memset(work->to + first * size, 0,
+           (size_t)((last - first) * size) * sizeof(float));
+    for (int64_t o = first; o < last; o++)
+        for (int64_t i = 0; i < work->inner; i++) {
+            int64_t at = o * work->inner + i;
+
+            work->to[o * size + work->winners[at] * work->inner + i] =
+                work->from[at];
+        }
+}
+
+static void max_run(const op_t *op, const op_args_t *args,
+                    cpu_team_body_t *body, const float *from, float *to)
+{
+    op_reduce_t r = op_reduce_of(&op->config);
+    max_work_t work = {r.count, r.inner, from, to,
+                       op->config.training ? args->workspace : NULL};
+
+    cpu_team_run(op->config.threads, r.outer,
+                 1 + CPU_COMBINE_GRAIN / (r.count * r.inner), body, &work);
+}
+
+static err_code_t cpu_max_forward(op_t *op, const op_args_t *args, err_t *err)
+{
+    const float *x[OP_INPUTS_MAX];
+    err_code_t code = cpu_combine_read(op, args, x, err);
+
+    if (code == ERR_OK)
+        max_run(op, args, max_forward_body, x[0], args->y);
+    return code;
+}
+
+static err_code_t cpu_max_backward(op_t *op, const op_args_t *args, err_t *err)
+{
+    cpu_combine_t *combine = op->state;
+    cpu_port_t *port = &combine->grad[0];
+
+    if (!op->config.need_dx)
+        return ERR_OK;
+    max_run(op, args, max_backward_body, args->dy,
+            cpu_port_place(port, args, args->dx));
+    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+}
+
+const op_kernel_t cpu_max_kernel = {
+    .open = cpu_max_open,
+    .close = cpu_combine_close,
+    .forward = cpu_max_forward,
+    .backward = cpu_max_backward,
+};

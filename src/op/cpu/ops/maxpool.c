@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * maxpool in the layout of x, our own (tiles.h, windows.h): oneDNN's lets a NaN
+ * lose against any number. A layout that is none of ours is brought to plain
+ * first. The workspace says which tap of each window won.
+ */
+#include "base/mem.h"
+#include "op/cpu/cpu.h"
+#include "op/cpu/onednn/reorder.h"
+#include "op/cpu/ops/tiles.h"
+
+typedef struct cpu_maxpool {
+    cpu_room_t room;
+    cpu_plain_t plain; /* if [ported] */
+    bool ported;
+    cpu_md_t y;
+    cpu_windows_t windows;
+} cpu_maxpool_t;
+
+/* windows.h reads no plain bfloat16, and winner.h numbers the taps of bfloat16
+ * by int16_t. */
+static bool reads_halves(const op_t *op, int lanes)
+{
+    return lanes != 1 && op_window_taps(&op->config) <= INT16_MAX;
+}
+
+static err_code_t cpu_maxpool_open(op_t *op, err_t *err)
+{
+    const op_desc_t *in = &op->config.in;
+    cpu_maxpool_t *pool;
+    cpu_engine_t *engine;
+    cpu_md_t x;
+    int lanes = -1;
+    err_code_t code = mem_alloc(sizeof *pool, "a pool op", &op->state, err);
+
+    if (code != ERR_OK)
+        return code;
+    pool = op->state;
+    engine = &pool->room.engine;
+    op->reads_x = false;
+    code = cpu_engine_open(engine, err);
+    if (code == ERR_OK)
+        code = cpu_md_of(&x, engine, in, err);
+    if (code == ERR_OK)
+        code = cpu_md_lanes(&x, engine, in->ndim, in->dims, &lanes, err);
+    pool->ported = lanes < 0 || (in->bf16 && !reads_halves(op, lanes));
+    if (code == ERR_OK && pool->ported) {
+        lanes = 1;
+        code = cpu_plain_open(&pool->plain, &pool->room, op, err);
+    }
+    if (code == ERR_OK)
+        code = cpu_md_in_lanes(&pool->y, engine, &op->out, lanes,
+                               in->bf16 && !pool->ported, err);
+    if (code == ERR_OK)
+        code = cpu_md_publish(&pool->y, engine, &op->out, err);
+    if (code != ERR_OK)
+        return code;
+    cpu_windows_open(&pool->windows, op, lanes);
+    if (op->config.training)
+        op->workspace_bytes =
+            cpu_windows_bytes(&pool->windows, op_desc_stored(&op->out));
+    cpu_room_finish(&pool->room, op);
+    return ERR_OK;
+}
+
+static void cpu_maxpool_close(op_t *op)
+{
+    cpu_maxpool_t *pool = op->state;
+
+    if (pool == NULL)
+        return;
+    cpu_plain_close(&pool->plain);
+    cpu_engine_close(&pool->room.engine);
+    mem_free(pool);
+}
+
+static err_code_t cpu_maxpool_forward(op_t *op, const op_args_t *args,
+                                      err_t *err)
+{
+    cpu_maxpool_t *pool = op->state;
+    op_args_t inside = *args;
+    err_code_t code = ERR_OK;
+
+    if (pool->ported)
+        code = cpu_port_read(&pool->plain.x, &pool->room, args, args->x,
+                             &inside.x, err);
+    if (code != ERR_OK)
+        return code;
+    if (pool->windows.aside)
+        cpu_tiles_forward(&pool->windows, op, &inside);
+    else
+        cpu_windows_forward(&pool->windows, op, &inside);
+    return ERR_OK;
+}
+
+static err_code_t cpu_maxpool_backward(op_t *op, const op_args_t *args,
+                                       err_t *err)
+{
+    cpu_maxpool_t *pool = op->state;
+    op_args_t inside = *args;
+
+    if (!op->config.need_dx)
+        return ERR_OK;
+    if (pool->ported)
+        inside.dx = cpu_port_place(&pool->plain.dx, args, args->dx);
+    if (pool->windows.aside)
+        cpu_tiles_backward(&pool->windows, op, &inside);
+    else
+        cpu_windows_backward(&pool->windows, op, &inside);
+    return pool->ported ? cpu_port_flush(&pool->plain.dx, &pool->room, args,
+                                         args->dx, err)
+                        : ERR_OK;
+}
+
+const op_kernel_t cpu_maxpool_kernel = {
+    .open = cpu_maxpool_open,
+    .close = cpu_maxpool_close,
+    .forward = cpu_maxpool_forward,
+    .backward = cpu_maxpool_backward,
+};

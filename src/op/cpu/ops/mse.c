@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* mse: differences in float, squares and their sums in double. */
+#include "op/cpu/cpu.h"
+#include "op/cpu/ops/loss.h"
+#include "simd/math.h"
+#include "simd/team.h"
+#include "simd/vector.h"
+
+typedef struct cpu_mse_work {
+    const float *x, *target;
+    int64_t elems; /* of one sample */
+    double *losses;
+    float *dx;
+    float factor;
+} cpu_mse_work_t;
+
+/* Elements that are worth a thread. */
+#define CPU_MSE_GRAIN 16384
+
+static int64_t cpu_mse_grain(int64_t elems)
+{
+    return elems >= CPU_MSE_GRAIN ? 1 : CPU_MSE_GRAIN / elems;
+}
+
+CPU_CLONES
+static void cpu_mse_body_forward(void *context, int64_t first, int64_t last)
+{
+    const cpu_mse_work_t *work = context;
+
+    for (int64_t n = first; n < last; n++) {
+        const float *x = work->x + n * work->elems;
+        const float *target = work->target + n * work->elems;
+        double lanes[CPU_LANES] = {0}, sum = 0;
+        int64_t i = 0;
+
+        for (; i + CPU_LANES <= work->elems; i += CPU_LANES)
+            for (int k = 0; k < CPU_LANES; k++) {
+                double d = (double)(x[i + k] - target[i + k]);
+
+                lanes[k] += d * d;
+            }
+        for (; i < work->elems; i++) {
+            double d = (double)(x[i] - target[i]);
+
+            sum += d * d;
+        }
+        for (int k = 0; k < CPU_LANES; k++)
+            sum += lanes[k];
+        work->losses[n] = sum;
+    }
+}
+
+CPU_CLONES
+static void cpu_mse_body_backward(void *context, int64_t first, int64_t last)
+{
+    const cpu_mse_work_t *work = context;
+
+    for (int64_t i = first * work->elems; i < last * work->elems; i++)
+        work->dx[i] = work->factor * (work->x[i] - work->target[i]);
+}
+
+static err_code_t cpu_mse_forward(op_t *op, const op_args_t *args, err_t *err)
+{
+    cpu_loss_t *loss = op->state;
+    cpu_mse_work_t work = {
+        .target = args->target,
+        .elems = op_desc_sample(&op->config.in),
+        .losses = cpu_loss_items(op, args),
+    };
+    const void *x;
+    err_code_t code =
+        cpu_port_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
+
+    if (code != ERR_OK)
+        return code;
+    work.x = x;
+    cpu_team_run(op->config.threads, op->config.in.dims[0],
+                 cpu_mse_grain(work.elems), cpu_mse_body_forward, &work);
+    *args->loss_sum = cpu_loss_sum(op, args);
+    return ERR_OK;
+}
+
+static err_code_t cpu_mse_backward(op_t *op, const op_args_t *args, err_t *err)
+{
+    cpu_loss_t *loss = op->state;
+    cpu_mse_work_t work = {
+        .target = args->target,
+        .elems = op_desc_sample(&op->config.in),
+        .dx = cpu_port_place(&loss->plain.dx, args, args->dx),
+        .factor = (float)(2 * args->scale),
+    };
+    const void *x;
+    err_code_t code;
+
+    if (!op->config.need_dx)
+        return ERR_OK;
+    code = cpu_port_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
+    if (code != ERR_OK)
+        return code;
+    work.x = x;
+    cpu_team_run(op->config.threads, op->config.in.dims[0],
+                 cpu_mse_grain(work.elems), cpu_mse_body_backward, &work);
+    return cpu_loss_flush(op, args, work.dx, err);
+}
+
+const op_kernel_t cpu_mse_kernel = {
+    .open = cpu_loss_open,
+    .close = cpu_loss_close,
+    .forward = cpu_mse_forward,
+    .backward = cpu_mse_backward,
+};

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* mul in the layout of its inputs, padding included: it is zero and stays so.
+ */
+#include "op/cpu/cpu.h"
+#include "op/cpu/ops/combine.h"
+#include "simd/team.h"
+#include "simd/vector.h"
+
+/* y = product of the factors. */
+typedef struct cpu_mul_work {
+    int factors;
+    const float *factor[OP_INPUTS_MAX];
+    float *y;
+} cpu_mul_work_t;
+
+static err_code_t cpu_mul_open(op_t *op, err_t *err)
+{
+    return cpu_combine_open(op, false, err);
+}
+
+CPU_CLONES
+static void cpu_mul_pair(const float *a, const float *b, float *y, int64_t n)
+{
+    CPU_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        y[i] = a[i] * b[i];
+}
+
+static void cpu_mul_body(void *context, int64_t first, int64_t last)
+{
+    const cpu_mul_work_t *work = context;
+    const float *product = work->factor[0];
+
+    for (int k = 1; k < work->factors; k++) {
+        cpu_mul_pair(product + first, work->factor[k] + first, work->y + first,
+                     last - first);
+        product = work->y;
+    }
+}
+
+static void cpu_mul_run(op_t *op, cpu_mul_work_t *work)
+{
+    cpu_team_run(op->config.threads, (int64_t)(op->out.bytes / sizeof(float)),
+                 CPU_COMBINE_GRAIN, cpu_mul_body, work);
+}
+
+static err_code_t cpu_mul_forward(op_t *op, const op_args_t *args, err_t *err)
+{
+    cpu_mul_work_t work = {.factors = op->config.others + 1, .y = args->y};
+    err_code_t code = cpu_combine_read(op, args, work.factor, err);
+
+    if (code == ERR_OK)
+        cpu_mul_run(op, &work);
+    return code;
+}
+
+/* dy times all inputs but [k]. */
+static err_code_t cpu_mul_gradient(op_t *op, const op_args_t *args, int k,
+                                   const float *const *inputs, void *to,
+                                   err_t *err)
+{
+    cpu_combine_t *combine = op->state;
+    cpu_port_t *port = &combine->grad[k];
+    cpu_mul_work_t work = {.factors = 1,
+                           .factor = {args->dy},
+                           .y = cpu_port_place(port, args, to)};
+
+    for (int i = 0; i <= op->config.others; i++)
+        if (i != k)
+            work.factor[work.factors++] = inputs[i];
+    cpu_mul_run(op, &work);
+    return cpu_port_flush(port, &combine->room, args, to, err);
+}
+
+static err_code_t cpu_mul_backward(op_t *op, const op_args_t *args, err_t *err)
+{
+    const float *inputs[OP_INPUTS_MAX];
+    err_code_t code = cpu_combine_read(op, args, inputs, err);
+
+    for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
+        void *to = cpu_combine_gradient(op, args, k);
+
+        if (to != NULL)
+            code = cpu_mul_gradient(op, args, k, inputs, to, err);
+    }
+    return code;
+}
+
+const op_kernel_t cpu_mul_kernel = {
+    .open = cpu_mul_open,
+    .close = cpu_combine_close,
+    .forward = cpu_mul_forward,
+    .backward = cpu_mul_backward,
+};

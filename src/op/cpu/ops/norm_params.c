@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The gradients of the parameters: sums over CPU_NORM_ROWS rows in their order,
+ * which are added in double, either in the pass that computes dx (a stretch of
+ * rows is one thread's), or in a loop of their own (a parameter is). Both give
+ * the same bits, whatever the number of threads.
+ */
+#include <string.h>
+
+#include "op/cpu/ops/norm.h"
+#include "simd/vector.h"
+
+/* Columns that are summed side by side. */
+#define CPU_COLUMNS 64
+
+/* dgamma and dbeta of [n] neighbouring columns from [x] and [dy] on, which lie
+ * in every [stride]th of [rows] rows of [F] elements. */
+CPU_CLONES
+static void norm_columns(const float *x, const float *dy, const float *kept,
+                         int64_t rows, int64_t stride, int64_t F, int64_t n,
+                         double dgamma[CPU_COLUMNS], double dbeta[CPU_COLUMNS])
+{
+    for (int64_t from = 0; from < rows; from += CPU_NORM_ROWS * stride) {
+        float products[CPU_COLUMNS] = {0}, sums[CPU_COLUMNS] = {0};
+
+        for (int64_t r = from; r < rows && r < from + CPU_NORM_ROWS * stride;
+             r += stride)
+            for (int64_t j = 0; j < n; j++) {
+                float g = dy[r * F + j];
+
+                sums[j] += g;
+                products[j] +=
+                    g * (x[r * F + j] - kept[2 * r]) * kept[2 * r + 1];
+            }
+        for (int64_t j = 0; j < n; j++) {
+            dgamma[j] += (double)products[j];
+            dbeta[j] += (double)sums[j];
+        }
+    }
+}
+
+/* Of the parameters [p, p+n) with an element each, all of one group. */
+static void norm_params_each(const cpu_norm_work_t *work, int64_t p, int64_t n)
+{
+    const int64_t F = work->rows.length, group = p / F;
+    double dgamma[CPU_COLUMNS] = {0}, dbeta[CPU_COLUMNS] = {0};
+    const int64_t at = group * F + p % F;
+
+    norm_columns(work->x + at, work->dy + at, work->kept + 2 * group,
+                 work->rows.rows - group, work->rows.groups, F, n, dgamma,
+                 dbeta);
+    for (int64_t j = 0; j < n; j++) {
+        work->dgamma[p + j] = (float)dgamma[j];
+        if (work->dbeta != NULL)
+            work->dbeta[p + j] = (float)dbeta[j];
+    }
+}
+
+/* Of the parameter [p] of a whole segment. */
+static void norm_params_same(const cpu_norm_work_t *work, int64_t p)
+{
+    const int64_t F = work->rows.length, S = work->rows.space;
+    const int64_t segments = F / S, k = p % segments;
+    double dgamma = 0, dbeta = 0;
+
+    for (int64_t r = p / segments; r < work->rows.rows;
+         r += work->rows.groups) {
+        const int64_t at = r * F + k * S;
+
+        if (work->sums == NULL) {
+            cpu_norm_sums_t sums = cpu_norm_sums(work->x + at, work->dy + at,
+                                                 NULL, S, work->kept + 2 * r);
+
+            dgamma += sums.product;
+            dbeta += sums.plain;
+        } else {
+            dgamma += work->sums[2 * (r * segments + k)];
+            dbeta += work->sums[2 * (r * segments + k) + 1];
+        }
+    }
+    work->dgamma[p] = (float)dgamma;
+    if (work->dbeta != NULL)
+        work->dbeta[p] = (float)dbeta;
+}
+
+/* A row of F elements: its part of dgamma and dbeta. */
+CPU_CLONES
+static void norm_add_row(const float *x, const float *dy, const float *kept,
+                         int64_t F, float *restrict products,
+                         float *restrict sums)
+{
+    for (int64_t j = 0; j < F; j++) {
+        float g = dy[j];
+
+        sums[j] += g;
+        products[j] += g * (x[j] - kept[0]) * kept[1];
+    }
+}
+
+void cpu_norm_body_all(void *context, int64_t first, int64_t last)
+{
+    const cpu_norm_work_t *work = context;
+    const int64_t F = work->rows.length;
+
+    for (int64_t part = first; part < last; part++) {
+        const int64_t from = part * CPU_NORM_ROWS;
+        const int64_t left = work->rows.rows - from;
+        const int64_t to = from + (left < CPU_NORM_ROWS ? left : CPU_NORM_ROWS);
+        float *products = work->parts + 2 * part * F;
+
+        memset(products, 0, 2 * (size_t)F * sizeof(float));
+        for (int64_t r = from; r < to; r++) {
+            cpu_norm_body_backward(context, r, r + 1);
+            norm_add_row(work->x + r * F, work->dy + r * F, work->kept + 2 * r,
+                         F, products, products + F);
+        }
+    }
+}
+
+void cpu_norm_add_parts(const cpu_norm_work_t *work, int64_t parts)
+{
+    const int64_t F = work->rows.length;
+
+    for (int64_t j = 0; j < F; j++) {
+        double dgamma = 0, dbeta = 0;
+
+        for (int64_t part = 0; part < parts; part++) {
+            dgamma += (double)work->parts[2 * part * F + j];
+            dbeta += (double)work->parts[(2 * part + 1) * F + j];
+        }
+        work->dgamma[j] = (float)dgamma;
+        if (work->dbeta != NULL)
+            work->dbeta[j] = (float)dbeta;
+    }
+}
+
+void cpu_norm_body_params(void *context, int64_t first, int64_t last)
+{
+    const cpu_norm_work_t *work = context;
+    const int64_t F = work->rows.length;
+
+    for (int64_t p = first; p < last && work->step == 0; p++)
+        norm_params_same(work, p);
+    for (int64_t p = first; p < last && work->step == 1;) {
+        int64_t n = F - p % F < CPU_COLUMNS ? F - p % F : CPU_COLUMNS;
+
+        n = last - p < n ? last - p : n;
+        norm_params_each(work, p, n);
+        p += n;
+    }
+}

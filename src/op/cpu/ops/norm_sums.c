@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Sums over segments of rows: over CPU_LANES floats in stretches of
+ * CPU_NORM_STRETCH elements, which are added in double.
+ */
+#include "op/cpu/ops/norm.h"
+#include "simd/math.h"
+#include "simd/vector.h"
+
+/* Halves are added to halves, so that the additions do not wait in line. */
+CPU_INLINE double norm_sum_lanes(const float *lanes)
+{
+    double eight[8], four[4];
+
+    _Static_assert(CPU_LANES == 16, "8 and 8");
+    for (int k = 0; k < 8; k++)
+        eight[k] = (double)lanes[k] + (double)lanes[k + 8];
+    for (int k = 0; k < 4; k++)
+        four[k] = eight[k] + eight[k + 4];
+    return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+/* What is summed up: x - mean; dy, times the gamma of each element or, outside
+ * of here, one of all. */
+typedef enum norm_of { NORM_X, NORM_EACH, NORM_SAME } norm_of_t;
+
+/* The sums of g and of g * xhat, xhat = (x - mean) * factor; [of] is a constant
+ * where this is called. */
+CPU_INLINE cpu_norm_sums_t norm_sums(norm_of_t of, const float *x,
+                                     const float *dy, const float *gamma,
+                                     int64_t n, float mean, float factor)
+{
+    float plain[CPU_LANES] = {0}, product[CPU_LANES] = {0};
+    cpu_norm_sums_t sums;
+    int64_t i = 0;
+
+    for (; i + CPU_LANES <= n; i += CPU_LANES)
+        for (int k = 0; k < CPU_LANES; k++) {
+            float hat = (x[i + k] - mean) * factor;
+            float g = of == NORM_X      ? hat
+                      : of == NORM_EACH ? dy[i + k] * gamma[i + k]
+                                        : dy[i + k];
+
+            plain[k] += g;
+            product[k] += g * hat;
+        }
+    sums.plain = norm_sum_lanes(plain);
+    sums.product = norm_sum_lanes(product);
+    for (; i < n; i++) {
+        float hat = (x[i] - mean) * factor;
+        float g = of == NORM_X      ? hat
+                  : of == NORM_EACH ? dy[i] * gamma[i]
+                                    : dy[i];
+
+        sums.plain += (double)g;
+        sums.product += (double)(g * hat);
+    }
+    return sums;
+}
+
+CPU_CLONES
+static cpu_norm_sums_t norm_sums_x(const float *x, int64_t n, float mean)
+{
+    return norm_sums(NORM_X, x, NULL, NULL, n, mean, 1);
+}
+
+CPU_CLONES
+static cpu_norm_sums_t norm_sums_each(const float *x, const float *dy,
+                                      const float *gamma, int64_t n, float mean,
+                                      float factor)
+{
+    return norm_sums(NORM_EACH, x, dy, gamma, n, mean, factor);
+}
+
+CPU_CLONES
+static cpu_norm_sums_t norm_sums_same(const float *x, const float *dy,
+                                      int64_t n, float mean, float factor)
+{
+    return norm_sums(NORM_SAME, x, dy, NULL, n, mean, factor);
+}
+
+cpu_norm_sums_t cpu_norm_sums_x(const float *x, int64_t n, float mean)
+{
+    cpu_norm_sums_t all = {0, 0};
+
+    for (int64_t i = 0; i < n; i += CPU_NORM_STRETCH) {
+        cpu_norm_sums_t part =
+            norm_sums_x(x + i, cpu_norm_stretch(n - i), mean);
+
+        all.plain += part.plain;
+        all.product += part.product;
+    }
+    return all;
+}
+
+cpu_norm_sums_t cpu_norm_sums(const float *x, const float *dy,
+                              const float *gamma, int64_t n, const float *kept)
+{
+    cpu_norm_sums_t all = {0, 0};
+
+    for (int64_t i = 0; i < n; i += CPU_NORM_STRETCH) {
+        int64_t count = cpu_norm_stretch(n - i);
+        cpu_norm_sums_t part =
+            gamma != NULL
+                ? norm_sums_each(x + i, dy + i, gamma + i, count, kept[0],
+                                 kept[1])
+                : norm_sums_same(x + i, dy + i, count, kept[0], kept[1]);
+
+        all.plain += part.plain;
+        all.product += part.product;
+    }
+    return all;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* avgpool in the layout of x; y as oneDNN chooses. */
+#include "base/mem.h"
+#include "op/cpu/cpu.h"
+#include "op/cpu/onednn/reorder.h"
+
+typedef struct cpu_pool {
+    cpu_room_t room;
+    cpu_md_t x, y;
+    cpu_prim_t forward, backward;
+    cpu_port_t dy, dx;
+} cpu_pool_t;
+
+static err_code_t cpu_pool_open_backward(op_t *op, cpu_pool_t *pool, err_t *err)
+{
+    cpu_room_t *room = &pool->room;
+    cpu_md_t dy, dx;
+    err_code_t code;
+
+    if (!op->config.need_dx)
+        return ERR_OK;
+    code = cpu_prim_pool_backward(&pool->backward, &room->engine, &op->config,
+                                  &pool->x, &pool->y, &pool->forward, err);
+    if (code != ERR_OK)
+        return code;
+    dy = cpu_prim_md(&pool->backward, DNNL_ARG_DIFF_DST);
+    dx = cpu_prim_md(&pool->backward, DNNL_ARG_DIFF_SRC);
+    code = cpu_port_open_in(&pool->dy, room, &pool->y, &dy, err);
+    if (code == ERR_OK)
+        code = cpu_port_open_out(&pool->dx, room, &dx, &pool->x, err);
+    return code;
+}
+
+static err_code_t cpu_pool_open(op_t *op, err_t *err)
+{
+    cpu_pool_t *pool;
+    cpu_md_t any;
+    err_code_t code = mem_alloc(sizeof *pool, "a pool op", &op->state, err);
+
+    if (code != ERR_OK)
+        return code;
+    pool = op->state;
+    op->reads_x = false;
+    code = cpu_engine_open(&pool->room.engine, err);
+    if (code == ERR_OK)
+        code = cpu_md_of(&pool->x, &pool->room.engine, &op->config.in, err);
+    if (code == ERR_OK)
+        code = cpu_md_any(&any, &pool->room.engine, op->out.ndim, op->out.dims,
+                          op->config.in.bf16, err);
+    if (code == ERR_OK)
+        code = cpu_prim_pool_forward(&pool->forward, &pool->room.engine,
+                                     &op->config, &pool->x, &any, err);
+    if (code != ERR_OK)
+        return code;
+    pool->y = cpu_prim_md(&pool->forward, DNNL_ARG_DST);
+    code = cpu_md_publish(&pool->y, &pool->room.engine, &op->out, err);
+    if (code == ERR_OK && op->config.training)
+        code = cpu_pool_open_backward(op, pool, err);
+    if (code == ERR_OK)
+        cpu_room_finish(&pool->room, op);
+    return code;
+}
+
+static void cpu_pool_close(op_t *op)
+{
+    cpu_pool_t *pool = op->state;
+
+    if (pool == NULL)
+        return;
+    cpu_port_close(&pool->dy);
+    cpu_port_close(&pool->dx);
+    cpu_prim_close(&pool->forward);
+    cpu_prim_close(&pool->backward);
+    cpu_engine_close(&pool->room.engine);
+    mem_free(pool);
+}
+
+static err_code_t cpu_pool_forward(op_t *op, const op_args_t *args, err_t *err)
+{
+    cpu_pool_t *pool = op->state;
+
+    cpu_prim_bind(&pool->forward, DNNL_ARG_SRC, args->x);
+    cpu_prim_bind(&pool->forward, DNNL_ARG_DST, args->y);
+    return cpu_room_run(&pool->room, &pool->forward, args, err);
+}
+
+static err_code_t cpu_pool_backward(op_t *op, const op_args_t *args, err_t *err)
+{
+    cpu_pool_t *pool = op->state;
+    const void *dy;
+    err_code_t code;
+
+    if (!op->config.need_dx)
+        return ERR_OK;
+    code = cpu_port_read(&pool->dy, &pool->room, args, args->dy, &dy, err);
+    if (code != ERR_OK)
+        return code;
+    cpu_prim_bind(&pool->backward, DNNL_ARG_DIFF_DST, dy);
+    cpu_prim_bind(&pool->backward, DNNL_ARG_DIFF_SRC,
+                  cpu_port_place(&pool->dx, args, args->dx));
+    code = cpu_room_run(&pool->room, &pool->backward, args, err);
+    if (code == ERR_OK)
+        code = cpu_port_flush(&pool->dx, &pool->room, args, args->dx, err);
+    return code;
+}
+
+const op_kernel_t cpu_pool_kernel = {
+    .open = cpu_pool_open,
+    .close = cpu_pool_close,
+    .forward = cpu_pool_forward,
+    .backward = cpu_pool_backward,
+};

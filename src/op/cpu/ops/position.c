@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* position on a plain x; threads share the elements of a sample. */
+#include <string.h>
+
+#include "op/cpu/cpu.h"
+#include "op/cpu/ops/combine.h"
+#include "simd/team.h"
+#include "simd/vector.h"
+
+typedef struct cpu_position {
+    int64_t samples, elems; /* elements of a sample */
+    const float *from, *w;
+    float *to;
+} cpu_position_t;
+
+CPU_CLONES
+static void forward_body(void *context, int64_t first, int64_t last)
+{
+    const cpu_position_t *work = context;
+
+    for (int64_t n = 0; n < work->samples; n++) {
+        const float *x = work->from + n * work->elems, *w = work->w;
+        float *y = work->to + n * work->elems;
+
+        CPU_INDEPENDENT
+        for (int64_t i = first; i < last; i++)
+            y[i] = x[i] + w[i];
+    }
+}
+
+/* dw: the samples one after the other. */
+CPU_CLONES
+static void backward_body(void *context, int64_t first, int64_t last)
+{
+    const cpu_position_t *work = context;
+    float *restrict dw = work->to;
+
+    for (int64_t i = first; i < last; i++)
+        dw[i] = 0;
+    for (int64_t n = 0; n < work->samples; n++) {
+        const float *dy = work->from + n * work->elems;
+
+        for (int64_t i = first; i < last; i++)
+            dw[i] += dy[i];
+    }
+}
+
+static void position_run(const op_t *op, cpu_team_body_t *body,
+                         cpu_position_t *work)
+{
+    work->samples = op->config.in.dims[0];
+    work->elems = op_desc_sample(&op->config.in);
+    cpu_team_run(op->config.threads, work->elems,
+                 1 + CPU_COMBINE_GRAIN / work->samples, body, work);
+}
+
+static err_code_t cpu_position_forward(op_t *op, const op_args_t *args,
+                                       err_t *err)
+{
+    const float *x[OP_INPUTS_MAX];
+    cpu_position_t work = {.w = args->params[0], .to = args->y};
+    err_code_t code = cpu_combine_read(op, args, x, err);
+
+    if (code != ERR_OK)
+        return code;
+    work.from = x[0];
+    position_run(op, forward_body, &work);
+    return ERR_OK;
+}
+
+static err_code_t cpu_position_backward(op_t *op, const op_args_t *args,
+                                        err_t *err)
+{
+    cpu_combine_t *combine = op->state;
+    cpu_port_t *port = &combine->grad[0];
+    cpu_position_t work = {.from = args->dy, .to = args->dparams[0]};
+
+    position_run(op, backward_body, &work);
+    if (!op->config.need_dx || args->dx == args->dy)
+        return ERR_OK;
+    memcpy(cpu_port_place(port, args, args->dx), args->dy, op->out.bytes);
+    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+}
+
+const op_kernel_t cpu_position_kernel = {
+    .open = cpu_combine_open_over,
+    .close = cpu_combine_close,
+    .forward = cpu_position_forward,
+    .backward = cpu_position_backward,
+};

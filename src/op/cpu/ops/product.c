@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "op/cpu/ops/product.h"
+
+#include "op/cpu/vector/gemm.h"
+
+err_code_t cpu_product_open(cpu_product_t *product, cpu_room_t *room,
+                            const op_t *op, const cpu_matmul_spec_t *spec,
+                            err_t *err)
+{
+    product->spec = *spec;
+    product->own = cpu_gemm_here() && cpu_gemm_pays(spec->M, spec->N, spec->K);
+    if (!product->own)
+        return cpu_prim_matmul(&product->prim, &room->engine, spec, err);
+    product->at = cpu_room_take(room, cpu_gemm_bytes(op->config.threads));
+    return ERR_OK;
+}
+
+void cpu_product_close(cpu_product_t *product)
+{
+    cpu_prim_close(&product->prim);
+}
+
+err_code_t cpu_product_run(cpu_product_t *product, const cpu_room_t *room,
+                           const op_t *op, const op_args_t *args,
+                           cpu_factors_t with, err_t *err)
+{
+    const cpu_matmul_spec_t *s = &product->spec;
+    const cpu_gemm_t gemm = {
+        .M = s->M,
+        .N = s->N,
+        .K = s->K,
+        .a = {with.a, s->a_turned ? 1 : s->K, s->a_turned ? s->M : 1},
+        .b = {with.b, s->b_turned ? 1 : s->N, s->b_turned ? s->K : 1},
+        .bias = s->bias ? with.bias : NULL,
+        .c = with.c,
+        .c_row = s->N};
+
+    if (product->own) {
+        cpu_gemm_run(&gemm, op->config.threads,
+                     (char *)args->scratch + product->at);
+        return ERR_OK;
+    }
+    cpu_prim_bind(&product->prim, DNNL_ARG_SRC, with.a);
+    cpu_prim_bind(&product->prim, DNNL_ARG_WEIGHTS, with.b);
+    if (s->bias)
+        cpu_prim_bind(&product->prim, DNNL_ARG_BIAS, with.bias);
+    cpu_prim_bind(&product->prim, DNNL_ARG_DST, with.c);
+    return cpu_room_run(room, &product->prim, args, err);
+}

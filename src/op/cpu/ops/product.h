@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A product of plain float32 matrices within an op: large ones are our own
+ * (gemm.h), where this CPU has the vectors, the others oneDNN's. The shape and
+ * the CPU decide, so that all ranks of one CPU model agree.
+ */
+#ifndef CDDP_OP_CPU_OPS_PRODUCT_H
+#define CDDP_OP_CPU_OPS_PRODUCT_H
+
+#include "op/cpu/onednn/reorder.h"
+
+typedef struct cpu_product {
+    cpu_matmul_spec_t spec;
+    bool own;
+    cpu_prim_t prim; /* unless own */
+    size_t at;       /* own: of its room in scratch */
+} cpu_product_t;
+
+/* It takes its room in a phase of its own (port.h). */
+err_code_t cpu_product_open(cpu_product_t *product, cpu_room_t *room,
+                            const op_t *op, const cpu_matmul_spec_t *spec,
+                            err_t *err);
+void cpu_product_close(cpu_product_t *product); /* zeroed: allowed */
+
+typedef struct cpu_factors {
+    const void *a, *b, *bias; /* bias: unused without spec.bias */
+    void *c;
+} cpu_factors_t;
+
+err_code_t cpu_product_run(cpu_product_t *product, const cpu_room_t *room,
+                           const op_t *op, const op_args_t *args,
+                           cpu_factors_t with, err_t *err);
+
+#endif

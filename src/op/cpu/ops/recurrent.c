@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * lstm and gru (ref/recurrent.c has the formulas) with steps first: tokens are
+ * copied into that order, so that the part of x in all gates of all steps is
+ * one product, each step has one product with h, and the gradients of the
+ * weights are one product each again. What lies between the products is done in
+ * one pass over the samples, which threads share.
+ *
+ * With bf16 the factors of all products are rounded into scratch: x and the
+ * weights once a call, h and du as each step makes them.
+ *
+ * The workspace keeps the gates [T,N,G], h [T+1,N,H], and c [T+1,N,H] or (gru)
+ * h's part of n [T,N,H].
+ */
+#include <string.h>
+
+#include "base/half.h"
+#include "base/mem.h"
+#include "op/cpu/cpu.h"
+#include "op/cpu/onednn/reorder.h"
+#include "simd/math.h"
+#include "simd/team.h"
+#include "simd/vector.h"
+
+/* Features of a step that are worth a thread; columns of a sum. */
+#define STEP_GRAIN 2048
+#define SUM_GRAIN 64
+/* Numbers to be rounded that are. */
+#define ROUND_GRAIN 16384
+
+typedef struct cpu_recurrent {
+    cpu_room_t room;
+    cpu_plain_t plain;
+    cpu_prim_t forward_x, forward_h; /* a of all steps, u of one */
+    cpu_prim_t back_h, data, weights_x, weights_h;
+    size_t xt, u;               /* forward, in scratch */
+    size_t dxt, da, du, dh, dc; /* backward, and xt again */
+    size_t back;                /* dh's part that came through the gates */
+    /* The rounded factors, with bf16. */
+    size_t narrow_x, narrow_h, narrow_wx, narrow_wh, narrow_da, narrow_du;
+} cpu_recurrent_t;
+
+typedef struct recurrent_work {
+    bool lstm, reverse, last;
+    int64_t N, T, F, H, G, step;
+    float *gates, *h, *c;
+    float *xt, *u, *dxt, *da, *du, *dh, *dc, *back;
+    const float *x, *dy;
+    float *y, *dx;
+} recurrent_work_t;
+
+/* ---- opening ------------------------------------------------------------- */
+
+static err_code_t recurrent_matmuls(op_t *op, const recurrent_work_t *w,
+                                    err_t *err)
+{
+    const bool bias = op->config.bias;
+    const int64_t rows = w->T * w->N;
+    cpu_recurrent_t *state = op->state;
+    cpu_engine_t *engine = &state->room.engine;
+    struct {
+        cpu_prim_t *prim;
+        cpu_matmul_spec_t spec;
+        bool wanted;
+    } all[] = {
+        {&state->forward_x,
+         {.M = rows, .N = w->G, .K = w->F, .b_turned = true, .bias = bias},
+         true},
+        {&state->forward_h,
+         {.M = w->N, .N = w->G, .K = w->H, .b_turned = true, .bias = bias},
+         true},
+        {&state->back_h,
+         {.M = w->N, .N = w->H, .K = w->G},
+         op->config.training},
+        {&state->weights_x,
+         {.M = w->G, .N = w->F, .K = rows, .a_turned = true},
+         op->config.training},
+        {&state->weights_h,
+         {.M = w->G, .N = w->H, .K = rows, .a_turned = true},
+         op->config.training},
+        {&state->data, {.M = rows, .N = w->F, .K = w->G}, op->config.need_dx},
+    };
+    err_code_t code = ERR_OK;
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0] && code == ERR_OK; i++) {
+        all[i].spec.bf16 = op->config.bf16;
+        if (all[i].wanted)
+            code = cpu_prim_matmul(all[i].prim, engine, &all[i].spec, err);
+    }
+    return code;
+}
+
+/* Sizes of [op]; no pointers yet. */
+static recurrent_work_t recurrent_sizes(const op_t *op)
+{
+    recurrent_work_t work = {.lstm = op->config.kind == OP_LSTM,
+                             .reverse = op->config.recurrent.reverse,
+                             .last = op->config.recurrent.last,
+                             .N = op->config.in.dims[0],
+                             .T = op->config.in.dims[1],
+                             .F = op->config.in.dims[2],
+                             .H = op->config.out};
+
+    work.G = op_recurrent_gates(&op->config) * work.H;
+    return work;
+}
+
+/* Room for [count] rounded numbers; none in float32. */
+static size_t recurrent_narrow(op_t *op, int64_t count)
+{
+    cpu_recurrent_t *state = op->state;
+
+    if (!op->config.bf16)
+        return 0;
+    return cpu_room_take(&state->room, (size_t)count * sizeof(uint16_t));
+}
+
+static void recurrent_take(op_t *op, const recurrent_work_t *w)
+{
+    const size_t state_bytes = (size_t)(w->N * w->H) * sizeof(float);
+    const size_t gates_bytes = (size_t)(w->T * w->N * w->G) * sizeof(float);
+    const size_t x_bytes = (size_t)(w->T * w->N * w->F) * sizeof(float);
+    cpu_recurrent_t *state = op->state;
+    cpu_room_t *room = &state->room;
+
+    op->workspace_bytes = gates_bytes + 2 * (size_t)(w->T + 1) * state_bytes;
+    state->xt = cpu_room_take(room, x_bytes);
+    state->narrow_x = recurrent_narrow(op, w->T * w->N * w->F);
+    state->narrow_h = recurrent_narrow(op, w->T * w->N * w->H);
+    state->narrow_wx = recurrent_narrow(op, w->G * w->F);
+    state->narrow_wh = recurrent_narrow(op, w->G * w->H);
+    cpu_room_keep(room);
+    state->u = cpu_room_take(room, gates_bytes / (size_t)w->T);
+    if (op->config.training) {
+        cpu_room_restart(room);
+        state->da = cpu_room_take(room, gates_bytes);
+        state->du = w->lstm ? state->da : cpu_room_take(room, gates_bytes);
+        state->narrow_da = recurrent_narrow(op, w->T * w->N * w->G);
+        state->narrow_du = w->lstm ? state->narrow_da
+                                   : recurrent_narrow(op, w->T * w->N * w->G);
+        state->dh = cpu_room_take(room, state_bytes);
+        state->dc = cpu_room_take(room, state_bytes);
+        state->back = cpu_room_take(room, state_bytes);
+        state->dxt = cpu_room_take(room, x_bytes);
+    }
+    cpu_room_finish(room, op);
+}
+
+static err_code_t cpu_recurrent_open(op_t *op, err_t *err)
+{
+    const recurrent_work_t sizes = recurrent_sizes(op);
+    cpu_recurrent_t *state;
+    err_code_t code =
+        mem_alloc(sizeof *state, "a recurrent op", &op->state, err);
+
+    if (code != ERR_OK)
+        return code;
+    state = op->state;
+    code = cpu_engine_open(&state->room.engine, err);
+    if (code == ERR_OK)
+        code = cpu_plain_open(&state->plain, &state->room, op, err);
+    if (code == ERR_OK)
+        code = recurrent_matmuls(op, &sizes, err);
+    if (code == ERR_OK)
+        recurrent_take(op, &sizes);
+    return code;
+}
+
+static void cpu_recurrent_close(op_t *op)
+{
+    cpu_recurrent_t *state = op->state;
+
+    if (state == NULL)
+        return;
+    cpu_prim_close(&state->forward_x);
+    cpu_prim_close(&state->forward_h);
+    cpu_prim_close(&state->back_h);
+    cpu_prim_close(&state->data);
+    cpu_prim_close(&state->weights_x);
+    cpu_prim_close(&state->weights_h);
+    cpu_plain_close(&state->plain);
+    cpu_engine_close(&state->room.engine);
+    mem_free(state);
+}
+
+/* ---- order of steps ------------------------------------------------------ */
+
+static recurrent_work_t recurrent_make(const op_t *op, const op_args_t *args)
+{
+    const cpu_recurrent_t *state = op->state;
+    recurrent_work_t work = recurrent_sizes(op);
+    char *scratch = args->scratch;
+
+    work.gates = args->workspace;
+    work.h = work.gates + work.T * work.N * work.G;
+    work.c = work.h + (work.T + 1) * work.N * work.H;
+    work.xt = (float *)(scratch + state->xt);
+    work.u = (float *)(scratch + state->u);
+    work.dxt = (float *)(scratch + state->dxt);
+    work.da = (float *)(scratch + state->da);
+    work.du = (float *)(scratch + state->du);
+    work.dh = (float *)(scratch + state->dh);
+    work.dc = (float *)(scratch + state->dc);
+    work.back = (float *)(scratch + state->back);
+    work.y = args->y;
+    work.dy = args->dy;
+    return work;
+}
+
+static int64_t recurrent_token(const recurrent_work_t *work, int64_t step)
+{
+    return work->reverse ? work->T - 1 - step : step;
+}
+
+/* Samples [first, last) of x, into the order of steps; and of dx, back. */
+static void recurrent_order_body(void *context, int64_t first, int64_t last)
+{
+    const recurrent_work_t *w = context;
+    const size_t bytes = (size_t)w->F * sizeof(float);
+
+    for (int64_t n = first; n < last; n++)
+        for (int64_t s = 0; s < w->T; s++) {
+            int64_t at = (n * w->T + recurrent_token(w, s)) * w->F;
+            int64_t to = (s * w->N + n) * w->F;
+
+            if (w->dx == NULL)
+                memcpy(w->xt + to, w->x + at, bytes);
+            else
+                memcpy(w->dx + at, w->dxt + to, bytes);
+        }
+}
+
+static void recurrent_order(const op_t *op, recurrent_work_t *work)
+{
+    cpu_team_run(op->config.threads, work->N,
+                 1 + STEP_GRAIN * 8 / (work->T * work->F), recurrent_order_body,
+                 work);
+}
+
+static void recurrent_team(const op_t *op, recurrent_work_t *work,
+                           cpu_team_body_t *body)
+{
+    cpu_team_run(op->config.threads, work->N, 1 + STEP_GRAIN / work->H, body,
+                 work);
+}
+
+typedef struct recurrent_round {
+    const float *from;
+    uint16_t *to;
+} recurrent_round_t;
+
+static void recurrent_round_body(void *context, int64_t first, int64_t last)
+{
+    const recurrent_round_t *work = context;
+
+    half_round_bf16(work->to + first, work->from + first,
+                    (size_t)(last - first));
+}
+
+/* Elements [at, at + count) of [from] as a factor: with bf16 they are rounded
+ * to their place behind [narrow] in scratch. */
+static const void *recurrent_factor(const op_t *op, const op_args_t *args,
+                                    size_t narrow, const float *from,
+                                    int64_t at, int64_t count)
+{
+    uint16_t *to = (uint16_t *)(void *)((char *)args->scratch + narrow);
+    recurrent_round_t work = {from + at, to + at};
+
+    if (!op->config.bf16)
+        return from + at;
+    cpu_team_run(op->config.threads, count, ROUND_GRAIN, recurrent_round_body,
+                 &work);
+    return work.to;
+}
+
+static const void *recurrent_weight(const op_t *op, const recurrent_work_t *w,
+                                    const op_args_t *args, int which)
+{
+    const cpu_recurrent_t *state = op->state;
+
+    if (which == 0)
+        return recurrent_factor(op, args, state->narrow_wx, args->params[0], 0,
+                                w->G * w->F);
+    return recurrent_factor(op, args, state->narrow_wh, args->params[1], 0,
+                            w->G * w->H);
+}
+
+/* Run a product of [a] and [b] into [to]. */
+static err_code_t recurrent_product(cpu_recurrent_t *state, cpu_prim_t *prim,
+                                    const op_args_t *args, const void *a,
+                                    const void *b, const void *bias, void *to,
+                                    err_t *err)
+{
+    cpu_prim_bind(prim, DNNL_ARG_SRC, a);
+    cpu_prim_bind(prim, DNNL_ARG_WEIGHTS, b);
+    cpu_prim_bind(prim, DNNL_ARG_BIAS, bias);
+    cpu_prim_bind(prim, DNNL_ARG_DST, to);
+    return cpu_room_run(&state->room, prim, args, err);
+}
+
+/* ---- forward ------------------------------------------------------------- */
+
+CPU_CLONES
+static void lstm_row(float *restrict gate, const float *restrict u,
+                     const float *restrict c, float *restrict next_c,
+                     float *restrict h, int64_t H)
+{
+    for (int64_t k = 0; k < H; k++) {
+        float i = cpu_math_sigmoid(gate[k] + u[k]);
+        float f = cpu_math_sigmoid(gate[H + k] + u[H + k]);
+        float g = cpu_math_tanh(gate[2 * H + k] + u[2 * H + k]);
+        float o = cpu_math_sigmoid(gate[3 * H + k] + u[3 * H + k]);
+
+        gate[k] = i;
+        gate[H + k] = f;
+        gate[2 * H + k] = g;
+        gate[3 * H + k] = o;
+        next_c[k] = f * c[k] + i * g;
+        h[k] = o * cpu_math_tanh(next_c[k]);
+    }
+}
+
+CPU_CLONES
+static void gru_row(float *restrict gate, const float *restrict u,
+                    float *restrict part, const float *restrict h,
+                    float *restrict next_h, int64_t H)
+{
+    for (int64_t k = 0; k < H; k++) {
+        float r = cpu_math_sigmoid(gate[k] + u[k]);
+        float z = cpu_math_sigmoid(gate[H + k] + u[H + k]);
+        float n = cpu_math_tanh(gate[2 * H + k] + r * u[2 * H + k]);
+
+        gate[k] = r;
+        gate[H + k] = z;
+        gate[2 * H + k] = n;
+        part[k] = u[2 * H + k];
+        next_h[k] = (1.0f - z) * n + z * h[k];
+    }
+}
+
+static void recurrent_forward_body(void *context, int64_t first, int64_t last)
+{
+    const recurrent_work_t *w = context;
+    const int64_t s = w->step, H = w->H;
+
+    for (int64_t n = first; n < last; n++) {
+        const int64_t now = (s * w->N + n) * H, next = now + w->N * H;
+        float *gate = w->gates + (s * w->N + n) * w->G;
+        const float *u = w->u + n * w->G;
+
+        if (w->lstm)
+            lstm_row(gate, u, w->c + now, w->c + next, w->h + next, H);
+        else
+            gru_row(gate, u, w->c + now, w->h + now, w->h + next, H);
+        if (!w->last)
+            memcpy(w->y + (n * w->T + recurrent_token(w, s)) * H, w->h + next,
+                   (size_t)H * sizeof(float));
+        else if (s == w->T - 1)
+            memcpy(w->y + n * H, w->h + next, (size_t)H * sizeof(float));
+    }
+}
+
+static err_code_t cpu_recurrent_forward(op_t *op, const op_args_t *args,
+                                        err_t *err)
+{
+    cpu_recurrent_t *state = op->state;
+    recurrent_work_t w = recurrent_make(op, args);
+    const size_t row = (size_t)(w.N * w.H) * sizeof(float);
+    const void *x, *wh;
+    err_code_t code =
+        cpu_port_read(&state->plain.x, &state->room, args, args->x, &x, err);
+
+    if (code != ERR_OK)
+        return code;
+    w.x = x;
+    recurrent_order(op, &w);
+    memset(w.h, 0, row);
+    memset(w.c, 0, row);
+    code = recurrent_product(
+        state, &state->forward_x, args,
+        recurrent_factor(op, args, state->narrow_x, w.xt, 0, w.T * w.N * w.F),
+        recurrent_weight(op, &w, args, 0), args->params[2], w.gates, err);
+    wh = recurrent_weight(op, &w, args, 1);
+    for (w.step = 0; w.step < w.T && code == ERR_OK; w.step++) {
+        const void *h = recurrent_factor(op, args, state->narrow_h, w.h,
+                                         w.step * w.N * w.H, w.N * w.H);
+
+        code = recurrent_product(state, &state->forward_h, args, h, wh,
+                                 args->params[3], w.u, err);
+        if (code == ERR_OK)
+            recurrent_team(op, &w, recurrent_forward_body);
+    }
+    return code;
+}
+
+/* ---- backward ------------------------------------------------------------ */
+
+CPU_CLONES
+static void lstm_row_back(const float *restrict gate, const float *restrict c,
+                          const float *restrict next_c, float *restrict dh,
+                          float *restrict dc, float *restrict da, int64_t H)
+{
+    for (int64_t k = 0; k < H; k++) {
+        float i = gate[k], f = gate[H + k], g = gate[2 * H + k];
+        float o = gate[3 * H + k], t = cpu_math_tanh(next_c[k]);
+        float slope = dc[k] + dh[k] * o * (1.0f - t * t);
+
+        da[k] = slope * g * i * (1.0f - i);
+        da[H + k] = slope * c[k] * f * (1.0f - f);
+        da[2 * H + k] = slope * i * (1.0f - g * g);
+        da[3 * H + k] = dh[k] * t * o * (1.0f - o);
+        dc[k] = slope * f;
+        dh[k] = 0;
+    }
+}
+
+CPU_CLONES
+static void gru_row_back(const float *restrict gate, const float *restrict part,
+                         const float *restrict h, float *restrict dh,
+                         float *restrict da, float *restrict du, int64_t H)
+{
+    for (int64_t k = 0; k < H; k++) {
+        float r = gate[k], z = gate[H + k], n = gate[2 * H + k];
+        float dn = dh[k] * (1.0f - z) * (1.0f - n * n);
+
+        da[2 * H + k] = dn;
+        da[H + k] = dh[k] * (h[k] - n) * z * (1.0f - z);
+        da[k] = dn * part[k] * r * (1.0f - r);
+        du[k] = da[k];
+        du[H + k] = da[H + k];
+        du[2 * H + k] = dn * r;
+        dh[k] = dh[k] * z;
+    }
+}
+
+/* to += from */
+CPU_CLONES
+static void row_add(float *restrict to, const float *restrict from, int64_t H)
+{
+    for (int64_t k = 0; k < H; k++)
+        to[k] += from[k];
+}
+
+static void recurrent_backward_body(void *context, int64_t first, int64_t last)
+{
+    const recurrent_work_t *w = context;
+    const int64_t s = w->step, H = w->H;
+
+    for (int64_t n = first; n < last; n++) {
+        const int64_t at = s * w->N + n, now = at * H, next = now + w->N * H;
+        float *dh = w->dh + n * H, *dc = w->dc + n * H;
+
+        if (s < w->T - 1)
+            row_add(dh, w->back + n * H, H);
+        if (!w->last)
+            row_add(dh, w->dy + (n * w->T + recurrent_token(w, s)) * H, H);
+        else if (s == w->T - 1)
+            row_add(dh, w->dy + n * H, H);
+        if (w->lstm)
+            lstm_row_back(w->gates + at * w->G, w->c + now, w->c + next, dh, dc,
+                          w->da + at * w->G, H);
+        else
+            gru_row_back(w->gates + at * w->G, w->c + now, w->h + now, dh,
+                         w->da + at * w->G, w->du + at * w->G, H);
+    }
+}
+
+typedef struct recurrent_sum {
+    const float *from;
+    float *to;
+    int64_t rows, columns;
+} recurrent_sum_t;
+
+/* Columns [first, last) of the sum over all rows, one row after the other. */
+CPU_CLONES
+static void recurrent_sum_body(void *context, int64_t first, int64_t last)
+{
+    const recurrent_sum_t *sum = context;
+    float *restrict to = sum->to;
+
+    for (int64_t i = first; i < last; i++)
+        to[i] = 0;
+    for (int64_t row = 0; row < sum->rows; row++) {
+        const float *from = sum->from + row * sum->columns;
+
+        for (int64_t i = first; i < last; i++)
+            to[i] += from[i];
+    }
+}
+
+/* Gradients of the parameters, with [da] and [du] of all steps as factors. */
+static err_code_t recurrent_weights(op_t *op, const recurrent_work_t *w,
+                                    const op_args_t *args, const void *da,
+                                    const void *du, err_t *err)
+{
+    cpu_recurrent_t *state = op->state;
+    const int64_t rows = w->T * w->N;
+    err_code_t code = recurrent_product(
+        state, &state->weights_x, args, da,
+        recurrent_factor(op, args, state->narrow_x, w->xt, 0, rows * w->F),
+        NULL, args->dparams[0], err);
+
+    if (code == ERR_OK)
+        code = recurrent_product(
+            state, &state->weights_h, args, du,
+            recurrent_factor(op, args, state->narrow_h, w->h, 0, rows * w->H),
+            NULL, args->dparams[1], err);
+    for (int i = 0; i < 2 && op->config.bias && code == ERR_OK; i++) {
+        recurrent_sum_t sum = {i == 0 ? w->da : w->du, args->dparams[2 + i],
+                               w->T * w->N, w->G};
+
+        cpu_team_run(op->config.threads, w->G, SUM_GRAIN, recurrent_sum_body,
+                     &sum);
+    }
+    return code;
+}
+
+static err_code_t recurrent_data(op_t *op, recurrent_work_t *w,
+                                 const op_args_t *args, const void *da,
+                                 err_t *err)
+{
+    cpu_recurrent_t *state = op->state;
+    cpu_port_t *port = &state->plain.dx;
+    err_code_t code =
+        recurrent_product(state, &state->data, args, da,
+                          recurrent_weight(op, w, args, 0), NULL, w->dxt, err);
+
+    if (code != ERR_OK)
+        return code;
+    w->dx = cpu_port_place(port, args, args->dx);
+    recurrent_order(op, w);
+    return cpu_port_flush(port, &state->room, args, args->dx, err);
+}
+
+static err_code_t cpu_recurrent_backward(op_t *op, const op_args_t *args,
+                                         err_t *err)
+{
+    cpu_recurrent_t *state = op->state;
+    recurrent_work_t w = recurrent_make(op, args);
+    const size_t row = (size_t)(w.N * w.H) * sizeof(float);
+    const int64_t count = w.N * w.G;
+    const void *x, *wh, *da, *du = NULL;
+    err_code_t code =
+        cpu_port_read(&state->plain.x, &state->room, args, args->x, &x, err);
+
+    if (code != ERR_OK)
+        return code;
+    w.x = x;
+    recurrent_order(op, &w);
+    memset(w.dh, 0, row);
+    memset(w.dc, 0, row);
+    wh = recurrent_weight(op, &w, args, 1);
+    for (w.step = w.T - 1; w.step >= 0 && code == ERR_OK; w.step--) {
+        recurrent_team(op, &w, recurrent_backward_body);
+        du = recurrent_factor(op, args, state->narrow_du, w.du, w.step * count,
+                              count);
+        if (w.step > 0)
+            code = recurrent_product(state, &state->back_h, args, du, wh, NULL,
+                                     w.back, err);
+    }
+    if (code != ERR_OK)
+        return code;
+    /* du is that of the first step, with those of all others behind it */
+    da = w.lstm ? du
+                : recurrent_factor(op, args, state->narrow_da, w.da, 0,
+                                   w.T * count);
+    code = recurrent_weights(op, &w, args, da, du, err);
+    if (code == ERR_OK && op->config.need_dx)
+        code = recurrent_data(op, &w, args, da, err);
+    return code;
+}
+
+const op_kernel_t cpu_recurrent_kernel = {
+    .open = cpu_recurrent_open,
+    .close = cpu_recurrent_close,
+    .forward = cpu_recurrent_forward,
+    .backward = cpu_recurrent_backward,
+};

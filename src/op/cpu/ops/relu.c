@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * relu in whatever layout x has, padding included: elements are independent,
+ * and the padding is zero and stays zero. Own loops, because oneDNN's relu
+ * turns NaN into 0 and so would hide that a run diverges.
+ */
+#include "op/cpu/ops/relu.h"
+
+#include "op/cpu/cpu.h"
+#include "op/cpu/vector/chunk.h"
+#include "simd/team.h"
+#include "simd/vector.h"
+
+/* Elements that are worth a thread. */
+#define CPU_RELU_GRAIN 16384
+
+typedef struct cpu_relu_work {
+    const void *x, *y, *dy;
+    void *to;
+    bool bf16; /* how all of them lie */
+} cpu_relu_work_t;
+
+static err_code_t cpu_relu_open(op_t *op, err_t *err)
+{
+    (void)err;
+    op->in_place = true;
+    op->reads_x = false;
+    op->reads_y = true;
+    op->out.layout = op->config.in.layout;
+    op->out.bytes = op->config.in.bytes;
+    op->out.bf16 = op->config.in.bf16;
+    return ERR_OK;
+}
+
+CPU_CLONES
+static void cpu_relu_run(const float *x, float *y, int64_t count)
+{
+    CPU_INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = x[i] < 0 ? 0 : x[i];
+}
+
+CPU_CLONES
+static void cpu_relu_pull(const float *y, const float *dy, float *dx,
+                          int64_t count)
+{
+    CPU_INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        dx[i] = y[i] > 0 ? dy[i] : 0;
+}
+
+static void cpu_relu_body_forward(void *context, int64_t first, int64_t last)
+{
+    const cpu_relu_work_t *work = context;
+    float room[CPU_STAGE];
+    int64_t n;
+
+    for (int64_t i = first; i < last; i += n) {
+        n = cpu_stage_count(i, last, work->bf16);
+        cpu_relu_run(cpu_stage_read(work->x, i, n, work->bf16, room),
+                     cpu_stage_place(work->to, i, work->bf16, room), n);
+        cpu_stage_flush(work->to, i, n, work->bf16, room);
+    }
+}
+
+static void cpu_relu_body_backward(void *context, int64_t first, int64_t last)
+{
+    const cpu_relu_work_t *work = context;
+    float y[CPU_STAGE], dy[CPU_STAGE];
+    int64_t n;
+
+    for (int64_t i = first; i < last; i += n) {
+        n = cpu_stage_count(i, last, work->bf16);
+        cpu_relu_pull(cpu_stage_read(work->y, i, n, work->bf16, y),
+                      cpu_stage_read(work->dy, i, n, work->bf16, dy),
+                      cpu_stage_place(work->to, i, work->bf16, dy), n);
+        cpu_stage_flush(work->to, i, n, work->bf16, dy);
+    }
+}
+
+static void cpu_relu_share(const op_t *op, cpu_team_body_t *body,
+                           cpu_relu_work_t *work)
+{
+    work->bf16 = op->out.bf16;
+    cpu_team_run(op->config.threads, (int64_t)op_desc_stored(&op->out),
+                 CPU_RELU_GRAIN, body, work);
+}
+
+static err_code_t cpu_relu_forward(op_t *op, const op_args_t *args, err_t *err)
+{
+    cpu_relu_work_t work = {.x = args->x, .to = args->y};
+
+    (void)err;
+    cpu_relu_share(op, cpu_relu_body_forward, &work);
+    return ERR_OK;
+}
+
+void cpu_relu_let(const op_t *op, const op_args_t *args, void *to)
+{
+    cpu_relu_work_t work = {.y = args->y, .dy = args->dy, .to = to};
+
+    cpu_relu_share(op, cpu_relu_body_backward, &work);
+}
+
+static err_code_t cpu_relu_backward(op_t *op, const op_args_t *args, err_t *err)
+{
+    (void)err;
+    if (op->config.need_dx)
+        cpu_relu_let(op, args, args->dx);
+    return ERR_OK;
+}
+
+const op_kernel_t cpu_relu_kernel = {
+    .open = cpu_relu_open,
+    .forward = cpu_relu_forward,
+    .backward = cpu_relu_backward,
+};

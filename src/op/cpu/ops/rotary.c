@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* rotary on a plain x, with a table of cosines and sines made at open; threads
+ * share the tokens. In place, if x is plain. */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "op/cpu/cpu.h"
+#include "op/cpu/ops/combine.h"
+#include "simd/team.h"
+#include "simd/vector.h"
+
+typedef struct cpu_rotary {
+    cpu_combine_t combine;  /* first: it is the op's state to combine.c */
+    float *cosines, *sines; /* [tokens, D/2] */
+} cpu_rotary_t;
+
+typedef struct rotary_work {
+    int64_t tokens, features, D;
+    op_rotary_t rotary;
+    const float *cosines, *sines;
+    float sign;
+    const float *from;
+    float *to;
+} rotary_work_t;
+
+static err_code_t rotary_table(op_t *op, cpu_rotary_t *state, err_t *err)
+{
+    const op_rotary_t *rotary = &op->config.rotary;
+    const int64_t D = op->config.in.dims[2] / rotary->parts;
+    const int64_t count = op->config.in.dims[1] * (D / 2);
+    void *block;
+    err_code_t code = mem_alloc(2 * (size_t)count * sizeof(float),
+                                "a table of angles", &block, err);
+
+    if (code != ERR_OK)
+        return code;
+    state->cosines = block;
+    state->sines = state->cosines + count;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t pair = i % (D / 2);
+        double angle = (double)(i / (D / 2)) *
+                       pow(rotary->base, -2.0 * (double)pair / (double)D);
+
+        state->cosines[i] = (float)cos(angle);
+        state->sines[i] = (float)sin(angle);
+    }
+    return ERR_OK;
+}
+
+static err_code_t cpu_rotary_open(op_t *op, err_t *err)
+{
+    cpu_rotary_t *state;
+    err_code_t code = cpu_combine_open_in(op, sizeof *state, true, err);
+
+    if (code != ERR_OK)
+        return code;
+    state = op->state;
+    op->in_place = state->combine.in[0].direct;
+    op->reads_x = false;
+    return rotary_table(op, state, err);
+}
+
+static void cpu_rotary_close(op_t *op)
+{
+    cpu_rotary_t *state = op->state;
+
+    if (state != NULL)
+        mem_free(state->cosines);
+    cpu_combine_close(op);
+}
+
+/* A head whose pairs are its halves. */
+CPU_CLONES
+static void rotary_halves(const float *from, float *to, const float *cosines,
+                          const float *sines, float sign, int64_t half)
+{
+    CPU_INDEPENDENT
+    for (int64_t i = 0; i < half; i++) {
+        float c = cosines[i], s = sign * sines[i];
+        float a = from[i], b = from[i + half];
+
+        to[i] = a * c - b * s;
+        to[i + half] = a * s + b * c;
+    }
+}
+
+/* A head whose pairs are neighbours. */
+CPU_CLONES
+static void rotary_neighbours(const float *from, float *to,
+                              const float *cosines, const float *sines,
+                              float sign, int64_t half)
+{
+    CPU_INDEPENDENT
+    for (int64_t i = 0; i < half; i++) {
+        float c = cosines[i], s = sign * sines[i];
+        float a = from[2 * i], b = from[2 * i + 1];
+
+        to[2 * i] = a * c - b * s;
+        to[2 * i + 1] = a * s + b * c;
+    }
+}
+
+/* Tokens [first, last) of all samples. */
+static void rotary_body(void *context, int64_t first, int64_t last)
+{
+    const rotary_work_t *work = context;
+    const int64_t half = work->D / 2;
+    const int64_t turned = work->rotary.heads * work->D;
+
+    for (int64_t row = first; row < last; row++) {
+        const float *from = work->from + row * work->features;
+        const float *cosines = work->cosines + row % work->tokens * half;
+        const float *sines = work->sines + row % work->tokens * half;
+        float *to = work->to + row * work->features;
+
+        for (int64_t at = 0; at < turned; at += work->D)
+            (work->rotary.halves ? rotary_halves : rotary_neighbours)(
+                from + at, to + at, cosines, sines, work->sign, half);
+        if (from != to)
+            memcpy(to + turned, from + turned,
+                   (size_t)(work->features - turned) * sizeof *to);
+    }
+}
+
+static void rotary_run(const op_t *op, const float *from, float sign, float *to)
+{
+    const cpu_rotary_t *state = op->state;
+    const op_desc_t *in = &op->config.in;
+    rotary_work_t work = {.tokens = in->dims[1],
+                          .features = in->dims[2],
+                          .D = in->dims[2] / op->config.rotary.parts,
+                          .rotary = op->config.rotary,
+                          .cosines = state->cosines,
+                          .sines = state->sines,
+                          .sign = sign,
+                          .from = from,
+                          .to = to};
+
+    cpu_team_run(op->config.threads, in->dims[0] * work.tokens,
+                 1 + CPU_COMBINE_GRAIN / work.features, rotary_body, &work);
+}
+
+static err_code_t cpu_rotary_forward(op_t *op, const op_args_t *args,
+                                     err_t *err)
+{
+    const float *x[OP_INPUTS_MAX];
+    err_code_t code = cpu_combine_read(op, args, x, err);
+
+    if (code == ERR_OK)
+        rotary_run(op, x[0], 1, args->y);
+    return code;
+}
+
+static err_code_t cpu_rotary_backward(op_t *op, const op_args_t *args,
+                                      err_t *err)
+{
+    cpu_combine_t *combine = op->state;
+    cpu_port_t *port = &combine->grad[0];
+
+    if (!op->config.need_dx)
+        return ERR_OK;
+    rotary_run(op, args->dy, -1, cpu_port_place(port, args, args->dx));
+    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+}
+
+const op_kernel_t cpu_rotary_kernel = {
+    .open = cpu_rotary_open,
+    .close = cpu_rotary_close,
+    .forward = cpu_rotary_forward,
+    .backward = cpu_rotary_backward,
+};

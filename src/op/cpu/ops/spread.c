@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * add and mul of plain inputs that are repeated along dimensions (op_spread_t).
+ * Forward goes row by row of y. The gradient of an input goes by the input's
+ * own elements: each is the sum over all elements of y that it went to, in
+ * their order, so no bit depends on the number of threads. The sum is in
+ * double; where one element went to a whole row, at most CHUNK elements of that
+ * are summed in float first, in CPU_LANES partial sums.
+ */
+#include <string.h>
+
+#include "op/cpu/cpu.h"
+#include "op/cpu/ops/combine.h"
+#include "op/op_spread.h"
+#include "simd/math.h"
+#include "simd/team.h"
+#include "simd/vector.h"
+
+#define CHUNK 1024
+
+typedef struct spread_work {
+    op_spread_t spread;
+    int inputs;
+    bool product;
+    const float *in[OP_INPUTS_MAX];
+    const float *dy; /* backward */
+    float *to;
+    int input; /* backward: the one whose gradient is wanted */
+} spread_work_t;
+
+static err_code_t cpu_spread_open(op_t *op, err_t *err)
+{
+    op->reads_x = op->config.kind == OP_MUL_SPREAD;
+    return cpu_combine_open(op, true, err);
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+CPU_CLONES
+static void row_add(const float *a, const float *b, float *y, int64_t n)
+{
+    CPU_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        y[i] = a[i] + b[i];
+}
+
+CPU_CLONES
+static void row_add_one(const float *a, float b, float *y, int64_t n)
+{
+    CPU_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        y[i] = a[i] + b;
+}
+
+CPU_CLONES
+static void row_mul(const float *a, const float *b, float *y, int64_t n)
+{
+    CPU_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        y[i] = a[i] * b[i];
+}
+
+CPU_CLONES
+static void row_mul_one(const float *a, float b, float *y, int64_t n)
+{
+    CPU_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        y[i] = a[i] * b;
+}
+
+/* y = y + b or y b, where b is a row (stride 1) or one number (stride 0). */
+static void row_take(const spread_work_t *work, float *y, const float *b,
+                     int64_t stride, int64_t n)
+{
+    if (work->product && stride == 1)
+        row_mul(y, b, y, n);
+    else if (work->product)
+        row_mul_one(y, *b, y, n);
+    else if (stride == 1)
+        row_add(y, b, y, n);
+    else
+        row_add_one(y, *b, y, n);
+}
+
+static void row_begin(float *y, const float *a, int64_t stride, int64_t n)
+{
+    if (stride == 1)
+        memcpy(y, a, (size_t)n * sizeof *y);
+    else
+        for (int64_t i = 0; i < n; i++)
+            y[i] = *a;
+}
+
+/* Elements before row [row] of y in input [k]. */
+static int64_t row_at(const op_spread_t *spread, int k, int64_t row)
+{
+    int64_t at = 0;
+
+    for (int d = spread->ndim - 2; d >= 0; d--) {
+        at += row % spread->dims[d] * spread->stride[k][d];
+        row /= spread->dims[d];
+    }
+    return at;
+}
+
+static void forward_body(void *context, int64_t first, int64_t last)
+{
+    const spread_work_t *work = context;
+    const op_spread_t *spread = &work->spread;
+    const int column = spread->ndim - 1;
+    const int64_t n = spread->dims[column];
+
+    for (int64_t row = first; row < last; row++) {
+        float *y = work->to + row * n;
+
+        row_begin(y, work->in[0] + row_at(spread, 0, row),
+                  spread->stride[0][column], n);
+        for (int k = 1; k < work->inputs; k++)
+            row_take(work, y, work->in[k] + row_at(spread, k, row),
+                     spread->stride[k][column], n);
+    }
+}
+
+/* ---- gradients ----------------------------------------------------------- */
+
+/* The numbers of rows of y: those that an input tells apart, and those that
+ * it is repeated over. */
+typedef struct spread_rows {
+    int64_t kept, repeats;
+} spread_rows_t;
+
+static spread_rows_t rows_of(const spread_work_t *work)
+{
+    const op_spread_t *spread = &work->spread;
+    spread_rows_t rows = {1, 1};
+
+    for (int d = 0; d < spread->ndim - 1; d++) {
+        if (spread->stride[work->input][d] != 0)
+            rows.kept *= spread->dims[d];
+        else
+            rows.repeats *= spread->dims[d];
+    }
+    return rows;
+}
+
+/* Which row of y is repeat [repeat] of kept row [kept]? */
+static int64_t row_of(const spread_work_t *work, int64_t kept, int64_t repeat)
+{
+    const op_spread_t *spread = &work->spread;
+    int64_t row = 0, step = 1;
+
+    for (int d = spread->ndim - 2; d >= 0; d--) {
+        int64_t *number = spread->stride[work->input][d] != 0 ? &kept : &repeat;
+
+        row += *number % spread->dims[d] * step;
+        *number /= spread->dims[d];
+        step *= spread->dims[d];
+    }
+    return row;
+}
+
+/* What [n] elements of row [row] from [begin] on send back: dy, times the other
+ * inputs of a product. Where it lies, or in [room]. */
+static const float *row_slope(const spread_work_t *work, int64_t row,
+                              int64_t begin, int64_t n, float *room)
+{
+    const op_spread_t *spread = &work->spread;
+    const int column = spread->ndim - 1;
+    const float *dy = work->dy + row * spread->dims[column] + begin;
+
+    if (!work->product)
+        return dy;
+    memcpy(room, dy, (size_t)n * sizeof *room);
+    for (int k = 0; k < work->inputs; k++)
+        if (k != work->input)
+            row_take(work, room,
+                     work->in[k] + row_at(spread, k, row) +
+                         begin * spread->stride[k][column],
+                     spread->stride[k][column], n);
+    return room;
+}
+
+CPU_CLONES
+static double row_sum(const float *x, int64_t n)
+{
+    float lanes[CPU_LANES] = {0}, rest = 0;
+    double sum = 0;
+    int64_t i = 0;
+
+    for (; i + CPU_LANES <= n; i += CPU_LANES)
+        for (int j = 0; j < CPU_LANES; j++)
+            lanes[j] += x[i + j];
+    for (; i < n; i++)
+        rest += x[i];
+    for (int j = 0; j < CPU_LANES; j++)
+        sum += (double)lanes[j];
+    return sum + (double)rest;
+}
+
+CPU_CLONES
+static void sums_add(const float *x, double *sums, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        sums[i] += (double)x[i];
+}
+
+/* The input has one element for each kept row. */
+static void pull_number(const spread_work_t *work, int64_t kept,
+                        int64_t repeats)
+{
+    const int64_t count = work->spread.dims[work->spread.ndim - 1];
+    float room[CHUNK];
+    double sum = 0;
+
+    for (int64_t r = 0; r < repeats; r++) {
+        const int64_t row = row_of(work, kept, r);
+
+        for (int64_t begin = 0; begin < count; begin += CHUNK) {
+            const int64_t left = count - begin, n = left < CHUNK ? left : CHUNK;
+
+            sum += row_sum(row_slope(work, row, begin, n, room), n);
+        }
+    }
+    work->to[kept] = (float)sum;
+}
+
+/* The input has a row for each kept row. */
+static void pull_row(const spread_work_t *work, int64_t kept, int64_t repeats)
+{
+    const int64_t count = work->spread.dims[work->spread.ndim - 1];
+    double sums[CHUNK];
+    float room[CHUNK];
+
+    for (int64_t begin = 0; begin < count; begin += CHUNK) {
+        const int64_t left = count - begin, n = left < CHUNK ? left : CHUNK;
+        float *to = work->to + kept * count + begin;
+
+        if (repeats == 1) {
+            const float *slope =
+                row_slope(work, row_of(work, kept, 0), begin, n, room);
+
+            memcpy(to, slope, (size_t)n * sizeof *to);
+            continue;
+        }
+        memset(sums, 0, (size_t)n * sizeof *sums);
+        for (int64_t r = 0; r < repeats; r++)
+            sums_add(row_slope(work, row_of(work, kept, r), begin, n, room),
+                     sums, n);
+        for (int64_t i = 0; i < n; i++)
+            to[i] = (float)sums[i];
+    }
+}
+
+static void backward_body(void *context, int64_t first, int64_t last)
+{
+    const spread_work_t *work = context;
+    const int64_t repeats = rows_of(work).repeats;
+    const bool number =
+        work->spread.stride[work->input][work->spread.ndim - 1] == 0;
+
+    for (int64_t kept = first; kept < last; kept++)
+        (number ? pull_number : pull_row)(work, kept, repeats);
+}
+
+/* ---- calls --------------------------------------------------------------- */
+
+static spread_work_t work_of(const op_t *op)
+{
+    return (spread_work_t){.spread = op_spread_of(&op->config),
+                           .inputs = op->config.others + 1,
+                           .product = op->config.kind == OP_MUL_SPREAD};
+}
+
+static err_code_t cpu_spread_forward(op_t *op, const op_args_t *args,
+                                     err_t *err)
+{
+    spread_work_t work = work_of(op);
+    const int64_t n = work.spread.dims[work.spread.ndim - 1];
+    err_code_t code = cpu_combine_read(op, args, work.in, err);
+
+    if (code != ERR_OK)
+        return code;
+    work.to = args->y;
+    cpu_team_run(op->config.threads, op_desc_elems(&op->out) / n,
+                 1 + CPU_COMBINE_GRAIN / n, forward_body, &work);
+    return ERR_OK;
+}
+
+static err_code_t cpu_spread_backward(op_t *op, const op_args_t *args,
+                                      err_t *err)
+{
+    cpu_combine_t *combine = op->state;
+    spread_work_t work = work_of(op);
+    err_code_t code = ERR_OK;
+
+    if (work.product)
+        code = cpu_combine_read(op, args, work.in, err);
+    work.dy = args->dy;
+    for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
+        void *to = cpu_combine_gradient(op, args, k);
+        int64_t kept;
+
+        if (to == NULL)
+            continue;
+        work.input = k;
+        work.to = cpu_port_place(&combine->grad[k], args, to);
+        kept = rows_of(&work).kept;
+        cpu_team_run(op->config.threads, kept,
+                     1 + CPU_COMBINE_GRAIN / (op_desc_elems(&op->out) / kept),
+                     backward_body, &work);
+        code = cpu_port_flush(&combine->grad[k], &combine->room, args, to, err);
+    }
+    return code;
+}
+
+const op_kernel_t cpu_spread_kernel = {
+    .open = cpu_spread_open,
+    .close = cpu_combine_close,
+    .forward = cpu_spread_forward,
+    .backward = cpu_spread_backward,
+};

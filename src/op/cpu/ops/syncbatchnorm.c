@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * syncbatchnorm of a plain x, channel by channel; a channel is runs of elements
+ * that lie [step] apart. Sums are float64, in LANES partial sums, so that every
+ * CPU adds in the same order. The workspace is the reference's.
+ */
+#include <math.h>
+
+#include "op/cpu/cpu.h"
+#include "op/cpu/ops/combine.h"
+#include "simd/team.h"
+#include "simd/vector.h"
+
+#define LANES 8
+
+/* Channel c begins at c * channel; its runs are [apart] elements apart. */
+typedef struct cpu_sync {
+    int64_t C, channel, runs, apart, n, step;
+    const float *x, *dy, *gamma, *beta;
+    const double *kept; /* mean [C], inverse [C], M */
+    double *sums;       /* [2C] */
+    float *to;
+} cpu_sync_t;
+
+static cpu_sync_t sync_shape(const op_t *op)
+{
+    const op_desc_t *in = &op->config.in;
+    int64_t C = in->dims[1], space = op_desc_space(in);
+
+    if (space == 1)
+        return (cpu_sync_t){
+            .C = C, .channel = 1, .runs = 1, .n = in->dims[0], .step = C};
+    return (cpu_sync_t){.C = C,
+                        .channel = space,
+                        .runs = in->dims[0],
+                        .apart = C * space,
+                        .n = space,
+                        .step = 1};
+}
+
+static err_code_t cpu_sync_open(op_t *op, err_t *err)
+{
+    if (op->config.training)
+        op->workspace_bytes =
+            (4 * (size_t)op->config.in.dims[1] + 1) * sizeof(double);
+    return cpu_combine_open(op, true, err);
+}
+
+/* gamma or beta of channel [c]; [fallback] if the layer has none. */
+static float sync_affine(const float *numbers, int64_t c, float fallback)
+{
+    return numbers == NULL ? fallback : numbers[c];
+}
+
+static void cpu_sync_run(const op_t *op, cpu_team_body_t *body,
+                         cpu_sync_t *work)
+{
+    cpu_team_run(op->config.threads, work->C,
+                 1 + CPU_COMBINE_GRAIN / (work->runs * work->n), body, work);
+}
+
+/* ---- sums ---------------------------------------------------------------- */
+
+/* Add sum a and sum a * (b - mean) of a run. */
+CPU_CLONES
+static void sums_run(const float *a, const float *b, int64_t n, int64_t step,
+                     double mean, double *plain, double *product)
+{
+    double p[LANES] = {0}, q[LANES] = {0};
+    int64_t i = 0;
+
+    for (; step == 1 && i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++) {
+            p[k] += (double)a[i + k];
+            q[k] += (double)a[i + k] * ((double)b[i + k] - mean);
+        }
+    for (; i < n; i++) {
+        p[0] += (double)a[i * step];
+        q[0] += (double)a[i * step] * ((double)b[i * step] - mean);
+    }
+    for (int k = 0; k < LANES; k++) {
+        *plain += p[k];
+        *product += q[k];
+    }
+}
+
+static void sums_channel(const cpu_sync_t *work, const float *a, const float *b,
+                         int64_t c, double mean)
+{
+    double plain = 0, product = 0;
+
+    for (int64_t r = 0; r < work->runs; r++) {
+        const int64_t at = c * work->channel + r * work->apart;
+
+        sums_run(a + at, b + at, work->n, work->step, mean, &plain, &product);
+    }
+    work->sums[c] = plain;
+    work->sums[work->C + c] = product;
+}
+
+static void sums_forward(void *context, int64_t first, int64_t last)
+{
+    const cpu_sync_t *work = context;
+
+    for (int64_t c = first; c < last; c++)
+        sums_channel(work, work->x, work->x, c, 0);
+}
+
+static void sums_backward(void *context, int64_t first, int64_t last)
+{
+    const cpu_sync_t *work = context;
+
+    for (int64_t c = first; c < last; c++) {
+        sums_channel(work, work->dy, work->x, c, work->kept[c]);
+        work->sums[work->C + c] *= work->kept[work->C + c];
+    }
+}
+
+/* ---- elements ------------------------------------------------------------ */
+
+CPU_CLONES
+static void apply_run(const float *x, float *y, int64_t n, int64_t step,
+                      float mean, float factor, float shift)
+{
+    CPU_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        y[i * step] = (x[i * step] - mean) * factor + shift;
+}
+
+static void apply_body(void *context, int64_t first, int64_t last)
+{
+    const cpu_sync_t *work = context;
+
+    for (int64_t c = first; c < last; c++)
+        for (int64_t r = 0; r < work->runs; r++) {
+            const int64_t at = c * work->channel + r * work->apart;
+
+            apply_run(work->x + at, work->to + at, work->n, work->step,
+                      (float)work->kept[c],
+                      (float)work->kept[work->C + c] *
+                          sync_affine(work->gamma, c, 1),
+                      sync_affine(work->beta, c, 0));
+        }
+}
+
+/* dx = factor * (dy - plain - (x - mean) * product) */
+CPU_CLONES
+static void pull_run(const float *x, const float *dy, float *dx, int64_t n,
+                     int64_t step, float mean, float factor, float plain,
+                     float product)
+{
+    CPU_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        dx[i * step] =
+            factor * (dy[i * step] - plain - (x[i * step] - mean) * product);
+}
+
+static void pull_body(void *context, int64_t first, int64_t last)
+{
+    const cpu_sync_t *work = context;
+    const double M = work->kept[2 * work->C];
+
+    for (int64_t c = first; c < last; c++) {
+        const double inverse = work->kept[work->C + c];
+
+        for (int64_t r = 0; r < work->runs; r++) {
+            const int64_t at = c * work->channel + r * work->apart;
+
+            pull_run(work->x + at, work->dy + at, work->to + at, work->n,
+                     work->step, (float)work->kept[c],
+                     (float)inverse * sync_affine(work->gamma, c, 1),
+                     (float)(work->sums[c] / M),
+                     (float)(work->sums[work->C + c] * inverse / M));
+        }
+    }
+}
+
+/* ---- calls --------------------------------------------------------------- */
+
+static err_code_t statistics(op_t *op, const op_args_t *args, cpu_sync_t *work,
+                             double *kept, err_t *err)
+{
+    const int64_t C = work->C;
+    err_code_t code;
+
+    work->sums = kept;
+    cpu_sync_run(op, sums_forward, work);
+    for (int64_t c = 0; c < 2 * C; c++)
+        args->moments[c] = kept[c];
+    kept[2 * C] = (double)(work->runs * work->n);
+    code = op_reduce_small(args, kept, 2 * (size_t)C + 1, err);
+    for (int64_t c = 0; c < C && code == ERR_OK; c++)
+        op_sync_moments(kept, C, c, op->config.epsilon);
+    return code;
+}
+
+/* Evaluation: each channel's own factor, computed where it is used. */
+static void apply_running(const op_t *op, const op_args_t *args,
+                          const cpu_sync_t *work)
+{
+    for (int64_t c = 0; c < work->C; c++) {
+        const double inverse =
+            1 / sqrt((double)args->running_var[c] + op->config.epsilon);
+
+        for (int64_t r = 0; r < work->runs; r++) {
+            const int64_t at = c * work->channel + r * work->apart;
+
+            apply_run(work->x + at, work->to + at, work->n, work->step,
+                      args->running_mean[c],
+                      (float)inverse * sync_affine(work->gamma, c, 1),
+                      sync_affine(work->beta, c, 0));
+        }
+    }
+}
+
+static err_code_t cpu_sync_forward(op_t *op, const op_args_t *args, err_t *err)
+{
+    const float *x[OP_INPUTS_MAX];
+    err_code_t code = cpu_combine_read(op, args, x, err);
+    cpu_sync_t work = sync_shape(op);
+
+    if (code != ERR_OK)
+        return code;
+    work.x = x[0];
+    work.to = args->y;
+    work.gamma = args->params[0];
+    work.beta = args->params[1];
+    work.kept = args->workspace;
+    if (!op->config.training) {
+        apply_running(op, args, &work);
+        return ERR_OK;
+    }
+    code = statistics(op, args, &work, args->workspace, err);
+    if (code == ERR_OK)
+        cpu_sync_run(op, apply_body, &work);
+    return code;
+}
+
+static void own_gradients(const cpu_sync_t *work, const op_args_t *args)
+{
+    float *dgamma = args->dparams[0], *dbeta = args->dparams[1];
+
+    for (int64_t c = 0; c < work->C && dgamma != NULL; c++) {
+        dbeta[c] = (float)work->sums[c];
+        dgamma[c] = (float)work->sums[work->C + c];
+    }
+}
+
+static err_code_t cpu_sync_backward(op_t *op, const op_args_t *args, err_t *err)
+{
+    cpu_combine_t *combine = op->state;
+    cpu_port_t *port = &combine->grad[0];
+    const float *x[OP_INPUTS_MAX];
+    err_code_t code = cpu_combine_read(op, args, x, err);
+    cpu_sync_t work = sync_shape(op);
+
+    if (code != ERR_OK)
+        return code;
+    work.x = x[0];
+    work.dy = args->dy;
+    work.gamma = args->params[0];
+    work.kept = args->workspace;
+    work.sums = (double *)args->workspace + 2 * work.C + 1;
+    cpu_sync_run(op, sums_backward, &work);
+    own_gradients(&work, args);
+    code = op_reduce_small(args, work.sums, 2 * (size_t)work.C, err);
+    if (code != ERR_OK || !op->config.need_dx)
+        return code;
+    work.to = cpu_port_place(port, args, args->dx);
+    cpu_sync_run(op, pull_body, &work);
+    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+}
+
+const op_kernel_t cpu_syncbatchnorm_kernel = {
+    .open = cpu_sync_open,
+    .close = cpu_combine_close,
+    .forward = cpu_sync_forward,
+    .backward = cpu_sync_backward,
+};

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * maxpool whose windows lie side by side without gaps or padding
+ * (cpu_windows_t.aside): one pass over x forward, one over dx backward. Tensors
+ * and winners are those of windows.h.
+ */
+#ifndef CDDP_OP_CPU_OPS_TILES_H
+#define CDDP_OP_CPU_OPS_TILES_H
+
+#include "op/cpu/ops/windows.h"
+
+void cpu_tiles_forward(const cpu_windows_t *tiles, const op_t *op,
+                       const op_args_t *args);
+void cpu_tiles_backward(const cpu_windows_t *tiles, const op_t *op,
+                        const op_args_t *args);
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * upsample_linear of a plain x, with a table of the taps of each dimension. For
+ * a line of y the 1, 2 or 4 lines of x around it are mixed first, a piece at a
+ * time, and the piece is stretched then; backward goes the other way round.
+ * Lines that become twice as long are stretched in vectors (linear_double).
+ * Images [n, c] are shared among threads.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "op/cpu/cpu.h"
+#include "op/cpu/ops/combine.h"
+#include "simd/team.h"
+#include "simd/vector.h"
+#include "simd/zip.h"
+
+#define PIECE 1024
+#define DOUBLE_MIN (CPU_ZIP + 2) /* shortest line for linear_double */
+#define LINES_MAX 4              /* around a line of y */
+
+typedef struct linear_tap {
+    int64_t first, second;
+    float weight; /* of the second */
+} linear_tap_t;
+
+typedef struct cpu_upsample_linear {
+    cpu_combine_t combine; /* first: it is the op's state to combine.c */
+    linear_tap_t *taps[OP_SPACE_MAX];
+} cpu_upsample_linear_t;
+
+typedef struct linear_work {
+    int space;                /* dimensions of an image */
+    const int64_t *in, *out;  /* its sizes in x and y */
+    int64_t x_elems, y_elems; /* of an image */
+    int64_t y_lines, width, wide;
+    linear_tap_t *const *taps;
+    const float *from;
+    float *to;
+} linear_work_t;
+
+static err_code_t linear_tables(op_t *op, err_t *err)
+{
+    cpu_upsample_linear_t *state = op->state;
+    const op_desc_t *in = &op->config.in;
+    err_code_t code = ERR_OK;
+
+    for (int d = 0; d < in->ndim - 2 && code == ERR_OK; d++) {
+        const int64_t count = op->out.dims[2 + d];
+        void *block;
+
+        code = mem_alloc((size_t)count * sizeof(linear_tap_t),
+                         "a table of neighbours", &block, err);
+        if (code != ERR_OK)
+            break;
+        state->taps[d] = block;
+        for (int64_t i = 0; i < count; i++) {
+            op_tap_t tap =
+                op_upsample_tap(i, op->config.view.dims[d], in->dims[2 + d]);
+
+            state->taps[d][i] =
+                (linear_tap_t){tap.first, tap.second, (float)tap.weight};
+        }
+    }
+    return code;
+}
+
+static err_code_t cpu_upsample_linear_open(op_t *op, err_t *err)
+{
+    err_code_t code =
+        cpu_combine_open_in(op, sizeof(cpu_upsample_linear_t), true, err);
+
+    op->reads_x = false;
+    return code == ERR_OK ? linear_tables(op, err) : code;
+}
+
+static void cpu_upsample_linear_close(op_t *op)
+{
+    cpu_upsample_linear_t *state = op->state;
+
+    for (int d = 0; state != NULL && d < OP_SPACE_MAX; d++)
+        mem_free(state->taps[d]);
+    cpu_combine_close(op);
+}
+
+/* The lines of x around line [at] of y, and their weights; returns how many. */
+static int linear_lines(const linear_work_t *work, int64_t at,
+                        int64_t lines[LINES_MAX], float weights[LINES_MAX])
+{
+    int64_t step = 1;
+    int count = 1;
+
+    lines[0] = 0;
+    weights[0] = 1;
+    for (int d = work->space - 2; d >= 0; d--) {
+        /* The outermost one needs no division. */
+        const linear_tap_t *tap =
+            &work->taps[d][d == 0 ? at : at % work->out[d]];
+
+        for (int i = 0; i < count; i++) {
+            lines[count + i] = lines[i] + tap->second * step;
+            weights[count + i] = weights[i] * tap->weight;
+            lines[i] += tap->first * step;
+            weights[i] *= 1 - tap->weight;
+        }
+        count *= 2;
+        at = d == 0 ? 0 : at / work->out[d];
+        step *= work->in[d];
+    }
+    return count;
+}
+
+/* Columns [a, a + count) of the lines mixed into [to]. */
+CPU_CLONES
+static void linear_mix(const float *image, int64_t width, const int64_t *lines,
+                       const float *weights, int number, int64_t a,
+                       int64_t count, float *restrict to)
+{
+    const float *above = image + lines[0] * width + a;
+    const float *below = image + lines[number == 1 ? 0 : 1] * width + a;
+
+    if (number == 1)
+        memcpy(to, above, (size_t)count * sizeof *to);
+    for (int64_t i = 0; i < count && number > 1; i++)
+        to[i] = weights[0] * above[i] + weights[1] * below[i];
+    for (int k = 2; k < number; k++) {
+        const float *x = image + lines[k] * width + a;
+
+        for (int64_t i = 0; i < count; i++)
+            to[i] += weights[k] * x[i];
+    }
+}
+
+/* The other way: [from] is added to the lines. */
+CPU_CLONES
+static void linear_spread(float *image, int64_t width, const int64_t *lines,
+                          const float *weights, int number, int64_t a,
+                          int64_t count, const float *from)
+{
+    for (int k = 0; k < number; k++) {
+        float *restrict x = image + lines[k] * width + a;
+
+        for (int64_t i = 0; i < count; i++)
+            x[i] += weights[k] * from[i];
+    }
+}
+
+/* Columns of x that a piece from [a] on reads: one more than it begins at. */
+static int64_t linear_piece(const linear_work_t *work, int64_t a)
+{
+    return work->width - a < PIECE + 1 ? work->width - a : PIECE + 1;
+}
+
+/* ---- lines twice as long ------------------------------------------------- */
+
+/* Element 2 i of such a line lies between [i - 1] and [i] of x, 2 i + 1 between
+ * [i] and [i + 1]; only the ends have less than two neighbours. */
+static bool linear_doubles(const linear_work_t *work)
+{
+    return work->wide == 2 * work->width && work->width >= DOUBLE_MIN &&
+           work->width <= PIECE;
+}
+
+static float linear_at(const linear_tap_t *tap, const float *mixed)
+{
+    return mixed[tap->first] * (1 - tap->weight) +
+           mixed[tap->second] * tap->weight;
+}
+
+CPU_CLONES
+static void linear_double(const float *mixed, int64_t width,
+                          const linear_tap_t *taps, float *y)
+{
+    const float a = taps[2].weight, b = taps[3].weight;
+
+    for (int64_t i = 1; i < width - 1; i = cpu_zip_next(i, width - 1)) {
+        float even[CPU_ZIP], odd[CPU_ZIP];
+
+        for (int j = 0; j < CPU_ZIP; j++)
+            even[j] = mixed[i - 1 + j] * (1 - a) + mixed[i + j] * a;
+        for (int j = 0; j < CPU_ZIP; j++)
+            odd[j] = mixed[i + j] * (1 - b) + mixed[i + 1 + j] * b;
+        cpu_zip(even, odd, y + 2 * i);
+    }
+    for (int64_t j = 0; j < 2; j++) {
+        y[j] = linear_at(&taps[j], mixed);
+        y[2 * width - 2 + j] = linear_at(&taps[2 * width - 2 + j], mixed);
+    }
+}
+
+/* The other way, written to mixed[0 .. width). */
+CPU_CLONES
+static void linear_halve(const float *dy, int64_t width,
+                         const linear_tap_t *taps, float *mixed)
+{
+    const float a = taps[2].weight, b = taps[3].weight;
+
+    for (int64_t i = 1; i < width - 1; i = cpu_zip_next(i, width - 1)) {
+        float before[CPU_ZIP], even[CPU_ZIP], odd[CPU_ZIP], after[CPU_ZIP];
+
+        cpu_unzip(dy + 2 * i - 1, before);
+        cpu_unzip(dy + 2 * i, even);
+        cpu_unzip(dy + 2 * i + 1, odd);
+        cpu_unzip(dy + 2 * i + 2, after);
+        for (int j = 0; j < CPU_ZIP; j++)
+            mixed[i + j] = before[j] * b + even[j] * a + odd[j] * (1 - b) +
+                           after[j] * (1 - a);
+    }
+    mixed[0] = dy[0] + dy[1] * (1 - b) + dy[2] * (1 - a);
+    mixed[width - 1] =
+        dy[2 * width - 3] * b + dy[2 * width - 2] * a + dy[2 * width - 1];
+}
+
+/* ---- lines --------------------------------------------------------------- */
+
+static void linear_line_forward(const linear_work_t *work, const float *image,
+                                int64_t line, float *y)
+{
+    const linear_tap_t *taps = work->taps[work->space - 1];
+    const bool doubles = linear_doubles(work);
+    int64_t lines[LINES_MAX], j = 0;
+    float weights[LINES_MAX], mixed[PIECE + 1];
+    int number = linear_lines(work, line, lines, weights);
+
+    for (int64_t a = 0; a < work->width; a += PIECE) {
+        linear_mix(image, work->width, lines, weights, number, a,
+                   linear_piece(work, a), mixed);
+        if (doubles)
+            linear_double(mixed, work->width, taps, y);
+        for (; !doubles && j < work->wide && taps[j].first < a + PIECE; j++)
+            y[j] = mixed[taps[j].first - a] * (1 - taps[j].weight) +
+                   mixed[taps[j].second - a] * taps[j].weight;
+    }
+}
+
+static void linear_line_backward(const linear_work_t *work, const float *dy,
+                                 int64_t line, float *image)
+{
+    const linear_tap_t *taps = work->taps[work->space - 1];
+    const bool doubles = linear_doubles(work);
+    int64_t lines[LINES_MAX], j = 0;
+    float weights[LINES_MAX], mixed[PIECE + 1];
+    int number = linear_lines(work, line, lines, weights);
+
+    for (int64_t a = 0; a < work->width; a += PIECE) {
+        const int64_t piece = linear_piece(work, a);
+
+        if (doubles)
+            linear_halve(dy, work->width, taps, mixed);
+        else
+            memset(mixed, 0, (size_t)piece * sizeof *mixed);
+        for (; !doubles && j < work->wide && taps[j].first < a + PIECE; j++) {
+            mixed[taps[j].first - a] += dy[j] * (1 - taps[j].weight);
+            mixed[taps[j].second - a] += dy[j] * taps[j].weight;
+        }
+        linear_spread(image, work->width, lines, weights, number, a, piece,
+                      mixed);
+    }
+}
+
+static void linear_forward_body(void *context, int64_t first, int64_t last)
+{
+    const linear_work_t *work = context;
+
+    for (int64_t n = first; n < last; n++)
+        for (int64_t line = 0; line < work->y_lines; line++)
+            linear_line_forward(work, work->from + n * work->x_elems, line,
+                                work->to + n * work->y_elems +
+                                    line * work->wide);
+}
+
+static void linear_backward_body(void *context, int64_t first, int64_t last)
+{
+    const linear_work_t *work = context;
+
+    memset(work->to + first * work->x_elems, 0,
+           (size_t)((last - first) * work->x_elems) * sizeof(float));
+    for (int64_t n = first; n < last; n++)
+        for (int64_t line = 0; line < work->y_lines; line++)
+            linear_line_backward(
+                work, work->from + n * work->y_elems + line * work->wide, line,
+                work->to + n * work->x_elems);
+}
+
+static void linear_run(const op_t *op, cpu_team_body_t *body, const float *from,
+                       float *to)
+{
+    const cpu_upsample_linear_t *state = op->state;
+    const op_desc_t *in = &op->config.in;
+    linear_work_t work = {.space = in->ndim - 2,
+                          .in = in->dims + 2,
+                          .out = op->out.dims + 2,
+                          .x_elems = op_desc_space(in),
+                          .y_elems = op_desc_space(&op->out),
+                          .width = in->dims[in->ndim - 1],
+                          .wide = op->out.dims[in->ndim - 1],
+                          .taps = state->taps,
+                          .from = from,
+                          .to = to};
+
+    work.y_lines = work.y_elems / work.wide;
+    cpu_team_run(op->config.threads, in->dims[0] * in->dims[1],
+                 1 + CPU_COMBINE_GRAIN / work.y_elems, body, &work);
+}
+
+static err_code_t cpu_upsample_linear_forward(op_t *op, const op_args_t *args,
+                                              err_t *err)
+{
+    const float *x[OP_INPUTS_MAX];
+    err_code_t code = cpu_combine_read(op, args, x, err);
+
+    if (code == ERR_OK)
+        linear_run(op, linear_forward_body, x[0], args->y);
+    return code;
+}
+
+static err_code_t cpu_upsample_linear_backward(op_t *op, const op_args_t *args,
+                                               err_t *err)
+{
+    cpu_combine_t *combine = op->state;
+    cpu_port_t *port = &combine->grad[0];
+
+    if (!op->config.need_dx)
+        return ERR_OK;
+    linear_run(op, linear_backward_body, args->dy,
+               cpu_port_place(port, args, args->dx));
+    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+}
+
+const op_kernel_t cpu_upsample_linear_kernel = {
+    .open = cpu_upsample_linear_open,
+    .close = cpu_upsample_linear_close,
+    .forward = cpu_upsample_linear_forward,
+    .backward = cpu_upsample_linear_backward,
+};

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Forward goes window by window, over the taps that lie inside of x. Where
+ * channels follow each other, backward goes by elements of x: each adds up dy
+ * of the windows that it has won, in their order. So each element is written
+ * once, and any thread may take any line. Plain images are one channel: there
+ * each window adds its dy to the winner, and an image is one thread's.
+ */
+#include "op/cpu/ops/windows.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/half.h"
+#include "op/cpu/cpu.h"
+#include "op/cpu/ops/winner.h"
+#include "simd/team.h"
+#include "simd/vector.h"
+
+#define LANES CPU_WINNER_LANES
+
+/* From [from] to before [to], in each dimension of space. */
+typedef struct box {
+    int64_t from[OP_SPACE_MAX], to[OP_SPACE_MAX];
+} box_t;
+
+typedef struct windows_work {
+    const cpu_windows_t *windows;
+    const void *from; /* x or dy */
+    void *to;         /* y or dx */
+    uint8_t *winners; /* NULL in evaluation */
+    bool bf16;
+    bool wide; /* winners are int32_t */
+} windows_work_t;
+
+/* ---- opening ------------------------------------------------------------- */
+
+/* Where the taps of a window lie. */
+static void windows_taps(cpu_windows_t *windows)
+{
+    const int64_t *in = windows->in, *kernel = windows->kernel;
+    int next = 0;
+
+    for (int64_t d = 0; d < kernel[0]; d++)
+        for (int64_t h = 0; h < kernel[1]; h++)
+            for (int64_t w = 0; w < kernel[2]; w++)
+                windows->tap[next++] =
+                    ((d * in[1] + h) * in[2] + w) * windows->run;
+}
+
+void cpu_windows_open(cpu_windows_t *windows, const op_t *op, int lanes)
+{
+    const op_desc_t *in = &op->config.in;
+    const op_pool_t *pool = &op->config.pool;
+    const int space = in->ndim - 2;
+
+    windows->run = lanes == 0 ? in->dims[1] : lanes;
+    windows->images =
+        in->dims[0] * ((in->dims[1] + windows->run - 1) / windows->run);
+    cpu_space_three(in->dims + 2, space, 1, windows->in);
+    cpu_space_three(op->out.dims + 2, space, 1, windows->out);
+    cpu_space_three(pool->kernel, space, 1, windows->kernel);
+    cpu_space_three(pool->stride, space, 1, windows->stride);
+    cpu_space_three(pool->pad, space, 0, windows->pad);
+    windows->taps = op_window_taps(&op->config);
+    windows->aside = windows->taps <= CPU_WINDOW_TAPS;
+    for (int i = 0; i < OP_SPACE_MAX; i++)
+        windows->aside = windows->aside &&
+                         windows->kernel[i] == windows->stride[i] &&
+                         windows->pad[i] == 0 &&
+                         windows->out[i] * windows->kernel[i] <= windows->in[i];
+    if (windows->taps <= CPU_WINDOW_TAPS)
+        windows_taps(windows);
+}
+
+static bool windows_wide(const cpu_windows_t *windows)
+{
+    return windows->taps > CPU_WINDOW_TAPS;
+}
+
+size_t cpu_windows_bytes(const cpu_windows_t *windows, size_t elems)
+{
+    return elems * (windows_wide(windows) ? sizeof(int32_t) : sizeof(uint8_t));
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The taps of window [o] of dimension [i] that lie inside of x. */
+static void box_set(const cpu_windows_t *windows, int i, int64_t o, box_t *box)
+{
+    const int64_t first = o * windows->stride[i] - windows->pad[i];
+
+    box->from[i] = most(0, -first);
+    box->to[i] = least(windows->kernel[i], windows->in[i] - first);
+}
+
+/* Elements of x before tap 0 of the first window of [line] of y, which may lie
+ * in front of x; and the line's box. */
+static int64_t line_begin(const cpu_windows_t *windows, int64_t line,
+                          box_t *box)
+{
+    const int64_t *in = windows->in, *out = windows->out;
+    const int64_t oh = line % out[1], od = line / out[1] % out[0];
+    const int64_t image = line / out[1] / out[0];
+    const int64_t d = od * windows->stride[0] - windows->pad[0];
+    const int64_t h = oh * windows->stride[1] - windows->pad[1];
+
+    box_set(windows, 0, od, box);
+    box_set(windows, 1, oh, box);
+    return (((image * in[0] + d) * in[1] + h) * in[2] - windows->pad[2]) *
+           windows->run;
+}
+
+/* The number of a tap. */
+CPU_INLINE int64_t tap_number(const cpu_windows_t *windows, int64_t d,
+                              int64_t h, int64_t w)
+{
+    return (d * windows->kernel[1] + h) * windows->kernel[2] + w;
+}
+
+/* Elements of x from tap 0 of a window to this one. */
+CPU_INLINE int64_t tap_place(const cpu_windows_t *windows, int64_t d, int64_t h,
+                             int64_t w)
+{
+    return ((d * windows->in[1] + h) * windows->in[2] + w) * windows->run;
+}
+
+/* ---- forward ------------------------------------------------------------- */
+
+/* A strip of [n] windows or channels: neighbours are [step] elements of x
+ * apart, and have the taps of [box]. */
+typedef struct strip {
+    int64_t x, y; /* where tap 0 and the result are */
+    int64_t step;
+    const box_t *box;
+} strip_t;
+
+/* The first tap wins where all are -infinity. */
+CPU_INLINE int strip_first(const cpu_windows_t *windows, const box_t *box)
+{
+    return (int)tap_number(windows, box->from[0], box->from[1], box->from[2]);
+}
+
+CPU_INLINE void strip_floats(const windows_work_t *work, const strip_t *strip,
+                             int n)
+{
+    const cpu_windows_t *windows = work->windows;
+    const box_t box = *strip->box;
+    float *y = (float *)work->to + strip->y;
+    float room[LANES];
+    cpu_winner_t winner;
+
+    cpu_winner_begin(&winner, strip_first(windows, &box));
+    for (int64_t d = box.from[0]; d < box.to[0]; d++)
+        for (int64_t h = box.from[1]; h < box.to[1]; h++)
+            for (int64_t w = box.from[2]; w < box.to[2]; w++) {
+                const float *tap = (const float *)work->from +
+                                   (strip->x + tap_place(windows, d, h, w));
+
+                cpu_winner_take(&winner,
+                                cpu_winner_read(tap, strip->step, n, room), n,
+                                (int)tap_number(windows, d, h, w));
+            }
+    cpu_winner_end(
+        &winner, n, y,
+        work->winners == NULL || work->wide ? NULL : work->winners + strip->y);
+    if (work->winners != NULL && work->wide)
+        memcpy((int32_t *)(void *)work->winners + strip->y, winner.which,
+               (size_t)n * sizeof(int32_t));
+}
+
+/* As strip_floats; the step is 1. */
+CPU_INLINE void strip_halves(const windows_work_t *work, const strip_t *strip,
+                             int n)
+{
+    const cpu_windows_t *windows = work->windows;
+    const box_t box = *strip->box;
+    uint16_t *y = (uint16_t *)work->to + strip->y;
+    cpu_winner_half_t winner;
+
+    cpu_winner_half_begin(&winner, strip_first(windows, &box));
+    for (int64_t d = box.from[0]; d < box.to[0]; d++)
+        for (int64_t h = box.from[1]; h < box.to[1]; h++)
+            for (int64_t w = box.from[2]; w < box.to[2]; w++)
+                cpu_winner_half_take(&winner,
+                                     (const uint16_t *)work->from + strip->x +
+                                         tap_place(windows, d, h, w),
+                                     n, (int)tap_number(windows, d, h, w));
+    cpu_winner_half_end(
+        &winner, n, y,
+        work->winners == NULL || work->wide ? NULL : work->winners + strip->y);
+    for (int i = 0; i < n && work->winners != NULL && work->wide; i++)
+        ((int32_t *)(void *)work->winners)[strip->y + i] =
+            winner.which[i / CPU_WINNER_HALF][i % CPU_WINNER_HALF];
+}
+
+/* Called with a constant [n] for whole vectors, which become loops of constant
+ * length. */
+CPU_INLINE void strip_max(const windows_work_t *work, const strip_t *strip,
+                          int n)
+{
+    if (work->bf16)
+        strip_halves(work, strip, n);
+    else
+        strip_floats(work, strip, n);
+}
+
+/* All channels of a window. */
+CPU_CLONES
+static void window_max(const windows_work_t *work, const strip_t *window)
+{
+    const int64_t run = work->windows->run;
+    strip_t strip = *window;
+    int64_t c = 0;
+
+    for (; c < run; strip.x = window->x + c, strip.y = window->y + c)
+        if (c + LANES <= run) {
+            strip_max(work, &strip, LANES);
+            c += LANES;
+        } else if (c + CPU_WINNER_WIDE <= run) {
+            strip_max(work, &strip, CPU_WINNER_WIDE);
+            c += CPU_WINNER_WIDE;
+        } else {
+            strip_max(work, &strip, (int)(run - c));
+            c = run;
+        }
+}
+
+/* Windows [from, to) of a line of one channel, whose boxes are alike. */
+CPU_CLONES
+static void row_max(const windows_work_t *work, const strip_t *line,
+                    int64_t from, int64_t to)
+{
+    const int64_t stride = work->windows->stride[2];
+    const bool zip = stride == 2 && to - from >= CPU_ZIP;
+    const int n = zip ? CPU_ZIP : LANES;
+    strip_t strip = *line;
+
+    strip.step = stride;
+    for (int64_t i = from; i < to;) {
+        strip.x = line->x + i * stride;
+        strip.y = line->y + i;
+        if (zip)
+            strip_floats(work, &strip, CPU_ZIP);
+        else if (to - i >= LANES)
+            strip_floats(work, &strip, LANES);
+        else
+            strip_floats(work, &strip, (int)(to - i));
+        i = zip ? cpu_zip_next(i, to) : i + n;
+    }
+}
+
+/* Of a line of one channel: the windows at its ends, which reach beyond it, one
+ * by one; the others together. */
+static void line_max(const windows_work_t *work, const strip_t *line,
+                     box_t *box)
+{
+    const cpu_windows_t *windows = work->windows;
+    const int64_t stride = windows->stride[2], pad = windows->pad[2];
+    const int64_t count = windows->out[2];
+    const int64_t last = windows->in[2] + pad - windows->kernel[2];
+    const int64_t from = least((pad + stride - 1) / stride, count);
+    const int64_t to =
+        most(from, last < 0 ? 0 : least(last / stride + 1, count));
+
+    for (int64_t i = 0; i < count; i++) {
+        if (i == from && from < to) {
+            box_set(windows, 2, i, box);
+            row_max(work, line, from, to);
+            i = to;
+        }
+        if (i < count) {
+            box_set(windows, 2, i, box);
+            row_max(work, line, i, i + 1);
+        }
+    }
+}
+
+/* Items are lines of y. */
+static void forward_body(void *context, int64_t first, int64_t last)
+{
+    const windows_work_t *work = context;
+    const cpu_windows_t *windows = work->windows;
+    const int64_t run = windows->run;
+
+    for (int64_t line = first; line < last; line++) {
+        box_t box;
+        const int64_t x = line_begin(windows, line, &box);
+        strip_t strip = {x, line * windows->out[2] * run, 1, &box};
+
+        if (run == 1 && !work->bf16) {
+            line_max(work, &strip, &box);
+            continue;
+        }
+        for (int64_t ow = 0; ow < windows->out[2]; ow++) {
+            box_set(windows, 2, ow, &box);
+            window_max(work, &strip);
+            strip.x += windows->stride[2] * run;
+            strip.y += run;
+        }
+    }
+}
+
+/* Share [lines] of [width] elements each among the team. */
+static void windows_share(const op_t *op, windows_work_t *work, int64_t lines,
+                          int64_t width, cpu_team_body_t *body)
+{
+    work->bf16 = op->out.bf16;
+    work->wide = windows_wide(work->windows);
+    cpu_team_run(op->config.threads, lines, 1 + 4096 / width, body, work);
+}
+
+void cpu_windows_forward(const cpu_windows_t *windows, const op_t *op,
+                         const op_args_t *args)
+{
+    const int64_t *out = windows->out;
+    windows_work_t work = {.windows = windows,
+                           .from = args->x,
+                           .to = args->y,
+                           .winners =
+                               op->config.training ? args->workspace : NULL};
+
+    windows_share(op, &work, windows->images * out[0] * out[1],
+                  out[2] * windows->run, forward_body);
+}
+
+/* ---- backward, where channels follow each other -------------------------- */
+
+/* The windows of dimension [i] that read its element [at], counted with the
+ * padding. */
+static void box_readers(const cpu_windows_t *windows, int i, int64_t at,
+                        box_t *box)
+{
+    const int64_t stride = windows->stride[i];
+    const int64_t from = at - windows->kernel[i];
+
+    box->from[i] = from < 0 ? 0 : from / stride + 1;
+    box->to[i] = least(at / stride + 1, windows->out[i]);
+}
+
+/* An element of x, all channels. */
+typedef struct place {
+    int64_t at[OP_SPACE_MAX]; /* counted with the padding */
+    int64_t x;                /* where it lies */
+    int64_t image;            /* where its image of y begins */
+    box_t readers;
+} place_t;
+
+/* Of up to CPU_WINNER_WIDE elements of y from [y] on: add dy to [sum] where tap
+ * [k] has won. What the work says of bf16 and wide is a constant here, too. */
+CPU_INLINE void won_add(const windows_work_t *work, bool bf16, bool wide,
+                        int64_t y, int k, int n, cpu_wide_t *sum)
+{
+    const int32_t wanted = wide ? k : k * 0x01010101;
+    cpu_wide_int_t which = {0}, dy = {0};
+    cpu_half_bits_t halves = {0};
+
+    if (wide)
+        memcpy(&which, (const int32_t *)(const void *)work->winners + y,
+               (size_t)n * sizeof(int32_t));
+    else
+        cpu_winner_spread(work->winners + y, n, &which);
+    if (bf16) {
+        memcpy(&halves, (const uint16_t *)work->from + y,
+               (size_t)n * sizeof(uint16_t));
+        dy = __builtin_convertvector(halves, cpu_wide_int_t) << 16;
+    } else {
+        memcpy(&dy, (const float *)work->from + y, (size_t)n * sizeof(float));
+    }
+    *sum += (cpu_wide_t)(dy & (which == wanted));
+}
+
+CPU_INLINE void place_gather(const windows_work_t *work, bool bf16, bool wide,
+                             const place_t *place, int64_t c, int n)
+{
+    const cpu_windows_t *windows = work->windows;
+    const int64_t *out = windows->out, *stride = windows->stride;
+    const int64_t *at = place->at, run = windows->run;
+    const box_t box = place->readers;
+    const int64_t step = stride[2];
+    cpu_wide_t sum = {0};
+
+    for (int64_t d = box.from[0]; d < box.to[0]; d++)
+        for (int64_t h = box.from[1]; h < box.to[1]; h++) {
+            int64_t y = place->image + c +
+                        ((d * out[1] + h) * out[2] + box.from[2]) * run;
+            int64_t k =
+                tap_number(windows, at[0] - d * stride[0],
+                           at[1] - h * stride[1], at[2] - box.from[2] * step);
+
+            for (int64_t w = box.from[2]; w < box.to[2]; w++) {
+                won_add(work, bf16, wide, y, (int)k, n, &sum);
+                y += run;
+                k -= step;
+            }
+        }
+    if (bf16) {
+        float sums[CPU_WINNER_WIDE];
+
+        memcpy(sums, &sum, sizeof sums);
+        half_round_bf16((uint16_t *)work->to + place->x + c, sums, (size_t)n);
+    } else {
+        memcpy((float *)work->to + place->x + c, &sum,
+               (size_t)n * sizeof(float));
+    }
+}
+
+CPU_INLINE void place_all(const windows_work_t *work, bool bf16, bool wide,
+                          const place_t *place)
+{
+    const int64_t run = work->windows->run;
+    int64_t c = 0;
+
+    for (; c + CPU_WINNER_WIDE <= run; c += CPU_WINNER_WIDE)
+        place_gather(work, bf16, wide, place, c, CPU_WINNER_WIDE);
+    if (c < run)
+        place_gather(work, bf16, wide, place, c, (int)(run - c));
+}
+
+CPU_CLONES
+static void place_sum(const windows_work_t *work, const place_t *place)
+{
+    if (work->wide)
+        place_all(work, work->bf16, true, place);
+    else if (work->bf16)
+        place_all(work, true, false, place);
+    else
+        place_all(work, false, false, place);
+}
+
+/* The next element of the line: its windows without a division. */
+static void place_next(const cpu_windows_t *windows, place_t *place)
+{
+    const int64_t stride = windows->stride[2];
+    const int64_t at = ++place->at[2];
+    int64_t *from = &place->readers.from[2], *to = &place->readers.to[2];
+
+    place->x += windows->run;
+    *from += *from * stride + windows->kernel[2] <= at;
+    *to += *to * stride <= at && *to < windows->out[2];
+}
+
+/* Items are lines of x. */
+static void gather_body(void *context, int64_t first, int64_t last)
+{
+    const windows_work_t *work = context;
+    const cpu_windows_t *windows = work->windows;
+    const int64_t *in = windows->in, *out = windows->out, *pad = windows->pad;
+
+    for (int64_t line = first; line < last; line++) {
+        const int64_t image = line / in[1] / in[0];
+        const int64_t d = line / in[1] % in[0], h = line % in[1];
+        place_t place = {.at = {d + pad[0], h + pad[1], pad[2]},
+                         .x = line * in[2] * windows->run,
+                         .image =
+                             image * out[0] * out[1] * out[2] * windows->run};
+
+        box_readers(windows, 0, place.at[0], &place.readers);
+        box_readers(windows, 1, place.at[1], &place.readers);
+        box_readers(windows, 2, place.at[2], &place.readers);
+        for (int64_t w = 0; w < in[2]; w++) {
+            place_sum(work, &place);
+            place_next(windows, &place);
+        }
+    }
+}
+
+/* ---- backward of plain images -------------------------------------------- */
+
+static int64_t place_of_tap(const cpu_windows_t *windows, int64_t k)
+{
+    const int64_t *kernel = windows->kernel;
+
+    return tap_place(windows, k / kernel[2] / kernel[1],
+                     k / kernel[2] % kernel[1], k % kernel[2]);
+}
+
+/* Items are images. */
+static void scatter_body(void *context, int64_t first, int64_t last)
+{
+    const windows_work_t *work = context;
+    const cpu_windows_t *windows = work->windows;
+    const int64_t *in = windows->in, *out = windows->out;
+    const int64_t size = in[0] * in[1] * in[2], lines = out[0] * out[1];
+    const float *dy = work->from;
+    float *dx = work->to;
+
+    memset(dx + first * size, 0, (size_t)((last - first) * size) * sizeof *dx);
+    for (int64_t line = first * lines; line < last * lines; line++) {
+        box_t box;
+        int64_t x = line_begin(windows, line, &box), y = line * out[2];
+
+        for (int64_t i = 0; i < out[2]; i++, y++, x += windows->stride[2])
+            if (work->wide)
+                dx[x + place_of_tap(windows, ((const int32_t *)(const void *)
+                                                  work->winners)[y])] += dy[y];
+            else
+                dx[x + windows->tap[work->winners[y]]] += dy[y];
+    }
+}
+
+void cpu_windows_backward(const cpu_windows_t *windows, const op_t *op,
+                          const op_args_t *args)
+{
+    const int64_t *in = windows->in;
+    windows_work_t work = {.windows = windows,
+                           .from = args->dy,
+                           .to = args->dx,
+                           .winners = args->workspace};
+
+    if (windows->run == 1 && !op->out.bf16)
+        windows_share(op, &work, windows->images, in[0] * in[1] * in[2],
+                      scatter_body);
+    else
+        windows_share(op, &work, windows->images * in[0] * in[1],
+                      in[2] * windows->run, gather_body);
+}

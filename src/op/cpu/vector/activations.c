@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * One pair of loops for each curve. This file is compiled with fused
+ * multiply-add where the vector unit has it, as block.c is: most of them are
+ * polynomials.
+ */
+#include "op/cpu/vector/activations.h"
+
+#include <string.h>
+
+#include "simd/math.h"
+#include "simd/vector.h"
+
+/* A loop [name] that stores [value] of x (alpha) in each element of a number of
+ * blocks. Their size is a constant, so that all elements go through the same
+ * instructions, with the same multiplications and additions fused. */
+#define CPU_LOOP(name, value)                                                  \
+    CPU_CLONES                                                                 \
+    static void name(const float *from, float alpha, float *to, int64_t count) \
+    {                                                                          \
+        (void)alpha;                                                           \
+        for (int64_t i = 0; i < count; i += CPU_LANES) {                       \
+            CPU_INDEPENDENT                                                    \
+            for (int k = 0; k < CPU_LANES; k++) {                              \
+                float x = from[i + k];                                         \
+                                                                               \
+                to[i + k] = (value);                                           \
+            }                                                                  \
+        }                                                                      \
+    }
+
+#define CPU_LOOP_BACK(name, slope)                                    \
+    CPU_CLONES                                                        \
+    static void name(const float *from, const float *dy, float alpha, \
+                     float *to, int64_t count)                        \
+    {                                                                 \
+        (void)alpha;                                                  \
+        for (int64_t i = 0; i < count; i += CPU_LANES) {              \
+            CPU_INDEPENDENT                                           \
+            for (int k = 0; k < CPU_LANES; k++) {                     \
+                float x = from[i + k];                                \
+                                                                      \
+                to[i + k] = dy[i + k] * (slope);                      \
+            }                                                         \
+        }                                                             \
+    }
+
+/* x for x > 0, [low] for x <= 0; NaN passes. */
+#define CPU_ABOVE(x, low) ((x) <= 0 ? (low) : (x))
+
+#define CPU_SQRT_2_PI 0.79788456f /* sqrt(2/pi) */
+
+CPU_INLINE float gelu_gate(float x)
+{
+    float u = CPU_SQRT_2_PI * (x + 0.044715f * x * x * x);
+
+    return cpu_math_sigmoid(2.0f * u);
+}
+
+CPU_INLINE float gelu_tanh_slope(float x)
+{
+    float s = gelu_gate(x);
+    float inner = 2.0f * CPU_SQRT_2_PI * (1.0f + 0.134145f * x * x);
+
+    return s + x * s * (1.0f - s) * inner;
+}
+
+CPU_INLINE float gelu_slope(float x)
+{
+    float density = 0.39894228f * cpu_math_exp(-0.5f * x * x);
+
+    return cpu_math_normal(x) + x * density;
+}
+
+CPU_INLINE float silu_slope(float x)
+{
+    float s = cpu_math_sigmoid(x);
+
+    return s + x * s * (1.0f - s);
+}
+
+CPU_INLINE float softplus(float x, float alpha)
+{
+    float z = alpha * x;
+
+    return CPU_ABOVE(x, 0.0f) + cpu_math_log1p(cpu_math_exp(-fabsf(z))) / alpha;
+}
+
+CPU_LOOP(leaky_forward, CPU_ABOVE(x, alpha *x))
+CPU_LOOP(elu_forward, CPU_ABOVE(x, alpha *cpu_math_expm1(x)))
+CPU_LOOP(sigmoid_forward, cpu_math_sigmoid(x))
+CPU_LOOP(tanh_forward, cpu_math_tanh(x))
+CPU_LOOP(scale_forward, alpha *x)
+CPU_LOOP(gelu_forward, x *cpu_math_normal(x))
+CPU_LOOP(gelu_tanh_forward, x *gelu_gate(x))
+CPU_LOOP(silu_forward, x *cpu_math_sigmoid(x))
+CPU_LOOP(softplus_forward, softplus(x, alpha))
+
+CPU_LOOP_BACK(leaky_backward, x > 0 ? 1.0f : alpha)
+CPU_LOOP_BACK(elu_backward, x > 0 ? 1.0f : x + alpha)
+CPU_LOOP_BACK(sigmoid_backward, x *(1.0f - x))
+CPU_LOOP_BACK(tanh_backward, 1.0f - x * x)
+CPU_LOOP_BACK(scale_backward, ((void)x, alpha))
+CPU_LOOP_BACK(gelu_backward, gelu_slope(x))
+CPU_LOOP_BACK(gelu_tanh_backward, gelu_tanh_slope(x))
+CPU_LOOP_BACK(silu_backward, silu_slope(x))
+CPU_LOOP_BACK(softplus_backward, cpu_math_sigmoid(alpha *x))
+
+static const cpu_curve_t curves[OP_KINDS] = {
+    [OP_LEAKY_RELU] = {leaky_forward, leaky_backward, .of_y = true},
+    [OP_ELU] = {elu_forward, elu_backward, .of_y = true},
+    [OP_SIGMOID] = {sigmoid_forward, sigmoid_backward, true, true},
+    [OP_TANH] = {tanh_forward, tanh_backward, .of_y = true},
+    [OP_SCALE] = {scale_forward, scale_backward, .of_y = true},
+    [OP_GELU] = {gelu_forward, gelu_backward, false, false},
+    [OP_GELU_TANH] = {gelu_tanh_forward, gelu_tanh_backward, false, false},
+    [OP_SILU] = {silu_forward, silu_backward, false, false},
+    [OP_SOFTPLUS] = {softplus_forward, softplus_backward, .fills = true},
+};
+
+const cpu_curve_t *cpu_curve_of(op_kind_t kind)
+{
+    return &curves[kind];
+}
+
+void cpu_curve_forward(const cpu_curve_t *curve, const float *x, float alpha,
+                       float *to, int64_t count)
+{
+    const int64_t rest = count % CPU_LANES, whole = count - rest;
+    float last[CPU_LANES] = {0};
+
+    curve->forward(x, alpha, to, whole);
+    if (rest == 0)
+        return;
+    memcpy(last, x + whole, (size_t)rest * sizeof *last);
+    curve->forward(last, alpha, last, CPU_LANES);
+    memcpy(to + whole, last, (size_t)rest * sizeof *last);
+}
+
+void cpu_curve_backward(const cpu_curve_t *curve, const float *of,
+                        const float *dy, float alpha, float *to, int64_t count)
+{
+    const int64_t rest = count % CPU_LANES, whole = count - rest;
+    float last[CPU_LANES] = {0}, slope[CPU_LANES] = {0};
+
+    curve->backward(of, dy, alpha, to, whole);
+    if (rest == 0)
+        return;
+    memcpy(last, of + whole, (size_t)rest * sizeof *last);
+    memcpy(slope, dy + whole, (size_t)rest * sizeof *slope);
+    curve->backward(last, slope, alpha, last, CPU_LANES);
+    memcpy(to + whole, last, (size_t)rest * sizeof *last);
+}

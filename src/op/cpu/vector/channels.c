@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The loops for any CPU, and the choice between these and the native ones. */
+#include "op/cpu/vector/channels.h"
+
+#include "op/cpu/vector/channels_native.h"
+#include "simd/math.h"
+#include "simd/vector.h"
+
+#define CHANNELS_INLINE CPU_INLINE
+#define CHANNELS_ENTRY CPU_CLONES static void
+#include "op/cpu/vector/channels_loops.inc"
+
+const cpu_channels_t *cpu_channels_any(void)
+{
+    return &channels;
+}
+
+static const cpu_channels_t *channels_for(const cpu_run_t *run)
+{
+    const cpu_channels_t *native = run->bf16 ? cpu_channels_native() : NULL;
+
+    return native != NULL ? native : &channels;
+}
+
+void cpu_channels_sum(const void *x, cpu_run_t run, float *sum)
+{
+    channels_for(&run)->sum(x, run, sum);
+}
+
+void cpu_channels_moments(const void *x, cpu_run_t run, const float *centre,
+                          float *first, float *second)
+{
+    channels_for(&run)->moments(x, run, centre, first, second);
+}
+
+void cpu_channels_apply(const void *x, const void *other, bool relu,
+                        cpu_run_t run, const cpu_lanes_t *lanes, void *y)
+{
+    channels_for(&run)->apply(x, other, relu, run, lanes, y);
+}
+
+void cpu_channels_products(const void *x, const void *y, const void *dy,
+                           cpu_run_t run, const float *mean, float *plain,
+                           float *product, void *dother)
+{
+    channels_for(&run)->products(x, y, dy, run, mean, plain, product, dother);
+}
+
+void cpu_channels_pull(const void *x, const void *y, const void *dy,
+                       cpu_run_t run, const cpu_lanes_t *lanes, void *dx)
+{
+    channels_for(&run)->pull(x, y, dy, run, lanes, dx);
+}

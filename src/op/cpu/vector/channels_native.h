@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The functions of channels.h, and the versions that there are of them. */
+#ifndef CDDP_OP_CPU_VECTOR_CHANNELS_NATIVE_H
+#define CDDP_OP_CPU_VECTOR_CHANNELS_NATIVE_H
+
+#include "op/cpu/vector/channels.h"
+
+typedef struct cpu_channels {
+    void (*sum)(const void *x, cpu_run_t run, float *sum);
+    void (*moments)(const void *x, cpu_run_t run, const float *centre,
+                    float *first, float *second);
+    void (*apply)(const void *x, const void *other, bool relu, cpu_run_t run,
+                  const cpu_lanes_t *lanes, void *y);
+    void (*products)(const void *x, const void *y, const void *dy,
+                     cpu_run_t run, const float *mean, float *plain,
+                     float *product, void *dother);
+    void (*pull)(const void *x, const void *y, const void *dy, cpu_run_t run,
+                 const cpu_lanes_t *lanes, void *dx);
+} cpu_channels_t;
+
+/* The version for any CPU. */
+const cpu_channels_t *cpu_channels_any(void);
+
+/* The version for CPUs that round to bfloat16 in one instruction (AVX512_BF16),
+ * which makes subnormal numbers 0; NULL: this CPU does not, or the compiler
+ * does not know it. */
+const cpu_channels_t *cpu_channels_native(void);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Loops over elements, for tensors that lie as bfloat16: CPU_STAGE elements at
+ * a time are widened into a buffer in the nearest cache, computed as float32,
+ * and rounded on their way out. A float32 tensor is used where it lies.
+ */
+#ifndef CDDP_OP_CPU_VECTOR_CHUNK_H
+#define CDDP_OP_CPU_VECTOR_CHUNK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/half.h"
+
+#define CPU_STAGE 1024
+
+/* Element [i] of [data], NULL if that is. */
+static inline void *cpu_stage_at(const void *data, int64_t i, bool bf16)
+{
+    if (data == NULL)
+        return NULL;
+    return (char *)(uintptr_t)data +
+           (size_t)i * (bf16 ? sizeof(uint16_t) : sizeof(float));
+}
+
+/* Elements [from, from + count) of [data] as float32: in place, or in [room].
+ */
+static inline const float *cpu_stage_read(const void *data, int64_t from,
+                                          int64_t count, bool bf16, float *room)
+{
+    if (!bf16)
+        return (const float *)data + from;
+    half_widen_bf16(room, (const uint16_t *)data + from, (size_t)count);
+    return room;
+}
+
+/* Where to write them; when that is done, cpu_stage_flush. */
+static inline float *cpu_stage_place(void *data, int64_t from, bool bf16,
+                                     float *room)
+{
+    return bf16 ? room : (float *)data + from;
+}
+
+static inline void cpu_stage_flush(void *data, int64_t from, int64_t count,
+                                   bool bf16, const float *room)
+{
+    if (bf16)
+        half_round_bf16((uint16_t *)data + from, room, (size_t)count);
+}
+
+/* How many elements of [from, last) to do at a time. */
+static inline int64_t cpu_stage_count(int64_t from, int64_t last, bool bf16)
+{
+    return bf16 && last - from > CPU_STAGE ? CPU_STAGE : last - from;
+}
+
+#endif

@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The classical scheme: a panel of COLUMNS columns of B, DEPTH deep, is copied
+ * together and meets all strips of ROWS rows of A, copied together too; a tile
+ * of C stays in registers meanwhile. While a panel is used, the lines of the
+ * next one are fetched, a few in each tile.
+ *
+ * With few rows, all of A is copied once, and C is finished panel by panel.
+ * Else A goes in blocks of BLOCK_ROWS, and panels are copied for each of them
+ * anew, into the same room: that is less work than to keep them all in a cache
+ * that A's block and C need. Elements are summed over k in order, DEPTH by
+ * DEPTH: the same bits either way.
+ *
+ * Threads have columns of their own, or rows, if there are more of these, and
+ * copy for themselves. Compiled with fused multiply-add, as block.c is.
+ */
+#include "op/cpu/vector/gemm.h"
+
+#include <string.h>
+
+#include "simd/math.h"
+#include "simd/team.h"
+#include "simd/zip.h"
+
+#define WIDE 16
+#define ROWS 8
+#define VECTORS 3
+#define COLUMNS (VECTORS * WIDE)
+#define DEPTH 384
+#define BLOCK_ROWS 512
+#define BLOCK_COLUMNS 768
+/* Elements of A, padded, that are copied as a whole: within a 2 MB cache. */
+#define WHOLE_ELEMS (320 * 1024)
+/* Rows of a turned A ahead of the one that is copied. */
+#define AHEAD 8
+
+/* The smallest product that is worth while (see cpu_gemm_pays). */
+#define PAYS_SIDE 128
+#define PAYS_WORK (64 * 1024 * 1024)
+
+#define A_ELEMS WHOLE_ELEMS
+#define B_ELEMS (COLUMNS * DEPTH)
+_Static_assert(WIDE == CPU_ZIP, "CPU_ZIP_MIX");
+_Static_assert(BLOCK_ROWS *DEPTH <= A_ELEMS, "a block of A fits");
+
+bool cpu_gemm_pays(int64_t M, int64_t N, int64_t K)
+{
+    return M >= PAYS_SIDE && N >= PAYS_SIDE && K >= PAYS_SIDE &&
+           (double)M * (double)N * (double)K >= PAYS_WORK;
+}
+
+size_t cpu_gemm_bytes(int threads)
+{
+    return (size_t)threads * (A_ELEMS + B_ELEMS) * sizeof(float);
+}
+
+#if defined(__x86_64__)
+
+#define GEMM_TARGET __attribute__((target("avx512f")))
+
+typedef float wide_t __attribute__((vector_size(4 * WIDE), aligned(4)));
+
+bool cpu_gemm_here(void)
+{
+    return __builtin_cpu_supports("avx512f");
+}
+
+CPU_INLINE int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A slice of k: [at, at + depth). */
+typedef struct slice {
+    int64_t at, depth;
+} slice_t;
+
+CPU_INLINE int64_t slice_count(int64_t K)
+{
+    return (K + DEPTH - 1) / DEPTH;
+}
+
+/* Number [step] of the slices of K: as even as they can be. */
+CPU_INLINE slice_t slice_make(int64_t K, int64_t step)
+{
+    const int64_t count = slice_count(K), at = K * step / count;
+
+    return (slice_t){.at = at, .depth = K * (step + 1) / count - at};
+}
+
+/* ---- copying together ---------------------------------------------------- */
+
+/* Element [i][j] of 16 vectors goes to [j][i]: halves change places, then
+ * quarters, pairs, neighbours. */
+CPU_INLINE void turn_square(wide_t r[WIDE])
+{
+    wide_t t[WIDE];
+
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) {
+        t[i] = CPU_ZIP_MIX(r[i], r[i + 8], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18,
+                           19, 20, 21, 22, 23);
+        t[i + 8] = CPU_ZIP_MIX(r[i], r[i + 8], 8, 9, 10, 11, 12, 13, 14, 15, 24,
+                               25, 26, 27, 28, 29, 30, 31);
+    }
+#pragma GCC unroll 8
+    for (int n = 0; n < 8; n++) {
+        const int i = n / 4 * 8 + n % 4;
+
+        r[i] = CPU_ZIP_MIX(t[i], t[i + 4], 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10,
+                           11, 24, 25, 26, 27);
+        r[i + 4] = CPU_ZIP_MIX(t[i], t[i + 4], 4, 5, 6, 7, 20, 21, 22, 23, 12,
+                               13, 14, 15, 28, 29, 30, 31);
+    }
+#pragma GCC unroll 8
+    for (int n = 0; n < 8; n++) {
+        const int i = n / 2 * 4 + n % 2;
+
+        t[i] = CPU_ZIP_MIX(r[i], r[i + 2], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24,
+                           25, 12, 13, 28, 29);
+        t[i + 2] = CPU_ZIP_MIX(r[i], r[i + 2], 2, 3, 18, 19, 6, 7, 22, 23, 10,
+                               11, 26, 27, 14, 15, 30, 31);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < WIDE; i += 2) {
+        r[i] = CPU_ZIP_MIX(t[i], t[i + 1], 0, 16, 2, 18, 4, 20, 6, 22, 8, 24,
+                           10, 26, 12, 28, 14, 30);
+        r[i + 1] = CPU_ZIP_MIX(t[i], t[i + 1], 1, 17, 3, 19, 5, 21, 7, 23, 9,
+                               25, 11, 27, 13, 29, 15, 31);
+    }
+}
+
+/* Where 16 numbers side by side go: the first 8 to out[k * step], the others
+ * to out[k * step + second]. */
+typedef struct places {
+    float *out;
+    int64_t step, second;
+} places_t;
+
+CPU_INLINE void places_put(const places_t *to, int64_t k, const float *wide)
+{
+    float *out = to->out + k * to->step;
+
+    if (to->second == 8) { /* known where this is inlined */
+        memcpy(out, wide, WIDE * sizeof *out);
+        return;
+    }
+    memcpy(out, wide, 8 * sizeof *out);
+    memcpy(out + to->second, wide + 8, 8 * sizeof *out);
+}
+
+/* [depth] numbers of each of [lines] <= 16 rows of [from], turned; missing rows
+ * are 0. */
+CPU_INLINE void copy_turned(const float *from, int64_t row, int64_t lines,
+                            int64_t depth, const places_t *to)
+{
+    int64_t k = 0;
+
+    for (; lines == WIDE && k + WIDE <= depth; k += WIDE) {
+        wide_t square[WIDE];
+
+#pragma GCC unroll 16
+        for (int i = 0; i < WIDE; i++) {
+            square[i] = *(const wide_t *)(from + i * row + k);
+            __builtin_prefetch(from + (i + WIDE) * row + k);
+        }
+        turn_square(square);
+#pragma GCC unroll 16
+        for (int i = 0; i < WIDE; i++)
+            places_put(to, k + i, (const float *)&square[i]);
+    }
+    for (; k < depth; k++) {
+        float line[WIDE] = {0};
+
+        for (int64_t i = 0; i < lines; i++)
+            line[i] = from[i * row + k];
+        places_put(to, k, line);
+    }
+}
+
+/* [lines] <= 16 numbers of each of [depth] rows. */
+CPU_INLINE void copy_straight(const float *from, int64_t row, int64_t lines,
+                              int64_t depth, const places_t *to)
+{
+    for (int64_t k = 0; lines == WIDE && k < depth; k++, from += row) {
+        const wide_t line = *(const wide_t *)from;
+
+        __builtin_prefetch(from + AHEAD * row);
+        places_put(to, k, (const float *)&line);
+    }
+    for (int64_t k = 0; lines < WIDE && k < depth; k++, from += row) {
+        float line[WIDE] = {0};
+
+        for (int64_t i = 0; i < lines; i++)
+            line[i] = from[i];
+        places_put(to, k, line);
+    }
+}
+
+/* Two times 16 numbers of each of [depth] rows. */
+CPU_INLINE void copy_twice(const float *from, int64_t row, int64_t depth,
+                           const places_t *to)
+{
+    const places_t behind = {to->out + 2 * to->second, to->step, to->second};
+
+    for (int64_t k = 0; k < depth; k++, from += row) {
+        const wide_t left = *(const wide_t *)from;
+        const wide_t right = *(const wide_t *)(from + WIDE);
+
+        __builtin_prefetch(from + AHEAD * row);
+        __builtin_prefetch(from + AHEAD * row + WIDE);
+        places_put(to, k, (const float *)&left);
+        places_put(&behind, k, (const float *)&right);
+    }
+}
+
+/* Rows [first, first + rows) of A as strips [depth][ROWS], two at a time. */
+GEMM_TARGET static void copy_rows(const cpu_gemm_t *gemm, int64_t first,
+                                  int64_t rows, slice_t s, float *out)
+{
+    const cpu_block_t a = gemm->a;
+
+    for (int64_t i = 0, lines; i < rows; i += lines) {
+        const places_t to = {out + i * s.depth, ROWS, ROWS * s.depth};
+        const float *from = a.data + (first + i) * a.row + s.at * a.column;
+        const bool two = a.row == 1 && rows - i >= 2 * WIDE;
+
+        lines = two ? 2 * WIDE : least(rows - i, WIDE);
+        if (two)
+            copy_twice(from, a.column, s.depth, &to);
+        else if (a.row == 1)
+            copy_straight(from, a.column, lines, s.depth, &to);
+        else
+            copy_turned(from, a.row, lines, s.depth, &to);
+    }
+}
+
+/* COLUMNS numbers of each of [depth] rows. */
+CPU_INLINE void copy_whole(const float *from, int64_t row, int64_t depth,
+                           float *out)
+{
+    for (int64_t k = 0; k < depth; k++, from += row, out += COLUMNS)
+#pragma GCC unroll 3
+        for (int v = 0; v < COLUMNS; v += WIDE)
+            *(wide_t *)(out + v) = *(const wide_t *)(from + v);
+}
+
+/* Columns [first, first + columns) of B as a panel [depth][COLUMNS]. */
+GEMM_TARGET static void copy_panel(const cpu_gemm_t *gemm, int64_t first,
+                                   int64_t columns, slice_t s, float *out)
+{
+    const cpu_block_t b = gemm->b;
+    const float *from = b.data + s.at * b.row + first * b.column;
+
+    if (b.column == 1 && columns == COLUMNS) {
+        copy_whole(from, b.row, s.depth, out);
+        return;
+    }
+    for (int64_t j = 0; j < columns; j += WIDE, from += WIDE * b.column) {
+        const places_t to = {out + j, COLUMNS, 8};
+        const int64_t lines = least(columns - j, WIDE);
+
+        if (b.column == 1)
+            copy_straight(from, b.row, lines, s.depth, &to);
+        else
+            copy_turned(from, b.column, lines, s.depth, &to);
+    }
+}
+
+/* ---- tiles --------------------------------------------------------------- */
+
+/* Lines to fetch while a tile is computed: three at a time, [side] bytes
+ * apart, [count] times, [step] bytes further on. */
+typedef struct fetch {
+    const char *at;
+    int64_t side, step, count;
+} fetch_t;
+
+#define FETCH_EVERY 4 /* k */
+
+typedef struct tile {
+    const float *a, *b; /* a strip and a panel */
+    int64_t depth;
+    float *c;
+    int64_t c_row;
+    const float *bias; /* NULL: none */
+    bool first;        /* slice: C is not read */
+    fetch_t fetch;
+} tile_t;
+
+/* sum += what [count] numbers k have; [vectors] and [count] are constants. */
+CPU_INLINE void tile_steps(wide_t sum[ROWS][VECTORS], int vectors, int count,
+                           const float *a, const float *b)
+{
+#pragma GCC unroll 4
+    for (int k = 0; k < count; k++, a += ROWS, b += COLUMNS) {
+#pragma GCC unroll 8
+        for (int i = 0; i < ROWS; i++)
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; v++)
+                sum[i][v] += a[i] * *(const wide_t *)(b + v * WIDE);
+    }
+}
+
+CPU_INLINE void tile_end(const tile_t *tile, wide_t sum[ROWS][VECTORS],
+                         int vectors)
+{
+#pragma GCC unroll 8
+    for (int i = 0; i < ROWS; i++)
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; v++) {
+            wide_t *c = (wide_t *)(tile->c + i * tile->c_row + v * WIDE);
+
+            if (!tile->first)
+                sum[i][v] += *c;
+            else if (tile->bias != NULL)
+                sum[i][v] += *(const wide_t *)(tile->bias + v * WIDE);
+            *c = sum[i][v];
+        }
+}
+
+CPU_INLINE void tile_full(const tile_t *tile, int vectors)
+{
+    const float *a = tile->a, *b = tile->b;
+    fetch_t fetch = tile->fetch;
+    int64_t left = tile->depth;
+    wide_t sum[ROWS][VECTORS];
+
+#pragma GCC unroll 8
+    for (int i = 0; i < ROWS; i++)
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; v++) {
+            sum[i][v] = (wide_t){0};
+            __builtin_prefetch(tile->c + i * tile->c_row + v * WIDE, 1);
+        }
+    for (; fetch.count > 0 && left >= FETCH_EVERY; left -= FETCH_EVERY) {
+        __builtin_prefetch(fetch.at, 0, 2);
+        __builtin_prefetch(fetch.at + fetch.side, 0, 2);
+        __builtin_prefetch(fetch.at + 2 * fetch.side, 0, 2);
+        fetch.at += fetch.step;
+        fetch.count--;
+        tile_steps(sum, vectors, FETCH_EVERY, a, b);
+        a += FETCH_EVERY * ROWS;
+        b += FETCH_EVERY * COLUMNS;
+    }
+    for (; left >= 4; left -= 4, a += 4 * ROWS, b += 4 * COLUMNS)
+        tile_steps(sum, vectors, 4, a, b);
+    for (; left > 0; left--, a += ROWS, b += COLUMNS)
+        tile_steps(sum, vectors, 1, a, b);
+    tile_end(tile, sum, vectors);
+}
+
+GEMM_TARGET static void tile_run(const tile_t *tile, int vectors)
+{
+    if (vectors == 3)
+        tile_full(tile, 3);
+    else if (vectors == 2)
+        tile_full(tile, 2);
+    else
+        tile_full(tile, 1);
+}
+
+/* [rows] x [columns] of a tile at the edges of C: through a buffer, with the
+ * same sums. */
+static void tile_edge(const tile_t *tile, int64_t rows, int64_t columns)
+{
+    float buffer[ROWS * COLUMNS], bias[COLUMNS] = {0};
+    const size_t bytes = (size_t)columns * sizeof(float);
+    tile_t inside = *tile;
+
+    inside.c = buffer;
+    inside.c_row = COLUMNS;
+    memset(buffer, 0, sizeof buffer);
+    for (int64_t i = 0; !tile->first && i < rows; i++)
+        memcpy(buffer + i * COLUMNS, tile->c + i * tile->c_row, bytes);
+    if (tile->bias != NULL) {
+        memcpy(bias, tile->bias, bytes);
+        inside.bias = bias;
+    }
+    tile_run(&inside, (int)((columns + WIDE - 1) / WIDE));
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(tile->c + i * tile->c_row, buffer + i * COLUMNS, bytes);
+}
+
+/* ---- panels -------------------------------------------------------------- */
+
+/* A panel of B: columns [first, first + columns), slice [s]. */
+typedef struct panel {
+    int64_t first, columns;
+    slice_t s;
+} panel_t;
+
+/* Part [part] of [parts] of the lines of [next]. */
+static fetch_t fetch_make(const cpu_gemm_t *gemm, const panel_t *next,
+                          int64_t part, int64_t parts)
+{
+    const cpu_block_t b = gemm->b;
+    const slice_t s = next->s;
+    const int64_t bytes = sizeof(float);
+    const int64_t lines = (s.depth + WIDE - 1) / WIDE;
+    const bool turned = b.column != 1;
+    const int64_t all = turned ? WIDE * lines : s.depth;
+    const int64_t from = all * part / parts, to = all * (part + 1) / parts;
+    fetch_t fetch = {.count = to - from};
+
+    if (next->columns < COLUMNS)
+        return (fetch_t){.count = 0};
+    if (turned) {
+        fetch.at = (const char *)(b.data + s.at + from % lines * WIDE +
+                                  (next->first + from / lines) * b.column);
+        fetch.side = WIDE * b.column * bytes;
+        fetch.step = WIDE * bytes;
+    } else {
+        fetch.at = (const char *)(b.data + next->first + (s.at + from) * b.row);
+        fetch.side = WIDE * bytes;
+        fetch.step = b.row * bytes;
+    }
+    return fetch;
+}
+
+/* All tiles of [panel], copied to [b], and rows [first, first + rows), copied
+ * to [a]; [next] is the panel to fetch, or NULL. */
+static void panel_run(const cpu_gemm_t *gemm, const panel_t *panel,
+                      const float *b, int64_t first, int64_t rows,
+                      const float *a, const panel_t *next)
+{
+    const int64_t strips = (rows + ROWS - 1) / ROWS;
+    const int64_t columns = panel->columns, depth = panel->s.depth;
+    tile_t tile = {.b = b,
+                   .depth = depth,
+                   .c_row = gemm->c_row,
+                   .first = panel->s.at == 0};
+
+    if (gemm->bias != NULL)
+        tile.bias = gemm->bias + panel->first;
+    for (int64_t i = 0; i < strips; i++) {
+        const int64_t left = least(rows - i * ROWS, ROWS);
+
+        tile.a = a + i * ROWS * depth;
+        tile.c = gemm->c + (first + i * ROWS) * gemm->c_row + panel->first;
+        if (next != NULL)
+            tile.fetch = fetch_make(gemm, next, i, strips);
+        if (left == ROWS && columns % WIDE == 0)
+            tile_run(&tile, (int)(columns / WIDE));
+        else
+            tile_edge(&tile, left, columns);
+    }
+}
+
+/* These last columns go in two panels: one of a single vector is slow. */
+#define END (COLUMNS + WIDE)
+
+static panel_t panel_make(const cpu_gemm_t *gemm, int64_t first, slice_t s)
+{
+    const int64_t left = gemm->N - first;
+
+    return (panel_t){first, left == END ? END / 2 : least(left, COLUMNS), s};
+}
+
+/* ---- the product --------------------------------------------------------- */
+
+/* One thread's share, and its room. */
+typedef struct share {
+    cpu_gemm_t gemm;
+    float *a, *b;
+} share_t;
+
+static int64_t rows_padded(int64_t rows)
+{
+    return (rows + WIDE - 1) / WIDE * WIDE;
+}
+
+/* All of A at once; each panel of columns is finished before the next. */
+static void gemm_whole(const share_t *share)
+{
+    const cpu_gemm_t *gemm = &share->gemm;
+    const int64_t count = slice_count(gemm->K), rows = rows_padded(gemm->M);
+
+    for (int64_t step = 0; step < count; step++) {
+        const slice_t s = slice_make(gemm->K, step);
+
+        copy_rows(gemm, 0, gemm->M, s, share->a + s.at * rows);
+    }
+    for (int64_t j = 0, columns = 0; j < gemm->N; j += columns)
+        for (int64_t step = 0; step < count; step++) {
+            const panel_t panel =
+                panel_make(gemm, j, slice_make(gemm->K, step));
+            const panel_t next =
+                step + 1 < count
+                    ? panel_make(gemm, j, slice_make(gemm->K, step + 1))
+                    : panel_make(gemm, j + panel.columns,
+                                 slice_make(gemm->K, 0));
+
+            columns = panel.columns;
+            copy_panel(gemm, j, columns, panel.s, share->b);
+            panel_run(gemm, &panel, share->b, 0, gemm->M,
+                      share->a + panel.s.at * rows, &next);
+        }
+}
+
+/* Slice [s] of [rows] rows from [i] on, in columns [first, last). */
+static void gemm_block(const share_t *share, int64_t i, int64_t rows,
+                       int64_t first, int64_t last, slice_t s)
+{
+    const cpu_gemm_t *gemm = &share->gemm;
+
+    copy_rows(gemm, i, rows, s, share->a);
+    for (int64_t j = first, columns = 0; j < last; j += columns) {
+        const panel_t panel = panel_make(gemm, j, s);
+        const panel_t next = panel_make(gemm, j + panel.columns, s);
+
+        columns = panel.columns;
+        copy_panel(gemm, j, columns, s, share->b);
+        panel_run(gemm, &panel, share->b, i, rows, share->a,
+                  j + columns < last ? &next : NULL);
+    }
+}
+
+/* A block of C is finished, slice by slice, before the next. */
+static void gemm_blocks(const share_t *share)
+{
+    const cpu_gemm_t *gemm = &share->gemm;
+
+    for (int64_t j = 0, last; j < gemm->N; j = last) {
+        last = gemm->N - j < 2 * BLOCK_COLUMNS ? gemm->N : j + BLOCK_COLUMNS;
+        for (int64_t i = 0; i < gemm->M; i += BLOCK_ROWS)
+            for (int64_t step = 0; step < slice_count(gemm->K); step++)
+                gemm_block(share, i, least(gemm->M - i, BLOCK_ROWS), j, last,
+                           slice_make(gemm->K, step));
+    }
+}
+
+typedef struct gemm_work {
+    const cpu_gemm_t *gemm;
+    bool by_rows;
+    float *scratch;
+} gemm_work_t;
+
+/* Strips of rows, or panels of columns, [first, last). */
+static void gemm_body(void *context, int64_t first, int64_t last)
+{
+    const gemm_work_t *work = context;
+    share_t share = {.gemm = *work->gemm};
+    cpu_gemm_t *gemm = &share.gemm;
+
+    share.a = work->scratch + cpu_team_number() * (A_ELEMS + B_ELEMS);
+    share.b = share.a + A_ELEMS;
+    if (work->by_rows) {
+        gemm->M = least(gemm->M, last * ROWS) - first * ROWS;
+        gemm->a.data += first * ROWS * gemm->a.row;
+        gemm->c += first * ROWS * gemm->c_row;
+    } else {
+        gemm->N = least(gemm->N, last * COLUMNS) - first * COLUMNS;
+        gemm->b.data += first * COLUMNS * gemm->b.column;
+        gemm->c += first * COLUMNS;
+        if (gemm->bias != NULL)
+            gemm->bias += first * COLUMNS;
+    }
+    if (gemm->M <= BLOCK_ROWS && rows_padded(gemm->M) * gemm->K <= WHOLE_ELEMS)
+        gemm_whole(&share);
+    else
+        gemm_blocks(&share);
+}
+
+void cpu_gemm_run(const cpu_gemm_t *gemm, int threads, void *scratch)
+{
+    gemm_work_t work = {.gemm = gemm, .scratch = scratch};
+    int64_t strips = (gemm->M + ROWS - 1) / ROWS;
+    int64_t panels = (gemm->N + COLUMNS - 1) / COLUMNS;
+
+    work.by_rows = gemm->M > gemm->N;
+    cpu_team_run(threads, work.by_rows ? strips : panels, 1, gemm_body, &work);
+}
+
+#else
+
+bool cpu_gemm_here(void)
+{
+    return false;
+}
+
+void cpu_gemm_run(const cpu_gemm_t *gemm, int threads, void *scratch)
+{
+    (void)gemm;
+    (void)threads;
+    (void)scratch;
+}
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Products of small matrices that lie in a cache, for kernels that work in
+ * blocks. */
+#ifndef CDDP_OP_CPU_VECTOR_GEMM_SMALL_H
+#define CDDP_OP_CPU_VECTOR_GEMM_SMALL_H
+
+#include <stdint.h>
+
+/* A matrix; element [i,k] is at data[i * row + k * column]. */
+typedef struct cpu_block {
+    const float *data;
+    int64_t row, column;
+} cpu_block_t;
+
+/* C [M,N] += A [M,K] B [K,N]; the rows of B and C are [b_row] and [c_row]
+ * elements apart. Each element is summed over k in order. */
+void cpu_block_add(int64_t M, int64_t N, int64_t K, cpu_block_t a,
+                   const float *b, int64_t b_row, float *c, int64_t c_row);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A parallel region is one call of GOMP_parallel, which is what gcc makes of
+ * `#pragma omp parallel` and every OpenMP runtime offers. We call it by hand,
+ * since clang's -fopenmp would bring a second runtime into the process.
+ */
+#include "simd/team.h"
+
+#include <stddef.h>
+
+#include "simd/openmp.h"
+
+void GOMP_parallel(void (*body)(void *), void *context, unsigned threads,
+                   unsigned flags);
+
+typedef struct cpu_team {
+    int64_t count;
+    int size; /* with a crew */
+    cpu_team_body_t *body;
+    void *context;
+} cpu_team_t;
+
+void cpu_team_set(int threads)
+{
+    if (omp_get_max_threads() != threads)
+        omp_set_num_threads(threads);
+}
+
+/* global: a thread's own, as is the number of threads that OpenMP keeps. */
+static _Thread_local crew_t *cpu_team_crew;
+
+void cpu_team_lend(crew_t *crew)
+{
+    cpu_team_crew = crew;
+}
+
+/* global: a thread's own place in the team that it works in. */
+static _Thread_local int cpu_team_place;
+
+/* What member [number] of [size] has to do. */
+static void cpu_team_share(const cpu_team_t *team, int number, int size)
+{
+    const int64_t first = team->count * number / size;
+    const int64_t last = team->count * (number + 1) / size;
+    const int outer = cpu_team_place;
+
+    cpu_team_place = number;
+    if (first < last || size == 1)
+        team->body(team->context, first, last);
+    cpu_team_place = outer;
+}
+
+static void cpu_team_member(void *argument)
+{
+    cpu_team_share(argument, omp_get_thread_num(), omp_get_num_threads());
+}
+
+static void cpu_team_mate(void *argument, int member)
+{
+    const cpu_team_t *team = argument;
+
+    if (member < team->size)
+        cpu_team_share(team, member, team->size);
+}
+
+void cpu_team_run(int threads, int64_t count, int64_t grain,
+                  cpu_team_body_t *body, void *context)
+{
+    cpu_team_t team = {.count = count, .body = body, .context = context};
+    int64_t most = grain > 0 ? count / grain : count;
+
+    if (most < threads)
+        threads = (int)most;
+    team.size = threads;
+    if (threads <= 1) {
+        cpu_team_share(&team, 0, 1);
+    } else if (cpu_team_crew != NULL && !crew_busy(cpu_team_crew) &&
+               crew_size(cpu_team_crew) >= threads) {
+        crew_run(cpu_team_crew, cpu_team_mate, &team);
+    } else {
+        GOMP_parallel(cpu_team_member, &team, (unsigned)threads, 0);
+    }
+}
+
+int cpu_team_number(void)
+{
+    return cpu_team_place;
+}
