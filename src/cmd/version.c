@@ -86,9 +86,9 @@ static const char *instruction_set(char *text, size_t room)
                  {dnnl_cpu_isa_avx512_core, "AVX-512"},
                  {dnnl_cpu_isa_avx512_core_vnni, "AVX-512 VNNI"},
                  {dnnl_cpu_isa_avx512_core_bf16, "AVX-512 BF16"}};
-    const unsigned isa = cpu_isa();
+    const unsigned isa = simd_isa();
 
-    if (isa == dnnl_cpu_isa_avx512_core_bf16 && cpu_hides_tiles())
+    if (isa == dnnl_cpu_isa_avx512_core_bf16 && simd_hides_tiles())
         return "AVX-512 BF16 (AMX is left alone: its tiles are hidden here)";
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (names[i].isa == isa)

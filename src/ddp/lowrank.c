@@ -16,8 +16,8 @@
 
 /* ---- products ------------------------------------------------------------ */
 
-CPU_CLONES static float dot(const float *restrict a, const float *restrict b,
-                            int64_t count)
+SIMD_CLONES static float dot(const float *restrict a, const float *restrict b,
+                             int64_t count)
 {
     float lanes[LANES] = {0}, sum = 0;
     int64_t i = 0;
@@ -34,8 +34,8 @@ CPU_CLONES static float dot(const float *restrict a, const float *restrict b,
 }
 
 /* y += factor x */
-CPU_CLONES static void add(float *restrict y, const float *restrict x,
-                           int64_t count, float factor)
+SIMD_CLONES static void add(float *restrict y, const float *restrict x,
+                            int64_t count, float factor)
 {
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)
@@ -83,8 +83,8 @@ void lowrank_rest(const lowrank_t *shape, const float *m, const float *p,
 
 /* ---- orthonormal vectors ------------------------------------------------- */
 
-CPU_CLONES static double dot64(const float *restrict a, const float *restrict b,
-                               int64_t count)
+SIMD_CLONES static double dot64(const float *restrict a,
+                                const float *restrict b, int64_t count)
 {
     double lanes[LANES] = {0}, sum = 0;
     int64_t i = 0;
@@ -100,7 +100,7 @@ CPU_CLONES static double dot64(const float *restrict a, const float *restrict b,
     return sum;
 }
 
-CPU_CLONES static void scale(float *x, int64_t count, float factor)
+SIMD_CLONES static void scale(float *x, int64_t count, float factor)
 {
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)

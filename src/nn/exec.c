@@ -52,7 +52,7 @@ static err_code_t node_open(nn_exec_t *exec, int i, err_t *err)
     for (int k = 1; k < node->inputs; k++)
         config.other[k - 1] = node_desc(exec, node->from[k]);
     config.relu = node->relu;
-    config.curve = node->curve;
+    config.activation = node->activation;
     config.narrow = node->narrow;
     node->back = back && exec->config.training;
     config.training = exec->config.training;

@@ -84,7 +84,7 @@ static void join_before(nn_exec_t *exec, int i, const int *readers)
     } else if ((kind == OP_GELU || kind == OP_GELU_TANH || kind == OP_SILU) &&
                before == OP_LINEAR) {
         node_join(exec, i, i - 1);
-        exec->nodes[i].curve = kind;
+        exec->nodes[i].activation = kind;
     }
 }
 
@@ -93,7 +93,7 @@ static bool wants_narrow(const nn_exec_t *exec, int node, int from)
 {
     return kind_of(exec, exec->nodes[node].own) == OP_LINEAR &&
            (op_is_sample_norm(kind_of(exec, exec->nodes[from].own)) ||
-            exec->nodes[from].curve != OP_LINEAR);
+            exec->nodes[from].activation != OP_LINEAR);
 }
 
 /* Which outputs are stored rounded: those that one linear alone reads. */

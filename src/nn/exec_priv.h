@@ -41,7 +41,7 @@ typedef struct nn_node {
     int joined; /* the node whose call computes it, too, or NN_NONE; a joined
                    node has no op and no inputs */
     bool relu;  /* its call ends with relu, behind the layer's own op */
-    op_kind_t curve; /* the activation that a linear's call ends with;
+    op_kind_t activation; /* the activation that a linear's call ends with;
                         OP_LINEAR: none */
     bool bf16;   /* its output, and the gradient of that, may lie as bfloat16 */
     bool narrow; /* its output alone lies as bfloat16, as only products that

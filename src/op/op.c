@@ -99,7 +99,7 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
     switch (config->kind) {
     case OP_LINEAR:
         return out_elems * (2.0 * (double)op_linear_features(config) +
-                            op_element_flops[config->curve]);
+                            op_element_flops[config->activation]);
     case OP_CONV2D:
         return 2.0 * out_elems *
                (double)(config->in.dims[1] / config->conv.groups *
@@ -171,7 +171,8 @@ static bool op_may_narrow(const op_config_t *config)
     const bool linear = config->kind == OP_LINEAR && config->bf16;
 
     return (!op_has_narrow_in(config) || linear) &&
-           (!config->narrow || norm || (linear && config->curve != OP_LINEAR));
+           (!config->narrow || norm ||
+            (linear && config->activation != OP_LINEAR));
 }
 
 /* Can [backend] do [config]? */

@@ -80,9 +80,9 @@ typedef enum op_store {
 
 op_store_t op_backend_stores(const op_backend_ops_t *backend, op_kind_t kind);
 
-/* Is an op with config.relu or config.curve, or a batchnorm that adds, faster
- * there than its parts one by one? (All backends can do them.) And does it know
- * op_config.narrow? */
+/* Is an op with config.relu or config.activation, or a batchnorm that adds,
+ * faster there than its parts one by one? (All backends can do them.) And does
+ * it know op_config.narrow? */
 bool op_backend_fuses(const op_backend_ops_t *backend);
 
 /* Infer the output of [config]: plain dims of y ([*out].layout NULL). Pure;

@@ -141,24 +141,24 @@ typedef struct op_view {
 
 typedef struct op_config {
     op_kind_t kind;
-    bool training;   /* false: forward only, dropout and batch norm in their
-                        evaluation form, no workspace kept */
-    bool bias;       /* linear, conv, lstm, gru: with b */
-    bool bf16;       /* linear, conv, attention, lstm, gru: multiply numbers
-                        rounded to bfloat16; sums and all tensors outside stay
-                        float32 (conv: db is the sum of the rounded dy) */
-    bool y_bf16;     /* conv with bf16: y may lie rounded to bfloat16 */
-    bool relu;       /* batchnorm, add: y = max(0, .), where NaN stays NaN */
-    op_kind_t curve; /* linear: y = gelu, gelu_tanh or silu of the product;
+    bool training; /* false: forward only, dropout and batch norm in their
+                      evaluation form, no workspace kept */
+    bool bias;     /* linear, conv, lstm, gru: with b */
+    bool bf16;     /* linear, conv, attention, lstm, gru: multiply numbers
+                      rounded to bfloat16; sums and all tensors outside stay
+                      float32 (conv: db is the sum of the rounded dy) */
+    bool y_bf16;   /* conv with bf16: y may lie rounded to bfloat16 */
+    bool relu;     /* batchnorm, add: y = max(0, .), where NaN stays NaN */
+    op_kind_t activation; /* linear: y = gelu, gelu_tanh or silu of the product;
                         OP_LINEAR, which is 0: the product itself */
-    bool narrow;     /* linear with a curve, norms of a sample: y is stored as
-                        bfloat16, for a linear with bf16, which would round it.
-                        Its gradient is not: dy is float32 */
-    bool need_dx;    /* backward computes dx (false for the first layer) */
-    int threads;     /* team size, >= 1 */
-    int64_t out;     /* linear, embedding, lstm, gru: features out */
-    bool last;       /* linear: of the last dimension, for each of the others */
-    bool channels;   /* prelu: a slope for each channel; else one */
+    bool narrow; /* linear with an activation, norms of a sample: y is stored as
+                    bfloat16, for a linear with bf16, which would round it.
+                    Its gradient is not: dy is float32 */
+    bool need_dx;  /* backward computes dx (false for the first layer) */
+    int threads;   /* team size, >= 1 */
+    int64_t out;   /* linear, embedding, lstm, gru: features out */
+    bool last;     /* linear: of the last dimension, for each of the others */
+    bool channels; /* prelu: a slope for each channel; else one */
     op_conv_t conv;
     op_pool_t pool;
     op_pad_t pad;

@@ -69,8 +69,8 @@ typedef struct adam_scalars {
 #define ADAM_LINE 16
 #define ADAM_AHEAD 256
 
-CPU_INLINE void adam_element(float *p, float grad, float *mean, float *square,
-                             const adam_scalars_t *s)
+SIMD_INLINE void adam_element(float *p, float grad, float *mean, float *square,
+                              const adam_scalars_t *s)
 {
     float g = grad + s->add * *p;
     float m = *mean + s->new1 * (g - *mean);
@@ -81,9 +81,10 @@ CPU_INLINE void adam_element(float *p, float grad, float *mean, float *square,
     *p = s->keep * *p - s->rate * m / (sqrtf(v) * s->root + s->eps);
 }
 
-CPU_CLONES static void adam_loop(float *restrict p, const float *restrict grads,
-                                 float *restrict mean, float *restrict square,
-                                 size_t elems, adam_scalars_t s)
+SIMD_CLONES static void adam_loop(float *restrict p,
+                                  const float *restrict grads,
+                                  float *restrict mean, float *restrict square,
+                                  size_t elems, adam_scalars_t s)
 {
     size_t i = 0;
 
@@ -92,7 +93,7 @@ CPU_CLONES static void adam_loop(float *restrict p, const float *restrict grads,
         __builtin_prefetch(grads + i + ADAM_AHEAD);
         __builtin_prefetch(mean + i + ADAM_AHEAD, 1);
         __builtin_prefetch(square + i + ADAM_AHEAD, 1);
-        CPU_INDEPENDENT
+        SIMD_INDEPENDENT
         for (size_t j = i; j < i + ADAM_LINE; j++)
             adam_element(p + j, grads[j], mean + j, square + j, &s);
     }
@@ -101,7 +102,7 @@ CPU_CLONES static void adam_loop(float *restrict p, const float *restrict grads,
 }
 
 /* The largest mean of squares stays; what is no number does, too. */
-CPU_CLONES static void
+SIMD_CLONES static void
 adam_loop_most(float *restrict p, const float *restrict grads,
                float *restrict mean, float *restrict square,
                float *restrict most, size_t elems, adam_scalars_t s)

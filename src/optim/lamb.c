@@ -66,10 +66,10 @@ static lamb_scalars_t lamb_prepare(const optim_update_t *update)
     };
 }
 
-CPU_CLONES static void lamb_moments(const float *restrict grads,
-                                    float *restrict mean,
-                                    float *restrict square, size_t elems,
-                                    lamb_scalars_t s)
+SIMD_CLONES static void lamb_moments(const float *restrict grads,
+                                     float *restrict mean,
+                                     float *restrict square, size_t elems,
+                                     lamb_scalars_t s)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {
@@ -80,11 +80,11 @@ CPU_CLONES static void lamb_moments(const float *restrict grads,
     }
 }
 
-CPU_CLONES static void lamb_direction(const float *restrict p,
-                                      const float *restrict mean,
-                                      const float *restrict square,
-                                      float *restrict out, size_t elems,
-                                      lamb_scalars_t s)
+SIMD_CLONES static void lamb_direction(const float *restrict p,
+                                       const float *restrict mean,
+                                       const float *restrict square,
+                                       float *restrict out, size_t elems,
+                                       lamb_scalars_t s)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++)
@@ -92,9 +92,9 @@ CPU_CLONES static void lamb_direction(const float *restrict p,
                  s.decay * p[i];
 }
 
-CPU_CLONES static void lamb_move(float *restrict p,
-                                 const float *restrict direction, size_t elems,
-                                 float rate)
+SIMD_CLONES static void lamb_move(float *restrict p,
+                                  const float *restrict direction, size_t elems,
+                                  float rate)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++)

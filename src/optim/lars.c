@@ -41,9 +41,10 @@ static unsigned lars_slots(const void *options)
     return 1;
 }
 
-CPU_CLONES static void lars_loop(float *restrict p, const float *restrict grads,
-                                 float *restrict buffer, size_t elems,
-                                 float momentum, float rate, float decay)
+SIMD_CLONES static void lars_loop(float *restrict p,
+                                  const float *restrict grads,
+                                  float *restrict buffer, size_t elems,
+                                  float momentum, float rate, float decay)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {

@@ -17,7 +17,7 @@
 #define CHUNKS_MAX 256 /* that threads share */
 #define CLIP_EPS 1e-6  /* as torch.nn.utils.clip_grad_norm_ */
 
-CPU_CLONES double optim_block_squares(const float *x, size_t elems)
+SIMD_CLONES double optim_block_squares(const float *x, size_t elems)
 {
     double lanes[LANES] = {0}, sum = 0;
     size_t i = 0;
@@ -108,7 +108,7 @@ double optim_norm(const float *grads, size_t elems, int threads)
     const int64_t chunks = pass_cut(&pass);
     optim_sum_t sum = {0};
 
-    cpu_team_run(threads, chunks, 1, squares_body, &pass);
+    simd_team_run(threads, chunks, 1, squares_body, &pass);
     for (int64_t c = 0; c < chunks; c++)
         optim_sum_add(&sum, pass.nodes[c]);
     return sqrt(optim_sum_total(&sum));
@@ -136,7 +136,7 @@ void optim_norm_part(const float *grads, view_range_t range, double *blocks,
                    .elems = range.count,
                    .blocks = blocks + range.first / OPTIM_BLOCK};
 
-    cpu_team_run(threads, pass_cut(&pass), 1, blocks_body, &pass);
+    simd_team_run(threads, pass_cut(&pass), 1, blocks_body, &pass);
 }
 
 double optim_norm_whole(const double *blocks, size_t count)
@@ -148,7 +148,7 @@ double optim_norm_whole(const double *blocks, size_t count)
     return sqrt(optim_sum_total(&sum));
 }
 
-CPU_CLONES static void scale(float *grads, size_t elems, float factor)
+SIMD_CLONES static void scale(float *grads, size_t elems, float factor)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++)
@@ -156,7 +156,7 @@ CPU_CLONES static void scale(float *grads, size_t elems, float factor)
 }
 
 /* What is no number stays so. */
-CPU_CLONES static void clamp(float *grads, size_t elems, float most)
+SIMD_CLONES static void clamp(float *grads, size_t elems, float most)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {
@@ -187,7 +187,7 @@ void optim_clip_by(float *grads, size_t elems, double norm, double limit,
                    .factor = (float)(limit / (norm + CLIP_EPS))};
 
     if (limit > 0 && !(pass.factor >= 1))
-        cpu_team_run(threads, pass_cut(&pass), 1, change_body, &pass);
+        simd_team_run(threads, pass_cut(&pass), 1, change_body, &pass);
 }
 
 double optim_clip(float *grads, size_t elems, double limit, int threads)
@@ -203,5 +203,5 @@ void optim_clip_value(float *grads, size_t elems, double limit, int threads)
     pass_t pass = {.out = grads, .elems = elems, .most = (float)limit};
 
     if (limit > 0)
-        cpu_team_run(threads, pass_cut(&pass), 1, change_body, &pass);
+        simd_team_run(threads, pass_cut(&pass), 1, change_body, &pass);
 }

@@ -181,7 +181,7 @@ void optim_close(optim_t *optim)
 
 void optim_crew(crew_t *crew)
 {
-    cpu_team_lend(crew);
+    simd_team_lend(crew);
 }
 
 void optim_team(optim_t *optim, int threads)

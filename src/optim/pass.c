@@ -182,9 +182,9 @@ typedef struct pass {
 } pass_t;
 
 /* As torch.optim.swa_utils: the first update's result begins the average. */
-CPU_CLONES static void average_update(float *restrict average,
-                                      const float *restrict params,
-                                      size_t elems, float fresh, bool first)
+SIMD_CLONES static void average_update(float *restrict average,
+                                       const float *restrict params,
+                                       size_t elems, float fresh, bool first)
 {
     if (first) {
         memcpy(average, params, elems * sizeof *average);
@@ -323,7 +323,8 @@ void optim_prepare(optim_t *optim, float *params, const float *grads,
     memset(optim->sums, 0, 2 * optim->sum_count * sizeof *optim->sums);
     for (int i = 0; i < optim->part_count; i++) {
         pass.part = &optim->parts[i];
-        cpu_team_run(optim->threads, pass.part->pieces, 1, measure_body, &pass);
+        simd_team_run(optim->threads, pass.part->pieces, 1, measure_body,
+                      &pass);
     }
 }
 
@@ -348,7 +349,7 @@ void optim_apply(optim_t *optim, int range, float *params, const float *grads,
     check(update >= 1, "update number %lld", (long long)update);
     if (optim->sum_count > 0)
         ratios_take(optim, part);
-    cpu_team_run(optim->threads, part->pieces, 1, update_body, &pass);
+    simd_team_run(optim->threads, part->pieces, 1, update_body, &pass);
 }
 
 void optim_step(optim_t *optim, float *params, const float *grads, double lr,

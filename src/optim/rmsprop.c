@@ -45,10 +45,10 @@ typedef struct rmsprop_scalars {
     float lr, alpha, fresh, eps, momentum, decay; /* fresh: 1 - alpha */
 } rmsprop_scalars_t;
 
-CPU_CLONES static void loop_plain(float *restrict p,
-                                  const float *restrict grads,
-                                  float *restrict square, size_t elems,
-                                  rmsprop_scalars_t s)
+SIMD_CLONES static void loop_plain(float *restrict p,
+                                   const float *restrict grads,
+                                   float *restrict square, size_t elems,
+                                   rmsprop_scalars_t s)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {
@@ -61,11 +61,11 @@ CPU_CLONES static void loop_plain(float *restrict p,
 }
 
 /* Rounding may leave a variance below zero, where there is none. */
-CPU_CLONES static void loop_centered(float *restrict p,
-                                     const float *restrict grads,
-                                     float *restrict square,
-                                     float *restrict mean, size_t elems,
-                                     rmsprop_scalars_t s)
+SIMD_CLONES static void loop_centered(float *restrict p,
+                                      const float *restrict grads,
+                                      float *restrict square,
+                                      float *restrict mean, size_t elems,
+                                      rmsprop_scalars_t s)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {
@@ -80,11 +80,11 @@ CPU_CLONES static void loop_centered(float *restrict p,
     }
 }
 
-CPU_CLONES static void loop_momentum(float *restrict p,
-                                     const float *restrict grads,
-                                     float *restrict square,
-                                     float *restrict buffer, size_t elems,
-                                     rmsprop_scalars_t s)
+SIMD_CLONES static void loop_momentum(float *restrict p,
+                                      const float *restrict grads,
+                                      float *restrict square,
+                                      float *restrict buffer, size_t elems,
+                                      rmsprop_scalars_t s)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {
@@ -98,10 +98,11 @@ CPU_CLONES static void loop_momentum(float *restrict p,
     }
 }
 
-CPU_CLONES static void loop_both(float *restrict p, const float *restrict grads,
-                                 float *restrict square, float *restrict mean,
-                                 float *restrict buffer, size_t elems,
-                                 rmsprop_scalars_t s)
+SIMD_CLONES static void loop_both(float *restrict p,
+                                  const float *restrict grads,
+                                  float *restrict square, float *restrict mean,
+                                  float *restrict buffer, size_t elems,
+                                  rmsprop_scalars_t s)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {

@@ -51,8 +51,9 @@ static unsigned sgd_slots(const void *options)
     return sgd->momentum != 0 ? 1 : 0;
 }
 
-CPU_CLONES static void sgd_plain(float *restrict p, const float *restrict grads,
-                                 size_t elems, float lr, float decay)
+SIMD_CLONES static void sgd_plain(float *restrict p,
+                                  const float *restrict grads, size_t elems,
+                                  float lr, float decay)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++)
@@ -68,10 +69,10 @@ typedef struct sgd_scalars {
 
 /* The buffer begins with zeros, so that the first update copies the gradient
  * into it, as PyTorch does. */
-CPU_CLONES static void sgd_momentum(float *restrict p,
-                                    const float *restrict grads,
-                                    float *restrict buffer, size_t elems,
-                                    sgd_scalars_t s)
+SIMD_CLONES static void sgd_momentum(float *restrict p,
+                                     const float *restrict grads,
+                                     float *restrict buffer, size_t elems,
+                                     sgd_scalars_t s)
 {
 #pragma omp simd
     for (size_t i = 0; i < elems; i++) {

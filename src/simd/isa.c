@@ -13,7 +13,7 @@
 #define AMX_TILE (1u << 24) /* edx of LEAF_FEATURES */
 #define LEAF_TILES 0x1d
 
-bool cpu_hides_tiles(void)
+bool simd_hides_tiles(void)
 {
     unsigned a, b, c, d;
 
@@ -24,7 +24,7 @@ bool cpu_hides_tiles(void)
     return !__get_cpuid_count(LEAF_TILES, 0, &a, &b, &c, &d) || a == 0;
 }
 #else
-bool cpu_hides_tiles(void)
+bool simd_hides_tiles(void)
 {
     return false;
 }
@@ -40,11 +40,11 @@ static bool isa_asked(void)
 /* Refused only if oneDNN was in use before us: then it is not ours to set. */
 static void isa_settle(void)
 {
-    if (cpu_hides_tiles() && !isa_asked())
+    if (simd_hides_tiles() && !isa_asked())
         (void)dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);
 }
 
-unsigned cpu_isa(void)
+unsigned simd_isa(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -55,15 +55,15 @@ unsigned cpu_isa(void)
 /* Instruction sets are masks: a larger one holds the smaller. */
 static bool isa_holds(unsigned needed)
 {
-    return (cpu_isa() & needed) == needed;
+    return (simd_isa() & needed) == needed;
 }
 
-bool cpu_has_bf16(void)
+bool simd_has_bf16(void)
 {
     return isa_holds(dnnl_cpu_isa_avx512_core_bf16);
 }
 
-bool cpu_has_amx(void)
+bool simd_has_amx(void)
 {
     return isa_holds(dnnl_cpu_isa_avx512_core_amx);
 }

@@ -17,14 +17,14 @@
 
 /* The instruction sets, as a mask of dnnl_cpu_isa_t. Any thread; the first call
  * has to come before oneDNN's first primitive. */
-unsigned cpu_isa(void);
+unsigned simd_isa(void);
 
 /* Does this CPU multiply bfloat16, and the library know how? */
-bool cpu_has_bf16(void);
+bool simd_has_bf16(void);
 /* And has it tiles for that, which the library got from the system? */
-bool cpu_has_amx(void);
+bool simd_has_amx(void);
 
 /* Does it say that it has AMX, and hide its tiles? */
-bool cpu_hides_tiles(void);
+bool simd_hides_tiles(void);
 
 #endif

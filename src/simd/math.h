@@ -11,14 +11,14 @@
 #include <stdint.h>
 #include <string.h>
 
-#define CPU_INLINE static inline __attribute__((always_inline))
+#define SIMD_INLINE static inline __attribute__((always_inline))
 
 /* Partial sums of a long sum, kept in vectors; their number is fixed, so that
  * every CPU adds in the same order. */
-#define CPU_LANES 16
+#define SIMD_LANES 16
 
 /* (exp(r) - 1 - r) / r^2 for |r| < 0.35; coefficients of Cephes' expf. */
-CPU_INLINE float cpu_math_tail(float r)
+SIMD_INLINE float simd_math_tail(float r)
 {
     float p = 1.9875691500e-4f;
 
@@ -34,14 +34,14 @@ CPU_INLINE float cpu_math_tail(float r)
  * polynomial of the rest; n is rounded by adding 1.5 * 2^23, after which it
  * stands in the low bits.
  */
-CPU_INLINE float cpu_math_exp(float x)
+SIMD_INLINE float simd_math_exp(float x)
 {
     float low = x < -87.0f ? -87.0f : x;
     float z = low > 88.0f ? 88.0f : low;
     float t = z * 1.44269504f + 12582912.0f;
     float n = t - 12582912.0f;
     float r = z - n * 0.693359375f + n * 2.12194440e-4f;
-    float p = cpu_math_tail(r) * r * r + r + 1.0f;
+    float p = simd_math_tail(r) * r * r + r + 1.0f;
     uint32_t bits;
 
     memcpy(&bits, &t, sizeof bits);
@@ -51,24 +51,24 @@ CPU_INLINE float cpu_math_exp(float x)
 }
 
 /* exp(x) - 1, precise near 0. */
-CPU_INLINE float cpu_math_expm1(float x)
+SIMD_INLINE float simd_math_expm1(float x)
 {
-    float near = cpu_math_tail(x) * x * x + x;
-    float far = cpu_math_exp(x) - 1.0f;
+    float near = simd_math_tail(x) * x * x + x;
+    float far = simd_math_exp(x) - 1.0f;
 
     return fabsf(x) < 0.34f ? near : far;
 }
 
-CPU_INLINE float cpu_math_sigmoid(float x)
+SIMD_INLINE float simd_math_sigmoid(float x)
 {
-    return 1.0f / (1.0f + cpu_math_exp(-x));
+    return 1.0f / (1.0f + simd_math_exp(-x));
 }
 
-CPU_INLINE float cpu_math_tanh(float x)
+SIMD_INLINE float simd_math_tanh(float x)
 {
     float z = x * x;
     float p = -5.70498872745e-3f;
-    float far = 1.0f - 2.0f / (cpu_math_exp(2.0f * x) + 1.0f);
+    float far = 1.0f - 2.0f / (simd_math_exp(2.0f * x) + 1.0f);
 
     p = p * z + 2.06390887954e-2f;
     p = p * z - 5.37397155531e-2f;
@@ -78,7 +78,7 @@ CPU_INLINE float cpu_math_tanh(float x)
 }
 
 /* log(1 + u) for u in [0, 1], by the series of 2 artanh(u / (2 + u)). */
-CPU_INLINE float cpu_math_log1p(float u)
+SIMD_INLINE float simd_math_log1p(float u)
 {
     float s = u / (2.0f + u), z = s * s;
     float p = 1.0f / 15;
@@ -97,7 +97,7 @@ CPU_INLINE float cpu_math_log1p(float u)
  * the well-known fit of erfc by t exp(-z^2 + polynomial of t), t = 1/(1 + z/2):
  * relative in the lower tail, too.
  */
-CPU_INLINE float cpu_math_normal(float x)
+SIMD_INLINE float simd_math_normal(float x)
 {
     float z = fabsf(x) * 0.70710678f;
     float t = 1.0f / (1.0f + 0.5f * z);
@@ -112,7 +112,7 @@ CPU_INLINE float cpu_math_normal(float x)
     p = p * t + 0.37409196f;
     p = p * t + 1.00002368f;
     p = p * t - 1.26551223f;
-    tail = 0.5f * t * cpu_math_exp(p - z * z);
+    tail = 0.5f * t * simd_math_exp(p - z * z);
     return x < 0 ? tail : 1.0f - tail;
 }
 

@@ -14,76 +14,76 @@
 void GOMP_parallel(void (*body)(void *), void *context, unsigned threads,
                    unsigned flags);
 
-typedef struct cpu_team {
+typedef struct simd_team {
     int64_t count;
     int size; /* with a crew */
-    cpu_team_body_t *body;
+    simd_team_body_t *body;
     void *context;
-} cpu_team_t;
+} simd_team_t;
 
-void cpu_team_set(int threads)
+void simd_team_set(int threads)
 {
     if (omp_get_max_threads() != threads)
         omp_set_num_threads(threads);
 }
 
 /* global: a thread's own, as is the number of threads that OpenMP keeps. */
-static _Thread_local crew_t *cpu_team_crew;
+static _Thread_local crew_t *simd_team_crew;
 
-void cpu_team_lend(crew_t *crew)
+void simd_team_lend(crew_t *crew)
 {
-    cpu_team_crew = crew;
+    simd_team_crew = crew;
 }
 
 /* global: a thread's own place in the team that it works in. */
-static _Thread_local int cpu_team_place;
+static _Thread_local int simd_team_place;
 
 /* What member [number] of [size] has to do. */
-static void cpu_team_share(const cpu_team_t *team, int number, int size)
+static void simd_team_share(const simd_team_t *team, int number, int size)
 {
     const int64_t first = team->count * number / size;
     const int64_t last = team->count * (number + 1) / size;
-    const int outer = cpu_team_place;
+    const int outer = simd_team_place;
 
-    cpu_team_place = number;
+    simd_team_place = number;
     if (first < last || size == 1)
         team->body(team->context, first, last);
-    cpu_team_place = outer;
+    simd_team_place = outer;
 }
 
-static void cpu_team_member(void *argument)
+static void simd_team_member(void *argument)
 {
-    cpu_team_share(argument, omp_get_thread_num(), omp_get_num_threads());
+    simd_team_share(argument, omp_get_thread_num(), omp_get_num_threads());
 }
 
-static void cpu_team_mate(void *argument, int member)
+static void simd_team_mate(void *argument, int member)
 {
-    const cpu_team_t *team = argument;
+    const simd_team_t *team = argument;
 
     if (member < team->size)
-        cpu_team_share(team, member, team->size);
+        simd_team_share(team, member, team->size);
 }
 
-void cpu_team_run(int threads, int64_t count, int64_t grain,
-                  cpu_team_body_t *body, void *context)
+void simd_team_run(int threads, int64_t count, int64_t grain,
+                   simd_team_body_t *body, void *context)
 {
-    cpu_team_t team = {.count = count, .body = body, .context = context};
+    simd_team_t team = {.count = count, .body = body, .context = context};
     int64_t most = grain > 0 ? count / grain : count;
 
     if (most < threads)
         threads = (int)most;
     team.size = threads;
     if (threads <= 1) {
-        cpu_team_share(&team, 0, 1);
-    } else if (cpu_team_crew != NULL && !crew_busy(cpu_team_crew) &&
-               crew_size(cpu_team_crew) >= threads) {
-        crew_run(cpu_team_crew, cpu_team_mate, &team);
+        simd_team_share(&team, 0, 1);
+    } else if (simd_team_crew != NULL && !crew_busy(simd_team_crew) &&
+               crew_size(simd_team_crew) >= threads) {
+        crew_run(simd_team_crew, simd_team_mate, &team);
     } else {
-        GOMP_parallel(cpu_team_member, &team, (unsigned)threads, 0);
+        GOMP_parallel(simd_team_member, &team, (unsigned)threads, 0);
     }
 }
 
-int cpu_team_number(void)
+int simd_team_number(void)
 {
-    return cpu_team_place;
+    return simd_team_place;
 }

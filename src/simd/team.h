@@ -14,10 +14,10 @@
 /* The team size of the calling thread's later oneDNN primitives (and of their
  * making: oneDNN plans for the team that it sees then). Cheap when nothing
  * changes. */
-void cpu_team_set(int threads);
+void simd_team_set(int threads);
 
 /* Items [first, last) of the work that [context] describes. */
-typedef void cpu_team_body_t(void *context, int64_t first, int64_t last);
+typedef void simd_team_body_t(void *context, int64_t first, int64_t last);
 
 /*
  * Share items 0 .. count-1 among at most [threads] threads, each with one
@@ -25,18 +25,18 @@ typedef void cpu_team_body_t(void *context, int64_t first, int64_t last);
  * The ranges depend on the number of threads, so a body must not: it computes
  * each item alone. Returns when all is done.
  */
-void cpu_team_run(int threads, int64_t count, int64_t grain,
-                  cpu_team_body_t *body, void *context);
+void simd_team_run(int threads, int64_t count, int64_t grain,
+                   simd_team_body_t *body, void *context);
 
 /* In a body: which thread of the team is this, from 0? */
-int cpu_team_number(void);
+int simd_team_number(void);
 
 /*
- * The calling thread has [crew] at hand: between its jobs, cpu_team_run of this
- * thread takes its members instead of OpenMP's, which would keep a core busy
- * for a while after each turn that the crew needs. A team that is larger than
- * the crew is OpenMP's all the same. NULL: no longer.
+ * The calling thread has [crew] at hand: between its jobs, simd_team_run of
+ * this thread takes its members instead of OpenMP's, which would keep a core
+ * busy for a while after each turn that the crew needs. A team that is larger
+ * than the crew is OpenMP's all the same. NULL: no longer.
  */
-void cpu_team_lend(crew_t *crew);
+void simd_team_lend(crew_t *crew);
 
 #endif

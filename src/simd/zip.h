@@ -2,62 +2,62 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Every second element of a line, and lines made of two: what compilers make no
- * vectors of by themselves, or poor ones. CPU_ZIP elements a side.
+ * vectors of by themselves, or poor ones. SIMD_ZIP elements a side.
  */
 #ifndef CDDP_SIMD_ZIP_H
 #define CDDP_SIMD_ZIP_H
 
 #include "simd/math.h"
 
-#define CPU_ZIP 16
+#define SIMD_ZIP 16
 
-typedef float cpu_zip_t __attribute__((vector_size(4 * CPU_ZIP)));
+typedef float simd_zip_t __attribute__((vector_size(4 * SIMD_ZIP)));
 
-/* Elements of two vectors of CPU_ZIP floats: 0 to 15 of one, 16 to 31 of the
+/* Elements of two vectors of SIMD_ZIP floats: 0 to 15 of one, 16 to 31 of the
  * other. */
 #if defined(__clang__) || __GNUC__ >= 12
-#define CPU_ZIP_MIX(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#define SIMD_ZIP_MIX(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
-typedef int32_t cpu_zip_order_t __attribute__((vector_size(4 * CPU_ZIP)));
-#define CPU_ZIP_MIX(a, b, ...) \
-    __builtin_shuffle(a, b, (cpu_zip_order_t){__VA_ARGS__})
+typedef int32_t simd_zip_order_t __attribute__((vector_size(4 * SIMD_ZIP)));
+#define SIMD_ZIP_MIX(a, b, ...) \
+    __builtin_shuffle(a, b, (simd_zip_order_t){__VA_ARGS__})
 #endif
 
 /* Where the vector behind that at [i] begins, in [.., last): the last one lies
  * over the one before it, which may not be added to. */
-CPU_INLINE int64_t cpu_zip_next(int64_t i, int64_t last)
+SIMD_INLINE int64_t simd_zip_next(int64_t i, int64_t last)
 {
-    const int64_t next = i + CPU_ZIP;
+    const int64_t next = i + SIMD_ZIP;
 
-    return next < last && next + CPU_ZIP > last ? last - CPU_ZIP : next;
+    return next < last && next + SIMD_ZIP > last ? last - SIMD_ZIP : next;
 }
 
 /* to[i] = from[2 i]; nothing behind from[30] is read. */
-CPU_INLINE void cpu_unzip(const float *from, float to[CPU_ZIP])
+SIMD_INLINE void simd_unzip(const float *from, float to[SIMD_ZIP])
 {
-    cpu_zip_t a, b;
+    simd_zip_t a, b;
 
     memcpy(&a, from, sizeof a);
-    memcpy(&b, from + CPU_ZIP - 1, sizeof b);
-    a = CPU_ZIP_MIX(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29,
-                    31);
+    memcpy(&b, from + SIMD_ZIP - 1, sizeof b);
+    a = SIMD_ZIP_MIX(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27,
+                     29, 31);
     memcpy(to, &a, sizeof a);
 }
 
 /* to[2 i] = even[i], to[2 i + 1] = odd[i] */
-CPU_INLINE void cpu_zip(const float even[CPU_ZIP], const float odd[CPU_ZIP],
-                        float *to)
+SIMD_INLINE void simd_zip(const float even[SIMD_ZIP], const float odd[SIMD_ZIP],
+                          float *to)
 {
-    cpu_zip_t a, b, low, high;
+    simd_zip_t a, b, low, high;
 
     memcpy(&a, even, sizeof a);
     memcpy(&b, odd, sizeof b);
-    low = CPU_ZIP_MIX(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7,
-                      23);
-    high = CPU_ZIP_MIX(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14,
-                       30, 15, 31);
+    low = SIMD_ZIP_MIX(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7,
+                       23);
+    high = SIMD_ZIP_MIX(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14,
+                        30, 15, 31);
     memcpy(to, &low, sizeof low);
-    memcpy(to + CPU_ZIP, &high, sizeof high);
+    memcpy(to + SIMD_ZIP, &high, sizeof high);
 }
 
 #endif

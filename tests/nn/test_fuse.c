@@ -47,7 +47,7 @@ static const char *const fused_model =
 
 /* Linear layers with activations, norms ahead of them; what must stay apart: a
  * linear and a norm that others read, too, an activation of another layer than
- * the one before, one that is no curve of x. */
+ * the one before, one that is no activation of x. */
 static const char *const token_model =
     "model:\n"
     "  input: [9, 20]\n"

@@ -74,7 +74,7 @@ static void trial_close(trial_t *t)
 
 static double element(const trial_t *t, int64_t i, int64_t j)
 {
-    const cpu_block_t a = t->gemm.a, b = t->gemm.b;
+    const cpu_matrix_t a = t->gemm.a, b = t->gemm.b;
     double sum = t->gemm.bias == NULL ? 0 : (double)t->bias[j];
 
     for (int64_t k = 0; k < t->s.K; k++)
@@ -184,7 +184,7 @@ Test(gemm, passes_nan)
     need_vectors();
     for (int form = 0; form < 4; form++) {
         trial_t t = trial_open((shape_t){20, 70, 30}, form & 1, form & 2, true);
-        const cpu_block_t b = t.gemm.b;
+        const cpu_matrix_t b = t.gemm.b;
 
         memset(t.a, 0, (size_t)(t.s.M * t.s.K) * sizeof *t.a);
         t.b[3 * b.row + 5 * b.column] = INFINITY;

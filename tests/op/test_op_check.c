@@ -318,14 +318,15 @@ Test(op_check, bf16)
         test.config.bf16 = true;
         /* Both round in the same way; but attention may round p before it is
          * divided by the sum of its row, and what a step hands to the next, or
-         * a curve's slope to the products, may lie on the other side of a tie.
+         * an activation's slope to the products, may lie on the other side of a
+         * tie.
          */
         test.tolerance = test.config.kind == OP_ATTENTION ||
                                  test.config.kind == OP_LSTM ||
                                  test.config.kind == OP_GRU
                              ? 1e-2
-                         : test.config.curve != OP_LINEAR ? 1e-3
-                                                          : 1e-5;
+                         : test.config.activation != OP_LINEAR ? 1e-3
+                                                               : 1e-5;
         config = op_rig_config(&test, OP_FLOAT32);
         if (op_backend_bf16(cpu)) {
             check_case(&test, 1 + i % 2);

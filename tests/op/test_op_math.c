@@ -16,32 +16,32 @@ typedef double twice_t(double x);
 
 static float f_exp(float x)
 {
-    return cpu_math_exp(x);
+    return simd_math_exp(x);
 }
 
 static float f_expm1(float x)
 {
-    return cpu_math_expm1(x);
+    return simd_math_expm1(x);
 }
 
 static float f_tanh(float x)
 {
-    return cpu_math_tanh(x);
+    return simd_math_tanh(x);
 }
 
 static float f_sigmoid(float x)
 {
-    return cpu_math_sigmoid(x);
+    return simd_math_sigmoid(x);
 }
 
 static float f_normal(float x)
 {
-    return cpu_math_normal(x);
+    return simd_math_normal(x);
 }
 
 static float f_log1p(float x)
 {
-    return cpu_math_log1p(x);
+    return simd_math_log1p(x);
 }
 
 static double d_sigmoid(double x)
@@ -96,18 +96,18 @@ Test(op_math, nan_and_ends)
 {
     for (size_t f = 0; f < sizeof functions / sizeof functions[0]; f++)
         cr_expect(isnan(functions[f].single(NAN)), "%s", functions[f].name);
-    cr_expect_eq(cpu_math_exp(0), 1.0f);
-    cr_expect_eq(cpu_math_tanh(1e30f), 1.0f);
-    cr_expect_eq(cpu_math_tanh(-1e30f), -1.0f);
-    cr_expect_eq(cpu_math_sigmoid(1e30f), 1.0f);
-    cr_expect_lt(cpu_math_sigmoid(-1e30f), 1e-37f);
-    cr_expect_eq(cpu_math_normal(1e18f), 1.0f);
-    cr_expect(isfinite(cpu_math_exp(1e30f)));
+    cr_expect_eq(simd_math_exp(0), 1.0f);
+    cr_expect_eq(simd_math_tanh(1e30f), 1.0f);
+    cr_expect_eq(simd_math_tanh(-1e30f), -1.0f);
+    cr_expect_eq(simd_math_sigmoid(1e30f), 1.0f);
+    cr_expect_lt(simd_math_sigmoid(-1e30f), 1e-37f);
+    cr_expect_eq(simd_math_normal(1e18f), 1.0f);
+    cr_expect(isfinite(simd_math_exp(1e30f)));
 }
 
 /* Threads cut tensors anywhere, and what lies behind the last whole vector is
  * computed by other instructions. */
-Test(op_math, curves_in_pieces_give_the_same_bits)
+Test(op_math, activations_in_pieces_give_the_same_bits)
 {
     enum { COUNT = 4099 };
     static float x[COUNT], dy[COUNT], whole[COUNT], pieces[COUNT];
@@ -117,18 +117,18 @@ Test(op_math, curves_in_pieces_give_the_same_bits)
         dy[i] = (float)(i * 37 % 101 - 50) * 0.03f;
     }
     for (op_kind_t kind = OP_LEAKY_RELU; kind <= OP_SCALE; kind++) {
-        const cpu_curve_t *curve = cpu_curve_of(kind);
+        const cpu_activation_t *activation = cpu_activation_of(kind);
 
-        cpu_curve_forward(curve, x, 0.7f, whole, COUNT);
+        cpu_activation_forward(activation, x, 0.7f, whole, COUNT);
         for (int i = 0, size = 1; i < COUNT; i += size, size = size % 13 + 1)
-            cpu_curve_forward(curve, x + i, 0.7f, pieces + i,
-                              size < COUNT - i ? size : COUNT - i);
+            cpu_activation_forward(activation, x + i, 0.7f, pieces + i,
+                                   size < COUNT - i ? size : COUNT - i);
         cr_expect_eq(memcmp(whole, pieces, sizeof whole), 0, "forward of %d",
                      (int)kind);
-        cpu_curve_backward(curve, x, dy, 0.7f, whole, COUNT);
+        cpu_activation_backward(activation, x, dy, 0.7f, whole, COUNT);
         for (int i = 0, size = 1; i < COUNT; i += size, size = size % 13 + 1)
-            cpu_curve_backward(curve, x + i, dy + i, 0.7f, pieces + i,
-                               size < COUNT - i ? size : COUNT - i);
+            cpu_activation_backward(activation, x + i, dy + i, 0.7f, pieces + i,
+                                    size < COUNT - i ? size : COUNT - i);
         cr_expect_eq(memcmp(whole, pieces, sizeof whole), 0, "backward of %d",
                      (int)kind);
     }
@@ -173,7 +173,7 @@ static void channels_run(const cpu_channels_t *loops, cpu_run_t run,
     loops->apply(x, other, true, run, &lanes, to->y);
     loops->products(other, to->y, dy, run, lanes.mean, to->sums[2], to->sums[3],
                     to->dother);
-    loops->pull(other, to->y, dy, run, &lanes, to->dx);
+    loops->backward(other, to->y, dy, run, &lanes, to->dx);
 }
 
 /* The loops for this CPU give the bits of those for any. */

@@ -32,7 +32,7 @@ Test(op_team, each_item_once)
             for (int64_t grain = 0; grain < 600; grain += 299) {
                 tally_t tally = {.shortest = ITEMS};
 
-                cpu_team_run(threads, counts[c], grain, count_items, &tally);
+                simd_team_run(threads, counts[c], grain, count_items, &tally);
                 for (int64_t i = 0; i < ITEMS; i++)
                     cr_assert_eq(tally.seen[i], i < counts[c]);
                 if (counts[c] >= grain && threads == 1)
@@ -44,7 +44,7 @@ static void *other_thread(void *argument)
 {
     int *seen = argument;
 
-    cpu_team_set(3);
+    simd_team_set(3);
     *seen = omp_get_max_threads();
     return NULL;
 }
@@ -55,7 +55,7 @@ Test(op_team, size_is_per_thread)
     pthread_t thread;
     int seen = 0;
 
-    cpu_team_set(2);
+    simd_team_set(2);
     cr_assert_eq(pthread_create(&thread, NULL, other_thread, &seen), 0);
     cr_assert_eq(pthread_join(thread, NULL), 0);
     cr_expect_eq(seen, 3);
@@ -93,7 +93,7 @@ static bool one_of(pthread_t thread, const pthread_t *threads, int count)
 static void job_run(void *context, int member)
 {
     if (member == 0)
-        cpu_team_run(2, ITEMS, 1, take_items, context);
+        simd_team_run(2, ITEMS, 1, take_items, context);
 }
 
 Test(op_team, a_crew_that_is_lent_does_the_work)
@@ -105,20 +105,20 @@ Test(op_team, a_crew_that_is_lent_does_the_work)
 
     cr_assert_eq(crew_open(3, "crew", &crew, &err), ERR_OK, "%s", err.text);
     crew_run(crew, member_note, members);
-    cpu_team_lend(crew);
+    simd_team_lend(crew);
     for (int threads = 2; threads <= 3; threads++) {
-        cpu_team_run(threads, ITEMS, 1, take_items, &takers);
+        simd_team_run(threads, ITEMS, 1, take_items, &takers);
         for (int i = 0; i < ITEMS; i++)
             cr_assert(one_of(takers.who[i], members, threads));
         cr_assert(pthread_equal(takers.who[0], members[0]));
         cr_assert_not(pthread_equal(takers.who[ITEMS - 1], members[0]));
     }
-    cpu_team_run(4, ITEMS, 1, take_items, &takers); /* more than it has */
+    simd_team_run(4, ITEMS, 1, take_items, &takers); /* more than it has */
     cr_assert_not(one_of(takers.who[ITEMS - 1], members, 3));
     crew_run(crew, job_run, &takers);
     cr_assert_not(one_of(takers.who[ITEMS - 1], members, 3));
-    cpu_team_lend(NULL);
-    cpu_team_run(2, ITEMS, 1, take_items, &takers);
+    simd_team_lend(NULL);
+    simd_team_run(2, ITEMS, 1, take_items, &takers);
     cr_assert_not(one_of(takers.who[ITEMS - 1], members, 3));
     crew_close(crew);
 }
@@ -128,7 +128,7 @@ static void number_take(void *context, int64_t first, int64_t last)
     int *numbers = context;
 
     for (int64_t i = first; i < last; i++)
-        numbers[i] = cpu_team_number();
+        numbers[i] = simd_team_number();
 }
 
 /* A team of one inside of a team: it is member 0 there, and again [i] after. */
@@ -136,7 +136,7 @@ static void number_nest(void *context, int64_t first, int64_t last)
 {
     int inner = -1;
 
-    cpu_team_run(1, 1, 1, number_take, &inner);
+    simd_team_run(1, 1, 1, number_take, &inner);
     cr_assert_eq(inner, 0);
     number_take(context, first, last);
 }
@@ -149,11 +149,11 @@ Test(op_team, members_have_numbers_of_their_own)
 
     cr_assert_eq(crew_open(3, "crew", &crew, &err), ERR_OK, "%s", err.text);
     for (int lent = 0; lent < 2; lent++) {
-        cpu_team_lend(lent ? crew : NULL);
-        cpu_team_run(3, 3, 1, number_nest, numbers);
+        simd_team_lend(lent ? crew : NULL);
+        simd_team_run(3, 3, 1, number_nest, numbers);
         for (int i = 0; i < 3; i++)
             cr_assert_eq(numbers[i], i);
     }
-    cpu_team_lend(NULL);
+    simd_team_lend(NULL);
     crew_close(crew);
 }

@@ -8,7 +8,7 @@
 #include "simd/team.h"
 #include "simd/vector.h"
 
-CPU_CLONES
+SIMD_CLONES
 static void add_float64(double *restrict sum, const double *restrict term,
                         size_t count)
 {
@@ -16,7 +16,7 @@ static void add_float64(double *restrict sum, const double *restrict term,
         sum[i] += term[i];
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void add_float32(float *restrict sum, const float *restrict term,
                         size_t count)
 {
@@ -26,10 +26,10 @@ static void add_float32(float *restrict sum, const float *restrict term,
 
 static void add_bf16(uint16_t *sum, const uint16_t *term, size_t count)
 {
-    float a[CPU_STAGE], b[CPU_STAGE];
+    float a[CPU_CHUNK], b[CPU_CHUNK];
 
-    for (size_t i = 0; i < count; i += CPU_STAGE) {
-        const size_t left = count - i, n = left < CPU_STAGE ? left : CPU_STAGE;
+    for (size_t i = 0; i < count; i += CPU_CHUNK) {
+        const size_t left = count - i, n = left < CPU_CHUNK ? left : CPU_CHUNK;
 
         half_widen_bf16(a, sum + i, n);
         half_widen_bf16(b, term + i, n);
@@ -53,7 +53,7 @@ static void cpu_add(void *to, const void *from, size_t count, op_type_t type)
 const op_backend_ops_t op_cpu_backend = {
     .name = "cpu",
     .float64 = false,
-    .bf16 = cpu_has_bf16,
+    .bf16 = simd_has_bf16,
     .private_in = true,
     .fuses = true,
     .kernels =
@@ -160,6 +160,6 @@ const op_backend_ops_t op_cpu_backend = {
             [OP_AVGPOOL_CEIL] = OP_STORE_READS,
             [OP_MATMUL] = OP_STORE_READS,
         },
-    .team = cpu_team_set,
+    .team = simd_team_set,
     .add = cpu_add,
 };

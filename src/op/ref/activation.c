@@ -34,7 +34,7 @@ static double ref_gelu_inner(double x)
     return 2 * sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
 }
 
-double ref_curve(op_kind_t kind, double x, double a)
+double ref_activation(op_kind_t kind, double x, double a)
 {
     switch ((int)kind) {
     case OP_LEAKY_RELU:
@@ -106,8 +106,8 @@ static err_code_t ref_activation_forward(op_t *op, const op_args_t *args,
     (void)err;
     for (int64_t i = 0; i < count; i++)
         ref_put(type, args->y, i,
-                ref_curve(op->config.kind, ref_get(type, args->x, i),
-                          op->config.alpha));
+                ref_activation(op->config.kind, ref_get(type, args->x, i),
+                               op->config.alpha));
     return ERR_OK;
 }
 

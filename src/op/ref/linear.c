@@ -5,14 +5,14 @@
  *   dx[n,f] = sum_o w[o,f] dy[n,o]
  *   dw[o,f] = sum_n dy[n,o] x[n,f]
  *   db[o]   = sum_n dy[n,o]
- * With a curve, y is that of the product h, which is kept, and dy stands for
- * dy times the slope at h.
+ * With an activation, y is that of the product h, which is kept, and dy stands
+ * for dy times the slope at h.
  */
 #include "op/ref/ref.h"
 
 static bool ref_bends(const op_t *op)
 {
-    return op->config.curve != OP_LINEAR;
+    return op->config.activation != OP_LINEAR;
 }
 
 static err_code_t ref_linear_open(op_t *op, err_t *err)
@@ -29,7 +29,7 @@ static double ref_linear_dy(const op_t *op, const op_args_t *args, int64_t i)
     const op_type_t type = op->config.in.type;
     const double dy = ref_get(type, args->dy, i);
 
-    return ref_bends(op) ? dy * ref_slope(op->config.curve,
+    return ref_bends(op) ? dy * ref_slope(op->config.activation,
                                           ref_get(type, args->workspace, i),
                                           op->config.alpha)
                          : dy;
@@ -54,7 +54,8 @@ static err_code_t ref_linear_forward(op_t *op, const op_args_t *args,
             if (ref_bends(op) && op->config.training)
                 ref_put(type, args->workspace, n * O + o, sum);
             if (ref_bends(op))
-                sum = ref_curve(op->config.curve, sum, op->config.alpha);
+                sum = ref_activation(op->config.activation, sum,
+                                     op->config.alpha);
             ref_put(type, args->y, n * O + o, sum);
         }
     return ERR_OK;

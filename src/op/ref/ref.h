@@ -58,7 +58,7 @@ static inline double ref_affine(const op_t *op, const op_args_t *args, int k,
 
 /* An activation, and its slope (activation.c), of x but for those that say y;
  * [a] is its constant. */
-double ref_curve(op_kind_t kind, double x, double a);
+double ref_activation(op_kind_t kind, double x, double a);
 double ref_slope(op_kind_t kind, double of, double a);
 
 extern const op_kernel_t ref_linear_kernel, ref_conv_kernel, ref_relu_kernel,

@@ -29,7 +29,7 @@ err_code_t cpu_engine_open(cpu_engine_t *engine, err_t *err)
     dnnl_status_t status;
 
     *engine = (cpu_engine_t){0};
-    (void)cpu_isa(); /* settles what primitives may use */
+    (void)simd_isa(); /* settles what primitives may use */
     status = dnnl_engine_create(&engine->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
         status = dnnl_stream_create(&engine->stream, engine->engine,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Activations but relu: loops (curve.h) in whatever layout x has,
+ * Activations but relu: loops (activations.h) in whatever layout x has,
  * padding included, as it is zero and stays so; sigmoid and softplus, which
  * would fill it, work on plain tensors. Own loops, as oneDNN's lose NaN and
  * want x in backward, where y would do.
@@ -16,7 +16,7 @@
 #define CPU_ACTIVATION_GRAIN 4096
 
 typedef struct cpu_activation_work {
-    const cpu_curve_t *curve;
+    const cpu_activation_t *activation;
     const void *x;  /* forward: x; backward: x or y */
     const void *dy; /* backward; else NULL */
     void *to;
@@ -24,52 +24,52 @@ typedef struct cpu_activation_work {
     bool bf16; /* how all of them lie */
 } cpu_activation_work_t;
 
-static err_code_t cpu_activation_open(op_t *op, err_t *err)
+static err_code_t activation_op_open(op_t *op, err_t *err)
 {
-    const cpu_curve_t *curve = cpu_curve_of(op->config.kind);
+    const cpu_activation_t *activation = cpu_activation_of(op->config.kind);
 
-    op->reads_y = curve->of_y;
-    op->reads_x = !curve->of_y;
-    op->in_place =
-        curve->of_y && (!curve->fills || op->config.in.layout == NULL);
-    return cpu_combine_open(op, curve->fills, err);
+    op->reads_y = activation->of_y;
+    op->reads_x = !activation->of_y;
+    op->in_place = activation->of_y &&
+                   (!activation->fills || op->config.in.layout == NULL);
+    return cpu_combine_open(op, activation->fills, err);
 }
 
 static void cpu_activation_body(void *context, int64_t first, int64_t last)
 {
     const cpu_activation_work_t *work = context;
     const bool bf16 = work->bf16;
-    float x[CPU_STAGE], dy[CPU_STAGE];
+    float x[CPU_CHUNK], dy[CPU_CHUNK];
     int64_t n;
 
     for (int64_t i = first; i < last; i += n) {
         const float *of;
         float *to;
 
-        n = cpu_stage_count(i, last, bf16);
-        of = cpu_stage_read(work->x, i, n, bf16, x);
-        to = cpu_stage_place(work->to, i, bf16, x);
+        n = cpu_chunk_count(i, last, bf16);
+        of = cpu_chunk_read(work->x, i, n, bf16, x);
+        to = cpu_chunk_place(work->to, i, bf16, x);
         if (work->dy == NULL)
-            cpu_curve_forward(work->curve, of, work->alpha, to, n);
+            cpu_activation_forward(work->activation, of, work->alpha, to, n);
         else
-            cpu_curve_backward(work->curve, of,
-                               cpu_stage_read(work->dy, i, n, bf16, dy),
-                               work->alpha, to, n);
-        cpu_stage_flush(work->to, i, n, bf16, x);
+            cpu_activation_backward(work->activation, of,
+                                    cpu_chunk_read(work->dy, i, n, bf16, dy),
+                                    work->alpha, to, n);
+        cpu_chunk_flush(work->to, i, n, bf16, x);
     }
 }
 
 static void cpu_activation_run(const op_t *op, cpu_activation_work_t *work)
 {
-    work->curve = cpu_curve_of(op->config.kind);
+    work->activation = cpu_activation_of(op->config.kind);
     work->alpha = (float)op->config.alpha;
     work->bf16 = op->out.bf16;
-    cpu_team_run(op->config.threads, (int64_t)op_desc_stored(&op->out),
-                 CPU_ACTIVATION_GRAIN, cpu_activation_body, work);
+    simd_team_run(op->config.threads, (int64_t)op_desc_stored(&op->out),
+                  CPU_ACTIVATION_GRAIN, cpu_activation_body, work);
 }
 
-static err_code_t cpu_activation_forward(op_t *op, const op_args_t *args,
-                                         err_t *err)
+static err_code_t activation_op_forward(op_t *op, const op_args_t *args,
+                                        err_t *err)
 {
     cpu_activation_work_t work = {.to = args->y};
     const void *x[OP_INPUTS_MAX];
@@ -82,11 +82,11 @@ static err_code_t cpu_activation_forward(op_t *op, const op_args_t *args,
     return ERR_OK;
 }
 
-static err_code_t cpu_activation_backward(op_t *op, const op_args_t *args,
-                                          err_t *err)
+static err_code_t activation_op_backward(op_t *op, const op_args_t *args,
+                                         err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_port_t *port = &combine->grad[0];
+    cpu_reorder_t *port = &combine->grad[0];
     cpu_activation_work_t work = {.dy = args->dy};
     const void *x[OP_INPUTS_MAX] = {args->y};
     err_code_t code = ERR_OK;
@@ -98,14 +98,14 @@ static err_code_t cpu_activation_backward(op_t *op, const op_args_t *args,
     if (code != ERR_OK)
         return code;
     work.x = x[0];
-    work.to = cpu_port_place(port, args, args->dx);
+    work.to = cpu_reorder_place(port, args, args->dx);
     cpu_activation_run(op, &work);
-    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
 }
 
 const op_kernel_t cpu_activation_kernel = {
-    .open = cpu_activation_open,
+    .open = activation_op_open,
     .close = cpu_combine_close,
-    .forward = cpu_activation_forward,
-    .backward = cpu_activation_backward,
+    .forward = activation_op_forward,
+    .backward = activation_op_backward,
 };

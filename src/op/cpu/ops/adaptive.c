@@ -150,9 +150,9 @@ static void adaptive_run(const op_t *op, const float *from, float *to,
 
     cpu_space_three(in->dims + 2, in->ndim - 2, 1, work.in);
     cpu_space_three(op->out.dims + 2, in->ndim - 2, 1, work.out);
-    cpu_team_run(op->config.threads, in->dims[0] * in->dims[1],
-                 1 + CPU_COMBINE_GRAIN / work.ins,
-                 max ? adaptive_max_body : adaptive_body, &work);
+    simd_team_run(op->config.threads, in->dims[0] * in->dims[1],
+                  1 + CPU_COMBINE_GRAIN / work.ins,
+                  max ? adaptive_max_body : adaptive_body, &work);
 }
 
 static err_code_t cpu_adaptive_open(op_t *op, err_t *err)
@@ -179,13 +179,13 @@ static err_code_t cpu_adaptive_backward(op_t *op, const op_args_t *args,
                                         err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_port_t *port = &combine->grad[0];
+    cpu_reorder_t *port = &combine->grad[0];
 
     if (!op->config.need_dx)
         return ERR_OK;
-    adaptive_run(op, args->dy, cpu_port_place(port, args, args->dx),
+    adaptive_run(op, args->dy, cpu_reorder_place(port, args, args->dx),
                  args->workspace, true);
-    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
 }
 
 const op_kernel_t cpu_adaptive_kernel = {

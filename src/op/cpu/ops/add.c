@@ -35,19 +35,19 @@ static err_code_t cpu_add_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void cpu_add_pair(const float *a, const float *b, float *y, int64_t n)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = a[i] + b[i];
 }
 
 /* The last sum, through relu; NaN passes. */
-CPU_CLONES
+SIMD_CLONES
 static void cpu_add_last(const float *a, const float *b, float *y, int64_t n)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < n; i++) {
         const float sum = a[i] + b[i];
 
@@ -58,19 +58,19 @@ static void cpu_add_last(const float *a, const float *b, float *y, int64_t n)
 static void cpu_add_body(void *context, int64_t first, int64_t last)
 {
     const cpu_add_work_t *work = context;
-    float a[CPU_STAGE], b[CPU_STAGE];
+    float a[CPU_CHUNK], b[CPU_CHUNK];
     int64_t n;
 
     for (int64_t i = first; i < last; i += n) {
         const float *sum;
         float *y;
 
-        n = cpu_stage_count(i, last, work->bf16);
-        sum = cpu_stage_read(work->in[0], i, n, work->bf16, a);
-        y = cpu_stage_place(work->y, i, work->bf16, a);
+        n = cpu_chunk_count(i, last, work->bf16);
+        sum = cpu_chunk_read(work->in[0], i, n, work->bf16, a);
+        y = cpu_chunk_place(work->y, i, work->bf16, a);
         for (int k = 1; k <= work->others; k++) {
             const float *term =
-                cpu_stage_read(work->in[k], i, n, work->bf16, b);
+                cpu_chunk_read(work->in[k], i, n, work->bf16, b);
 
             if (work->relu && k == work->others)
                 cpu_add_last(sum, term, y, n);
@@ -78,7 +78,7 @@ static void cpu_add_body(void *context, int64_t first, int64_t last)
                 cpu_add_pair(sum, term, y, n);
             sum = y;
         }
-        cpu_stage_flush(work->y, i, n, work->bf16, a);
+        cpu_chunk_flush(work->y, i, n, work->bf16, a);
     }
 }
 
@@ -91,8 +91,8 @@ static err_code_t cpu_add_forward(op_t *op, const op_args_t *args, err_t *err)
     err_code_t code = cpu_combine_bring(op, args, work.in, err);
 
     if (code == ERR_OK)
-        cpu_team_run(op->config.threads, (int64_t)op_desc_stored(&op->out),
-                     CPU_COMBINE_GRAIN, cpu_add_body, &work);
+        simd_team_run(op->config.threads, (int64_t)op_desc_stored(&op->out),
+                      CPU_COMBINE_GRAIN, cpu_add_body, &work);
     return code;
 }
 
@@ -103,17 +103,17 @@ static err_code_t cpu_add_backward(op_t *op, const op_args_t *args, err_t *err)
 
     /* The first, which may lie over dy, last. */
     for (int k = op->config.others; k >= 0 && code == ERR_OK; k--) {
-        cpu_port_t *port = &combine->grad[k];
+        cpu_reorder_t *port = &combine->grad[k];
         void *to = cpu_combine_gradient(op, args, k), *place;
 
         if (to == NULL || (to == args->dy && !op->config.relu))
             continue;
-        place = cpu_port_place(port, args, to);
+        place = cpu_reorder_place(port, args, to);
         if (op->config.relu)
             cpu_relu_let(op, args, place);
         else
             memcpy(place, args->dy, op->out.bytes);
-        code = cpu_port_flush(port, &combine->room, args, to, err);
+        code = cpu_reorder_flush(port, &combine->room, args, to, err);
     }
     return code;
 }

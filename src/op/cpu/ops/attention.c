@@ -61,8 +61,8 @@ static void attention_scores(int64_t rows, int64_t D, const float *data,
                              int64_t row, turned_t turned, cpu_square_t to)
 {
     memset(to, 0, sizeof(cpu_square_t));
-    cpu_block_add(rows, BLOCK, D, (cpu_block_t){data, row, 1}, turned[0], BLOCK,
-                  to[0], BLOCK);
+    cpu_gemm_small_add(rows, BLOCK, D, (cpu_matrix_t){data, row, 1}, turned[0],
+                       BLOCK, to[0], BLOCK);
 }
 
 /* ---- forward ------------------------------------------------------------- */
@@ -70,10 +70,10 @@ static void attention_scores(int64_t rows, int64_t D, const float *data,
 /* A block of queries, in columns. */
 typedef struct attention_columns {
     turned_t q;
-    cpu_columns_t softmax;
+    cpu_attention_columns_t softmax;
 } attention_columns_t;
 
-void cpu_attention_start(cpu_columns_t *columns)
+void cpu_attention_start(cpu_attention_columns_t *columns)
 {
     for (int i = 0; i < BLOCK; i++) {
         columns->top[i] = -INFINITY;
@@ -83,7 +83,8 @@ void cpu_attention_start(cpu_columns_t *columns)
 }
 
 float cpu_attention_keep(const cpu_attention_work_t *work,
-                         const cpu_columns_t *columns, int64_t at, int64_t i)
+                         const cpu_attention_columns_t *columns, int64_t at,
+                         int64_t i)
 {
     const float part = columns->sum[i] == 0 ? 0 : 1.0f / columns->sum[i];
 
@@ -95,14 +96,15 @@ float cpu_attention_keep(const cpu_attention_work_t *work,
 }
 
 /* Does the mask [open] hide key [j]? */
-CPU_INLINE bool attention_hidden(const float *open, int64_t j)
+SIMD_INLINE bool attention_hidden(const float *open, int64_t j)
 {
     return open != NULL && open[j] == 0;
 }
 
-CPU_CLONES
+SIMD_CLONES
 void cpu_attention_softmax(float (*s)[CPU_ATTENTION_BLOCK], int64_t keys,
-                           int64_t ahead, float scale, cpu_columns_t *columns)
+                           int64_t ahead, float scale,
+                           cpu_attention_columns_t *columns)
 {
     float most[BLOCK], sum[BLOCK];
 
@@ -121,7 +123,7 @@ void cpu_attention_softmax(float (*s)[CPU_ATTENTION_BLOCK], int64_t keys,
         /* Two times -INFINITY: no key yet. */
         const float grown = most[i] > -INFINITY ? columns->top[i] - most[i] : 0;
 
-        columns->factor[i] = cpu_math_exp(grown);
+        columns->factor[i] = simd_math_exp(grown);
         columns->top[i] = most[i];
         sum[i] = columns->sum[i] * columns->factor[i];
     }
@@ -130,7 +132,7 @@ void cpu_attention_softmax(float (*s)[CPU_ATTENTION_BLOCK], int64_t keys,
             attention_hidden(columns->open, j) ? BLOCK : j - (int32_t)ahead + 1;
 
         for (int32_t i = 0; i < BLOCK; i++) {
-            float p = cpu_math_exp(s[j][i] - most[i]);
+            float p = simd_math_exp(s[j][i] - most[i]);
 
             s[j][i] = i >= from ? p : 0;
             sum[i] += s[j][i];
@@ -140,7 +142,7 @@ void cpu_attention_softmax(float (*s)[CPU_ATTENTION_BLOCK], int64_t keys,
         columns->sum[i] = sum[i];
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void attention_scale(float *y, int64_t D, float factor)
 {
     for (int64_t d = 0; d < D; d++)
@@ -167,9 +169,10 @@ static void attention_forward_keys(const cpu_attention_work_t *work, int64_t n,
     for (int64_t i = 0; i < rows && k0 > 0; i++)
         if (!(columns->softmax.factor[i] == 1.0f))
             attention_scale(y + i * y_row, a->D, columns->softmax.factor[i]);
-    cpu_block_add(rows, a->D, keys, (cpu_block_t){s[0], 1, BLOCK},
-                  work->in[CPU_V] + cpu_attention_at(work, CPU_V, n, k0, g),
-                  a->stride[CPU_V], y, y_row);
+    cpu_gemm_small_add(rows, a->D, keys, (cpu_matrix_t){s[0], 1, BLOCK},
+                       work->in[CPU_V] +
+                           cpu_attention_at(work, CPU_V, n, k0, g),
+                       a->stride[CPU_V], y, y_row);
 }
 
 /* y of the queries from [i0] on. */
@@ -226,12 +229,12 @@ typedef struct attention_keys {
 } attention_keys_t;
 
 /* Row of p and ds, from scores [s] and [dp]; 0 from [seen] on. */
-CPU_CLONES
+SIMD_CLONES
 static void attention_row_back(float *s, float *dp, int64_t seen, float scale,
                                float top, float part, float delta)
 {
     for (int64_t j = 0; j < seen; j++) {
-        s[j] = cpu_math_exp(s[j] * scale - top) * part;
+        s[j] = simd_math_exp(s[j] * scale - top) * part;
         dp[j] = s[j] * (dp[j] - delta) * scale;
     }
     for (int64_t j = seen; j < BLOCK; j++)
@@ -268,16 +271,16 @@ static void attention_backward_block(const cpu_attention_work_t *work,
                            work->delta[at + i]);
     attention_hide(cpu_attention_mask(work, n, keys->k0), rows, keys->count, p,
                    ds);
-    cpu_block_add(keys->count, a->D, rows, (cpu_block_t){p[0], 1, BLOCK}, dy,
-                  y_row, keys->dv[0], OP_HEAD_MAX);
-    cpu_block_add(keys->count, a->D, rows, (cpu_block_t){ds[0], 1, BLOCK}, q,
-                  a->stride[CPU_Q], keys->dk[0], OP_HEAD_MAX);
+    cpu_gemm_small_add(keys->count, a->D, rows, (cpu_matrix_t){p[0], 1, BLOCK},
+                       dy, y_row, keys->dv[0], OP_HEAD_MAX);
+    cpu_gemm_small_add(keys->count, a->D, rows, (cpu_matrix_t){ds[0], 1, BLOCK},
+                       q, a->stride[CPU_Q], keys->dk[0], OP_HEAD_MAX);
     if (work->gradient[CPU_Q] != NULL)
-        cpu_block_add(rows, a->D, keys->count, (cpu_block_t){ds[0], BLOCK, 1},
-                      work->in[CPU_K] +
-                          cpu_attention_at(work, CPU_K, n, keys->k0, keys->g),
-                      a->stride[CPU_K], work->gradient[CPU_Q] + q_at,
-                      a->stride[CPU_Q]);
+        cpu_gemm_small_add(
+            rows, a->D, keys->count, (cpu_matrix_t){ds[0], BLOCK, 1},
+            work->in[CPU_K] +
+                cpu_attention_at(work, CPU_K, n, keys->k0, keys->g),
+            a->stride[CPU_K], work->gradient[CPU_Q] + q_at, a->stride[CPU_Q]);
 }
 
 static void attention_store(const cpu_attention_work_t *work, int which,
@@ -316,18 +319,18 @@ static void attention_backward_keys(const cpu_attention_work_t *work, int64_t n,
     attention_store(work, CPU_V, &keys, keys.dv);
 }
 
-CPU_CLONES
+SIMD_CLONES
 static float attention_dot(const float *a, const float *b, int64_t count)
 {
-    float lanes[CPU_LANES] = {0}, sum = 0;
+    float lanes[SIMD_LANES] = {0}, sum = 0;
     int64_t d = 0;
 
-    for (; d + CPU_LANES <= count; d += CPU_LANES)
-        for (int k = 0; k < CPU_LANES; k++)
+    for (; d + SIMD_LANES <= count; d += SIMD_LANES)
+        for (int k = 0; k < SIMD_LANES; k++)
             lanes[k] += a[d + k] * b[d + k];
     for (; d < count; d++)
         sum += a[d] * b[d];
-    for (int k = 0; k < CPU_LANES; k++)
+    for (int k = 0; k < SIMD_LANES; k++)
         sum += lanes[k];
     return sum;
 }
@@ -388,15 +391,15 @@ static err_code_t cpu_attention_open(op_t *op, err_t *err)
         return code;
     state = op->state;
     if (op->config.heads.masked)
-        state->open = cpu_room_take(&state->combine.room,
-                                    (size_t)(a.N * a.S) * sizeof(float));
-    cpu_room_finish(&state->combine.room, op);
+        state->open = cpu_scratch_take(&state->combine.room,
+                                       (size_t)(a.N * a.S) * sizeof(float));
+    cpu_scratch_finish(&state->combine.room, op);
     if (!op->config.bf16)
         return ERR_OK;
     state->room_bytes = cpu_attention_bf16_room(&a, op->config.training);
-    state->room = cpu_room_take(&state->combine.room,
-                                state->room_bytes * (size_t)op->config.threads);
-    cpu_room_finish(&state->combine.room, op);
+    state->room = cpu_scratch_take(
+        &state->combine.room, state->room_bytes * (size_t)op->config.threads);
+    cpu_scratch_finish(&state->combine.room, op);
     return ERR_OK;
 }
 
@@ -421,7 +424,7 @@ static err_code_t attention_start(op_t *op, const op_args_t *args,
     if (op->config.bf16) {
         work->room = (char *)args->scratch + state->room;
         work->room_bytes = state->room_bytes;
-        work->tiles = cpu_has_amx();
+        work->tiles = simd_has_amx();
     }
     if (op->config.training) {
         const int64_t rows = work->a.N * work->a.H * work->a.T;
@@ -442,10 +445,10 @@ static err_code_t cpu_attention_forward(op_t *op, const op_args_t *args,
     if (code != ERR_OK)
         return code;
     work.y = args->y;
-    cpu_team_run(op->config.threads, work.a.N * work.a.H, 1,
-                 op->config.bf16 ? cpu_attention_bf16_forward
-                                 : attention_body_forward,
-                 &work);
+    simd_team_run(op->config.threads, work.a.N * work.a.H, 1,
+                  op->config.bf16 ? cpu_attention_bf16_forward
+                                  : attention_body_forward,
+                  &work);
     return ERR_OK;
 }
 
@@ -463,25 +466,26 @@ static err_code_t cpu_attention_backward(op_t *op, const op_args_t *args,
         void *to = cpu_combine_gradient(op, args, input);
 
         if (to != NULL)
-            work.gradient[i] = cpu_port_place(&combine->grad[input], args, to);
+            work.gradient[i] =
+                cpu_reorder_place(&combine->grad[input], args, to);
     }
     if (code == ERR_OK)
-        cpu_team_run(op->config.threads, work.a.N * work.a.G, 1,
-                     op->config.bf16 ? cpu_attention_bf16_backward
-                                     : attention_body_backward,
-                     &work);
+        simd_team_run(op->config.threads, work.a.N * work.a.G, 1,
+                      op->config.bf16 ? cpu_attention_bf16_backward
+                                      : attention_body_backward,
+                      &work);
     for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
         void *to = cpu_combine_gradient(op, args, k);
 
         /* Whether a key is there has no gradient. */
         if (to != NULL && k > 0 && k == op->config.others &&
             op->config.heads.masked)
-            memset(cpu_port_place(&combine->grad[k], args, to), 0,
+            memset(cpu_reorder_place(&combine->grad[k], args, to), 0,
                    (size_t)op_desc_elems(&op->config.other[k - 1]) *
                        sizeof(float));
         if (to != NULL)
-            code = cpu_port_flush(&combine->grad[k], &combine->room, args, to,
-                                  err);
+            code = cpu_reorder_flush(&combine->grad[k], &combine->room, args,
+                                     to, err);
     }
     return code;
 }

@@ -36,9 +36,9 @@ typedef struct cpu_columns {
     float top[CPU_ATTENTION_BLOCK], sum[CPU_ATTENTION_BLOCK],
         factor[CPU_ATTENTION_BLOCK];
     const float *open; /* of the keys that come next; NULL: all are there */
-} cpu_columns_t;
+} cpu_attention_columns_t;
 
-void cpu_attention_start(cpu_columns_t *columns);
+void cpu_attention_start(cpu_attention_columns_t *columns);
 
 /* What the mask says of the keys of sample [n] from [k0] on; NULL: no mask. */
 static inline const float *cpu_attention_mask(const cpu_attention_work_t *work,
@@ -53,7 +53,8 @@ static inline const float *cpu_attention_mask(const cpu_attention_work_t *work,
  * first i + [ahead] of these keys, but for those that columns->open hides.
  */
 void cpu_attention_softmax(float (*s)[CPU_ATTENTION_BLOCK], int64_t keys,
-                           int64_t ahead, float scale, cpu_columns_t *columns);
+                           int64_t ahead, float scale,
+                           cpu_attention_columns_t *columns);
 
 /* Where token [t] of head [h] begins in q, k or v; in y. */
 int64_t cpu_attention_at(const cpu_attention_work_t *work, int which, int64_t n,
@@ -71,7 +72,8 @@ static inline int64_t cpu_attention_count(int64_t first, int64_t all)
 /* Keep top and 1 / sum of query [i] for backward, if there is one; 1 / sum, or
  * 0 if it had no keys. */
 float cpu_attention_keep(const cpu_attention_work_t *work,
-                         const cpu_columns_t *columns, int64_t at, int64_t i);
+                         const cpu_attention_columns_t *columns, int64_t at,
+                         int64_t i);
 
 /* Bodies of a team in bfloat16, over N * H and N * G; room for a thread. */
 size_t cpu_attention_bf16_room(const op_attention_t *a, bool training);

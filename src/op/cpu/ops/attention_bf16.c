@@ -4,9 +4,9 @@
  * attention with products in bfloat16: q, k, v, dy, p and ds are rounded where
  * they are factors; sums, softmax and its slope are float32. As in float32,
  * blocks of queries meet blocks of keys, but scores have queries in columns in
- * backward, too: then every factor is one of the forms of pairs.h that a block
- * of tokens is brought into once, or is made of a square of scores in place.
- * y and dq are summed turned, [features, queries].
+ * backward, too: then every factor is one of the forms of gemm_bf16.h that a
+ * block of tokens is brought into once, or is made of a square of scores in
+ * place. y and dq are summed turned, [features, queries].
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@
 
 #define BLOCK CPU_ATTENTION_BLOCK
 #define BLOCKS 4 /* whose scores are kept at a time */
-_Static_assert(CPU_PAIRS == CPU_ATTENTION_BLOCK, "a block has four forms");
+_Static_assert(CPU_BF16_BLOCK == CPU_ATTENTION_BLOCK, "a block has four forms");
 
 /* What a thread works in. Blocks lie one behind the other. */
 typedef struct narrow_room {
@@ -49,9 +49,9 @@ static void *room_take(narrow_room_t *room, int64_t elements, size_t size)
 static narrow_room_t room_make(const op_attention_t *a, bool training,
                                char *from)
 {
-    narrow_room_t room = {.width = cpu_pairs_pad(a->D), .from = from};
-    const int64_t block = BLOCK * room.width, tokens = cpu_pairs_pad(a->T);
-    const int64_t keys = cpu_pairs_pad(a->S) * room.width;
+    narrow_room_t room = {.width = cpu_gemm_bf16_pad(a->D), .from = from};
+    const int64_t block = BLOCK * room.width, tokens = cpu_gemm_bf16_pad(a->T);
+    const int64_t keys = cpu_gemm_bf16_pad(a->S) * room.width;
     const int64_t queries = training ? tokens * room.width : block;
 
     room.k_rows = room_take(&room, keys, sizeof(cpu_bf16_t));
@@ -82,7 +82,7 @@ size_t cpu_attention_bf16_room(const op_attention_t *a, bool training)
 static narrow_room_t room_of_thread(const cpu_attention_work_t *work,
                                     bool backward)
 {
-    char *from = work->room + (size_t)cpu_team_number() * work->room_bytes;
+    char *from = work->room + (size_t)simd_team_number() * work->room_bytes;
 
     /* With NULL, room_make only measures. */
     check(from != NULL, "there is no memory to cut room from");
@@ -94,20 +94,20 @@ static void narrow_scores(const cpu_attention_work_t *work, int64_t width,
                           const cpu_bf16_t *rows, const cpu_bf16_t *turned,
                           float *to)
 {
-    const cpu_pairs_t product = {.tiles = work->tiles,
-                                 .fresh = true,
-                                 .M = BLOCK,
-                                 .N = BLOCK,
-                                 .K = width,
-                                 .a = rows,
-                                 .b = turned,
-                                 .a_row = width,
-                                 .a_next = CPU_PAIRS,
-                                 .b_row = BLOCK,
-                                 .c_row = BLOCK,
-                                 .c = to};
+    const cpu_gemm_bf16_t product = {.tiles = work->tiles,
+                                     .fresh = true,
+                                     .M = BLOCK,
+                                     .N = BLOCK,
+                                     .K = width,
+                                     .a = rows,
+                                     .b = turned,
+                                     .a_row = width,
+                                     .a_next = CPU_BF16_BLOCK,
+                                     .b_row = BLOCK,
+                                     .c_row = BLOCK,
+                                     .c = to};
 
-    cpu_pairs_add(&product);
+    cpu_gemm_bf16_add(&product);
 }
 
 /* to [M,N] += A B over the tokens of [blocks] blocks; A has [M, BLOCK] of each,
@@ -116,19 +116,19 @@ static void narrow_sum(const cpu_attention_work_t *work, int64_t M, int64_t N,
                        int64_t blocks, const cpu_bf16_t *a, const cpu_bf16_t *b,
                        float *to)
 {
-    const cpu_pairs_t product = {.tiles = work->tiles,
-                                 .M = M,
-                                 .N = N,
-                                 .K = blocks * BLOCK,
-                                 .a = a,
-                                 .b = b,
-                                 .a_row = BLOCK,
-                                 .a_next = M * BLOCK,
-                                 .b_row = N,
-                                 .c_row = N,
-                                 .c = to};
+    const cpu_gemm_bf16_t product = {.tiles = work->tiles,
+                                     .M = M,
+                                     .N = N,
+                                     .K = blocks * BLOCK,
+                                     .a = a,
+                                     .b = b,
+                                     .a_row = BLOCK,
+                                     .a_next = M * BLOCK,
+                                     .b_row = N,
+                                     .c_row = N,
+                                     .c = to};
 
-    cpu_pairs_add(&product);
+    cpu_gemm_bf16_add(&product);
 }
 
 static int64_t narrow_blocks(int64_t tokens)
@@ -150,18 +150,18 @@ static void narrow_pack_forward(const cpu_attention_work_t *work,
     for (int64_t k0 = 0; k0 < a->S; k0 += BLOCK) {
         const int64_t count = cpu_attention_count(k0, a->S);
 
-        cpu_pairs_rows(
+        cpu_gemm_bf16_rows(
             work->in[CPU_K] + cpu_attention_at(work, CPU_K, n, k0, g),
             a->stride[CPU_K], count, a->D, room->k_rows + k0 * room->width);
-        cpu_pairs_weave(work->in[CPU_V] +
-                            cpu_attention_at(work, CPU_V, n, k0, g),
-                        a->stride[CPU_V], count, a->D, room->some);
-        cpu_pairs_turn(room->some, BLOCK / 2, room->width,
-                       room->columns + k0 * room->width);
+        cpu_gemm_bf16_weave(work->in[CPU_V] +
+                                cpu_attention_at(work, CPU_V, n, k0, g),
+                            a->stride[CPU_V], count, a->D, room->some);
+        cpu_gemm_bf16_turn(room->some, BLOCK / 2, room->width,
+                           room->columns + k0 * room->width);
     }
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void narrow_rescale(float *sums, int64_t width, const float *factor)
 {
     for (int64_t d = 0; d < width; d++)
@@ -172,7 +172,7 @@ static void narrow_rescale(float *sums, int64_t width, const float *factor)
 /* The keys [k0, last) of at most BLOCKS blocks, for the queries from [i0]. */
 static void narrow_forward_keys(const cpu_attention_work_t *work,
                                 narrow_room_t *room, int64_t i0, int64_t k0,
-                                int64_t last, cpu_columns_t *columns)
+                                int64_t last, cpu_attention_columns_t *columns)
 {
     const int64_t blocks = narrow_blocks(last - k0), width = room->width;
     const int64_t keys =
@@ -187,8 +187,8 @@ static void narrow_forward_keys(const cpu_attention_work_t *work,
     cpu_attention_softmax(s, keys, work->causal ? i0 - k0 + 1 : keys,
                           work->scale, columns);
     for (int64_t k = 0; k < keys; k += BLOCK)
-        cpu_pairs_weave(s[k], BLOCK, cpu_attention_count(k, keys), BLOCK,
-                        p + k * BLOCK);
+        cpu_gemm_bf16_weave(s[k], BLOCK, cpu_attention_count(k, keys), BLOCK,
+                            p + k * BLOCK);
     if (k0 > 0)
         narrow_rescale(room->sums, width, columns->factor);
     narrow_sum(work, width, BLOCK, blocks, room->columns + k0 * width, p,
@@ -203,16 +203,17 @@ static void narrow_forward_block(const cpu_attention_work_t *work,
     const op_attention_t *a = &work->a;
     const int64_t rows = cpu_attention_count(i0, a->T);
     const int64_t last = work->causal ? i0 + rows : a->S;
-    cpu_columns_t columns;
+    cpu_attention_columns_t columns;
 
-    cpu_pairs_rows(work->in[CPU_Q] + cpu_attention_at(work, CPU_Q, n, i0, h),
-                   a->stride[CPU_Q], rows, a->D, room->some);
-    cpu_pairs_turn(room->some, BLOCK, room->width / 2, room->q_turned);
+    cpu_gemm_bf16_rows(work->in[CPU_Q] +
+                           cpu_attention_at(work, CPU_Q, n, i0, h),
+                       a->stride[CPU_Q], rows, a->D, room->some);
+    cpu_gemm_bf16_turn(room->some, BLOCK, room->width / 2, room->q_turned);
     memset(room->sums, 0, (size_t)(room->width * BLOCK) * sizeof(float));
     cpu_attention_start(&columns);
     for (int64_t k0 = 0; k0 < last; k0 += BLOCKS * BLOCK)
         narrow_forward_keys(work, room, i0, k0, last, &columns);
-    cpu_pairs_turn(room->sums, room->width, BLOCK, room->back);
+    cpu_gemm_bf16_turn(room->sums, room->width, BLOCK, room->back);
     for (int64_t i = 0; i < rows; i++) {
         float *y = work->y + cpu_attention_y(work, n, i0 + i, h);
         float part =
@@ -229,7 +230,7 @@ void cpu_attention_bf16_forward(void *context, int64_t first, int64_t last)
     const op_attention_t *a = &work->a;
     narrow_room_t room = room_of_thread(work, false);
 
-    cpu_pairs_begin(work->tiles);
+    cpu_gemm_bf16_begin(work->tiles);
     for (int64_t nh = first; nh < last; nh++) {
         int64_t n = nh / a->H, h = nh % a->H;
 
@@ -237,7 +238,7 @@ void cpu_attention_bf16_forward(void *context, int64_t first, int64_t last)
         for (int64_t i0 = 0; i0 < a->T; i0 += BLOCK)
             narrow_forward_block(work, &room, n, h, i0);
     }
-    cpu_pairs_end(work->tiles);
+    cpu_gemm_bf16_end(work->tiles);
 }
 
 /* ---- backward ------------------------------------------------------------ */
@@ -247,7 +248,7 @@ static void narrow_pack_keys(const cpu_attention_work_t *work,
                              narrow_room_t *room, int64_t n, int64_t g)
 {
     const op_attention_t *a = &work->a;
-    const int64_t keys = cpu_pairs_pad(a->S) * room->width;
+    const int64_t keys = cpu_gemm_bf16_pad(a->S) * room->width;
 
     room->open = cpu_attention_mask(work, n, 0);
     for (int64_t k0 = 0; k0 < a->S; k0 += BLOCK) {
@@ -256,12 +257,13 @@ static void narrow_pack_keys(const cpu_attention_work_t *work,
         const float *k =
             work->in[CPU_K] + cpu_attention_at(work, CPU_K, n, k0, g);
 
-        cpu_pairs_rows(k, a->stride[CPU_K], count, a->D, room->k_rows + at);
-        cpu_pairs_weave(k, a->stride[CPU_K], count, a->D, room->some);
-        cpu_pairs_turn(room->some, BLOCK / 2, room->width, room->columns + at);
-        cpu_pairs_rows(work->in[CPU_V] +
-                           cpu_attention_at(work, CPU_V, n, k0, g),
-                       a->stride[CPU_V], count, a->D, room->v_rows + at);
+        cpu_gemm_bf16_rows(k, a->stride[CPU_K], count, a->D, room->k_rows + at);
+        cpu_gemm_bf16_weave(k, a->stride[CPU_K], count, a->D, room->some);
+        cpu_gemm_bf16_turn(room->some, BLOCK / 2, room->width,
+                           room->columns + at);
+        cpu_gemm_bf16_rows(work->in[CPU_V] +
+                               cpu_attention_at(work, CPU_V, n, k0, g),
+                           a->stride[CPU_V], count, a->D, room->v_rows + at);
     }
     memset(room->dk, 0, (size_t)keys * sizeof(float));
     memset(room->dv, 0, (size_t)keys * sizeof(float));
@@ -269,20 +271,20 @@ static void narrow_pack_keys(const cpu_attention_work_t *work,
 
 /* y dy of a row, with dy as the products take it, so that the two cancel where
  * one key has all the weight. */
-CPU_CLONES
+SIMD_CLONES
 static float narrow_delta(const float *y, const cpu_bf16_t *dy, int64_t D)
 {
-    float lanes[CPU_LANES] = {0}, sum = 0;
+    float lanes[SIMD_LANES] = {0}, sum = 0;
 
-    for (int64_t d = 0; d < D; d += CPU_LANES)
-        for (int64_t k = 0; k < CPU_LANES && d + k < D; k++) {
+    for (int64_t d = 0; d < D; d += SIMD_LANES)
+        for (int64_t k = 0; k < SIMD_LANES && d + k < D; k++) {
             uint32_t bits = (uint32_t)dy[d + k] << 16;
             float value;
 
             memcpy(&value, &bits, sizeof value);
             lanes[k] += y[d + k] * value;
         }
-    for (int k = 0; k < CPU_LANES; k++)
+    for (int k = 0; k < SIMD_LANES; k++)
         sum += lanes[k];
     return sum;
 }
@@ -300,12 +302,14 @@ static void narrow_pack_queries(const cpu_attention_work_t *work,
     const int64_t y_at = cpu_attention_y(work, n, i0, h);
     const float *q = work->in[CPU_Q] + cpu_attention_at(work, CPU_Q, n, i0, h);
 
-    cpu_pairs_rows(q, a->stride[CPU_Q], rows, a->D, room->some);
-    cpu_pairs_turn(room->some, BLOCK, room->width / 2, room->q_turned + at);
-    cpu_pairs_weave(q, a->stride[CPU_Q], rows, a->D, room->q_woven + at);
-    cpu_pairs_rows(work->dy + y_at, y_row, rows, a->D, room->some);
-    cpu_pairs_turn(room->some, BLOCK, room->width / 2, room->dy_turned + at);
-    cpu_pairs_weave(work->dy + y_at, y_row, rows, a->D, room->dy_woven + at);
+    cpu_gemm_bf16_rows(q, a->stride[CPU_Q], rows, a->D, room->some);
+    cpu_gemm_bf16_turn(room->some, BLOCK, room->width / 2, room->q_turned + at);
+    cpu_gemm_bf16_weave(q, a->stride[CPU_Q], rows, a->D, room->q_woven + at);
+    cpu_gemm_bf16_rows(work->dy + y_at, y_row, rows, a->D, room->some);
+    cpu_gemm_bf16_turn(room->some, BLOCK, room->width / 2,
+                       room->dy_turned + at);
+    cpu_gemm_bf16_weave(work->dy + y_at, y_row, rows, a->D,
+                        room->dy_woven + at);
     for (int64_t i = 0; i < BLOCK; i++) {
         const bool real = i < rows;
 
@@ -319,7 +323,7 @@ static void narrow_pack_queries(const cpu_attention_work_t *work,
 }
 
 /* Scores [p] and [dp] of [keys, queries] become p and ds. */
-CPU_CLONES
+SIMD_CLONES
 static void narrow_slope(const cpu_attention_work_t *work,
                          const narrow_room_t *room, int64_t i0, int64_t k0,
                          cpu_square_t p, cpu_square_t dp)
@@ -331,7 +335,7 @@ static void narrow_slope(const cpu_attention_work_t *work,
 
     for (int32_t j = 0; j < keys; j++)
         for (int32_t i = 0; i < BLOCK; i++) {
-            float e = cpu_math_exp(p[j][i] * scale - top[i]) * part[i];
+            float e = simd_math_exp(p[j][i] * scale - top[i]) * part[i];
             float ds = e * (dp[j][i] - delta[i]) * scale;
 
             p[j][i] = j < i + ahead ? e : 0;
@@ -361,11 +365,11 @@ static void narrow_backward_block(const cpu_attention_work_t *work,
         narrow_scores(work, width, room->v_rows + k, room->dy_turned + q,
                       ds[0]);
         narrow_slope(work, room, i0 + b * BLOCK, k0, p, ds);
-        cpu_pairs_rows(p[0], BLOCK, keys, BLOCK, p_rows + at);
-        cpu_pairs_rows(ds[0], BLOCK, keys, BLOCK, ds_rows + at);
+        cpu_gemm_bf16_rows(p[0], BLOCK, keys, BLOCK, p_rows + at);
+        cpu_gemm_bf16_rows(ds[0], BLOCK, keys, BLOCK, ds_rows + at);
         if (work->gradient[CPU_Q] == NULL)
             continue;
-        cpu_pairs_weave(ds[0], BLOCK, keys, BLOCK, woven);
+        cpu_gemm_bf16_weave(ds[0], BLOCK, keys, BLOCK, woven);
         narrow_sum(work, width, BLOCK, 1, room->columns + k, woven,
                    room->sums + q);
     }
@@ -395,7 +399,7 @@ static void narrow_backward_head(const cpu_attention_work_t *work,
     const int64_t width = room->width;
 
     memset(room->sums, 0,
-           (size_t)(cpu_pairs_pad(a->T) * width) * sizeof(float));
+           (size_t)(cpu_gemm_bf16_pad(a->T) * width) * sizeof(float));
     for (int64_t i0 = 0; i0 < a->T; i0 += BLOCK)
         narrow_pack_queries(work, room, n, h, i0);
     for (int64_t k0 = 0; k0 < a->S; k0 += BLOCK)
@@ -403,7 +407,7 @@ static void narrow_backward_head(const cpu_attention_work_t *work,
              i0 += BLOCKS * BLOCK)
             narrow_backward_block(work, room, i0, k0);
     for (int64_t i0 = 0; i0 < a->T; i0 += BLOCK) {
-        cpu_pairs_turn(room->sums + i0 * width, width, BLOCK, room->back);
+        cpu_gemm_bf16_turn(room->sums + i0 * width, width, BLOCK, room->back);
         narrow_store(work, CPU_Q, room->back, width,
                      cpu_attention_count(i0, a->T),
                      cpu_attention_at(work, CPU_Q, n, i0, h));
@@ -417,7 +421,7 @@ void cpu_attention_bf16_backward(void *context, int64_t first, int64_t last)
     const int64_t heads = a->H / a->G;
     narrow_room_t room = room_of_thread(work, true);
 
-    cpu_pairs_begin(work->tiles);
+    cpu_gemm_bf16_begin(work->tiles);
     for (int64_t ng = first; ng < last; ng++) {
         int64_t n = ng / a->G, g = ng % a->G;
 
@@ -429,5 +433,5 @@ void cpu_attention_bf16_backward(void *context, int64_t first, int64_t last)
         narrow_store(work, CPU_V, room.dv, room.width, a->S,
                      cpu_attention_at(work, CPU_V, n, 0, g));
     }
-    cpu_pairs_end(work->tiles);
+    cpu_gemm_bf16_end(work->tiles);
 }

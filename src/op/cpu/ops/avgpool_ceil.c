@@ -136,12 +136,13 @@ static void backward_body(void *context, int64_t first, int64_t last)
     }
 }
 
-static void planes_run(const op_t *op, ceil_work_t *work, cpu_team_body_t *body)
+static void planes_run(const op_t *op, ceil_work_t *work,
+                       simd_team_body_t *body)
 {
     const op_desc_t *in = &op->config.in;
 
-    cpu_team_run(op->config.threads, in->dims[0] * in->dims[1],
-                 1 + CPU_COMBINE_GRAIN / plane_of(work), body, work);
+    simd_team_run(op->config.threads, in->dims[0] * in->dims[1],
+                  1 + CPU_COMBINE_GRAIN / plane_of(work), body, work);
 }
 
 static err_code_t cpu_avgpool_ceil_forward(op_t *op, const op_args_t *args,
@@ -163,15 +164,15 @@ static err_code_t cpu_avgpool_ceil_backward(op_t *op, const op_args_t *args,
                                             err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_port_t *port = &combine->grad[0];
+    cpu_reorder_t *port = &combine->grad[0];
     ceil_work_t work = work_of(op);
 
     if (!op->config.need_dx)
         return ERR_OK;
     work.from = args->dy;
-    work.to = cpu_port_place(port, args, args->dx);
+    work.to = cpu_reorder_place(port, args, args->dx);
     planes_run(op, &work, backward_body);
-    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
 }
 
 const op_kernel_t cpu_avgpool_ceil_kernel = {

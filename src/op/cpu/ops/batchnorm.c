@@ -26,8 +26,8 @@
 #include "simd/team.h"
 
 /* Vectors of a chunk (16 KiB), and of an item. */
-#define CPU_CHUNK 256
-#define CPU_SEGMENT 2048
+#define BN_CHUNK_VECTORS 256
+#define BN_SEGMENT_VECTORS 2048
 
 typedef struct cpu_bn {
     cpu_combine_t combine;
@@ -57,7 +57,7 @@ typedef struct cpu_bn_work {
 /* Element [i] of [data], NULL if that is. */
 static void *bn_at(const cpu_bn_t *bn, const void *data, int64_t i)
 {
-    return cpu_stage_at(data, i, bn->run.bf16);
+    return cpu_chunk_at(data, i, bn->run.bf16);
 }
 
 /* How the elements of [op] lie in a layout of [lanes] channels a block; 0: all
@@ -88,12 +88,13 @@ static void bn_shape(const op_t *op, int lanes, cpu_bn_t *bn)
                               .width = CPU_WIDE,
                               .rest = (int)(floats % CPU_WIDE)};
     }
-    bn->segments = (bn->run.vectors + CPU_SEGMENT - 1) / CPU_SEGMENT;
+    bn->segments =
+        (bn->run.vectors + BN_SEGMENT_VECTORS - 1) / BN_SEGMENT_VECTORS;
     if (bn->segments == 0)
         bn->segments = 1;
     bn->run.apart = bn->sample;
     bn->run.bf16 = op->out.bf16;
-    bn->group = CPU_CHUNK / (bn->run.vectors + 1);
+    bn->group = BN_CHUNK_VECTORS / (bn->run.vectors + 1);
     if (bn->group == 0)
         bn->group = 1;
     bn->groups = (bn->N + bn->group - 1) / bn->group;
@@ -166,11 +167,12 @@ static cpu_bn_item_t bn_item(const cpu_bn_t *bn, int64_t index)
     cpu_bn_item_t item = {.block =
                               bn->follow ? index % bn->blocks : index / each,
                           .run = bn->run};
-    const int64_t first = s * CPU_SEGMENT, left = bn->run.vectors - first;
+    const int64_t first = s * BN_SEGMENT_VECTORS,
+                  left = bn->run.vectors - first;
 
     item.at = n * bn->sample + item.block * bn->block + first * bn->run.stride;
     item.run.samples = bn->N - n < bn->group ? bn->N - n : bn->group;
-    item.run.vectors = left < CPU_SEGMENT ? left : CPU_SEGMENT;
+    item.run.vectors = left < BN_SEGMENT_VECTORS ? left : BN_SEGMENT_VECTORS;
     if (s + 1 < bn->segments)
         item.run.rest = 0;
     if (bn->follow && bn->C - item.block * CPU_WIDE < CPU_WIDE)
@@ -182,8 +184,8 @@ static cpu_bn_item_t bn_item(const cpu_bn_t *bn, int64_t index)
 static bool bn_chunk(cpu_bn_item_t *item, cpu_bn_item_t *chunk)
 {
     *chunk = *item;
-    if (item->run.vectors > CPU_CHUNK) {
-        chunk->run.vectors = CPU_CHUNK;
+    if (item->run.vectors > BN_CHUNK_VECTORS) {
+        chunk->run.vectors = BN_CHUNK_VECTORS;
         chunk->run.rest = 0;
     }
     if (chunk->run.vectors == 0 && chunk->run.rest == 0)
@@ -211,13 +213,13 @@ static void bn_fold(const cpu_bn_t *bn, const float *lanes, double *out)
         out[l % bn->lanes] += (double)lanes[l];
 }
 
-static void bn_team(const cpu_bn_work_t *work, cpu_team_body_t *body)
+static void bn_team(const cpu_bn_work_t *work, simd_team_body_t *body)
 {
     const cpu_bn_t *bn = work->bn;
     const int64_t floats = bn->group * (bn->run.vectors + 1) * CPU_WIDE;
 
-    cpu_team_run(work->config->threads, bn->items,
-                 1 + CPU_COMBINE_GRAIN / floats, body, (void *)work);
+    simd_team_run(work->config->threads, bn->items,
+                  1 + CPU_COMBINE_GRAIN / floats, body, (void *)work);
 }
 
 static double *bn_partial(const cpu_bn_work_t *work, int64_t item)
@@ -483,10 +485,10 @@ static void pull_body(void *context, int64_t first, int64_t last)
         cpu_lanes_t lanes;
 
         bn_lanes(work, item.block, &lanes);
-        cpu_channels_pull(bn_at(work->bn, work->x, at),
-                          bn_at(work->bn, work->y, at),
-                          bn_at(work->bn, work->dy, at), item.run, &lanes,
-                          bn_at(work->bn, work->dx, at));
+        cpu_channels_backward(bn_at(work->bn, work->x, at),
+                              bn_at(work->bn, work->y, at),
+                              bn_at(work->bn, work->dy, at), item.run, &lanes,
+                              bn_at(work->bn, work->dx, at));
     }
 }
 
@@ -497,7 +499,8 @@ static void *gradient_place(op_t *op, const op_args_t *args, int k)
     void *to =
         k <= op->config.others ? cpu_combine_gradient(op, args, k) : NULL;
 
-    return to == NULL ? NULL : cpu_port_place(&bn->combine.grad[k], args, to);
+    return to == NULL ? NULL
+                      : cpu_reorder_place(&bn->combine.grad[k], args, to);
 }
 
 static err_code_t cpu_bn_backward(op_t *op, const op_args_t *args, err_t *err)
@@ -515,8 +518,8 @@ static err_code_t cpu_bn_backward(op_t *op, const op_args_t *args, err_t *err)
                           .partials = (double *)(scratch + bn->partials)};
     double *sums = (double *)(scratch + bn->sums);
     const void *x = NULL;
-    err_code_t code = cpu_port_read(&bn->combine.in[0], &bn->combine.room, args,
-                                    args->x, &x, err);
+    err_code_t code = cpu_reorder_read(&bn->combine.in[0], &bn->combine.room,
+                                       args, args->x, &x, err);
 
     if (code != ERR_OK)
         return code;
@@ -534,8 +537,8 @@ static err_code_t cpu_bn_backward(op_t *op, const op_args_t *args, err_t *err)
         void *to = cpu_combine_gradient(op, args, k);
 
         if (to != NULL)
-            code = cpu_port_flush(&bn->combine.grad[k], &bn->combine.room, args,
-                                  to, err);
+            code = cpu_reorder_flush(&bn->combine.grad[k], &bn->combine.room,
+                                     args, to, err);
     }
     return code;
 }

@@ -34,8 +34,8 @@ err_code_t cpu_bias_open(cpu_bias_t *bias, const op_t *op, cpu_engine_t *engine,
     return ERR_OK;
 }
 
-CPU_INLINE void add_runs(float *restrict y, const float *restrict b,
-                         int64_t positions, int64_t run)
+SIMD_INLINE void add_runs(float *restrict y, const float *restrict b,
+                          int64_t positions, int64_t run)
 {
     for (int64_t p = 0; p < positions; p++)
         for (int64_t c = 0; c < run; c++)
@@ -43,7 +43,7 @@ CPU_INLINE void add_runs(float *restrict y, const float *restrict b,
 }
 
 /* Loops of constant length where the run is that of a block. */
-CPU_CLONES
+SIMD_CLONES
 static void bias_item(float *y, const float *b, int64_t positions, int64_t run)
 {
     if (run == 16)
@@ -81,6 +81,6 @@ void cpu_bias_add(const cpu_bias_t *bias, int threads, const float *b, float *y)
 {
     bias_work_t work = {bias, b, y};
 
-    cpu_team_run(threads, bias->items,
-                 1 + GRAIN / (bias->positions * bias->run), bias_body, &work);
+    simd_team_run(threads, bias->items,
+                  1 + GRAIN / (bias->positions * bias->run), bias_body, &work);
 }

@@ -39,11 +39,11 @@ static err_code_t combine_open_port(op_t *op, int k, bool plain, err_t *err)
         code = cpu_md_plain(&inside, &combine->room.engine, desc->ndim,
                             desc->dims, err);
     if (code == ERR_OK)
-        code = cpu_port_open_in(&combine->in[k], &combine->room, &outside,
-                                &inside, err);
+        code = cpu_reorder_open_in(&combine->in[k], &combine->room, &outside,
+                                   &inside, err);
     if (code == ERR_OK)
-        code = cpu_port_open_out(&combine->grad[k], &combine->room, &inside,
-                                 &outside, err);
+        code = cpu_reorder_open_out(&combine->grad[k], &combine->room, &inside,
+                                    &outside, err);
     return code;
 }
 
@@ -67,7 +67,7 @@ err_code_t cpu_combine_open_in(op_t *op, size_t bytes, bool plain, err_t *err)
     for (int k = 0; k <= op->config.others && code == ERR_OK; k++)
         code = combine_open_port(op, k, plain, err);
     if (code == ERR_OK)
-        cpu_room_finish(&combine->room, op);
+        cpu_scratch_finish(&combine->room, op);
     return code;
 }
 
@@ -90,8 +90,8 @@ void cpu_combine_close(op_t *op)
     if (combine == NULL)
         return;
     for (int k = 0; k <= op->config.others; k++) {
-        cpu_port_close(&combine->in[k]);
-        cpu_port_close(&combine->grad[k]);
+        cpu_reorder_close(&combine->in[k]);
+        cpu_reorder_close(&combine->grad[k]);
     }
     cpu_engine_close(&combine->room.engine);
     mem_free(combine);
@@ -118,8 +118,8 @@ err_code_t cpu_combine_bring(op_t *op, const op_args_t *args,
     for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
         const void *data = NULL;
 
-        code = cpu_port_read(&combine->in[k], &combine->room, args,
-                             cpu_combine_input(args, k), &data, err);
+        code = cpu_reorder_read(&combine->in[k], &combine->room, args,
+                                cpu_combine_input(args, k), &data, err);
         inside[k] = data;
     }
     return code;

@@ -14,9 +14,9 @@
 #define CPU_COMBINE_GRAIN 16384
 
 typedef struct cpu_combine {
-    cpu_room_t room;
+    cpu_scratch_t room;
     cpu_md_t layout; /* of y; unless all are plain */
-    cpu_port_t in[OP_INPUTS_MAX], grad[OP_INPUTS_MAX];
+    cpu_reorder_t in[OP_INPUTS_MAX], grad[OP_INPUTS_MAX];
 } cpu_combine_t;
 
 /* Make the state; [plain]: all inputs are wanted plain (they may differ in

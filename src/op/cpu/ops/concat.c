@@ -37,7 +37,7 @@ static void cpu_runs_copy(const op_t *op, cpu_runs_t *runs, int64_t rows)
 {
     int64_t grain = 1 + CPU_COMBINE_GRAIN / (int64_t)runs->run;
 
-    cpu_team_run(op->config.threads, rows, grain, cpu_runs_body, runs);
+    simd_team_run(op->config.threads, rows, grain, cpu_runs_body, runs);
 }
 
 /* Elements from [axis] on: of one row. */
@@ -104,7 +104,7 @@ static err_code_t cpu_concat_backward(op_t *op, const op_args_t *args,
         size_t run = concat_run(op, k);
         void *to = cpu_combine_gradient(op, args, k);
         cpu_runs_t runs = {.from = dy,
-                           .to = cpu_port_place(&combine->grad[k], args, to),
+                           .to = cpu_reorder_place(&combine->grad[k], args, to),
                            .run = run,
                            .from_step = row_of(&op->out, axis),
                            .to_step = run};
@@ -113,7 +113,8 @@ static err_code_t cpu_concat_backward(op_t *op, const op_args_t *args,
         if (to == NULL)
             continue;
         cpu_runs_copy(op, &runs, rows_of(&op->out, axis));
-        code = cpu_port_flush(&combine->grad[k], &combine->room, args, to, err);
+        code =
+            cpu_reorder_flush(&combine->grad[k], &combine->room, args, to, err);
     }
     return code;
 }
@@ -163,7 +164,7 @@ static err_code_t cpu_slice_backward(op_t *op, const op_args_t *args,
 
     if (!op->config.need_dx)
         return ERR_OK;
-    dx = cpu_port_place(&combine->grad[0], args, args->dx);
+    dx = cpu_reorder_place(&combine->grad[0], args, args->dx);
     memset(dx, 0, (size_t)op_desc_elems(&op->config.in) * sizeof *dx);
     cpu_runs_copy(op,
                   &(cpu_runs_t){.from = args->dy,
@@ -172,8 +173,8 @@ static err_code_t cpu_slice_backward(op_t *op, const op_args_t *args,
                                 .from_step = run,
                                 .to_step = row_of(&op->config.in, axis)},
                   rows_of(&op->out, axis));
-    return cpu_port_flush(&combine->grad[0], &combine->room, args, args->dx,
-                          err);
+    return cpu_reorder_flush(&combine->grad[0], &combine->room, args, args->dx,
+                             err);
 }
 
 const op_kernel_t cpu_slice_kernel = {

@@ -18,15 +18,15 @@
 #include "op/cpu/ops/conv_im2col.h"
 
 typedef struct cpu_conv {
-    cpu_room_t room;
+    cpu_scratch_t room;
     cpu_md_t x, w, y; /* as they lie outside */
     bool keeps_x;     /* as forward has read it, in the workspace */
     cpu_prim_t forward, data, weights;
-    cpu_columns_t columns; /* if used: in place of weights */
-    cpu_bias_t bias;       /* if used: behind forward, which has none then */
-    cpu_port_t forward_x, forward_w;
-    cpu_port_t data_dy, data_w, data_dx;
-    cpu_port_t weights_x, weights_dy, weights_dw;
+    cpu_im2col_t columns; /* if used: in place of weights */
+    cpu_bias_t bias;      /* if used: behind forward, which has none then */
+    cpu_reorder_t forward_x, forward_w;
+    cpu_reorder_t data_dy, data_w, data_dx;
+    cpu_reorder_t weights_x, weights_dy, weights_dw;
 } cpu_conv_t;
 
 /* The primitives of a kind. */
@@ -155,7 +155,7 @@ static err_code_t cpu_conv_make_forward(op_t *op, cpu_conv_spec_t *spec,
 static err_code_t cpu_conv_open_forward(op_t *op, err_t *err)
 {
     cpu_conv_t *conv = op->state;
-    cpu_room_t *room = &conv->room;
+    cpu_scratch_t *room = &conv->room;
     const unsigned y = op->config.y_bf16 ? CPU_CONV_Y : 0;
     cpu_conv_spec_t spec;
     cpu_md_t x, w;
@@ -169,16 +169,16 @@ static err_code_t cpu_conv_open_forward(op_t *op, err_t *err)
     x = cpu_prim_md(&conv->forward, DNNL_ARG_SRC);
     w = cpu_prim_md(&conv->forward, DNNL_ARG_WEIGHTS);
     conv->y = cpu_prim_md(&conv->forward, DNNL_ARG_DST);
-    code = cpu_port_open_in(&conv->forward_x, room, &conv->x, &x, err);
+    code = cpu_reorder_open_in(&conv->forward_x, room, &conv->x, &x, err);
     if (code == ERR_OK)
-        code = cpu_port_open_in(&conv->forward_w, room, &conv->w, &w, err);
+        code = cpu_reorder_open_in(&conv->forward_w, room, &conv->w, &w, err);
     return code;
 }
 
 static err_code_t cpu_conv_open_data(op_t *op, err_t *err)
 {
     cpu_conv_t *conv = op->state;
-    cpu_room_t *room = &conv->room;
+    cpu_scratch_t *room = &conv->room;
     const unsigned x = op->config.in.bf16 ? CPU_CONV_X : 0;
     cpu_conv_spec_t spec;
     cpu_md_t dy, w, dx;
@@ -193,11 +193,11 @@ static err_code_t cpu_conv_open_data(op_t *op, err_t *err)
     dy = cpu_prim_md(&conv->data, DNNL_ARG_DIFF_DST);
     w = cpu_prim_md(&conv->data, DNNL_ARG_WEIGHTS);
     dx = cpu_prim_md(&conv->data, DNNL_ARG_DIFF_SRC);
-    code = cpu_port_open_in(&conv->data_dy, room, &conv->y, &dy, err);
+    code = cpu_reorder_open_in(&conv->data_dy, room, &conv->y, &dy, err);
     if (code == ERR_OK)
-        code = cpu_port_open_in(&conv->data_w, room, &conv->w, &w, err);
+        code = cpu_reorder_open_in(&conv->data_w, room, &conv->w, &w, err);
     if (code == ERR_OK)
-        code = cpu_port_open_out(&conv->data_dx, room, &dx, &conv->x, err);
+        code = cpu_reorder_open_out(&conv->data_dx, room, &dx, &conv->x, err);
     return code;
 }
 
@@ -210,8 +210,8 @@ static err_code_t cpu_conv_open_x(op_t *op, const cpu_md_t *x, err_t *err)
     conv->keeps_x = op->config.bf16 && op->config.kind == OP_CONV2D &&
                     !conv->forward_x.direct && cpu_md_equal(x, &forward_x);
     if (!conv->keeps_x)
-        return cpu_port_open_in(&conv->weights_x, &conv->room, &conv->x, x,
-                                err);
+        return cpu_reorder_open_in(&conv->weights_x, &conv->room, &conv->x, x,
+                                   err);
     op->workspace_bytes = cpu_md_bytes(x);
     op->reads_x = false;
     return ERR_OK;
@@ -221,7 +221,7 @@ static err_code_t cpu_conv_open_x(op_t *op, const cpu_md_t *x, err_t *err)
 static err_code_t cpu_conv_open_columns(op_t *op, const cpu_md_t *x, err_t *err)
 {
     cpu_conv_t *conv = op->state;
-    cpu_room_t *room = &conv->room;
+    cpu_scratch_t *room = &conv->room;
     int64_t w[OP_DIMS_MAX];
     const int ndim = cpu_conv_weight_dims(&op->config, w);
     cpu_md_t dy, dw;
@@ -233,24 +233,25 @@ static err_code_t cpu_conv_open_columns(op_t *op, const cpu_md_t *x, err_t *err)
     if (code == ERR_OK)
         code = cpu_md_last(&dw, &room->engine, ndim, w, false, err);
     if (code == ERR_OK)
-        code = cpu_port_open_in(&conv->weights_dy, room, &conv->y, &dy, err);
+        code = cpu_reorder_open_in(&conv->weights_dy, room, &conv->y, &dy, err);
     if (code == ERR_OK)
-        code = cpu_port_open_out(&conv->weights_dw, room, &dw, &conv->w, err);
+        code =
+            cpu_reorder_open_out(&conv->weights_dw, room, &dw, &conv->w, err);
     if (code == ERR_OK)
-        code = cpu_columns_open(&conv->columns, op, room, err);
+        code = cpu_im2col_open(&conv->columns, op, room, err);
     return code;
 }
 
 static err_code_t cpu_conv_open_weights(op_t *op, err_t *err)
 {
     cpu_conv_t *conv = op->state;
-    cpu_room_t *room = &conv->room;
+    cpu_scratch_t *room = &conv->room;
     cpu_conv_spec_t spec;
     cpu_md_t x, dy, dw;
     cpu_md_t forward_x = cpu_prim_md(&conv->forward, DNNL_ARG_SRC);
     bool suit;
     err_code_t code =
-        cpu_columns_suit(op, &room->engine, &forward_x, &suit, err);
+        cpu_im2col_suit(op, &room->engine, &forward_x, &suit, err);
 
     if (code != ERR_OK)
         return code;
@@ -267,9 +268,10 @@ static err_code_t cpu_conv_open_weights(op_t *op, err_t *err)
     dw = cpu_prim_md(&conv->weights, DNNL_ARG_DIFF_WEIGHTS);
     code = cpu_conv_open_x(op, &x, err);
     if (code == ERR_OK)
-        code = cpu_port_open_in(&conv->weights_dy, room, &conv->y, &dy, err);
+        code = cpu_reorder_open_in(&conv->weights_dy, room, &conv->y, &dy, err);
     if (code == ERR_OK)
-        code = cpu_port_open_out(&conv->weights_dw, room, &dw, &conv->w, err);
+        code =
+            cpu_reorder_open_out(&conv->weights_dw, room, &dw, &conv->w, err);
     return code;
 }
 
@@ -279,16 +281,16 @@ static err_code_t cpu_conv_open_all(op_t *op, err_t *err)
     err_code_t code = cpu_conv_open_forward(op, err);
 
     if (code == ERR_OK && op->config.training) {
-        cpu_room_restart(&conv->room);
+        cpu_scratch_restart(&conv->room);
         code = cpu_conv_open_weights(op, err);
-        cpu_room_restart(&conv->room); /* they run one after the other */
+        cpu_scratch_restart(&conv->room); /* they run one after the other */
         if (code == ERR_OK && op->config.need_dx)
             code = cpu_conv_open_data(op, err);
     }
     if (code == ERR_OK)
         code = cpu_md_publish(&conv->y, &conv->room.engine, &op->out, err);
     if (code == ERR_OK)
-        cpu_room_finish(&conv->room, op);
+        cpu_scratch_finish(&conv->room, op);
     return code;
 }
 
@@ -315,19 +317,19 @@ static err_code_t cpu_conv_open(op_t *op, err_t *err)
 static void cpu_conv_close(op_t *op)
 {
     cpu_conv_t *conv = op->state;
-    cpu_port_t *ports[] = {&conv->forward_x,  &conv->forward_w,
-                           &conv->data_dy,    &conv->data_w,
-                           &conv->data_dx,    &conv->weights_x,
-                           &conv->weights_dy, &conv->weights_dw};
+    cpu_reorder_t *ports[] = {&conv->forward_x,  &conv->forward_w,
+                              &conv->data_dy,    &conv->data_w,
+                              &conv->data_dx,    &conv->weights_x,
+                              &conv->weights_dy, &conv->weights_dw};
 
     if (conv == NULL)
         return;
     for (size_t i = 0; i < sizeof ports / sizeof ports[0]; i++)
-        cpu_port_close(ports[i]);
+        cpu_reorder_close(ports[i]);
     cpu_prim_close(&conv->forward);
     cpu_prim_close(&conv->data);
     cpu_prim_close(&conv->weights);
-    cpu_columns_close(&conv->columns);
+    cpu_im2col_close(&conv->columns);
     cpu_engine_close(&conv->room.engine);
     mem_free(conv);
 }
@@ -339,14 +341,14 @@ static err_code_t cpu_conv_forward(op_t *op, const op_args_t *args, err_t *err)
     cpu_conv_t *conv = op->state;
     const void *x = args->workspace, *w;
     err_code_t code =
-        conv->keeps_x ? cpu_port_read_to(&conv->forward_x, &conv->room, args,
-                                         args->x, args->workspace, err)
-                      : cpu_port_read(&conv->forward_x, &conv->room, args,
-                                      args->x, &x, err);
+        conv->keeps_x ? cpu_reorder_read_to(&conv->forward_x, &conv->room, args,
+                                            args->x, args->workspace, err)
+                      : cpu_reorder_read(&conv->forward_x, &conv->room, args,
+                                         args->x, &x, err);
 
     if (code == ERR_OK)
-        code = cpu_port_read(&conv->forward_w, &conv->room, args,
-                             args->params[0], &w, err);
+        code = cpu_reorder_read(&conv->forward_w, &conv->room, args,
+                                args->params[0], &w, err);
     if (code != ERR_OK)
         return code;
     cpu_prim_bind(&conv->forward, DNNL_ARG_SRC, x);
@@ -354,7 +356,7 @@ static err_code_t cpu_conv_forward(op_t *op, const op_args_t *args, err_t *err)
     if (!conv->bias.used)
         cpu_prim_bind(&conv->forward, DNNL_ARG_BIAS, args->params[1]);
     cpu_prim_bind(&conv->forward, DNNL_ARG_DST, args->y);
-    code = cpu_room_run(&conv->room, &conv->forward, args, err);
+    code = cpu_scratch_run(&conv->room, &conv->forward, args, err);
     if (code == ERR_OK && conv->bias.used)
         cpu_bias_add(&conv->bias, op->config.threads, args->params[1], args->y);
     return code;
@@ -365,30 +367,30 @@ static err_code_t cpu_conv_run_weights(op_t *op, const op_args_t *args,
 {
     cpu_conv_t *conv = op->state;
     const void *x = args->workspace, *dy;
-    void *dw = cpu_port_place(&conv->weights_dw, args, args->dparams[0]);
+    void *dw = cpu_reorder_place(&conv->weights_dw, args, args->dparams[0]);
     err_code_t code = ERR_OK;
 
     if (!conv->keeps_x)
-        code = cpu_port_read(&conv->weights_x, &conv->room, args, args->x, &x,
-                             err);
+        code = cpu_reorder_read(&conv->weights_x, &conv->room, args, args->x,
+                                &x, err);
     if (code == ERR_OK)
-        code = cpu_port_read(&conv->weights_dy, &conv->room, args, args->dy,
-                             &dy, err);
+        code = cpu_reorder_read(&conv->weights_dy, &conv->room, args, args->dy,
+                                &dy, err);
     if (code != ERR_OK)
         return code;
     if (conv->columns.used) {
-        code = cpu_columns_run(&conv->columns, op, &conv->room, args, x, dy, dw,
-                               op->config.bias ? args->dparams[1] : NULL, err);
+        code = cpu_im2col_run(&conv->columns, op, &conv->room, args, x, dy, dw,
+                              op->config.bias ? args->dparams[1] : NULL, err);
     } else {
         cpu_prim_bind(&conv->weights, DNNL_ARG_SRC, x);
         cpu_prim_bind(&conv->weights, DNNL_ARG_DIFF_DST, dy);
         cpu_prim_bind(&conv->weights, DNNL_ARG_DIFF_BIAS, args->dparams[1]);
         cpu_prim_bind(&conv->weights, DNNL_ARG_DIFF_WEIGHTS, dw);
-        code = cpu_room_run(&conv->room, &conv->weights, args, err);
+        code = cpu_scratch_run(&conv->room, &conv->weights, args, err);
     }
     if (code == ERR_OK)
-        code = cpu_port_flush(&conv->weights_dw, &conv->room, args,
-                              args->dparams[0], err);
+        code = cpu_reorder_flush(&conv->weights_dw, &conv->room, args,
+                                 args->dparams[0], err);
     return code;
 }
 
@@ -397,20 +399,21 @@ static err_code_t cpu_conv_run_data(op_t *op, const op_args_t *args, err_t *err)
     cpu_conv_t *conv = op->state;
     const void *dy, *w;
     err_code_t code =
-        cpu_port_read(&conv->data_dy, &conv->room, args, args->dy, &dy, err);
+        cpu_reorder_read(&conv->data_dy, &conv->room, args, args->dy, &dy, err);
 
     if (code == ERR_OK)
-        code = cpu_port_read(&conv->data_w, &conv->room, args, args->params[0],
-                             &w, err);
+        code = cpu_reorder_read(&conv->data_w, &conv->room, args,
+                                args->params[0], &w, err);
     if (code != ERR_OK)
         return code;
     cpu_prim_bind(&conv->data, DNNL_ARG_DIFF_DST, dy);
     cpu_prim_bind(&conv->data, DNNL_ARG_WEIGHTS, w);
     cpu_prim_bind(&conv->data, DNNL_ARG_DIFF_SRC,
-                  cpu_port_place(&conv->data_dx, args, args->dx));
-    code = cpu_room_run(&conv->room, &conv->data, args, err);
+                  cpu_reorder_place(&conv->data_dx, args, args->dx));
+    code = cpu_scratch_run(&conv->room, &conv->data, args, err);
     if (code == ERR_OK)
-        code = cpu_port_flush(&conv->data_dx, &conv->room, args, args->dx, err);
+        code =
+            cpu_reorder_flush(&conv->data_dx, &conv->room, args, args->dx, err);
     return code;
 }
 

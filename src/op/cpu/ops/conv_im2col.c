@@ -57,8 +57,8 @@ static bool columns_pay(const op_t *op)
            (config->in.ndim == 2 + OP_SPACE_MAX && config->in.dims[1] < 16);
 }
 
-err_code_t cpu_columns_suit(const op_t *op, cpu_engine_t *engine,
-                            const cpu_md_t *x, bool *suit, err_t *err)
+err_code_t cpu_im2col_suit(const op_t *op, cpu_engine_t *engine,
+                           const cpu_md_t *x, bool *suit, err_t *err)
 {
     const op_config_t *config = &op->config;
     const size_t bytes =
@@ -75,8 +75,8 @@ err_code_t cpu_columns_suit(const op_t *op, cpu_engine_t *engine,
     return code;
 }
 
-err_code_t cpu_columns_open(cpu_columns_t *columns, const op_t *op,
-                            cpu_room_t *room, err_t *err)
+err_code_t cpu_im2col_open(cpu_im2col_t *columns, const op_t *op,
+                           cpu_scratch_t *room, err_t *err)
 {
     const int64_t rows = columns_rows(op), row = columns_row(op);
     const cpu_matmul_spec_t dw = {.M = op->config.conv.out,
@@ -87,11 +87,11 @@ err_code_t cpu_columns_open(cpu_columns_t *columns, const op_t *op,
 
     columns->used = true;
     columns->at =
-        cpu_room_take(room, (size_t)rows * (size_t)row * sizeof(uint16_t));
+        cpu_scratch_take(room, (size_t)rows * (size_t)row * sizeof(uint16_t));
     return cpu_prim_matmul(&columns->product, &room->engine, &dw, err);
 }
 
-void cpu_columns_close(cpu_columns_t *columns)
+void cpu_im2col_close(cpu_im2col_t *columns)
 {
     cpu_prim_close(&columns->product);
 }
@@ -175,7 +175,7 @@ typedef struct sum_work {
     int64_t rows, O;
 } sum_work_t;
 
-CPU_CLONES
+SIMD_CLONES
 static void sum_rows(const uint16_t *dy, int64_t rows, int64_t step, int width,
                      double *total)
 {
@@ -214,26 +214,26 @@ static void sum_body(void *context, int64_t first, int64_t last)
     }
 }
 
-err_code_t cpu_columns_run(cpu_columns_t *columns, const op_t *op,
-                           const cpu_room_t *room, const op_args_t *args,
-                           const void *x, const void *dy, float *dw, float *db,
-                           err_t *err)
+err_code_t cpu_im2col_run(cpu_im2col_t *columns, const op_t *op,
+                          const cpu_scratch_t *room, const op_args_t *args,
+                          const void *x, const void *dy, float *dw, float *db,
+                          err_t *err)
 {
     columns_work_t work = columns_shape(op);
     const int64_t rows = columns_rows(op);
 
     work.x = x;
     work.to = (uint16_t *)((char *)args->scratch + columns->at);
-    cpu_team_run(op->config.threads, rows / work.out[2],
-                 1 + COLUMNS_GRAIN / work.out[2], columns_body, &work);
+    simd_team_run(op->config.threads, rows / work.out[2],
+                  1 + COLUMNS_GRAIN / work.out[2], columns_body, &work);
     if (db != NULL) {
         sum_work_t sum = {dy, db, rows, op->config.conv.out};
 
-        cpu_team_run(op->config.threads, (sum.O + SUM_LANES - 1) / SUM_LANES, 1,
-                     sum_body, &sum);
+        simd_team_run(op->config.threads, (sum.O + SUM_LANES - 1) / SUM_LANES,
+                      1, sum_body, &sum);
     }
     cpu_prim_bind(&columns->product, DNNL_ARG_SRC, dy);
     cpu_prim_bind(&columns->product, DNNL_ARG_WEIGHTS, work.to);
     cpu_prim_bind(&columns->product, DNNL_ARG_DST, dw);
-    return cpu_room_run(room, &columns->product, args, err);
+    return cpu_scratch_run(room, &columns->product, args, err);
 }

@@ -11,26 +11,26 @@
 
 #include "op/cpu/onednn/reorder.h"
 
-typedef struct cpu_columns {
+typedef struct cpu_im2col {
     bool used;
     cpu_prim_t product;
     size_t at; /* of the columns in scratch: bfloat16 [rows, taps C] */
-} cpu_columns_t;
+} cpu_im2col_t;
 
 /* Is this the better way for [op], a conv whose forward reads x in layout [x]?
  */
-err_code_t cpu_columns_suit(const op_t *op, cpu_engine_t *engine,
-                            const cpu_md_t *x, bool *suit, err_t *err);
+err_code_t cpu_im2col_suit(const op_t *op, cpu_engine_t *engine,
+                           const cpu_md_t *x, bool *suit, err_t *err);
 
 /* Make the product, and take room for the columns. */
-err_code_t cpu_columns_open(cpu_columns_t *columns, const op_t *op,
-                            cpu_room_t *room, err_t *err);
-void cpu_columns_close(cpu_columns_t *columns); /* zeroed: allowed */
+err_code_t cpu_im2col_open(cpu_im2col_t *columns, const op_t *op,
+                           cpu_scratch_t *room, err_t *err);
+void cpu_im2col_close(cpu_im2col_t *columns); /* zeroed: allowed */
 
 /* dw float32 [O, taps, C] and, unless it is NULL, db [O], from x and dy. */
-err_code_t cpu_columns_run(cpu_columns_t *columns, const op_t *op,
-                           const cpu_room_t *room, const op_args_t *args,
-                           const void *x, const void *dy, float *dw, float *db,
-                           err_t *err);
+err_code_t cpu_im2col_run(cpu_im2col_t *columns, const op_t *op,
+                          const cpu_scratch_t *room, const op_args_t *args,
+                          const void *x, const void *dy, float *dw, float *db,
+                          err_t *err);
 
 #endif

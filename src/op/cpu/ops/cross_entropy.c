@@ -17,18 +17,18 @@
 #define CPU_LOSS_GRAIN 4096
 
 /* sum_k w[k] x[k]; w NULL: all 1 */
-CPU_CLONES
+SIMD_CLONES
 static double cpu_softmax_mix(const float *x, const float *w, int64_t K)
 {
-    double lanes[CPU_LANES] = {0}, sum = 0;
+    double lanes[SIMD_LANES] = {0}, sum = 0;
     int64_t k = 0;
 
-    for (; k + CPU_LANES <= K; k += CPU_LANES)
-        for (int j = 0; j < CPU_LANES; j++)
+    for (; k + SIMD_LANES <= K; k += SIMD_LANES)
+        for (int j = 0; j < SIMD_LANES; j++)
             lanes[j] += (double)x[k + j] * (w == NULL ? 1.0 : (double)w[k + j]);
     for (; k < K; k++)
         sum += (double)x[k] * (w == NULL ? 1.0 : (double)w[k]);
-    for (int j = 0; j < CPU_LANES; j++)
+    for (int j = 0; j < SIMD_LANES; j++)
         sum += lanes[j];
     return sum;
 }
@@ -60,10 +60,10 @@ static void cpu_softmax_forward(void *context, int64_t first, int64_t last)
 {
     const cpu_softmax_work_t *work = context;
     const int64_t K = work->at.classes;
-    float top[CPU_LANES], sum[CPU_LANES];
+    float top[SIMD_LANES], sum[SIMD_LANES];
 
-    for (int64_t n = first; n < last; n += CPU_LANES) {
-        const int64_t rows = last - n < CPU_LANES ? last - n : CPU_LANES;
+    for (int64_t n = first; n < last; n += SIMD_LANES) {
+        const int64_t rows = last - n < SIMD_LANES ? last - n : SIMD_LANES;
 
         cpu_softmax_sums(work->x + n * K, K, rows, top, sum);
         for (int64_t j = 0; j < rows; j++)
@@ -101,9 +101,9 @@ static void cpu_softmax_backward(void *context, int64_t first, int64_t last)
     const int64_t K = work->at.classes;
     const float even = work->scale * (float)work->smooth.spread;
 
-    for (int64_t n = first; n < last; n += CPU_LANES) {
-        const int64_t rows = last - n < CPU_LANES ? last - n : CPU_LANES;
-        float top[CPU_LANES] = {0}, factor[CPU_LANES] = {0};
+    for (int64_t n = first; n < last; n += SIMD_LANES) {
+        const int64_t rows = last - n < SIMD_LANES ? last - n : SIMD_LANES;
+        float top[SIMD_LANES] = {0}, factor[SIMD_LANES] = {0};
 
         for (int64_t j = 0; j < rows; j++) {
             if (cpu_softmax_ignored(work, work->target[n + j]))
@@ -128,10 +128,10 @@ static bool cpu_softmax_soft(const op_t *op)
 }
 
 /* What works on rows if [inner] is 1, and on blocks of positions if not. */
-static cpu_team_body_t *cpu_softmax_body(const op_t *op, int64_t inner,
-                                         bool forward)
+static simd_team_body_t *cpu_softmax_body(const op_t *op, int64_t inner,
+                                          bool forward)
 {
-    static cpu_team_body_t *const bodies[2][2][2] = {
+    static simd_team_body_t *const bodies[2][2][2] = {
         {{cpu_softmax_backward, cpu_softmax_blocks_backward},
          {cpu_softmax_forward, cpu_softmax_blocks_forward}},
         {{cpu_softmax_soft_backward, cpu_softmax_soft_blocks_backward},
@@ -171,7 +171,7 @@ static err_code_t cpu_softmax_begin(op_t *op, const op_args_t *args,
     cpu_loss_t *loss = op->state;
     const void *x;
     err_code_t code =
-        cpu_port_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
+        cpu_reorder_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
 
     *work = (cpu_softmax_work_t){.x = x,
                                  .at = op_classes_of(&op->config),
@@ -202,8 +202,8 @@ static err_code_t cpu_cross_entropy_forward(op_t *op, const op_args_t *args,
         code = cpu_softmax_begin(op, args, &work, err);
     if (code != ERR_OK)
         return code;
-    cpu_team_run(op->config.threads, loss->items, cpu_softmax_grain(&work.at),
-                 cpu_softmax_body(op, work.at.inner, true), &work);
+    simd_team_run(op->config.threads, loss->items, cpu_softmax_grain(&work.at),
+                  cpu_softmax_body(op, work.at.inner, true), &work);
     for (int64_t i = 0; i < loss->items; i++)
         correct += work.hits[i];
     *args->loss_sum = cpu_loss_sum(op, args);
@@ -223,9 +223,9 @@ static err_code_t cpu_cross_entropy_backward(op_t *op, const op_args_t *args,
     code = cpu_softmax_begin(op, args, &work, err);
     if (code != ERR_OK)
         return code;
-    work.dx = cpu_port_place(&loss->plain.dx, args, args->dx);
-    cpu_team_run(op->config.threads, loss->items, cpu_softmax_grain(&work.at),
-                 cpu_softmax_body(op, work.at.inner, false), &work);
+    work.dx = cpu_reorder_place(&loss->plain.dx, args, args->dx);
+    simd_team_run(op->config.threads, loss->items, cpu_softmax_grain(&work.at),
+                  cpu_softmax_body(op, work.at.inner, false), &work);
     return cpu_loss_flush(op, args, work.dx, err);
 }
 

@@ -50,14 +50,15 @@ static err_code_t cpu_custom_backward(op_t *op, const op_args_t *args,
     for (int k = 0; k <= op->config.others; k++) {
         void *to = cpu_combine_gradient(op, args, k);
 
-        dx[k] = to == NULL ? NULL : cpu_port_place(&combine->grad[k], args, to);
+        dx[k] =
+            to == NULL ? NULL : cpu_reorder_place(&combine->grad[k], args, to);
     }
     if (code == ERR_OK)
         code = op_custom_backward(op, &custom->shapes, x, dx, args, err);
     for (int k = 0; k <= op->config.others && code == ERR_OK; k++)
         if (dx[k] != NULL)
-            code = cpu_port_flush(&combine->grad[k], &combine->room, args,
-                                  cpu_combine_gradient(op, args, k), err);
+            code = cpu_reorder_flush(&combine->grad[k], &combine->room, args,
+                                     cpu_combine_gradient(op, args, k), err);
     return code;
 }
 

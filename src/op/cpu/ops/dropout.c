@@ -20,7 +20,7 @@
 #define BLOCKS 64
 
 typedef struct cpu_dropout {
-    cpu_room_t room;
+    cpu_scratch_t room;
     cpu_plain_t plain;
 } cpu_dropout_t;
 
@@ -47,7 +47,7 @@ static err_code_t cpu_dropout_open(op_t *op, err_t *err)
     if (code == ERR_OK)
         code = cpu_plain_open(&dropout->plain, &dropout->room, op, err);
     if (code == ERR_OK)
-        cpu_room_finish(&dropout->room, op);
+        cpu_scratch_finish(&dropout->room, op);
     return code;
 }
 
@@ -76,8 +76,8 @@ static void dropout_random(const op_mask_t *mask, uint64_t sample,
 }
 
 /* to = from, what is kept of it times the factor, for [count] elements of
- * [blocks] blocks, a multiple of CPU_ZIP. */
-CPU_CLONES
+ * [blocks] blocks, a multiple of SIMD_ZIP. */
+SIMD_CLONES
 static void dropout_keep(const op_mask_t *mask,
                          const uint32_t random[4][BLOCKS], int64_t blocks,
                          const float *from, float *to, int64_t count)
@@ -85,20 +85,20 @@ static void dropout_keep(const op_mask_t *mask,
     const uint32_t threshold = mask->threshold;
     const float factor = mask->factor;
 
-    for (int64_t b = 0; b < blocks; b += CPU_ZIP) {
-        const int64_t at = 4 * b, step = 4 * CPU_ZIP;
+    for (int64_t b = 0; b < blocks; b += SIMD_ZIP) {
+        const int64_t at = 4 * b, step = 4 * SIMD_ZIP;
         const int64_t n = count - at < step ? count - at : step;
-        float lanes[4][CPU_ZIP], even[2 * CPU_ZIP], odd[2 * CPU_ZIP];
-        float kept[4 * CPU_ZIP];
+        float lanes[4][SIMD_ZIP], even[2 * SIMD_ZIP], odd[2 * SIMD_ZIP];
+        float kept[4 * SIMD_ZIP];
 
         for (int k = 0; k < 4; k++)
-            for (int j = 0; j < CPU_ZIP; j++)
+            for (int j = 0; j < SIMD_ZIP; j++)
                 lanes[k][j] = random[k][b + j] >= threshold ? factor : 0;
-        cpu_zip(lanes[0], lanes[2], even);
-        cpu_zip(lanes[1], lanes[3], odd);
-        cpu_zip(even, odd, kept);
-        cpu_zip(even + CPU_ZIP, odd + CPU_ZIP, kept + 2 * CPU_ZIP);
-        CPU_INDEPENDENT
+        simd_zip(lanes[0], lanes[2], even);
+        simd_zip(lanes[1], lanes[3], odd);
+        simd_zip(even, odd, kept);
+        simd_zip(even + SIMD_ZIP, odd + SIMD_ZIP, kept + 2 * SIMD_ZIP);
+        SIMD_INDEPENDENT
         for (int64_t j = 0; j < n; j++)
             to[at + j] = from[at + j] * kept[j];
     }
@@ -114,8 +114,8 @@ static void dropout_sample(const cpu_dropout_work_t *work, int64_t n)
     for (int64_t i = 0; i < work->elems; i += 4 * BLOCKS) {
         const int64_t rest = work->elems - i;
         const int64_t count = rest < 4 * BLOCKS ? rest : 4 * BLOCKS;
-        const int64_t step = 4 * CPU_ZIP;
-        const int64_t blocks = (count + step - 1) / step * CPU_ZIP;
+        const int64_t step = 4 * SIMD_ZIP;
+        const int64_t blocks = (count + step - 1) / step * SIMD_ZIP;
 
         dropout_random(&work->mask, work->samples[n], (uint32_t)(i / 4), blocks,
                        random);
@@ -140,8 +140,8 @@ static void cpu_dropout_apply(const op_t *op, const op_args_t *args,
         .to = to,
     };
 
-    cpu_team_run(op->config.threads, op->config.in.dims[0], 1, cpu_dropout_body,
-                 &work);
+    simd_team_run(op->config.threads, op->config.in.dims[0], 1,
+                  cpu_dropout_body, &work);
 }
 
 static err_code_t cpu_dropout_forward(op_t *op, const op_args_t *args,
@@ -149,8 +149,8 @@ static err_code_t cpu_dropout_forward(op_t *op, const op_args_t *args,
 {
     cpu_dropout_t *dropout = op->state;
     const void *x;
-    err_code_t code = cpu_port_read(&dropout->plain.x, &dropout->room, args,
-                                    args->x, &x, err);
+    err_code_t code = cpu_reorder_read(&dropout->plain.x, &dropout->room, args,
+                                       args->x, &x, err);
 
     if (code != ERR_OK)
         return code;
@@ -169,9 +169,9 @@ static err_code_t cpu_dropout_backward(op_t *op, const op_args_t *args,
     if (!op->config.need_dx)
         return ERR_OK;
     cpu_dropout_apply(op, args, args->dy,
-                      cpu_port_place(&dropout->plain.dx, args, args->dx));
-    return cpu_port_flush(&dropout->plain.dx, &dropout->room, args, args->dx,
-                          err);
+                      cpu_reorder_place(&dropout->plain.dx, args, args->dx));
+    return cpu_reorder_flush(&dropout->plain.dx, &dropout->room, args, args->dx,
+                             err);
 }
 
 const op_kernel_t cpu_dropout_kernel = {

@@ -51,7 +51,7 @@ static void embedding_forward_body(void *context, int64_t first, int64_t last)
 }
 
 /* Features [first, last) of all rows. */
-CPU_CLONES
+SIMD_CLONES
 static void embedding_backward_body(void *context, int64_t first, int64_t last)
 {
     const embedding_work_t *work = context;
@@ -82,8 +82,9 @@ static err_code_t cpu_embedding_forward(op_t *op, const op_args_t *args,
         return code;
     work.from = args->params[0];
     work.to = args->y;
-    cpu_team_run(op->config.threads, work.count, 1 + COPY_GRAIN / work.features,
-                 embedding_forward_body, &work);
+    simd_team_run(op->config.threads, work.count,
+                  1 + COPY_GRAIN / work.features, embedding_forward_body,
+                  &work);
     return ERR_OK;
 }
 
@@ -96,8 +97,8 @@ static err_code_t cpu_embedding_backward(op_t *op, const op_args_t *args,
     work.from = args->dy;
     work.to = args->dparams[0];
     work.add = args->add;
-    cpu_team_run(op->config.threads, work.features, ADD_GRAIN,
-                 embedding_backward_body, &work);
+    simd_team_run(op->config.threads, work.features, ADD_GRAIN,
+                  embedding_backward_body, &work);
     return ERR_OK;
 }
 

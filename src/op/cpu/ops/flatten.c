@@ -10,7 +10,7 @@
 #include "op/cpu/onednn/reorder.h"
 
 typedef struct cpu_flatten {
-    cpu_room_t room;
+    cpu_scratch_t room;
     bool plain;
     cpu_prim_t forward, backward;
 } cpu_flatten_t;
@@ -43,7 +43,7 @@ static err_code_t cpu_flatten_open(op_t *op, err_t *err)
         code = cpu_prim_reorder(&flatten->backward, &flatten->room.engine, &y,
                                 &x, err);
     if (code == ERR_OK)
-        cpu_room_finish(&flatten->room, op);
+        cpu_scratch_finish(&flatten->room, op);
     return code;
 }
 
@@ -72,7 +72,7 @@ static err_code_t cpu_flatten_move(op_t *op, cpu_prim_t *prim,
     }
     cpu_prim_bind(prim, DNNL_ARG_FROM, from);
     cpu_prim_bind(prim, DNNL_ARG_TO, to);
-    return cpu_room_run(&flatten->room, prim, args, err);
+    return cpu_scratch_run(&flatten->room, prim, args, err);
 }
 
 static err_code_t cpu_flatten_forward(op_t *op, const op_args_t *args,

@@ -4,9 +4,9 @@
  * linear: three products of plain matrices, turned as they are stored, so that
  * nothing is reordered:
  *   y [N,O] = x [N,F] w' + b,   dx [N,F] = dy w,   dw [O,F] = dy' x
- * and db, the column sums of dy. With a curve, y is that of the product, which
- * is kept; its slope meets dy in the pass that sums db. oneDNN's inner product
- * would do the same, but it is up to three times slower on plain w, and
+ * and db, the column sums of dy. With an activation, y is that of the product,
+ * which is kept; its slope meets dy in the pass that sums db. oneDNN's inner
+ * product would do the same, but it is up to three times slower on plain w, and
  * allocates in each call; large products are our own (product.h).
  */
 #include "op/cpu/ops/linear.h"
@@ -22,39 +22,39 @@
 #include "simd/team.h"
 #include "simd/vector.h"
 
-/* Columns that are worth a thread; and elements, of a curve. */
+/* Columns that are worth a thread; and elements, of an activation. */
 #define CPU_BIAS_GRAIN 64
 #define CPU_BEND_GRAIN 4096
 /* Elements of a row that are worked on while they are in the nearest cache. */
 #define CPU_PIECE 2048
 
 typedef struct cpu_linear {
-    cpu_room_t room;
+    cpu_scratch_t room;
     cpu_plain_t plain;
     cpu_product_t forward, data, weights;
-    size_t dh_at; /* in scratch: the gradient of what the curve is of */
+    size_t dh_at; /* in scratch: the gradient of what the activation is of */
 } cpu_linear_t;
 
 static err_code_t cpu_linear_open_products(op_t *op, err_t *err)
 {
     cpu_linear_t *linear = op->state;
-    cpu_room_t *room = &linear->room;
+    cpu_scratch_t *room = &linear->room;
     const cpu_matmul_spec_t y = cpu_linear_product(&op->config);
     const int64_t N = y.M, O = y.N, F = y.K;
     const cpu_matmul_spec_t dw = {.M = O, .N = F, .K = N, .a_turned = true};
     const cpu_matmul_spec_t dx = {.M = N, .N = F, .K = O};
     err_code_t code;
 
-    if (op->config.training && op->config.curve != OP_LINEAR) {
+    if (op->config.training && op->config.activation != OP_LINEAR) {
         op->workspace_bytes = (size_t)(N * O) * sizeof(float);
-        linear->dh_at = cpu_room_take(room, op->workspace_bytes);
-        cpu_room_keep(room);
+        linear->dh_at = cpu_scratch_take(room, op->workspace_bytes);
+        cpu_scratch_keep(room);
     }
     code = cpu_product_open(&linear->forward, room, op, &y, err);
-    cpu_room_restart(room);
+    cpu_scratch_restart(room);
     if (code == ERR_OK && op->config.training)
         code = cpu_product_open(&linear->weights, room, op, &dw, err);
-    cpu_room_restart(room);
+    cpu_scratch_restart(room);
     if (code == ERR_OK && op->config.training && op->config.need_dx)
         code = cpu_product_open(&linear->data, room, op, &dx, err);
     return code;
@@ -88,7 +88,7 @@ static err_code_t cpu_linear_open(op_t *op, err_t *err)
     if (code == ERR_OK)
         code = cpu_linear_open_products(op, err);
     if (code == ERR_OK)
-        cpu_room_finish(&linear->room, op);
+        cpu_scratch_finish(&linear->room, op);
     return code;
 }
 
@@ -110,11 +110,11 @@ static err_code_t cpu_linear_forward(op_t *op, const op_args_t *args,
                                      err_t *err)
 {
     cpu_linear_t *linear = op->state;
-    const bool bends = op->config.curve != OP_LINEAR;
+    const bool bends = op->config.activation != OP_LINEAR;
     float *h = bends && op->config.training ? args->workspace : args->y;
     const void *x;
-    err_code_t code =
-        cpu_port_read(&linear->plain.x, &linear->room, args, args->x, &x, err);
+    err_code_t code = cpu_reorder_read(&linear->plain.x, &linear->room, args,
+                                       args->x, &x, err);
 
     if (code != ERR_OK)
         return code;
@@ -129,7 +129,7 @@ static err_code_t cpu_linear_forward(op_t *op, const op_args_t *args,
 /* ---- passes over y and dy ------------------------------------------------ */
 
 typedef struct cpu_bend_work {
-    const cpu_curve_t *curve;
+    const cpu_activation_t *activation;
     float alpha;
     const float *h;
     void *y;
@@ -139,34 +139,35 @@ typedef struct cpu_bend_work {
 static void cpu_bend_body(void *context, int64_t first, int64_t last)
 {
     const cpu_bend_work_t *work = context;
-    float room[CPU_STAGE];
+    float room[CPU_CHUNK];
     int64_t n;
 
     for (int64_t i = first; i < last; i += n) {
-        n = cpu_stage_count(i, last, work->narrow);
-        cpu_curve_forward(work->curve, work->h + i, work->alpha,
-                          cpu_stage_place(work->y, i, work->narrow, room), n);
-        cpu_stage_flush(work->y, i, n, work->narrow, room);
+        n = cpu_chunk_count(i, last, work->narrow);
+        cpu_activation_forward(work->activation, work->h + i, work->alpha,
+                               cpu_chunk_place(work->y, i, work->narrow, room),
+                               n);
+        cpu_chunk_flush(work->y, i, n, work->narrow, room);
     }
 }
 
 void cpu_linear_bend(const op_t *op, const op_args_t *args, const float *h)
 {
     cpu_bend_work_t work = {
-        .curve = cpu_curve_of(op->config.curve),
+        .activation = cpu_activation_of(op->config.activation),
         .alpha = (float)op->config.alpha,
         .h = h,
         .y = args->y,
         .narrow = op->config.narrow,
     };
 
-    cpu_team_run(op->config.threads,
-                 op_linear_rows(&op->config) * op->config.out, CPU_BEND_GRAIN,
-                 cpu_bend_body, &work);
+    simd_team_run(op->config.threads,
+                  op_linear_rows(&op->config) * op->config.out, CPU_BEND_GRAIN,
+                  cpu_bend_body, &work);
 }
 
 typedef struct cpu_pull_work {
-    const cpu_curve_t *curve; /* NULL: none */
+    const cpu_activation_t *activation; /* NULL: none */
     float alpha;
     const float *dy, *h;
     float *wide, *db;
@@ -175,7 +176,7 @@ typedef struct cpu_pull_work {
 } cpu_pull_work_t;
 
 /* to += from */
-CPU_CLONES
+SIMD_CLONES
 static void cpu_bias_row(float *restrict to, const float *restrict from,
                          int64_t count)
 {
@@ -195,11 +196,11 @@ static void cpu_pull_panel(const cpu_pull_work_t *work, int64_t first,
         const int64_t at = n * work->O + first;
         const float *dy = work->dy + at;
 
-        if (work->curve != NULL) {
+        if (work->activation != NULL) {
             float *to = work->wide == NULL ? &piece[0] : work->wide + at;
 
-            cpu_curve_backward(work->curve, work->h + at, dy, work->alpha, to,
-                               count);
+            cpu_activation_backward(work->activation, work->h + at, dy,
+                                    work->alpha, to, count);
             dy = to;
         }
         if (work->db != NULL)
@@ -226,12 +227,12 @@ void cpu_linear_pull(const op_t *op, const op_args_t *args, const float *h,
                             .N = op_linear_rows(&op->config),
                             .O = op->config.out};
 
-    if (op->config.curve != OP_LINEAR)
-        work.curve = cpu_curve_of(op->config.curve);
+    if (op->config.activation != OP_LINEAR)
+        work.activation = cpu_activation_of(op->config.activation);
     if (op->config.bias)
         work.db = args->dparams[1];
-    cpu_team_run(op->config.threads, work.O, CPU_BIAS_GRAIN, cpu_pull_body,
-                 &work);
+    simd_team_run(op->config.threads, work.O, CPU_BIAS_GRAIN, cpu_pull_body,
+                  &work);
 }
 
 /* ---- float32 ------------------------------------------------------------- */
@@ -241,8 +242,8 @@ static err_code_t cpu_linear_run_weights(op_t *op, const op_args_t *args,
 {
     cpu_linear_t *linear = op->state;
     const void *x;
-    err_code_t code =
-        cpu_port_read(&linear->plain.x, &linear->room, args, args->x, &x, err);
+    err_code_t code = cpu_reorder_read(&linear->plain.x, &linear->room, args,
+                                       args->x, &x, err);
 
     if (code != ERR_OK)
         return code;
@@ -254,7 +255,7 @@ static err_code_t cpu_linear_backward(op_t *op, const op_args_t *args,
                                       err_t *err)
 {
     cpu_linear_t *linear = op->state;
-    const bool bends = op->config.curve != OP_LINEAR;
+    const bool bends = op->config.activation != OP_LINEAR;
     float *dh = bends ? (float *)((char *)args->scratch + linear->dh_at) : NULL;
     const void *dy = bends ? dh : args->dy;
     err_code_t code;
@@ -267,11 +268,11 @@ static err_code_t cpu_linear_backward(op_t *op, const op_args_t *args,
     code = cpu_product_run(
         &linear->data, &linear->room, op, args,
         (cpu_factors_t){dy, args->params[0], NULL,
-                        cpu_port_place(&linear->plain.dx, args, args->dx)},
+                        cpu_reorder_place(&linear->plain.dx, args, args->dx)},
         err);
     if (code == ERR_OK)
-        code = cpu_port_flush(&linear->plain.dx, &linear->room, args, args->dx,
-                              err);
+        code = cpu_reorder_flush(&linear->plain.dx, &linear->room, args,
+                                 args->dx, err);
     return code;
 }
 

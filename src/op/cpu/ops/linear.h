@@ -9,12 +9,12 @@
 /* y [N,O] = x [N,F] w' + b, as products are described. */
 cpu_matmul_spec_t cpu_linear_product(const op_config_t *config);
 
-/* y = the curve of [h] [N,O], which may be y. */
+/* y = the activation of [h] [N,O], which may be y. */
 void cpu_linear_bend(const op_t *op, const op_args_t *args, const float *h);
 
-/* One pass over dy [N,O]: with a curve it becomes the gradient of [h] and, if
- * [wide] is not NULL, goes there; db [O] = its column sums; it goes to [narrow]
- * as bfloat16, unless that is NULL. */
+/* One pass over dy [N,O]: with an activation it becomes the gradient of [h]
+ * and, if [wide] is not NULL, goes there; db [O] = its column sums; it goes to
+ * [narrow] as bfloat16, unless that is NULL. */
 void cpu_linear_pull(const op_t *op, const op_args_t *args, const float *h,
                      float *wide, uint16_t *narrow);
 

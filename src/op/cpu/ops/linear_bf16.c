@@ -13,16 +13,16 @@
 #include "op/cpu/ops/linear.h"
 
 typedef struct cpu_narrow {
-    cpu_room_t room;
+    cpu_scratch_t room;
     cpu_plain_t plain;
     cpu_prim_t forward, data, weights;
-    cpu_port_t x, w, dy; /* from float32 to bfloat16 */
-    size_t w_at, h_at;   /* of w and h, behind x, in the workspace */
-    size_t h_room;       /* of h in scratch, in evaluation */
+    cpu_reorder_t x, w, dy; /* from float32 to bfloat16 */
+    size_t w_at, h_at;      /* of w and h, behind x, in the workspace */
+    size_t h_room;          /* of h in scratch, in evaluation */
 } cpu_narrow_t;
 
 /* The port of a plain matrix. */
-static err_code_t cpu_narrow_port(cpu_port_t *port, cpu_room_t *room,
+static err_code_t cpu_narrow_port(cpu_reorder_t *port, cpu_scratch_t *room,
                                   int64_t rows, int64_t columns, err_t *err)
 {
     const int64_t dims[] = {rows, columns};
@@ -32,7 +32,7 @@ static err_code_t cpu_narrow_port(cpu_port_t *port, cpu_room_t *room,
     if (code == ERR_OK)
         code = cpu_md_plain_bf16(&narrow, &room->engine, 2, dims, err);
     if (code == ERR_OK)
-        code = cpu_port_open_in(port, room, &wide, &narrow, err);
+        code = cpu_reorder_open_in(port, room, &wide, &narrow, err);
     return code;
 }
 
@@ -57,7 +57,7 @@ static err_code_t cpu_narrow_open_backward(op_t *op, const cpu_matmul_spec_t *y,
     if (op->config.need_dx)
         narrow->h_at += mem_round(sizeof(uint16_t) * (size_t)(O * F));
     op->workspace_bytes = narrow->h_at;
-    if (op->config.curve != OP_LINEAR)
+    if (op->config.activation != OP_LINEAR)
         op->workspace_bytes += sizeof(float) * (size_t)(N * O);
     op->reads_x = op->config.in.narrow;
     return code;
@@ -84,11 +84,11 @@ static err_code_t cpu_narrow_open(op_t *op, err_t *err)
         code = cpu_narrow_port(&narrow->w, &narrow->room, y.N, y.K, err);
     if (code == ERR_OK && op->config.training)
         code = cpu_narrow_open_backward(op, &y, err);
-    if (op->config.curve != OP_LINEAR && !op->config.training)
-        narrow->h_room =
-            cpu_room_take(&narrow->room, sizeof(float) * (size_t)(y.M * y.N));
+    if (op->config.activation != OP_LINEAR && !op->config.training)
+        narrow->h_room = cpu_scratch_take(&narrow->room,
+                                          sizeof(float) * (size_t)(y.M * y.N));
     if (code == ERR_OK)
-        cpu_room_finish(&narrow->room, op);
+        cpu_scratch_finish(&narrow->room, op);
     return code;
 }
 
@@ -98,9 +98,9 @@ static void cpu_narrow_close(op_t *op)
 
     if (narrow == NULL)
         return;
-    cpu_port_close(&narrow->x);
-    cpu_port_close(&narrow->w);
-    cpu_port_close(&narrow->dy);
+    cpu_reorder_close(&narrow->x);
+    cpu_reorder_close(&narrow->w);
+    cpu_reorder_close(&narrow->dy);
     cpu_prim_close(&narrow->forward);
     cpu_prim_close(&narrow->data);
     cpu_prim_close(&narrow->weights);
@@ -122,21 +122,22 @@ static err_code_t cpu_narrow_read(op_t *op, const op_args_t *args,
     if (op->config.in.narrow)
         return ERR_OK;
     kept = op->config.training ? args->workspace
-                               : cpu_port_place(&narrow->x, args, NULL);
+                               : cpu_reorder_place(&narrow->x, args, NULL);
     *out = kept;
-    code =
-        cpu_port_read(&narrow->plain.x, &narrow->room, args, args->x, &x, err);
+    code = cpu_reorder_read(&narrow->plain.x, &narrow->room, args, args->x, &x,
+                            err);
     if (code == ERR_OK)
-        code = cpu_port_read_to(&narrow->x, &narrow->room, args, x, kept, err);
+        code =
+            cpu_reorder_read_to(&narrow->x, &narrow->room, args, x, kept, err);
     return code;
 }
 
-/* Where the product goes that the curve is of; without one, y. */
+/* Where the product goes that the activation is of; without one, y. */
 static float *cpu_narrow_product(const op_t *op, const op_args_t *args)
 {
     const cpu_narrow_t *narrow = op->state;
 
-    if (op->config.curve == OP_LINEAR)
+    if (op->config.activation == OP_LINEAR)
         return args->y;
     return (float *)(op->config.training
                          ? (char *)args->workspace + narrow->h_at
@@ -150,21 +151,21 @@ static err_code_t cpu_narrow_forward(op_t *op, const op_args_t *args,
     float *h = cpu_narrow_product(op, args);
     void *w = op->config.training && op->config.need_dx
                   ? (char *)args->workspace + narrow->w_at
-                  : cpu_port_place(&narrow->w, args, NULL);
+                  : cpu_reorder_place(&narrow->w, args, NULL);
     const void *x;
     err_code_t code = cpu_narrow_read(op, args, &x, err);
 
     if (code == ERR_OK)
-        code = cpu_port_read_to(&narrow->w, &narrow->room, args,
-                                args->params[0], w, err);
+        code = cpu_reorder_read_to(&narrow->w, &narrow->room, args,
+                                   args->params[0], w, err);
     if (code != ERR_OK)
         return code;
     cpu_prim_bind(&narrow->forward, DNNL_ARG_SRC, x);
     cpu_prim_bind(&narrow->forward, DNNL_ARG_WEIGHTS, w);
     cpu_prim_bind(&narrow->forward, DNNL_ARG_BIAS, args->params[1]);
     cpu_prim_bind(&narrow->forward, DNNL_ARG_DST, h);
-    code = cpu_room_run(&narrow->room, &narrow->forward, args, err);
-    if (code == ERR_OK && op->config.curve != OP_LINEAR)
+    code = cpu_scratch_run(&narrow->room, &narrow->forward, args, err);
+    if (code == ERR_OK && op->config.activation != OP_LINEAR)
         cpu_linear_bend(op, args, h);
     return code;
 }
@@ -180,11 +181,11 @@ static err_code_t cpu_narrow_run_data(op_t *op, const op_args_t *args,
     cpu_prim_bind(&narrow->data, DNNL_ARG_WEIGHTS,
                   (const char *)args->workspace + narrow->w_at);
     cpu_prim_bind(&narrow->data, DNNL_ARG_DST,
-                  cpu_port_place(&narrow->plain.dx, args, args->dx));
-    code = cpu_room_run(&narrow->room, &narrow->data, args, err);
+                  cpu_reorder_place(&narrow->plain.dx, args, args->dx));
+    code = cpu_scratch_run(&narrow->room, &narrow->data, args, err);
     if (code == ERR_OK)
-        code = cpu_port_flush(&narrow->plain.dx, &narrow->room, args, args->dx,
-                              err);
+        code = cpu_reorder_flush(&narrow->plain.dx, &narrow->room, args,
+                                 args->dx, err);
     return code;
 }
 
@@ -192,23 +193,23 @@ static err_code_t cpu_narrow_backward(op_t *op, const op_args_t *args,
                                       err_t *err)
 {
     cpu_narrow_t *narrow = op->state;
-    const bool bends = op->config.curve != OP_LINEAR;
+    const bool bends = op->config.activation != OP_LINEAR;
     const void *x = op->config.in.narrow ? args->x : args->workspace;
-    const void *dy = cpu_port_place(&narrow->dy, args, NULL);
+    const void *dy = cpu_reorder_place(&narrow->dy, args, NULL);
     err_code_t code = ERR_OK;
 
     if (bends || op->config.bias)
         cpu_linear_pull(op, args, bends ? cpu_narrow_product(op, args) : NULL,
                         NULL, (uint16_t *)(uintptr_t)dy);
     else
-        code =
-            cpu_port_read(&narrow->dy, &narrow->room, args, args->dy, &dy, err);
+        code = cpu_reorder_read(&narrow->dy, &narrow->room, args, args->dy, &dy,
+                                err);
     if (code != ERR_OK)
         return code;
     cpu_prim_bind(&narrow->weights, DNNL_ARG_SRC, dy);
     cpu_prim_bind(&narrow->weights, DNNL_ARG_WEIGHTS, x);
     cpu_prim_bind(&narrow->weights, DNNL_ARG_DST, args->dparams[0]);
-    code = cpu_room_run(&narrow->room, &narrow->weights, args, err);
+    code = cpu_scratch_run(&narrow->room, &narrow->weights, args, err);
     if (code == ERR_OK && op->config.need_dx)
         code = cpu_narrow_run_data(op, args, dy, err);
     return code;

@@ -25,8 +25,8 @@ err_code_t cpu_loss_open_items(op_t *op, int64_t items, err_t *err)
     if (code != ERR_OK)
         return code;
     loss->items = items;
-    loss->items_at = cpu_room_take(&loss->room, bytes);
-    cpu_room_finish(&loss->room, op);
+    loss->items_at = cpu_scratch_take(&loss->room, bytes);
+    cpu_scratch_finish(&loss->room, op);
     return ERR_OK;
 }
 
@@ -73,7 +73,7 @@ typedef struct loss_weigh {
     int64_t elems; /* of one sample */
 } loss_weigh_t;
 
-CPU_CLONES
+SIMD_CLONES
 static void loss_weigh_body(void *context, int64_t first, int64_t last)
 {
     const loss_weigh_t *work = context;
@@ -96,7 +96,7 @@ err_code_t cpu_loss_flush(op_t *op, const op_args_t *args, float *dx,
                          .elems = op_desc_sample(&op->config.in)};
 
     if (work.weights != NULL)
-        cpu_team_run(op->config.threads, op->config.in.dims[0],
-                     1 + LOSS_GRAIN / work.elems, loss_weigh_body, &work);
-    return cpu_port_flush(&loss->plain.dx, &loss->room, args, args->dx, err);
+        simd_team_run(op->config.threads, op->config.in.dims[0],
+                      1 + LOSS_GRAIN / work.elems, loss_weigh_body, &work);
+    return cpu_reorder_flush(&loss->plain.dx, &loss->room, args, args->dx, err);
 }

@@ -12,7 +12,7 @@
 #include "op/cpu/onednn/reorder.h"
 
 typedef struct cpu_loss {
-    cpu_room_t room;
+    cpu_scratch_t room;
     cpu_plain_t plain;
     int64_t items;
     size_t items_at; /* offset in scratch of the items' losses */
@@ -27,8 +27,8 @@ void cpu_loss_close(op_t *op);
 double *cpu_loss_items(const op_t *op, const op_args_t *args);
 double cpu_loss_sum(const op_t *op, const op_args_t *args);
 
-/* Backward ends: give the gradients [dx], which is where cpu_port_place said,
- * their samples' weights, and bring them to args->dx. */
+/* Backward ends: give the gradients [dx], which is where cpu_reorder_place
+ * said, their samples' weights, and bring them to args->dx. */
 err_code_t cpu_loss_flush(op_t *op, const op_args_t *args, float *dx,
                           err_t *err);
 

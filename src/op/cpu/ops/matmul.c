@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * matmul of plain inputs, in float32 also where linear layers round to
- * bfloat16. Products go in tiles (block.h); ROWS rows of a pair are a piece of
- * work. A second factor whose rows do not lie in one piece is transposed into
- * scratch first. An element is summed over k in order, so no bit depends on the
- * number of threads.
+ * bfloat16. Products go in tiles (gemm_small.h); ROWS rows of a pair are a
+ * piece of work. A second factor whose rows do not lie in one piece is
+ * transposed into scratch first. An element is summed over k in order, so no
+ * bit depends on the number of threads.
  */
 #include <string.h>
 
@@ -95,12 +95,12 @@ static void product_body(void *context, int64_t first, int64_t last)
         memset(c, 0, (size_t)(rows * p->N) * sizeof *c);
         for (int64_t j = 0; j < p->N; j += TILE)
             for (int64_t k = 0; k < p->K; k += TILE) {
-                const cpu_block_t part = {x + k * p->x.column, p->x.row,
-                                          p->x.column};
+                const cpu_matrix_t part = {x + k * p->x.column, p->x.row,
+                                           p->x.column};
 
-                cpu_block_add(rows, p->N - j < TILE ? p->N - j : TILE,
-                              p->K - k < TILE ? p->K - k : TILE, part,
-                              y + k * p->N + j, p->N, c + j, p->N);
+                cpu_gemm_small_add(rows, p->N - j < TILE ? p->N - j : TILE,
+                                   p->K - k < TILE ? p->K - k : TILE, part,
+                                   y + k * p->N + j, p->N, c + j, p->N);
             }
     }
 }
@@ -119,11 +119,12 @@ static void product_run(const op_t *op, const op_args_t *args,
             .from = p->y.data,
             .to = (float *)((char *)args->scratch + matmul->turned)};
 
-        cpu_team_run(op->config.threads, p->batch * p->K,
-                     1 + CPU_COMBINE_GRAIN / p->N, turn_body, &turn);
+        simd_team_run(op->config.threads, p->batch * p->K,
+                      1 + CPU_COMBINE_GRAIN / p->N, turn_body, &turn);
         p->y.data = turn.to;
     }
-    cpu_team_run(op->config.threads, pieces, 1 + GRAIN / each, product_body, p);
+    simd_team_run(op->config.threads, pieces, 1 + GRAIN / each, product_body,
+                  p);
 }
 
 /* [data] as it lies, [rows, columns], or turned. */
@@ -204,16 +205,16 @@ static err_code_t cpu_matmul_backward(op_t *op, const op_args_t *args,
 
     for (int k = 0; k < 2 && code == ERR_OK; k++) {
         void *to = cpu_combine_gradient(op, args, k);
-        cpu_port_t *port = &matmul->combine.grad[k];
+        cpu_reorder_t *port = &matmul->combine.grad[k];
         matmul_product_t p;
 
         if (to == NULL)
             continue;
         p = k == 0 ? product_a(op, args->dy, in[1])
                    : product_b(op, args->dy, in[0]);
-        p.c = cpu_port_place(port, args, to);
+        p.c = cpu_reorder_place(port, args, to);
         product_run(op, args, &p);
-        code = cpu_port_flush(port, &matmul->combine.room, args, to, err);
+        code = cpu_reorder_flush(port, &matmul->combine.room, args, to, err);
     }
     return code;
 }

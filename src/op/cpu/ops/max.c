@@ -33,7 +33,7 @@ static err_code_t cpu_max_open(op_t *op, err_t *err)
 
 /* In the order of the numbers, 0 and -0 the same, any NaN above all. Without a
  * condition, of which the compiler would make jumps. */
-CPU_INLINE int32_t max_key(float x)
+SIMD_INLINE int32_t max_key(float x)
 {
     int32_t bits, sign, size, nan;
 
@@ -46,7 +46,7 @@ CPU_INLINE int32_t max_key(float x)
 
 /* Where the largest of x[0 .. count) lies: the first NaN, or the first that
  * none exceeds. */
-CPU_CLONES
+SIMD_CLONES
 static int64_t row_winner(const float *x, int64_t count)
 {
     int32_t most = INT32_MIN, first = PIECE;
@@ -72,7 +72,7 @@ static int64_t row_winner(const float *x, int64_t count)
 }
 
 /* The same for [inner] columns at once. */
-CPU_CLONES
+SIMD_CLONES
 static void rows_max(const float *x, float *restrict y, int64_t count,
                      int64_t inner)
 {
@@ -86,7 +86,7 @@ static void rows_max(const float *x, float *restrict y, int64_t count,
         }
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void rows_winners(const float *x, float *restrict y,
                          int64_t *restrict winners, int64_t count,
                          int64_t inner)
@@ -144,14 +144,14 @@ static void max_backward_body(void *context, int64_t first, int64_t last)
 }
 
 static void max_run(const op_t *op, const op_args_t *args,
-                    cpu_team_body_t *body, const float *from, float *to)
+                    simd_team_body_t *body, const float *from, float *to)
 {
     op_reduce_t r = op_reduce_of(&op->config);
     max_work_t work = {r.count, r.inner, from, to,
                        op->config.training ? args->workspace : NULL};
 
-    cpu_team_run(op->config.threads, r.outer,
-                 1 + CPU_COMBINE_GRAIN / (r.count * r.inner), body, &work);
+    simd_team_run(op->config.threads, r.outer,
+                  1 + CPU_COMBINE_GRAIN / (r.count * r.inner), body, &work);
 }
 
 static err_code_t cpu_max_forward(op_t *op, const op_args_t *args, err_t *err)
@@ -167,13 +167,13 @@ static err_code_t cpu_max_forward(op_t *op, const op_args_t *args, err_t *err)
 static err_code_t cpu_max_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_port_t *port = &combine->grad[0];
+    cpu_reorder_t *port = &combine->grad[0];
 
     if (!op->config.need_dx)
         return ERR_OK;
     max_run(op, args, max_backward_body, args->dy,
-            cpu_port_place(port, args, args->dx));
-    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+            cpu_reorder_place(port, args, args->dx));
+    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
 }
 
 const op_kernel_t cpu_max_kernel = {

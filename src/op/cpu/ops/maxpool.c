@@ -11,7 +11,7 @@
 #include "op/cpu/ops/tiles.h"
 
 typedef struct cpu_maxpool {
-    cpu_room_t room;
+    cpu_scratch_t room;
     cpu_plain_t plain; /* if [ported] */
     bool ported;
     cpu_md_t y;
@@ -60,7 +60,7 @@ static err_code_t cpu_maxpool_open(op_t *op, err_t *err)
     if (op->config.training)
         op->workspace_bytes =
             cpu_windows_bytes(&pool->windows, op_desc_stored(&op->out));
-    cpu_room_finish(&pool->room, op);
+    cpu_scratch_finish(&pool->room, op);
     return ERR_OK;
 }
 
@@ -83,8 +83,8 @@ static err_code_t cpu_maxpool_forward(op_t *op, const op_args_t *args,
     err_code_t code = ERR_OK;
 
     if (pool->ported)
-        code = cpu_port_read(&pool->plain.x, &pool->room, args, args->x,
-                             &inside.x, err);
+        code = cpu_reorder_read(&pool->plain.x, &pool->room, args, args->x,
+                                &inside.x, err);
     if (code != ERR_OK)
         return code;
     if (pool->windows.aside)
@@ -103,13 +103,13 @@ static err_code_t cpu_maxpool_backward(op_t *op, const op_args_t *args,
     if (!op->config.need_dx)
         return ERR_OK;
     if (pool->ported)
-        inside.dx = cpu_port_place(&pool->plain.dx, args, args->dx);
+        inside.dx = cpu_reorder_place(&pool->plain.dx, args, args->dx);
     if (pool->windows.aside)
         cpu_tiles_backward(&pool->windows, op, &inside);
     else
         cpu_windows_backward(&pool->windows, op, &inside);
-    return pool->ported ? cpu_port_flush(&pool->plain.dx, &pool->room, args,
-                                         args->dx, err)
+    return pool->ported ? cpu_reorder_flush(&pool->plain.dx, &pool->room, args,
+                                            args->dx, err)
                         : ERR_OK;
 }
 

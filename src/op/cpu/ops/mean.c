@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * mean of a plain x, seen as [outer, count, inner]. Rows are added in vectors;
- * with inner = 1 a row is cut into CPU_LANES partial sums.
+ * with inner = 1 a row is cut into SIMD_LANES partial sums.
  */
 #include <string.h>
 
@@ -24,23 +24,23 @@ static err_code_t cpu_mean_open(op_t *op, err_t *err)
     return cpu_combine_open(op, true, err);
 }
 
-CPU_CLONES
+SIMD_CLONES
 static float row_sum(const float *x, int64_t count)
 {
-    float lanes[CPU_LANES] = {0}, sum = 0;
+    float lanes[SIMD_LANES] = {0}, sum = 0;
     int64_t i = 0;
 
-    for (; i + CPU_LANES <= count; i += CPU_LANES)
-        for (int k = 0; k < CPU_LANES; k++)
+    for (; i + SIMD_LANES <= count; i += SIMD_LANES)
+        for (int k = 0; k < SIMD_LANES; k++)
             lanes[k] += x[i + k];
-    for (int k = 0; k < CPU_LANES; k++)
+    for (int k = 0; k < SIMD_LANES; k++)
         sum += lanes[k];
     for (; i < count; i++)
         sum += x[i];
     return sum;
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void rows_sum(const float *x, float *y, int64_t count, int64_t inner)
 {
     memset(y, 0, (size_t)inner * sizeof *y);
@@ -67,14 +67,14 @@ static void cpu_mean_body_forward(void *context, int64_t first, int64_t last)
     }
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void row_fill(float *x, int64_t count, float value)
 {
     for (int64_t i = 0; i < count; i++)
         x[i] = value;
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void cpu_mean_body_backward(void *context, int64_t first, int64_t last)
 {
     const cpu_mean_work_t *work = context;
@@ -93,15 +93,15 @@ static void cpu_mean_body_backward(void *context, int64_t first, int64_t last)
         }
 }
 
-static void cpu_mean_run(const op_t *op, cpu_team_body_t *body,
+static void cpu_mean_run(const op_t *op, simd_team_body_t *body,
                          const float *from, float *to)
 {
     op_reduce_t mean = op_reduce_of(&op->config);
     cpu_mean_work_t work = {mean.count, mean.inner, from, to};
 
-    cpu_team_run(op->config.threads, mean.outer,
-                 1 + CPU_COMBINE_GRAIN / (work.count * work.inner), body,
-                 &work);
+    simd_team_run(op->config.threads, mean.outer,
+                  1 + CPU_COMBINE_GRAIN / (work.count * work.inner), body,
+                  &work);
 }
 
 static err_code_t cpu_mean_forward(op_t *op, const op_args_t *args, err_t *err)
@@ -117,13 +117,13 @@ static err_code_t cpu_mean_forward(op_t *op, const op_args_t *args, err_t *err)
 static err_code_t cpu_mean_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_port_t *port = &combine->grad[0];
+    cpu_reorder_t *port = &combine->grad[0];
 
     if (!op->config.need_dx)
         return ERR_OK;
     cpu_mean_run(op, cpu_mean_body_backward, args->dy,
-                 cpu_port_place(port, args, args->dx));
-    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+                 cpu_reorder_place(port, args, args->dx));
+    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
 }
 
 const op_kernel_t cpu_mean_kernel = {

@@ -23,7 +23,7 @@ static int64_t cpu_mse_grain(int64_t elems)
     return elems >= CPU_MSE_GRAIN ? 1 : CPU_MSE_GRAIN / elems;
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void cpu_mse_body_forward(void *context, int64_t first, int64_t last)
 {
     const cpu_mse_work_t *work = context;
@@ -31,11 +31,11 @@ static void cpu_mse_body_forward(void *context, int64_t first, int64_t last)
     for (int64_t n = first; n < last; n++) {
         const float *x = work->x + n * work->elems;
         const float *target = work->target + n * work->elems;
-        double lanes[CPU_LANES] = {0}, sum = 0;
+        double lanes[SIMD_LANES] = {0}, sum = 0;
         int64_t i = 0;
 
-        for (; i + CPU_LANES <= work->elems; i += CPU_LANES)
-            for (int k = 0; k < CPU_LANES; k++) {
+        for (; i + SIMD_LANES <= work->elems; i += SIMD_LANES)
+            for (int k = 0; k < SIMD_LANES; k++) {
                 double d = (double)(x[i + k] - target[i + k]);
 
                 lanes[k] += d * d;
@@ -45,13 +45,13 @@ static void cpu_mse_body_forward(void *context, int64_t first, int64_t last)
 
             sum += d * d;
         }
-        for (int k = 0; k < CPU_LANES; k++)
+        for (int k = 0; k < SIMD_LANES; k++)
             sum += lanes[k];
         work->losses[n] = sum;
     }
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void cpu_mse_body_backward(void *context, int64_t first, int64_t last)
 {
     const cpu_mse_work_t *work = context;
@@ -70,13 +70,13 @@ static err_code_t cpu_mse_forward(op_t *op, const op_args_t *args, err_t *err)
     };
     const void *x;
     err_code_t code =
-        cpu_port_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
+        cpu_reorder_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
 
     if (code != ERR_OK)
         return code;
     work.x = x;
-    cpu_team_run(op->config.threads, op->config.in.dims[0],
-                 cpu_mse_grain(work.elems), cpu_mse_body_forward, &work);
+    simd_team_run(op->config.threads, op->config.in.dims[0],
+                  cpu_mse_grain(work.elems), cpu_mse_body_forward, &work);
     *args->loss_sum = cpu_loss_sum(op, args);
     return ERR_OK;
 }
@@ -87,7 +87,7 @@ static err_code_t cpu_mse_backward(op_t *op, const op_args_t *args, err_t *err)
     cpu_mse_work_t work = {
         .target = args->target,
         .elems = op_desc_sample(&op->config.in),
-        .dx = cpu_port_place(&loss->plain.dx, args, args->dx),
+        .dx = cpu_reorder_place(&loss->plain.dx, args, args->dx),
         .factor = (float)(2 * args->scale),
     };
     const void *x;
@@ -95,12 +95,13 @@ static err_code_t cpu_mse_backward(op_t *op, const op_args_t *args, err_t *err)
 
     if (!op->config.need_dx)
         return ERR_OK;
-    code = cpu_port_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
+    code =
+        cpu_reorder_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
     if (code != ERR_OK)
         return code;
     work.x = x;
-    cpu_team_run(op->config.threads, op->config.in.dims[0],
-                 cpu_mse_grain(work.elems), cpu_mse_body_backward, &work);
+    simd_team_run(op->config.threads, op->config.in.dims[0],
+                  cpu_mse_grain(work.elems), cpu_mse_body_backward, &work);
     return cpu_loss_flush(op, args, work.dx, err);
 }
 

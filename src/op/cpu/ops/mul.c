@@ -19,10 +19,10 @@ static err_code_t cpu_mul_open(op_t *op, err_t *err)
     return cpu_combine_open(op, false, err);
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void cpu_mul_pair(const float *a, const float *b, float *y, int64_t n)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = a[i] * b[i];
 }
@@ -41,8 +41,8 @@ static void cpu_mul_body(void *context, int64_t first, int64_t last)
 
 static void cpu_mul_run(op_t *op, cpu_mul_work_t *work)
 {
-    cpu_team_run(op->config.threads, (int64_t)(op->out.bytes / sizeof(float)),
-                 CPU_COMBINE_GRAIN, cpu_mul_body, work);
+    simd_team_run(op->config.threads, (int64_t)(op->out.bytes / sizeof(float)),
+                  CPU_COMBINE_GRAIN, cpu_mul_body, work);
 }
 
 static err_code_t cpu_mul_forward(op_t *op, const op_args_t *args, err_t *err)
@@ -61,16 +61,16 @@ static err_code_t cpu_mul_gradient(op_t *op, const op_args_t *args, int k,
                                    err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_port_t *port = &combine->grad[k];
+    cpu_reorder_t *port = &combine->grad[k];
     cpu_mul_work_t work = {.factors = 1,
                            .factor = {args->dy},
-                           .y = cpu_port_place(port, args, to)};
+                           .y = cpu_reorder_place(port, args, to)};
 
     for (int i = 0; i <= op->config.others; i++)
         if (i != k)
             work.factor[work.factors++] = inputs[i];
     cpu_mul_run(op, &work);
-    return cpu_port_flush(port, &combine->room, args, to, err);
+    return cpu_reorder_flush(port, &combine->room, args, to, err);
 }
 
 static err_code_t cpu_mul_backward(op_t *op, const op_args_t *args, err_t *err)

@@ -33,7 +33,7 @@ static int64_t norm_param(const cpu_norm_work_t *work, int64_t r, int64_t k)
     return r % rows->groups * (rows->length / rows->space) + k;
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void norm_apply(const float *x, float *y, int64_t n, float mean,
                        float factor, const float *gamma, const float *beta,
                        int step)
@@ -62,18 +62,18 @@ static void norm_write(const cpu_norm_work_t *work, int64_t r, int64_t k,
     const float *gamma = work->gamma == NULL ? &one : work->gamma + p;
     const float *beta = work->beta == NULL ? NULL : work->beta + p;
     const int64_t from = r * work->rows.length + at;
-    float room[CPU_STAGE];
+    float room[CPU_CHUNK];
     int64_t count;
 
     for (int64_t i = 0; i < n; i += count) {
         const int64_t param = i * work->step;
 
-        count = cpu_stage_count(i, n, work->narrow);
+        count = cpu_chunk_count(i, n, work->narrow);
         norm_apply(work->x + from + i,
-                   cpu_stage_place(work->y, from + i, work->narrow, room),
+                   cpu_chunk_place(work->y, from + i, work->narrow, room),
                    count, mean, factor, gamma + param,
                    beta == NULL ? NULL : beta + param, work->step);
-        cpu_stage_flush(work->y, from + i, count, work->narrow, room);
+        cpu_chunk_flush(work->y, from + i, count, work->narrow, room);
     }
 }
 
@@ -100,7 +100,7 @@ static void norm_body_forward(void *context, int64_t first, int64_t last)
 }
 
 /* dx = (g - plain - xhat * product) / deviation */
-CPU_CLONES
+SIMD_CLONES
 static void norm_pull(const float *x, const float *dy, float *dx, int64_t n,
                       const float *kept, const float *gamma, int step,
                       float plain, float product, bool adds)
@@ -108,19 +108,19 @@ static void norm_pull(const float *x, const float *dy, float *dx, int64_t n,
     const float mean = kept[0], factor = kept[1], same = gamma[0];
 
     if (step == 1 && adds) {
-        CPU_INDEPENDENT
+        SIMD_INDEPENDENT
         for (int64_t i = 0; i < n; i++)
             dx[i] +=
                 (dy[i] * gamma[i] - plain - (x[i] - mean) * factor * product) *
                 factor;
     } else if (step == 1) {
-        CPU_INDEPENDENT
+        SIMD_INDEPENDENT
         for (int64_t i = 0; i < n; i++)
             dx[i] =
                 (dy[i] * gamma[i] - plain - (x[i] - mean) * factor * product) *
                 factor;
     } else {
-        CPU_INDEPENDENT
+        SIMD_INDEPENDENT
         for (int64_t i = 0; i < n; i++)
             dx[i] = (dy[i] * same - plain - (x[i] - mean) * factor * product) *
                     factor;
@@ -262,8 +262,8 @@ static err_code_t cpu_norm_forward(op_t *op, const op_args_t *args, err_t *err)
     work.x = x[0];
     work.y = args->y;
     work.narrow = op->config.narrow;
-    cpu_team_run(op->config.threads, work.rows.rows,
-                 norm_grain(work.rows.length), norm_body_forward, &work);
+    simd_team_run(op->config.threads, work.rows.rows,
+                  norm_grain(work.rows.length), norm_body_forward, &work);
     return ERR_OK;
 }
 
@@ -274,18 +274,18 @@ static void norm_run_apart(const op_t *op, cpu_norm_work_t *work)
     const int64_t params = rows->groups * (rows->length / rows->space);
 
     if (op->config.need_dx)
-        cpu_team_run(op->config.threads, rows->rows, norm_grain(rows->length),
-                     cpu_norm_body_backward, work);
+        simd_team_run(op->config.threads, rows->rows, norm_grain(rows->length),
+                      cpu_norm_body_backward, work);
     if (op->config.norm.affine)
-        cpu_team_run(op->config.threads, params,
-                     norm_grain(op_desc_elems(&op->config.in) / params),
-                     cpu_norm_body_params, work);
+        simd_team_run(op->config.threads, params,
+                      norm_grain(op_desc_elems(&op->config.in) / params),
+                      cpu_norm_body_params, work);
 }
 
 static err_code_t cpu_norm_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_norm_t *norm = op->state;
-    cpu_port_t *port = &norm->combine.grad[0];
+    cpu_reorder_t *port = &norm->combine.grad[0];
     cpu_norm_work_t work = norm_work(op, args);
     const int64_t parts = norm_parts(op);
     const float *x[OP_INPUTS_MAX];
@@ -299,21 +299,21 @@ static err_code_t cpu_norm_backward(op_t *op, const op_args_t *args, err_t *err)
     work.dbeta = args->dparams[1];
     work.adds = args->add_dx;
     if (op->config.need_dx)
-        work.dx = cpu_port_place(port, args, args->dx);
+        work.dx = cpu_reorder_place(port, args, args->dx);
     if (norm_sums_count(op) > 0)
         work.sums = (double *)((char *)args->scratch + norm->parts_at);
     if (parts > 0) {
         work.parts = (float *)((char *)args->scratch + norm->parts_at);
-        cpu_team_run(op->config.threads, parts,
-                     1 + CPU_NORM_GRAIN / (CPU_NORM_ROWS * work.rows.length),
-                     cpu_norm_body_all, &work);
+        simd_team_run(op->config.threads, parts,
+                      1 + CPU_NORM_GRAIN / (CPU_NORM_ROWS * work.rows.length),
+                      cpu_norm_body_all, &work);
         cpu_norm_add_parts(&work, parts);
     } else {
         norm_run_apart(op, &work);
     }
-    return op->config.need_dx
-               ? cpu_port_flush(port, &norm->combine.room, args, args->dx, err)
-               : ERR_OK;
+    return op->config.need_dx ? cpu_reorder_flush(port, &norm->combine.room,
+                                                  args, args->dx, err)
+                              : ERR_OK;
 }
 
 const op_kernel_t cpu_norm_kernel = {

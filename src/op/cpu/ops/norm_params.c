@@ -16,7 +16,7 @@
 
 /* dgamma and dbeta of [n] neighbouring columns from [x] and [dy] on, which lie
  * in every [stride]th of [rows] rows of [F] elements. */
-CPU_CLONES
+SIMD_CLONES
 static void norm_columns(const float *x, const float *dy, const float *kept,
                          int64_t rows, int64_t stride, int64_t F, int64_t n,
                          double dgamma[CPU_COLUMNS], double dbeta[CPU_COLUMNS])
@@ -85,7 +85,7 @@ static void norm_params_same(const cpu_norm_work_t *work, int64_t p)
 }
 
 /* A row of F elements: its part of dgamma and dbeta. */
-CPU_CLONES
+SIMD_CLONES
 static void norm_add_row(const float *x, const float *dy, const float *kept,
                          int64_t F, float *restrict products,
                          float *restrict sums)

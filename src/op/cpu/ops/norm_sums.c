@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Sums over segments of rows: over CPU_LANES floats in stretches of
+ * Sums over segments of rows: over SIMD_LANES floats in stretches of
  * CPU_NORM_STRETCH elements, which are added in double.
  */
 #include "op/cpu/ops/norm.h"
@@ -9,11 +9,11 @@
 #include "simd/vector.h"
 
 /* Halves are added to halves, so that the additions do not wait in line. */
-CPU_INLINE double norm_sum_lanes(const float *lanes)
+SIMD_INLINE double norm_sum_lanes(const float *lanes)
 {
     double eight[8], four[4];
 
-    _Static_assert(CPU_LANES == 16, "8 and 8");
+    _Static_assert(SIMD_LANES == 16, "8 and 8");
     for (int k = 0; k < 8; k++)
         eight[k] = (double)lanes[k] + (double)lanes[k + 8];
     for (int k = 0; k < 4; k++)
@@ -27,16 +27,16 @@ typedef enum norm_of { NORM_X, NORM_EACH, NORM_SAME } norm_of_t;
 
 /* The sums of g and of g * xhat, xhat = (x - mean) * factor; [of] is a constant
  * where this is called. */
-CPU_INLINE cpu_norm_sums_t norm_sums(norm_of_t of, const float *x,
-                                     const float *dy, const float *gamma,
-                                     int64_t n, float mean, float factor)
+SIMD_INLINE cpu_norm_sums_t norm_sums(norm_of_t of, const float *x,
+                                      const float *dy, const float *gamma,
+                                      int64_t n, float mean, float factor)
 {
-    float plain[CPU_LANES] = {0}, product[CPU_LANES] = {0};
+    float plain[SIMD_LANES] = {0}, product[SIMD_LANES] = {0};
     cpu_norm_sums_t sums;
     int64_t i = 0;
 
-    for (; i + CPU_LANES <= n; i += CPU_LANES)
-        for (int k = 0; k < CPU_LANES; k++) {
+    for (; i + SIMD_LANES <= n; i += SIMD_LANES)
+        for (int k = 0; k < SIMD_LANES; k++) {
             float hat = (x[i + k] - mean) * factor;
             float g = of == NORM_X      ? hat
                       : of == NORM_EACH ? dy[i + k] * gamma[i + k]
@@ -59,13 +59,13 @@ CPU_INLINE cpu_norm_sums_t norm_sums(norm_of_t of, const float *x,
     return sums;
 }
 
-CPU_CLONES
+SIMD_CLONES
 static cpu_norm_sums_t norm_sums_x(const float *x, int64_t n, float mean)
 {
     return norm_sums(NORM_X, x, NULL, NULL, n, mean, 1);
 }
 
-CPU_CLONES
+SIMD_CLONES
 static cpu_norm_sums_t norm_sums_each(const float *x, const float *dy,
                                       const float *gamma, int64_t n, float mean,
                                       float factor)
@@ -73,7 +73,7 @@ static cpu_norm_sums_t norm_sums_each(const float *x, const float *dy,
     return norm_sums(NORM_EACH, x, dy, gamma, n, mean, factor);
 }
 
-CPU_CLONES
+SIMD_CLONES
 static cpu_norm_sums_t norm_sums_same(const float *x, const float *dy,
                                       int64_t n, float mean, float factor)
 {

@@ -88,7 +88,7 @@ static void pad_forward_body(void *context, int64_t first, int64_t last)
 
 /* A line of dy is added to a line of dx: the middle, then what the edges
  * mirror. */
-CPU_CLONES
+SIMD_CLONES
 static void pad_line_back(const pad_work_t *work, const float *dy,
                           float *restrict dx)
 {
@@ -123,7 +123,7 @@ static void pad_backward_body(void *context, int64_t first, int64_t last)
         }
 }
 
-static void pad_run(const op_t *op, cpu_team_body_t *body, const float *from,
+static void pad_run(const op_t *op, simd_team_body_t *body, const float *from,
                     float *to)
 {
     const op_desc_t *in = &op->config.in;
@@ -137,8 +137,8 @@ static void pad_run(const op_t *op, cpu_team_body_t *body, const float *from,
                        .to = to};
 
     work.y_lines = work.y_elems / work.wide;
-    cpu_team_run(op->config.threads, in->dims[0] * in->dims[1],
-                 1 + CPU_COMBINE_GRAIN / work.y_elems, body, &work);
+    simd_team_run(op->config.threads, in->dims[0] * in->dims[1],
+                  1 + CPU_COMBINE_GRAIN / work.y_elems, body, &work);
 }
 
 static err_code_t cpu_pad_forward(op_t *op, const op_args_t *args, err_t *err)
@@ -154,13 +154,13 @@ static err_code_t cpu_pad_forward(op_t *op, const op_args_t *args, err_t *err)
 static err_code_t cpu_pad_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_port_t *port = &combine->grad[0];
+    cpu_reorder_t *port = &combine->grad[0];
 
     if (!op->config.need_dx)
         return ERR_OK;
     pad_run(op, pad_backward_body, args->dy,
-            cpu_port_place(port, args, args->dx));
-    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+            cpu_reorder_place(port, args, args->dx));
+    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
 }
 
 const op_kernel_t cpu_pad_kernel = {

@@ -7,7 +7,7 @@
 #include "op/cpu/onednn/reorder.h"
 
 typedef struct cpu_permute {
-    cpu_room_t room;
+    cpu_scratch_t room;
     cpu_prim_t forward, backward;
 } cpu_permute_t;
 
@@ -42,7 +42,7 @@ static err_code_t cpu_permute_open(op_t *op, err_t *err)
         code = cpu_prim_reorder(&permute->backward, &permute->room.engine, &y,
                                 &x, err);
     if (code == ERR_OK)
-        cpu_room_finish(&permute->room, op);
+        cpu_scratch_finish(&permute->room, op);
     return code;
 }
 
@@ -65,7 +65,7 @@ static err_code_t cpu_permute_forward(op_t *op, const op_args_t *args,
 
     cpu_prim_bind(&permute->forward, DNNL_ARG_FROM, args->x);
     cpu_prim_bind(&permute->forward, DNNL_ARG_TO, args->y);
-    return cpu_room_run(&permute->room, &permute->forward, args, err);
+    return cpu_scratch_run(&permute->room, &permute->forward, args, err);
 }
 
 static err_code_t cpu_permute_backward(op_t *op, const op_args_t *args,
@@ -77,7 +77,7 @@ static err_code_t cpu_permute_backward(op_t *op, const op_args_t *args,
         return ERR_OK;
     cpu_prim_bind(&permute->backward, DNNL_ARG_FROM, args->dy);
     cpu_prim_bind(&permute->backward, DNNL_ARG_TO, args->dx);
-    return cpu_room_run(&permute->room, &permute->backward, args, err);
+    return cpu_scratch_run(&permute->room, &permute->backward, args, err);
 }
 
 const op_kernel_t cpu_permute_kernel = {

@@ -14,12 +14,12 @@
 
 /* to[i] = [value] of x, t and alpha, times factor, for n elements. */
 #define CPU_TERMS_LOOP(name, value)                                     \
-    CPU_CLONES                                                          \
+    SIMD_CLONES                                                         \
     static void name(const float *from, const float *target, float *to, \
                      int64_t n, float alpha, float factor)              \
     {                                                                   \
         (void)alpha;                                                    \
-        CPU_INDEPENDENT                                                 \
+        SIMD_INDEPENDENT                                                \
         for (int64_t i = 0; i < n; i++) {                               \
             float x = from[i], t = target[i];                           \
                                                                         \
@@ -33,11 +33,11 @@ typedef void cpu_terms_t(const float *from, const float *target, float *to,
 
 /* The same with an alpha for each element. */
 #define CPU_TERMS_LOOP_EACH(name, value)                                \
-    CPU_CLONES                                                          \
+    SIMD_CLONES                                                         \
     static void name(const float *from, const float *target, float *to, \
                      int64_t n, const float *alphas, float factor)      \
     {                                                                   \
-        CPU_INDEPENDENT                                                 \
+        SIMD_INDEPENDENT                                                \
         for (int64_t i = 0; i < n; i++) {                               \
             float x = from[i], t = target[i], alpha = alphas[i];        \
                                                                         \
@@ -48,24 +48,25 @@ typedef void cpu_terms_t(const float *from, const float *target, float *to,
 typedef void cpu_terms_each_t(const float *from, const float *target, float *to,
                               int64_t n, const float *alphas, float factor);
 
-CPU_INLINE float cpu_sign(float d)
+SIMD_INLINE float cpu_sign(float d)
 {
     return d > 0 ? 1.0f : d < 0 ? -1.0f : d;
 }
 
-CPU_INLINE float huber_value(float d, float a)
+SIMD_INLINE float huber_value(float d, float a)
 {
     float far = a * (fabsf(d) - 0.5f * a);
 
     return fabsf(d) <= a ? 0.5f * d * d : far;
 }
 
-CPU_INLINE float bce_value(float x, float t, float a)
+SIMD_INLINE float bce_value(float x, float t, float a)
 {
     float below = x >= 0 ? 0 : -x;
 
-    return (1 - t) * x + (1 + (a - 1) * t) *
-                             (below + cpu_math_log1p(cpu_math_exp(-fabsf(x))));
+    return (1 - t) * x +
+           (1 + (a - 1) * t) *
+               (below + simd_math_log1p(simd_math_exp(-fabsf(x))));
 }
 
 CPU_TERMS_LOOP(mae_value, fabsf(x - t))
@@ -73,7 +74,7 @@ CPU_TERMS_LOOP(mae_slope, cpu_sign(x - t))
 CPU_TERMS_LOOP(huber_values, huber_value(x - t, alpha))
 CPU_TERMS_LOOP(huber_slope,
                fabsf(x - t) <= alpha ? x - t : alpha * cpu_sign(x - t))
-#define BCE_SLOPE ((1 + (alpha - 1) * t) * cpu_math_sigmoid(x) - alpha * t)
+#define BCE_SLOPE ((1 + (alpha - 1) * t) * simd_math_sigmoid(x) - alpha * t)
 CPU_TERMS_LOOP(bce_values, bce_value(x, t, alpha))
 CPU_TERMS_LOOP(bce_slope, BCE_SLOPE)
 CPU_TERMS_LOOP_EACH(bce_values_each, bce_value(x, t, alpha))
@@ -81,8 +82,8 @@ CPU_TERMS_LOOP_EACH(bce_slope_each, BCE_SLOPE)
 CPU_TERMS_LOOP(kl_value, t == 0 ? 0 * x : t * (logf(t) - x))
 CPU_TERMS_LOOP(kl_slope, -t)
 /* The logarithm of 0 is -infinity; NaN stays. */
-CPU_TERMS_LOOP(kl_log_value, t < -87 ? 0 * x : cpu_math_exp(t) * (t - x))
-CPU_TERMS_LOOP(kl_log_slope, t < -87 ? 0 : -cpu_math_exp(t))
+CPU_TERMS_LOOP(kl_log_value, t < -87 ? 0 * x : simd_math_exp(t) * (t - x))
+CPU_TERMS_LOOP(kl_log_slope, t < -87 ? 0 : -simd_math_exp(t))
 
 typedef struct cpu_pointwise_kind {
     cpu_terms_t *value, *slope;
@@ -144,18 +145,18 @@ static void pointwise_terms(const cpu_pointwise_work_t *work, int64_t at,
 }
 
 /* Lanes, so that the additions do not wait for each other. */
-CPU_CLONES
+SIMD_CLONES
 static double pointwise_sum(const float *terms, int64_t count)
 {
-    double lanes[CPU_LANES] = {0}, sum = 0;
+    double lanes[SIMD_LANES] = {0}, sum = 0;
     int64_t i = 0;
 
-    for (; i + CPU_LANES <= count; i += CPU_LANES)
-        for (int k = 0; k < CPU_LANES; k++)
+    for (; i + SIMD_LANES <= count; i += SIMD_LANES)
+        for (int k = 0; k < SIMD_LANES; k++)
             lanes[k] += (double)terms[i + k];
     for (; i < count; i++)
         sum += (double)terms[i];
-    for (int k = 0; k < CPU_LANES; k++)
+    for (int k = 0; k < SIMD_LANES; k++)
         sum += lanes[k];
     return sum;
 }
@@ -191,12 +192,12 @@ static void pointwise_body_backward(void *context, int64_t first, int64_t last)
 /* Bring x in and share the samples among the team. */
 static err_code_t pointwise_run(op_t *op, const op_args_t *args,
                                 cpu_pointwise_work_t *work,
-                                cpu_team_body_t *body, err_t *err)
+                                simd_team_body_t *body, err_t *err)
 {
     cpu_loss_t *loss = op->state;
     const void *x;
     err_code_t code =
-        cpu_port_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
+        cpu_reorder_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
 
     if (code != ERR_OK)
         return code;
@@ -209,8 +210,8 @@ static err_code_t pointwise_run(op_t *op, const op_args_t *args,
     } else {
         work->alpha = (float)op_alpha(&op->config, 0);
     }
-    cpu_team_run(op->config.threads, op->config.in.dims[0],
-                 1 + CPU_POINTWISE_GRAIN / work->elems, body, work);
+    simd_team_run(op->config.threads, op->config.in.dims[0],
+                  1 + CPU_POINTWISE_GRAIN / work->elems, body, work);
     return ERR_OK;
 }
 
@@ -233,11 +234,11 @@ static err_code_t cpu_pointwise_backward(op_t *op, const op_args_t *args,
                                          err_t *err)
 {
     cpu_loss_t *loss = op->state;
-    cpu_port_t *port = &loss->plain.dx;
+    cpu_reorder_t *port = &loss->plain.dx;
     const cpu_pointwise_kind_t *kind = kind_of(&op->config);
     cpu_pointwise_work_t work = {.terms = kind->slope,
                                  .each = kind->slope_each,
-                                 .dx = cpu_port_place(port, args, args->dx),
+                                 .dx = cpu_reorder_place(port, args, args->dx),
                                  .factor = (float)args->scale};
     err_code_t code;
 

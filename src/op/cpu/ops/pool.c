@@ -6,15 +6,15 @@
 #include "op/cpu/onednn/reorder.h"
 
 typedef struct cpu_pool {
-    cpu_room_t room;
+    cpu_scratch_t room;
     cpu_md_t x, y;
     cpu_prim_t forward, backward;
-    cpu_port_t dy, dx;
+    cpu_reorder_t dy, dx;
 } cpu_pool_t;
 
 static err_code_t cpu_pool_open_backward(op_t *op, cpu_pool_t *pool, err_t *err)
 {
-    cpu_room_t *room = &pool->room;
+    cpu_scratch_t *room = &pool->room;
     cpu_md_t dy, dx;
     err_code_t code;
 
@@ -26,9 +26,9 @@ static err_code_t cpu_pool_open_backward(op_t *op, cpu_pool_t *pool, err_t *err)
         return code;
     dy = cpu_prim_md(&pool->backward, DNNL_ARG_DIFF_DST);
     dx = cpu_prim_md(&pool->backward, DNNL_ARG_DIFF_SRC);
-    code = cpu_port_open_in(&pool->dy, room, &pool->y, &dy, err);
+    code = cpu_reorder_open_in(&pool->dy, room, &pool->y, &dy, err);
     if (code == ERR_OK)
-        code = cpu_port_open_out(&pool->dx, room, &dx, &pool->x, err);
+        code = cpu_reorder_open_out(&pool->dx, room, &dx, &pool->x, err);
     return code;
 }
 
@@ -58,7 +58,7 @@ static err_code_t cpu_pool_open(op_t *op, err_t *err)
     if (code == ERR_OK && op->config.training)
         code = cpu_pool_open_backward(op, pool, err);
     if (code == ERR_OK)
-        cpu_room_finish(&pool->room, op);
+        cpu_scratch_finish(&pool->room, op);
     return code;
 }
 
@@ -68,8 +68,8 @@ static void cpu_pool_close(op_t *op)
 
     if (pool == NULL)
         return;
-    cpu_port_close(&pool->dy);
-    cpu_port_close(&pool->dx);
+    cpu_reorder_close(&pool->dy);
+    cpu_reorder_close(&pool->dx);
     cpu_prim_close(&pool->forward);
     cpu_prim_close(&pool->backward);
     cpu_engine_close(&pool->room.engine);
@@ -82,7 +82,7 @@ static err_code_t cpu_pool_forward(op_t *op, const op_args_t *args, err_t *err)
 
     cpu_prim_bind(&pool->forward, DNNL_ARG_SRC, args->x);
     cpu_prim_bind(&pool->forward, DNNL_ARG_DST, args->y);
-    return cpu_room_run(&pool->room, &pool->forward, args, err);
+    return cpu_scratch_run(&pool->room, &pool->forward, args, err);
 }
 
 static err_code_t cpu_pool_backward(op_t *op, const op_args_t *args, err_t *err)
@@ -93,15 +93,15 @@ static err_code_t cpu_pool_backward(op_t *op, const op_args_t *args, err_t *err)
 
     if (!op->config.need_dx)
         return ERR_OK;
-    code = cpu_port_read(&pool->dy, &pool->room, args, args->dy, &dy, err);
+    code = cpu_reorder_read(&pool->dy, &pool->room, args, args->dy, &dy, err);
     if (code != ERR_OK)
         return code;
     cpu_prim_bind(&pool->backward, DNNL_ARG_DIFF_DST, dy);
     cpu_prim_bind(&pool->backward, DNNL_ARG_DIFF_SRC,
-                  cpu_port_place(&pool->dx, args, args->dx));
-    code = cpu_room_run(&pool->room, &pool->backward, args, err);
+                  cpu_reorder_place(&pool->dx, args, args->dx));
+    code = cpu_scratch_run(&pool->room, &pool->backward, args, err);
     if (code == ERR_OK)
-        code = cpu_port_flush(&pool->dx, &pool->room, args, args->dx, err);
+        code = cpu_reorder_flush(&pool->dx, &pool->room, args, args->dx, err);
     return code;
 }
 

@@ -14,7 +14,7 @@ typedef struct cpu_position {
     float *to;
 } cpu_position_t;
 
-CPU_CLONES
+SIMD_CLONES
 static void forward_body(void *context, int64_t first, int64_t last)
 {
     const cpu_position_t *work = context;
@@ -23,14 +23,14 @@ static void forward_body(void *context, int64_t first, int64_t last)
         const float *x = work->from + n * work->elems, *w = work->w;
         float *y = work->to + n * work->elems;
 
-        CPU_INDEPENDENT
+        SIMD_INDEPENDENT
         for (int64_t i = first; i < last; i++)
             y[i] = x[i] + w[i];
     }
 }
 
 /* dw: the samples one after the other. */
-CPU_CLONES
+SIMD_CLONES
 static void backward_body(void *context, int64_t first, int64_t last)
 {
     const cpu_position_t *work = context;
@@ -46,13 +46,13 @@ static void backward_body(void *context, int64_t first, int64_t last)
     }
 }
 
-static void position_run(const op_t *op, cpu_team_body_t *body,
+static void position_run(const op_t *op, simd_team_body_t *body,
                          cpu_position_t *work)
 {
     work->samples = op->config.in.dims[0];
     work->elems = op_desc_sample(&op->config.in);
-    cpu_team_run(op->config.threads, work->elems,
-                 1 + CPU_COMBINE_GRAIN / work->samples, body, work);
+    simd_team_run(op->config.threads, work->elems,
+                  1 + CPU_COMBINE_GRAIN / work->samples, body, work);
 }
 
 static err_code_t cpu_position_forward(op_t *op, const op_args_t *args,
@@ -73,14 +73,14 @@ static err_code_t cpu_position_backward(op_t *op, const op_args_t *args,
                                         err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_port_t *port = &combine->grad[0];
+    cpu_reorder_t *port = &combine->grad[0];
     cpu_position_t work = {.from = args->dy, .to = args->dparams[0]};
 
     position_run(op, backward_body, &work);
     if (!op->config.need_dx || args->dx == args->dy)
         return ERR_OK;
-    memcpy(cpu_port_place(port, args, args->dx), args->dy, op->out.bytes);
-    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+    memcpy(cpu_reorder_place(port, args, args->dx), args->dy, op->out.bytes);
+    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
 }
 
 const op_kernel_t cpu_position_kernel = {

@@ -59,36 +59,36 @@ static err_code_t cpu_prelu_open(op_t *op, err_t *err)
 
 /* ---- a run with one slope ------------------------------------------------ */
 
-CPU_CLONES
+SIMD_CLONES
 static void run_forward(const float *x, float *y, int64_t n, float a)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = x[i] > 0 ? x[i] : a * x[i];
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void run_backward(const float *x, const float *dy, float *dx, int64_t n,
                          float a)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         dx[i] = x[i] > 0 ? dy[i] : a * dy[i];
 }
 
 /* sum x dy where x is not above 0 */
-CPU_CLONES
+SIMD_CLONES
 static float run_sum(const float *x, const float *dy, int64_t n)
 {
-    float lanes[CPU_LANES] = {0}, sum = 0;
+    float lanes[SIMD_LANES] = {0}, sum = 0;
     int64_t i = 0;
 
-    for (; i + CPU_LANES <= n; i += CPU_LANES)
-        for (int j = 0; j < CPU_LANES; j++)
+    for (; i + SIMD_LANES <= n; i += SIMD_LANES)
+        for (int j = 0; j < SIMD_LANES; j++)
             lanes[j] += x[i + j] > 0 ? 0 : x[i + j] * dy[i + j];
     for (; i < n; i++)
         sum += x[i] > 0 ? 0 : x[i] * dy[i];
-    for (int j = 0; j < CPU_LANES; j++)
+    for (int j = 0; j < SIMD_LANES; j++)
         sum += lanes[j];
     return sum;
 }
@@ -117,27 +117,27 @@ static void run_body(void *context, int64_t first, int64_t last)
 
 /* ---- a row of slopes ----------------------------------------------------- */
 
-CPU_CLONES
+SIMD_CLONES
 static void row_forward(const float *x, float *y, const float *a, int64_t n)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = x[i] > 0 ? x[i] : a[i] * x[i];
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void row_backward(const float *x, const float *dy, float *dx,
                          const float *a, int64_t n)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         dx[i] = x[i] > 0 ? dy[i] : a[i] * dy[i];
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void row_sums(const float *x, const float *dy, double *sums, int64_t n)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         sums[i] = x[i] > 0 ? 0 : (double)(x[i] * dy[i]);
 }
@@ -167,7 +167,7 @@ static void prelu_run(const op_t *op, prelu_work_t *work)
     const bool rows = work->inner == 1;
     const int64_t each = rows ? work->slopes : work->inner;
 
-    cpu_team_run(
+    simd_team_run(
         op->config.threads, rows ? work->outer : work->outer * work->slopes,
         1 + CPU_COMBINE_GRAIN / each, rows ? row_body : run_body, work);
 }
@@ -204,7 +204,7 @@ static err_code_t cpu_prelu_backward(op_t *op, const op_args_t *args,
                                      err_t *err)
 {
     cpu_prelu_t *prelu = op->state;
-    cpu_port_t *port = &prelu->combine.grad[0];
+    cpu_reorder_t *port = &prelu->combine.grad[0];
     prelu_work_t work = prelu_shape(op);
     const float *x[OP_INPUTS_MAX];
     err_code_t code = cpu_combine_read(op, args, x, err);
@@ -217,13 +217,13 @@ static err_code_t cpu_prelu_backward(op_t *op, const op_args_t *args,
     work.da = args->dparams[0];
     work.sums = (double *)((char *)args->scratch + prelu->sums);
     if (op->config.need_dx)
-        work.to = cpu_port_place(port, args, args->dx);
+        work.to = cpu_reorder_place(port, args, args->dx);
     prelu_run(op, &work);
-    cpu_team_run(op->config.threads, work.slopes,
-                 1 + CPU_COMBINE_GRAIN / work.outer, finish_body, &work);
+    simd_team_run(op->config.threads, work.slopes,
+                  1 + CPU_COMBINE_GRAIN / work.outer, finish_body, &work);
     return work.to == NULL ? ERR_OK
-                           : cpu_port_flush(port, &prelu->combine.room, args,
-                                            args->dx, err);
+                           : cpu_reorder_flush(port, &prelu->combine.room, args,
+                                               args->dx, err);
 }
 
 const op_kernel_t cpu_prelu_kernel = {

@@ -4,7 +4,7 @@
 
 #include "op/cpu/vector/gemm.h"
 
-err_code_t cpu_product_open(cpu_product_t *product, cpu_room_t *room,
+err_code_t cpu_product_open(cpu_product_t *product, cpu_scratch_t *room,
                             const op_t *op, const cpu_matmul_spec_t *spec,
                             err_t *err)
 {
@@ -12,7 +12,7 @@ err_code_t cpu_product_open(cpu_product_t *product, cpu_room_t *room,
     product->own = cpu_gemm_here() && cpu_gemm_pays(spec->M, spec->N, spec->K);
     if (!product->own)
         return cpu_prim_matmul(&product->prim, &room->engine, spec, err);
-    product->at = cpu_room_take(room, cpu_gemm_bytes(op->config.threads));
+    product->at = cpu_scratch_take(room, cpu_gemm_bytes(op->config.threads));
     return ERR_OK;
 }
 
@@ -21,7 +21,7 @@ void cpu_product_close(cpu_product_t *product)
     cpu_prim_close(&product->prim);
 }
 
-err_code_t cpu_product_run(cpu_product_t *product, const cpu_room_t *room,
+err_code_t cpu_product_run(cpu_product_t *product, const cpu_scratch_t *room,
                            const op_t *op, const op_args_t *args,
                            cpu_factors_t with, err_t *err)
 {
@@ -46,5 +46,5 @@ err_code_t cpu_product_run(cpu_product_t *product, const cpu_room_t *room,
     if (s->bias)
         cpu_prim_bind(&product->prim, DNNL_ARG_BIAS, with.bias);
     cpu_prim_bind(&product->prim, DNNL_ARG_DST, with.c);
-    return cpu_room_run(room, &product->prim, args, err);
+    return cpu_scratch_run(room, &product->prim, args, err);
 }

@@ -30,7 +30,7 @@
 #define ROUND_GRAIN 16384
 
 typedef struct cpu_recurrent {
-    cpu_room_t room;
+    cpu_scratch_t room;
     cpu_plain_t plain;
     cpu_prim_t forward_x, forward_h; /* a of all steps, u of one */
     cpu_prim_t back_h, data, weights_x, weights_h;
@@ -113,7 +113,7 @@ static size_t recurrent_narrow(op_t *op, int64_t count)
 
     if (!op->config.bf16)
         return 0;
-    return cpu_room_take(&state->room, (size_t)count * sizeof(uint16_t));
+    return cpu_scratch_take(&state->room, (size_t)count * sizeof(uint16_t));
 }
 
 static void recurrent_take(op_t *op, const recurrent_work_t *w)
@@ -122,29 +122,29 @@ static void recurrent_take(op_t *op, const recurrent_work_t *w)
     const size_t gates_bytes = (size_t)(w->T * w->N * w->G) * sizeof(float);
     const size_t x_bytes = (size_t)(w->T * w->N * w->F) * sizeof(float);
     cpu_recurrent_t *state = op->state;
-    cpu_room_t *room = &state->room;
+    cpu_scratch_t *room = &state->room;
 
     op->workspace_bytes = gates_bytes + 2 * (size_t)(w->T + 1) * state_bytes;
-    state->xt = cpu_room_take(room, x_bytes);
+    state->xt = cpu_scratch_take(room, x_bytes);
     state->narrow_x = recurrent_narrow(op, w->T * w->N * w->F);
     state->narrow_h = recurrent_narrow(op, w->T * w->N * w->H);
     state->narrow_wx = recurrent_narrow(op, w->G * w->F);
     state->narrow_wh = recurrent_narrow(op, w->G * w->H);
-    cpu_room_keep(room);
-    state->u = cpu_room_take(room, gates_bytes / (size_t)w->T);
+    cpu_scratch_keep(room);
+    state->u = cpu_scratch_take(room, gates_bytes / (size_t)w->T);
     if (op->config.training) {
-        cpu_room_restart(room);
-        state->da = cpu_room_take(room, gates_bytes);
-        state->du = w->lstm ? state->da : cpu_room_take(room, gates_bytes);
+        cpu_scratch_restart(room);
+        state->da = cpu_scratch_take(room, gates_bytes);
+        state->du = w->lstm ? state->da : cpu_scratch_take(room, gates_bytes);
         state->narrow_da = recurrent_narrow(op, w->T * w->N * w->G);
         state->narrow_du = w->lstm ? state->narrow_da
                                    : recurrent_narrow(op, w->T * w->N * w->G);
-        state->dh = cpu_room_take(room, state_bytes);
-        state->dc = cpu_room_take(room, state_bytes);
-        state->back = cpu_room_take(room, state_bytes);
-        state->dxt = cpu_room_take(room, x_bytes);
+        state->dh = cpu_scratch_take(room, state_bytes);
+        state->dc = cpu_scratch_take(room, state_bytes);
+        state->back = cpu_scratch_take(room, state_bytes);
+        state->dxt = cpu_scratch_take(room, x_bytes);
     }
-    cpu_room_finish(room, op);
+    cpu_scratch_finish(room, op);
 }
 
 static err_code_t cpu_recurrent_open(op_t *op, err_t *err)
@@ -233,16 +233,16 @@ static void recurrent_order_body(void *context, int64_t first, int64_t last)
 
 static void recurrent_order(const op_t *op, recurrent_work_t *work)
 {
-    cpu_team_run(op->config.threads, work->N,
-                 1 + STEP_GRAIN * 8 / (work->T * work->F), recurrent_order_body,
-                 work);
+    simd_team_run(op->config.threads, work->N,
+                  1 + STEP_GRAIN * 8 / (work->T * work->F),
+                  recurrent_order_body, work);
 }
 
 static void recurrent_team(const op_t *op, recurrent_work_t *work,
-                           cpu_team_body_t *body)
+                           simd_team_body_t *body)
 {
-    cpu_team_run(op->config.threads, work->N, 1 + STEP_GRAIN / work->H, body,
-                 work);
+    simd_team_run(op->config.threads, work->N, 1 + STEP_GRAIN / work->H, body,
+                  work);
 }
 
 typedef struct recurrent_round {
@@ -269,8 +269,8 @@ static const void *recurrent_factor(const op_t *op, const op_args_t *args,
 
     if (!op->config.bf16)
         return from + at;
-    cpu_team_run(op->config.threads, count, ROUND_GRAIN, recurrent_round_body,
-                 &work);
+    simd_team_run(op->config.threads, count, ROUND_GRAIN, recurrent_round_body,
+                  &work);
     return work.to;
 }
 
@@ -296,40 +296,40 @@ static err_code_t recurrent_product(cpu_recurrent_t *state, cpu_prim_t *prim,
     cpu_prim_bind(prim, DNNL_ARG_WEIGHTS, b);
     cpu_prim_bind(prim, DNNL_ARG_BIAS, bias);
     cpu_prim_bind(prim, DNNL_ARG_DST, to);
-    return cpu_room_run(&state->room, prim, args, err);
+    return cpu_scratch_run(&state->room, prim, args, err);
 }
 
 /* ---- forward ------------------------------------------------------------- */
 
-CPU_CLONES
+SIMD_CLONES
 static void lstm_row(float *restrict gate, const float *restrict u,
                      const float *restrict c, float *restrict next_c,
                      float *restrict h, int64_t H)
 {
     for (int64_t k = 0; k < H; k++) {
-        float i = cpu_math_sigmoid(gate[k] + u[k]);
-        float f = cpu_math_sigmoid(gate[H + k] + u[H + k]);
-        float g = cpu_math_tanh(gate[2 * H + k] + u[2 * H + k]);
-        float o = cpu_math_sigmoid(gate[3 * H + k] + u[3 * H + k]);
+        float i = simd_math_sigmoid(gate[k] + u[k]);
+        float f = simd_math_sigmoid(gate[H + k] + u[H + k]);
+        float g = simd_math_tanh(gate[2 * H + k] + u[2 * H + k]);
+        float o = simd_math_sigmoid(gate[3 * H + k] + u[3 * H + k]);
 
         gate[k] = i;
         gate[H + k] = f;
         gate[2 * H + k] = g;
         gate[3 * H + k] = o;
         next_c[k] = f * c[k] + i * g;
-        h[k] = o * cpu_math_tanh(next_c[k]);
+        h[k] = o * simd_math_tanh(next_c[k]);
     }
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void gru_row(float *restrict gate, const float *restrict u,
                     float *restrict part, const float *restrict h,
                     float *restrict next_h, int64_t H)
 {
     for (int64_t k = 0; k < H; k++) {
-        float r = cpu_math_sigmoid(gate[k] + u[k]);
-        float z = cpu_math_sigmoid(gate[H + k] + u[H + k]);
-        float n = cpu_math_tanh(gate[2 * H + k] + r * u[2 * H + k]);
+        float r = simd_math_sigmoid(gate[k] + u[k]);
+        float z = simd_math_sigmoid(gate[H + k] + u[H + k]);
+        float n = simd_math_tanh(gate[2 * H + k] + r * u[2 * H + k]);
 
         gate[k] = r;
         gate[H + k] = z;
@@ -369,7 +369,7 @@ static err_code_t cpu_recurrent_forward(op_t *op, const op_args_t *args,
     const size_t row = (size_t)(w.N * w.H) * sizeof(float);
     const void *x, *wh;
     err_code_t code =
-        cpu_port_read(&state->plain.x, &state->room, args, args->x, &x, err);
+        cpu_reorder_read(&state->plain.x, &state->room, args, args->x, &x, err);
 
     if (code != ERR_OK)
         return code;
@@ -396,14 +396,14 @@ static err_code_t cpu_recurrent_forward(op_t *op, const op_args_t *args,
 
 /* ---- backward ------------------------------------------------------------ */
 
-CPU_CLONES
+SIMD_CLONES
 static void lstm_row_back(const float *restrict gate, const float *restrict c,
                           const float *restrict next_c, float *restrict dh,
                           float *restrict dc, float *restrict da, int64_t H)
 {
     for (int64_t k = 0; k < H; k++) {
         float i = gate[k], f = gate[H + k], g = gate[2 * H + k];
-        float o = gate[3 * H + k], t = cpu_math_tanh(next_c[k]);
+        float o = gate[3 * H + k], t = simd_math_tanh(next_c[k]);
         float slope = dc[k] + dh[k] * o * (1.0f - t * t);
 
         da[k] = slope * g * i * (1.0f - i);
@@ -415,7 +415,7 @@ static void lstm_row_back(const float *restrict gate, const float *restrict c,
     }
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void gru_row_back(const float *restrict gate, const float *restrict part,
                          const float *restrict h, float *restrict dh,
                          float *restrict da, float *restrict du, int64_t H)
@@ -435,7 +435,7 @@ static void gru_row_back(const float *restrict gate, const float *restrict part,
 }
 
 /* to += from */
-CPU_CLONES
+SIMD_CLONES
 static void row_add(float *restrict to, const float *restrict from, int64_t H)
 {
     for (int64_t k = 0; k < H; k++)
@@ -473,7 +473,7 @@ typedef struct recurrent_sum {
 } recurrent_sum_t;
 
 /* Columns [first, last) of the sum over all rows, one row after the other. */
-CPU_CLONES
+SIMD_CLONES
 static void recurrent_sum_body(void *context, int64_t first, int64_t last)
 {
     const recurrent_sum_t *sum = context;
@@ -510,8 +510,8 @@ static err_code_t recurrent_weights(op_t *op, const recurrent_work_t *w,
         recurrent_sum_t sum = {i == 0 ? w->da : w->du, args->dparams[2 + i],
                                w->T * w->N, w->G};
 
-        cpu_team_run(op->config.threads, w->G, SUM_GRAIN, recurrent_sum_body,
-                     &sum);
+        simd_team_run(op->config.threads, w->G, SUM_GRAIN, recurrent_sum_body,
+                      &sum);
     }
     return code;
 }
@@ -521,16 +521,16 @@ static err_code_t recurrent_data(op_t *op, recurrent_work_t *w,
                                  err_t *err)
 {
     cpu_recurrent_t *state = op->state;
-    cpu_port_t *port = &state->plain.dx;
+    cpu_reorder_t *port = &state->plain.dx;
     err_code_t code =
         recurrent_product(state, &state->data, args, da,
                           recurrent_weight(op, w, args, 0), NULL, w->dxt, err);
 
     if (code != ERR_OK)
         return code;
-    w->dx = cpu_port_place(port, args, args->dx);
+    w->dx = cpu_reorder_place(port, args, args->dx);
     recurrent_order(op, w);
-    return cpu_port_flush(port, &state->room, args, args->dx, err);
+    return cpu_reorder_flush(port, &state->room, args, args->dx, err);
 }
 
 static err_code_t cpu_recurrent_backward(op_t *op, const op_args_t *args,
@@ -542,7 +542,7 @@ static err_code_t cpu_recurrent_backward(op_t *op, const op_args_t *args,
     const int64_t count = w.N * w.G;
     const void *x, *wh, *da, *du = NULL;
     err_code_t code =
-        cpu_port_read(&state->plain.x, &state->room, args, args->x, &x, err);
+        cpu_reorder_read(&state->plain.x, &state->room, args, args->x, &x, err);
 
     if (code != ERR_OK)
         return code;

@@ -33,19 +33,19 @@ static err_code_t cpu_relu_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void cpu_relu_run(const float *x, float *y, int64_t count)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < count; i++)
         y[i] = x[i] < 0 ? 0 : x[i];
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void cpu_relu_pull(const float *y, const float *dy, float *dx,
                           int64_t count)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < count; i++)
         dx[i] = y[i] > 0 ? dy[i] : 0;
 }
@@ -53,38 +53,38 @@ static void cpu_relu_pull(const float *y, const float *dy, float *dx,
 static void cpu_relu_body_forward(void *context, int64_t first, int64_t last)
 {
     const cpu_relu_work_t *work = context;
-    float room[CPU_STAGE];
+    float room[CPU_CHUNK];
     int64_t n;
 
     for (int64_t i = first; i < last; i += n) {
-        n = cpu_stage_count(i, last, work->bf16);
-        cpu_relu_run(cpu_stage_read(work->x, i, n, work->bf16, room),
-                     cpu_stage_place(work->to, i, work->bf16, room), n);
-        cpu_stage_flush(work->to, i, n, work->bf16, room);
+        n = cpu_chunk_count(i, last, work->bf16);
+        cpu_relu_run(cpu_chunk_read(work->x, i, n, work->bf16, room),
+                     cpu_chunk_place(work->to, i, work->bf16, room), n);
+        cpu_chunk_flush(work->to, i, n, work->bf16, room);
     }
 }
 
 static void cpu_relu_body_backward(void *context, int64_t first, int64_t last)
 {
     const cpu_relu_work_t *work = context;
-    float y[CPU_STAGE], dy[CPU_STAGE];
+    float y[CPU_CHUNK], dy[CPU_CHUNK];
     int64_t n;
 
     for (int64_t i = first; i < last; i += n) {
-        n = cpu_stage_count(i, last, work->bf16);
-        cpu_relu_pull(cpu_stage_read(work->y, i, n, work->bf16, y),
-                      cpu_stage_read(work->dy, i, n, work->bf16, dy),
-                      cpu_stage_place(work->to, i, work->bf16, dy), n);
-        cpu_stage_flush(work->to, i, n, work->bf16, dy);
+        n = cpu_chunk_count(i, last, work->bf16);
+        cpu_relu_pull(cpu_chunk_read(work->y, i, n, work->bf16, y),
+                      cpu_chunk_read(work->dy, i, n, work->bf16, dy),
+                      cpu_chunk_place(work->to, i, work->bf16, dy), n);
+        cpu_chunk_flush(work->to, i, n, work->bf16, dy);
     }
 }
 
-static void cpu_relu_share(const op_t *op, cpu_team_body_t *body,
+static void cpu_relu_share(const op_t *op, simd_team_body_t *body,
                            cpu_relu_work_t *work)
 {
     work->bf16 = op->out.bf16;
-    cpu_team_run(op->config.threads, (int64_t)op_desc_stored(&op->out),
-                 CPU_RELU_GRAIN, body, work);
+    simd_team_run(op->config.threads, (int64_t)op_desc_stored(&op->out),
+                  CPU_RELU_GRAIN, body, work);
 }
 
 static err_code_t cpu_relu_forward(op_t *op, const op_args_t *args, err_t *err)

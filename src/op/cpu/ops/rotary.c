@@ -72,11 +72,11 @@ static void cpu_rotary_close(op_t *op)
 }
 
 /* A head whose pairs are its halves. */
-CPU_CLONES
+SIMD_CLONES
 static void rotary_halves(const float *from, float *to, const float *cosines,
                           const float *sines, float sign, int64_t half)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < half; i++) {
         float c = cosines[i], s = sign * sines[i];
         float a = from[i], b = from[i + half];
@@ -87,12 +87,12 @@ static void rotary_halves(const float *from, float *to, const float *cosines,
 }
 
 /* A head whose pairs are neighbours. */
-CPU_CLONES
+SIMD_CLONES
 static void rotary_neighbours(const float *from, float *to,
                               const float *cosines, const float *sines,
                               float sign, int64_t half)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < half; i++) {
         float c = cosines[i], s = sign * sines[i];
         float a = from[2 * i], b = from[2 * i + 1];
@@ -138,8 +138,8 @@ static void rotary_run(const op_t *op, const float *from, float sign, float *to)
                           .from = from,
                           .to = to};
 
-    cpu_team_run(op->config.threads, in->dims[0] * work.tokens,
-                 1 + CPU_COMBINE_GRAIN / work.features, rotary_body, &work);
+    simd_team_run(op->config.threads, in->dims[0] * work.tokens,
+                  1 + CPU_COMBINE_GRAIN / work.features, rotary_body, &work);
 }
 
 static err_code_t cpu_rotary_forward(op_t *op, const op_args_t *args,
@@ -157,12 +157,12 @@ static err_code_t cpu_rotary_backward(op_t *op, const op_args_t *args,
                                       err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_port_t *port = &combine->grad[0];
+    cpu_reorder_t *port = &combine->grad[0];
 
     if (!op->config.need_dx)
         return ERR_OK;
-    rotary_run(op, args->dy, -1, cpu_port_place(port, args, args->dx));
-    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+    rotary_run(op, args->dy, -1, cpu_reorder_place(port, args, args->dx));
+    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
 }
 
 const op_kernel_t cpu_rotary_kernel = {

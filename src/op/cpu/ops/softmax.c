@@ -32,58 +32,59 @@ static err_code_t cpu_softmax_open(op_t *op, err_t *err)
     return code;
 }
 
-/* exp(x), but 0 where it is so small that cpu_math_exp no longer follows it. */
-CPU_INLINE float softmax_exp(float x)
+/* exp(x), but 0 where it is so small that simd_math_exp no longer follows it.
+ */
+SIMD_INLINE float softmax_exp(float x)
 {
-    const float power = cpu_math_exp(x);
+    const float power = simd_math_exp(x);
 
     return x < -87.0f ? 0 : power;
 }
 
 /* ---- a row in one piece -------------------------------------------------- */
 
-CPU_INLINE float lanes_sum(const float *lanes)
+SIMD_INLINE float lanes_sum(const float *lanes)
 {
     float sum = 0;
 
-    for (int j = 0; j < CPU_LANES; j++)
+    for (int j = 0; j < SIMD_LANES; j++)
         sum += lanes[j];
     return sum;
 }
 
-CPU_CLONES
+SIMD_CLONES
 static float row_top(const float *x, int64_t count)
 {
-    float lanes[CPU_LANES], top = x[0];
+    float lanes[SIMD_LANES], top = x[0];
     int64_t k = 0;
 
-    for (int j = 0; j < CPU_LANES; j++)
+    for (int j = 0; j < SIMD_LANES; j++)
         lanes[j] = top;
-    for (; k + CPU_LANES <= count; k += CPU_LANES)
-        for (int j = 0; j < CPU_LANES; j++)
+    for (; k + SIMD_LANES <= count; k += SIMD_LANES)
+        for (int j = 0; j < SIMD_LANES; j++)
             lanes[j] = x[k + j] > lanes[j] ? x[k + j] : lanes[j];
     for (; k < count; k++)
         top = x[k] > top ? x[k] : top;
-    for (int j = 0; j < CPU_LANES; j++)
+    for (int j = 0; j < SIMD_LANES; j++)
         top = lanes[j] > top ? lanes[j] : top;
     return top;
 }
 
 /* y = exp(x - top) unless that is NULL; returns their sum. */
-CPU_CLONES
+SIMD_CLONES
 static float row_powers(const float *x, float *y, int64_t count, float top)
 {
-    float lanes[CPU_LANES] = {0}, sum = 0;
+    float lanes[SIMD_LANES] = {0}, sum = 0;
     int64_t k = 0;
 
-    for (; k + CPU_LANES <= count; k += CPU_LANES) {
-        float powers[CPU_LANES];
+    for (; k + SIMD_LANES <= count; k += SIMD_LANES) {
+        float powers[SIMD_LANES];
 
-        for (int j = 0; j < CPU_LANES; j++)
+        for (int j = 0; j < SIMD_LANES; j++)
             powers[j] = softmax_exp(x[k + j] - top);
-        for (int j = 0; j < CPU_LANES; j++)
+        for (int j = 0; j < SIMD_LANES; j++)
             lanes[j] += powers[j];
-        for (int j = 0; y != NULL && j < CPU_LANES; j++)
+        for (int j = 0; y != NULL && j < SIMD_LANES; j++)
             y[k + j] = powers[j];
     }
     for (; k < count; k++) {
@@ -97,44 +98,44 @@ static float row_powers(const float *x, float *y, int64_t count, float top)
 }
 
 /* y = (x - shift) factor */
-CPU_CLONES
+SIMD_CLONES
 static void row_shift(const float *x, float *y, int64_t count, float shift,
                       float factor)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t k = 0; k < count; k++)
         y[k] = (x[k] - shift) * factor;
 }
 
 /* sum y dy; y NULL: sum dy */
-CPU_CLONES
+SIMD_CLONES
 static float row_product(const float *y, const float *dy, int64_t count)
 {
-    float lanes[CPU_LANES] = {0}, sum = 0;
+    float lanes[SIMD_LANES] = {0}, sum = 0;
     int64_t k = 0;
 
-    for (; k + CPU_LANES <= count; k += CPU_LANES)
-        for (int j = 0; j < CPU_LANES; j++)
+    for (; k + SIMD_LANES <= count; k += SIMD_LANES)
+        for (int j = 0; j < SIMD_LANES; j++)
             lanes[j] += y == NULL ? dy[k + j] : y[k + j] * dy[k + j];
     for (; k < count; k++)
         sum += y == NULL ? dy[k] : y[k] * dy[k];
     return sum + lanes_sum(lanes);
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void row_pull(const float *y, const float *dy, float *dx, int64_t count,
                      float sum)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t k = 0; k < count; k++)
         dx[k] = y[k] * (dy[k] - sum);
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void row_pull_logs(const float *y, const float *dy, float *dx,
                           int64_t count, float sum)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t k = 0; k < count; k++)
         dx[k] = dy[k] - softmax_exp(y[k]) * sum;
 }
@@ -167,7 +168,7 @@ static void row_backward(const softmax_work_t *work, int64_t at)
 
 /* ---- columns side by side ------------------------------------------------ */
 
-CPU_CLONES
+SIMD_CLONES
 static void block_powers(const softmax_work_t *work, const float *x, float *y,
                          int64_t n, float *top, float *sum)
 {
@@ -184,7 +185,7 @@ static void block_powers(const softmax_work_t *work, const float *x, float *y,
             top[i] = value > top[i] ? value : top[i];
         }
     for (int64_t k = 0; k < work->r.count; k++) {
-        CPU_INDEPENDENT
+        SIMD_INDEPENDENT
         for (int64_t i = 0; i < n; i++) {
             const float d = x[k * inner + i] - top[i];
             const float power = softmax_exp(d);
@@ -195,14 +196,14 @@ static void block_powers(const softmax_work_t *work, const float *x, float *y,
     }
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void block_scale(const softmax_work_t *work, float *y, int64_t n,
                         const float *shift, const float *factor)
 {
     for (int64_t k = 0; k < work->r.count; k++) {
         float *row = y + k * work->r.inner;
 
-        CPU_INDEPENDENT
+        SIMD_INDEPENDENT
         for (int64_t i = 0; i < n; i++)
             row[i] = (row[i] - shift[i]) * factor[i];
     }
@@ -220,7 +221,7 @@ static void block_forward(const softmax_work_t *work, int64_t at, int64_t n)
     block_scale(work, work->to + at, n, shift, factor);
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void block_backward(const softmax_work_t *work, int64_t at, int64_t n)
 {
     const float *y = work->x + at, *dy = work->dy + at;
@@ -233,7 +234,7 @@ static void block_backward(const softmax_work_t *work, int64_t at, int64_t n)
     for (int64_t k = 0; k < work->r.count; k++) {
         const int64_t row = k * inner;
 
-        CPU_INDEPENDENT
+        SIMD_INDEPENDENT
         for (int64_t i = 0; i < n; i++) {
             const float logs = dy[row + i] - softmax_exp(y[row + i]) * sum[i];
             const float shares = y[row + i] * (dy[row + i] - sum[i]);
@@ -274,10 +275,10 @@ static void softmax_run(const op_t *op, softmax_work_t *work)
 {
     work->r = op_reduce_of(&op->config);
     work->logs = op->config.kind == OP_LOG_SOFTMAX;
-    cpu_team_run(op->config.threads, work->r.outer * blocks_each(&work->r),
-                 1 + GRAIN / work->r.count /
-                         (work->r.inner < BLOCK ? work->r.inner : BLOCK),
-                 softmax_body, work);
+    simd_team_run(op->config.threads, work->r.outer * blocks_each(&work->r),
+                  1 + GRAIN / work->r.count /
+                          (work->r.inner < BLOCK ? work->r.inner : BLOCK),
+                  softmax_body, work);
 }
 
 static err_code_t cpu_softmax_forward(op_t *op, const op_args_t *args,
@@ -298,14 +299,14 @@ static err_code_t cpu_softmax_backward(op_t *op, const op_args_t *args,
                                        err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_port_t *port = &combine->grad[0];
+    cpu_reorder_t *port = &combine->grad[0];
     softmax_work_t work = {.x = args->y, .dy = args->dy};
 
     if (!op->config.need_dx)
         return ERR_OK;
-    work.to = cpu_port_place(port, args, args->dx);
+    work.to = cpu_reorder_place(port, args, args->dx);
     softmax_run(op, &work);
-    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
 }
 
 const op_kernel_t cpu_softmax_kernel = {

@@ -28,22 +28,22 @@ typedef struct cpu_softmax_work {
     float scale;
 } cpu_softmax_work_t;
 
-CPU_INLINE bool cpu_softmax_ignored(const cpu_softmax_work_t *work,
-                                    int64_t target)
+SIMD_INLINE bool cpu_softmax_ignored(const cpu_softmax_work_t *work,
+                                     int64_t target)
 {
     return work->loss->ignore && target == work->loss->ignored;
 }
 
-CPU_INLINE float cpu_softmax_weight(const cpu_softmax_work_t *work, int64_t k)
+SIMD_INLINE float cpu_softmax_weight(const cpu_softmax_work_t *work, int64_t k)
 {
     return work->loss->weights == NULL ? 1.0f : work->loss->weights[k];
 }
 
 /* The loss of a row with logit [hit] at its target; [mix] is sum_k w[k] x[k],
  * if it is smoothed. */
-CPU_INLINE double cpu_softmax_loss(const cpu_softmax_work_t *work,
-                                   int64_t target, double log_sum, double hit,
-                                   double mix)
+SIMD_INLINE double cpu_softmax_loss(const cpu_softmax_work_t *work,
+                                    int64_t target, double log_sum, double hit,
+                                    double mix)
 {
     const op_smooth_t *smooth = &work->smooth;
     double weight = (double)cpu_softmax_weight(work, target);
@@ -55,8 +55,8 @@ CPU_INLINE double cpu_softmax_loss(const cpu_softmax_work_t *work,
 }
 
 /* Maximum, and sum of exp(x - top), of each of [n] rows x [n,K]; and dx =
- * exp(x - top) factor. [n] is at most CPU_LANES; top, sum and factor are arrays
- * of CPU_LANES, all of them initialised where they are read. */
+ * exp(x - top) factor. [n] is at most SIMD_LANES; top, sum and factor are
+ * arrays of SIMD_LANES, all of them initialised where they are read. */
 void cpu_softmax_sums(const float *x, int64_t K, int64_t n, float *top,
                       float *sum);
 void cpu_softmax_slopes(const float *x, float *dx, int64_t K, int64_t n,

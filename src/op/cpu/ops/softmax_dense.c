@@ -31,7 +31,7 @@ cpu_softmax_span_t cpu_softmax_block_span(const op_classes_t *at, int64_t block)
         .offset = sample * at->classes * at->inner + begin};
 }
 
-CPU_CLONES
+SIMD_CLONES
 void cpu_softmax_block_top(const float *x, const op_classes_t *at,
                            int64_t count, float *top, int32_t *best)
 {
@@ -49,7 +49,7 @@ void cpu_softmax_block_top(const float *x, const op_classes_t *at,
     }
 }
 
-CPU_CLONES
+SIMD_CLONES
 void cpu_softmax_block_sum(const float *x, const op_classes_t *at,
                            int64_t count, const float *top, float *sum)
 {
@@ -57,11 +57,11 @@ void cpu_softmax_block_sum(const float *x, const op_classes_t *at,
         sum[i] = 0;
     for (int64_t k = 0; k < at->classes; k++)
         for (int64_t i = 0; i < count; i++)
-            sum[i] += cpu_math_exp(x[k * at->inner + i] - top[i]);
+            sum[i] += simd_math_exp(x[k * at->inner + i] - top[i]);
 }
 
 /* sum_k w[k] x[k] of each position. */
-CPU_CLONES
+SIMD_CLONES
 static void block_mix(const cpu_softmax_work_t *work, const float *x,
                       int64_t count, double *mix)
 {
@@ -113,7 +113,7 @@ void cpu_softmax_blocks_forward(void *context, int64_t first, int64_t last)
 }
 
 /* dx[k] = exp(x[k] - top) factor - even w[k] */
-CPU_CLONES
+SIMD_CLONES
 static void block_slope(const cpu_softmax_work_t *work, const float *x,
                         float *dx, int64_t count, const float *top,
                         const float *factor, const float *even)
@@ -123,10 +123,10 @@ static void block_slope(const cpu_softmax_work_t *work, const float *x,
         float *to = dx + k * work->at.inner;
         float weight = cpu_softmax_weight(work, k);
 
-        CPU_INDEPENDENT
+        SIMD_INDEPENDENT
         for (int64_t i = 0; i < count; i++)
             to[i] =
-                cpu_math_exp(from[i] - top[i]) * factor[i] - even[i] * weight;
+                simd_math_exp(from[i] - top[i]) * factor[i] - even[i] * weight;
     }
 }
 

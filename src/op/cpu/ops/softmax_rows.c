@@ -3,58 +3,58 @@
 /*
  * Rows of logits with classes side by side: their maxima, their sums of
  * exponentials, and the exponentials again for the gradient. Sums run over
- * CPU_LANES partial sums, which the compiler keeps in a vector. With fewer
- * classes than CPU_LANES, up to CPU_LANES rows are transposed and computed side
- * by side.
+ * SIMD_LANES partial sums, which the compiler keeps in a vector. With fewer
+ * classes than SIMD_LANES, up to SIMD_LANES rows are transposed and computed
+ * side by side.
  */
 #include "op/cpu/ops/softmax.h"
 #include "simd/vector.h"
 
-CPU_CLONES
+SIMD_CLONES
 static float cpu_softmax_top(const float *x, int64_t K)
 {
-    float lanes[CPU_LANES], top = x[0];
+    float lanes[SIMD_LANES], top = x[0];
     int64_t k = 0;
 
-    for (int j = 0; j < CPU_LANES; j++)
+    for (int j = 0; j < SIMD_LANES; j++)
         lanes[j] = top;
-    for (; k + CPU_LANES <= K; k += CPU_LANES)
-        for (int j = 0; j < CPU_LANES; j++)
+    for (; k + SIMD_LANES <= K; k += SIMD_LANES)
+        for (int j = 0; j < SIMD_LANES; j++)
             lanes[j] = x[k + j] > lanes[j] ? x[k + j] : lanes[j];
     for (; k < K; k++)
         top = x[k] > top ? x[k] : top;
-    for (int j = 0; j < CPU_LANES; j++)
+    for (int j = 0; j < SIMD_LANES; j++)
         top = lanes[j] > top ? lanes[j] : top;
     return top;
 }
 
 /* sum_k exp(x[k] - top) */
-CPU_CLONES
+SIMD_CLONES
 static float cpu_softmax_sum(const float *x, int64_t K, float top)
 {
-    float lanes[CPU_LANES] = {0}, sum = 0;
+    float lanes[SIMD_LANES] = {0}, sum = 0;
     int64_t k = 0;
 
-    for (; k + CPU_LANES <= K; k += CPU_LANES) {
-        float powers[CPU_LANES];
+    for (; k + SIMD_LANES <= K; k += SIMD_LANES) {
+        float powers[SIMD_LANES];
 
-        for (int j = 0; j < CPU_LANES; j++)
-            powers[j] = cpu_math_exp(x[k + j] - top);
-        for (int j = 0; j < CPU_LANES; j++)
+        for (int j = 0; j < SIMD_LANES; j++)
+            powers[j] = simd_math_exp(x[k + j] - top);
+        for (int j = 0; j < SIMD_LANES; j++)
             lanes[j] += powers[j];
     }
     for (; k < K; k++)
-        sum += cpu_math_exp(x[k] - top);
-    for (int j = 0; j < CPU_LANES; j++)
+        sum += simd_math_exp(x[k] - top);
+    for (int j = 0; j < SIMD_LANES; j++)
         sum += lanes[j];
     return sum;
 }
 
 /* ---- rows of few classes ------------------------------------------------- */
 
-/* Row j of x [n, K] becomes column j; n and K are CPU_LANES at most. */
-CPU_INLINE void few_turn(const float *x, int64_t K, int64_t n,
-                         float columns[][CPU_LANES])
+/* Row j of x [n, K] becomes column j; n and K are SIMD_LANES at most. */
+SIMD_INLINE void few_turn(const float *x, int64_t K, int64_t n,
+                          float columns[][SIMD_LANES])
 {
     for (int64_t j = 0; j < n; j++)
         for (int64_t k = 0; k < K; k++)
@@ -62,37 +62,37 @@ CPU_INLINE void few_turn(const float *x, int64_t K, int64_t n,
 }
 
 /* Maximum and sum of each of [n] rows. */
-CPU_CLONES
+SIMD_CLONES
 static void few_sums(const float *x, int64_t K, int64_t n, float *top,
                      float *sum)
 {
-    float columns[CPU_LANES][CPU_LANES] = {0};
-    float most[CPU_LANES], total[CPU_LANES] = {0};
+    float columns[SIMD_LANES][SIMD_LANES] = {0};
+    float most[SIMD_LANES], total[SIMD_LANES] = {0};
 
     few_turn(x, K, n, columns);
-    for (int j = 0; j < CPU_LANES; j++)
+    for (int j = 0; j < SIMD_LANES; j++)
         most[j] = columns[0][j];
     for (int64_t k = 1; k < K; k++)
-        for (int j = 0; j < CPU_LANES; j++)
+        for (int j = 0; j < SIMD_LANES; j++)
             most[j] = columns[k][j] > most[j] ? columns[k][j] : most[j];
     for (int64_t k = 0; k < K; k++)
-        for (int j = 0; j < CPU_LANES; j++)
-            total[j] += cpu_math_exp(columns[k][j] - most[j]);
+        for (int j = 0; j < SIMD_LANES; j++)
+            total[j] += simd_math_exp(columns[k][j] - most[j]);
     memcpy(top, most, sizeof most);
     memcpy(sum, total, sizeof total);
 }
 
 /* dx = exp(x - top) factor, of each of [n] rows. */
-CPU_CLONES
+SIMD_CLONES
 static void few_slopes(const float *x, float *dx, int64_t K, int64_t n,
                        const float *top, const float *factor)
 {
-    float columns[CPU_LANES][CPU_LANES] = {0};
+    float columns[SIMD_LANES][SIMD_LANES] = {0};
 
     few_turn(x, K, n, columns);
     for (int64_t k = 0; k < K; k++)
-        for (int j = 0; j < CPU_LANES; j++)
-            columns[k][j] = cpu_math_exp(columns[k][j] - top[j]) * factor[j];
+        for (int j = 0; j < SIMD_LANES; j++)
+            columns[k][j] = simd_math_exp(columns[k][j] - top[j]) * factor[j];
     for (int64_t j = 0; j < n; j++)
         for (int64_t k = 0; k < K; k++)
             dx[j * K + k] = columns[k][j];
@@ -103,7 +103,7 @@ static void few_slopes(const float *x, float *dx, int64_t K, int64_t n,
 void cpu_softmax_sums(const float *x, int64_t K, int64_t n, float *top,
                       float *sum)
 {
-    if (K < CPU_LANES) {
+    if (K < SIMD_LANES) {
         few_sums(x, K, n, top, sum);
         return;
     }
@@ -114,18 +114,18 @@ void cpu_softmax_sums(const float *x, int64_t K, int64_t n, float *top,
 }
 
 /* dx[k] = exp(x[k] - top) factor */
-CPU_CLONES
+SIMD_CLONES
 static void cpu_softmax_slope(const float *x, float *dx, int64_t K, float top,
                               float factor)
 {
     for (int64_t k = 0; k < K; k++)
-        dx[k] = cpu_math_exp(x[k] - top) * factor;
+        dx[k] = simd_math_exp(x[k] - top) * factor;
 }
 
 void cpu_softmax_slopes(const float *x, float *dx, int64_t K, int64_t n,
                         const float *top, const float *factor)
 {
-    if (K < CPU_LANES) {
+    if (K < SIMD_LANES) {
         few_slopes(x, dx, K, n, top, factor);
         return;
     }

@@ -28,15 +28,15 @@ static soft_mix_t mix_of(const cpu_softmax_work_t *work)
 /* ---- rows ---------------------------------------------------------------- */
 
 /* Returns the total of a row, and sets [*mix]. */
-CPU_CLONES
+SIMD_CLONES
 static double row_mix(soft_mix_t how, const float *x, const float *t, int64_t K,
                       double *mix)
 {
-    double totals[CPU_LANES] = {0}, mixes[CPU_LANES] = {0}, total = 0;
+    double totals[SIMD_LANES] = {0}, mixes[SIMD_LANES] = {0}, total = 0;
 
     *mix = 0;
-    for (int64_t k = 0; k < K; k += CPU_LANES) {
-        const int64_t left = K - k, n = left < CPU_LANES ? left : CPU_LANES;
+    for (int64_t k = 0; k < K; k += SIMD_LANES) {
+        const int64_t left = K - k, n = left < SIMD_LANES ? left : SIMD_LANES;
 
         for (int64_t j = 0; j < n; j++) {
             const float w = how.weights == NULL ? 1 : how.weights[k + j];
@@ -46,7 +46,7 @@ static double row_mix(soft_mix_t how, const float *x, const float *t, int64_t K,
             mixes[j] += s * (double)x[k + j];
         }
     }
-    for (int j = 0; j < CPU_LANES; j++) {
+    for (int j = 0; j < SIMD_LANES; j++) {
         total += totals[j];
         *mix += mixes[j];
     }
@@ -82,10 +82,10 @@ void cpu_softmax_soft_forward(void *context, int64_t first, int64_t last)
 {
     const cpu_softmax_work_t *work = context;
     const int64_t K = work->at.classes;
-    float top[CPU_LANES], sum[CPU_LANES];
+    float top[SIMD_LANES], sum[SIMD_LANES];
 
-    for (int64_t n = first; n < last; n += CPU_LANES) {
-        const int64_t rows = last - n < CPU_LANES ? last - n : CPU_LANES;
+    for (int64_t n = first; n < last; n += SIMD_LANES) {
+        const int64_t rows = last - n < SIMD_LANES ? last - n : SIMD_LANES;
 
         cpu_softmax_sums(work->x + n * K, K, rows, top, sum);
         for (int64_t j = 0; j < rows; j++)
@@ -94,11 +94,11 @@ void cpu_softmax_soft_forward(void *context, int64_t first, int64_t last)
 }
 
 /* dx[k] -= scale s[k] w[k] */
-CPU_CLONES
+SIMD_CLONES
 static void row_pull(soft_mix_t how, const float *t, float *dx, int64_t K,
                      float scale)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t k = 0; k < K; k++) {
         const float w = how.weights == NULL ? 1 : how.weights[k];
 
@@ -111,9 +111,9 @@ void cpu_softmax_soft_backward(void *context, int64_t first, int64_t last)
     const cpu_softmax_work_t *work = context;
     const int64_t K = work->at.classes;
 
-    for (int64_t n = first; n < last; n += CPU_LANES) {
-        const int64_t rows = last - n < CPU_LANES ? last - n : CPU_LANES;
-        float top[CPU_LANES] = {0}, factor[CPU_LANES] = {0};
+    for (int64_t n = first; n < last; n += SIMD_LANES) {
+        const int64_t rows = last - n < SIMD_LANES ? last - n : SIMD_LANES;
+        float top[SIMD_LANES] = {0}, factor[SIMD_LANES] = {0};
 
         for (int64_t j = 0; j < rows; j++) {
             top[j] = work->kept[2 * (n + j)];
@@ -130,7 +130,7 @@ void cpu_softmax_soft_backward(void *context, int64_t first, int64_t last)
 /* ---- blocks of positions ------------------------------------------------- */
 
 /* Total and mix of each position. */
-CPU_CLONES
+SIMD_CLONES
 static void block_mix(const cpu_softmax_work_t *work, int64_t offset,
                       int64_t count, double *total, double *mix)
 {
@@ -185,7 +185,7 @@ void cpu_softmax_soft_blocks_forward(void *context, int64_t first, int64_t last)
 }
 
 /* dx[k] = exp(x[k] - top) factor - scale s[k] w[k] */
-CPU_CLONES
+SIMD_CLONES
 static void block_slope(const cpu_softmax_work_t *work, int64_t offset,
                         int64_t count, const float *top, const float *factor)
 {
@@ -197,9 +197,9 @@ static void block_slope(const cpu_softmax_work_t *work, int64_t offset,
         const float scale = work->scale, w = cpu_softmax_weight(work, k);
         float *dx = work->dx + at;
 
-        CPU_INDEPENDENT
+        SIMD_INDEPENDENT
         for (int64_t i = 0; i < count; i++)
-            dx[i] = cpu_math_exp(x[i] - top[i]) * factor[i] -
+            dx[i] = simd_math_exp(x[i] - top[i]) * factor[i] -
                     scale * ((how.hit * t[i] + how.spread) * w);
     }
 }

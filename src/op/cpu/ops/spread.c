@@ -6,7 +6,7 @@
  * own elements: each is the sum over all elements of y that it went to, in
  * their order, so no bit depends on the number of threads. The sum is in
  * double; where one element went to a whole row, at most CHUNK elements of that
- * are summed in float first, in CPU_LANES partial sums.
+ * are summed in float first, in SIMD_LANES partial sums.
  */
 #include <string.h>
 
@@ -37,34 +37,34 @@ static err_code_t cpu_spread_open(op_t *op, err_t *err)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-CPU_CLONES
+SIMD_CLONES
 static void row_add(const float *a, const float *b, float *y, int64_t n)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = a[i] + b[i];
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void row_add_one(const float *a, float b, float *y, int64_t n)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = a[i] + b;
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void row_mul(const float *a, const float *b, float *y, int64_t n)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = a[i] * b[i];
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void row_mul_one(const float *a, float b, float *y, int64_t n)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = a[i] * b;
 }
@@ -181,24 +181,24 @@ static const float *row_slope(const spread_work_t *work, int64_t row,
     return room;
 }
 
-CPU_CLONES
+SIMD_CLONES
 static double row_sum(const float *x, int64_t n)
 {
-    float lanes[CPU_LANES] = {0}, rest = 0;
+    float lanes[SIMD_LANES] = {0}, rest = 0;
     double sum = 0;
     int64_t i = 0;
 
-    for (; i + CPU_LANES <= n; i += CPU_LANES)
-        for (int j = 0; j < CPU_LANES; j++)
+    for (; i + SIMD_LANES <= n; i += SIMD_LANES)
+        for (int j = 0; j < SIMD_LANES; j++)
             lanes[j] += x[i + j];
     for (; i < n; i++)
         rest += x[i];
-    for (int j = 0; j < CPU_LANES; j++)
+    for (int j = 0; j < SIMD_LANES; j++)
         sum += (double)lanes[j];
     return sum + (double)rest;
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void sums_add(const float *x, double *sums, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -282,8 +282,8 @@ static err_code_t cpu_spread_forward(op_t *op, const op_args_t *args,
     if (code != ERR_OK)
         return code;
     work.to = args->y;
-    cpu_team_run(op->config.threads, op_desc_elems(&op->out) / n,
-                 1 + CPU_COMBINE_GRAIN / n, forward_body, &work);
+    simd_team_run(op->config.threads, op_desc_elems(&op->out) / n,
+                  1 + CPU_COMBINE_GRAIN / n, forward_body, &work);
     return ERR_OK;
 }
 
@@ -304,12 +304,13 @@ static err_code_t cpu_spread_backward(op_t *op, const op_args_t *args,
         if (to == NULL)
             continue;
         work.input = k;
-        work.to = cpu_port_place(&combine->grad[k], args, to);
+        work.to = cpu_reorder_place(&combine->grad[k], args, to);
         kept = rows_of(&work).kept;
-        cpu_team_run(op->config.threads, kept,
-                     1 + CPU_COMBINE_GRAIN / (op_desc_elems(&op->out) / kept),
-                     backward_body, &work);
-        code = cpu_port_flush(&combine->grad[k], &combine->room, args, to, err);
+        simd_team_run(op->config.threads, kept,
+                      1 + CPU_COMBINE_GRAIN / (op_desc_elems(&op->out) / kept),
+                      backward_body, &work);
+        code =
+            cpu_reorder_flush(&combine->grad[k], &combine->room, args, to, err);
     }
     return code;
 }

@@ -53,17 +53,17 @@ static float sync_affine(const float *numbers, int64_t c, float fallback)
     return numbers == NULL ? fallback : numbers[c];
 }
 
-static void cpu_sync_run(const op_t *op, cpu_team_body_t *body,
+static void cpu_sync_run(const op_t *op, simd_team_body_t *body,
                          cpu_sync_t *work)
 {
-    cpu_team_run(op->config.threads, work->C,
-                 1 + CPU_COMBINE_GRAIN / (work->runs * work->n), body, work);
+    simd_team_run(op->config.threads, work->C,
+                  1 + CPU_COMBINE_GRAIN / (work->runs * work->n), body, work);
 }
 
 /* ---- sums ---------------------------------------------------------------- */
 
 /* Add sum a and sum a * (b - mean) of a run. */
-CPU_CLONES
+SIMD_CLONES
 static void sums_run(const float *a, const float *b, int64_t n, int64_t step,
                      double mean, double *plain, double *product)
 {
@@ -119,11 +119,11 @@ static void sums_backward(void *context, int64_t first, int64_t last)
 
 /* ---- elements ------------------------------------------------------------ */
 
-CPU_CLONES
+SIMD_CLONES
 static void apply_run(const float *x, float *y, int64_t n, int64_t step,
                       float mean, float factor, float shift)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i * step] = (x[i * step] - mean) * factor + shift;
 }
@@ -145,12 +145,12 @@ static void apply_body(void *context, int64_t first, int64_t last)
 }
 
 /* dx = factor * (dy - plain - (x - mean) * product) */
-CPU_CLONES
+SIMD_CLONES
 static void pull_run(const float *x, const float *dy, float *dx, int64_t n,
                      int64_t step, float mean, float factor, float plain,
                      float product)
 {
-    CPU_INDEPENDENT
+    SIMD_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         dx[i * step] =
             factor * (dy[i * step] - plain - (x[i * step] - mean) * product);
@@ -250,7 +250,7 @@ static void own_gradients(const cpu_sync_t *work, const op_args_t *args)
 static err_code_t cpu_sync_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_port_t *port = &combine->grad[0];
+    cpu_reorder_t *port = &combine->grad[0];
     const float *x[OP_INPUTS_MAX];
     err_code_t code = cpu_combine_read(op, args, x, err);
     cpu_sync_t work = sync_shape(op);
@@ -267,9 +267,9 @@ static err_code_t cpu_sync_backward(op_t *op, const op_args_t *args, err_t *err)
     code = op_reduce_small(args, work.sums, 2 * (size_t)work.C, err);
     if (code != ERR_OK || !op->config.need_dx)
         return code;
-    work.to = cpu_port_place(port, args, args->dx);
+    work.to = cpu_reorder_place(port, args, args->dx);
     cpu_sync_run(op, pull_body, &work);
-    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
 }
 
 const op_kernel_t cpu_syncbatchnorm_kernel = {

@@ -41,8 +41,8 @@ static int64_t tiles_window(const cpu_windows_t *tiles, int64_t line,
 
 /* ---- forward ------------------------------------------------------------- */
 
-CPU_INLINE void max_halves(const cpu_windows_t *tiles, const uint16_t *x, int n,
-                           uint16_t *y, uint8_t *winners)
+SIMD_INLINE void max_halves(const cpu_windows_t *tiles, const uint16_t *x,
+                            int n, uint16_t *y, uint8_t *winners)
 {
     cpu_winner_half_t winner;
 
@@ -52,8 +52,8 @@ CPU_INLINE void max_halves(const cpu_windows_t *tiles, const uint16_t *x, int n,
     cpu_winner_half_end(&winner, n, y, winners);
 }
 
-CPU_INLINE void max_floats(const cpu_windows_t *tiles, const float *x,
-                           int64_t step, int n, float *y, uint8_t *winners)
+SIMD_INLINE void max_floats(const cpu_windows_t *tiles, const float *x,
+                            int64_t step, int n, float *y, uint8_t *winners)
 {
     cpu_winner_t winner;
     float room[LANES];
@@ -66,8 +66,8 @@ CPU_INLINE void max_floats(const cpu_windows_t *tiles, const float *x,
 }
 
 /* A strip of [n]; whole vectors are loops of constant length. */
-CPU_INLINE void max_strip(const tiles_work_t *work, int64_t x, int64_t step,
-                          int64_t y, int n)
+SIMD_INLINE void max_strip(const tiles_work_t *work, int64_t x, int64_t step,
+                           int64_t y, int n)
 {
     uint8_t *winners = work->winners == NULL ? NULL : work->winners + y;
 
@@ -79,7 +79,7 @@ CPU_INLINE void max_strip(const tiles_work_t *work, int64_t x, int64_t step,
                    (float *)work->to + y, winners);
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void max_window(const tiles_work_t *work, int64_t x, int64_t y)
 {
     const int64_t run = work->tiles->run;
@@ -94,14 +94,14 @@ static void max_window(const tiles_work_t *work, int64_t x, int64_t y)
 }
 
 /* All windows of a line of one channel. */
-CPU_CLONES
+SIMD_CLONES
 static void max_line(const tiles_work_t *work, int64_t x, int64_t y)
 {
     const int64_t step = work->tiles->kernel[2], count = work->tiles->out[2];
 
-    if (step == 2 && count >= CPU_ZIP)
-        for (int64_t i = 0; i < count; i = cpu_zip_next(i, count))
-            max_strip(work, x + i * 2, 2, y + i, CPU_ZIP);
+    if (step == 2 && count >= SIMD_ZIP)
+        for (int64_t i = 0; i < count; i = simd_zip_next(i, count))
+            max_strip(work, x + i * 2, 2, y + i, SIMD_ZIP);
     else
         for (int64_t i = 0; i < count; i += LANES)
             max_strip(work, x + i * step, step, y + i,
@@ -125,13 +125,13 @@ static void forward_body(void *context, int64_t first, int64_t last)
 }
 
 static void tiles_share(const op_t *op, tiles_work_t *work,
-                        cpu_team_body_t *body)
+                        simd_team_body_t *body)
 {
     const int64_t *out = work->tiles->out;
 
     work->bf16 = op->out.bf16;
-    cpu_team_run(op->config.threads, work->tiles->images * out[0] * out[1],
-                 1 + 4096 / (out[2] * work->tiles->run), body, work);
+    simd_team_run(op->config.threads, work->tiles->images * out[0] * out[1],
+                  1 + 4096 / (out[2] * work->tiles->run), body, work);
 }
 
 void cpu_tiles_forward(const cpu_windows_t *tiles, const op_t *op,
@@ -150,8 +150,8 @@ void cpu_tiles_forward(const cpu_windows_t *tiles, const op_t *op,
 
 /* Copies of what is read have the width of what is written, and no store can
  * change them. */
-CPU_INLINE void spread_halves(const cpu_windows_t *tiles, const uint16_t *dy,
-                              const uint8_t *winners, int n, uint16_t *dx)
+SIMD_INLINE void spread_halves(const cpu_windows_t *tiles, const uint16_t *dy,
+                               const uint8_t *winners, int n, uint16_t *dx)
 {
     uint16_t which[LANES], value[LANES];
 
@@ -167,8 +167,8 @@ CPU_INLINE void spread_halves(const cpu_windows_t *tiles, const uint16_t *dy,
     }
 }
 
-CPU_INLINE void spread_floats(const cpu_windows_t *tiles, const float *dy,
-                              const uint8_t *winners, int n, float *dx)
+SIMD_INLINE void spread_floats(const cpu_windows_t *tiles, const float *dy,
+                               const uint8_t *winners, int n, float *dx)
 {
     int32_t which[LANES];
     float value[LANES];
@@ -185,8 +185,8 @@ CPU_INLINE void spread_floats(const cpu_windows_t *tiles, const float *dy,
     }
 }
 
-CPU_INLINE void spread_lanes(const tiles_work_t *work, int64_t y, int64_t x,
-                             int n)
+SIMD_INLINE void spread_lanes(const tiles_work_t *work, int64_t y, int64_t x,
+                              int n)
 {
     if (work->bf16)
         spread_halves(work->tiles, (const uint16_t *)work->from + y,
@@ -196,7 +196,7 @@ CPU_INLINE void spread_lanes(const tiles_work_t *work, int64_t y, int64_t x,
                       work->winners + y, n, (float *)work->to + x);
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void spread_window(const tiles_work_t *work, int64_t y, int64_t x)
 {
     const int64_t run = work->tiles->run;
@@ -210,27 +210,27 @@ static void spread_window(const tiles_work_t *work, int64_t y, int64_t x)
         spread_lanes(work, y + c, x + c, (int)(run - c));
 }
 
-/* CPU_ZIP windows of a line of one channel, each two wide. */
-CPU_INLINE void spread_pairs(const cpu_windows_t *tiles, const float *dy,
-                             const uint8_t *winners, float *dx)
+/* SIMD_ZIP windows of a line of one channel, each two wide. */
+SIMD_INLINE void spread_pairs(const cpu_windows_t *tiles, const float *dy,
+                              const uint8_t *winners, float *dx)
 {
-    float value[CPU_ZIP], even[CPU_ZIP], odd[CPU_ZIP];
-    int32_t which[CPU_ZIP];
+    float value[SIMD_ZIP], even[SIMD_ZIP], odd[SIMD_ZIP];
+    int32_t which[SIMD_ZIP];
 
-    for (int i = 0; i < CPU_ZIP; i++)
+    for (int i = 0; i < SIMD_ZIP; i++)
         which[i] = winners[i];
-    for (int i = 0; i < CPU_ZIP; i++)
+    for (int i = 0; i < SIMD_ZIP; i++)
         value[i] = dy[i];
     for (int k = 0; k < (int)tiles->taps; k += 2) {
-        for (int i = 0; i < CPU_ZIP; i++)
+        for (int i = 0; i < SIMD_ZIP; i++)
             even[i] = which[i] == k ? value[i] : 0;
-        for (int i = 0; i < CPU_ZIP; i++)
+        for (int i = 0; i < SIMD_ZIP; i++)
             odd[i] = which[i] == k + 1 ? value[i] : 0;
-        cpu_zip(even, odd, dx + tiles->tap[k]);
+        simd_zip(even, odd, dx + tiles->tap[k]);
     }
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void spread_line(const tiles_work_t *work, int64_t y, int64_t x)
 {
     const cpu_windows_t *tiles = work->tiles;
@@ -239,8 +239,8 @@ static void spread_line(const tiles_work_t *work, int64_t y, int64_t x)
     const float *dy = (const float *)work->from + y;
     float *dx = (float *)work->to + x;
 
-    if (wide == 2 && count >= CPU_ZIP)
-        for (int64_t i = 0; i < count; i = cpu_zip_next(i, count))
+    if (wide == 2 && count >= SIMD_ZIP)
+        for (int64_t i = 0; i < count; i = simd_zip_next(i, count))
             spread_pairs(tiles, dy + i, winners + i, dx + 2 * i);
     else
         for (int k = 0; k < (int)tiles->taps; k++)
@@ -252,7 +252,7 @@ static void clear(const tiles_work_t *work, int64_t from, int64_t positions)
 {
     const int64_t run = work->tiles->run;
 
-    memset(cpu_stage_at(work->to, from, work->bf16), 0,
+    memset(cpu_chunk_at(work->to, from, work->bf16), 0,
            (size_t)(positions * run) *
                (work->bf16 ? sizeof(uint16_t) : sizeof(float)));
 }

@@ -43,32 +43,32 @@ static int64_t source_line(const cpu_upsample_work_t *work, int64_t at)
 }
 
 /* Each of x's [width] elements [factor] times. */
-CPU_CLONES
+SIMD_CLONES
 static void upsample_stretch(const float *x, int64_t width, int64_t factor,
                              float *restrict y)
 {
     int64_t i = 0;
 
-    for (; factor == 2 && i + CPU_ZIP <= width; i += CPU_ZIP)
-        cpu_zip(x + i, x + i, y + 2 * i);
+    for (; factor == 2 && i + SIMD_ZIP <= width; i += SIMD_ZIP)
+        simd_zip(x + i, x + i, y + 2 * i);
     for (; i < width; i++)
         for (int64_t k = 0; k < factor; k++)
             y[i * factor + k] = x[i];
 }
 
 /* The other way: sums of [factor] elements are added. */
-CPU_CLONES
+SIMD_CLONES
 static void upsample_shrink(const float *dy, int64_t width, int64_t factor,
                             float *restrict dx)
 {
     int64_t i = 0;
 
-    for (; factor == 2 && i + CPU_ZIP <= width; i += CPU_ZIP) {
-        float even[CPU_ZIP], odd[CPU_ZIP];
+    for (; factor == 2 && i + SIMD_ZIP <= width; i += SIMD_ZIP) {
+        float even[SIMD_ZIP], odd[SIMD_ZIP];
 
-        cpu_unzip(dy + 2 * i, even);
-        cpu_unzip(dy + 2 * i + 1, odd);
-        for (int j = 0; j < CPU_ZIP; j++)
+        simd_unzip(dy + 2 * i, even);
+        simd_unzip(dy + 2 * i + 1, odd);
+        for (int j = 0; j < SIMD_ZIP; j++)
             dx[i + j] = dx[i + j] + even[j] + odd[j];
     }
     for (; i < width; i++)
@@ -114,7 +114,7 @@ static void cpu_upsample_backward_body(void *context, int64_t first,
     }
 }
 
-static void cpu_upsample_run(const op_t *op, cpu_team_body_t *body,
+static void cpu_upsample_run(const op_t *op, simd_team_body_t *body,
                              const float *from, float *to)
 {
     const op_desc_t *in = &op->config.in;
@@ -127,8 +127,8 @@ static void cpu_upsample_run(const op_t *op, cpu_team_body_t *body,
                                 .to = to};
 
     work.y_lines = work.y_elems / op->out.dims[op->out.ndim - 1];
-    cpu_team_run(op->config.threads, in->dims[0] * in->dims[1],
-                 1 + CPU_COMBINE_GRAIN / work.y_elems, body, &work);
+    simd_team_run(op->config.threads, in->dims[0] * in->dims[1],
+                  1 + CPU_COMBINE_GRAIN / work.y_elems, body, &work);
 }
 
 static err_code_t cpu_upsample_forward(op_t *op, const op_args_t *args,
@@ -146,13 +146,13 @@ static err_code_t cpu_upsample_backward(op_t *op, const op_args_t *args,
                                         err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_port_t *port = &combine->grad[0];
+    cpu_reorder_t *port = &combine->grad[0];
 
     if (!op->config.need_dx)
         return ERR_OK;
     cpu_upsample_run(op, cpu_upsample_backward_body, args->dy,
-                     cpu_port_place(port, args, args->dx));
-    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+                     cpu_reorder_place(port, args, args->dx));
+    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
 }
 
 const op_kernel_t cpu_upsample_kernel = {

@@ -17,8 +17,8 @@
 #include "simd/zip.h"
 
 #define PIECE 1024
-#define DOUBLE_MIN (CPU_ZIP + 2) /* shortest line for linear_double */
-#define LINES_MAX 4              /* around a line of y */
+#define DOUBLE_MIN (SIMD_ZIP + 2) /* shortest line for linear_double */
+#define LINES_MAX 4               /* around a line of y */
 
 typedef struct linear_tap {
     int64_t first, second;
@@ -112,7 +112,7 @@ static int linear_lines(const linear_work_t *work, int64_t at,
 }
 
 /* Columns [a, a + count) of the lines mixed into [to]. */
-CPU_CLONES
+SIMD_CLONES
 static void linear_mix(const float *image, int64_t width, const int64_t *lines,
                        const float *weights, int number, int64_t a,
                        int64_t count, float *restrict to)
@@ -133,7 +133,7 @@ static void linear_mix(const float *image, int64_t width, const int64_t *lines,
 }
 
 /* The other way: [from] is added to the lines. */
-CPU_CLONES
+SIMD_CLONES
 static void linear_spread(float *image, int64_t width, const int64_t *lines,
                           const float *weights, int number, int64_t a,
                           int64_t count, const float *from)
@@ -168,20 +168,20 @@ static float linear_at(const linear_tap_t *tap, const float *mixed)
            mixed[tap->second] * tap->weight;
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void linear_double(const float *mixed, int64_t width,
                           const linear_tap_t *taps, float *y)
 {
     const float a = taps[2].weight, b = taps[3].weight;
 
-    for (int64_t i = 1; i < width - 1; i = cpu_zip_next(i, width - 1)) {
-        float even[CPU_ZIP], odd[CPU_ZIP];
+    for (int64_t i = 1; i < width - 1; i = simd_zip_next(i, width - 1)) {
+        float even[SIMD_ZIP], odd[SIMD_ZIP];
 
-        for (int j = 0; j < CPU_ZIP; j++)
+        for (int j = 0; j < SIMD_ZIP; j++)
             even[j] = mixed[i - 1 + j] * (1 - a) + mixed[i + j] * a;
-        for (int j = 0; j < CPU_ZIP; j++)
+        for (int j = 0; j < SIMD_ZIP; j++)
             odd[j] = mixed[i + j] * (1 - b) + mixed[i + 1 + j] * b;
-        cpu_zip(even, odd, y + 2 * i);
+        simd_zip(even, odd, y + 2 * i);
     }
     for (int64_t j = 0; j < 2; j++) {
         y[j] = linear_at(&taps[j], mixed);
@@ -190,20 +190,20 @@ static void linear_double(const float *mixed, int64_t width,
 }
 
 /* The other way, written to mixed[0 .. width). */
-CPU_CLONES
+SIMD_CLONES
 static void linear_halve(const float *dy, int64_t width,
                          const linear_tap_t *taps, float *mixed)
 {
     const float a = taps[2].weight, b = taps[3].weight;
 
-    for (int64_t i = 1; i < width - 1; i = cpu_zip_next(i, width - 1)) {
-        float before[CPU_ZIP], even[CPU_ZIP], odd[CPU_ZIP], after[CPU_ZIP];
+    for (int64_t i = 1; i < width - 1; i = simd_zip_next(i, width - 1)) {
+        float before[SIMD_ZIP], even[SIMD_ZIP], odd[SIMD_ZIP], after[SIMD_ZIP];
 
-        cpu_unzip(dy + 2 * i - 1, before);
-        cpu_unzip(dy + 2 * i, even);
-        cpu_unzip(dy + 2 * i + 1, odd);
-        cpu_unzip(dy + 2 * i + 2, after);
-        for (int j = 0; j < CPU_ZIP; j++)
+        simd_unzip(dy + 2 * i - 1, before);
+        simd_unzip(dy + 2 * i, even);
+        simd_unzip(dy + 2 * i + 1, odd);
+        simd_unzip(dy + 2 * i + 2, after);
+        for (int j = 0; j < SIMD_ZIP; j++)
             mixed[i + j] = before[j] * b + even[j] * a + odd[j] * (1 - b) +
                            after[j] * (1 - a);
     }
@@ -283,8 +283,8 @@ static void linear_backward_body(void *context, int64_t first, int64_t last)
                 work->to + n * work->x_elems);
 }
 
-static void linear_run(const op_t *op, cpu_team_body_t *body, const float *from,
-                       float *to)
+static void linear_run(const op_t *op, simd_team_body_t *body,
+                       const float *from, float *to)
 {
     const cpu_upsample_linear_t *state = op->state;
     const op_desc_t *in = &op->config.in;
@@ -300,8 +300,8 @@ static void linear_run(const op_t *op, cpu_team_body_t *body, const float *from,
                           .to = to};
 
     work.y_lines = work.y_elems / work.wide;
-    cpu_team_run(op->config.threads, in->dims[0] * in->dims[1],
-                 1 + CPU_COMBINE_GRAIN / work.y_elems, body, &work);
+    simd_team_run(op->config.threads, in->dims[0] * in->dims[1],
+                  1 + CPU_COMBINE_GRAIN / work.y_elems, body, &work);
 }
 
 static err_code_t cpu_upsample_linear_forward(op_t *op, const op_args_t *args,
@@ -319,13 +319,13 @@ static err_code_t cpu_upsample_linear_backward(op_t *op, const op_args_t *args,
                                                err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_port_t *port = &combine->grad[0];
+    cpu_reorder_t *port = &combine->grad[0];
 
     if (!op->config.need_dx)
         return ERR_OK;
     linear_run(op, linear_backward_body, args->dy,
-               cpu_port_place(port, args, args->dx));
-    return cpu_port_flush(port, &combine->room, args, args->dx, err);
+               cpu_reorder_place(port, args, args->dx));
+    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
 }
 
 const op_kernel_t cpu_upsample_linear_kernel = {

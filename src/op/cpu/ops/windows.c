@@ -121,15 +121,15 @@ static int64_t line_begin(const cpu_windows_t *windows, int64_t line,
 }
 
 /* The number of a tap. */
-CPU_INLINE int64_t tap_number(const cpu_windows_t *windows, int64_t d,
-                              int64_t h, int64_t w)
+SIMD_INLINE int64_t tap_number(const cpu_windows_t *windows, int64_t d,
+                               int64_t h, int64_t w)
 {
     return (d * windows->kernel[1] + h) * windows->kernel[2] + w;
 }
 
 /* Elements of x from tap 0 of a window to this one. */
-CPU_INLINE int64_t tap_place(const cpu_windows_t *windows, int64_t d, int64_t h,
-                             int64_t w)
+SIMD_INLINE int64_t tap_place(const cpu_windows_t *windows, int64_t d,
+                              int64_t h, int64_t w)
 {
     return ((d * windows->in[1] + h) * windows->in[2] + w) * windows->run;
 }
@@ -145,13 +145,13 @@ typedef struct strip {
 } strip_t;
 
 /* The first tap wins where all are -infinity. */
-CPU_INLINE int strip_first(const cpu_windows_t *windows, const box_t *box)
+SIMD_INLINE int strip_first(const cpu_windows_t *windows, const box_t *box)
 {
     return (int)tap_number(windows, box->from[0], box->from[1], box->from[2]);
 }
 
-CPU_INLINE void strip_floats(const windows_work_t *work, const strip_t *strip,
-                             int n)
+SIMD_INLINE void strip_floats(const windows_work_t *work, const strip_t *strip,
+                              int n)
 {
     const cpu_windows_t *windows = work->windows;
     const box_t box = *strip->box;
@@ -179,8 +179,8 @@ CPU_INLINE void strip_floats(const windows_work_t *work, const strip_t *strip,
 }
 
 /* As strip_floats; the step is 1. */
-CPU_INLINE void strip_halves(const windows_work_t *work, const strip_t *strip,
-                             int n)
+SIMD_INLINE void strip_halves(const windows_work_t *work, const strip_t *strip,
+                              int n)
 {
     const cpu_windows_t *windows = work->windows;
     const box_t box = *strip->box;
@@ -205,8 +205,8 @@ CPU_INLINE void strip_halves(const windows_work_t *work, const strip_t *strip,
 
 /* Called with a constant [n] for whole vectors, which become loops of constant
  * length. */
-CPU_INLINE void strip_max(const windows_work_t *work, const strip_t *strip,
-                          int n)
+SIMD_INLINE void strip_max(const windows_work_t *work, const strip_t *strip,
+                           int n)
 {
     if (work->bf16)
         strip_halves(work, strip, n);
@@ -215,7 +215,7 @@ CPU_INLINE void strip_max(const windows_work_t *work, const strip_t *strip,
 }
 
 /* All channels of a window. */
-CPU_CLONES
+SIMD_CLONES
 static void window_max(const windows_work_t *work, const strip_t *window)
 {
     const int64_t run = work->windows->run;
@@ -236,13 +236,13 @@ static void window_max(const windows_work_t *work, const strip_t *window)
 }
 
 /* Windows [from, to) of a line of one channel, whose boxes are alike. */
-CPU_CLONES
+SIMD_CLONES
 static void row_max(const windows_work_t *work, const strip_t *line,
                     int64_t from, int64_t to)
 {
     const int64_t stride = work->windows->stride[2];
-    const bool zip = stride == 2 && to - from >= CPU_ZIP;
-    const int n = zip ? CPU_ZIP : LANES;
+    const bool zip = stride == 2 && to - from >= SIMD_ZIP;
+    const int n = zip ? SIMD_ZIP : LANES;
     strip_t strip = *line;
 
     strip.step = stride;
@@ -250,12 +250,12 @@ static void row_max(const windows_work_t *work, const strip_t *line,
         strip.x = line->x + i * stride;
         strip.y = line->y + i;
         if (zip)
-            strip_floats(work, &strip, CPU_ZIP);
+            strip_floats(work, &strip, SIMD_ZIP);
         else if (to - i >= LANES)
             strip_floats(work, &strip, LANES);
         else
             strip_floats(work, &strip, (int)(to - i));
-        i = zip ? cpu_zip_next(i, to) : i + n;
+        i = zip ? simd_zip_next(i, to) : i + n;
     }
 }
 
@@ -312,11 +312,11 @@ static void forward_body(void *context, int64_t first, int64_t last)
 
 /* Share [lines] of [width] elements each among the team. */
 static void windows_share(const op_t *op, windows_work_t *work, int64_t lines,
-                          int64_t width, cpu_team_body_t *body)
+                          int64_t width, simd_team_body_t *body)
 {
     work->bf16 = op->out.bf16;
     work->wide = windows_wide(work->windows);
-    cpu_team_run(op->config.threads, lines, 1 + 4096 / width, body, work);
+    simd_team_run(op->config.threads, lines, 1 + 4096 / width, body, work);
 }
 
 void cpu_windows_forward(const cpu_windows_t *windows, const op_t *op,
@@ -357,8 +357,8 @@ typedef struct place {
 
 /* Of up to CPU_WINNER_WIDE elements of y from [y] on: add dy to [sum] where tap
  * [k] has won. What the work says of bf16 and wide is a constant here, too. */
-CPU_INLINE void won_add(const windows_work_t *work, bool bf16, bool wide,
-                        int64_t y, int k, int n, cpu_wide_t *sum)
+SIMD_INLINE void won_add(const windows_work_t *work, bool bf16, bool wide,
+                         int64_t y, int k, int n, cpu_wide_t *sum)
 {
     const int32_t wanted = wide ? k : k * 0x01010101;
     cpu_wide_int_t which = {0}, dy = {0};
@@ -379,8 +379,8 @@ CPU_INLINE void won_add(const windows_work_t *work, bool bf16, bool wide,
     *sum += (cpu_wide_t)(dy & (which == wanted));
 }
 
-CPU_INLINE void place_gather(const windows_work_t *work, bool bf16, bool wide,
-                             const place_t *place, int64_t c, int n)
+SIMD_INLINE void place_gather(const windows_work_t *work, bool bf16, bool wide,
+                              const place_t *place, int64_t c, int n)
 {
     const cpu_windows_t *windows = work->windows;
     const int64_t *out = windows->out, *stride = windows->stride;
@@ -414,8 +414,8 @@ CPU_INLINE void place_gather(const windows_work_t *work, bool bf16, bool wide,
     }
 }
 
-CPU_INLINE void place_all(const windows_work_t *work, bool bf16, bool wide,
-                          const place_t *place)
+SIMD_INLINE void place_all(const windows_work_t *work, bool bf16, bool wide,
+                           const place_t *place)
 {
     const int64_t run = work->windows->run;
     int64_t c = 0;
@@ -426,7 +426,7 @@ CPU_INLINE void place_all(const windows_work_t *work, bool bf16, bool wide,
         place_gather(work, bf16, wide, place, c, (int)(run - c));
 }
 
-CPU_CLONES
+SIMD_CLONES
 static void place_sum(const windows_work_t *work, const place_t *place)
 {
     if (work->wide)

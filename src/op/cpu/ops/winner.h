@@ -43,14 +43,14 @@ typedef struct cpu_winner_half {
 } cpu_winner_half_t;
 
 /* How many of the 32 bytes from [at] on there are, of [bytes] in all. */
-CPU_INLINE size_t cpu_winner_bytes(int at, int bytes)
+SIMD_INLINE size_t cpu_winner_bytes(int at, int bytes)
 {
     return (size_t)(bytes - at < 32 ? bytes - at : 32);
 }
 
 /* Nothing has been seen: any number but -infinity is larger, and tap [first]
  * wins where there is none. */
-CPU_INLINE void cpu_winner_begin(cpu_winner_t *winner, int first)
+SIMD_INLINE void cpu_winner_begin(cpu_winner_t *winner, int first)
 {
     for (int j = 0; j * CPU_WINNER_WIDE < CPU_WINNER_LANES; j++) {
         winner->best[j] = (cpu_wide_t){0} - INFINITY;
@@ -58,7 +58,7 @@ CPU_INLINE void cpu_winner_begin(cpu_winner_t *winner, int first)
     }
 }
 
-CPU_INLINE void cpu_winner_half_begin(cpu_winner_half_t *winner, int first)
+SIMD_INLINE void cpu_winner_half_begin(cpu_winner_half_t *winner, int first)
 {
     for (int j = 0; j * CPU_WINNER_HALF < CPU_WINNER_LANES; j++) {
         winner->best[j] = (cpu_half_int_t){0} - 0x7f80;
@@ -67,8 +67,8 @@ CPU_INLINE void cpu_winner_half_begin(cpu_winner_half_t *winner, int first)
 }
 
 /* Compare with the elements of tap [k], which are at [tap]. */
-CPU_INLINE void cpu_winner_take(cpu_winner_t *winner, const float *tap, int n,
-                                int k)
+SIMD_INLINE void cpu_winner_take(cpu_winner_t *winner, const float *tap, int n,
+                                 int k)
 {
     for (int j = 0; j * CPU_WINNER_WIDE < n; j++) {
         const cpu_wide_t best = winner->best[j];
@@ -87,8 +87,8 @@ CPU_INLINE void cpu_winner_take(cpu_winner_t *winner, const float *tap, int n,
 }
 
 /* 0 and -0 are the same, any NaN is above all. */
-CPU_INLINE void cpu_winner_half_take(cpu_winner_half_t *winner,
-                                     const uint16_t *tap, int n, int k)
+SIMD_INLINE void cpu_winner_half_take(cpu_winner_half_t *winner,
+                                      const uint16_t *tap, int n, int k)
 {
     for (int j = 0; j * CPU_WINNER_HALF < n; j++) {
         cpu_half_int_t bits = {0}, sign, size, key, mask;
@@ -107,8 +107,8 @@ CPU_INLINE void cpu_winner_half_take(cpu_winner_half_t *winner,
 }
 
 /* The largest elements, and their taps as bytes ([which] NULL: not wanted). */
-CPU_INLINE void cpu_winner_end(const cpu_winner_t *winner, int n, float *y,
-                               uint8_t *which)
+SIMD_INLINE void cpu_winner_end(const cpu_winner_t *winner, int n, float *y,
+                                uint8_t *which)
 {
     for (int j = 0; j * CPU_WINNER_WIDE < n; j++) {
         const size_t bytes = cpu_winner_bytes(32 * j, 4 * n);
@@ -121,8 +121,8 @@ CPU_INLINE void cpu_winner_end(const cpu_winner_t *winner, int n, float *y,
     }
 }
 
-CPU_INLINE void cpu_winner_half_end(const cpu_winner_half_t *winner, int n,
-                                    uint16_t *y, uint8_t *which)
+SIMD_INLINE void cpu_winner_half_end(const cpu_winner_half_t *winner, int n,
+                                     uint16_t *y, uint8_t *which)
 {
     for (int j = 0; j * CPU_WINNER_HALF < n; j++) {
         const size_t bytes = cpu_winner_bytes(32 * j, 2 * n);
@@ -139,8 +139,8 @@ CPU_INLINE void cpu_winner_half_end(const cpu_winner_half_t *winner, int n,
 
 /* Up to CPU_WINNER_WIDE winners as they were written: each of the four bytes of
  * out[i] is which[i]. */
-CPU_INLINE void cpu_winner_spread(const uint8_t *which, int n,
-                                  cpu_wide_int_t *out)
+SIMD_INLINE void cpu_winner_spread(const uint8_t *which, int n,
+                                   cpu_wide_int_t *out)
 {
     uint64_t bytes = 0;
     cpu_byte32_t all;
@@ -153,13 +153,13 @@ CPU_INLINE void cpu_winner_spread(const uint8_t *which, int n,
 }
 
 /* [n] elements, [step] apart, side by side: where they lie, or in [room]. */
-CPU_INLINE const float *cpu_winner_read(const float *x, int64_t step, int n,
-                                        float room[CPU_WINNER_LANES])
+SIMD_INLINE const float *cpu_winner_read(const float *x, int64_t step, int n,
+                                         float room[CPU_WINNER_LANES])
 {
     if (step == 1)
         return x;
-    if (step == 2 && n == CPU_ZIP)
-        cpu_unzip(x, room);
+    if (step == 2 && n == SIMD_ZIP)
+        simd_unzip(x, room);
     else
         for (int i = 0; i < n; i++)
             room[i] = x[i * step];

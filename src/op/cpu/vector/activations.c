@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * One pair of loops for each curve. This file is compiled with fused
- * multiply-add where the vector unit has it, as block.c is: most of them are
- * polynomials.
+ * One pair of loops for each activation. This file is compiled with fused
+ * multiply-add where the vector unit has it, as gemm_small.c is: most of them
+ * are polynomials.
  */
 #include "op/cpu/vector/activations.h"
 
@@ -16,13 +16,13 @@
  * blocks. Their size is a constant, so that all elements go through the same
  * instructions, with the same multiplications and additions fused. */
 #define CPU_LOOP(name, value)                                                  \
-    CPU_CLONES                                                                 \
+    SIMD_CLONES                                                                \
     static void name(const float *from, float alpha, float *to, int64_t count) \
     {                                                                          \
         (void)alpha;                                                           \
-        for (int64_t i = 0; i < count; i += CPU_LANES) {                       \
-            CPU_INDEPENDENT                                                    \
-            for (int k = 0; k < CPU_LANES; k++) {                              \
+        for (int64_t i = 0; i < count; i += SIMD_LANES) {                      \
+            SIMD_INDEPENDENT                                                   \
+            for (int k = 0; k < SIMD_LANES; k++) {                             \
                 float x = from[i + k];                                         \
                                                                                \
                 to[i + k] = (value);                                           \
@@ -31,14 +31,14 @@
     }
 
 #define CPU_LOOP_BACK(name, slope)                                    \
-    CPU_CLONES                                                        \
+    SIMD_CLONES                                                       \
     static void name(const float *from, const float *dy, float alpha, \
                      float *to, int64_t count)                        \
     {                                                                 \
         (void)alpha;                                                  \
-        for (int64_t i = 0; i < count; i += CPU_LANES) {              \
-            CPU_INDEPENDENT                                           \
-            for (int k = 0; k < CPU_LANES; k++) {                     \
+        for (int64_t i = 0; i < count; i += SIMD_LANES) {             \
+            SIMD_INDEPENDENT                                          \
+            for (int k = 0; k < SIMD_LANES; k++) {                    \
                 float x = from[i + k];                                \
                                                                       \
                 to[i + k] = dy[i + k] * (slope);                      \
@@ -51,14 +51,14 @@
 
 #define CPU_SQRT_2_PI 0.79788456f /* sqrt(2/pi) */
 
-CPU_INLINE float gelu_gate(float x)
+SIMD_INLINE float gelu_gate(float x)
 {
     float u = CPU_SQRT_2_PI * (x + 0.044715f * x * x * x);
 
-    return cpu_math_sigmoid(2.0f * u);
+    return simd_math_sigmoid(2.0f * u);
 }
 
-CPU_INLINE float gelu_tanh_slope(float x)
+SIMD_INLINE float gelu_tanh_slope(float x)
 {
     float s = gelu_gate(x);
     float inner = 2.0f * CPU_SQRT_2_PI * (1.0f + 0.134145f * x * x);
@@ -66,35 +66,36 @@ CPU_INLINE float gelu_tanh_slope(float x)
     return s + x * s * (1.0f - s) * inner;
 }
 
-CPU_INLINE float gelu_slope(float x)
+SIMD_INLINE float gelu_slope(float x)
 {
-    float density = 0.39894228f * cpu_math_exp(-0.5f * x * x);
+    float density = 0.39894228f * simd_math_exp(-0.5f * x * x);
 
-    return cpu_math_normal(x) + x * density;
+    return simd_math_normal(x) + x * density;
 }
 
-CPU_INLINE float silu_slope(float x)
+SIMD_INLINE float silu_slope(float x)
 {
-    float s = cpu_math_sigmoid(x);
+    float s = simd_math_sigmoid(x);
 
     return s + x * s * (1.0f - s);
 }
 
-CPU_INLINE float softplus(float x, float alpha)
+SIMD_INLINE float softplus(float x, float alpha)
 {
     float z = alpha * x;
 
-    return CPU_ABOVE(x, 0.0f) + cpu_math_log1p(cpu_math_exp(-fabsf(z))) / alpha;
+    return CPU_ABOVE(x, 0.0f) +
+           simd_math_log1p(simd_math_exp(-fabsf(z))) / alpha;
 }
 
 CPU_LOOP(leaky_forward, CPU_ABOVE(x, alpha *x))
-CPU_LOOP(elu_forward, CPU_ABOVE(x, alpha *cpu_math_expm1(x)))
-CPU_LOOP(sigmoid_forward, cpu_math_sigmoid(x))
-CPU_LOOP(tanh_forward, cpu_math_tanh(x))
+CPU_LOOP(elu_forward, CPU_ABOVE(x, alpha *simd_math_expm1(x)))
+CPU_LOOP(sigmoid_forward, simd_math_sigmoid(x))
+CPU_LOOP(tanh_forward, simd_math_tanh(x))
 CPU_LOOP(scale_forward, alpha *x)
-CPU_LOOP(gelu_forward, x *cpu_math_normal(x))
+CPU_LOOP(gelu_forward, x *simd_math_normal(x))
 CPU_LOOP(gelu_tanh_forward, x *gelu_gate(x))
-CPU_LOOP(silu_forward, x *cpu_math_sigmoid(x))
+CPU_LOOP(silu_forward, x *simd_math_sigmoid(x))
 CPU_LOOP(softplus_forward, softplus(x, alpha))
 
 CPU_LOOP_BACK(leaky_backward, x > 0 ? 1.0f : alpha)
@@ -105,9 +106,9 @@ CPU_LOOP_BACK(scale_backward, ((void)x, alpha))
 CPU_LOOP_BACK(gelu_backward, gelu_slope(x))
 CPU_LOOP_BACK(gelu_tanh_backward, gelu_tanh_slope(x))
 CPU_LOOP_BACK(silu_backward, silu_slope(x))
-CPU_LOOP_BACK(softplus_backward, cpu_math_sigmoid(alpha *x))
+CPU_LOOP_BACK(softplus_backward, simd_math_sigmoid(alpha *x))
 
-static const cpu_curve_t curves[OP_KINDS] = {
+static const cpu_activation_t activations[OP_KINDS] = {
     [OP_LEAKY_RELU] = {leaky_forward, leaky_backward, .of_y = true},
     [OP_ELU] = {elu_forward, elu_backward, .of_y = true},
     [OP_SIGMOID] = {sigmoid_forward, sigmoid_backward, true, true},
@@ -119,36 +120,37 @@ static const cpu_curve_t curves[OP_KINDS] = {
     [OP_SOFTPLUS] = {softplus_forward, softplus_backward, .fills = true},
 };
 
-const cpu_curve_t *cpu_curve_of(op_kind_t kind)
+const cpu_activation_t *cpu_activation_of(op_kind_t kind)
 {
-    return &curves[kind];
+    return &activations[kind];
 }
 
-void cpu_curve_forward(const cpu_curve_t *curve, const float *x, float alpha,
-                       float *to, int64_t count)
+void cpu_activation_forward(const cpu_activation_t *activation, const float *x,
+                            float alpha, float *to, int64_t count)
 {
-    const int64_t rest = count % CPU_LANES, whole = count - rest;
-    float last[CPU_LANES] = {0};
+    const int64_t rest = count % SIMD_LANES, whole = count - rest;
+    float last[SIMD_LANES] = {0};
 
-    curve->forward(x, alpha, to, whole);
+    activation->forward(x, alpha, to, whole);
     if (rest == 0)
         return;
     memcpy(last, x + whole, (size_t)rest * sizeof *last);
-    curve->forward(last, alpha, last, CPU_LANES);
+    activation->forward(last, alpha, last, SIMD_LANES);
     memcpy(to + whole, last, (size_t)rest * sizeof *last);
 }
 
-void cpu_curve_backward(const cpu_curve_t *curve, const float *of,
-                        const float *dy, float alpha, float *to, int64_t count)
+void cpu_activation_backward(const cpu_activation_t *activation,
+                             const float *of, const float *dy, float alpha,
+                             float *to, int64_t count)
 {
-    const int64_t rest = count % CPU_LANES, whole = count - rest;
-    float last[CPU_LANES] = {0}, slope[CPU_LANES] = {0};
+    const int64_t rest = count % SIMD_LANES, whole = count - rest;
+    float last[SIMD_LANES] = {0}, slope[SIMD_LANES] = {0};
 
-    curve->backward(of, dy, alpha, to, whole);
+    activation->backward(of, dy, alpha, to, whole);
     if (rest == 0)
         return;
     memcpy(last, of + whole, (size_t)rest * sizeof *last);
     memcpy(slope, dy + whole, (size_t)rest * sizeof *slope);
-    curve->backward(last, slope, alpha, last, CPU_LANES);
+    activation->backward(last, slope, alpha, last, SIMD_LANES);
     memcpy(to + whole, last, (size_t)rest * sizeof *last);
 }

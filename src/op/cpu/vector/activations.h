@@ -10,22 +10,23 @@
 
 #include "op/op_kind.h"
 
-typedef struct cpu_curve {
+typedef struct cpu_activation {
     /* Of whole blocks of elements. */
     void (*forward)(const float *x, float alpha, float *to, int64_t count);
     void (*backward)(const float *of, const float *dy, float alpha, float *to,
                      int64_t count);
     bool of_y;  /* backward's first tensor is y, else x */
     bool fills; /* f(0) is not 0 */
-} cpu_curve_t;
+} cpu_activation_t;
 
 /* That of an activation (not relu, which is simpler). */
-const cpu_curve_t *cpu_curve_of(op_kind_t kind);
+const cpu_activation_t *cpu_activation_of(op_kind_t kind);
 
 /* [to] may be [x]; or [of], or [dy]. */
-void cpu_curve_forward(const cpu_curve_t *curve, const float *x, float alpha,
-                       float *to, int64_t count);
-void cpu_curve_backward(const cpu_curve_t *curve, const float *of,
-                        const float *dy, float alpha, float *to, int64_t count);
+void cpu_activation_forward(const cpu_activation_t *activation, const float *x,
+                            float alpha, float *to, int64_t count);
+void cpu_activation_backward(const cpu_activation_t *activation,
+                             const float *of, const float *dy, float alpha,
+                             float *to, int64_t count);
 
 #endif

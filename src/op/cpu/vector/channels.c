@@ -7,8 +7,8 @@
 #include "simd/math.h"
 #include "simd/vector.h"
 
-#define CHANNELS_INLINE CPU_INLINE
-#define CHANNELS_ENTRY CPU_CLONES static void
+#define CHANNELS_INLINE SIMD_INLINE
+#define CHANNELS_ENTRY SIMD_CLONES static void
 #include "op/cpu/vector/channels_loops.inc"
 
 const cpu_channels_t *cpu_channels_any(void)
@@ -47,8 +47,8 @@ void cpu_channels_products(const void *x, const void *y, const void *dy,
     channels_for(&run)->products(x, y, dy, run, mean, plain, product, dother);
 }
 
-void cpu_channels_pull(const void *x, const void *y, const void *dy,
-                       cpu_run_t run, const cpu_lanes_t *lanes, void *dx)
+void cpu_channels_backward(const void *x, const void *y, const void *dy,
+                           cpu_run_t run, const cpu_lanes_t *lanes, void *dx)
 {
-    channels_for(&run)->pull(x, y, dy, run, lanes, dx);
+    channels_for(&run)->backward(x, y, dy, run, lanes, dx);
 }

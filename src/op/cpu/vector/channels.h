@@ -46,7 +46,7 @@ void cpu_channels_products(const void *x, const void *y, const void *dy,
                            float *product, void *dother);
 
 /* dx = factor (g - plain - (x - mean) product). */
-void cpu_channels_pull(const void *x, const void *y, const void *dy,
-                       cpu_run_t run, const cpu_lanes_t *lanes, void *dx);
+void cpu_channels_backward(const void *x, const void *y, const void *dy,
+                           cpu_run_t run, const cpu_lanes_t *lanes, void *dx);
 
 #endif

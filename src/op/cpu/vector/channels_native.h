@@ -15,8 +15,8 @@ typedef struct cpu_channels {
     void (*products)(const void *x, const void *y, const void *dy,
                      cpu_run_t run, const float *mean, float *plain,
                      float *product, void *dother);
-    void (*pull)(const void *x, const void *y, const void *dy, cpu_run_t run,
-                 const cpu_lanes_t *lanes, void *dx);
+    void (*backward)(const void *x, const void *y, const void *dy,
+                     cpu_run_t run, const cpu_lanes_t *lanes, void *dx);
 } cpu_channels_t;
 
 /* The version for any CPU. */

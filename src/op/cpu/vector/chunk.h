@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Loops over elements, for tensors that lie as bfloat16: CPU_STAGE elements at
+ * Loops over elements, for tensors that lie as bfloat16: CPU_CHUNK elements at
  * a time are widened into a buffer in the nearest cache, computed as float32,
  * and rounded on their way out. A float32 tensor is used where it lies.
  */
@@ -14,10 +14,10 @@
 
 #include "base/half.h"
 
-#define CPU_STAGE 1024
+#define CPU_CHUNK 1024
 
 /* Element [i] of [data], NULL if that is. */
-static inline void *cpu_stage_at(const void *data, int64_t i, bool bf16)
+static inline void *cpu_chunk_at(const void *data, int64_t i, bool bf16)
 {
     if (data == NULL)
         return NULL;
@@ -27,7 +27,7 @@ static inline void *cpu_stage_at(const void *data, int64_t i, bool bf16)
 
 /* Elements [from, from + count) of [data] as float32: in place, or in [room].
  */
-static inline const float *cpu_stage_read(const void *data, int64_t from,
+static inline const float *cpu_chunk_read(const void *data, int64_t from,
                                           int64_t count, bool bf16, float *room)
 {
     if (!bf16)
@@ -36,14 +36,14 @@ static inline const float *cpu_stage_read(const void *data, int64_t from,
     return room;
 }
 
-/* Where to write them; when that is done, cpu_stage_flush. */
-static inline float *cpu_stage_place(void *data, int64_t from, bool bf16,
+/* Where to write them; when that is done, cpu_chunk_flush. */
+static inline float *cpu_chunk_place(void *data, int64_t from, bool bf16,
                                      float *room)
 {
     return bf16 ? room : (float *)data + from;
 }
 
-static inline void cpu_stage_flush(void *data, int64_t from, int64_t count,
+static inline void cpu_chunk_flush(void *data, int64_t from, int64_t count,
                                    bool bf16, const float *room)
 {
     if (bf16)
@@ -51,9 +51,9 @@ static inline void cpu_stage_flush(void *data, int64_t from, int64_t count,
 }
 
 /* How many elements of [from, last) to do at a time. */
-static inline int64_t cpu_stage_count(int64_t from, int64_t last, bool bf16)
+static inline int64_t cpu_chunk_count(int64_t from, int64_t last, bool bf16)
 {
-    return bf16 && last - from > CPU_STAGE ? CPU_STAGE : last - from;
+    return bf16 && last - from > CPU_CHUNK ? CPU_CHUNK : last - from;
 }
 
 #endif

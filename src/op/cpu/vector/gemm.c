@@ -13,7 +13,7 @@
  * DEPTH: the same bits either way.
  *
  * Threads have columns of their own, or rows, if there are more of these, and
- * copy for themselves. Compiled with fused multiply-add, as block.c is.
+ * copy for themselves. Compiled with fused multiply-add, as gemm_small.c is.
  */
 #include "op/cpu/vector/gemm.h"
 
@@ -41,7 +41,7 @@
 
 #define A_ELEMS WHOLE_ELEMS
 #define B_ELEMS (COLUMNS * DEPTH)
-_Static_assert(WIDE == CPU_ZIP, "CPU_ZIP_MIX");
+_Static_assert(WIDE == SIMD_ZIP, "SIMD_ZIP_MIX");
 _Static_assert(BLOCK_ROWS *DEPTH <= A_ELEMS, "a block of A fits");
 
 bool cpu_gemm_pays(int64_t M, int64_t N, int64_t K)
@@ -66,7 +66,7 @@ bool cpu_gemm_here(void)
     return __builtin_cpu_supports("avx512f");
 }
 
-CPU_INLINE int64_t least(int64_t a, int64_t b)
+SIMD_INLINE int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -76,13 +76,13 @@ typedef struct slice {
     int64_t at, depth;
 } slice_t;
 
-CPU_INLINE int64_t slice_count(int64_t K)
+SIMD_INLINE int64_t slice_count(int64_t K)
 {
     return (K + DEPTH - 1) / DEPTH;
 }
 
 /* Number [step] of the slices of K: as even as they can be. */
-CPU_INLINE slice_t slice_make(int64_t K, int64_t step)
+SIMD_INLINE slice_t slice_make(int64_t K, int64_t step)
 {
     const int64_t count = slice_count(K), at = K * step / count;
 
@@ -93,41 +93,41 @@ CPU_INLINE slice_t slice_make(int64_t K, int64_t step)
 
 /* Element [i][j] of 16 vectors goes to [j][i]: halves change places, then
  * quarters, pairs, neighbours. */
-CPU_INLINE void turn_square(wide_t r[WIDE])
+SIMD_INLINE void turn_square(wide_t r[WIDE])
 {
     wide_t t[WIDE];
 
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++) {
-        t[i] = CPU_ZIP_MIX(r[i], r[i + 8], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18,
-                           19, 20, 21, 22, 23);
-        t[i + 8] = CPU_ZIP_MIX(r[i], r[i + 8], 8, 9, 10, 11, 12, 13, 14, 15, 24,
-                               25, 26, 27, 28, 29, 30, 31);
+        t[i] = SIMD_ZIP_MIX(r[i], r[i + 8], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18,
+                            19, 20, 21, 22, 23);
+        t[i + 8] = SIMD_ZIP_MIX(r[i], r[i + 8], 8, 9, 10, 11, 12, 13, 14, 15,
+                                24, 25, 26, 27, 28, 29, 30, 31);
     }
 #pragma GCC unroll 8
     for (int n = 0; n < 8; n++) {
         const int i = n / 4 * 8 + n % 4;
 
-        r[i] = CPU_ZIP_MIX(t[i], t[i + 4], 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10,
-                           11, 24, 25, 26, 27);
-        r[i + 4] = CPU_ZIP_MIX(t[i], t[i + 4], 4, 5, 6, 7, 20, 21, 22, 23, 12,
-                               13, 14, 15, 28, 29, 30, 31);
+        r[i] = SIMD_ZIP_MIX(t[i], t[i + 4], 0, 1, 2, 3, 16, 17, 18, 19, 8, 9,
+                            10, 11, 24, 25, 26, 27);
+        r[i + 4] = SIMD_ZIP_MIX(t[i], t[i + 4], 4, 5, 6, 7, 20, 21, 22, 23, 12,
+                                13, 14, 15, 28, 29, 30, 31);
     }
 #pragma GCC unroll 8
     for (int n = 0; n < 8; n++) {
         const int i = n / 2 * 4 + n % 2;
 
-        t[i] = CPU_ZIP_MIX(r[i], r[i + 2], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24,
-                           25, 12, 13, 28, 29);
-        t[i + 2] = CPU_ZIP_MIX(r[i], r[i + 2], 2, 3, 18, 19, 6, 7, 22, 23, 10,
-                               11, 26, 27, 14, 15, 30, 31);
+        t[i] = SIMD_ZIP_MIX(r[i], r[i + 2], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9,
+                            24, 25, 12, 13, 28, 29);
+        t[i + 2] = SIMD_ZIP_MIX(r[i], r[i + 2], 2, 3, 18, 19, 6, 7, 22, 23, 10,
+                                11, 26, 27, 14, 15, 30, 31);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < WIDE; i += 2) {
-        r[i] = CPU_ZIP_MIX(t[i], t[i + 1], 0, 16, 2, 18, 4, 20, 6, 22, 8, 24,
-                           10, 26, 12, 28, 14, 30);
-        r[i + 1] = CPU_ZIP_MIX(t[i], t[i + 1], 1, 17, 3, 19, 5, 21, 7, 23, 9,
-                               25, 11, 27, 13, 29, 15, 31);
+        r[i] = SIMD_ZIP_MIX(t[i], t[i + 1], 0, 16, 2, 18, 4, 20, 6, 22, 8, 24,
+                            10, 26, 12, 28, 14, 30);
+        r[i + 1] = SIMD_ZIP_MIX(t[i], t[i + 1], 1, 17, 3, 19, 5, 21, 7, 23, 9,
+                                25, 11, 27, 13, 29, 15, 31);
     }
 }
 
@@ -138,7 +138,7 @@ typedef struct places {
     int64_t step, second;
 } places_t;
 
-CPU_INLINE void places_put(const places_t *to, int64_t k, const float *wide)
+SIMD_INLINE void places_put(const places_t *to, int64_t k, const float *wide)
 {
     float *out = to->out + k * to->step;
 
@@ -152,8 +152,8 @@ CPU_INLINE void places_put(const places_t *to, int64_t k, const float *wide)
 
 /* [depth] numbers of each of [lines] <= 16 rows of [from], turned; missing rows
  * are 0. */
-CPU_INLINE void copy_turned(const float *from, int64_t row, int64_t lines,
-                            int64_t depth, const places_t *to)
+SIMD_INLINE void copy_turned(const float *from, int64_t row, int64_t lines,
+                             int64_t depth, const places_t *to)
 {
     int64_t k = 0;
 
@@ -180,8 +180,8 @@ CPU_INLINE void copy_turned(const float *from, int64_t row, int64_t lines,
 }
 
 /* [lines] <= 16 numbers of each of [depth] rows. */
-CPU_INLINE void copy_straight(const float *from, int64_t row, int64_t lines,
-                              int64_t depth, const places_t *to)
+SIMD_INLINE void copy_straight(const float *from, int64_t row, int64_t lines,
+                               int64_t depth, const places_t *to)
 {
     for (int64_t k = 0; lines == WIDE && k < depth; k++, from += row) {
         const wide_t line = *(const wide_t *)from;
@@ -199,8 +199,8 @@ CPU_INLINE void copy_straight(const float *from, int64_t row, int64_t lines,
 }
 
 /* Two times 16 numbers of each of [depth] rows. */
-CPU_INLINE void copy_twice(const float *from, int64_t row, int64_t depth,
-                           const places_t *to)
+SIMD_INLINE void copy_twice(const float *from, int64_t row, int64_t depth,
+                            const places_t *to)
 {
     const places_t behind = {to->out + 2 * to->second, to->step, to->second};
 
@@ -219,7 +219,7 @@ CPU_INLINE void copy_twice(const float *from, int64_t row, int64_t depth,
 GEMM_TARGET static void copy_rows(const cpu_gemm_t *gemm, int64_t first,
                                   int64_t rows, slice_t s, float *out)
 {
-    const cpu_block_t a = gemm->a;
+    const cpu_matrix_t a = gemm->a;
 
     for (int64_t i = 0, lines; i < rows; i += lines) {
         const places_t to = {out + i * s.depth, ROWS, ROWS * s.depth};
@@ -237,8 +237,8 @@ GEMM_TARGET static void copy_rows(const cpu_gemm_t *gemm, int64_t first,
 }
 
 /* COLUMNS numbers of each of [depth] rows. */
-CPU_INLINE void copy_whole(const float *from, int64_t row, int64_t depth,
-                           float *out)
+SIMD_INLINE void copy_whole(const float *from, int64_t row, int64_t depth,
+                            float *out)
 {
     for (int64_t k = 0; k < depth; k++, from += row, out += COLUMNS)
 #pragma GCC unroll 3
@@ -250,7 +250,7 @@ CPU_INLINE void copy_whole(const float *from, int64_t row, int64_t depth,
 GEMM_TARGET static void copy_panel(const cpu_gemm_t *gemm, int64_t first,
                                    int64_t columns, slice_t s, float *out)
 {
-    const cpu_block_t b = gemm->b;
+    const cpu_matrix_t b = gemm->b;
     const float *from = b.data + s.at * b.row + first * b.column;
 
     if (b.column == 1 && columns == COLUMNS) {
@@ -290,8 +290,8 @@ typedef struct tile {
 } tile_t;
 
 /* sum += what [count] numbers k have; [vectors] and [count] are constants. */
-CPU_INLINE void tile_steps(wide_t sum[ROWS][VECTORS], int vectors, int count,
-                           const float *a, const float *b)
+SIMD_INLINE void tile_steps(wide_t sum[ROWS][VECTORS], int vectors, int count,
+                            const float *a, const float *b)
 {
 #pragma GCC unroll 4
     for (int k = 0; k < count; k++, a += ROWS, b += COLUMNS) {
@@ -303,8 +303,8 @@ CPU_INLINE void tile_steps(wide_t sum[ROWS][VECTORS], int vectors, int count,
     }
 }
 
-CPU_INLINE void tile_end(const tile_t *tile, wide_t sum[ROWS][VECTORS],
-                         int vectors)
+SIMD_INLINE void tile_end(const tile_t *tile, wide_t sum[ROWS][VECTORS],
+                          int vectors)
 {
 #pragma GCC unroll 8
     for (int i = 0; i < ROWS; i++)
@@ -320,7 +320,7 @@ CPU_INLINE void tile_end(const tile_t *tile, wide_t sum[ROWS][VECTORS],
         }
 }
 
-CPU_INLINE void tile_full(const tile_t *tile, int vectors)
+SIMD_INLINE void tile_full(const tile_t *tile, int vectors)
 {
     const float *a = tile->a, *b = tile->b;
     fetch_t fetch = tile->fetch;
@@ -395,7 +395,7 @@ typedef struct panel {
 static fetch_t fetch_make(const cpu_gemm_t *gemm, const panel_t *next,
                           int64_t part, int64_t parts)
 {
-    const cpu_block_t b = gemm->b;
+    const cpu_matrix_t b = gemm->b;
     const slice_t s = next->s;
     const int64_t bytes = sizeof(float);
     const int64_t lines = (s.depth + WIDE - 1) / WIDE;
@@ -544,7 +544,7 @@ static void gemm_body(void *context, int64_t first, int64_t last)
     share_t share = {.gemm = *work->gemm};
     cpu_gemm_t *gemm = &share.gemm;
 
-    share.a = work->scratch + cpu_team_number() * (A_ELEMS + B_ELEMS);
+    share.a = work->scratch + simd_team_number() * (A_ELEMS + B_ELEMS);
     share.b = share.a + A_ELEMS;
     if (work->by_rows) {
         gemm->M = least(gemm->M, last * ROWS) - first * ROWS;
@@ -570,7 +570,7 @@ void cpu_gemm_run(const cpu_gemm_t *gemm, int threads, void *scratch)
     int64_t panels = (gemm->N + COLUMNS - 1) / COLUMNS;
 
     work.by_rows = gemm->M > gemm->N;
-    cpu_team_run(threads, work.by_rows ? strips : panels, 1, gemm_body, &work);
+    simd_team_run(threads, work.by_rows ? strips : panels, 1, gemm_body, &work);
 }
 
 #else

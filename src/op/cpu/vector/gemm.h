@@ -18,7 +18,7 @@
  * B's; the rows of C are [c_row] elements apart. */
 typedef struct cpu_gemm {
     int64_t M, N, K;
-    cpu_block_t a, b;
+    cpu_matrix_t a, b;
     const float *bias; /* NULL: none */
     float *c;
     int64_t c_row;

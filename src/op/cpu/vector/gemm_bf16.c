@@ -28,7 +28,7 @@ typedef struct tile_shapes {
     uint8_t rows[16];
 } tile_shapes_t;
 
-UNIT_TILES void cpu_pairs_begin(bool tiles)
+UNIT_TILES void cpu_gemm_bf16_begin(bool tiles)
 {
     tile_shapes_t shapes = {.palette = 1};
 
@@ -41,15 +41,16 @@ UNIT_TILES void cpu_pairs_begin(bool tiles)
         _tile_loadconfig(&shapes);
 }
 
-UNIT_TILES void cpu_pairs_end(bool tiles)
+UNIT_TILES void cpu_gemm_bf16_end(bool tiles)
 {
     if (tiles)
         _tile_release();
 }
 
 /* 32 x 32 of C: tiles 0 to 3; 4 and 5 are of A, 6 and 7 of B. */
-UNIT_TILES static void pairs_tiles(const cpu_pairs_t *p, const cpu_bf16_t *a,
-                                   const cpu_bf16_t *b, float *c)
+UNIT_TILES static void pairs_tiles(const cpu_gemm_bf16_t *p,
+                                   const cpu_bf16_t *a, const cpu_bf16_t *b,
+                                   float *c)
 {
     const long a_step = 2 * p->a_row, b_step = 4 * p->b_row;
     const long c_step = 4 * p->c_row;
@@ -67,7 +68,7 @@ UNIT_TILES static void pairs_tiles(const cpu_pairs_t *p, const cpu_bf16_t *a,
         _tile_loadd(2, low, c_step);
         _tile_loadd(3, low + TILE, c_step);
     }
-    for (int64_t k = 0; k < p->K; k += CPU_PAIRS, a += p->a_next) {
+    for (int64_t k = 0; k < p->K; k += CPU_BF16_BLOCK, a += p->a_next) {
         _tile_loadd(4, a, a_step);
         _tile_loadd(6, b, b_step);
         _tile_dpbf16ps(0, 4, 6);
@@ -76,7 +77,7 @@ UNIT_TILES static void pairs_tiles(const cpu_pairs_t *p, const cpu_bf16_t *a,
         _tile_loadd(5, a + TILE * p->a_row, a_step);
         _tile_dpbf16ps(2, 5, 6);
         _tile_dpbf16ps(3, 5, 7);
-        b += CPU_PAIRS * p->b_row;
+        b += CPU_BF16_BLOCK * p->b_row;
     }
     _tile_stored(0, c, c_step);
     _tile_stored(1, c + TILE, c_step);
@@ -87,8 +88,9 @@ UNIT_TILES static void pairs_tiles(const cpu_pairs_t *p, const cpu_bf16_t *a,
 #define ROWS 8
 
 /* ROWS x 32 of C. */
-UNIT_BF16 static void pairs_vectors(const cpu_pairs_t *p, const cpu_bf16_t *a,
-                                    const cpu_bf16_t *b, float *c)
+UNIT_BF16 static void pairs_vectors(const cpu_gemm_bf16_t *p,
+                                    const cpu_bf16_t *a, const cpu_bf16_t *b,
+                                    float *c)
 {
     __m512 sum[ROWS][2];
 
@@ -105,12 +107,12 @@ UNIT_BF16 static void pairs_vectors(const cpu_pairs_t *p, const cpu_bf16_t *a,
             int pair;
             __m512bh factor;
 
-            memcpy(&pair, a + i * p->a_row + k % CPU_PAIRS, sizeof pair);
+            memcpy(&pair, a + i * p->a_row + k % CPU_BF16_BLOCK, sizeof pair);
             factor = (__m512bh)_mm512_set1_epi32(pair);
             sum[i][0] = _mm512_dpbf16_ps(sum[i][0], factor, first);
             sum[i][1] = _mm512_dpbf16_ps(sum[i][1], factor, second);
         }
-        if ((k + 2) % CPU_PAIRS == 0)
+        if ((k + 2) % CPU_BF16_BLOCK == 0)
             a += p->a_next;
     }
     for (int i = 0; i < ROWS; i++)
@@ -118,12 +120,12 @@ UNIT_BF16 static void pairs_vectors(const cpu_pairs_t *p, const cpu_bf16_t *a,
             _mm512_storeu_ps(c + i * p->c_row + v * TILE, sum[i][v]);
 }
 
-void cpu_pairs_add(const cpu_pairs_t *p)
+void cpu_gemm_bf16_add(const cpu_gemm_bf16_t *p)
 {
-    const int64_t step = p->tiles ? CPU_PAIRS : ROWS;
+    const int64_t step = p->tiles ? CPU_BF16_BLOCK : ROWS;
 
     for (int64_t i = 0; i < p->M; i += step)
-        for (int64_t j = 0; j < p->N; j += CPU_PAIRS) {
+        for (int64_t j = 0; j < p->N; j += CPU_BF16_BLOCK) {
             const cpu_bf16_t *a = p->a + i * p->a_row, *b = p->b + 2 * j;
             float *c = p->c + i * p->c_row + j;
 
@@ -161,19 +163,19 @@ UNIT_BF16 static inline __m512i pairs_round(const float *from, int64_t at,
                                         pairs_load(from, at, features));
 }
 
-UNIT_BF16 void cpu_pairs_rows(const float *from, int64_t row, int64_t count,
-                              int64_t features, cpu_bf16_t *rows)
+UNIT_BF16 void cpu_gemm_bf16_rows(const float *from, int64_t row, int64_t count,
+                                  int64_t features, cpu_bf16_t *rows)
 {
-    const int64_t width = cpu_pairs_pad(features);
+    const int64_t width = cpu_gemm_bf16_pad(features);
     const bool whole = features == width;
 
     for (int64_t i = 0; i < count; i++)
-        for (int64_t d = 0; d < width; d += CPU_PAIRS)
+        for (int64_t d = 0; d < width; d += CPU_BF16_BLOCK)
             _mm512_storeu_si512(
                 rows + i * width + d,
                 pairs_round(from + i * row, d, features, whole));
     memset(rows + count * width, 0,
-           (size_t)((CPU_PAIRS - count) * width) * sizeof *rows);
+           (size_t)((CPU_BF16_BLOCK - count) * width) * sizeof *rows);
 }
 
 /* Rows [even] and [odd], or zeros for NULL. */
@@ -191,7 +193,7 @@ UNIT_BF16 static void pairs_weave_rows(const float *even, const float *odd,
         _mm512_storeu_si512(woven + 2 * d,
                             _mm512_permutexvar_epi16(order, both));
     }
-    for (; d < cpu_pairs_pad(features); d += TILE) {
+    for (; d < cpu_gemm_bf16_pad(features); d += TILE) {
         __m512 low = even == NULL ? zero : pairs_load(even, d, features);
         __m512 high = odd == NULL ? zero : pairs_load(odd, d, features);
         __m512i both = (__m512i)_mm512_cvtne2ps_pbh(high, low);
@@ -201,15 +203,16 @@ UNIT_BF16 static void pairs_weave_rows(const float *even, const float *odd,
     }
 }
 
-UNIT_BF16 void cpu_pairs_weave(const float *from, int64_t row, int64_t count,
-                               int64_t features, cpu_bf16_t *woven)
+UNIT_BF16 void cpu_gemm_bf16_weave(const float *from, int64_t row,
+                                   int64_t count, int64_t features,
+                                   cpu_bf16_t *woven)
 {
-    const int64_t width = cpu_pairs_pad(features);
+    const int64_t width = cpu_gemm_bf16_pad(features);
     uint16_t order[2 * TILE];
 
     for (int i = 0; i < 2 * TILE; i++)
         order[i] = (uint16_t)(i / 2 + i % 2 * TILE);
-    for (int64_t i = 0; i < CPU_PAIRS; i += 2)
+    for (int64_t i = 0; i < CPU_BF16_BLOCK; i += 2)
         pairs_weave_rows(i < count ? from + i * row : NULL,
                          i + 1 < count ? from + (i + 1) * row : NULL, features,
                          _mm512_loadu_si512(order), woven + i * width);
@@ -248,7 +251,8 @@ UNIT_BF16 static void pairs_turn_square(const int32_t *from, int64_t row,
         _mm512_storeu_si512(to + i * to_row, b[i]);
 }
 
-void cpu_pairs_turn(const void *from, int64_t rows, int64_t columns, void *to)
+void cpu_gemm_bf16_turn(const void *from, int64_t rows, int64_t columns,
+                        void *to)
 {
     for (int64_t i = 0; i < rows; i += TILE)
         for (int64_t j = 0; j < columns; j += TILE)
@@ -256,39 +260,40 @@ void cpu_pairs_turn(const void *from, int64_t rows, int64_t columns, void *to)
                               (int32_t *)to + j * rows + i, rows);
 }
 
-#else /* no CPU that cpu_has_bf16 */
+#else /* no CPU that simd_has_bf16 */
 
-void cpu_pairs_begin(bool tiles)
+void cpu_gemm_bf16_begin(bool tiles)
 {
     (void)tiles;
 }
 
-void cpu_pairs_end(bool tiles)
+void cpu_gemm_bf16_end(bool tiles)
 {
     (void)tiles;
 }
 
-void cpu_pairs_add(const cpu_pairs_t *product)
+void cpu_gemm_bf16_add(const cpu_gemm_bf16_t *product)
 {
     (void)product;
     __builtin_unreachable();
 }
 
-void cpu_pairs_rows(const float *from, int64_t row, int64_t count,
-                    int64_t features, cpu_bf16_t *rows)
+void cpu_gemm_bf16_rows(const float *from, int64_t row, int64_t count,
+                        int64_t features, cpu_bf16_t *rows)
 {
     (void)from, (void)row, (void)count, (void)features, (void)rows;
     __builtin_unreachable();
 }
 
-void cpu_pairs_weave(const float *from, int64_t row, int64_t count,
-                     int64_t features, cpu_bf16_t *woven)
+void cpu_gemm_bf16_weave(const float *from, int64_t row, int64_t count,
+                         int64_t features, cpu_bf16_t *woven)
 {
     (void)from, (void)row, (void)count, (void)features, (void)woven;
     __builtin_unreachable();
 }
 
-void cpu_pairs_turn(const void *from, int64_t rows, int64_t columns, void *to)
+void cpu_gemm_bf16_turn(const void *from, int64_t rows, int64_t columns,
+                        void *to)
 {
     (void)from, (void)rows, (void)columns, (void)to;
     __builtin_unreachable();

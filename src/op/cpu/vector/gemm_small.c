@@ -19,7 +19,7 @@ typedef float wide_t __attribute__((vector_size(4 * WIDE), aligned(4)));
 
 typedef struct block_work {
     int64_t M, N, K;
-    cpu_block_t a;
+    cpu_matrix_t a;
     const float *b;
     int64_t b_row;
     float *c;
@@ -27,8 +27,8 @@ typedef struct block_work {
 } block_work_t;
 
 /* [rows] x [vectors] of C at [i,j]: constants, so that loops unroll. */
-CPU_INLINE void block_tile(const block_work_t *work, int rows, int vectors,
-                           int64_t i0, int64_t j0)
+SIMD_INLINE void block_tile(const block_work_t *work, int rows, int vectors,
+                            int64_t i0, int64_t j0)
 {
     const float *a = work->a.data + i0 * work->a.row, *b = work->b + j0;
     const int64_t row = work->a.row, column = work->a.column;
@@ -55,7 +55,7 @@ CPU_INLINE void block_tile(const block_work_t *work, int rows, int vectors,
             *(wide_t *)(c + i * c_row + v * WIDE) = sum[i][v];
 }
 
-CPU_INLINE void block_element(const block_work_t *work, int64_t i, int64_t j)
+SIMD_INLINE void block_element(const block_work_t *work, int64_t i, int64_t j)
 {
     const float *a = work->a.data + i * work->a.row;
     float sum = work->c[i * work->c_row + j];
@@ -66,8 +66,8 @@ CPU_INLINE void block_element(const block_work_t *work, int64_t i, int64_t j)
 }
 
 /* All columns of [rows] rows. */
-CPU_INLINE void block_strip(const block_work_t *work, int rows, int vectors,
-                            int64_t i0)
+SIMD_INLINE void block_strip(const block_work_t *work, int rows, int vectors,
+                             int64_t i0)
 {
     int64_t j = 0;
 
@@ -80,7 +80,7 @@ CPU_INLINE void block_strip(const block_work_t *work, int rows, int vectors,
             block_element(work, i0 + i, j);
 }
 
-CPU_INLINE void block_all(const block_work_t *work, int rows, int vectors)
+SIMD_INLINE void block_all(const block_work_t *work, int rows, int vectors)
 {
     int64_t i = 0;
 
@@ -106,8 +106,8 @@ block_avx2(const block_work_t *work)
 
 #endif
 
-void cpu_block_add(int64_t M, int64_t N, int64_t K, cpu_block_t a,
-                   const float *b, int64_t b_row, float *c, int64_t c_row)
+void cpu_gemm_small_add(int64_t M, int64_t N, int64_t K, cpu_matrix_t a,
+                        const float *b, int64_t b_row, float *c, int64_t c_row)
 {
     const block_work_t work = {M, N, K, a, b, b_row, c, c_row};
 

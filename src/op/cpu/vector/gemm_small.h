@@ -8,14 +8,14 @@
 #include <stdint.h>
 
 /* A matrix; element [i,k] is at data[i * row + k * column]. */
-typedef struct cpu_block {
+typedef struct cpu_matrix {
     const float *data;
     int64_t row, column;
-} cpu_block_t;
+} cpu_matrix_t;
 
 /* C [M,N] += A [M,K] B [K,N]; the rows of B and C are [b_row] and [c_row]
  * elements apart. Each element is summed over k in order. */
-void cpu_block_add(int64_t M, int64_t N, int64_t K, cpu_block_t a,
-                   const float *b, int64_t b_row, float *c, int64_t c_row);
+void cpu_gemm_small_add(int64_t M, int64_t N, int64_t K, cpu_matrix_t a,
+                        const float *b, int64_t b_row, float *c, int64_t c_row);
 
 #endif
