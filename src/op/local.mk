@@ -64,6 +64,8 @@ libop_la_SOURCES = \
 	src/op/ref/window.h \
 	src/op/cpu/cpu.c \
 	src/op/cpu/cpu.h \
+	src/op/cpu/onednn/layout_v2.c \
+	src/op/cpu/onednn/layout_v3.c \
 	src/op/cpu/onednn/onednn.c \
 	src/op/cpu/onednn/onednn.h \
 	src/op/cpu/onednn/onednn_make.h \
@@ -77,6 +79,7 @@ libop_la_SOURCES = \
 	src/op/cpu/ops/attention.c \
 	src/op/cpu/ops/attention.h \
 	src/op/cpu/ops/attention_bf16.c \
+	src/op/cpu/ops/attention_softmax.c \
 	src/op/cpu/ops/avgpool_ceil.c \
 	src/op/cpu/ops/batchnorm.c \
 	src/op/cpu/ops/bias.c \
@@ -95,6 +98,7 @@ libop_la_SOURCES = \
 	src/op/cpu/ops/linear.c \
 	src/op/cpu/ops/linear.h \
 	src/op/cpu/ops/linear_bf16.c \
+	src/op/cpu/ops/linear_passes.c \
 	src/op/cpu/ops/loss.c \
 	src/op/cpu/ops/loss.h \
 	src/op/cpu/ops/matmul.c \
@@ -106,6 +110,7 @@ libop_la_SOURCES = \
 	src/op/cpu/ops/norm.c \
 	src/op/cpu/ops/norm.h \
 	src/op/cpu/ops/norm_params.c \
+	src/op/cpu/ops/norm_rows.c \
 	src/op/cpu/ops/norm_sums.c \
 	src/op/cpu/ops/pad.c \
 	src/op/cpu/ops/permute.c \

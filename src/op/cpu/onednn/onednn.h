@@ -3,8 +3,9 @@
 /*
  * oneDNN as the kernels of this backend see it: layouts (cpu_md_t), and
  * primitives that are made once and then run on pointers. What versions of the
- * library have in common is in onednn.c; onednn_v2.c and onednn_v3.c hold what
- * they do not.
+ * library have in common is in onednn.c; what differs between them is in
+ * layout_v2.c and layout_v3.c (layouts), onednn_v2.c and onednn_v3.c
+ * (primitives).
  *
  * A primitive is made at open, together with a library memory object for each
  * of its arguments; a run binds pointers and allocates nothing of ours. Its

@@ -1,44 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* oneDNN 2.x: layouts by value; a primitive is made from an op descriptor. */
+/* oneDNN 2.x: a primitive is made from an op descriptor. */
 #include "op/cpu/onednn/onednn_make.h"
 
 #if DNNL_VERSION_MAJOR == 2
-
-cpu_raw_md_t cpu_md_raw(const cpu_md_t *md)
-{
-    return &md->desc;
-}
-
-cpu_md_t cpu_md_from_raw(cpu_raw_md_t raw)
-{
-    return (cpu_md_t){.desc = *raw};
-}
-
-bool cpu_md_is_bf16(const cpu_md_t *md)
-{
-    return md->desc.data_type == dnnl_bf16;
-}
-
-dnnl_status_t cpu_md_make(cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                          const int64_t *dims, dnnl_data_type_t type,
-                          dnnl_format_tag_t tag)
-{
-    (void)engine; /* nothing to free */
-    return dnnl_memory_desc_init_by_tag(&md->desc, ndim, dims, type, tag);
-}
-
-dnnl_status_t cpu_md_place(const cpu_md_t *md, cpu_engine_t *engine,
-                           const int *place, cpu_md_t *out)
-{
-    (void)engine;
-    return dnnl_memory_desc_permute_axes(&out->desc, &md->desc, place);
-}
-
-void cpu_md_free_made(cpu_engine_t *engine)
-{
-    (void)engine;
-}
 
 /*
  * Make [prim] from the op descriptor [op], whose initialisation answered

@@ -31,21 +31,6 @@ typedef float rows_t[BLOCK][OP_HEAD_MAX];   /* [tokens, D] */
 
 /* ---- blocks -------------------------------------------------------------- */
 
-int64_t cpu_attention_at(const cpu_attention_work_t *work, int which, int64_t n,
-                         int64_t t, int64_t h)
-{
-    const op_attention_t *a = &work->a;
-    int64_t tokens = which == CPU_Q ? a->T : a->S;
-
-    return a->base[which] + (n * tokens + t) * a->stride[which] + h * a->D;
-}
-
-int64_t cpu_attention_y(const cpu_attention_work_t *work, int64_t n, int64_t t,
-                        int64_t h)
-{
-    return ((n * work->a.T + t) * work->a.H + h) * work->a.D;
-}
-
 /* Rows from [from] on, [row] elements apart, as columns; those behind the
  * [count]th are 0. */
 static void attention_turn(const float *from, int64_t row, int64_t count,
@@ -72,75 +57,6 @@ typedef struct attention_columns {
     turned_t q;
     cpu_attention_columns_t softmax;
 } attention_columns_t;
-
-void cpu_attention_start(cpu_attention_columns_t *columns)
-{
-    for (int i = 0; i < BLOCK; i++) {
-        columns->top[i] = -INFINITY;
-        columns->sum[i] = 0;
-    }
-    columns->open = NULL;
-}
-
-float cpu_attention_keep(const cpu_attention_work_t *work,
-                         const cpu_attention_columns_t *columns, int64_t at,
-                         int64_t i)
-{
-    const float part = columns->sum[i] == 0 ? 0 : 1.0f / columns->sum[i];
-
-    if (work->top != NULL) {
-        work->top[at + i] = columns->top[i];
-        work->part[at + i] = part;
-    }
-    return part;
-}
-
-/* Does the mask [open] hide key [j]? */
-SIMD_INLINE bool attention_hidden(const float *open, int64_t j)
-{
-    return open != NULL && open[j] == 0;
-}
-
-SIMD_CLONES
-void cpu_attention_softmax(float (*s)[CPU_ATTENTION_BLOCK], int64_t keys,
-                           int64_t ahead, float scale,
-                           cpu_attention_columns_t *columns)
-{
-    float most[BLOCK], sum[BLOCK];
-
-    for (int i = 0; i < BLOCK; i++)
-        most[i] = columns->top[i];
-    for (int32_t j = 0; j < (int32_t)keys; j++) {
-        if (attention_hidden(columns->open, j))
-            continue;
-        for (int32_t i = 0; i < BLOCK; i++) {
-            s[j][i] *= scale;
-            most[i] =
-                j < i + (int32_t)ahead && s[j][i] > most[i] ? s[j][i] : most[i];
-        }
-    }
-    for (int i = 0; i < BLOCK; i++) {
-        /* Two times -INFINITY: no key yet. */
-        const float grown = most[i] > -INFINITY ? columns->top[i] - most[i] : 0;
-
-        columns->factor[i] = simd_math_exp(grown);
-        columns->top[i] = most[i];
-        sum[i] = columns->sum[i] * columns->factor[i];
-    }
-    for (int32_t j = 0; j < (int32_t)keys; j++) {
-        const int32_t from =
-            attention_hidden(columns->open, j) ? BLOCK : j - (int32_t)ahead + 1;
-
-        for (int32_t i = 0; i < BLOCK; i++) {
-            float p = simd_math_exp(s[j][i] - most[i]);
-
-            s[j][i] = i >= from ? p : 0;
-            sum[i] += s[j][i];
-        }
-    }
-    for (int i = 0; i < BLOCK; i++)
-        columns->sum[i] = sum[i];
-}
 
 SIMD_CLONES
 static void attention_scale(float *y, int64_t D, float factor)
@@ -246,7 +162,7 @@ static void attention_hide(const float *open, int64_t rows, int64_t keys,
                            cpu_square_t p, cpu_square_t ds)
 {
     for (int64_t j = 0; j < keys; j++)
-        for (int64_t i = 0; i < rows && attention_hidden(open, j); i++)
+        for (int64_t i = 0; i < rows && cpu_attention_hidden(open, j); i++)
             p[i][j] = ds[i][j] = 0;
 }
 

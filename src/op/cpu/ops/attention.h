@@ -47,6 +47,12 @@ static inline const float *cpu_attention_mask(const cpu_attention_work_t *work,
     return work->open == NULL ? NULL : work->open + n * work->a.S + k0;
 }
 
+/* Does the mask [open] hide key [j]? */
+static inline bool cpu_attention_hidden(const float *open, int64_t j)
+{
+    return open != NULL && open[j] == 0;
+}
+
 /*
  * Scores [keys, queries] become exp(score * scale - top); top and sum go on,
  * and factor is what earlier results must be multiplied by. Query i reads the
@@ -56,11 +62,24 @@ void cpu_attention_softmax(float (*s)[CPU_ATTENTION_BLOCK], int64_t keys,
                            int64_t ahead, float scale,
                            cpu_attention_columns_t *columns);
 
-/* Where token [t] of head [h] begins in q, k or v; in y. */
-int64_t cpu_attention_at(const cpu_attention_work_t *work, int which, int64_t n,
-                         int64_t t, int64_t h);
-int64_t cpu_attention_y(const cpu_attention_work_t *work, int64_t n, int64_t t,
-                        int64_t h);
+/* Where token [t] of head [h] of sample [n] begins in q, k or v, as [which]
+ * says. */
+static inline int64_t cpu_attention_at(const cpu_attention_work_t *work,
+                                       int which, int64_t n, int64_t t,
+                                       int64_t h)
+{
+    const op_attention_t *a = &work->a;
+    int64_t tokens = which == CPU_Q ? a->T : a->S;
+
+    return a->base[which] + (n * tokens + t) * a->stride[which] + h * a->D;
+}
+
+/* Where token [t] of head [h] of sample [n] begins in y. */
+static inline int64_t cpu_attention_y(const cpu_attention_work_t *work,
+                                      int64_t n, int64_t t, int64_t h)
+{
+    return ((n * work->a.T + t) * work->a.H + h) * work->a.D;
+}
 
 /* Tokens of the block that begins at [first]. */
 static inline int64_t cpu_attention_count(int64_t first, int64_t all)

@@ -11,22 +11,9 @@
  */
 #include "op/cpu/ops/linear.h"
 
-#include <string.h>
-
-#include "base/half.h"
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/product.h"
-#include "op/cpu/vector/activations.h"
-#include "op/cpu/vector/chunk.h"
-#include "simd/team.h"
-#include "simd/vector.h"
-
-/* Columns that are worth a thread; and elements, of an activation. */
-#define CPU_BIAS_GRAIN 64
-#define CPU_BEND_GRAIN 4096
-/* Elements of a row that are worked on while they are in the nearest cache. */
-#define CPU_PIECE 2048
 
 typedef struct cpu_linear {
     cpu_scratch_t room;
@@ -58,15 +45,6 @@ static err_code_t cpu_linear_open_products(op_t *op, err_t *err)
     if (code == ERR_OK && op->config.training && op->config.need_dx)
         code = cpu_product_open(&linear->data, room, op, &dx, err);
     return code;
-}
-
-cpu_matmul_spec_t cpu_linear_product(const op_config_t *config)
-{
-    return (cpu_matmul_spec_t){.M = op_linear_rows(config),
-                               .N = config->out,
-                               .K = op_linear_features(config),
-                               .b_turned = true,
-                               .bias = config->bias};
 }
 
 static err_code_t cpu_linear_open(op_t *op, err_t *err)
@@ -110,8 +88,8 @@ static err_code_t cpu_linear_forward(op_t *op, const op_args_t *args,
                                      err_t *err)
 {
     cpu_linear_t *linear = op->state;
-    const bool bends = op->config.activation != OP_LINEAR;
-    float *h = bends && op->config.training ? args->workspace : args->y;
+    const bool activated = op->config.activation != OP_LINEAR;
+    float *h = activated && op->config.training ? args->workspace : args->y;
     const void *x;
     err_code_t code = cpu_reorder_read(&linear->plain.x, &linear->room, args,
                                        args->x, &x, err);
@@ -121,118 +99,9 @@ static err_code_t cpu_linear_forward(op_t *op, const op_args_t *args,
     code = cpu_product_run(
         &linear->forward, &linear->room, op, args,
         (cpu_factors_t){x, args->params[0], args->params[1], h}, err);
-    if (code == ERR_OK && bends)
-        cpu_linear_bend(op, args, h);
+    if (code == ERR_OK && activated)
+        cpu_linear_activate(op, args, h);
     return code;
-}
-
-/* ---- passes over y and dy ------------------------------------------------ */
-
-typedef struct cpu_bend_work {
-    const cpu_activation_t *activation;
-    float alpha;
-    const float *h;
-    void *y;
-    bool narrow; /* y as bfloat16 */
-} cpu_bend_work_t;
-
-static void cpu_bend_body(void *context, int64_t first, int64_t last)
-{
-    const cpu_bend_work_t *work = context;
-    float room[CPU_CHUNK];
-    int64_t n;
-
-    for (int64_t i = first; i < last; i += n) {
-        n = cpu_chunk_count(i, last, work->narrow);
-        cpu_activation_forward(work->activation, work->h + i, work->alpha,
-                               cpu_chunk_place(work->y, i, work->narrow, room),
-                               n);
-        cpu_chunk_flush(work->y, i, n, work->narrow, room);
-    }
-}
-
-void cpu_linear_bend(const op_t *op, const op_args_t *args, const float *h)
-{
-    cpu_bend_work_t work = {
-        .activation = cpu_activation_of(op->config.activation),
-        .alpha = (float)op->config.alpha,
-        .h = h,
-        .y = args->y,
-        .narrow = op->config.narrow,
-    };
-
-    simd_team_run(op->config.threads,
-                  op_linear_rows(&op->config) * op->config.out, CPU_BEND_GRAIN,
-                  cpu_bend_body, &work);
-}
-
-typedef struct cpu_pull_work {
-    const cpu_activation_t *activation; /* NULL: none */
-    float alpha;
-    const float *dy, *h;
-    float *wide, *db;
-    uint16_t *narrow;
-    int64_t N, O;
-} cpu_pull_work_t;
-
-/* to += from */
-SIMD_CLONES
-static void cpu_bias_row(float *restrict to, const float *restrict from,
-                         int64_t count)
-{
-    for (int64_t i = 0; i < count; i++)
-        to[i] += from[i];
-}
-
-/* The columns [first, first + count), row after row. */
-static void cpu_pull_panel(const cpu_pull_work_t *work, int64_t first,
-                           int64_t count)
-{
-    float piece[CPU_PIECE];
-
-    if (work->db != NULL)
-        memset(work->db + first, 0, (size_t)count * sizeof(float));
-    for (int64_t n = 0; n < work->N; n++) {
-        const int64_t at = n * work->O + first;
-        const float *dy = work->dy + at;
-
-        if (work->activation != NULL) {
-            float *to = work->wide == NULL ? &piece[0] : work->wide + at;
-
-            cpu_activation_backward(work->activation, work->h + at, dy,
-                                    work->alpha, to, count);
-            dy = to;
-        }
-        if (work->db != NULL)
-            cpu_bias_row(work->db + first, dy, count);
-        if (work->narrow != NULL)
-            half_round_bf16(work->narrow + at, dy, (size_t)count);
-    }
-}
-
-static void cpu_pull_body(void *context, int64_t first, int64_t last)
-{
-    for (int64_t o = first; o < last; o += CPU_PIECE)
-        cpu_pull_panel(context, o, last - o < CPU_PIECE ? last - o : CPU_PIECE);
-}
-
-void cpu_linear_pull(const op_t *op, const op_args_t *args, const float *h,
-                     float *wide, uint16_t *narrow)
-{
-    cpu_pull_work_t work = {.alpha = (float)op->config.alpha,
-                            .dy = args->dy,
-                            .h = h,
-                            .wide = wide,
-                            .narrow = narrow,
-                            .N = op_linear_rows(&op->config),
-                            .O = op->config.out};
-
-    if (op->config.activation != OP_LINEAR)
-        work.activation = cpu_activation_of(op->config.activation);
-    if (op->config.bias)
-        work.db = args->dparams[1];
-    simd_team_run(op->config.threads, work.O, CPU_BIAS_GRAIN, cpu_pull_body,
-                  &work);
 }
 
 /* ---- float32 ------------------------------------------------------------- */
@@ -255,13 +124,14 @@ static err_code_t cpu_linear_backward(op_t *op, const op_args_t *args,
                                       err_t *err)
 {
     cpu_linear_t *linear = op->state;
-    const bool bends = op->config.activation != OP_LINEAR;
-    float *dh = bends ? (float *)((char *)args->scratch + linear->dh_at) : NULL;
-    const void *dy = bends ? dh : args->dy;
+    const bool activated = op->config.activation != OP_LINEAR;
+    float *dh =
+        activated ? (float *)((char *)args->scratch + linear->dh_at) : NULL;
+    const void *dy = activated ? dh : args->dy;
     err_code_t code;
 
-    if (bends || op->config.bias)
-        cpu_linear_pull(op, args, args->workspace, dh, NULL);
+    if (activated || op->config.bias)
+        cpu_linear_pass_dy(op, args, args->workspace, dh, NULL);
     code = cpu_linear_run_weights(op, args, dy, err);
     if (code != ERR_OK || !op->config.need_dx)
         return code;

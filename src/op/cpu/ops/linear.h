@@ -10,13 +10,13 @@
 cpu_matmul_spec_t cpu_linear_product(const op_config_t *config);
 
 /* y = the activation of [h] [N,O], which may be y. */
-void cpu_linear_bend(const op_t *op, const op_args_t *args, const float *h);
+void cpu_linear_activate(const op_t *op, const op_args_t *args, const float *h);
 
 /* One pass over dy [N,O]: with an activation it becomes the gradient of [h]
  * and, if [wide] is not NULL, goes there; db [O] = its column sums; it goes to
  * [narrow] as bfloat16, unless that is NULL. */
-void cpu_linear_pull(const op_t *op, const op_args_t *args, const float *h,
-                     float *wide, uint16_t *narrow);
+void cpu_linear_pass_dy(const op_t *op, const op_args_t *args, const float *h,
+                        float *wide, uint16_t *narrow);
 
 /* Products of numbers rounded to bfloat16, summed in float32. */
 extern const op_kernel_t cpu_linear_bf16_kernel;

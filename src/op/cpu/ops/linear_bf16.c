@@ -166,7 +166,7 @@ static err_code_t cpu_narrow_forward(op_t *op, const op_args_t *args,
     cpu_prim_bind(&narrow->forward, DNNL_ARG_DST, h);
     code = cpu_scratch_run(&narrow->room, &narrow->forward, args, err);
     if (code == ERR_OK && op->config.activation != OP_LINEAR)
-        cpu_linear_bend(op, args, h);
+        cpu_linear_activate(op, args, h);
     return code;
 }
 
@@ -193,14 +193,15 @@ static err_code_t cpu_narrow_backward(op_t *op, const op_args_t *args,
                                       err_t *err)
 {
     cpu_narrow_t *narrow = op->state;
-    const bool bends = op->config.activation != OP_LINEAR;
+    const bool activated = op->config.activation != OP_LINEAR;
     const void *x = op->config.in.narrow ? args->x : args->workspace;
     const void *dy = cpu_reorder_place(&narrow->dy, args, NULL);
     err_code_t code = ERR_OK;
 
-    if (bends || op->config.bias)
-        cpu_linear_pull(op, args, bends ? cpu_narrow_product(op, args) : NULL,
-                        NULL, (uint16_t *)(uintptr_t)dy);
+    if (activated || op->config.bias)
+        cpu_linear_pass_dy(op, args,
+                           activated ? cpu_narrow_product(op, args) : NULL,
+                           NULL, (uint16_t *)(uintptr_t)dy);
     else
         code = cpu_reorder_read(&narrow->dy, &narrow->room, args, args->dy, &dy,
                                 err);

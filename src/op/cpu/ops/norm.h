@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * What the parts of the norms share: norm.c (rows and calls), norm_sums.c (sums
- * over segments), norm_params.c (gradients of the parameters). A row is a list
- * of segments whose elements have one parameter each (space = 1) or all the
- * same one.
+ * What the parts of the norms share: norm.c (calls), norm_rows.c (y and the
+ * gradient of x), norm_params.c (gradients of the parameters), norm_sums.c
+ * (sums over segments). A row is a list of segments whose elements have one
+ * parameter each (space = 1) or all the same one.
  */
 #ifndef CDDP_OP_CPU_OPS_NORM_H
 #define CDDP_OP_CPU_OPS_NORM_H
@@ -56,6 +56,8 @@ cpu_norm_sums_t cpu_norm_sums(const float *x, const float *dy,
 
 /* ---- bodies of teams; [context] is the work ------------------------------ */
 
+/* y of rows [first, last). */
+void cpu_norm_body_forward(void *context, int64_t first, int64_t last);
 /* dx of rows [first, last). */
 void cpu_norm_body_backward(void *context, int64_t first, int64_t last);
 /* The gradients of parameters [first, last). */

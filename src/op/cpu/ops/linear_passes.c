@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* linear: the passes over y and dy beside the products, in float32 and in
+ * bfloat16. */
+#include <string.h>
+
+#include "base/half.h"
+#include "op/cpu/ops/linear.h"
+#include "op/cpu/vector/activations.h"
+#include "op/cpu/vector/chunk.h"
+#include "simd/team.h"
+#include "simd/vector.h"
+
+/* Columns that are worth a thread; and elements, of an activation. */
+#define CPU_BIAS_GRAIN 64
+#define CPU_ACTIVATE_GRAIN 4096
+/* Elements of a row that are worked on while they are in the nearest cache. */
+#define CPU_PIECE 2048
+
+cpu_matmul_spec_t cpu_linear_product(const op_config_t *config)
+{
+    return (cpu_matmul_spec_t){.M = op_linear_rows(config),
+                               .N = config->out,
+                               .K = op_linear_features(config),
+                               .b_turned = true,
+                               .bias = config->bias};
+}
+
+typedef struct cpu_activate_work {
+    const cpu_activation_t *activation;
+    float alpha;
+    const float *h;
+    void *y;
+    bool narrow; /* y as bfloat16 */
+} cpu_activate_work_t;
+
+static void cpu_activate_body(void *context, int64_t first, int64_t last)
+{
+    const cpu_activate_work_t *work = context;
+    float room[CPU_CHUNK];
+    int64_t n;
+
+    for (int64_t i = first; i < last; i += n) {
+        n = cpu_chunk_count(i, last, work->narrow);
+        cpu_activation_forward(work->activation, work->h + i, work->alpha,
+                               cpu_chunk_place(work->y, i, work->narrow, room),
+                               n);
+        cpu_chunk_flush(work->y, i, n, work->narrow, room);
+    }
+}
+
+void cpu_linear_activate(const op_t *op, const op_args_t *args, const float *h)
+{
+    cpu_activate_work_t work = {
+        .activation = cpu_activation_of(op->config.activation),
+        .alpha = (float)op->config.alpha,
+        .h = h,
+        .y = args->y,
+        .narrow = op->config.narrow,
+    };
+
+    simd_team_run(op->config.threads,
+                  op_linear_rows(&op->config) * op->config.out,
+                  CPU_ACTIVATE_GRAIN, cpu_activate_body, &work);
+}
+
+typedef struct cpu_dy_work {
+    const cpu_activation_t *activation; /* NULL: none */
+    float alpha;
+    const float *dy, *h;
+    float *wide, *db;
+    uint16_t *narrow;
+    int64_t N, O;
+} cpu_dy_work_t;
+
+/* to += from */
+SIMD_CLONES
+static void cpu_bias_row(float *restrict to, const float *restrict from,
+                         int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] += from[i];
+}
+
+/* The columns [first, first + count), row after row. */
+static void cpu_dy_panel(const cpu_dy_work_t *work, int64_t first,
+                         int64_t count)
+{
+    float piece[CPU_PIECE];
+
+    if (work->db != NULL)
+        memset(work->db + first, 0, (size_t)count * sizeof(float));
+    for (int64_t n = 0; n < work->N; n++) {
+        const int64_t at = n * work->O + first;
+        const float *dy = work->dy + at;
+
+        if (work->activation != NULL) {
+            float *to = work->wide == NULL ? &piece[0] : work->wide + at;
+
+            cpu_activation_backward(work->activation, work->h + at, dy,
+                                    work->alpha, to, count);
+            dy = to;
+        }
+        if (work->db != NULL)
+            cpu_bias_row(work->db + first, dy, count);
+        if (work->narrow != NULL)
+            half_round_bf16(work->narrow + at, dy, (size_t)count);
+    }
+}
+
+static void cpu_dy_body(void *context, int64_t first, int64_t last)
+{
+    for (int64_t o = first; o < last; o += CPU_PIECE)
+        cpu_dy_panel(context, o, last - o < CPU_PIECE ? last - o : CPU_PIECE);
+}
+
+void cpu_linear_pass_dy(const op_t *op, const op_args_t *args, const float *h,
+                        float *wide, uint16_t *narrow)
+{
+    cpu_dy_work_t work = {.alpha = (float)op->config.alpha,
+                          .dy = args->dy,
+                          .h = h,
+                          .wide = wide,
+                          .narrow = narrow,
+                          .N = op_linear_rows(&op->config),
+                          .O = op->config.out};
+
+    if (op->config.activation != OP_LINEAR)
+        work.activation = cpu_activation_of(op->config.activation);
+    if (op->config.bias)
+        work.db = args->dparams[1];
+    simd_team_run(op->config.threads, work.O, CPU_BIAS_GRAIN, cpu_dy_body,
+                  &work);
+}
