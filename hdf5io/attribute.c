@@ -9,7 +9,7 @@
 #include "hdf5io/h5.h"
 #include "hdf5io/shard.h"
 
-/* One number, as there is place for one. */
+/* Is the attribute a single integer or float? */
 static bool number_single(hid_t attribute)
 {
     hid_t space = H5Aget_space(attribute), type = H5Aget_type(attribute);
@@ -24,7 +24,7 @@ static bool number_single(hid_t attribute)
     return single;
 }
 
-/* Lock held. */
+/* Read the attribute [name] of the open [file]. Lock held. */
 static err_code_t number_read(hid_t file, const char *path, const char *name,
                               double *out, err_t *err)
 {
@@ -51,13 +51,14 @@ static err_code_t number_read(hid_t file, const char *path, const char *name,
     return rc;
 }
 
-/* One try, see retry.h. */
+/* Arguments of one try, see retry.h. */
 typedef struct attribute_try {
     const char *path, *name;
     double *out;
 } attribute_try_t;
 
-/* As hdf5io_attribute_read; if a system call failed, errno says why. */
+/* One try of hdf5io_attribute_read. If a system call failed, errno holds the
+ * reason. */
 static err_code_t attribute_read(const attribute_try_t *try, err_t *err)
 {
     uint64_t bytes;

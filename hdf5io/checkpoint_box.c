@@ -21,7 +21,8 @@ void hdf5io_box_next(const hdf5io_manifest_tensor_t *tensor, int64_t at,
     stride[ndim - 1] = 1;
     for (int d = ndim - 2; d >= 0; d--)
         stride[d] = stride[d + 1] * (int64_t)extent[d + 1];
-    /* The outermost dimension of which a whole slice fits here. */
+    /* Find the outermost dimension of which a whole slice starts at [at] and
+     * fits before [last]. */
     while (level < ndim - 1 &&
            (at % stride[level] != 0 || last - at < stride[level]))
         level++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The member "data" of a manifest: what the run's data held when it was
- * written. Manifests of older versions have none. */
+/* The member "data" of a manifest: marks of the run's data when the checkpoint
+ * was written. Manifests of older versions have no such member. */
 #include "hdf5io/checkpoint_data.h"
 
 #include <inttypes.h>
@@ -36,9 +36,9 @@ err_code_t hdf5io_marks_copy(const hdf5io_mark_t *marks, int count,
     return ERR_OK;
 }
 
-/* The name of a file quoted by JSON's rules; free() it. It is there for
- * sentences only: of one that is not UTF-8 other bytes than ASCII become '?'.
- * NULL: no memory. */
+/* Quote a file name by JSON's rules; the caller frees it. NULL: no memory. The
+ * name is only used in sentences, so if it is not UTF-8, bytes outside ASCII
+ * become '?'. */
 static char *mark_quote(const char *name)
 {
     json_t *value = json_string(name);

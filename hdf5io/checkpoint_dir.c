@@ -40,7 +40,8 @@ err_code_t hdf5io_checkpoint_list(const char *directory, char ***paths,
     return ERR_OK;
 }
 
-/* Remove a tree; a failure is worth a line, not the run. */
+/* Remove a directory tree. A failure is only logged; it must not end the
+ * run. */
 static void tree_drop(const char *path)
 {
     err_t err = ERR_INIT;
@@ -70,8 +71,8 @@ void hdf5io_dir_clean(const hdf5io_io_t *io, const char *directory)
     free(entries);
 }
 
-/* Bring [tmp] to [path]. *old tells where an older one of that name went: to
- * [tmp] by an exchange, to [trash], or nowhere (NULL). */
+/* Rename [tmp] to [path]. *old becomes the new name of an older [path]: [tmp]
+ * if the two were exchanged, [trash], or NULL if there was none. */
 static err_code_t swap_in(const hdf5io_io_t *io, const char *tmp,
                           const char *path, const char *trash, const char **old,
                           err_t *err)
@@ -88,7 +89,7 @@ static err_code_t swap_in(const hdf5io_io_t *io, const char *tmp,
     if (errno != EINVAL && errno != ENOSYS)
         return err_set(err, ERR_IO, "cannot exchange %s with %s: %s", tmp, path,
                        strerror(errno));
-    /* Not every file system can exchange (NFS cannot). */
+    /* Not every file system can exchange two names (NFS cannot). */
     rc = hdf5io_io_rename(io, path, trash, err);
     if (rc != ERR_OK)
         return rc;
@@ -99,7 +100,8 @@ static err_code_t swap_in(const hdf5io_io_t *io, const char *tmp,
     return rc;
 }
 
-/* The parent could not be synced, so the new name may not last: undo it. */
+/* Undo swap_in: the parent directory could not be synced, so the new name may
+ * not be durable. */
 static void swap_out(const hdf5io_io_t *io, const char *tmp, const char *path,
                      const char *trash, const char *old)
 {
@@ -137,7 +139,8 @@ err_code_t hdf5io_dir_publish(const hdf5io_io_t *io, const char *directory,
     return rc;
 }
 
-/* Rename one checkpoint to [prefix]NAME-NONCE, its path in *out. */
+/* Rename the published checkpoint of [step] to [prefix]NAME-NONCE; *out becomes
+ * its path. */
 static err_code_t step_rename(const hdf5io_io_t *io, const char *directory,
                               int64_t step, const char *prefix, uint64_t nonce,
                               char **out, err_t *err)
@@ -154,7 +157,7 @@ static err_code_t step_rename(const hdf5io_io_t *io, const char *directory,
     return rc;
 }
 
-/* The same; NULL (logged) on failure. */
+/* step_rename that returns the path; NULL on failure, which is logged. */
 static char *step_move(const hdf5io_io_t *io, const char *directory,
                        int64_t step, const char *prefix, uint64_t nonce)
 {
@@ -178,7 +181,8 @@ static bool is_step(const char *path, const char *directory, int64_t step)
     return same;
 }
 
-/* Rename what the run leaves behind; debris only where it may be whole. */
+/* Rename an entry to superseded-*; debris only if it has a manifest. *out
+ * becomes the new path, or NULL. */
 static err_code_t entry_supersede(const hdf5io_io_t *io, const char *directory,
                                   const hdf5io_entry_t *entry, char **out,
                                   err_t *err)

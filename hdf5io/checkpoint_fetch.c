@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* checkpoint_read, the local parts: bytes come by pread at the offsets that the
- * manifest gives, so reading needs no HDF5 and no lock. */
+/* The local part of checkpoint_read. Bytes are read by pread at the offsets in
+ * the manifest, so reading needs neither HDF5 nor its lock. */
 #include "hdf5io/checkpoint_read.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ out:
     return rc;
 }
 
-/* Read elements [first, last) of [piece]'s tensor; the piece has them. */
+/* Read elements [first, last) of a tensor, all of which [piece] holds. */
 static err_code_t piece_read(const hdf5io_io_t *io, const char *directory,
                              const hdf5io_manifest_t *manifest,
                              const hdf5io_manifest_piece_t *piece,

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Bytes moved at a time: small enough to show a sign of life several times a
- * second on a slow disk, large enough to cost nothing. */
+/* Bytes per call: few enough to call [alive] several times a second on a slow
+ * disk, and enough for full speed. */
 #define BITE_MAX ((size_t)16 << 20)
 
 static ssize_t system_write_at(void *context, int fd, const void *bytes,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* checkpoint_io, reading: each call opens, reads and closes, and does all of it
- * again where storage refuses, since an open file may be what is stale. */
+/* The reading part of checkpoint_io. Each call opens, reads and closes the
+ * file. If storage refuses, all three are repeated, since the open file itself
+ * may be stale. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,25 +14,27 @@
 #include "base/mem.h"
 #include "hdf5io/checkpoint_io.h"
 
-/* Bytes moved at a time: see checkpoint_io.c. */
+/* Bytes per call, as in checkpoint_io.c. */
 #define BITE_MAX ((size_t)16 << 20)
 #define HASH_BITE ((size_t)1 << 20)
-/* Bytes of a manifest: that of 1,000,000 tensors is a tenth of it. */
+/* Maximum bytes of a manifest. A manifest of 1,000,000 tensors has a tenth of
+ * this. */
 #define LOAD_MAX ((uint64_t)1 << 30)
 
-/* One call, over all its tries. */
+/* One call, with all its tries. */
 typedef struct reading {
     const hdf5io_io_t *io;
     const char *path;
-    /* What to do with the open file. */
+    /* Called with the open file; NULL: nothing to do. */
     err_code_t (*work)(struct reading *reading, err_t *err);
-    int fd, number; /* of this try */
-    uint64_t size;  /* of the file */
-    void *bytes;    /* work_read: where to, how many, from where */
+    int fd, number; /* descriptor and errno of the current try */
+    uint64_t size;  /* bytes of the file */
+    void *bytes; /* for work_read: destination; [count] and [offset] belong to
+                    it */
     size_t count;
     off_t offset;
-    char *text;    /* work_load, freed by the caller of retry_run */
-    uint64_t hash; /* work_hash */
+    char *text;    /* result of work_load; freed by the caller of retry_run */
+    uint64_t hash; /* result of work_hash */
 } reading_t;
 
 retry_t hdf5io_io_retry(const hdf5io_io_t *io)
@@ -76,8 +79,8 @@ static err_code_t file_open(reading_t *r, err_t *err)
 {
     struct stat st;
 
-    /* Non-blocking: a pipe of that name must not hold us up. Nor is a link
-     * followed: checkpoints have none. */
+    /* Non-blocking, so that opening a pipe of this name does not block. Links
+     * are not followed: checkpoints contain none. */
     r->fd = r->io->open(r->io->context, r->path,
                         O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (r->fd < 0 || fstat(r->fd, &st) != 0) {
@@ -96,7 +99,7 @@ static err_code_t file_open(reading_t *r, err_t *err)
     return ERR_OK;
 }
 
-/* One try. */
+/* One try, see retry.h. */
 static err_code_t attempt(void *context, int *number, err_t *err)
 {
     reading_t *r = context;

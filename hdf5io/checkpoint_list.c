@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * checkpoint_list: what is in the directory, and what of it a dead run has left
- * whole. Where a file system cannot exchange two names, a kill between the two
- * renames of a replacement leaves no published checkpoint of that step, but
- * both whole ones under names of debris.
+ * checkpoint_list: lists a directory of checkpoints, and finds debris that is
+ * an intact checkpoint. Where a file system cannot exchange two names, a
+ * process killed between the two renames of a replacement leaves no published
+ * checkpoint of that step; both intact checkpoints then have names of debris.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,7 @@
 
 /* ---- listing ------------------------------------------------------------- */
 
-/* A directory's listing, over all its tries. */
+/* The listing of a directory, with all its tries. */
 typedef struct listing {
     const hdf5io_io_t *io;
     const char *directory;
@@ -35,7 +35,7 @@ static const char *const prefixes[] = {[HDF5IO_PUBLISHED] = "",
                                        [HDF5IO_TMP] = ".tmp-",
                                        [HDF5IO_TRASH] = ".trash-"};
 
-/* 16 hexadecimal digits, not all 0. */
+/* Parse 16 hexadecimal digits that are not all 0. */
 static bool nonce_parse(const char *text, uint64_t *out)
 {
     if (strspn(text, "0123456789abcdef") != 16 || text[16] != '\0')
@@ -44,7 +44,7 @@ static bool nonce_parse(const char *text, uint64_t *out)
     return *out != 0;
 }
 
-/* What [name] is; false: nothing of ours. */
+/* Parse the file name [name]; false: not a name of checkpoint_dir.h. */
 static bool entry_parse(const char *name, hdf5io_entry_t *out)
 {
     char text[sizeof out->name];
@@ -94,7 +94,8 @@ static err_code_t listing_add(listing_t *listing, const hdf5io_entry_t *entry,
     return ERR_OK;
 }
 
-/* One try. Whether a name is there is not known where reading names fails. */
+/* One try, see retry.h. A missing directory is an empty list; any other failure
+ * is an error, since then nothing is known about the names. */
 static err_code_t listing_attempt(void *context, int *number, err_t *err)
 {
     listing_t *listing = context;
@@ -189,7 +190,7 @@ err_code_t hdf5io_dir_steps(const hdf5io_io_t *io, const char *directory,
 
 /* ---- adopting ------------------------------------------------------------ */
 
-/* Is the debris [path] a whole checkpoint of [step]? */
+/* Is the debris [path] an intact checkpoint of [step]? */
 static err_code_t whole_check(const hdf5io_io_t *io, const char *path,
                               int64_t step, bool *whole, err_t *err)
 {
@@ -211,8 +212,8 @@ static err_code_t whole_check(const hdf5io_io_t *io, const char *path,
     return rc;
 }
 
-/* Give it the name that it would have got. Somebody who does the same at the
- * same time, the writer itself if it lives, is no failure. */
+/* Rename debris to its final name. It is no error if another process, or the
+ * writer if it is still alive, did the same meanwhile. */
 static err_code_t name_give(const hdf5io_io_t *io, const char *directory,
                             const hdf5io_entry_t *entry, err_t *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* checkpoint_manifest: the plan of a checkpoint, and its release. The text form
- * is in checkpoint_manifest_print.c and _parse.c. */
+/* Planning and freeing a manifest. Its text form is in
+ * checkpoint_manifest_print.c and checkpoint_manifest_parse.c. */
 #include "config.h"
 
 #include "hdf5io/checkpoint_manifest.h"
@@ -19,7 +19,7 @@
 void hdf5io_manifest_share(int64_t elems, int rank, int size, int64_t *first,
                            int64_t *last)
 {
-    /* floor(elems * rank / size) without leaving 63 bits. */
+    /* floor(elems * rank / size) without overflow of 63 bits. */
     int64_t whole = elems / size, rest = elems % size;
 
     *first = whole * rank + rest * rank / size;
@@ -125,15 +125,15 @@ int64_t hdf5io_manifest_common(const hdf5io_manifest_t *manifest,
 
 /* ---- the plan ------------------------------------------------------------ */
 
-/* What planning walks through. */
+/* State of the planning, which walks through the tensors in order. */
 typedef struct plan {
     hdf5io_manifest_t *m;
     const hdf5io_tensor_t *tensors;
-    int *file_of;        /* [world_size], -1: none */
-    int64_t elems;       /* that are whole on every rank */
-    int64_t at;          /* of these: where the walk is */
-    int rank;            /* whose share that is, */
-    int64_t first, last; /* and the share */
+    int *file_of;  /* [world_size], -1: none */
+    int64_t elems; /* total elements of tensors that are whole on every rank */
+    int64_t at;    /* how many of them are planned */
+    int rank;      /* rank whose share is being planned */
+    int64_t first, last; /* its share: [first, last) of [elems] */
 } plan_t;
 
 static void plan_rank(plan_t *plan, int rank)
@@ -143,7 +143,7 @@ static void plan_rank(plan_t *plan, int rank)
                           &plan->last);
 }
 
-/* Files in the order of the ranks that have something to write. */
+/* Plan one file per rank that has something to write, in rank order. */
 static void files_plan(plan_t *plan)
 {
     hdf5io_manifest_t *m = plan->m;
@@ -171,7 +171,8 @@ static void piece_add(hdf5io_manifest_t *m, int tensor, int file, int64_t first,
         .tensor = tensor, .file = file, .first = first, .count = count};
 }
 
-/* A tensor that all have: every overlap with a share is a piece. */
+/* Plan a tensor that is whole on all ranks: each overlap with the share of a
+ * rank becomes a piece. */
 static void common_plan(plan_t *plan, int tensor)
 {
     const int64_t elems = plan->m->tensors[tensor].elems;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* checkpoint_manifest from text. The hash at its end is checked first, so what
- * is refused after that was written wrong, or by another version. */
+/* Parsing a manifest. The hash at its end is checked first, so text that is
+ * refused after that was written incorrectly, or by another version. */
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
@@ -16,11 +16,11 @@
 #include "hdf5io/checkpoint_read.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
-/* A run that goes on counts on from these numbers: there must be a way up. The
- * reducer takes steps up to the same one (DDP_STEP_MAX). */
+/* Maximum of any counter, so that a resumed run can count further without
+ * overflow. The reducer has the same limit (DDP_STEP_MAX). */
 #define COUNT_MAX (INT64_MAX / 4)
 
-/* The text must end with the hash of what stands before that member. */
+/* Check that the text ends with the hash of everything before it. */
 static err_code_t self_check(const char *text, size_t bytes, uint64_t *hash,
                              err_t *err)
 {
@@ -65,7 +65,7 @@ static bool unsigned_parse(const char *text, uint64_t *out)
     return errno == 0 && text[0] >= '0' && text[0] <= '9' && *end == '\0';
 }
 
-/* Copy the text of member [key]; free() it. */
+/* Copy the string member [key]. The caller frees it. */
 static err_code_t text_get(json_t *root, const char *key, char **out,
                            err_t *err)
 {
@@ -98,7 +98,8 @@ static err_code_t count_get(json_t *root, const char *key, int64_t *out,
 
 typedef enum number { NUMBER_UNSIGNED, NUMBER_REAL, NUMBER_HASH } number_t;
 
-/* A number that is written as a text; [out] is uint64_t or double. */
+/* Parse a number that is stored as a string. [out] is a uint64_t or a double,
+ * as [kind] says. */
 static err_code_t number_get(json_t *root, const char *key, number_t kind,
                              void *out, err_t *err)
 {
@@ -136,7 +137,7 @@ static err_code_t format_check(json_t *root, err_t *err)
     return rc;
 }
 
-/* What the schedule has seen; not there: nothing. */
+/* Parse the state of the schedule; NULL: there is none. */
 static err_code_t watch_parse(json_t *watch, hdf5io_progress_t *p, err_t *err)
 {
     const struct {
@@ -164,7 +165,8 @@ static err_code_t watch_parse(json_t *watch, hdf5io_progress_t *p, err_t *err)
     return rc;
 }
 
-/* A checkpoint of an older version: every step was an update to it. */
+/* Parse the optional member "updates". Older versions, which do not write it,
+ * counted each step as an update. */
 static err_code_t updates_get(json_t *root, hdf5io_progress_t *p, err_t *err)
 {
     err_code_t rc;
@@ -238,8 +240,8 @@ static err_code_t head_parse(json_t *root, hdf5io_manifest_t *m, err_t *err)
     return rc;
 }
 
-/* As a writer of checkpoints chooses them: ASCII without what a path, a
- * terminal or JSON would take for something else. */
+/* Is it a name that a writer of checkpoints chooses: printable ASCII without
+ * characters that are special in paths or JSON? */
 static bool file_name_is_ours(const char *name)
 {
     const char *c = name;
@@ -277,7 +279,7 @@ static err_code_t files_parse(json_t *list, hdf5io_manifest_t *m, err_t *err)
     return ERR_OK;
 }
 
-/* The next piece of tensor [t] must go on at element [at]. */
+/* Parse a piece of tensor [t]; it must start at element [at]. */
 static err_code_t piece_parse(json_t *item, const hdf5io_manifest_t *m, int t,
                               int64_t at, hdf5io_manifest_piece_t *piece,
                               err_t *err)
@@ -385,7 +387,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A reader that looks for a name would take one of two. Sorts [names]. */
+/* Refuse names that occur twice, since a reader would find only one of the two.
+ * Sorts [names]. */
 static err_code_t names_check(const char **names, int count, const char *what,
                               err_t *err)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * checkpoint_manifest as text: JSON with one file or tensor a line. Doubles and
- * unsigned 64-bit numbers are strings, since JSON numbers cannot carry all of
- * them. The last member is the hash of all the text before it, so the rules of
- * JSON (order, white space) do not matter for it: it hashes bytes.
+ * Printing a manifest as JSON, with one file or tensor per line. Doubles and
+ * unsigned 64-bit numbers are strings, since JSON numbers cannot represent all
+ * of them. The last member is the hash of all bytes before it, so it does not
+ * depend on JSON's rules for order and white space.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -94,7 +94,7 @@ static err_code_t tensors_print(const hdf5io_manifest_t *m, str_buf_t *out,
         rc = text_print("name", t->name, out, err);
         if (rc != ERR_OK)
             return rc;
-        out->text[--out->length] = '\0'; /* the name ends no line */
+        out->text[--out->length] = '\0'; /* remove the newline after the name */
         str_buf_add(out, " \"type\": \"float32\", \"shape\": %s, \"pieces\": [",
                     hdf5io_shape_format(t->ndim, t->dims, shape, sizeof shape));
         for (int j = t->piece; j < t->piece + t->pieces; j++)

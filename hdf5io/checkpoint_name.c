@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Names of checkpoints in their directory: see checkpoint_dir.h. */
+/* Names of checkpoints in their directory, see checkpoint_dir.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Reading a checkpoint. Rank 0 proposes candidates, newest first; every rank
- * parses the manifest itself (they must all see the same one), each hashes its
- * share of the files, and a vote decides whether the candidate is whole. Then
- * every rank reads all tensors; who wrote them, and how many, plays no part.
+ * Reading a checkpoint. Rank 0 proposes candidates, newest first. Every rank
+ * parses the manifest itself, and all must see the same one. Each rank hashes
+ * its share of the files, and a vote decides whether the candidate is intact.
+ * Then every rank reads its tensors; the number of writers does not matter.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,13 +22,14 @@ typedef struct reader {
     const hdf5io_votes_t *votes;
     hdf5io_io_t io;
     hdf5io_ballot_t *ballots; /* [size] */
-    hdf5io_entry_t *entries;  /* rank 0: candidates, newest first */
+    hdf5io_entry_t *entries;  /* on rank 0: candidates, newest first */
     int count;
-    hdf5io_manifest_t manifest; /* of the candidate */
-    str_buf_t damaged;          /* sentences, one for each candidate refused */
+    hdf5io_manifest_t manifest; /* of the current candidate */
+    str_buf_t damaged;          /* one sentence per refused candidate */
 } reader_t;
 
-/* Another manifest on another rank: the file system shows different files. */
+/* Compare the manifest's hash across ranks. It differs if the file system shows
+ * different files to different ranks. */
 static err_code_t same_manifest(const reader_t *r, const char *path, err_t *err)
 {
     for (int i = 1; i < r->votes->size; i++)
@@ -39,9 +40,10 @@ static err_code_t same_manifest(const reader_t *r, const char *path, err_t *err)
     return ERR_OK;
 }
 
-/* Vote on [mine], and send [numbers] if all is well. Storage that a rank cannot
- * read says nothing about the candidate, so it weighs more than damage that
- * another one has found: only where all could read, *damaged is set. */
+/* Vote on [mine], and exchange [numbers] if all ranks succeed. A rank that
+ * cannot read learns nothing about the candidate; so its error takes precedence
+ * over damage that another rank found. *damaged is set only if all ranks could
+ * read. */
 static err_code_t damage_vote(reader_t *r, const err_t *mine,
                               retry_cause_t cause,
                               uint64_t numbers[VOTE_NUMBERS], bool *damaged,
@@ -61,8 +63,8 @@ static err_code_t damage_vote(reader_t *r, const err_t *mine,
     return hdf5io_vote(r->votes, mine, NULL, NULL, NULL, err);
 }
 
-/* Is the candidate whole? *damaged: no, and a failure says why; any other
- * failure ends the reading. */
+/* Is the candidate [path] intact? If not, *damaged is true and the error says
+ * why. With *damaged false an error ends the reading. */
 static err_code_t candidate_check(reader_t *r, const char *path, bool *damaged,
                                   err_t *err)
 {
@@ -88,8 +90,8 @@ static err_code_t candidate_check(reader_t *r, const char *path, bool *damaged,
     return damage_vote(r, &mine, cause, numbers, damaged, err);
 }
 
-/* Rank 0 lists the directory, once; all learn the path of the [index]-th
- * newest candidate (to be freed), NULL: there are no more. */
+/* Get the path of the [index]-th newest candidate (to be freed); NULL: there
+ * are no more. Rank 0 lists the directory once and tells all ranks. */
 static err_code_t candidate_next(reader_t *r, int index, char **path,
                                  err_t *err)
 {
@@ -124,7 +126,8 @@ static void damage_note(reader_t *r, const err_t *why)
                  why->text);
 }
 
-/* The newest whole checkpoint; *path stays NULL if there is none at all. */
+/* Find the newest intact checkpoint; *path stays NULL if there is no checkpoint
+ * at all. */
 static err_code_t candidate_find(reader_t *r, char **path, err_t *err)
 {
     for (int i = 0;; i++) {
@@ -164,7 +167,7 @@ static bool same_shape(const hdf5io_tensor_t *want,
                   (size_t)want->ndim * sizeof *want->dims) == 0;
 }
 
-/* Number of the tensor called [name]; usually it is [guess]. */
+/* Index of the tensor called [name]; usually it is [guess]. -1: none. */
 static int tensor_find(const hdf5io_manifest_t *m, const char *name, int guess)
 {
     if (guess < m->tensor_count && strcmp(m->tensors[guess].name, name) == 0)
@@ -175,8 +178,9 @@ static int tensor_find(const hdf5io_manifest_t *m, const char *name, int guess)
     return -1;
 }
 
-/* Is any wanted tensor in the group ("model/") of [name]? A reader that wants
- * nothing of a group (the optimizer's, to evaluate) may leave it. */
+/* Is any wanted tensor in the same group ("model/") as [name]? A reader that
+ * wants nothing of a group (such as the optimizer's state during evaluation)
+ * may ignore it. */
 static bool group_wanted(const hdf5io_tensor_t *tensors, int count,
                          const char *name)
 {
@@ -188,7 +192,8 @@ static bool group_wanted(const hdf5io_tensor_t *tensors, int count,
     return false;
 }
 
-/* All wanted tensors are there in their shapes, and no others. */
+/* Check that all wanted tensors exist with their shapes, and that their groups
+ * contain no others. */
 static err_code_t model_compare(const hdf5io_manifest_t *m, const char *path,
                                 const hdf5io_tensor_t *tensors, int count,
                                 err_t *err)
@@ -234,7 +239,7 @@ static err_code_t model_compare(const hdf5io_manifest_t *m, const char *path,
     return ERR_OK;
 }
 
-/* All of [tensor], or the parts that this rank holds. */
+/* Read the whole [tensor], or the parts that this rank holds. */
 static void tensor_read(const reader_t *r, const char *path,
                         const hdf5io_tensor_t *tensor, int number, err_t *err)
 {
@@ -265,7 +270,8 @@ static err_code_t tensors_read(const reader_t *r, const char *path,
     return hdf5io_vote(r->votes, &mine, NULL, NULL, NULL, err);
 }
 
-/* Rank 0: the last bits depend on libraries, CPU and instruction set. */
+/* Called by rank 0: warn about other versions, since the last bits of results
+ * depend on libraries, CPU and instruction set. */
 static void versions_compare(const reader_t *r, const char *path)
 {
     char *here = hdf5io_manifest_versions(r->config->versions);
@@ -278,7 +284,7 @@ static void versions_compare(const reader_t *r, const char *path)
     free(here);
 }
 
-/* Is it of the model that the caller names? */
+/* With model_strict: does the checkpoint belong to the caller's model? */
 static err_code_t model_hash_compare(const reader_t *r, const char *path,
                                      err_t *err)
 {

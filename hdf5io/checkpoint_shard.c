@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A shard is laid out by HDF5 (under its lock, a few metadata blocks), closed,
- * and then filled by pwrite at the offsets of its datasets, outside the lock:
- * ranks that are threads write side by side, and write errors arrive here.
+ * HDF5 creates a shard with its datasets (under its lock; only metadata is
+ * written) and closes it. Then the data is written by pwrite at the offsets of
+ * the datasets, without the lock: ranks that are threads write in parallel, and
+ * write errors are reported here.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +16,8 @@
 #include "hdf5io/checkpoint_files.h"
 #include "hdf5io/h5.h"
 
-/* Sync after so many bytes: a sync of all at the end could take longer than a
- * rank may go without a sign of life. */
+/* Maximum bytes between two fsyncs. A single fsync at the end could take longer
+ * than a rank may go without calling [alive]. */
 #define DIRTY_MAX ((size_t)1 << 30)
 
 char *hdf5io_files_path(const hdf5io_files_t *files, int file)
@@ -70,7 +71,7 @@ err_code_t hdf5io_files_locate(hid_t dataset, const char *path,
     return ERR_OK;
 }
 
-/* One 1-d dataset for a piece. Lock held. */
+/* Create the 1-dimensional dataset of a piece. Lock held. */
 static err_code_t piece_create(hid_t file, hid_t layout, const char *path,
                                const char *name, hdf5io_manifest_piece_t *piece,
                                err_t *err)
@@ -92,7 +93,7 @@ static err_code_t piece_create(hid_t file, hid_t layout, const char *path,
     return rc;
 }
 
-/* Lock held. */
+/* Create the file and the datasets of all its pieces. Lock held. */
 static err_code_t shard_layout(hdf5io_manifest_t *m, int number,
                                const char *path, err_t *err)
 {
@@ -122,7 +123,7 @@ static err_code_t shard_layout(hdf5io_manifest_t *m, int number,
     return rc;
 }
 
-/* Where this rank has the elements of its [piece]. */
+/* Address of the elements of [piece] on this rank; NULL: not here. */
 static const float *piece_data(const hdf5io_files_t *files,
                                const hdf5io_manifest_piece_t *piece)
 {
@@ -136,7 +137,7 @@ static const float *piece_data(const hdf5io_files_t *files,
     return NULL;
 }
 
-/* Write one piece; *dirty counts bytes that are not synced yet. */
+/* Write one piece. *dirty counts the bytes that are not synced yet. */
 static err_code_t piece_fill(const hdf5io_files_t *files, int fd,
                              const char *path,
                              const hdf5io_manifest_piece_t *piece,

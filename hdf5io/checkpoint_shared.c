@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * shared.h5: every tensor whole, in its own shape, in one file that all ranks
- * write through MPI-IO. Creating the file and its datasets is collective; the
- * bytes are written independently, each rank the run that is its own. They are
- * contiguous in the file, so a collective write would gain nothing, and it lets
- * the MPI library send everything to a few ranks that write alone (Open MPI on
- * one file system: all bytes through rank 0).
+ * shared.h5 holds each whole tensor, in its own shape, in one file that all
+ * ranks write by MPI-IO. Creating the file and its datasets is collective. The
+ * data is written independently: each rank writes its own run of elements. The
+ * runs are contiguous in the file, so collective writes would gain nothing;
+ * they would let the MPI library send everything to a few writing ranks (Open
+ * MPI on some file systems: all bytes go through rank 0).
  *
- * A rank whose write fails goes on with the remaining collective calls, since
- * its peers wait in them, and reports the first failure at the end.
+ * A rank whose write fails still makes the remaining collective calls, since
+ * the other ranks wait in them, and reports its first failure at the end.
  */
 #include <stdlib.h>
 
@@ -17,7 +17,8 @@
 #include "hdf5io/checkpoint_files.h"
 #include "hdf5io/h5.h"
 
-/* Select elements [first, last) of the tensor in [space]; not empty. */
+/* Select elements [first, last) of the tensor in [space]. The range is not
+ * empty. */
 static herr_t run_select(hid_t space, const hdf5io_manifest_tensor_t *tensor,
                          int64_t first, int64_t last)
 {
@@ -35,8 +36,8 @@ static herr_t run_select(hid_t space, const hdf5io_manifest_tensor_t *tensor,
     return status;
 }
 
-/* Write [first, last) of the tensor, which lie at [data]. The memory side is
- * one run, as selections are walked in the order of the flat tensor. */
+/* Write elements [first, last) of the tensor from [data]. The memory space is
+ * one run, since HDF5 walks a selection in the order of the flat tensor. */
 static err_code_t run_write(hid_t dataset, hid_t space,
                             const hdf5io_manifest_tensor_t *tensor,
                             const float *data, int64_t first, int64_t last,
@@ -59,8 +60,9 @@ static err_code_t run_write(hid_t dataset, hid_t space,
     return rc;
 }
 
-/* What of tensor number [i], which all ranks have, is mine to write; [start] is
- * its first element among [elems] of such tensors. */
+/* Elements [*first, *last) of tensor number [i] that this rank writes. The
+ * tensor is whole on all ranks and starts at element [start] of the [elems]
+ * elements of all such tensors. */
 static void run_mine(const hdf5io_files_t *files, int64_t elems, int64_t start,
                      int i, int64_t *first, int64_t *last)
 {
@@ -74,7 +76,7 @@ static void run_mine(const hdf5io_files_t *files, int64_t elems, int64_t start,
     *last = *last < size ? *last : size;
 }
 
-/* The parts that this rank holds. */
+/* Write the parts that this rank holds. */
 static err_code_t parts_write(hdf5io_files_t *files, hid_t dataset, hid_t space,
                               int i, err_t *err)
 {
@@ -94,7 +96,7 @@ static err_code_t parts_write(hdf5io_files_t *files, hid_t dataset, hid_t space,
     return rc;
 }
 
-/* Elements [first, last) of a tensor that all have. */
+/* Write elements [first, last) of a tensor that is whole on all ranks. */
 static err_code_t share_write(hdf5io_files_t *files, hid_t dataset, hid_t space,
                               int i, int64_t first, int64_t last, err_t *err)
 {
@@ -158,7 +160,7 @@ static err_code_t tensors_write(hdf5io_files_t *files, hid_t file, hid_t layout,
     return result;
 }
 
-/* Lock held. */
+/* Create and fill shared.h5. Lock held. */
 static err_code_t shared_write(hdf5io_files_t *files, h5mpi_t *mpi,
                                const char *path, err_t *err)
 {
@@ -192,7 +194,7 @@ err_code_t hdf5io_files_shared(hdf5io_files_t *files, h5mpi_t *mpi, err_t *err)
     h5_lock();
     rc = shared_write(files, mpi, path, err);
     h5_unlock();
-    /* What I wrote may still be in this node's cache alone. */
+    /* Data of this rank may still be only in this node's page cache. */
     if (rc == ERR_OK)
         rc = hdf5io_io_sync(files->io, path, err);
     free(path);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * checkpoint.h5: a virtual dataset for every tensor, in its own shape, mapped
- * box by box onto the pieces in the shards (or as a whole onto shared.h5).
- * Source files are named without a directory: HDF5 looks for them beside the
- * file, so the whole directory can be moved. The fill value is NaN: where a
- * shard is missing, HDF5 shows fill values and no error, and zeros would pass
- * for weights. The step and its like are attributes of the root group.
+ * checkpoint.h5 has a virtual dataset for each tensor, in its own shape, mapped
+ * box by box to the pieces in the shards (or as a whole to shared.h5). Source
+ * files are named without a directory, so HDF5 looks for them next to this
+ * file, and the whole directory can be moved. The fill value is NaN: if a shard
+ * is missing, HDF5 shows fill values without an error, and zeros could be
+ * mistaken for weights. Step, epoch, samples and world size are attributes of
+ * the root group.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@
 #include "hdf5io/checkpoint_files.h"
 #include "hdf5io/h5.h"
 
-/* Map one box of [tensor] to [first, first + elems) of a 1-d source. */
+/* Map one box of a tensor to elements [first, first + elems) of a 1-dimensional
+ * source. */
 static herr_t box_map(hid_t list, int ndim, const hsize_t *extent,
                       const hdf5io_box_t *box, const char *file,
                       const char *name, hsize_t source_elems, hsize_t first)
@@ -61,7 +63,8 @@ static herr_t piece_map(hid_t list, const hdf5io_manifest_t *m, int number)
     return status;
 }
 
-/* In shared.h5 the source has the tensor's own shape. */
+/* Map a whole tensor to shared.h5, where the source has the tensor's own
+ * shape. */
 static herr_t whole_map(hid_t list, const hdf5io_manifest_t *m,
                         const hdf5io_manifest_piece_t *piece)
 {
@@ -78,7 +81,8 @@ static herr_t whole_map(hid_t list, const hdf5io_manifest_t *m,
     return status;
 }
 
-/* Creation properties with all mappings; a tensor without elements has none. */
+/* Creation properties with all mappings; a tensor without elements has no
+ * mapping. */
 static hid_t tensor_map(const hdf5io_manifest_t *m, int number)
 {
     const hdf5io_manifest_tensor_t *tensor = &m->tensors[number];
@@ -144,7 +148,7 @@ static herr_t number_attach(hid_t file, const char *name, int64_t value)
     return status;
 }
 
-/* Lock held. */
+/* Write the attributes and datasets of the open file. Lock held. */
 static err_code_t view_fill(hid_t file, const char *path,
                             const hdf5io_manifest_t *m, err_t *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* checkpoint_vote: the good case exchanges a few numbers; only after a failure
- * a second exchange carries the sentences. */
+/* In the normal case one exchange of a few numbers is enough. Only after a
+ * failure a second exchange carries the sentences. */
 #include "hdf5io/checkpoint_vote.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ typedef struct excuse {
     char text[ERR_TEXT_MAX];
 } excuse_t;
 
-/* Everybody learns the sentence of rank [culprit]. */
+/* Exchange the sentences; [out] becomes that of rank [culprit]. */
 static err_code_t excuses_exchange(const hdf5io_votes_t *votes,
                                    const err_t *mine, int culprit,
                                    excuse_t *out, err_t *err)

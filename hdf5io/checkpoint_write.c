@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Writing a checkpoint, in stages that end with a vote each, so that all ranks
- * go on or give up together:
+ * Writing a checkpoint in stages. Each stage ends with a vote, so that all
+ * ranks continue or fail together:
  *   begin    rank 0 adopts or removes debris and makes the temporary directory;
- * its nonce reaches the others with the vote data     every rank writes and
- * syncs its shard (or its share of the shared file) and hashes it; sizes and
- * hashes travel with the vote offsets  where the pieces lie in each shard, for
- * the manifest publish  rank 0 writes the view and the manifest, syncs the
- * directory, renames it and retires old checkpoints Until the rename there is
- * nothing that reading would take for a checkpoint.
+ *            the vote tells the other ranks its nonce
+ *   data     every rank writes and syncs its shard (or its share of the shared
+ *            file) and hashes it; the vote exchanges sizes and hashes
+ *   offsets  ranks exchange the offsets of the pieces in each shard, for the
+ *            manifest
+ *   publish  rank 0 writes the file of virtual datasets and the manifest, syncs
+ *            the directory, renames it and retires old checkpoints
+ * Until the rename nothing exists that reading would accept as a checkpoint.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -33,11 +35,12 @@ typedef struct writer {
     hdf5io_ballot_t *ballots; /* [size] */
     int64_t step;
     uint64_t nonce;
-    char *tmp, *final; /* paths; tmp is NULL until begun */
+    char *tmp,
+        *final; /* paths of the directory; [tmp] is NULL before stage begin */
 } writer_t;
 
-/* The directory of checkpoints. Whoever made it, it is durable in RUNDIR before
- * anything in it is called published. */
+/* Make the directory of checkpoints and sync its parent, so that its name is
+ * durable before a checkpoint in it counts as published. */
 static err_code_t home_make(writer_t *w, err_t *err)
 {
     char *parent = str_printf("%s/..", w->config->directory);
@@ -89,7 +92,7 @@ static err_code_t stage_begin(writer_t *w, err_t *plan, err_t *err)
     return ERR_OK;
 }
 
-/* Sizes and hashes of all shards, from the ballots. */
+/* Enter sizes and hashes of all shards from the ballots. */
 static void shards_enter(writer_t *w)
 {
     for (int r = 0; r < w->votes->size; r++) {
@@ -123,8 +126,9 @@ static err_code_t stage_data(writer_t *w, bool *agreed, err_t *err)
     return rc;
 }
 
-/* Gather (or, with [enter], scatter back) the offsets of [file]'s pieces.
- * NOLINTBEGIN(clang-analyzer-core.NullDereference): the vote saw to it. */
+/* Copy the offsets of all pieces in [file] to [offsets] or, with [enter], from
+ * there into the manifest. NOLINTBEGIN(clang-analyzer-core.NullDereference):
+ * the vote has checked the allocation. */
 static void offsets_copy(hdf5io_manifest_t *m, int file, int64_t *offsets,
                          bool enter)
 {
@@ -181,7 +185,8 @@ static err_code_t stage_offsets(writer_t *w, bool *agreed, err_t *err)
     return rc;
 }
 
-/* Read it as a reader would: what could not be resumed is not published. */
+/* Parse the manifest as a reader would: a checkpoint that could not be resumed
+ * is not published. */
 static err_code_t manifest_check(const str_buf_t *text, err_t *err)
 {
     hdf5io_manifest_t m = {0};
@@ -214,8 +219,8 @@ static err_code_t manifest_write(writer_t *w, err_t *err)
     return rc;
 }
 
-/* A program that reads at this very moment may have taken the directory for
- * debris, and given it its name. */
+/* Has another process, which is reading now, taken the directory for debris and
+ * renamed it to its final name? */
 static bool named_already(const writer_t *w, const struct stat *mine)
 {
     struct stat st;
@@ -238,7 +243,7 @@ static err_code_t name_give(writer_t *w, const struct stat *mine, err_t *err)
     return rc;
 }
 
-/* Rank 0 alone. */
+/* Publish the checkpoint; called by rank 0 only. */
 static err_code_t publish(writer_t *w, err_t *err)
 {
     struct stat mine;
@@ -273,7 +278,8 @@ static err_code_t stage_publish(writer_t *w, bool *agreed, err_t *err)
     return hdf5io_vote(w->votes, &mine, NULL, NULL, agreed, err);
 }
 
-/* After a failure that all know of, nobody uses the directory any more. */
+/* Remove the temporary directory after a failure that all ranks know of, so no
+ * rank uses it any more. */
 static void debris_remove(const writer_t *w)
 {
     err_t err = ERR_INIT;

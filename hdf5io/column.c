@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Opening a column: each check is a small function that composes its own
- * sentence. HDF5 never converts numbers of the standard types for us: we read
- * them as stored and convert in one place (convert.h), so contiguous and
- * chunked files give the same bits, and collective reads stay collective
- * (HDF5 drops to independent ones when it has to convert).
+ * Opening a column. Each check is a small function with its own error sentence.
+ * HDF5 never converts numbers of the standard types: they are read as stored
+ * and converted in one place (convert.h). So contiguous and chunked files give
+ * the same bits, and collective reads stay collective (HDF5 makes them
+ * independent when it converts).
  */
 #include "hdf5io/column.h"
 
@@ -36,7 +36,7 @@ char *hdf5io_column_shape(const hdf5io_column_t *column, char *out, size_t room)
     return out;
 }
 
-/* Is [type] one of the standard numbers? Then how is it stored? */
+/* Is [type] a standard number type? If so, *out says how it is stored. */
 static bool column_type_standard(hid_t type, convert_type_t *out)
 {
     const struct {
@@ -68,8 +68,8 @@ static bool column_type_standard(hid_t type, convert_type_t *out)
     return false;
 }
 
-/* Numbers of any other width (half precision, 12 bits of a camera) come through
- * HDF5's conversion as the native type that holds them. False: no number. */
+/* Other number types (half precision, 12 bits of a camera) are converted by
+ * HDF5 to the native type that holds them. False: not a number type. */
 static bool column_type_other(hid_t type, hdf5io_column_t *out)
 {
     H5T_class_t class = H5Tget_class(type);
@@ -91,8 +91,9 @@ static bool column_type_other(hid_t type, hdf5io_column_t *out)
     return true;
 }
 
-/* Find the stored type; *standard says whether its bytes may be read raw. An
- * enumeration (h5py's bool is one) counts as its integers. */
+/* Find the stored type. *standard: its bytes may be read without HDF5's
+ * conversion. An enumeration (such as h5py's bool) counts as its integer
+ * type. */
 static err_code_t column_type_find(hdf5io_column_t *out, bool *standard,
                                    err_t *err)
 {
@@ -149,7 +150,7 @@ static err_code_t column_space_find(hdf5io_column_t *out, err_t *err)
     return ERR_OK;
 }
 
-/* Are all filters there that its chunks were written with? */
+/* Are all filters installed that the chunks were written with? */
 static err_code_t column_filters_check(const hdf5io_column_t *column,
                                        hid_t create, err_t *err)
 {
@@ -180,7 +181,7 @@ const char *hdf5io_column_source(const hdf5io_column_t *column)
     return column->source != NULL ? column->source : column->file;
 }
 
-/* A link may lead to another file: remember which. */
+/* If a link leads to another file, remember that file. */
 static err_code_t column_source_find(hdf5io_column_t *out, err_t *err)
 {
     char *home = hdf5io_home_name(out->dataset);

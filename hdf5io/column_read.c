@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Reading rows. Without MPI each run is one request: pread where the bytes are
- * known, else one H5Dread of a plain block, which HDF5 serves chunk by chunk (a
- * union of blocks makes it go element by element). The lock is held for one
- * run at a time, so that a checkpoint gets its turn. With MPI-IO all runs are
- * one collective request, as ranks have different numbers of them.
+ * Reading rows. Without MPI each run of rows is one request: a pread if the
+ * file offset is known, else one H5Dread of a plain block, which HDF5 serves
+ * chunk by chunk (for a union of blocks it works element by element). The lock
+ * is held for one run at a time, so that a checkpoint can take it in between.
+ * With MPI-IO all runs are one collective request, since ranks have different
+ * numbers of runs.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -48,7 +49,7 @@ static err_code_t column_read_located(const hdf5io_column_t *column, int fd,
     return ERR_OK;
 }
 
-/* The extent of [rows] rows as HDF5 sees them; returns its dimensions. */
+/* Extent of [rows] rows in HDF5's dataset; returns the number of dimensions. */
 static int column_extent(const hdf5io_column_t *column, int64_t rows,
                          hsize_t extent[H5S_MAX_RANK])
 {
@@ -84,7 +85,7 @@ static herr_t column_select(const hdf5io_column_t *column,
     return status;
 }
 
-/* A memory space of as many whole rows as the runs have. */
+/* A memory space for the rows of all runs. */
 static hid_t column_memory_space(const hdf5io_column_t *column,
                                  const column_run_t *runs, int64_t count)
 {

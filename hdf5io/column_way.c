@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * How a column is read best: past HDF5, together by MPI-IO, or through HDF5
- * with a chunk cache. A shuffled epoch comes back to a chunk again and again,
- * once for each of its rows, but (with shuffle: chunk) within one window only:
- * a cache that holds the window decodes each chunk once an epoch, and what was
- * read whole may leave first.
+ * Chooses the fastest way to read a column: pread without HDF5, collective
+ * MPI-IO, or HDF5 with a chunk cache. A shuffled epoch returns to each chunk
+ * once per row of it, but with `shuffle: chunk` only within one window. So a
+ * cache that holds the chunks of a window decodes each chunk once per epoch,
+ * and chunks that were read completely may be evicted first.
  */
 #include "hdf5io/column_way.h"
 
@@ -20,11 +20,11 @@
 #include "hdf5io/shard.h"
 #include "hdf5io/storage.h"
 
-/* Slots take 8 bytes each. */
+/* Maximum hash slots of a chunk cache, 8 bytes each. */
 #define WAY_SLOTS_MAX ((size_t)100003)
-/* Bytes of chunks without filters that are worth keeping. */
+/* Maximum cache bytes per row of chunks if the chunks have no filters. */
 #define WAY_PLAIN_MAX ((uint64_t)1 << 28)
-/* HDF5's name for "evict first what was read completely". */
+/* HDF5's setting for "evict completely read chunks first". */
 #define WAY_READ_ONCE 1.0
 
 /* Write the shape of the whole dataset, rows first, to [dims]; returns the
@@ -49,8 +49,9 @@ static bool column_chunks_whole(const hdf5io_column_t *column, hid_t create)
                             .dims = dims});
 }
 
-/* HDF5 refuses or hangs when ranks read together what has no storage: a
- * dataset or chunks that were never written, which hold fill values. */
+/* Is all data stored? HDF5 fails or hangs in collective reads of data without
+ * storage: datasets or chunks that were never written and read as fill
+ * values. */
 static bool column_whole(const hdf5io_column_t *column, hid_t create)
 {
     H5D_space_status_t status;
@@ -67,7 +68,7 @@ static bool column_whole(const hdf5io_column_t *column, hid_t create)
     }
 }
 
-/* Open the file of another name that holds the bytes; how many it has. */
+/* Open the other file that holds the data, and get its size. */
 static err_code_t column_source_open(hdf5io_column_t *out, uint64_t *file_bytes,
                                      err_t *err)
 {
@@ -82,7 +83,7 @@ static err_code_t column_source_open(hdf5io_column_t *out, uint64_t *file_bytes,
     return ERR_OK;
 }
 
-/* Its bytes can be read past HDF5: remember where they are. */
+/* Set the file offset if pread can read the data. */
 static err_code_t column_locate(hdf5io_column_t *out, uint64_t file_bytes,
                                 err_t *err)
 {
@@ -112,7 +113,8 @@ static err_code_t column_locate(hdf5io_column_t *out, uint64_t file_bytes,
     return ERR_OK;
 }
 
-/* The same for raw storage in an external file, if it is in one. */
+/* column_locate for external raw files: possible if one file holds
+ * everything. */
 static err_code_t column_locate_external(hdf5io_column_t *out, hid_t create,
                                          err_t *err)
 {
@@ -149,15 +151,14 @@ err_code_t hdf5io_column_way_choose(hdf5io_column_t *out, hid_t create,
     return column_locate(out, how->file_bytes, err);
 }
 
-/* Rows that pass through the same chunks, their bytes, and how many such bands
- * of chunks there are. */
+/* A row of chunks: all chunks with the same position along dimension 0. */
 typedef struct column_band {
     uint64_t bytes;
-    uint64_t chunks; /* of one band */
+    uint64_t chunks; /* chunks per row of chunks */
     uint64_t count;
 } column_band_t;
 
-/* a * b, or the largest number. */
+/* a * b; UINT64_MAX on overflow. */
 static uint64_t column_product(uint64_t a, uint64_t b)
 {
     uint64_t product;
@@ -184,9 +185,9 @@ static bool column_band_find(const hdf5io_column_t *column, hid_t create,
     return true;
 }
 
-/* What the cache may take. Chunks without filters need not be decoded: where
- * they are very large, rows are read from the file and not through memory that
- * a header of a few bytes could ask for. */
+/* Cache size in bytes. Chunks without filters need no decoding. If they are
+ * very large, rows are read from the file instead, since a damaged header of a
+ * few bytes could otherwise ask for any amount of memory. */
 static size_t column_cache_bytes(const column_band_t *band, hid_t create,
                                  const column_how_t *how)
 {
@@ -208,8 +209,8 @@ err_code_t hdf5io_column_cache_set(hdf5io_column_t *out, hid_t file,
     if (!column_band_find(out, create, &band))
         return ERR_OK;
     bytes = column_cache_bytes(&band, create, how);
-    /* Two chunks of one slot would push each other out: as many slots as there
-     * are chunks, within reason. */
+    /* Two chunks in the same slot would evict each other, so there are as many
+     * slots as chunks, up to a limit. */
     all = column_product(band.chunks, band.count);
     slots = all > WAY_SLOTS_MAX ? WAY_SLOTS_MAX : (size_t)all;
     all = column_product(band.bytes, band.count);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Two loops for each kind of number, made by one macro: load (memcpy, so that
- * alignment and aliasing are no concern, then a byte swap the compiler turns
- * into one instruction) and convert.
+ * A macro makes two loops for each kind of number: load (by memcpy, so that
+ * alignment and aliasing do not matter, and a byte swap that the compiler makes
+ * one instruction of), then convert.
  */
 #include "hdf5io/convert.h"
 
@@ -13,7 +13,7 @@
 
 #include "base/numeric.h"
 
-/* kind, C type, unsigned type of the same width, swap */
+/* Kind, C type, unsigned type of the same width, byte swap. */
 #define CONVERT_MAP(X)                            \
     X(I8, int8_t, uint8_t, CONVERT_SAME)          \
     X(U8, uint8_t, uint8_t, CONVERT_SAME)         \
@@ -44,7 +44,7 @@
                                       size_t count, float scale, float shift,  \
                                       float *out)                              \
     {                                                                          \
-        /* Two loops, so that the usual one becomes vectors. */                \
+        /* Two loops, so that the common one without swap is vectorized. */    \
         for (size_t i = 0; !swap && i < count; i++) {                          \
             float value =                                                      \
                 (float)convert_load_##name(in + i * sizeof(type), false);      \
@@ -76,7 +76,8 @@ size_t hdf5io_convert_bytes(convert_type_t type)
 void hdf5io_convert_floats(convert_type_t type, const void *in, size_t count,
                            float scale, float shift, float *out)
 {
-    /* x * 1 + 0 is x for all x but -0.0, which would lose its sign. */
+    /* x * 1 + 0 is x, except for x = -0.0, which would lose its sign. Adding
+     * -0.0 keeps it. */
     if (shift == 0.0F)
         shift = -0.0F;
     switch (type.kind) {
@@ -89,7 +90,8 @@ void hdf5io_convert_floats(convert_type_t type, const void *in, size_t count,
     }
 }
 
-/* Is [real] the value of an int64? 2^63 itself is a float, but no int64. */
+/* Convert [real] if it is the value of an int64. 2^63 is a double, but not an
+ * int64. */
 static bool convert_real_to_int(double real, int64_t *out)
 {
     if (!(real >= -0x1p63 && real < 0x1p63))
@@ -98,7 +100,7 @@ static bool convert_real_to_int(double real, int64_t *out)
     return (double)*out == real;
 }
 
-/* One number; false if it is no int64. */
+/* Convert one number; false if it is not an int64. */
 static bool convert_int(convert_type_t type, const unsigned char *in,
                         int64_t *out)
 {

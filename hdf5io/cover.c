@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A sweep along dimension 0: between two places where a piece begins or ends
- * always the same pieces are there, and together they have to cover the
- * remaining dimensions, which is the same question with one dimension less. A
- * piece that fills all of these answers it at once; so a file over many, rows
- * after rows, costs a sort.
+ * A sweep along dimension 0: between two positions where a piece begins or
+ * ends, the set of active pieces does not change. These pieces must cover the
+ * remaining dimensions, which is the same problem with one dimension less. A
+ * piece that fills all remaining dimensions answers it at once, so the usual
+ * case, a dataset whose rows are divided among many files, only costs a sort.
  */
 #include "hdf5io/cover.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define COVER_SPANS_MAX ((size_t)1 << 22) /* of one dimension, in memory */
-#define COVER_WORK_MAX ((int64_t)1 << 30) /* spans looked at: some seconds */
+#define COVER_SPANS_MAX \
+    ((size_t)1 << 22) /* spans of one dimension kept in memory */
+#define COVER_WORK_MAX \
+    ((int64_t)1 << 30) /* spans visited: takes some seconds */
 
 /* A block of a piece, clipped to the extent. */
 typedef struct cover_span {
@@ -25,13 +27,13 @@ typedef struct cover_work {
     const uint64_t *extent;
     int ndim;
     const cover_side_t *sides;
-    int64_t left; /* of COVER_WORK_MAX */
+    int64_t left; /* remaining work of COVER_WORK_MAX */
     uint64_t hole[2];
     err_t *err;
 } cover_work_t;
 
-/* Along one dimension: the spans in order, those that are passed now, and their
- * pieces. */
+/* A sweep along one dimension: all spans in order of begin, the active spans,
+ * and the pieces of the active spans. */
 typedef struct cover_sweep {
     cover_span_t *spans, *active;
     size_t *pieces;
@@ -43,13 +45,13 @@ static uint64_t cover_least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* a + b, or the largest number. */
+/* a + b; UINT64_MAX on overflow. */
 static uint64_t cover_sum(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Blocks of [side] that begin before [extent]. */
+/* Number of blocks of [side] that begin before [extent]. */
 static uint64_t cover_blocks(const cover_side_t *side, uint64_t extent)
 {
     uint64_t fit;
@@ -69,7 +71,7 @@ static int cover_compare(const void *a, const void *b)
     return (left->begin > right->begin) - (left->begin < right->begin);
 }
 
-/* The spans of one piece, at [out]. */
+/* Write the spans of one piece to [out]. */
 static void cover_fill(const cover_side_t *side, uint64_t extent, size_t piece,
                        cover_span_t *out)
 {
@@ -85,7 +87,7 @@ static void cover_fill(const cover_side_t *side, uint64_t extent, size_t piece,
     }
 }
 
-/* All spans of [pieces] along [dim], in order. */
+/* Collect all spans of [pieces] along [dim], sorted by begin. */
 static err_code_t cover_spans(cover_work_t *work, int dim, const size_t *pieces,
                               size_t count, cover_sweep_t *out)
 {
@@ -127,7 +129,8 @@ static void cover_sweep_free(cover_sweep_t *sweep)
     free(sweep->spans);
 }
 
-/* Go to [at]: which spans are there, and up to where nothing changes? */
+/* Move the sweep to [at]: update the active spans and return the next position
+ * where they change. */
 static uint64_t cover_advance(cover_work_t *work, int dim, uint64_t at,
                               cover_sweep_t *sweep)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Opening a dataset: find the shards, open each, compare it with the first and
- * with the model. All of it happens before training starts, so that a bad file
- * costs seconds and not a night.
+ * Opening a dataset: find the shards, open each one, and compare it with the
+ * first shard and with the model. All of this happens before training starts,
+ * so that a bad file is found within seconds.
  */
 #include "hdf5io/dataset.h"
 
@@ -24,11 +24,11 @@
 
 _Static_assert(DATASET_FIELDS_MAX <= SHARD_COLUMNS_MAX, "columns");
 
-/* Decoded chunks kept in memory, over all columns of all shards: of an input
- * and a target, a shuffle window of 16384 samples of 4 KB each. */
+/* Default bytes of decoded chunks in memory, over all columns of all shards: a
+ * shuffle window of 16384 samples of 4 KB for an input and a target. */
 #define DATASET_CACHE_BYTES ((size_t)128 << 20)
 
-/* Descriptors that the rest of the program may need beside virtual datasets. */
+/* Descriptors reserved for the rest of the program. */
 #define DATASET_SPARE_FILES 256
 
 static const char *const dataset_casts[] = {"float32", NULL};
@@ -71,9 +71,9 @@ const opt_row_t hdf5io_target_options[] = {
     DATASET_SCALE_ROWS,
     {.name = NULL}};
 
-/* A source of a virtual dataset that cannot be opened would be read as fill
- * values: so there must be descriptors for all of them. Ranks that are threads
- * share them. */
+/* Raise the limit of open files for the sources of virtual datasets. HDF5 keeps
+ * sources open, and returns fill values for a source that it cannot open. Ranks
+ * that are threads share the limit. */
 static err_code_t dataset_sources_allow(const hdf5io_dataset_t *dataset,
                                         err_t *err)
 {
@@ -119,7 +119,8 @@ static err_code_t dataset_same_shape(const hdf5io_column_t *first,
                    other->file);
 }
 
-/* The sentence for a field of the wrong size or type; [say] has no place. */
+/* Set the error for a field of the wrong size or type. [say] is the sentence
+ * without place and file. */
 static err_code_t dataset_misfit(const hdf5io_want_t *want, const char *file,
                                  const char *say, err_t *err)
 {
@@ -167,7 +168,7 @@ static err_code_t dataset_target_fits(const hdf5io_want_t *want,
     return dataset_misfit(want, column->file, say, err);
 }
 
-/* Do the samples have as many values as the model takes and gives? */
+/* Do the samples have the numbers of values that the model expects? */
 static err_code_t dataset_fits(const hdf5io_dataset_t *dataset,
                                const hdf5io_dataset_config_t *config,
                                const hdf5io_shard_t *shard, err_t *err)
@@ -188,7 +189,7 @@ static size_t dataset_larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* One try to open a shard, see retry.h. */
+/* Arguments of one try to open a shard, see retry.h. */
 typedef struct shard_try {
     hdf5io_dataset_t *dataset;
     const char *path;
@@ -223,7 +224,7 @@ static err_code_t dataset_shard_open(hdf5io_dataset_t *dataset,
     return retry_run(&dataset->retry, path, dataset_shard_try, &try, NULL, err);
 }
 
-/* Open shard number dataset->count and take it into the dataset. */
+/* Open the shard [path] and append it to the dataset. */
 static err_code_t dataset_shard_add(hdf5io_dataset_t *dataset,
                                     const hdf5io_dataset_config_t *config,
                                     const char *path, err_t *err)
@@ -258,7 +259,7 @@ static err_code_t dataset_shard_add(hdf5io_dataset_t *dataset,
     return rc;
 }
 
-/* How shards are opened, now and again. */
+/* Set the configuration with which shards are opened and reopened. */
 static void dataset_how_set(hdf5io_dataset_t *dataset,
                             const hdf5io_dataset_config_t *config, int count)
 {
@@ -303,8 +304,8 @@ static err_code_t dataset_shards_open(hdf5io_dataset_t *dataset,
     return rc;
 }
 
-/* Whole numbers are shifted by whole numbers only. [key] is "input" or
- * "target". */
+/* Tokens and class numbers allow only scale 1 and a whole shift. [key] is
+ * "input" or "target". */
 static err_code_t dataset_check_whole(const hdf5io_want_t *want,
                                       const char *key, err_t *err)
 {
@@ -346,7 +347,7 @@ static void dataset_field_add(hdf5io_dataset_t *dataset,
     memcpy(field->sums, want->sums, sizeof field->sums);
 }
 
-/* What reading needs of the configuration. */
+/* Copy the settings that reading needs from the configuration. */
 static err_code_t dataset_configure(hdf5io_dataset_t *dataset,
                                     const hdf5io_dataset_config_t *config,
                                     err_t *err)
@@ -381,7 +382,7 @@ static err_code_t dataset_configure(hdf5io_dataset_t *dataset,
     return ERR_OK;
 }
 
-/* The first shard with samples; there is one. */
+/* The first shard that has samples; there is at least one. */
 static hdf5io_shard_t *dataset_filled(const hdf5io_dataset_t *dataset)
 {
     int s = 0;
@@ -391,8 +392,9 @@ static hdf5io_shard_t *dataset_filled(const hdf5io_dataset_t *dataset)
     return &dataset->shards[s];
 }
 
-/* Classes may be stored as floats, but real numbers are no classes: the first
- * sample tells, long before a step would. With mpi: collective. */
+/* Refuse real numbers as class numbers. Class numbers may be stored as floats,
+ * so the first sample is checked here, long before a training step would fail.
+ * With mpi: collective. */
 static err_code_t dataset_whole(hdf5io_dataset_t *dataset,
                                 const hdf5io_want_t *want, int index,
                                 err_t *err)
@@ -437,7 +439,7 @@ static err_code_t dataset_whole(hdf5io_dataset_t *dataset,
     return rc;
 }
 
-/* What each rank does by itself. */
+/* The part of opening that each rank does by itself. */
 static err_code_t dataset_open_own(hdf5io_dataset_t *dataset,
                                    const hdf5io_dataset_config_t *config,
                                    err_t *err)

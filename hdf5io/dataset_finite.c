@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Looking for a number that is none among samples that were read: only once
- * something is wrong, so it may be slow. */
+/* Finds a number that is not finite among samples that were read. It is only
+ * used after a failure, so it may be slow. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "hdf5io/dataset_impl.h"
 
-/* The sentence about element [element] of sample [index]; [value] is it
- * after scale and shift. */
+/* Set the error about [value], which is not finite, in field [k] of sample
+ * [index]; it is given after scale and shift. */
 static err_code_t finite_fail(const hdf5io_dataset_t *dataset, int k,
                               int64_t index, float value, err_t *err)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * MPI-IO: each rank opens all shards for itself first, so that what is wrong
- * with them, for one rank or all, is found without a collective call; then all
- * open together what can be read together. What HDF5 cannot read so (virtual
- * datasets, compact ones, chunks that were never written) stays with the file
- * that each rank has.
+ * MPI-IO. Each rank first opens all shards for itself, so that errors, on one
+ * rank or on all, are found without a collective call. Then all ranks open the
+ * shards together, for the columns that HDF5 can read collectively. Other
+ * columns (virtual or compact datasets, chunks that were never written) are
+ * read through each rank's own open file.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "hdf5io/dataset_impl.h"
 #include "hdf5io/h5.h"
 
-/* What has to be the same on all ranks for collective calls. */
+/* Hash of everything that must be equal on all ranks for collective calls. */
 static uint64_t dataset_agree_hash(const hdf5io_dataset_t *dataset)
 {
     hash_state_t *state = hash_state_open();

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Reading samples by global index. The wanted samples are sorted, so that
- * neighbours become one request, a chunk is decoded once, and a disk sees
- * ascending offsets; each row is then converted to the place it was asked for.
+ * Reading samples by global index. The requested samples are sorted, so that
+ * neighbours become one request, a chunk is decoded once, and offsets on the
+ * disk ascend. Each row is then converted to its place in the output:
  *
  *     entries (index, slot), sorted -> per shard -> per column -> blocks that
  *     fit the stage -> runs -> stage -> convert -> fields[column][slot]
  *
- * With MPI-IO the ranks first tell each other which shards any of them wants. A
- * rank must take part for every column of these, and goes on doing so after an
+ * With MPI-IO the ranks first exchange which shards any of them needs. For
+ * these shards each rank takes part in the reads of every column, even after an
  * error of its own, which it reports at the end.
  */
 #include <inttypes.h>
@@ -19,10 +19,10 @@
 #include "base/mem.h"
 #include "hdf5io/dataset_impl.h"
 
-/* Bytes read at a time, unless one row is larger. */
+/* Bytes per read; more if one row is larger. */
 #define READ_STAGE_BYTES ((size_t)1 << 20)
 
-/* By how much the sum of probabilities may differ from 1. */
+/* Allowed difference between a sum of probabilities and 1. */
 #define SHARES_SLACK 1e-3
 
 typedef struct read_entry {
@@ -33,7 +33,7 @@ struct read_scratch {
     read_scratch_t *next;
     read_entry_t *entries;
     column_run_t *runs;
-    int64_t room; /* of entries and runs */
+    int64_t room; /* capacity of [entries] and of [runs] */
     unsigned char *stage;
     size_t stage_bytes;
 };
@@ -46,10 +46,10 @@ typedef struct read_call {
     void *const *fields;
 } read_call_t;
 
-/* A stretch of sorted entries of one shard that is read together. */
+/* Consecutive sorted entries of one shard that are read together. */
 typedef struct read_block {
     const read_entry_t *entries;
-    int64_t count; /* entries */
+    int64_t count; /* of [entries], with duplicates */
     int64_t runs, rows;
 } read_block_t;
 
@@ -118,7 +118,7 @@ static void read_scratch_give(hdf5io_dataset_t *dataset,
     pthread_mutex_unlock(&dataset->lock);
 }
 
-/* A scratch for [count] samples: one that is free, or a new one. */
+/* Get buffers for [count] samples: unused ones, or new ones. */
 static err_code_t read_scratch_take(hdf5io_dataset_t *dataset, int64_t count,
                                     read_scratch_t **out, err_t *err)
 {
@@ -168,7 +168,8 @@ static void read_sift(read_entry_t *entries, int64_t root, int64_t count)
     entries[root] = moved;
 }
 
-/* Heap sort: in place, as qsort may allocate. Sorted input costs one pass. */
+/* Heap sort, since it works in place and qsort may allocate. Sorted input takes
+ * one pass. */
 static void read_sort(read_entry_t *entries, int64_t count)
 {
     int64_t i = 1;
@@ -188,8 +189,8 @@ static void read_sort(read_entry_t *entries, int64_t count)
     }
 }
 
-/* Cut the next block off [entries]: as many rows as [rows_max], but all of them
- * if that is 0. Fills the runs. */
+/* Make the next block from the first [entries]: up to [rows_max] different
+ * rows, or all if [rows_max] is 0. Fills the runs. */
 static read_block_t read_block_cut(const read_call_t *call,
                                    const read_entry_t *entries, int64_t count,
                                    int64_t rows_max)
@@ -215,7 +216,8 @@ static read_block_t read_block_cut(const read_call_t *call,
     return block;
 }
 
-/* Is [value], as stored, a class, or ignored? Then pass it on. */
+/* Convert the stored [value] to a class number; false if it is neither a class
+ * number nor [ignored]. */
 static bool read_class(const dataset_field_t *field, int64_t value,
                        int64_t *out)
 {
@@ -232,7 +234,7 @@ static bool read_class(const dataset_field_t *field, int64_t value,
     return true;
 }
 
-/* The class numbers of one row, checked. */
+/* Convert and check the class numbers of one row. */
 static err_code_t read_classes(const read_call_t *call, int k, int64_t index,
                                const void *stored, int64_t *out, err_t *err)
 {
@@ -262,7 +264,7 @@ static err_code_t read_classes(const read_call_t *call, int k, int64_t index,
                    field->limit);
 }
 
-/* One row of tokens, checked. */
+/* Convert and check the tokens of one row. */
 static err_code_t read_tokens(const read_call_t *call, int k, int64_t index,
                               const void *stored, int32_t *out, err_t *err)
 {
@@ -293,8 +295,8 @@ static err_code_t read_tokens(const read_call_t *call, int k, int64_t index,
     return ERR_OK;
 }
 
-/* Do the numbers at [x] sum to 1 as [way] says? The sum of the first that do
- * not into [*sum]. */
+/* Do the [elems] numbers at [x] sum to 1 in each group of [way]? *sum becomes
+ * the sum of the last group that was checked. */
 static bool shares_sum(const float *x, int64_t elems, hdf5io_sum_t way,
                        double *sum)
 {
@@ -312,7 +314,7 @@ static bool shares_sum(const float *x, int64_t elems, hdf5io_sum_t way,
     return true;
 }
 
-/* Are the numbers of one row, as they are passed on, probabilities? */
+/* Are the converted numbers of one row probabilities? */
 static err_code_t read_shares(const read_call_t *call, int k, int64_t index,
                               const float *x, err_t *err)
 {
@@ -324,7 +326,7 @@ static err_code_t read_shares(const read_call_t *call, int k, int64_t index,
     double sum = 0;
 
     for (int64_t i = 0; i < elems; i++)
-        if (!(x[i] >= 0)) /* or NaN */
+        if (!(x[i] >= 0)) /* negative or NaN */
             return err_set(err, ERR_DATA,
                            "%s%s%s: row %" PRId64 " of %s holds %g at position "
                            "%" PRId64 ": %s",
@@ -338,7 +340,7 @@ static err_code_t read_shares(const read_call_t *call, int k, int64_t index,
                    column->file, row, column->path, sum, field->shares);
 }
 
-/* Convert one stored row of column [k] to its place. */
+/* Convert one stored row of column [k] into the output. */
 static err_code_t read_place(const read_call_t *call, int k,
                              const read_entry_t *entry, const void *stored,
                              err_t *err)
@@ -393,7 +395,8 @@ static err_code_t read_block(const read_call_t *call, int k,
     return rc;
 }
 
-/* All entries of one shard, one column: block by block, or at once. */
+/* Read all entries of one shard and column: block by block, or with MPI-IO at
+ * once. */
 static err_code_t read_column(const read_call_t *call, int k,
                               const read_entry_t *entries, int64_t count,
                               err_t *err)
@@ -437,7 +440,7 @@ static err_code_t read_shard(read_call_t *call, hdf5io_shard_t *shard,
     return rc;
 }
 
-/* With MPI-IO: which shards does any rank want? Collective. */
+/* MPI-IO: find the shards that any rank needs. Collective. */
 static err_code_t read_touched(const read_call_t *call, int64_t count,
                                err_t *err)
 {
@@ -456,7 +459,7 @@ static err_code_t read_touched(const read_call_t *call, int64_t count,
     return h5mpi_any(dataset->mpi, dataset->touched, dataset->count, err);
 }
 
-/* Go through the shards in order with the entries that are theirs. */
+/* Read the entries shard by shard. */
 static err_code_t read_shards(read_call_t *call, int64_t count, err_t *err)
 {
     const hdf5io_dataset_t *dataset = call->dataset;
@@ -518,7 +521,7 @@ err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,
         read_sort(call.scratch->entries, count);
         rc = read_shards(&call, count, err);
     } else if (dataset->mpi != NULL) {
-        /* The others wait for this rank. */
+        /* The other ranks wait for this rank in their reads. */
         read_shards(&call, 0, NULL);
     }
     read_scratch_give(dataset, call.scratch);

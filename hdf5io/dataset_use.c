@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Which shards are open. All of them are, as long as their chunk caches stay
- * within one bound together and the process has descriptors to spare; beyond
- * that the one that was used longest ago is closed, and opened again when its
- * turn comes. What was learnt of its columns stays.
+ * Keeps shards open or closed. All of them are open as long as their chunk
+ * caches together stay below a limit and the process has enough descriptors.
+ * Beyond that, the least recently used shard is closed, and opened again when
+ * it is needed. What is known about its columns stays in memory.
  *
- * The same way out serves ill storage: a read that the system refuses is tried
- * again on a file opened anew, as an open file may be what is stale.
+ * The same code handles failing storage: a read that the system refuses is
+ * repeated on a newly opened file, since the open file itself may be stale.
  *
- * With MPI-IO files are opened by all ranks together, so they stay open, and an
- * error is final.
+ * With MPI-IO all ranks open files together, so files stay open, and an error
+ * is final.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +27,7 @@ static bool use_is_system(err_code_t rc, int number)
            (rc == ERR_DATA && retry_cause(number) == RETRY_FORBIDDEN);
 }
 
-/* Close what is open of [shard], and keep what is known of it. */
+/* Close the files of [shard] and keep what is known about it. */
 static void use_rest(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard)
 {
     check(shard->open && dataset->open_count > 0 &&
@@ -62,8 +62,8 @@ void hdf5io_dataset_trim(hdf5io_dataset_t *dataset, const hdf5io_shard_t *last)
 {
     if (dataset->mpi != NULL)
         return;
-    /* Other datasets of the process take what this one sets free, so that it
-     * must stay below for good. */
+    /* Other datasets of the process use the descriptors that this one frees, so
+     * the limit of this dataset is lowered permanently. */
     if (last->crowded)
         dataset->open_max =
             dataset->open_count > 2 ? dataset->open_count - 1 : 1;
@@ -93,7 +93,7 @@ static err_code_t use_changed(const hdf5io_shard_t *was,
                    was->path, was->bytes, was->rows, now->bytes, now->rows);
 }
 
-/* Open [shard] again. Lock held. */
+/* Reopen [shard]. Lock held. */
 static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
                            err_t *err)
 {
@@ -117,7 +117,7 @@ static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
     return rc;
 }
 
-/* One try of hdf5io_dataset_use. */
+/* Arguments and state of hdf5io_dataset_use over its tries. */
 typedef struct use_call {
     hdf5io_dataset_t *dataset;
     hdf5io_shard_t *shard;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A piece of the sample is a block of consecutive numbers of the flat dataset:
- * whole in its last dimensions, a part of one, one in those before. So it is
- * one hyperslab, and one pread where the bytes are known. Pieces begin in rows
- * that are spread evenly, the first and the last among them; across a row their
- * places are drawn by a fixed formula.
+ * A piece is a block of consecutive numbers of the flat dataset: the last
+ * dimensions are complete, one dimension is partial, and the dimensions before
+ * have length 1. So a piece is one hyperslab, and one pread if the file offset
+ * is known. Pieces start in evenly spaced rows, including the first and the
+ * last row; their position within a row is given by a fixed formula.
  */
 #include "hdf5io/digest.h"
 
@@ -19,16 +19,17 @@
 #define DIGEST_PIECE_BYTES ((size_t)4096)
 #define DIGEST_PIECES_MIN 4
 #define DIGEST_PIECES_MAX 16
-#define DIGEST_PIECES_ALL 256 /* of a dataset, as far as it has few shards */
-/* Bytes read at a time of all, unless one row is larger. */
+#define DIGEST_PIECES_ALL \
+    256 /* of a dataset, divided by its number of shards */
+/* Bytes per read of a full digest; more if one row is larger. */
 #define DIGEST_STAGE_BYTES ((size_t)4 << 20)
 
-/* A block: [count] numbers of each dimension from [start] on; dimension 0 is
- * that of the rows. */
+/* A block: [count] numbers from [start] on in each dimension; dimension 0
+ * counts rows. */
 typedef struct digest_block {
     int ndim;
     hsize_t start[H5S_MAX_RANK], count[H5S_MAX_RANK];
-    int64_t flat, elems; /* the same in the flat dataset */
+    int64_t flat, elems; /* its first number and its size in the flat dataset */
 } digest_block_t;
 
 int64_t hdf5io_dataset_shard_samples(const hdf5io_dataset_t *dataset, int shard)
@@ -90,7 +91,7 @@ uint64_t hdf5io_dataset_shape(const hdf5io_dataset_t *dataset, int shard)
     return shape;
 }
 
-/* A well mixed number of two small ones (splitmix64). */
+/* A pseudo-random number from two small ones (splitmix64). */
 static uint64_t digest_draw(uint64_t piece, uint64_t dim)
 {
     uint64_t x = (piece << 8 | dim) * UINT64_C(0x9e3779b97f4a7c15) + 1;
@@ -100,7 +101,7 @@ static uint64_t digest_draw(uint64_t piece, uint64_t dim)
     return x ^ (x >> 31);
 }
 
-/* How many numbers of each dimension a piece has. */
+/* Set the size of a piece along each dimension. */
 static void digest_block_size(const hdf5io_column_t *column,
                               digest_block_t *block)
 {
@@ -114,14 +115,14 @@ static void digest_block_size(const hdf5io_column_t *column,
 
         block->count[d] = dim < room ? dim : room;
         block->elems *= (int64_t)block->count[d];
-        /* What is not whole here is one number in the dimensions before. */
+        /* If this dimension is partial, those before have length 1. */
         room = block->count[d] < dim || dim == 0 ? 1 : room / dim;
         if (room == 0)
             room = 1;
     }
 }
 
-/* Place piece number [piece] of [pieces]. */
+/* Set the position of piece number [piece] of [pieces]. */
 static void digest_block_place(const hdf5io_column_t *column, uint64_t piece,
                                uint64_t pieces, digest_block_t *block)
 {
@@ -160,8 +161,8 @@ static err_code_t digest_block_h5(const hdf5io_column_t *column,
     return rc;
 }
 
-/* Numbers of a dataset whose bytes lie in a row: it is read as one whose rows
- * are single numbers. */
+/* Read a block that is contiguous in the file, through a column whose rows are
+ * single numbers. */
 static err_code_t digest_block_flat(const hdf5io_column_t *column, int fd,
                                     const digest_block_t *block, void *out,
                                     err_t *err)
@@ -242,7 +243,7 @@ static err_code_t digest_all(const hdf5io_shard_t *shard, int field,
     return rc;
 }
 
-/* One digest, for hdf5io_dataset_use. */
+/* Arguments and result of digest_work. */
 typedef struct digest_call {
     const hdf5io_dataset_t *dataset;
     const hdf5io_shard_t *shard;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* HDF5 reads zeros, without an error, behind the end of an external file. */
+/* HDF5 returns zeros, without an error, beyond the end of an external file. So
+ * the files are checked before they are read. */
 #include "hdf5io/external.h"
 
 #include <errno.h>
@@ -13,10 +14,10 @@
 #include "base/str.h"
 #include "hdf5io/home.h"
 
-/* One external file, and the part of it that holds [bytes] of the data. */
+/* One external file, and the range of it that holds part of the data. */
 typedef struct external_part {
-    const char *file, *path; /* of the dataset */
-    char *raw;               /* path of the file; owned */
+    const char *file, *path; /* HDF5 file and dataset, for sentences */
+    char *raw;               /* path of the external file; owned */
     uint64_t offset, bytes;
 } external_part_t;
 

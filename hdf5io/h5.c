@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * One lock for one library: common builds of HDF5 (every parallel one among
- * them) are not thread-safe, and prefetch, checkpoint and ranks that are
- * threads share the process. HDF5 keeps an error stack per thread in its
- * thread-safe builds, and one for all in others, so silence lasts as long as
- * the lock is held.
+ * One process-wide lock for HDF5: common builds of it (all parallel ones) are
+ * not thread-safe, and prefetch, checkpoints and ranks that are threads share
+ * the process. HDF5 has one error stack per thread in thread-safe builds and a
+ * single one otherwise, so its error printing is off while the lock is held.
  */
 #include "hdf5io/h5.h"
 
@@ -20,13 +19,13 @@
 #include "base/numeric.h"
 #include "base/retry.h"
 
-/* Objects of this size or more begin at multiples of H5_ALIGNMENT, so that bulk
- * reads and writes meet page and stripe boundaries. */
+/* Objects of at least this size start at multiples of H5_ALIGNMENT, so that
+ * large reads and writes match page and stripe boundaries. */
 #define H5_ALIGNMENT_THRESHOLD 65536
 #define H5_ALIGNMENT 4096
 
-/* global: the library that it guards is one per process, too. The printing that
- * the program has asked for is kept while the lock is held. */
+/* global: the library that it protects is one per process, too. It keeps the
+ * program's error printing while the lock is held. */
 static struct h5_guard {
     pthread_mutex_t lock;
     bool begun;
@@ -49,16 +48,16 @@ void h5_lock(void)
 {
     h5_lock_host();
     if (!h5_guard.begun) {
-        /* Where HDF5 opens files by itself, for virtual datasets, older
-         * versions do not pass our access list's "no locks" on; and they refuse
-         * to open a file twice with different ideas of it, which shows as fill
-         * values. The variable counts for all, if it is there before the first
-         * HDF5 call. */
+        /* HDF5 opens the source files of virtual datasets by itself, and older
+         * versions then ignore our access list, which turns file locking off.
+         * They refuse to open a file twice with different settings, and the
+         * data reads as fill values. This variable applies to all files if it
+         * is set before the first HDF5 call. */
         setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
-        /* Nothing at exit: a file whose close failed (a full disk) stays in
-         * HDF5's tables as a dangling entry, and its clean-up would end the
-         * process by a signal instead of our exit status. It counts before the
-         * first HDF5 call only; we close all that we open. */
+        /* No clean-up at exit: a file whose close failed (full disk) stays in
+         * HDF5's tables as a dangling entry, and cleaning it up would end the
+         * process by a signal instead of our exit status. This call must come
+         * before any other HDF5 call. All files are closed explicitly. */
         H5dont_atexit();
         h5_guard.begun = true;
     }
@@ -69,7 +68,7 @@ void h5_lock(void)
 
 void h5_unlock(void)
 {
-    const int number = errno; /* of h5_err_set */
+    const int number = errno; /* set by h5_err_set */
 
     if (h5_guard.kept)
         H5Eset_auto2(H5E_DEFAULT, h5_guard.print, h5_guard.context);
@@ -77,15 +76,15 @@ void h5_unlock(void)
     errno = number;
 }
 
-/* Where the first text of a walk goes. */
+/* Destination of the innermost error text. */
 typedef struct h5_text {
     char *out;
     size_t room;
 } h5_text_t;
 
-/* A driver's text gives the system's reason among its own variables, which are
- * nobody's: "file write failed: time = ..., error message = 'No space left on
- * device', buf = ...". Only what failed and the reason are kept. */
+/* A driver's text contains the system's reason among its own variables: "file
+ * write failed: time = ..., error message = 'No space left on device', buf =
+ * ...". Keep only the failed operation and the reason. */
 static void h5_reason(const char *text, char *out, size_t room)
 {
     static const char mark[] = "error message = '";
@@ -100,7 +99,7 @@ static void h5_reason(const char *text, char *out, size_t room)
              (int)strcspn(reason, "'"), reason);
 }
 
-/* Keep the first entry: of a walk upward, that is the innermost. */
+/* Keep the first entry, which is the innermost one in an upward walk. */
 static herr_t h5_innermost(unsigned depth, const H5E_error2_t *entry,
                            void *context)
 {
@@ -108,7 +107,7 @@ static herr_t h5_innermost(unsigned depth, const H5E_error2_t *entry,
 
     if (depth == 0 && entry->desc != NULL)
         snprintf(text->out, text->room, "%s", entry->desc);
-    /* Drivers break their lines; a sentence of ours is one line. */
+    /* Drivers use several lines; our sentences have one. */
     for (char *c = text->out; *c != '\0'; c++)
         if (*c == '\n')
             *c = ' ';

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * MPI is started as late and used as little as possible: one duplicate of the
- * world for HDF5's files. HDF5 is initialised before MPI on purpose: otherwise
- * it hooks MPI_Finalize and would shut itself down there, under the feet of
- * files that were opened without MPI.
+ * MPI is started as late, and used as little, as possible: it only gets a
+ * duplicate of the world communicator for HDF5's files. HDF5 is initialized
+ * before MPI on purpose: otherwise it registers with MPI_Finalize and shuts
+ * itself down there, while files opened without MPI are still in use.
  */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
@@ -21,7 +21,7 @@
 
 struct h5mpi {
     MPI_Comm comm;
-    bool owner; /* we started MPI, so we finalize it */
+    bool owner; /* we initialized MPI, so we finalize it */
 };
 
 bool h5mpi_built(void)
@@ -29,8 +29,9 @@ bool h5mpi_built(void)
     return true;
 }
 
-/* Start MPI unless somebody did. A process outside any launcher is refused:
- * MPI_Init as a singleton crashes where a PMIx singleton was there before. */
+/* Initialize MPI unless that is done. A process outside any launcher is
+ * refused, since MPI_Init as a singleton crashes after PMIx was used as a
+ * singleton. */
 static err_code_t h5mpi_start(bool *owner, err_t *err)
 {
     int started, ended, provided;
@@ -51,9 +52,9 @@ static err_code_t h5mpi_start(bool *owner, err_t *err)
     h5_lock();
     H5open();
     h5_unlock();
-    /* Open MPI spins unless told to yield; where ranks outnumber cores that
-     * makes collective reads ten times slower, and elsewhere our other threads
-     * want the core. A user's own setting stays. */
+    /* Open MPI polls without yielding by default. If ranks outnumber cores,
+     * that makes collective reads ten times slower, and it takes the core from
+     * our other threads. A user's own setting is kept. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) !=
         MPI_SUCCESS)
@@ -61,8 +62,8 @@ static err_code_t h5mpi_start(bool *owner, err_t *err)
     return ERR_OK;
 }
 
-/* Is MPI's idea of the job ours? A library without PMIx support makes every
- * rank a world of its own. */
+/* Do MPI's rank and size equal ours? With a library without PMIx support every
+ * rank is a world of its own. */
 static err_code_t h5mpi_check(int rank, int size, err_t *err)
 {
     int mpi_rank, mpi_size;
@@ -122,7 +123,8 @@ bool h5mpi_same(h5mpi_t *mpi, uint64_t value)
 {
     uint64_t mine[2] = {value, ~value}, largest[2];
 
-    /* Of all values the largest is mine, and of all complements, too. */
+    /* All values are equal if their maximum equals their minimum; the minimum
+     * is the complement of the maximum of all complements. */
     if (MPI_Allreduce(mine, largest, 2, MPI_UINT64_T, MPI_MAX, mpi->comm) !=
         MPI_SUCCESS)
         return false;

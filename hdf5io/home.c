@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * HDF5 resolves such names by itself when it reads, but without a word where it
- * finds nothing: the values of a missing source are fill values. So we look
- * first, in the same places and in the same order.
+ * HDF5 resolves such names itself when it reads, but gives no error if it finds
+ * nothing: a missing source reads as fill values. So the file is looked for
+ * here first, in the same places and in the same order.
  */
 #include "hdf5io/home.h"
 
@@ -37,7 +37,7 @@ bool hdf5io_home_same(const char *a, const char *b)
             left.st_dev == right.st_dev && left.st_ino == right.st_ino);
 }
 
-/* The directory of [path], with a slash at its end; absolute. To be freed. */
+/* Absolute directory of [path] with a final slash. The caller frees it. */
 static char *home_directory(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -52,14 +52,15 @@ static char *home_directory(const char *path)
     return directory;
 }
 
-/* A search for a file. */
+/* A search for a file in several places. */
 typedef struct home_search {
     hid_t access;
     char *refused; /* see hdf5io_home_open */
-    bool other;    /* what is no file has one of the names */
+    bool other; /* one of the names belongs to something that is not a regular
+                   file */
 } home_search_t;
 
-/* What is no file has the name [path]. */
+/* Note that [path] exists but is not a regular file. */
 static void home_other(home_search_t *search, const char *path)
 {
     search->other = true;
@@ -67,7 +68,7 @@ static void home_other(home_search_t *search, const char *path)
         search->refused = str_printf("%s is not a file", path);
 }
 
-/* Open [name] below [directory] (of [length] bytes). */
+/* Open [name] in [directory] (of [length] bytes). */
 static hid_t home_try(home_search_t *search, const char *directory,
                       size_t length, const char *name)
 {
@@ -77,7 +78,7 @@ static hid_t home_try(home_search_t *search, const char *directory,
     char cause[ERR_TEXT_MAX / 4];
     struct stat status;
 
-    /* A pipe of that name must not hold us up. */
+    /* Opening a pipe of this name would block. */
     if (stat(path, &status) != 0)
         ;
     else if (!S_ISREG(status.st_mode))
@@ -92,7 +93,7 @@ static hid_t home_try(home_search_t *search, const char *directory,
     return file;
 }
 
-/* Below each directory of a list with colons. */
+/* Try each directory of a list separated by colons. */
 static hid_t home_try_list(home_search_t *search, const char *list,
                            const char *name)
 {
@@ -109,8 +110,8 @@ static hid_t home_try_list(home_search_t *search, const char *list,
     return file;
 }
 
-/* The last places: the directory of [home], the working directory, the
- * directory that a symbolic link leads to. */
+/* Try the last places: the directory of [home], the working directory, and the
+ * directory of the target if [home] is a symbolic link. */
 static hid_t home_try_near(home_search_t *search, const char *home,
                            const char *name)
 {
@@ -128,7 +129,7 @@ static hid_t home_try_near(home_search_t *search, const char *home,
     return file;
 }
 
-/* All places, in HDF5's order. */
+/* Try all places in HDF5's order. */
 static hid_t home_try_all(home_search_t *search, const char *home,
                           const char *name, const char *prefixes)
 {
@@ -159,7 +160,8 @@ hid_t hdf5io_home_open(const char *home, const char *name, const char *prefixes,
     return file;
 }
 
-/* HDF5 asks before it follows an external link; negative: it does not. */
+/* Callback of HDF5 before it follows an external link; a negative result
+ * forbids it. */
 static herr_t home_ask(const char *home, const char *group, const char *name,
                        const char *object, unsigned *flags, hid_t access,
                        void *context)
@@ -182,7 +184,8 @@ hid_t hdf5io_home_object(hid_t at, const char *path)
 
     H5Pset_elink_cb(access, home_ask, NULL);
     object = H5Oopen(at, path, access);
-    why = H5Eget_current_stack(); /* which the next call would clear */
+    why = H5Eget_current_stack(); /* keep the error stack, which the next call
+                                     clears */
     H5Pclose(access);
     H5Eset_current_stack(why);
     return object;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A path is followed part by part, up to the first link that does not open. If
- * the file that an external link names opens, the reason is in there, and the
- * search goes on in it.
+ * A path is followed component by component, up to the first link that does not
+ * open. If the file of an external link opens, the reason lies in that file,
+ * and the search continues there.
  */
 #include "hdf5io/links.h"
 
@@ -14,7 +14,7 @@
 #include "hdf5io/h5.h"
 #include "hdf5io/home.h"
 
-#define LINKS_DEPTH 16 /* files in a row; as many links as HDF5 follows */
+#define LINKS_DEPTH 16 /* maximum links in a chain, as in HDF5 */
 
 /* A link as it is stored. */
 typedef struct links_value {
@@ -23,7 +23,7 @@ typedef struct links_value {
     const char *external, *inner; /* file and path of an external link */
 } links_value_t;
 
-/* Read the link [path]; false: it is no link of these types. */
+/* Read the link [path]; false: it is neither a soft nor an external link. */
 static bool links_read(hid_t file, const char *path, links_value_t *out)
 {
     links_value_t value = {.bytes = NULL};
@@ -76,7 +76,7 @@ static bool links_opens(hid_t file, const char *path)
 static bool links_search(hid_t file, const char *name, const char *path,
                          int depth, err_t *err);
 
-/* No file of that name, or one that does not open. */
+/* Set the error: the file of an external link is missing or does not open. */
 static void links_no_file(const links_value_t *value, const char *name,
                           const char *path, const char *refused, err_t *err)
 {
@@ -93,8 +93,8 @@ static void links_no_file(const links_value_t *value, const char *name,
                 name, path, value->external, value->inner, name);
 }
 
-/* The external link does not open: for want of the file, or of what is in it?
- */
+/* Set the error for an external link that does not open: the file is missing,
+ * or the object in it. */
 static void links_external(const links_value_t *value, const char *name,
                            const char *path, int depth, err_t *err)
 {
@@ -133,7 +133,7 @@ static void links_describe(hid_t file, const links_value_t *value,
         links_external(value, name, path, depth, err);
         return;
     }
-    /* A soft link may lead to another link, which is the one that is broken. */
+    /* A soft link may point to another link, which is the broken one. */
     links_opens(file, path);
     h5_err_text(cause, sizeof cause);
     if (value->bytes[0] == '/' && depth < LINKS_DEPTH &&

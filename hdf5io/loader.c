@@ -2,12 +2,13 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * A ring of prefetch + 1 buffers: the consumer holds one while the thread fills
- * the others. Two counters say it all: `filled` batches were read, `given`
- * batches were handed out; the buffer of batch n is n modulo the ring's size.
- * The outcome of a read (batch, end, error) travels in its buffer, so it
- * surfaces in its place; after an end or an error nothing more is read.
+ * the others. Two counters describe the state: `filled` batches were read,
+ * `given` batches were delivered. Batch n is in buffer n modulo the ring's
+ * size. The result of a read (batch, end or error) is stored in the buffer, so
+ * an error is returned in place of its batch. After an end or an error nothing
+ * more is read.
  *
- * Without a thread the same reading runs in the consumer, with one buffer.
+ * Without a thread the consumer reads by itself, into one buffer.
  */
 #include "hdf5io/loader.h"
 
@@ -23,7 +24,7 @@
 
 typedef struct loader_slot {
     hdf5io_batch_t batch;
-    void *fields[2 * HDF5IO_FIELDS_MAX]; /* its inputs, then its targets */
+    void *fields[2 * HDF5IO_FIELDS_MAX]; /* inputs, then targets */
     bool end;
     err_code_t rc;
     err_t err;
@@ -31,20 +32,21 @@ typedef struct loader_slot {
 
 struct hdf5io_loader {
     hdf5io_loader_config_t config;
-    int64_t epoch, step; /* of the next read; the reader's */
-    int64_t *index;      /* the reader's */
+    int64_t epoch, step; /* of the next read; used by the reader only */
+    int64_t *index;      /* used by the reader only */
     loader_slot_t *slots;
     int count;
     void *block; /* memory of all buffers */
     bool threaded;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t moved; /* filled, given or stop changed */
+    pthread_mutex_t lock; /* protects the members below */
+    pthread_cond_t moved; /* signalled when filled, given or stop changes */
     int64_t filled, given;
     bool stop;
 };
 
-/* Lock held: the batch given last and those read ahead are in the ring. */
+/* Check that the ring holds the batch delivered last and those read ahead. Lock
+ * held. */
 static void loader_check(const hdf5io_loader_t *loader)
 {
     check(loader->filled >= loader->given &&
@@ -58,7 +60,8 @@ static loader_slot_t *loader_slot(hdf5io_loader_t *loader, int64_t number)
     return &loader->slots[number % loader->count];
 }
 
-/* Read the next batch into [slot]; false: it is the last thing to deliver. */
+/* Read the next batch into [slot]; false: it is the last one to deliver (an end
+ * or an error). */
 static bool loader_read(hdf5io_loader_t *loader, loader_slot_t *slot)
 {
     const hdf5io_loader_config_t *config = &loader->config;
@@ -93,7 +96,8 @@ static bool loader_room_wait(hdf5io_loader_t *loader)
     bool stop;
 
     pthread_mutex_lock(&loader->lock);
-    /* The batch given last is still in use, so count - 1 may be ahead. */
+    /* The consumer still uses the batch delivered last, so at most count - 1
+     * batches may be ahead. */
     while (!loader->stop && loader->filled - loader->given >= loader->count - 1)
         pthread_cond_wait(&loader->moved, &loader->lock);
     stop = loader->stop;
@@ -101,10 +105,10 @@ static bool loader_room_wait(hdf5io_loader_t *loader)
     return !stop;
 }
 
-/* Where ranks fill all cores, a reader that is woken would push the trainer off
- * its core in the middle of a step. As a batch thread it waits for a gap, and
- * it is some batches ahead. Only a hint: where it is refused, nothing is lost.
- */
+/* Lower the reader's priority. If ranks fill all cores, a reader that wakes up
+ * would interrupt the trainer in the middle of a step. With SCHED_BATCH it
+ * waits for an idle core; it is some batches ahead anyway. It is only a hint:
+ * nothing is lost if the kernel refuses. */
 static void loader_stand_back(void)
 {
     struct sched_param none = {.sched_priority = 0};
@@ -131,7 +135,7 @@ static void *loader_main(void *argument)
     return NULL;
 }
 
-/* Cut [bytes] off the block at *at; with no block yet, only count. */
+/* Take [bytes] from the block at *at; if [block] is NULL, only count. */
 static void *loader_cut(char *block, size_t *at, size_t bytes)
 {
     void *piece = block == NULL ? NULL : block + *at;
@@ -140,7 +144,7 @@ static void *loader_cut(char *block, size_t *at, size_t bytes)
     return piece;
 }
 
-/* Lay the buffers out in [block], or find how large it must be. */
+/* Place the buffers in [block]; if it is NULL, only compute the total size. */
 static size_t loader_layout(hdf5io_loader_t *loader, char *block)
 {
     const hdf5io_loader_config_t *config = &loader->config;
@@ -216,8 +220,8 @@ err_code_t hdf5io_loader_open(const hdf5io_loader_config_t *config,
     return ERR_OK;
 }
 
-/* The slot to deliver now. An end or an error stays where it is: the next call
- * finds it again. */
+/* Get the slot to deliver. An end or an error stays in its slot, so later calls
+ * return it again. */
 static loader_slot_t *loader_take(hdf5io_loader_t *loader)
 {
     loader_slot_t *slot;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A walk over groups, by calls whose form is the same in HDF5 1.10 to 1.14. It
- * is bounded in depth and number, as links may form cycles (of ten links each,
- * 10^8 paths are eight groups deep) and some files hold a dataset per sample.
+ * A walk over groups, by calls that are the same in HDF5 1.10 to 1.14. Depth
+ * and number of objects are limited, since links may form cycles (with ten
+ * links per group there are 10^8 paths of depth eight), and some files have a
+ * dataset per sample.
  */
 #include "hdf5io/names.h"
 
@@ -15,10 +16,10 @@
 #include "hdf5io/h5.h"
 #include "hdf5io/home.h"
 
-#define NAMES_MAX 256    /* of datasets */
-#define NAMES_LOOKS 2048 /* objects opened */
-#define NAMES_SHOWN 12   /* in the sentence */
-#define NAMES_DEPTH 8    /* groups in groups */
+#define NAMES_MAX 256    /* datasets */
+#define NAMES_LOOKS 2048 /* opened objects */
+#define NAMES_SHOWN 12   /* listed in the sentence */
+#define NAMES_DEPTH 8    /* nested groups */
 
 typedef struct names {
     char *paths[NAMES_MAX + 1]; /* NULL-terminated, each begins with / */
@@ -26,8 +27,8 @@ typedef struct names {
     int looks;
 } names_t;
 
-/* The object that [group] links to as number [index], and the link's name (to
- * be freed). Negative: a dangling link. */
+/* Open the object behind link number [index] of [group]; *link becomes the
+ * link's name (to be freed). Negative: a dangling link. */
 static hid_t names_child(hid_t group, hsize_t index, char **link)
 {
     ssize_t length = H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC,
@@ -43,8 +44,8 @@ static hid_t names_child(hid_t group, hsize_t index, char **link)
     return child;
 }
 
-/* A search fails in a group of which a name is damaged; HDF5 may not survive
- * the listing of such a group. */
+/* Can the names of a group be read? A lookup fails if a name is damaged;
+ * listing such a group may crash HDF5. */
 static bool names_readable(hid_t group)
 {
     return H5Lexists(group, "?", H5P_DEFAULT) >= 0;

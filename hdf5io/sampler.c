@@ -2,14 +2,14 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The order of an epoch. `full` keeps a permutation of all samples, 4 bytes
- * each, from Fisher-Yates over the counter generator: every permutation is
- * equally likely. `chunk` keeps a permutation of the chunks only, 4 bytes for
- * 256 samples, and one window at a time of shuffled samples: that is its point,
- * beside reading the files in larger pieces.
+ * each, made by Fisher-Yates with the counter-based generator; every
+ * permutation is equally likely. `chunk` keeps only a permutation of the
+ * chunks, 4 bytes per 256 samples, and one window of shuffled samples at a
+ * time. So it needs little memory, and files are read in larger pieces.
  *
- * The last chunk of the dataset may be short and lands anywhere in the order,
- * so the window that holds it is short as well, and later windows begin earlier
- * by that much: `gap` samples from position `gap_at` on.
+ * The last chunk of the dataset may be short. It can be anywhere in the order,
+ * so the window that holds it is short as well, and later windows start earlier
+ * by the missing `gap` samples, from position `gap_at` on.
  */
 #include "hdf5io/sampler.h"
 
@@ -21,18 +21,18 @@
 #include "base/rng.h"
 
 #define SAMPLER_CHUNK 256
-#define SAMPLER_WINDOW 64 /* chunks */
+#define SAMPLER_WINDOW 64 /* chunks per window */
 #define SAMPLER_WINDOW_SAMPLES ((int64_t)SAMPLER_CHUNK * SAMPLER_WINDOW)
 
 struct hdf5io_sampler {
     hdf5io_sampler_config_t config;
-    int64_t epoch;     /* of the order below, -1: none yet */
-    uint32_t *order;   /* full: samples; chunk: chunks */
-    int64_t items;     /* in order */
+    int64_t epoch;     /* epoch of the order below, -1: none yet */
+    uint32_t *order;   /* full: sample numbers; chunk: chunk numbers */
+    int64_t items;     /* length of [order] */
     int64_t gap_at;    /* chunk: first position after the short window */
-    int64_t gap;       /* chunk: samples that the last chunk lacks */
-    int64_t *window;   /* chunk: the samples of one window, shuffled */
-    int64_t window_is; /* chunk: its number, -1: none */
+    int64_t gap;       /* chunk: samples missing in the last chunk */
+    int64_t *window;   /* chunk: the shuffled samples of one window */
+    int64_t window_is; /* chunk: number of that window, -1: none */
 };
 
 static err_code_t sampler_check(const hdf5io_sampler_config_t *config,
@@ -123,7 +123,7 @@ int64_t hdf5io_sampler_steps(const hdf5io_sampler_t *sampler)
     return (config->samples - 1) / config->batch + 1;
 }
 
-/* Where the short chunk went, and what follows from it. */
+/* Find the position of the short chunk and set gap and gap_at. */
 static void sampler_gap_find(hdf5io_sampler_t *sampler)
 {
     int64_t last = sampler->items - 1, at = 0;
@@ -201,7 +201,8 @@ int64_t hdf5io_sampler_share_max(const hdf5io_sampler_t *sampler)
     return (((most - 1) / grain) / config->size + 1) * grain;
 }
 
-/* Number of the window that holds position [at], and where it begins. */
+/* Number of the window that holds position [at]; *begin is its first
+ * position. */
 static int64_t sampler_window_of(const hdf5io_sampler_t *sampler, int64_t at,
                                  int64_t *begin)
 {
@@ -212,7 +213,7 @@ static int64_t sampler_window_of(const hdf5io_sampler_t *sampler, int64_t at,
     return window;
 }
 
-/* Shuffle the samples of [window] into place, unless they are there. */
+/* Shuffle the samples of [window], unless this is the current window. */
 static void sampler_window_fill(hdf5io_sampler_t *sampler, int64_t window)
 {
     int64_t chunk = window * SAMPLER_WINDOW, count = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A shard is opened twice: as a file, for its size, for sentences about what
- * is wrong with it, and for pread; and through HDF5. What no column needs is
- * closed again, so a contiguous shard costs one descriptor and no HDF5 state.
+ * A shard is opened twice: as a plain file, for its size, error sentences and
+ * pread; and through HDF5. Handles that no column needs are closed again, so a
+ * contiguous shard costs one descriptor and no HDF5 state.
  */
 #include "hdf5io/shard.h"
 
@@ -21,7 +21,7 @@
 #include "base/str.h"
 #include "hdf5io/h5.h"
 
-/* Descriptors that the rest of the program may need beside the shards. */
+/* Descriptors reserved for the rest of the program. */
 #define SHARD_SPARE_FILES 256
 
 err_code_t hdf5io_shard_descriptor_fail(const char *path, err_t *err)
@@ -47,7 +47,7 @@ err_code_t hdf5io_shard_descriptor_fail(const char *path, err_t *err)
     return rc;
 }
 
-/* Let the process have more files, if the hard limit allows. */
+/* Raise the soft limit of open files, if the hard limit allows it. */
 static bool shard_files_raise(void)
 {
     struct rlimit limit;
@@ -60,8 +60,8 @@ static bool shard_files_raise(void)
     return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-/* Is hardly anything left behind [fd], the lowest number that was free? It
- * counts all files of the process: of all ranks and splits. */
+/* Are few descriptors left? [fd] is the lowest number that was free, so it
+ * counts all open files of the process, of all ranks and datasets. */
 static bool shard_files_few(int fd)
 {
     struct rlimit limit;
@@ -74,7 +74,7 @@ static bool shard_files_few(int fd)
     return (rlim_t)fd + spare >= limit.rlim_cur;
 }
 
-/* Non-blocking: a pipe of that name must not hold us up. */
+/* Open for reading. Non-blocking, so that opening a pipe does not block. */
 static int shard_descriptor_get(const char *path)
 {
     int fd;
@@ -119,14 +119,15 @@ err_code_t hdf5io_shard_probe(const char *path, uint64_t *bytes, err_t *err)
     return rc;
 }
 
-/* The signature stands at byte 0, or behind a user block of 512 * 2^n bytes. */
+/* Does the file have HDF5's signature, at byte 0 or after a user block of 512 *
+ * 2^n bytes? */
 static bool shard_signed(const hdf5io_shard_t *shard)
 {
     static const char signature[8] = "\211HDF\r\n\032\n";
     uint64_t at = 0;
     char there[8];
 
-    /* What is left of a copy that broke off at once counts as signed. */
+    /* A copy that was interrupted within the signature counts as signed. */
     if (shard->bytes < sizeof there)
         return pread(shard->fd, there, shard->bytes, 0) > 0 &&
                memcmp(there, signature, shard->bytes) == 0;
@@ -140,7 +141,7 @@ static bool shard_signed(const hdf5io_shard_t *shard)
     return false;
 }
 
-/* HDF5 refused the file: say why in words that help. Lock held. */
+/* Set the error for a file that HDF5 does not open. Lock held. */
 static err_code_t shard_refused(const hdf5io_shard_t *shard, err_t *err)
 {
     unsigned long long there, base, written;
@@ -171,7 +172,7 @@ static err_code_t shard_refused(const hdf5io_shard_t *shard, err_t *err)
                    shard->path, cause);
 }
 
-/* Open file and columns. Lock held. */
+/* Open the file and its columns. Lock held. */
 static err_code_t shard_open_h5(const hdf5io_shard_config_t *config,
                                 hdf5io_shard_t *shard, err_t *err)
 {
@@ -187,7 +188,7 @@ static err_code_t shard_open_h5(const hdf5io_shard_config_t *config,
     for (int k = 0; k < config->count && rc == ERR_OK; k++)
         rc = hdf5io_column_open(shard->file, shard->path, config->paths[k],
                                 &how, &columns[k], err);
-    /* A stream's numbers, and those behind them. */
+    /* With a stream, column 0 is the tokens and column 1 the next tokens. */
     for (int k = 0; k < config->count && rc == ERR_OK; k++) {
         if (config->sequence > 0)
             rc = hdf5io_column_cut(&columns[k], config->sequence, k, err);
@@ -203,7 +204,7 @@ static err_code_t shard_open_h5(const hdf5io_shard_config_t *config,
     return rc;
 }
 
-/* Close what reading does not need. Lock held. */
+/* Close the handles that reading does not need. Lock held. */
 static void shard_trim(hdf5io_shard_t *shard)
 {
     int located = 0, here = 0;
@@ -225,7 +226,7 @@ static void shard_trim(hdf5io_shard_t *shard)
     }
 }
 
-/* Room for the columns, none of them open. */
+/* Allocate the columns; none is open. */
 static err_code_t shard_columns_make(hdf5io_shard_t *shard, int count,
                                      err_t *err)
 {
@@ -270,7 +271,7 @@ err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
     return ERR_OK;
 }
 
-/* Lock held. */
+/* Open the shard by MPI-IO and its collective columns. Lock held. */
 static err_code_t shard_join_h5(hid_t access, hdf5io_shard_t *shard, err_t *err)
 {
     err_code_t rc = ERR_OK;
@@ -307,7 +308,7 @@ err_code_t hdf5io_shard_join(hid_t access, hdf5io_shard_t *shard, err_t *err)
 
 void hdf5io_shard_rest(hdf5io_shard_t *shard)
 {
-    const int number = errno; /* of the error that leads here, if any */
+    const int number = errno; /* of the error that caused the close, if any */
 
     h5_lock();
     for (int k = shard->count - 1; k >= 0; k--)
@@ -331,7 +332,8 @@ void hdf5io_shard_adopt(hdf5io_shard_t *shard, hdf5io_shard_t *from)
     for (int k = 0; k < shard->count; k++) {
         hdf5io_column_t *to = &shard->columns[k], *it = &from->columns[k];
 
-        /* Only what reading needs: other threads look at the rest. */
+        /* Only members that reading needs; other threads may look at the
+         * others. */
         to->source = it->source;
         to->fd = it->fd;
         to->located = it->located;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * From globs to a list of files. The order decides which sample has which
- * global number, so it must not depend on locale or directory order: names are
- * compared by strverscmp, over all patterns together.
+ * Expands glob patterns to a list of files. The order decides the global
+ * numbers of samples, so it must not depend on locale or directory order: names
+ * are compared by strverscmp, over all patterns together.
  */
 #include <errno.h>
 #include <glob.h>
@@ -52,7 +52,7 @@ static int shard_glob_error(const char *path, int error)
     return error != ENOENT && error != ENOTDIR;
 }
 
-/* Append [count] names to the list. */
+/* Append copies of [count] names to the list. */
 static err_code_t shard_add(shard_list_t *list, const char *const *names,
                             size_t count, err_t *err)
 {
@@ -74,7 +74,8 @@ static err_code_t shard_expand(const char *pattern, shard_list_t *list,
     err_code_t rc;
     int status;
 
-    /* A file of exactly that name wins, whatever brackets it has. */
+    /* An existing file of exactly this name takes precedence, even if it
+     * contains brackets. */
     if (access(pattern, F_OK) == 0)
         return shard_add(list, &pattern, 1, err);
     status = glob(pattern, GLOB_NOSORT, shard_glob_error, &found);
@@ -87,7 +88,7 @@ static err_code_t shard_expand(const char *pattern, shard_list_t *list,
     return rc;
 }
 
-/* Sort, and drop what two patterns found. */
+/* Sort the list and remove duplicates. */
 static void shard_unique(shard_list_t *list)
 {
     int kept = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What HDF5 itself does not look at before it reads. */
+/* Checks that HDF5 itself does not make before it reads. */
 #include "hdf5io/storage.h"
 
 #include <inttypes.h>
@@ -43,7 +43,7 @@ bool hdf5io_storage_chunks_whole(const hdf5io_storage_t *storage)
     return there == expected;
 }
 
-/* Does HDF5 have a value for what was never written? */
+/* Does HDF5 return a defined value for data that was never written? */
 static bool storage_filled(hid_t create)
 {
     H5D_fill_value_t value = H5D_FILL_VALUE_DEFAULT;
@@ -71,7 +71,7 @@ static bool storage_written(const hdf5io_storage_t *storage)
     }
 }
 
-/* Bytes of all values; UINT64_MAX: too many. */
+/* Bytes of all values; UINT64_MAX on overflow. */
 static uint64_t storage_bytes(const hdf5io_storage_t *storage)
 {
     hid_t type = H5Dget_type(storage->dataset);
@@ -88,8 +88,9 @@ static uint64_t storage_bytes(const hdf5io_storage_t *storage)
     return bytes;
 }
 
-/* Chunks larger than a dimension that cannot grow: HDF5 makes none, but reads
- * beyond a decoded chunk where a header says so. */
+/* Are all chunks at most as large as the maximum shape? HDF5 never creates
+ * larger ones, but reads beyond a decoded chunk if a damaged header has
+ * them. */
 static bool storage_chunks_fit(const hdf5io_storage_t *storage)
 {
     hsize_t chunk[H5S_MAX_RANK], dims[H5S_MAX_RANK], most[H5S_MAX_RANK];
@@ -108,7 +109,7 @@ static bool storage_chunks_fit(const hdf5io_storage_t *storage)
     return fit;
 }
 
-/* Plain storage is as long as the shape says. */
+/* Is the size of contiguous or compact storage that of the shape? */
 static bool storage_long_enough(const hdf5io_storage_t *storage, uint64_t bytes)
 {
     const uint64_t there = (uint64_t)H5Dget_storage_size(storage->dataset);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A depth-first walk over sources. What was looked at is kept in a tree, under
- * the file's identity and the name of the dataset in it, so that a dataset that
- * many mappings name is opened once for each run of mappings that name it, and
- * a name that is met again while it is being looked at is a circle. Names are
- * enough for that: there are finitely many of them in finitely many files.
+ * A depth-first walk over sources. Checked datasets are kept in a tree, keyed
+ * by the identity of the file and the dataset's name in it. So a dataset with
+ * many mappings is opened once per run of consecutive mappings, and a dataset
+ * that is met again while it is being checked shows a cycle. Names are
+ * sufficient as keys, since finitely many files have finitely many names.
  */
 #include "hdf5io/virtual_priv.h"
 
@@ -20,11 +20,11 @@
 #include "hdf5io/home.h"
 #include "hdf5io/storage.h"
 
-#define VIRTUAL_DEPTH 32 /* virtual datasets of virtual datasets */
-#define VIRTUAL_AHEAD 8  /* numbers looked for behind one that is missing */
+#define VIRTUAL_DEPTH 32 /* maximum depth of nested virtual datasets */
+#define VIRTUAL_AHEAD 8  /* block numbers tried after a missing one */
 
 typedef struct virtual_walk {
-    void *nodes; /* of tsearch */
+    void *nodes; /* tree of tsearch */
     int depth, files;
 } virtual_walk_t;
 
@@ -43,7 +43,8 @@ static void virtual_node_free(void *node)
     free(node);
 }
 
-/* A file by its identity, whatever its name, and a path in it. */
+/* Key of a dataset: identity of its file, whatever the file's name, and path in
+ * it. The caller frees it. */
 static char *virtual_key(const char *home, const char *path)
 {
     struct stat status;
@@ -83,7 +84,7 @@ static err_code_t virtual_add(virtual_walk_t *walk, const char *home,
     return ERR_OK;
 }
 
-/* Count [home] once. */
+/* Count the file [home] if it is new. */
 static err_code_t virtual_count_file(virtual_walk_t *walk, const char *home,
                                      err_t *err)
 {
@@ -97,8 +98,8 @@ static err_code_t virtual_count_file(virtual_walk_t *walk, const char *home,
 
 /* ---- sources ------------------------------------------------------------- */
 
-/* The name of the source of block [number]: %b in [format] is the number, %%
- * is %. To be freed. */
+/* Name of the source for block [number]: %b in [format] becomes the number, %%
+ * becomes %. The caller frees it. */
 static char *virtual_name(const char *format, uint64_t number)
 {
     str_buf_t text = {0};
@@ -114,8 +115,7 @@ static char *virtual_name(const char *format, uint64_t number)
     return text.text;
 }
 
-/* Have the file that the mapping calls [name] open in map->file, if it opens.
- */
+/* Open the file that the mapping calls [name] as map->file, if it opens. */
 static void virtual_file_open(virtual_map_t *map, const char *name)
 {
     if (map->file_name != NULL && strcmp(map->file_name, name) == 0)
@@ -156,7 +156,7 @@ static err_code_t virtual_missing(const virtual_map_t *map,
 static err_code_t virtual_visit(virtual_walk_t *walk, const virtual_set_t *set,
                                 virtual_node_t *node, err_t *err);
 
-/* Look at the open dataset [object], which the mapping calls [name]. */
+/* Check the open dataset [object], which the mapping calls [name]. */
 static err_code_t virtual_enter(virtual_walk_t *walk, virtual_map_t *map,
                                 const virtual_name_t *name, hid_t object,
                                 virtual_node_t **out, err_t *err)
@@ -190,7 +190,7 @@ static err_code_t virtual_enter(virtual_walk_t *walk, virtual_map_t *map,
     return rc;
 }
 
-/* Look at one source. *out stays NULL if there is none of that name. */
+/* Check one source. *out stays NULL if no such dataset exists. */
 static err_code_t virtual_source(virtual_walk_t *walk, virtual_map_t *map,
                                  const virtual_name_t *name,
                                  virtual_node_t **out, err_t *err)
@@ -224,7 +224,7 @@ static err_code_t virtual_source(virtual_walk_t *walk, virtual_map_t *map,
 
 /* ---- mappings ------------------------------------------------------------ */
 
-/* Look at the source of block [number]; *there: it exists. */
+/* Check the source of block [number]; *there: it exists. */
 static err_code_t virtual_block(virtual_walk_t *walk, virtual_map_t *map,
                                 virtual_link_t *link, uint64_t number,
                                 bool *there, err_t *err)
@@ -243,7 +243,7 @@ static err_code_t virtual_block(virtual_walk_t *walk, virtual_map_t *map,
     return rc;
 }
 
-/* ERR_DATA: the source of block [number] is not there. */
+/* Set ERR_DATA: the source of block [number] does not exist. */
 static err_code_t virtual_block_missing(virtual_map_t *map,
                                         const virtual_link_t *link,
                                         uint64_t number, err_t *err)
@@ -259,9 +259,9 @@ static err_code_t virtual_block_missing(virtual_map_t *map,
     return ERR_DATA;
 }
 
-/* Look at the sources of a mapping: one, or one for each block that is there.
- * HDF5 takes the first number that is missing for the end; if later ones are
- * there, it was lost. */
+/* Check the sources of a mapping: one, or one per existing block. HDF5 takes
+ * the first missing number for the end. If later numbers exist, the missing one
+ * was lost. */
 static err_code_t virtual_link_sources(virtual_walk_t *walk, virtual_map_t *map,
                                        virtual_link_t *link, err_t *err)
 {
@@ -284,7 +284,7 @@ static err_code_t virtual_link_sources(virtual_walk_t *walk, virtual_map_t *map,
     return rc;
 }
 
-/* Mapping [index]: its names and selections. */
+/* Get the names and selections of mapping [index]. */
 static err_code_t virtual_link_open(const virtual_map_t *map, size_t index,
                                     virtual_link_t *out, err_t *err)
 {
@@ -332,7 +332,7 @@ static int virtual_dims(hid_t dataset, hsize_t dims[H5S_MAX_RANK])
     return ndim;
 }
 
-/* All sources are there: does anything remain that none of them gives? */
+/* Check that the mappings cover the dataset, after all sources were found. */
 static err_code_t virtual_holes(const virtual_map_t *map, err_t *err)
 {
     hsize_t dims[H5S_MAX_RANK];
@@ -364,8 +364,8 @@ static err_code_t virtual_holes(const virtual_map_t *map, err_t *err)
                    map->set->file, map->set->path, hole[0], hole[1] - 1);
 }
 
-/* The rank of a virtual dataset, which its shape must not be asked for yet:
- * that of its first mapping. */
+/* Number of dimensions of a virtual dataset, taken from its first mapping,
+ * since its own shape must not be asked for yet. */
 static int virtual_rank(hid_t create)
 {
     hid_t space = H5Pget_virtual_vspace(create, 0);
@@ -420,9 +420,8 @@ static err_code_t virtual_mappings(virtual_walk_t *walk,
 
 /* ---- the walk ------------------------------------------------------------ */
 
-/* Will HDF5 be able to open files by itself, besides those that we opened? Not
- * if it was started, by a host of this library, before h5_lock could tell it to
- * use no locks (see there). */
+/* Can HDF5 open a file that is already open here? It cannot if the host program
+ * initialized HDF5 with file locking before h5_lock turned it off. */
 static err_code_t virtual_locks_check(const virtual_set_t *set, err_t *err)
 {
     hid_t again = H5Fopen(set->file, H5F_ACC_RDONLY, H5P_DEFAULT);
@@ -438,7 +437,7 @@ static err_code_t virtual_locks_check(const virtual_set_t *set, err_t *err)
                       set->file, set->path);
 }
 
-/* Look at a dataset, and at all that it is made of; its shape into [node]. */
+/* Check a dataset and all its sources; its shape is stored in [node]. */
 static err_code_t virtual_visit(virtual_walk_t *walk, const virtual_set_t *set,
                                 virtual_node_t *node, err_t *err)
 {

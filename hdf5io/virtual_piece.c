@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Selections of a virtual dataset as plain numbers. HDF5 keeps a regular one
- * (blocks at even distances) as such, and lists the blocks of any other.
+ * Converts selections of a virtual dataset to plain numbers. HDF5 keeps a
+ * regular selection (equally spaced blocks) as such, and lists the blocks of
+ * any other.
  */
 #include "hdf5io/virtual_priv.h"
 
@@ -30,7 +31,7 @@ err_code_t hdf5io_virtual_refuse(const virtual_set_t *set,
                    name->path[0] == '/' ? "" : "/", name->path, why);
 }
 
-/* A selection is regular: its sides. */
+/* Get the sides of a selection if it is regular. */
 static bool virtual_regular(hid_t space, int ndim, cover_side_t *sides)
 {
     hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK];
@@ -47,7 +48,7 @@ static bool virtual_regular(hid_t space, int ndim, cover_side_t *sides)
     return true;
 }
 
-/* Which dimension of a regular selection has no end; -1: none. */
+/* The unlimited dimension of a regular selection, -1: none. */
 static int virtual_endless(const cover_side_t *sides, int ndim)
 {
     for (int d = 0; d < ndim; d++)
@@ -73,7 +74,7 @@ void hdf5io_virtual_points(const virtual_map_t *map, virtual_link_t *link)
         link->points *= d == endless ? to[d].block : to[d].count * to[d].block;
 }
 
-/* Positions of the endless [side] before [extent]. */
+/* Number of positions of the unlimited [side] before [extent]. */
 static uint64_t virtual_slices(const cover_side_t *side, uint64_t extent)
 {
     uint64_t length, inside;
@@ -88,7 +89,7 @@ static uint64_t virtual_slices(const cover_side_t *side, uint64_t extent)
            (inside < side->block ? inside : side->block);
 }
 
-/* The last position of a side with an end, plus one; COVER_ALL: too large. */
+/* End of a limited side: last position plus one; COVER_ALL on overflow. */
 static uint64_t virtual_reach(const cover_side_t *side)
 {
     uint64_t reach;
@@ -186,7 +187,7 @@ static err_code_t virtual_room(virtual_map_t *map, size_t more, err_t *err)
     return ERR_OK;
 }
 
-/* The blocks of a selection without regularity, each a piece. */
+/* Add each block of an irregular selection as a piece. */
 static err_code_t virtual_blocks(virtual_map_t *map, hid_t space, err_t *err)
 {
     const size_t ndim = (size_t)map->ndim;
