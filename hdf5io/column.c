@@ -10,7 +10,6 @@
 #include "hdf5io/column.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,19 +21,6 @@
 #include "hdf5io/links.h"
 #include "hdf5io/names.h"
 #include "hdf5io/virtual.h"
-
-char *hdf5io_column_shape(const hdf5io_column_t *column, char *out, size_t room)
-{
-    int length = snprintf(out, room, "[");
-
-    for (int i = 0; i < column->ndim && (size_t)length < room; i++)
-        length +=
-            snprintf(out + length, room - (size_t)length, "%s%llu",
-                     i == 0 ? "" : ", ", (unsigned long long)column->dims[i]);
-    if ((size_t)length < room)
-        snprintf(out + length, room - (size_t)length, "]");
-    return out;
-}
 
 /* Is [type] a standard number type? If so, *out says how it is stored. */
 static bool column_type_standard(hid_t type, convert_type_t *out)
@@ -174,11 +160,6 @@ static err_code_t column_filters_check(const hdf5io_column_t *column,
                           name[0] != '\0' ? name : "unnamed");
     }
     return ERR_OK;
-}
-
-const char *hdf5io_column_source(const hdf5io_column_t *column)
-{
-    return column->source != NULL ? column->source : column->file;
 }
 
 /* If a link leads to another file, remember that file. */

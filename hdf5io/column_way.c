@@ -9,15 +9,14 @@
  */
 #include "hdf5io/column_way.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "hdf5io/descriptor.h"
 #include "hdf5io/external.h"
 #include "hdf5io/h5.h"
-#include "hdf5io/shard.h"
 #include "hdf5io/storage.h"
 
 /* Maximum hash slots of a chunk cache, 8 bytes each. */
@@ -74,9 +73,9 @@ static err_code_t column_source_open(hdf5io_column_t *out, uint64_t *file_bytes,
 {
     struct stat status;
 
-    out->fd = open(out->source, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    out->fd = hdf5io_descriptor_open(out->source);
     if (out->fd < 0 || fstat(out->fd, &status) != 0)
-        return hdf5io_shard_descriptor_fail(out->source, err);
+        return hdf5io_descriptor_fail(out->source, err);
     if (!S_ISREG(status.st_mode))
         return err_set(err, ERR_DATA, "%s is not a file", out->source);
     *file_bytes = (uint64_t)status.st_size;

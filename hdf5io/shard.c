@@ -8,95 +8,27 @@
 #include "hdf5io/shard.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/retry.h"
 #include "base/str.h"
+#include "hdf5io/descriptor.h"
 #include "hdf5io/h5.h"
-
-/* Descriptors reserved for the rest of the program. */
-#define SHARD_SPARE_FILES 256
-
-err_code_t hdf5io_shard_descriptor_fail(const char *path, err_t *err)
-{
-    const int number = errno;
-    struct rlimit limit = {0};
-    err_code_t rc;
-
-    if (number == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        rc = err_set(err, ERR_UNAVAILABLE,
-                     "cannot open %s: too many open files: this process has "
-                     "all %llu that it may have (hard limit %llu), for all "
-                     "its ranks: raise that (ulimit -Hn)",
-                     path, (unsigned long long)limit.rlim_cur,
-                     (unsigned long long)limit.rlim_max);
-    else if (number == EACCES || number == EPERM ||
-             retry_cause(number) == RETRY_ABSENT)
-        rc = err_set(err, ERR_DATA, "cannot open %s: %s", path,
-                     strerror(number));
-    else
-        rc = err_set(err, ERR_IO, "cannot open %s: %s", path, strerror(number));
-    errno = number;
-    return rc;
-}
-
-/* Raise the soft limit of open files, if the hard limit allows it. */
-static bool shard_files_raise(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
-        limit.rlim_cur >= limit.rlim_max)
-        return false;
-    limit.rlim_cur = limit.rlim_max / 2 > limit.rlim_cur ? 2 * limit.rlim_cur
-                                                         : limit.rlim_max;
-    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
-}
-
-/* Are few descriptors left? [fd] is the lowest number that was free, so it
- * counts all open files of the process, of all ranks and datasets. */
-static bool shard_files_few(int fd)
-{
-    struct rlimit limit;
-    rlim_t spare = SHARD_SPARE_FILES;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return false;
-    if (spare > limit.rlim_max / 4)
-        spare = limit.rlim_max / 4;
-    return (rlim_t)fd + spare >= limit.rlim_cur;
-}
-
-/* Open for reading. Non-blocking, so that opening a pipe does not block. */
-static int shard_descriptor_get(const char *path)
-{
-    int fd;
-
-    do
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    while (fd < 0 && errno == EMFILE && shard_files_raise());
-    return fd;
-}
 
 static err_code_t shard_descriptor_open(hdf5io_shard_t *shard, err_t *err)
 {
     struct stat status;
 
-    shard->fd = shard_descriptor_get(shard->path);
+    shard->fd = hdf5io_descriptor_open(shard->path);
     if (shard->fd < 0 || fstat(shard->fd, &status) != 0)
-        return hdf5io_shard_descriptor_fail(shard->path, err);
+        return hdf5io_descriptor_fail(shard->path, err);
     if (!S_ISREG(status.st_mode))
         return err_set(err, ERR_DATA, "%s is not a file", shard->path);
-    do
-        shard->crowded = shard_files_few(shard->fd);
-    while (shard->crowded && shard_files_raise());
+    shard->crowded = hdf5io_descriptor_crowded(shard->fd);
     shard->bytes = (uint64_t)status.st_size;
     shard->device = (uint64_t)status.st_dev;
     shard->inode = (uint64_t)status.st_ino;
@@ -152,7 +84,7 @@ static err_code_t shard_refused(const hdf5io_shard_t *shard, err_t *err)
     system = strstr(cause, "errno = ");
     if (system != NULL) {
         errno = atoi(system + strlen("errno = "));
-        return hdf5io_shard_descriptor_fail(shard->path, err);
+        return hdf5io_descriptor_fail(shard->path, err);
     }
     if (!shard_signed(shard))
         return err_set(err, ERR_DATA,

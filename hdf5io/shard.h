@@ -64,10 +64,6 @@ void hdf5io_shard_rest(hdf5io_shard_t *shard);
  * again. */
 void hdf5io_shard_adopt(hdf5io_shard_t *shard, hdf5io_shard_t *from);
 
-/* Set the error for the file [path] that could not be opened, from errno:
- * ERR_DATA, ERR_UNAVAILABLE (too many open files) or ERR_IO. */
-err_code_t hdf5io_shard_descriptor_fail(const char *path, err_t *err);
-
 /* Check the file [path] without HDF5 and get its size. Errors as for
  * hdf5io_shard_open. */
 err_code_t hdf5io_shard_probe(const char *path, uint64_t *bytes, err_t *err);
