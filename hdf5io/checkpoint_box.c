@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "hdf5io/checkpoint_box.h"
 
+#include "base/check.h"
+
 int hdf5io_box_extent(const hdf5io_manifest_tensor_t *tensor,
                       hsize_t extent[MANIFEST_DIMS_MAX])
 {
@@ -18,6 +20,9 @@ void hdf5io_box_next(const hdf5io_manifest_tensor_t *tensor, int64_t at,
     int64_t stride[MANIFEST_DIMS_MAX], rest = at;
     int ndim = hdf5io_box_extent(tensor, extent), level = 0;
 
+    check(at >= 0 && at < last && last <= tensor->elems,
+          "a box of elements %lld to %lld of %s, which has %lld", (long long)at,
+          (long long)last, tensor->name, (long long)tensor->elems);
     stride[ndim - 1] = 1;
     for (int d = ndim - 2; d >= 0; d--)
         stride[d] = stride[d + 1] * (int64_t)extent[d + 1];
@@ -35,4 +40,7 @@ void hdf5io_box_next(const hdf5io_manifest_tensor_t *tensor, int64_t at,
     room = extent[level] - out->start[level];
     out->count[level] = slices < room ? slices : room;
     out->elems = (int64_t)out->count[level] * stride[level];
+    check(out->elems > 0 && out->elems <= last - at,
+          "a box of %lld elements in %lld to %lld of %s", (long long)out->elems,
+          (long long)at, (long long)last, tensor->name);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "hdf5io/checkpoint.h"
 
@@ -71,6 +72,7 @@ err_code_t hdf5io_checkpoint_fetch_run(const hdf5io_io_t *io,
 {
     const hdf5io_manifest_tensor_t *t = &manifest->tensors[tensor];
     const int64_t last = first + count;
+    int64_t done = 0;
     err_code_t rc = ERR_OK;
 
     for (int i = t->piece; i < t->piece + t->pieces && rc == ERR_OK; i++) {
@@ -82,7 +84,11 @@ err_code_t hdf5io_checkpoint_fetch_run(const hdf5io_io_t *io,
         if (from < to)
             rc = piece_read(io, directory, manifest, piece, from, to,
                             data + (from - first), err);
+        done += from < to ? to - from : 0;
     }
+    check(rc != ERR_OK || done == count,
+          "%s: %lld of %lld elements from %lld on are in pieces", t->name,
+          (long long)done, (long long)count, (long long)first);
     return rc;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "hdf5io/checkpoint_data.h"
 #include "hdf5io/h5.h"
@@ -24,6 +25,9 @@ void hdf5io_manifest_share(int64_t elems, int rank, int size, int64_t *first,
 
     *first = whole * rank + rest * rank / size;
     *last = whole * (rank + 1) + rest * (rank + 1) / size;
+    check(*first >= 0 && *first <= *last && *last <= elems,
+          "rank %d of %d writes elements %lld to %lld of %lld", rank, size,
+          (long long)*first, (long long)*last, (long long)elems);
 }
 
 int hdf5io_manifest_file_of(const hdf5io_manifest_t *manifest, int rank)
@@ -167,6 +171,9 @@ static void files_plan(plan_t *plan)
 static void piece_add(hdf5io_manifest_t *m, int tensor, int file, int64_t first,
                       int64_t count)
 {
+    check(count > 0 && file >= 0 && file < m->file_count,
+          "%s: %lld elements in file %d of %d", m->tensors[tensor].name,
+          (long long)count, file, m->file_count);
     m->pieces[m->piece_count++] = (hdf5io_manifest_piece_t){
         .tensor = tensor, .file = file, .first = first, .count = count};
 }
@@ -180,6 +187,9 @@ static void common_plan(plan_t *plan, int tensor)
     for (int64_t at = 0; at < elems;) {
         int64_t room = plan->last - plan->at;
 
+        check(plan->rank < plan->m->world_size,
+              "%lld of %lld elements are planned, and no rank is left",
+              (long long)plan->at, (long long)plan->elems);
         if (room <= 0) {
             plan_rank(plan, plan->rank + 1);
             continue;
@@ -225,6 +235,55 @@ static void plan_make(plan_t *plan, bool shared)
     m->files[m->file_count++].name = str_dup(MANIFEST_VIEW);
     for (int i = 0; i < m->tensor_count; i++)
         tensor_plan(plan, shared, i);
+}
+
+/* Do the pieces of each tensor follow each other and cover it once? */
+static bool plan_covers(const hdf5io_manifest_t *m)
+{
+    for (int i = 0; i < m->tensor_count; i++) {
+        const hdf5io_manifest_tensor_t *t = &m->tensors[i];
+        int64_t at = 0;
+
+        for (int k = t->piece; k < t->piece + t->pieces; k++) {
+            if (m->pieces[k].tensor != i || m->pieces[k].first != at)
+                return false;
+            at += m->pieces[k].count;
+        }
+        if (at != t->elems)
+            return false;
+    }
+    return true;
+}
+
+static int piece_compare(const void *a, const void *b)
+{
+    const hdf5io_manifest_piece_t *x = a, *y = b;
+
+    if (x->file != y->file)
+        return x->file < y->file ? -1 : 1;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+bool hdf5io_manifest_disjoint(const hdf5io_manifest_t *manifest)
+{
+    const size_t count = (size_t)manifest->piece_count;
+    hdf5io_manifest_piece_t *sorted = calloc(count + 1, sizeof *sorted);
+    bool disjoint = true;
+
+    if (sorted == NULL || count == 0) {
+        free(sorted);
+        return true;
+    }
+    memcpy(sorted, manifest->pieces, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, piece_compare);
+    for (size_t i = 1; i < count; i++)
+        disjoint =
+            disjoint && (sorted[i - 1].file != sorted[i].file ||
+                         sorted[i - 1].offset +
+                                 sorted[i - 1].count * (int64_t)sizeof(float) <=
+                             sorted[i].offset);
+    free(sorted);
+    return disjoint;
 }
 
 static size_t parts_count(const hdf5io_tensor_t *tensors, int count)
@@ -274,6 +333,8 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
     m.created = str_dup(clock_format(clock_wall(), now, sizeof now));
     plan_make(&(plan_t){.m = &m, .tensors = tensors, .file_of = file_of},
               config->mpi != NULL);
+    check(plan_covers(&m), "%d pieces do not cover the %d tensors of step %lld",
+          m.piece_count, m.tensor_count, (long long)progress->step);
     *out = m;
     goto out;
 fail:

@@ -102,6 +102,9 @@ int64_t hdf5io_manifest_common(const hdf5io_manifest_t *manifest,
 void hdf5io_manifest_share(int64_t elems, int rank, int size, int64_t *first,
                            int64_t *last);
 
+/* Do no two pieces share bytes of a file? For checks; takes a sort. */
+bool hdf5io_manifest_disjoint(const hdf5io_manifest_t *manifest);
+
 /* Append the text of MANIFEST.json. ERR_CONFIG if a string is not UTF-8. */
 err_code_t hdf5io_manifest_print(const hdf5io_manifest_t *manifest,
                                  str_buf_t *out, err_t *err);

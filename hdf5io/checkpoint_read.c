@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "hdf5io/checkpoint.h"
 #include "hdf5io/checkpoint_dir.h"
@@ -109,6 +110,8 @@ static err_code_t candidate_next(reader_t *r, int index, char **path,
         numbers[2] = r->entries[index].nonce;
     }
     rc = hdf5io_vote(r->votes, &mine, numbers, r->ballots, NULL, err);
+    check(rc != ERR_OK || said[0] <= 1 + (uint64_t)HDF5IO_TRASH,
+          "rank 0 names a candidate of kind %llu", (unsigned long long)said[0]);
     if (rc == ERR_OK)
         *path = said[0] == 0 ? NULL
                              : hdf5io_dir_entry(r->config->directory,

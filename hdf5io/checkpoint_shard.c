@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/file.h"
 #include "hdf5io/checkpoint_files.h"
 #include "hdf5io/h5.h"
@@ -60,6 +61,7 @@ err_code_t hdf5io_files_locate(hid_t dataset, const char *path,
     H5D_space_status_t status;
     haddr_t address;
 
+    h5_lock_check();
     if (H5Dget_space_status(dataset, &status) < 0 ||
         status != H5D_SPACE_STATUS_ALLOCATED)
         return h5_err_set(err, ERR_IO, "%s: %s has no space allocated", path,
@@ -147,6 +149,10 @@ static err_code_t piece_fill(const hdf5io_files_t *files, int fd,
     size_t bytes = (size_t)piece->count * sizeof(float), done = 0;
     err_code_t rc = ERR_OK;
 
+    check(data != NULL, "rank %d has no elements from %lld on of tensor %d",
+          files->rank, (long long)piece->first, piece->tensor);
+    check(piece->offset > 0, "tensor %d has no place in %s", piece->tensor,
+          path);
     while (done < bytes && rc == ERR_OK) {
         size_t room = DIRTY_MAX - *dirty;
         size_t bite = bytes - done < room ? bytes - done : room;
@@ -155,6 +161,7 @@ static err_code_t piece_fill(const hdf5io_files_t *files, int fd,
                              piece->offset + (off_t)done, err);
         done += bite;
         *dirty += bite;
+        check(*dirty <= DIRTY_MAX, "%zu bytes are not synced", *dirty);
         if (rc == ERR_OK && *dirty == DIRTY_MAX) {
             rc = hdf5io_io_flush(files->io, fd, path, err);
             *dirty = 0;

@@ -13,6 +13,7 @@
  */
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "hdf5io/checkpoint_box.h"
 #include "hdf5io/checkpoint_files.h"
 #include "hdf5io/h5.h"
@@ -74,6 +75,8 @@ static void run_mine(const hdf5io_files_t *files, int64_t elems, int64_t start,
     *last = *last > start ? *last - start : 0;
     *first = *first < size ? *first : size;
     *last = *last < size ? *last : size;
+    check(*first <= *last, "rank %d writes elements %lld to %lld of tensor %d",
+          files->rank, (long long)*first, (long long)*last, i);
 }
 
 /* Write the parts that this rank holds. */

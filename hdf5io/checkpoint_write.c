@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/check.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "hdf5io/checkpoint.h"
@@ -208,6 +209,8 @@ static err_code_t manifest_write(writer_t *w, err_t *err)
     str_buf_t text = {0};
     err_code_t rc = hdf5io_manifest_print(&w->manifest, &text, err);
 
+    check(hdf5io_manifest_disjoint(&w->manifest),
+          "two of %d pieces share bytes of a file", w->manifest.piece_count);
     if (rc == ERR_OK)
         rc = manifest_check(&text, err);
     if (rc == ERR_OK)

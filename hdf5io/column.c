@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/retry.h"
 #include "hdf5io/column_way.h"
 #include "hdf5io/h5.h"
@@ -221,6 +222,7 @@ err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
     bool standard = false;
     err_code_t rc;
 
+    h5_lock_check();
     rc = column_open_dataset(file, &column, err);
     if (rc != ERR_OK)
         goto fail;
@@ -253,6 +255,9 @@ err_code_t hdf5io_column_cut(hdf5io_column_t *column, int64_t length,
 {
     char shape[256];
 
+    check(length > 0 && (skip == 0 || skip == 1) && column->stream == 0,
+          "%s: cut to %lld from %lld, a stream of %lld", column->path,
+          (long long)length, (long long)skip, (long long)column->stream);
     if (column->ndim > 0)
         return err_set(err, ERR_DATA,
                        "%s: %s has rows of shape %s: with data.sequence it is "
@@ -273,8 +278,13 @@ err_code_t hdf5io_column_cut(hdf5io_column_t *column, int64_t length,
 
 err_code_t hdf5io_column_join(hdf5io_column_t *column, hid_t joined, err_t *err)
 {
-    hid_t access = H5Dget_access_plist(column->dataset);
+    hid_t access;
 
+    h5_lock_check();
+    check(column->collective && !column->located,
+          "%s is joined: collective %d, located %d", column->path,
+          column->collective, column->located);
+    access = H5Dget_access_plist(column->dataset);
     H5Dclose(column->dataset);
     column->dataset = H5Dopen2(joined, column->path, access);
     H5Pclose(access);
@@ -286,6 +296,7 @@ err_code_t hdf5io_column_join(hdf5io_column_t *column, hid_t joined, err_t *err)
 
 void hdf5io_column_trim(hdf5io_column_t *column)
 {
+    h5_lock_check();
     if (column->memory >= 0)
         H5Tclose(column->memory);
     if (column->dataset >= 0)

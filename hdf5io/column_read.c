@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "hdf5io/column.h"
 #include "hdf5io/h5.h"
 
@@ -108,6 +109,7 @@ err_code_t hdf5io_column_read_space(const hdf5io_column_t *column,
     err_code_t rc = ERR_OK;
     int number;
 
+    h5_lock_check();
     if (spaces->from < 0 || spaces->to < 0 ||
         H5Dread(column->dataset, column->memory, spaces->to, spaces->from,
                 transfer, out) < 0)
@@ -155,7 +157,16 @@ err_code_t hdf5io_column_read(const hdf5io_column_t *column, int fd,
         transfer = H5P_DEFAULT;
     if (transfer != H5P_DEFAULT)
         return column_read_h5(column, runs, count, transfer, out, err);
+    check(column->located ? fd >= 0 : column->dataset >= 0,
+          "%s is read while it is closed: located %d, descriptor %d, dataset "
+          "%lld",
+          column->path, column->located, fd, (long long)column->dataset);
     for (int64_t i = 0; i < count && rc == ERR_OK; i++) {
+        check(
+            runs[i].count > 0 && runs[i].row >= 0 &&
+                (i == 0 || runs[i].row >= runs[i - 1].row + runs[i - 1].count),
+            "%s: run %lld has %lld rows from %lld on", column->path,
+            (long long)i, (long long)runs[i].count, (long long)runs[i].row);
         if (column->located)
             rc = column_read_located(column, fd, &runs[i], next, err);
         else

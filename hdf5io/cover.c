@@ -12,6 +12,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/check.h"
+
 #define COVER_SPANS_MAX \
     ((size_t)1 << 22) /* spans of one dimension kept in memory */
 #define COVER_WORK_MAX \
@@ -118,6 +120,7 @@ static err_code_t cover_spans(cover_work_t *work, int dim, const size_t *pieces,
         cover_fill(side, extent, pieces[i], sweep.spans + at);
         at += (size_t)cover_blocks(side, extent);
     }
+    check(at == sweep.count, "%zu of %zu spans were filled", at, sweep.count);
     qsort(sweep.spans, sweep.count, sizeof *sweep.spans, cover_compare);
     return ERR_OK;
 }
@@ -150,6 +153,8 @@ static uint64_t cover_advance(cover_work_t *work, int dim, uint64_t at,
     }
     if (sweep->next < sweep->count)
         end = cover_least(end, sweep->spans[sweep->next].begin);
+    check(end > at, "the sweep stays at %llu of %llu", (unsigned long long)at,
+          (unsigned long long)work->extent[dim]);
     return end;
 }
 

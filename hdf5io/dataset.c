@@ -332,6 +332,8 @@ static void dataset_field_add(hdf5io_dataset_t *dataset,
 
     dataset_field_t *field = &dataset->fields[dataset->field_count++];
 
+    check(dataset->field_count <= DATASET_FIELDS_MAX, "field %d of %d",
+          dataset->field_count, DATASET_FIELDS_MAX);
     *field = (dataset_field_t){
         .path = str_dup(from->path),
         .place = want->place == NULL ? NULL : str_dup(want->place),
@@ -387,8 +389,9 @@ static hdf5io_shard_t *dataset_filled(const hdf5io_dataset_t *dataset)
 {
     int s = 0;
 
-    while (dataset->shards[s].rows == 0)
+    while (s < dataset->count && dataset->shards[s].rows == 0)
         s++;
+    check(s < dataset->count, "%d shards have no sample", dataset->count);
     return &dataset->shards[s];
 }
 

@@ -16,6 +16,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "hdf5io/dataset_impl.h"
 
@@ -44,6 +45,7 @@ typedef struct read_call {
     read_scratch_t *scratch;
     hdf5io_shard_t *shard;
     void *const *fields;
+    int64_t count; /* samples */
 } read_call_t;
 
 /* Consecutive sorted entries of one shard that are read together. */
@@ -168,15 +170,22 @@ static void read_sift(read_entry_t *entries, int64_t root, int64_t count)
     entries[root] = moved;
 }
 
-/* Heap sort, since it works in place and qsort may allocate. Sorted input takes
- * one pass. */
-static void read_sort(read_entry_t *entries, int64_t count)
+static bool read_sorted(const read_entry_t *entries, int64_t count)
 {
     int64_t i = 1;
 
     while (i < count && entries[i - 1].index <= entries[i].index)
         i++;
-    if (i >= count)
+    return i >= count;
+}
+
+/* Heap sort, since it works in place and qsort may allocate. Sorted input takes
+ * one pass. */
+static void read_sort(read_entry_t *entries, int64_t count)
+{
+    int64_t i;
+
+    if (read_sorted(entries, count))
         return;
     for (i = count / 2; i-- > 0;)
         read_sift(entries, i, count);
@@ -187,6 +196,8 @@ static void read_sort(read_entry_t *entries, int64_t count)
         entries[i] = largest;
         read_sift(entries, 0, i);
     }
+    check(read_sorted(entries, count), "%lld entries are not sorted",
+          (long long)count);
 }
 
 /* Make the next block from the first [entries]: up to [rows_max] different
@@ -202,6 +213,8 @@ static read_block_t read_block_cut(const read_call_t *call,
     for (i = 0; i < count; i++) {
         int64_t row = entries[i].index - call->shard->first;
 
+        check(row >= 0 && row < call->shard->rows, "row %lld of %lld in %s",
+              (long long)row, (long long)call->shard->rows, call->shard->path);
         if (i > 0 && entries[i].index == entries[i - 1].index)
             continue;
         if (rows_max > 0 && block.rows == rows_max)
@@ -213,6 +226,9 @@ static read_block_t read_block_cut(const read_call_t *call,
         block.rows++;
     }
     block.count = i;
+    check(block.runs <= block.rows && block.rows <= call->scratch->room,
+          "%lld runs of %lld rows, with room for %lld", (long long)block.runs,
+          (long long)block.rows, (long long)call->scratch->room);
     return block;
 }
 
@@ -349,6 +365,11 @@ static err_code_t read_place(const read_call_t *call, int k,
     const hdf5io_column_t *column = &call->shard->columns[k];
     const int64_t at = entry->slot * column->elems;
 
+    check(entry->slot >= 0 && entry->slot < call->count &&
+              column->elems == field->elems,
+          "sample %lld of %lld, %lld of %lld values", (long long)entry->slot,
+          (long long)call->count, (long long)column->elems,
+          (long long)field->elems);
     switch (field->as) {
     case HDF5IO_AS_TOKENS:
         return read_tokens(call, k, entry->index, stored,
@@ -379,8 +400,12 @@ static err_code_t read_block(const read_call_t *call, int k,
                            .runs = call->scratch->runs,
                            .count = block->runs,
                            .out = call->scratch->stage};
-    err_code_t rc = hdf5io_dataset_rows(&rows, err);
+    err_code_t rc;
 
+    check((size_t)block->rows * column->row_bytes <= call->scratch->stage_bytes,
+          "%lld rows of %zu bytes in a stage of %zu", (long long)block->rows,
+          column->row_bytes, call->scratch->stage_bytes);
+    rc = hdf5io_dataset_rows(&rows, err);
     if (rc != ERR_OK)
         return rc;
     atomic_fetch_add(&call->dataset->bytes_read,
@@ -496,6 +521,9 @@ static err_code_t read_shards(read_call_t *call, int64_t count, err_t *err)
         if (dataset->mpi == NULL)
             break;
     }
+    check(first != ERR_OK || i == count,
+          "%lld of %lld entries belong to a shard", (long long)i,
+          (long long)count);
     return first;
 }
 
@@ -503,7 +531,7 @@ err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,
                                       const int64_t *index, int64_t count,
                                       void *const *fields, err_t *err)
 {
-    read_call_t call = {.dataset = dataset, .fields = fields};
+    read_call_t call = {.dataset = dataset, .fields = fields, .count = count};
     err_code_t rc;
 
     rc = read_scratch_take(dataset, count, &call.scratch, err);

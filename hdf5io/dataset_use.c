@@ -41,6 +41,20 @@ static void use_rest(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard)
     dataset->open_count--;
 }
 
+/* Are the counters of the dataset those of its open shards? */
+static bool use_counted(const hdf5io_dataset_t *dataset)
+{
+    size_t cached = 0;
+    int open = 0;
+
+    for (int s = 0; s < dataset->count; s++)
+        if (dataset->shards[s].open) {
+            cached += dataset->shards[s].cached;
+            open++;
+        }
+    return cached == dataset->cached && open == dataset->open_count;
+}
+
 bool hdf5io_dataset_rest_oldest(hdf5io_dataset_t *dataset)
 {
     hdf5io_shard_t *oldest = NULL;
@@ -71,6 +85,8 @@ void hdf5io_dataset_trim(hdf5io_dataset_t *dataset, const hdf5io_shard_t *last)
             dataset->open_count > dataset->open_max) &&
            hdf5io_dataset_rest_oldest(dataset))
         ;
+    check(use_counted(dataset), "%d shards are open with caches of %zu bytes",
+          dataset->open_count, dataset->cached);
 }
 
 static err_code_t use_changed(const hdf5io_shard_t *was,
@@ -100,6 +116,9 @@ static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
     hdf5io_shard_t now;
     err_code_t rc;
 
+    check(!shard->open && shard->fd < 0 && shard->file < 0,
+          "%s is opened while it is open: descriptor %d", shard->path,
+          shard->fd);
     do
         rc = hdf5io_shard_open(&dataset->how, shard->path, &now, err);
     while (rc == ERR_UNAVAILABLE && errno == EMFILE &&

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "hdf5io/dataset_impl.h"
@@ -132,6 +133,11 @@ static void digest_block_place(const hdf5io_column_t *column, uint64_t piece,
             d == 0 ? (hsize_t)column->rows : column->dims[d - 1];
         const hsize_t last = dim - block->count[d];
 
+        check(block->count[d] <= dim && piece < pieces,
+              "piece %llu of %llu has %llu of %llu numbers along dimension %d",
+              (unsigned long long)piece, (unsigned long long)pieces,
+              (unsigned long long)block->count[d], (unsigned long long)dim, d);
+
         block->start[d] = d == 0
                               ? last / (pieces - 1) * piece +
                                     last % (pieces - 1) * piece / (pieces - 1)
@@ -194,6 +200,10 @@ static err_code_t digest_sample(const hdf5io_dataset_t *dataset,
     if (pieces > DIGEST_PIECES_MAX)
         pieces = DIGEST_PIECES_MAX;
     digest_block_size(column, &block);
+    check((size_t)block.elems * hdf5io_convert_bytes(column->type) <=
+              sizeof stage,
+          "a piece of %lld numbers in %zu bytes", (long long)block.elems,
+          sizeof stage);
     if (block.count[0] == (hsize_t)column->rows)
         pieces = block.elems == column->rows * column->elems ? 1 : pieces;
     for (int i = 0; i < pieces && rc == ERR_OK; i++) {

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/str.h"
+#include "hdf5io/h5.h"
 #include "hdf5io/home.h"
 
 /* One external file, and the range of it that holds part of the data. */
@@ -56,6 +57,7 @@ err_code_t hdf5io_external_check(hid_t create, const char *file,
     char *first = NULL;
     uint64_t left = bytes, first_offset = 0;
 
+    h5_lock_check();
     for (int i = 0; i < count && left > 0 && rc == ERR_OK; i++) {
         external_part_t part = {.file = file, .path = path};
         char name[PATH_MAX] = "";

@@ -11,11 +11,14 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/numeric.h"
 #include "base/retry.h"
 
@@ -28,20 +31,38 @@
  * program's error printing while the lock is held. */
 static struct h5_guard {
     pthread_mutex_t lock;
+    _Atomic(uintptr_t) owner; /* thread that holds the lock, 0: none */
     bool begun;
     bool kept;
     H5E_auto2_t print;
     void *context;
 } h5_guard = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static uintptr_t h5_self(void)
+{
+    return (uintptr_t)pthread_self();
+}
+
 void h5_lock_host(void)
 {
+    check(atomic_load(&h5_guard.owner) != h5_self(),
+          "a thread takes the lock of HDF5 twice");
     pthread_mutex_lock(&h5_guard.lock);
+    atomic_store(&h5_guard.owner, h5_self());
 }
 
 void h5_unlock_host(void)
 {
+    h5_lock_check();
+    atomic_store(&h5_guard.owner, 0);
     pthread_mutex_unlock(&h5_guard.lock);
+}
+
+void h5_lock_check(void)
+{
+    check(atomic_load(&h5_guard.owner) == h5_self(),
+          "the lock of HDF5 is not held by this thread, but by %#lx",
+          (unsigned long)atomic_load(&h5_guard.owner));
 }
 
 void h5_lock(void)
@@ -118,6 +139,7 @@ char *h5_err_text(char *out, size_t room)
 {
     h5_text_t text = {out, room};
 
+    h5_lock_check();
     out[0] = '\0';
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, h5_innermost, &text);
     H5Eclear2(H5E_DEFAULT);
@@ -136,6 +158,7 @@ int h5_err_number(void)
     char text[ERR_TEXT_MAX] = "";
     h5_text_t first = {text, sizeof text};
 
+    h5_lock_check();
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, h5_innermost, &first);
     return h5_number(text);
 }
@@ -164,9 +187,11 @@ err_code_t h5_err_set(err_t *err, err_code_t code, const char *format, ...)
 
 hid_t h5_access_list(void)
 {
-    hid_t list = H5Pcreate(H5P_FILE_ACCESS);
+    hid_t list;
     herr_t status = 0;
 
+    h5_lock_check();
+    list = H5Pcreate(H5P_FILE_ACCESS);
     if (list < 0)
         return list;
     status |= H5Pset_libver_bounds(list, H5F_LIBVER_EARLIEST, H5F_LIBVER_V110);

@@ -24,6 +24,9 @@ void h5_unlock(void);
 void h5_lock_host(void);
 void h5_unlock_host(void);
 
+/* Check (base/check.h) that the calling thread holds the lock. */
+void h5_lock_check(void);
+
 /* Set [err] to the sentence plus HDF5's innermost error text. If the error
  * comes from a system call that may succeed later (base/retry.h), the code is
  * ERR_IO whatever [code] says, and errno is that of the call. Lock held. */

@@ -18,9 +18,12 @@
 
 char *hdf5io_home_name(hid_t object)
 {
-    ssize_t length = H5Fget_name(object, NULL, 0);
-    char *name = length < 0 ? NULL : calloc(1, (size_t)length + 1);
+    ssize_t length;
+    char *name;
 
+    h5_lock_check();
+    length = H5Fget_name(object, NULL, 0);
+    name = length < 0 ? NULL : calloc(1, (size_t)length + 1);
     if (name != NULL && H5Fget_name(object, name, (size_t)length + 1) < 0) {
         free(name);
         name = NULL;
@@ -180,8 +183,10 @@ static herr_t home_ask(const char *home, const char *group, const char *name,
 
 hid_t hdf5io_home_object(hid_t at, const char *path)
 {
-    hid_t access = H5Pcreate(H5P_LINK_ACCESS), object, why;
+    hid_t access, object, why;
 
+    h5_lock_check();
+    access = H5Pcreate(H5P_LINK_ACCESS);
     H5Pset_elink_cb(access, home_ask, NULL);
     object = H5Oopen(at, path, access);
     why = H5Eget_current_stack(); /* keep the error stack, which the next call

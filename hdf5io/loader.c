@@ -73,6 +73,10 @@ static bool loader_read(hdf5io_loader_t *loader, loader_slot_t *slot)
         return false;
     hdf5io_sampler_epoch_set(config->sampler, loader->epoch);
     share = hdf5io_sampler_share(config->sampler, loader->step);
+    check(share.count <= hdf5io_sampler_share_max(config->sampler),
+          "step %lld has %lld samples, the buffers hold %lld",
+          (long long)loader->step, (long long)share.count,
+          (long long)hdf5io_sampler_share_max(config->sampler));
     hdf5io_sampler_index(config->sampler, share.first, share.count,
                          loader->index);
     batch->epoch = loader->epoch;
@@ -101,6 +105,11 @@ static bool loader_room_wait(hdf5io_loader_t *loader)
     while (!loader->stop && loader->filled - loader->given >= loader->count - 1)
         pthread_cond_wait(&loader->moved, &loader->lock);
     stop = loader->stop;
+    check(stop || loader->given == 0 ||
+              loader_slot(loader, loader->filled) !=
+                  loader_slot(loader, loader->given - 1),
+          "batch %lld would overwrite batch %lld, which is in use",
+          (long long)loader->filled, (long long)loader->given - 1);
     pthread_mutex_unlock(&loader->lock);
     return !stop;
 }
@@ -175,16 +184,21 @@ static size_t loader_layout(hdf5io_loader_t *loader, char *block)
 
 static err_code_t loader_buffers_open(hdf5io_loader_t *loader, err_t *err)
 {
-    err_code_t rc;
+    size_t bytes, used;
+    err_code_t rc = mem_new(loader_slot_t, (size_t)loader->count, "the loader",
+                            &loader->slots, err);
 
-    loader->slots = calloc((size_t)loader->count, sizeof *loader->slots);
-    if (loader->slots == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for the loader");
-    rc = mem_alloc(loader_layout(loader, NULL), "prefetched batches",
-                   &loader->block, err);
-    if (rc == ERR_OK)
-        loader_layout(loader, loader->block);
-    return rc;
+    if (rc != ERR_OK)
+        return rc;
+    bytes = loader_layout(loader, NULL);
+    rc = mem_alloc(bytes, "prefetched batches", &loader->block, err);
+    if (rc != ERR_OK)
+        return rc;
+    used = loader_layout(loader, loader->block);
+    check(used == bytes, "%zu of %zu bytes are used by the buffers", used,
+          bytes);
+    (void)used;
+    return ERR_OK;
 }
 
 err_code_t hdf5io_loader_open(const hdf5io_loader_config_t *config,
@@ -273,6 +287,6 @@ void hdf5io_loader_close(hdf5io_loader_t *loader)
     pthread_cond_destroy(&loader->moved);
     pthread_mutex_destroy(&loader->lock);
     mem_free(loader->block);
-    free(loader->slots);
+    mem_free(loader->slots);
     free(loader);
 }

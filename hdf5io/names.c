@@ -103,6 +103,7 @@ err_code_t hdf5io_names_missing(hid_t file, const char *name, const char *path,
     char *rooted = str_printf("%s%s", path[0] == '/' ? "" : "/", path);
     const char *nearest;
 
+    h5_lock_check();
     if (names_readable(file))
         names_walk(file, "", 0, &names);
     H5Eclear2(H5E_DEFAULT);

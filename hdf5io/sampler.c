@@ -133,6 +133,24 @@ static void sampler_gap_find(hdf5io_sampler_t *sampler)
     sampler->gap = sampler->items * SAMPLER_CHUNK - sampler->config.samples;
     sampler->gap_at =
         (at / SAMPLER_WINDOW + 1) * SAMPLER_WINDOW_SAMPLES - sampler->gap;
+    check(sampler->gap >= 0 && sampler->gap < SAMPLER_CHUNK,
+          "the last of %lld chunks lacks %lld samples",
+          (long long)sampler->items, (long long)sampler->gap);
+}
+
+/* Does the order have the range, the sum and the exclusive or of all item
+ * numbers, as a permutation has? */
+static bool sampler_permuted(const hdf5io_sampler_t *sampler)
+{
+    uint64_t sum = 0, bits = 0;
+    bool inside = true;
+
+    for (int64_t i = 0; i < sampler->items; i++) {
+        inside = inside && sampler->order[i] < (uint64_t)sampler->items;
+        sum += sampler->order[i] - (uint64_t)i;
+        bits ^= sampler->order[i] ^ (uint64_t)i;
+    }
+    return inside && sum == 0 && bits == 0;
 }
 
 void hdf5io_sampler_epoch_set(hdf5io_sampler_t *sampler, int64_t epoch)
@@ -152,6 +170,8 @@ void hdf5io_sampler_epoch_set(hdf5io_sampler_t *sampler, int64_t epoch)
         sampler->order[i] = sampler->order[j];
         sampler->order[j] = (uint32_t)i;
     }
+    check(sampler_permuted(sampler), "the order of epoch %lld of %lld items",
+          (long long)epoch, (long long)sampler->items);
     if (sampler->config.shuffle == HDF5IO_SHUFFLE_CHUNK)
         sampler_gap_find(sampler);
 }
@@ -210,6 +230,9 @@ static int64_t sampler_window_of(const hdf5io_sampler_t *sampler, int64_t at,
     int64_t window = (at + gap) / SAMPLER_WINDOW_SAMPLES;
 
     *begin = window * SAMPLER_WINDOW_SAMPLES - gap;
+    check(window * SAMPLER_WINDOW < sampler->items,
+          "position %lld is in window %lld of %lld chunks", (long long)at,
+          (long long)window, (long long)sampler->items);
     return window;
 }
 
@@ -248,6 +271,9 @@ static void sampler_window_fill(hdf5io_sampler_t *sampler, int64_t window)
 void hdf5io_sampler_index(hdf5io_sampler_t *sampler, int64_t first,
                           int64_t count, int64_t *index)
 {
+    check(first >= 0 && count >= 0 && first + count <= sampler->config.samples,
+          "positions %lld to %lld of %lld", (long long)first,
+          (long long)(first + count), (long long)sampler->config.samples);
     for (int64_t i = 0; i < count; i++) {
         int64_t begin;
 

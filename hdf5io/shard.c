@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/str.h"
 #include "hdf5io/descriptor.h"
 #include "hdf5io/h5.h"
@@ -261,6 +262,9 @@ void hdf5io_shard_rest(hdf5io_shard_t *shard)
 
 void hdf5io_shard_adopt(hdf5io_shard_t *shard, hdf5io_shard_t *from)
 {
+    check(!shard->open && shard->count == from->count,
+          "%s: open %d, %d columns take over %d", shard->path, shard->open,
+          shard->count, from->count);
     for (int k = 0; k < shard->count; k++) {
         hdf5io_column_t *to = &shard->columns[k], *it = &from->columns[k];
 

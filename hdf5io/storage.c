@@ -30,6 +30,7 @@ bool hdf5io_storage_chunks_whole(const hdf5io_storage_t *storage)
     uint64_t expected;
     hid_t space;
 
+    h5_lock_check();
     if (H5Pget_chunk(storage->create, H5S_MAX_RANK, chunk) != storage->ndim)
         return false;
     expected = hdf5io_storage_chunks(storage->dims, chunk, storage->ndim);

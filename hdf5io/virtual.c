@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/check.h"
 #include "base/str.h"
 #include "hdf5io/h5.h"
 #include "hdf5io/home.h"
@@ -471,7 +472,7 @@ err_code_t hdf5io_virtual_check(hid_t dataset, const char *path, int *files,
                                 err_t *err)
 {
     virtual_walk_t walk = {.nodes = NULL};
-    char *file = hdf5io_home_name(dataset);
+    char *file = hdf5io_home_name(dataset); /* checks the lock */
     const virtual_set_t set = {dataset, file, path};
     virtual_node_t *node;
     err_code_t rc;
@@ -484,6 +485,7 @@ err_code_t hdf5io_virtual_check(hid_t dataset, const char *path, int *files,
         node->busy = true;
         rc = virtual_visit(&walk, &set, node, err);
     }
+    check(walk.depth == 0, "%s: the walk ends at depth %d", path, walk.depth);
     tdestroy(walk.nodes, virtual_node_free);
     free(file);
     if (rc == ERR_OK)

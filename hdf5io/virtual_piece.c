@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "hdf5io/h5.h"
 
 #define VIRTUAL_PIECES_MAX ((size_t)1 << 20)
@@ -244,6 +245,8 @@ err_code_t hdf5io_virtual_piece(virtual_map_t *map, const virtual_link_t *link,
     } else {
         return virtual_blocks(map, link->to, err);
     }
+    check(map->count < map->room, "piece %zu of room for %zu", map->count,
+          map->room);
     map->count++;
     return ERR_OK;
 }

@@ -37,6 +37,9 @@ static bool member_wait(crew_t *crew, uint64_t done)
     while (!crew->ended && crew->jobs == done)
         pthread_cond_wait(&crew->called, &crew->lock);
     ended = crew->ended;
+    check(ended || crew->jobs == done + 1,
+          "job %llu follows job %llu for a member",
+          (unsigned long long)crew->jobs, (unsigned long long)done);
     pthread_mutex_unlock(&crew->lock);
     return !ended;
 }
@@ -92,6 +95,8 @@ void crew_close(crew_t *crew)
 {
     if (crew == NULL)
         return;
+    check(!crew->running && crew->busy == 0,
+          "a crew is closed while %d members are busy", crew->busy);
     pthread_mutex_lock(&crew->lock);
     crew->ended = true;
     pthread_cond_broadcast(&crew->called);

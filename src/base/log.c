@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/numeric.h"
@@ -146,6 +147,7 @@ void log_print(log_level_t level, const char *module, const char *format, ...)
     if (level != LOG_INFO)
         used = log_append(line, used, "%s: ", log_names[level]);
     used = log_append(line, used, "%s", text);
+    check(used < LOG_LINE_MAX, "a line of %zu bytes", used);
     line[used++] = '\n'; /* used <= LOG_LINE_MAX - 1: the NUL gives way */
     if (!file_takes_line(STDERR_FILENO))
         return;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/opt_pick.h"
 
 #define ROWS_MAX 16
@@ -62,6 +63,7 @@ static err_code_t choice_unknown(const char *what, const char *name,
     char at[OPT_PLACE_TEXT];
     str_buf_t known = {0};
 
+    check(count <= ROWS_MAX, "%d rows of %s", count, what);
     for (int i = 0; i < count && i < ROWS_MAX; i++) {
         names[i] = rows[i]->name;
         str_buf_add(&known, "%s%s", i == 0 ? "" : ", ", rows[i]->name);

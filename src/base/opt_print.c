@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/opt.h"
 #include "base/opt_value.h"
 #include <math.h>
@@ -57,6 +58,9 @@ static void opt_print_value(const opt_row_t *row, const void *field,
         tree_print_text(*(char *const *)field, out);
         break;
     case OPT_CHOICE:
+        for (int i = 0; i <= *(const int *)field; i++)
+            check(row->choices[i] != NULL, "%s is choice %d of %d", row->name,
+                  *(const int *)field, i);
         tree_print_text(row->choices[*(const int *)field], out);
         break;
     case OPT_EVERY:

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/rng_log.h"
 #include "base/rng_philox.h"
 
@@ -66,6 +67,8 @@ uint32_t rng_u32(rng_t *rng)
             rng->counter[1]++;
         rng->used = 0;
     }
+    check(rng->used >= 0 && rng->used < 4, "%d numbers of a block are used",
+          rng->used);
     return rng->block[rng->used++];
 }
 

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clones.h"
 #include "base/rng.h"
 #include "base/rng_log.h"
@@ -169,6 +170,7 @@ void rng_fill_normal(rng_t *rng, double mean, double scale, float *out,
             blocks = blocks_until(&batch, count);
         kept = pairs_gather(&batch, blocks);
         rng_fill_polar(&batch, kept, mean, scale, out);
+        check((size_t)kept <= count, "%d numbers for %zu places", kept, count);
         out += kept;
         count -= (size_t)kept;
         position += (uint64_t)blocks;

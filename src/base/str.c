@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/numeric.h"
 
 /* Longest name that str_nearest looks at; option names are shorter. */
@@ -46,6 +47,8 @@ void str_buf_vadd(str_buf_t *buf, const char *format, va_list args)
     numeric_vprint(buf->text + buf->length, buf->room - buf->length, format,
                    args);
     buf->length += (size_t)length;
+    check(buf->length < buf->room, "%zu bytes in a buffer of %zu", buf->length,
+          buf->room);
 }
 
 void str_buf_add(str_buf_t *buf, const char *format, ...)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/hash.h"
 
 /* Below so many children a search from the first one is as fast. */
@@ -58,6 +59,8 @@ static size_t *tree_slot(const tree_t *map, const char *key, size_t length)
     size_t at = (size_t)hash_bytes(key, length) & mask;
     const char *there;
 
+    check(map->slot_count >= 2 * map->count && (map->slot_count & mask) == 0,
+          "a table of %zu slots for %zu keys", map->slot_count, map->count);
     for (; map->slots[at] != 0; at = (at + 1) & mask) {
         there = map->children[map->slots[at] - 1].key;
         if (strncmp(there, key, length) == 0 && there[length] == '\0')
@@ -104,6 +107,10 @@ static void tree_append(tree_t *parent, char *key, tree_place_t place,
 {
     tree_child_t *children;
 
+    check(parent != node &&
+              parent->kind == (key == NULL ? TREE_LIST : TREE_MAP),
+          "a child '%s' of a node of kind %d", key == NULL ? "" : key,
+          (int)parent->kind);
     if (parent->children == NULL || parent->count == parent->room) {
         parent->room = parent->room == 0 ? 8 : 2 * parent->room;
         children =

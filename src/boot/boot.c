@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -91,6 +92,8 @@ const char *boot_name(const boot_t *boot)
 err_code_t boot_exchange(boot_t *boot, const void *mine, size_t bytes,
                          void *all, err_t *err)
 {
+    check(boot->rank >= 0 && boot->rank < boot->size, "rank %d of %d",
+          boot->rank, boot->size);
     if (boot->size == 1) {
         if (bytes > 0)
             memcpy(all, mine, bytes);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "boot/boot_backend.h"
@@ -144,10 +145,15 @@ static void team_arrive(team_t *team, int rank, const void *mine, size_t bytes)
     }
     if (team->failed)
         return;
+    check(!team->here[rank] && !team->gone[rank],
+          "rank %d comes to exchange %llu: here %d, gone %d", rank,
+          (unsigned long long)team->round, team->here[rank], team->gone[rank]);
     if (bytes > 0)
         memcpy(team->data[team->round % 2] + (size_t)rank * bytes, mine, bytes);
     team->here[rank] = true;
     team->arrived++;
+    check(team->arrived <= team->size, "%d of %d ranks are in exchange %llu",
+          team->arrived, team->size, (unsigned long long)team->round);
     if (team->arrived == team->size) {
         memset(team->here, 0, (size_t)team->size * sizeof *team->here);
         team->arrived = 0;
@@ -175,6 +181,9 @@ static err_code_t threads_exchange(boot_t *boot, const void *mine, size_t bytes,
                  team->round == round)
             team_fail_absent(team, NULL, "did not come in time");
     }
+    check(team->round - round <= 1,
+          "rank %d leaves exchange %llu in exchange %llu", boot->rank,
+          (unsigned long long)round, (unsigned long long)team->round);
     if (team->round != round) {
         if (bytes > 0)
             memcpy(all, team->data[round % 2], (size_t)team->size * bytes);
@@ -193,6 +202,9 @@ static void threads_close(boot_t *boot)
     bool last;
 
     pthread_mutex_lock(&team->lock);
+    check(!team->gone[boot->rank] && team->handles > 0,
+          "rank %d leaves, gone %d, %d handles", boot->rank,
+          team->gone[boot->rank], team->handles);
     team->gone[boot->rank] = true;
     last = --team->handles == 0;
     pthread_cond_broadcast(&team->changed);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/thread.h"
 
@@ -98,6 +99,7 @@ static void got_answer(pmix_status_t status, pmix_value_t *value, void *context)
     boot_wire_t *wire = answer->wire;
 
     pthread_mutex_lock(&wire->lock);
+    check(!answer->done, "a rank answers twice, now with status %d", status);
     answer->done = true;
     answer->status = status;
     if (status == PMIX_SUCCESS && value->type == PMIX_BYTE_OBJECT)
@@ -172,6 +174,10 @@ boot_gather_t *boot_wire_gather(boot_wire_t *wire, const char *key,
 
 void boot_wire_drop(boot_wire_t *wire, boot_gather_t *gathering)
 {
+    check(wire->kept == gathering && all_answered(gathering, wire->size),
+          "an older gathering, or one that a callback may still write to, is "
+          "freed by rank %d",
+          wire->rank);
     wire->kept = gathering->next;
     free(gathering);
 }

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "base/check.h"
+
 #define YAML_DEPTH_MAX 64
 
 /* U+FEFF in UTF-8. Some editors begin a file with it; anywhere else it is
@@ -233,6 +235,8 @@ static err_code_t yaml_collection(yaml_reader_t *reader, tree_t **out)
     reader->depth++;
     tree = tree_new(is_list ? TREE_LIST : TREE_MAP, NULL, place);
     rc = is_list ? yaml_list(reader, tree) : yaml_map(reader, tree);
+    check(reader->depth > 0 && reader->depth <= YAML_DEPTH_MAX,
+          "a collection ends at depth %d", reader->depth);
     reader->depth--;
     if (rc == ERR_OK)
         *out = tree;
