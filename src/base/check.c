@@ -21,7 +21,7 @@ void check_failed(const char *file, int line, const char *condition,
     va_end(args);
     snprintf(sentence, sizeof sentence, "%s:%d: check failed: %s: %s\n", file,
              line, condition, text);
-    /* One write, as other threads print, too. */
+    /* A single write, since other threads print, too. */
     (void)!write(STDERR_FILENO, sentence, strlen(sentence));
     abort();
 }

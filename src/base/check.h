@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * check: what must hold if the program is right, whatever its input: who owns a
- * slot, which lock is held, that parts do not overlap. On in the tests' build,
- * under sanitizers, and with configure --enable-checks; otherwise it costs
- * nothing. Bad input, or a system that refuses, is no case for a check: these
- * are errors (err.h).
+ * check: tests a condition that always holds in a correct program, whatever the
+ * input: who owns a slot, which lock is held, that parts do not overlap. Checks
+ * are on in the tests' build, under sanitizers and with configure
+ * --enable-checks; otherwise they cost nothing. Bad input and failing system
+ * calls are errors (err.h), never checks.
  *
  * Thread rule: any thread.
  */
 #ifndef CDDP_BASE_CHECK_H
 #define CDDP_BASE_CHECK_H
 
-/* Print "FILE:LINE: check failed: CONDITION: " and the state that [format]
- * describes to standard error, then abort. */
+/* Print "FILE:LINE: check failed: CONDITION: " and the formatted state to
+ * standard error, then abort. */
 __attribute__((format(printf, 4, 5), noreturn, cold)) void
 check_failed(const char *file, int line, const char *condition,
              const char *format, ...);
 
 /*
- * check(condition, format, ...): [format] tells the numbers that one needs to
- * see why. The condition must have no side effect; without checks it is
- * compiled, so that it stays right, but never evaluated.
+ * check(condition, format, ...): the format prints the numbers that explain a
+ * failure. The condition must have no side effect: without checks it is
+ * compiled, so that it stays correct, but never evaluated.
  */
 #ifdef CDDP_CHECKS
 #define CHECK_ON 1

@@ -25,8 +25,9 @@ double clock_wall(void)
     return clock_read(CLOCK_REALTIME);
 }
 
-/* Field 22 of /proc/self/stat: ticks after boot at which we were started. The
- * command name in field 2 may hold spaces, so count from its closing ')'. */
+/* Field 22 of /proc/self/stat is the start time in clock ticks after boot. The
+ * command name in field 2 may contain spaces, so fields are counted from its
+ * closing ')'. */
 double clock_since_start(void)
 {
     char line[1024];
@@ -59,6 +60,6 @@ char *clock_format(double instant, char *out, size_t room)
 
     if (room > 0 && (gmtime_r(&seconds, &parts) == NULL ||
                      strftime(out, room, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0))
-        out[0] = '\0'; /* strftime leaves anything where it fails */
+        out[0] = '\0'; /* strftime leaves the buffer undefined on failure */
     return out;
 }

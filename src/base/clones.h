@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * BASE_CLONES before a function: it is compiled for several vector units, and
- * the loader picks the widest that this CPU has. They give the same bits where
- * no fused multiply-add can come in (none in the code, or -ffp-contract=off).
- * Sanitizers do not get along with such functions: there is one version then.
- * So there is where the compiler may take the vector unit for granted anyway
+ * A function with BASE_CLONES is compiled for several vector units, and the
+ * loader selects the widest one of this CPU. All versions give the same bits if
+ * no fused multiply-add can be used (there is none in the code, or
+ * -ffp-contract=off). There is only one version under sanitizers, which do not
+ * support such functions, and where the compiler may use the vector unit anyway
  * (64-bit ARM: NEON). With clang the names of such functions must differ
- * between files: the function that picks is visible outside.
+ * between files, since the selecting function is visible outside.
  */
 #ifndef CDDP_BASE_CLONES_H
 #define CDDP_BASE_CLONES_H
@@ -16,7 +16,7 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define BASE_SANITIZED 1
-#elif defined(__has_feature) /* clang tells so */
+#elif defined(__has_feature) /* clang */
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
     __has_feature(memory_sanitizer)
 #define BASE_SANITIZED 1

@@ -16,19 +16,19 @@ typedef struct crew_member {
 
 struct crew {
     pthread_mutex_t lock;
-    pthread_cond_t called; /* a job came, or the end */
-    pthread_cond_t back;   /* the last member is through */
-    uint64_t jobs;         /* so far */
+    pthread_cond_t called; /* a new job, or the end */
+    pthread_cond_t back;   /* the last member has finished */
+    uint64_t jobs;         /* number of jobs so far */
     bool ended;
     int busy;
     crew_job_t *job;
     void *context;
-    int started;  /* threads */
-    bool running; /* known to who runs jobs alone */
+    int started;  /* started threads */
+    bool running; /* used only by the thread that runs jobs */
     crew_member_t members[];
 };
 
-/* The job behind job [done], once there is one; false: the crew goes home. */
+/* Wait for the job after job number [done]; false: the crew ends. */
 static bool member_wait(crew_t *crew, uint64_t done)
 {
     bool ended;
@@ -119,7 +119,7 @@ bool crew_busy(const crew_t *crew)
     return crew->running;
 }
 
-/* Wait until all threads are through. */
+/* Wait until all threads have finished the job. */
 static void crew_wait(crew_t *crew)
 {
     pthread_mutex_lock(&crew->lock);

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "base/err.h"
 
-/* Not the analyzer's macros here. */
+/* The functions themselves are defined here, not the analyzer's macros. */
 #undef err_set
 #undef err_set_peer
 
@@ -13,8 +13,8 @@
 #include "base/numeric.h"
 #include "base/str.h"
 
-/* Names in it may come from anywhere: what a terminal acts on is made visible
- * once, here. [room] bytes of the sentence at [out] are left. */
+/* Format a sentence into [room] bytes at [out]. Names in it may come from
+ * anywhere, so control characters are made visible here, once. */
 __attribute__((format(printf, 3, 0))) static void
 err_vprint(char *out, size_t room, const char *format, va_list args)
 {

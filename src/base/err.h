@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Errors have two halves: a code that the program acts on, and one sentence for
- * a human. The code is also the exit status of the commands, so one table says
- * how a job behaves under Slurm.
+ * An error has two parts: a code for the program, and one sentence for a human.
+ * The code is also the exit status of the commands, so one table defines how a
+ * job behaves under Slurm.
  *
- * Convention for the whole project: a function that can fail returns
- * err_code_t and takes `err_t *err` as its last parameter. It returns ERR_OK
- * and leaves *err untouched, or it fills *err and returns the same code.
- * Outputs are written only on success. The sentence is composed where the fault
- * is detected (what, which object, expected, found, how to mend) and printed
- * once, by main.
+ * Convention of the whole project: a function that can fail returns err_code_t
+ * and has `err_t *err` as its last parameter. On success it returns ERR_OK and
+ * does not touch *err. On failure it fills *err and returns the same code;
+ * outputs are written only on success. The sentence is composed where the fault
+ * is detected (what failed, which object, expected, found, how to mend it) and
+ * printed once, by main.
  */
 #ifndef CDDP_BASE_ERR_H
 #define CDDP_BASE_ERR_H
 
 #include <stdbool.h>
 
-/* Longest sentence kept, in bytes with the NUL; longer ones are cut. */
+/* Maximum length of a sentence in bytes with NUL; longer ones are cut. */
 #define ERR_TEXT_MAX 1024
 #define ERR_HOST_MAX 64
 
-/* name, exit status, should the job be requeued?, text for a human */
+/* name, exit status, requeue the job?, text for a human */
 #define ERR_MAP(X)                                                  \
     X(OK, 0, false, "done")                                         \
     X(USAGE, 64, false, "wrong command line")                       \
@@ -55,33 +55,33 @@ typedef struct err {
     }
 
 /*
- * Fill [err] (may be NULL: the sentence is dropped) with [code] and the
- * formatted sentence; the culprit becomes -1. Returns [code], so that
- * `return err_set(err, ERR_DATA, "...")` reads naturally.
+ * Fill [err] (NULL: discard the sentence) with [code] and the formatted
+ * sentence; the culprit becomes -1. Returns [code], for `return err_set(err,
+ * ERR_DATA, "...")`.
  */
 err_code_t err_set(err_t *err, err_code_t code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same for ERR_PEER, naming the [culprit] rank (-1: unknown) and its
+/* err_set for ERR_PEER that names the rank [culprit] (-1: unknown) and its
  * [host] (may be NULL). Returns ERR_PEER. */
 err_code_t err_set_peer(err_t *err, int culprit, const char *host,
                         const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* The analyzer of clang sees one file at a time and would follow the path on
- * which an error is no error. */
+/* clang's analyzer sees one file at a time. Without these macros it would
+ * assume that err_set may return ERR_OK. */
 #ifdef __clang_analyzer__
 #define err_set(err, code, ...) ((void)err_set(err, code, __VA_ARGS__), (code))
 #define err_set_peer(...) ((void)err_set_peer(__VA_ARGS__), ERR_PEER)
 #endif
 
-/* Put "context: " in front of the sentence that [err] holds; for a caller that
- * knows the object (a file, a layer). Returns err->code. */
+/* Put "context: " before the sentence in [err], for a caller that knows the
+ * object (a file, a layer). Returns err->code. */
 err_code_t err_prefix(err_t *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Put "; more" behind it; for a caller that knows what it was in aid of.
- * Returns err->code. */
+/* Append "; more" to the sentence, for a caller that knows the purpose of the
+ * failed call. Returns err->code. */
 err_code_t err_suffix(err_t *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

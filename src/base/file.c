@@ -51,8 +51,9 @@ static err_code_t file_sync_parent(const char *path, err_t *err)
     return rc;
 }
 
-/* A file without a name beside [path], which goes when its process does; -1
- * where there are none, or where they could not get a name later. */
+/* Open a file without a name in the directory of [path]; it disappears with its
+ * process. -1 if the file system has no such files, or if they could not be
+ * named later. */
 static int file_nameless(const char *path)
 {
     char *copy = str_dup(path);
@@ -64,7 +65,7 @@ static int file_nameless(const char *path)
     return fd;
 }
 
-/* Name it [draft]. */
+/* Give the file without a name the name [draft]. */
 static bool file_name(int fd, const char *draft)
 {
     char *self = str_printf("/proc/self/fd/%d", fd);
@@ -75,7 +76,8 @@ static bool file_name(int fd, const char *draft)
     return named;
 }
 
-/* Bytes on disk, then a name; false where that is not possible. */
+/* Write and sync the data, then name the file; false if that is not
+ * possible. */
 static bool file_draft_nameless(const char *draft, const void *data,
                                 size_t bytes)
 {
@@ -93,12 +95,12 @@ static bool file_draft_nameless(const char *draft, const void *data,
     return false;
 }
 
-/* The same with the name first; says what is wrong. */
+/* Create the draft with its name, then write and sync it. */
 static err_code_t file_draft_named(const char *draft, const void *data,
                                    size_t bytes, err_t *err)
 {
     err_code_t rc = ERR_OK;
-    /* The name is ours alone: O_EXCL refuses what a node-mate took. */
+    /* O_EXCL refuses a name that another process uses. */
     int fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 
     if (fd < 0)
@@ -131,7 +133,7 @@ err_code_t file_publish(const char *path, const void *data, size_t bytes,
     return rc;
 }
 
-/* Is [name] one that file_publish gives: NAME.PROCESS-NANOSECONDS.tmp? */
+/* Is [name] that of a draft of file_publish, NAME.PROCESS-NANOSECONDS.tmp? */
 static bool file_is_draft(const char *name)
 {
     static const char digits[] = "0123456789";
@@ -172,14 +174,14 @@ err_code_t file_sync(const char *path, err_t *err)
 
     if (fd < 0)
         return file_fail("open", path, err);
-    /* EINVAL: a file system that cannot sync directories does it itself. */
+    /* EINVAL: the file system cannot sync directories and needs no sync. */
     if (fsync(fd) != 0 && errno != EINVAL)
         rc = file_fail("sync", path, err);
     close(fd);
     return rc;
 }
 
-/* mkdir that is content with a directory already there. */
+/* mkdir that accepts an existing directory. */
 static bool file_make_dir(const char *path)
 {
     struct stat info;
@@ -201,7 +203,7 @@ err_code_t file_make_dirs(const char *path, err_t *err)
     char *at;
     struct stat info;
 
-    /* Existing parents may forbid mkdir (a read-only mount): look first. */
+    /* Existing parents may not allow mkdir (read-only mount), so look first. */
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         goto out;
     for (at = copy + 1; copy[0] != '\0' && *at != '\0'; at++) {
@@ -223,7 +225,7 @@ out:
 
 static bool file_remove_at(int dir, const char *name);
 
-/* Remove what the directory [fd] holds; takes [fd]. */
+/* Remove everything in the directory [fd]; closes [fd]. */
 static bool file_remove_inside(int fd)
 {
     struct dirent *entry;
@@ -246,7 +248,7 @@ static bool file_remove_inside(int fd)
     return good && reason == 0;
 }
 
-/* Remove [name], whatever it is; absent is fine. */
+/* Remove [name] of any type; it need not exist. */
 static bool file_remove_at(int dir, const char *name)
 {
     int fd;
@@ -287,15 +289,14 @@ bool file_takes(int fd, double seconds)
 #define LINE_PATIENCE 1.0 /* seconds */
 #define LINE_SHARE 0.01   /* of the time since the first wait */
 
-/* global: the lines of a process, whichever thread's, wait for the same reader
- */
+/* global: log lines of all threads wait for the same reader */
 static struct line_waits {
     pthread_mutex_t lock;
-    double since;  /* of the first wait; 0: none */
-    double waited; /* or set apart for a wait under way */
+    double since;  /* instant of the first wait; 0: none yet */
+    double waited; /* seconds waited, or reserved for a current wait */
 } line_waits = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Sets apart what a wait may take now. */
+/* Reserve and return the seconds that a wait may take. */
 static double line_wait_begin(struct line_waits *waits, double now)
 {
     double patience;

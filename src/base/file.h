@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Files: opening, reading and durable publishing. If not said otherwise, errors
- * are ERR_IO and name the path and the system's reason. */
+/* Files: opening, reading and durable publishing. Unless stated otherwise,
+ * errors are ERR_IO and name the path and the system's reason. */
 #ifndef CDDP_BASE_FILE_H
 #define CDDP_BASE_FILE_H
 
@@ -10,62 +10,63 @@
 
 #include "base/err.h"
 
-/* Is a symbolic link as the last step of a path accepted? */
+/* May the last component of a path be a symbolic link? */
 typedef enum file_links {
-    FILE_LINKS, /* yes: the user named the file, and may link to it */
-    FILE_OWN    /* no: a file of a run directory, which cddp itself makes */
+    FILE_LINKS, /* yes: files that the user names */
+    FILE_OWN    /* no: files of a run directory, which cddp makes itself */
 } file_links_t;
 
 /*
- * open(2) with [flags] (O_CLOEXEC is added, new files get mode 0666) of a
- * regular file. Anything else at [path] (a fifo, a device, a socket, a
- * directory, with FILE_OWN a symbolic link) is ERR_DATA at once: a fifo without
- * a peer is not waited for, and nothing is truncated before it has been
- * checked. What the system refuses is ERR_IO. errno keeps the reason (ELOOP: a
- * link, EINVAL: no regular file). The caller closes *fd.
+ * open(2) of a regular file with [flags]; O_CLOEXEC is added, and new files get
+ * mode 0666. Anything else at [path] (a FIFO, device, socket or directory; with
+ * FILE_OWN also a symbolic link) is ERR_DATA: a FIFO without a peer does not
+ * block, and nothing is truncated before it was checked. System errors are
+ * ERR_IO. errno holds the reason (ELOOP: a link, EINVAL: not a regular file).
+ * The caller closes *fd.
  */
 err_code_t file_open_regular(const char *path, int flags, file_links_t links,
                              int *fd, err_t *err);
 
-/* Read a whole regular text file; *out is NUL-terminated, freed with free().
- * The second form is for files of a run directory (FILE_OWN). */
+/* Read a whole regular text file. *out is NUL-terminated; the caller frees it
+ * with free(). file_read_own is for files of a run directory (FILE_OWN). */
 err_code_t file_read(const char *path, char **out, size_t *bytes, err_t *err);
 err_code_t file_read_own(const char *path, char **out, size_t *bytes,
                          err_t *err);
 
-/* Write [bytes] bytes beside [path], fsync, rename over [path], fsync the
- * directory: the file is there whole or not at all. Who is killed meanwhile
- * leaves a draft only where the file system has no files without a name
- * (O_TMPFILE), or between the two calls that give it its name. */
+/* Write a temporary file (draft) with [bytes] bytes next to [path], fsync it,
+ * rename it to [path] and fsync the directory: the file appears complete or not
+ * at all. A killed process leaves a draft only if the file system has no files
+ * without a name (O_TMPFILE), or between the two calls that name the file. */
 err_code_t file_publish(const char *path, const void *data, size_t bytes,
                         err_t *err);
 
-/* Remove the drafts that such kills have left in [directory]. To be called by
- * who alone publishes there. */
+/* Remove drafts of killed processes in [directory]. Only for the one process
+ * that publishes there. */
 err_code_t file_sweep(const char *directory, err_t *err);
 
 /* fsync a file or directory by path. */
 err_code_t file_sync(const char *path, err_t *err);
 
-/* Make a directory and its parents; an existing one is fine. */
+/* Make a directory and its parents; it may exist already. */
 err_code_t file_make_dirs(const char *path, err_t *err);
 
-/* Remove a file or a directory tree; absent is fine. Never follows links. */
+/* Remove a file or a directory tree; it need not exist. Links are not
+ * followed. */
 err_code_t file_remove_tree(const char *path, err_t *err);
 
-/* Does [fd] take a line of text now? Waits for its reader, a stopped terminal
- * or a full pipe, at most [seconds]. What is closed or broken takes it, too:
- * the write then says why not. */
+/* Can a line of text be written to [fd]? Waits at most [seconds] for its reader
+ * (a stopped terminal, a full pipe). True if [fd] is closed or broken: then the
+ * write reports the error. */
 bool file_takes(int fd, double seconds);
 
-/* The same for a line of a log, of which a run has many: waits at most a
- * second, and all such waits of the process together at most a second and a
- * hundredth of the time since the first. */
+/* file_takes for a log line, of which a run prints many: waits at most one
+ * second; all such waits of the process together last at most one second plus 1
+ * % of the time since the first wait. */
 bool file_takes_line(int fd);
 
-/* First thing in main(): descriptors 0 to 2 that the caller has closed are put
- * in use, lest the next file that is opened gets what is meant for people.
- * Writing to them goes on to fail. */
+/* To be called first in main(): opens descriptors 0 to 2 if the caller closed
+ * them, so that the next opened file does not receive messages for people.
+ * Writing to them still fails. */
 void file_standard_open(void);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Opening and reading of regular files only. Who may write to a directory can
- * put anything under a name that we are going to open: a symbolic link to a
- * file of ours elsewhere, a fifo that nobody writes to, a device. So files are
- * opened without waiting and without following the last link, and are looked at
- * before anything is read from them or truncated.
+ * Opening and reading of regular files only. Anybody who may write to a
+ * directory can replace a name that is about to be opened: by a symbolic link
+ * to another of our files, a FIFO without a writer, or a device. So files are
+ * opened without blocking and without following a link, and are checked before
+ * they are read or truncated.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,8 +53,8 @@ static err_code_t kind_fail(const char *path, mode_t mode, err_t *err)
     return ERR_DATA;
 }
 
-/* Opening what is at [path] failed: perhaps as it is no regular file (ENXIO for
- * a fifo without a reader or a socket, EISDIR, EACCES). */
+/* Explain why opening [path] failed: perhaps it is not a regular file (ENXIO
+ * for a socket or a FIFO without a reader, EISDIR, EACCES). */
 static err_code_t open_explain(const char *path, file_links_t links, err_t *err)
 {
     const int reason = errno;
@@ -96,7 +96,7 @@ err_code_t file_open_regular(const char *path, int flags, file_links_t links,
     return rc;
 }
 
-/* Appends what [fd] holds to *text of *room bytes, NUL-terminated. */
+/* Read all of [fd] into *text, which grows, and append a NUL byte. */
 static bool read_all(int fd, char **text, size_t *length)
 {
     size_t room = 0;

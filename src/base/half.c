@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Integer arithmetic on the bits, without branches, so that compilers make
- * vectors of it; the two subtractions of floats that are left are exact or
- * round just as wanted, and only touch normal numbers.
+ * Integer arithmetic on the bits, without branches, so that compilers can
+ * vectorize it. The two remaining floating-point additions are exact or round
+ * correctly, and use normal numbers only.
  */
 #include "base/half.h"
 
@@ -33,7 +33,8 @@ void half_widen_bf16(float *to, const uint16_t *from, size_t count)
         to[i] = float_of((uint32_t)from[i] << 16);
 }
 
-/* Half of what is cut off is added, less a bit if the result would be even. */
+/* Round: add half of the last kept bit, minus one bit if the result would be
+ * even. */
 static inline uint16_t bf16_of(uint32_t bits)
 {
     uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
@@ -48,10 +49,13 @@ void half_round_bf16(uint16_t *to, const float *from, size_t count)
         to[i] = bf16_of(bits_of(from[i]));
 }
 
-#define FP16_BIAS ((127u - 15u) << 23)   /* between the exponents' biases */
-#define FP16_LEAST (113u << 23)          /* least normal fp16, as a float */
-#define FP16_BEYOND ((127u + 16u) << 23) /* first float without a fp16 */
-/* The last bit of this float has the weight of the last one of a subnormal. */
+#define FP16_BIAS ((127u - 15u) << 23) /* difference of the exponents' biases \
+                                        */
+#define FP16_LEAST (113u << 23)        /* smallest normal fp16, as float32 */
+#define FP16_BEYOND \
+    ((127u + 16u) << 23) /* smallest float32 beyond the range of fp16 */
+/* The last bit of this float32 has the weight of the last bit of a subnormal
+ * fp16. */
 #define FP16_SUBNORMAL ((127u - 1u) << 23)
 
 static inline float float_of_fp16(uint16_t half)
@@ -79,7 +83,7 @@ static inline uint16_t fp16_of(uint32_t all)
     uint32_t sign = all >> 16 & 0x8000u, bits = all & 0x7fffffffu;
     uint32_t normal = (bits - FP16_BIAS + 0xfffu + (bits >> 13 & 1u)) >> 13;
     uint32_t special = bits > 0x7f800000u ? 0x7e00u : 0x7c00u;
-    /* The addition rounds. */
+    /* The floating-point addition rounds. */
     uint32_t subnormal =
         bits_of(float_of(bits) + float_of(FP16_SUBNORMAL)) - FP16_SUBNORMAL;
     uint32_t half = bits < FP16_LEAST ? subnormal : normal;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Compilers make poor vectors of loops that change the width of elements, so
- * these few are written out: AVX-512 F, and AVX2 with F16C. The arithmetic is
- * that of half.c; the instructions for fp16 round as it does.
+ * Compilers vectorize poorly if loops change the width of elements, so these
+ * loops use intrinsics: AVX-512 F, and AVX2 with F16C. The arithmetic is that
+ * of half.c; the instructions for fp16 round in the same way.
  */
 #include "base/half_x86.h"
 

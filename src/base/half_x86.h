@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The conversions of half.h with the vector units of x86, as far as this CPU
- * has them: each returns how many elements from the first on it has done, a
- * whole number of vectors; zero on other CPUs. (internal to half.c)
+ * The conversions of half.h with the vector units of x86, if this CPU has them.
+ * Each function returns how many elements it has converted, from the first on:
+ * a multiple of the vector length, 0 on other CPUs. (internal to half.c)
  */
 #ifndef CDDP_BASE_HALF_X86_H
 #define CDDP_BASE_HALF_X86_H

@@ -15,7 +15,7 @@
 
 #define HASH_CHUNK ((size_t)1 << 20)
 
-/* hash_state_t is only ever the library's state under our name. */
+/* hash_state_t is the library's state under another name. */
 static XXH3_state_t *hash_inner(hash_state_t *state)
 {
     return (XXH3_state_t *)(void *)state;
@@ -51,7 +51,7 @@ void hash_state_free(hash_state_t *state)
     XXH3_freeState(hash_inner(state));
 }
 
-/* Feed all of [fd] into [state]; false with errno set. */
+/* Add all bytes of [fd] to [state]; false with errno set on failure. */
 static bool hash_feed(int fd, char *chunk, hash_state_t *state, uint64_t *bytes)
 {
     ssize_t got;

@@ -16,17 +16,18 @@ typedef struct hash_state hash_state_t;
 
 uint64_t hash_bytes(const void *bytes, size_t count);
 
-/* Streaming form; hash_state_free ends it (NULL allowed). */
+/* Streaming form. hash_state_free frees the state (NULL allowed). */
 hash_state_t *hash_state_open(void);
 void hash_state_add(hash_state_t *state, const void *bytes, size_t count);
 uint64_t hash_state_value(const hash_state_t *state);
 void hash_state_free(hash_state_t *state);
 
-/* Hash of a file's whole content and its size; ERR_IO names the path. */
+/* Hash and size of a whole file; ERR_IO names the path. */
 err_code_t hash_file(const char *path, uint64_t *hash, uint64_t *bytes,
                      err_t *err);
 
-/* 16 hexadecimal digits into [out], and back (false: not 16 digits). */
+/* Write 16 hexadecimal digits to [out], and parse them (false: not 16
+ * digits). */
 char *hash_format(uint64_t hash, char out[HASH_TEXT_MAX]);
 bool hash_parse(const char *text, uint64_t *hash);
 

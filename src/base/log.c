@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A line is composed on the stack and leaves in one write, so that the lines of
- * threads and of ranks that share a terminal do not mix. A failing write is
- * ignored: there is nowhere left to report it. So is a reader that takes
- * nothing: a run must not stop for it.
+ * A line is composed on the stack and written by one call, so that lines of
+ * threads, and of ranks that share a terminal, do not mix. Failed writes are
+ * ignored, since they cannot be reported. If the reader of standard error
+ * blocks, lines are dropped: a run must not stop for it.
  */
 #include "base/log.h"
 
@@ -28,12 +28,12 @@
 
 static const char *const log_names[] = {"error", "warn", "info", "debug",
                                         "trace"};
-/* global: the level of the process and the rank of the thread would else be
- * arguments of every function that may log */
+/* global: level and rank would otherwise be arguments of every function that
+ * may log */
 static atomic_int log_level = LOG_UNSET;
 static _Thread_local int log_rank = -1;
 
-/* global: the same; under its lock */
+/* global: for the same reason; under its lock */
 static struct log_target {
     pthread_mutex_t lock;
     log_sink_t sink;
@@ -79,7 +79,7 @@ int log_rank_get(void)
     return log_rank;
 }
 
-/* Append to [line] at [used]; returns the new length, cut to what fits. */
+/* Append to [line] at [used]; returns the new length, cut at LOG_LINE_MAX. */
 static size_t log_vappend(char *line, size_t used, const char *format,
                           va_list args)
 {
@@ -111,7 +111,7 @@ void log_sink_set(log_sink_t sink, void *context)
     pthread_mutex_unlock(&log_target.lock);
 }
 
-/* Hand it to the sink; false: there is none. */
+/* Pass the line to the sink; false: there is none. */
 static bool log_sunk(log_level_t level, const char *module, const char *text)
 {
     bool sunk;
@@ -148,7 +148,7 @@ void log_print(log_level_t level, const char *module, const char *format, ...)
         used = log_append(line, used, "%s: ", log_names[level]);
     used = log_append(line, used, "%s", text);
     check(used < LOG_LINE_MAX, "a line of %zu bytes", used);
-    line[used++] = '\n'; /* used <= LOG_LINE_MAX - 1: the NUL gives way */
+    line[used++] = '\n'; /* replaces the NUL */
     if (!file_takes_line(STDERR_FILENO))
         return;
     written = write(STDERR_FILENO, line, used);

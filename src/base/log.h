@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Log lines for operators, on standard error: lower case, prefixed with time,
- * rank and module. Steps go to metrics, not here. Safe from any thread.
+ * Log lines for operators, on standard error: lower case, with time, rank and
+ * module. Values of single steps go to the metrics file instead. Any thread may
+ * log.
  *
- * error: the run is going to end. warn: it goes on, somebody should look.
- * info: a few lines per run. debug: per epoch or checkpoint. trace: per step.
+ * Levels: error: the run is about to end. warn: the run continues, but somebody
+ * should look. info: a few lines per run. debug: per epoch or checkpoint.
+ * trace: per step.
  */
 #ifndef CDDP_BASE_LOG_H
 #define CDDP_BASE_LOG_H
@@ -18,27 +20,28 @@ typedef enum log_level {
     LOG_TRACE
 } log_level_t;
 
-/* Set the process-wide level (the one mutable global besides the signal flag).
- * Start value: LOG_INFO, or $CDDP_LOG (error|warn|info|debug|trace). */
+/* Set the process-wide level. Initial value: LOG_INFO, or $CDDP_LOG
+ * (error|warn|info|debug|trace). */
 void log_level_set(log_level_t level);
 log_level_t log_level_get(void);
 
-/* Name the rank of the calling thread (thread-local: ranks may be threads);
- * -1, the start value, prints no rank. A thread inherits nothing. */
+/* Set the rank of the calling thread (thread-local, since ranks may be
+ * threads). -1, the initial value, prints no rank. New threads do not inherit
+ * it. */
 void log_rank_set(int rank);
 int log_rank_get(void);
 
-/* Where lines go instead of standard error: called with each enabled line's
- * module and sentence (no newline), one at a time, from any thread; [rank] is
- * -1 where the thread has none. It must not log. */
+/* A receiver of log lines: called for each enabled line with module and
+ * sentence (without newline), one line at a time, from any thread. [rank] is -1
+ * if the thread has none. It must not log. */
 typedef void (*log_sink_t)(void *context, log_level_t level, int rank,
                            const char *module, const char *text);
 
-/* From now on lines go to [sink]; NULL: to standard error, as at the start.
- * When it returns, the sink before is called no more. */
+/* Send lines to [sink]; NULL: to standard error, as initially. After the return
+ * the former sink is not called any more. */
 void log_sink_set(log_sink_t sink, void *context);
 
-/* Print one line if [level] is enabled; [module] is a folder name ("comm"). */
+/* Print one line if [level] is enabled. [module] is a folder name ("comm"). */
 void log_print(log_level_t level, const char *module, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

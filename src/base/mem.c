@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * posix_memalign with the exact size, so that a sanitizer sees the first byte
- * behind a block. Large blocks begin at a huge page and ask for such pages: a
- * page fault costs microseconds, and arenas are walked from end to end. Their
- * pages come when they are first used.
+ * posix_memalign gets the exact size, so that a sanitizer detects an access to
+ * the first byte after a block. Large blocks start at a huge page and ask for
+ * huge pages, since a page fault costs microseconds and arenas are walked from
+ * end to end. Pages are allocated on first use.
  */
 #include "base/mem.h"
 
@@ -17,13 +17,13 @@
 #include "base/str.h"
 
 #define HUGE_PAGE ((size_t)2 << 20)
-/* What lies behind the last whole huge page would be small pages: blocks are
- * worth it from here. */
+/* Blocks of at least this size use huge pages. The rest after the last whole
+ * huge page stays in small pages, so smaller blocks gain little. */
 #define LARGE (4 * HUGE_PAGE)
 
-/* Zeros for [bytes] at [block]. The pages of a large one are handed back, as
- * they come zeroed when they are used first: a pass over memory less, and that
- * use puts them near to the core that works on them. */
+/* Zero [bytes] bytes at [block]. Pages of a large block are returned to the
+ * kernel, which zeroes them on first use: that saves a pass over the memory,
+ * and places pages near the core that uses them first. */
 static void mem_clear(void *block, size_t bytes)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -48,7 +48,7 @@ err_code_t mem_alloc(size_t bytes, const char *what, void **out, err_t *err)
     if (posix_memalign(&block, align, bytes == 0 ? 1 : bytes) != 0)
         return err_set(err, ERR_MEMORY, "no memory left: %s for %s refused",
                        str_bytes(bytes, amount, sizeof amount), what);
-    /* A hint: without huge pages small ones do as well. */
+    /* Only a hint: small pages work as well. */
     if (bytes >= LARGE)
         (void)madvise(block, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
     mem_clear(block, bytes == 0 ? 1 : bytes);
@@ -75,14 +75,15 @@ err_code_t mem_new_struct(size_t size, size_t each, size_t count,
                        "no memory left: %zu times %zu bytes for %s refused",
                        count, each, what);
     rc = mem_alloc(bytes, what, &block, err);
-    /* Pointers of all object types have one size here, but only their own type
-     * may be stored to them. */
+    /* memcpy, since a pointer may only be stored through its own type; all
+     * object pointers have the same size here. */
     if (rc == ERR_OK)
         memcpy(out, &block, sizeof block);
     return rc;
 }
 
-/* Not getrusage: that begins with what the parent process held before exec. */
+/* Not getrusage, which includes the memory of the parent process before
+ * exec. */
 double mem_peak(void)
 {
     FILE *file = fopen("/proc/self/status", "r");

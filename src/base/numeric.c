@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The C library has this one ready: nothing is allocated, nothing to free. */
+/* The C library keeps this locale ready: nothing is allocated, and nothing must
+ * be freed. */
 locale_t numeric_begin(void)
 {
     return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * numeric: numbers in texts have a point, whatever the locale of the program.
- * cddp's own programs never leave the "C" locale, but a program that uses
- * libcddp may: "0,25" in a manifest is read nowhere else, and "0.25" in a run
- * file would end at the point.
+ * numeric: numbers in text have a decimal point in every locale. cddp's own
+ * programs stay in the "C" locale, but a program that uses libcddp may not:
+ * then "0,25" in a manifest could not be read elsewhere, and parsing "0.25" in
+ * a run file would stop at the point.
  *
- * Thread rule: any thread; the locale of others does not change.
+ * Thread rule: any thread; the locale of other threads does not change.
  */
 #ifndef CDDP_BASE_NUMERIC_H
 #define CDDP_BASE_NUMERIC_H
@@ -15,8 +15,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-/* From here to end the calling thread is in the "C" locale: around calls of
- * other libraries that read or print numbers. */
+/* numeric_begin puts the calling thread into the "C" locale until numeric_end,
+ * for calls of other libraries that parse or print numbers. */
 locale_t numeric_begin(void);
 void numeric_end(locale_t before);
 

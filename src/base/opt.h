@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Option tables. One row says everything about an option; the same rows read
- * the run file and `--set`, print the resolved configuration, the help and
- * docs/CONFIG.md. Unknown or duplicate keys are errors with place and nearest
- * known name. Rows end with an entry whose name is NULL.
+ * Option tables. One row describes an option completely: it is used to read the
+ * run file and `--set`, and to print the resolved configuration, the help and
+ * docs/CONFIG.md. Unknown or duplicate keys are errors that give the place and
+ * the nearest known name. A table ends with a row whose name is NULL.
  */
 #ifndef CDDP_BASE_OPT_H
 #define CDDP_BASE_OPT_H
@@ -23,15 +23,16 @@ typedef enum opt_type {
     OPT_REAL,    /* double */
     OPT_TEXT,    /* char *, owned by the target */
     OPT_CHOICE,  /* int: index into choices */
-    OPT_SECONDS, /* double: "60 s", "10 min", "2 h"; a bare number is seconds */
+    OPT_SECONDS, /* double: "60 s", "10 min", "2 h"; a plain number is seconds
+                  */
     OPT_EVERY,   /* opt_every_t: "1 epoch", "100 steps", "10 min", "never" */
-    OPT_INTS,    /* opt_ints_t: a list of integers, or one integer; with choices
-                    also one of these, see opt_ints_t */
-    OPT_TEXTS,   /* opt_texts_t: a list of texts, or one text */
-    OPT_TREE,    /* const tree_t *: the sub-tree itself (not owned), any form */
-    OPT_SECTION, /* a struct inside the target, described by rows; absent: its
-                    defaults (fallback is not read) */
-    OPT_MAP      /* opt_map_t: such a section, or a map of names to several */
+    OPT_INTS, /* opt_ints_t: a list of integers, or a single one; if the row has
+                 choices, also one of these words */
+    OPT_TEXTS, /* opt_texts_t: a list of texts, or a single one */
+    OPT_TREE, /* const tree_t *: the sub-tree itself (not owned), of any kind */
+    OPT_SECTION, /* a struct inside the target, described by [rows]; if absent,
+                    its defaults (fallback is not used) */
+    OPT_MAP      /* opt_map_t: one section, or a map from names to sections */
 } opt_type_t;
 
 typedef enum opt_unit { OPT_NEVER, OPT_STEPS, OPT_EPOCHS, OPT_TIME } opt_unit_t;
@@ -44,7 +45,7 @@ typedef struct opt_every {
 #define OPT_LIST_MAX 16
 
 typedef struct opt_ints {
-    int count; /* below 0: the word choices[-1 - count] instead */
+    int count; /* < 0: the word choices[-1 - count] instead of numbers */
     int64_t items[OPT_LIST_MAX];
 } opt_ints_t;
 
@@ -55,60 +56,59 @@ typedef struct opt_texts {
 
 #define OPT_MAP_MAX 8
 
-/* Sections with names. Written as a map of maps, each under its name; else it
- * is one section without a name. */
+/* Sections with names, written as a map of maps; otherwise a single section
+ * without a name. */
 typedef struct opt_map {
     int count;                /* at least 1 */
-    char *names[OPT_MAP_MAX]; /* owned by the target; NULL: it has none */
-    tree_place_t places[OPT_MAP_MAX]; /* of the names; of the section; file
-                                         NULL: it is not there */
-    void *items; /* [count] of the row's size; owned as well */
+    char *names[OPT_MAP_MAX]; /* owned by the target; NULL: without name */
+    tree_place_t places[OPT_MAP_MAX]; /* of the names, or of the single section;
+                                         file NULL: absent */
+    void *items; /* [count] structs of the row's size; owned by the target */
 } opt_map_t;
 
 typedef struct opt_row {
     const char *name;
     opt_type_t type;
-    size_t offset;        /* of the field in the target struct */
-    const char *fallback; /* default as it would be written; NULL: required.
-                             `key:` (null) counts as absent.
-                             OPT_TREE: "" absent is allowed (field NULL).
-                             Flow lists allowed: "[1, 2]". */
-    double min, max;      /* for INT, REAL, SECONDS and each of INTS; both 0:
-                             no bounds */
-    const char *unit;     /* "samples", "MiB", NULL */
-    const char *const *choices; /* OPT_CHOICE; (optional) OPT_INTS; ended by
-                                   NULL */
+    size_t offset; /* of the field in the target struct, in bytes */
+    const char
+        *fallback; /* default as written in a run file; NULL: required. `key:`
+                      (null) counts as absent. OPT_TREE: "" means optional
+                      (field NULL). Flow lists are allowed: "[1, 2]". */
+    double min,
+        max; /* bounds of INT, REAL, SECONDS and each of INTS; both 0: none */
+    const char *unit; /* "samples", "MiB", NULL */
+    const char *const
+        *choices; /* for OPT_CHOICE; optional for OPT_INTS; ends with NULL */
     const struct opt_row *rows; /* OPT_SECTION, OPT_MAP */
     size_t size;                /* OPT_MAP: bytes of a section's struct */
-    bool free;                  /* may differ between the lives of a run:
-                                   resources, files, what is shown */
-    const char *help;           /* one sentence, no full stop */
+    bool free;        /* may differ after a resume: resources, files, output */
+    const char *help; /* one sentence without full stop */
 } opt_row_t;
 
 /*
  * Fill [target] from the map [tree] (NULL: all defaults) by [rows]. Errors are
- * ERR_CONFIG and begin with file:line:column and the dotted key below [path]
+ * ERR_CONFIG and start with file:line:column and the dotted key under [path]
  * (such as "train" or "model.layers[3].conv"; "" at the root). On failure
- * nothing is left allocated in [target], whose fields are then unspecified.
+ * nothing stays allocated in [target], and its fields are unspecified.
  */
 err_code_t opt_fill(const opt_row_t *rows, const tree_t *tree, const char *path,
                     void *target, err_t *err);
 
-/* Free what opt_fill allocated inside [target]. */
+/* Free what opt_fill allocated in [target]. */
 void opt_free(const opt_row_t *rows, void *target);
 
-/* Print the values in [target] as YAML at [indent] spaces: the resolved
- * configuration. Reading it back gives the same values. */
+/* Print the values in [target] as YAML, indented by [indent] spaces: the
+ * resolved configuration. Reading it gives the same values. */
 void opt_print(const opt_row_t *rows, const void *target, int indent,
                str_buf_t *out);
 
-/* Has the field of [row] in [target] its default value? Never true of a
- * section, a map, or an option that must be written. */
+/* Does the field of [row] in [target] have its default value? Always false for
+ * sections, maps and required options. */
 bool opt_is_default(const opt_row_t *row, const void *target);
 
-/* Print a Markdown table of [rows] (name, type, default, bounds, unit, help),
- * sections after it as sub-tables headed [title].name (just name under the
- * empty title, which is the root). */
+/* Print [rows] as a Markdown table (name, type, default, bounds, unit, help),
+ * followed by a table for each section with the heading [title].name (name if
+ * [title] is "", the root). */
 void opt_document(const opt_row_t *rows, const char *title, str_buf_t *out);
 
 #endif

@@ -60,8 +60,8 @@ err_code_t opt_error_bounds(const opt_row_t *row, const tree_t *value,
     return ERR_CONFIG;
 }
 
-/* The section of [rows], or below one, that has a row called [key]: its dotted
- * path below, to be freed; NULL if there is none. */
+/* Dotted path of the section in [rows], or below, that has a row called [key];
+ * NULL: there is none. The caller frees it. */
 static char *opt_error_home(const opt_row_t *rows, const char *key)
 {
     const opt_row_t *row, *inner;
@@ -81,7 +81,7 @@ static char *opt_error_home(const opt_row_t *rows, const char *key)
     return home;
 }
 
-/* The nearest of the names in [rows], or NULL. */
+/* The name in [rows] nearest to [key], or NULL. */
 static const char *opt_error_near(const opt_row_t *rows, const char *key)
 {
     const opt_row_t *row;
@@ -100,7 +100,8 @@ static const char *opt_error_near(const opt_row_t *rows, const char *key)
     return near;
 }
 
-/* How to mend it: the right section, the right spelling, or all there is. */
+/* Append how to mend it: the right section, the right spelling, or all known
+ * keys. */
 static void opt_error_hint(const opt_row_t *rows, const char *key,
                            str_buf_t *out)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Filling a struct from a tree. A default is written in the table as a user
- * would write it, becomes a small tree, and takes the same way as a value from
- * the file, so there is one reader.
+ * Fills a struct from a tree. A default in the table is written as in a run
+ * file; it is parsed to a small tree and read like a value from the file, so
+ * there is only one reader.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +81,8 @@ static err_code_t opt_fill_scalar(const opt_row_t *row, const tree_t *value,
     return good ? ERR_OK : opt_error_type(row, value, name, err);
 }
 
-/* Item [i] of a list, or the value itself: one item needs no brackets. */
+/* Item [i] of a list, or the value itself, since a single item needs no
+ * brackets. */
 static const tree_t *opt_item(const tree_t *value, size_t i)
 {
     return tree_kind(value) == TREE_LIST ? tree_at(value, i) : value;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Choosing a row by what stands in the run file: 'sgd', or {sgd: {lr: 0.1}}. */
+/* Selects a row by its name in the run file: 'sgd', or {sgd: {lr: 0.1}}. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,8 @@
 
 #define ROWS_MAX 16
 
-/* Is the map [tree] one name, and perhaps [beside]? Then *at is the name's. */
+/* Does the map [tree] have exactly one key other than [beside]? *at is its
+ * index. */
 static bool choice_is_map(const tree_t *tree, const char *beside, size_t *at)
 {
     const size_t count = tree_kind(tree) == TREE_MAP ? tree_count(tree) : 0;
@@ -24,7 +25,7 @@ static bool choice_is_map(const tree_t *tree, const char *beside, size_t *at)
     return names == 1;
 }
 
-/* The name in [tree], where it stands, and its options (NULL: none). */
+/* Get the name in [tree], its place, and its options (NULL: none). */
 static err_code_t choice_read(const tree_t *tree, const char *what,
                               const char *beside, const char **name,
                               opt_pick_t *out, err_t *err)
@@ -53,7 +54,7 @@ static err_code_t choice_read(const tree_t *tree, const char *what,
                    beside != NULL ? "' beside it)" : "");
 }
 
-/* The sentence for a name that no row has. */
+/* Set the error for a name that no row has. */
 static err_code_t choice_unknown(const char *what, const char *name,
                                  tree_place_t place,
                                  const opt_pick_row_t *const *rows, int count,
@@ -81,8 +82,8 @@ static err_code_t choice_unknown(const char *what, const char *name,
     return ERR_CONFIG;
 }
 
-/* Fill the options of [row]; nothing written is an empty map at [place], so
- * that a missing one is reported there. */
+/* Fill the options of [row]. Absent options are an empty map at [place], so
+ * that a missing required option is reported there. */
 static err_code_t options_read(const opt_pick_row_t *row, const char *what,
                                const tree_t *tree, tree_place_t place,
                                void *options, err_t *err)

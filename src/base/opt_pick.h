@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Picking one of several kinds, each with options of its own, by what stands in
- * the run file: 'sgd', or {sgd: {lr: 0.1}}.
+ * Selects one of several kinds, each with its own options, from the run file:
+ * 'sgd', or {sgd: {lr: 0.1}}.
  */
 #ifndef CDDP_BASE_OPT_PICK_H
 #define CDDP_BASE_OPT_PICK_H
 
 #include "base/opt.h"
 
-#define OPT_PLACE_TEXT 320 /* room for tree_place_format */
+#define OPT_PLACE_TEXT 320 /* bytes for tree_place_format */
 
-/* A kind. */
+/* One kind. */
 typedef struct opt_pick_row {
-    const char *name; /* in the run file */
-    const char *help; /* one sentence, no full stop */
+    const char *name; /* name in the run file */
+    const char *help; /* one sentence without full stop */
     const opt_row_t *options;
 } opt_pick_row_t;
 
-/* What was found in the run file. */
+/* The kind that the run file selects. */
 typedef struct opt_pick {
-    int index;             /* of the row */
-    tree_place_t place;    /* of the name */
-    const tree_t *options; /* below the name; NULL: nothing */
+    int index;             /* index of the row */
+    tree_place_t place;    /* place of the name */
+    const tree_t *options; /* options below the name; NULL: none */
 } opt_pick_t;
 
 /* Find the row that [tree] (a name, or a map with one name as key, beside which
@@ -33,11 +33,12 @@ err_code_t opt_pick_read(const tree_t *tree, const char *what,
                          const char *beside, const opt_pick_row_t *const *rows,
                          int count, void *options, opt_pick_t *out, err_t *err);
 
-/* The options of the kind called [name]; NULL: there is none of that name. */
+/* Options of the kind called [name]; NULL: there is no such kind. */
 const opt_row_t *opt_pick_rows(const opt_pick_row_t *const *rows, int count,
                                const char *name);
 
-/* Markdown: a heading and an option table for each of rows[0 .. count). */
+/* Append Markdown: a heading and an option table for each of rows[0 ..
+ * count). */
 void opt_pick_document(const opt_pick_row_t *const *rows, int count,
                        const char *what, str_buf_t *out);
 

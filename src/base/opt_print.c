@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The values of a struct as YAML, and its table as documentation. */
+/* Prints the values of a struct as YAML, and its table as documentation. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static void opt_print_list(const opt_row_t *row, const void *field,
     str_buf_add(out, "]");
 }
 
-/* Everything but trees and sections. */
+/* Print a value that is neither a tree nor a section. */
 static void opt_print_value(const opt_row_t *row, const void *field,
                             str_buf_t *out)
 {
@@ -114,7 +114,8 @@ void opt_print(const opt_row_t *rows, const void *target, int indent,
         if (rows->type == OPT_TREE) {
             opt_print_tree(*(tree_t *const *)field, indent, out);
         } else if (rows->type == OPT_SECTION) {
-            /* A section without rows prints as null: all defaults. */
+            /* A section without rows prints as null, which means all
+             * defaults. */
             str_buf_add(out, "\n");
             opt_print(rows->rows, field, indent + 2, out);
         } else if (rows->type == OPT_MAP) {
@@ -158,7 +159,7 @@ bool opt_is_default(const opt_row_t *row, const void *target)
     return same;
 }
 
-/* Text inside a Markdown table: a bar would end the cell. */
+/* Print text in a Markdown table, where a bar would end the cell. */
 static void opt_document_cell(const char *text, str_buf_t *out)
 {
     for (; *text != '\0'; text++)

@@ -9,7 +9,7 @@
 
 #include "base/numeric.h"
 
-/* A bound beyond this is there to protect a cast, not to inform anybody. */
+/* Larger bounds only protect a cast, so they are not shown. */
 #define OPT_BOUND_FAR 1e9
 
 typedef struct opt_suffix {
@@ -41,7 +41,7 @@ bool opt_value_bool(const char *text, bool *out)
     return false;
 }
 
-/* Split "10 min" or "10min" into its number and its suffix. */
+/* Split "10 min" or "10min" into number and suffix. */
 static bool opt_value_split(const char *text, double *number,
                             const char **suffix)
 {
@@ -49,7 +49,8 @@ static bool opt_value_split(const char *text, double *number,
     char *end;
 
     value = numeric_parse(text, &end);
-    /* No "inf", "nan", hexadecimals or leading spaces; see str_to_real. */
+    /* Refuse "inf", "nan", hexadecimal numbers and leading spaces, as in
+     * str_to_real. */
     if (end == text || !isfinite(value) ||
         strspn(text, "+-.0123456789eE") < (size_t)(end - text))
         return false;
@@ -100,7 +101,8 @@ bool opt_value_every(const char *text, opt_every_t *out)
     suffix = opt_value_suffix(name);
     if (suffix == NULL)
         return false;
-    /* There is no half step, and evaluation needs the end of an epoch. */
+    /* Fractions of a step do not exist, and evaluation needs the end of an
+     * epoch. */
     if (suffix->unit != OPT_TIME && number != floor(number))
         return false;
     *out = (opt_every_t){suffix->unit, number * suffix->factor};

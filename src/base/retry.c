@@ -16,8 +16,8 @@
 #include "base/log.h"
 #include "base/str.h"
 
-#define FORBIDDEN_SECONDS 3.0 /* at most, for all waits */
-#define NAP 0.5               /* seconds between two signs of life */
+#define FORBIDDEN_SECONDS 3.0 /* maximum of all waits together */
+#define NAP 0.5               /* seconds between two calls of [alive] */
 #define OWNER_MAX 80
 
 retry_cause_t retry_cause(int number)
@@ -48,7 +48,7 @@ static void nap(double seconds)
         continue;
 }
 
-/* Nothing tells when storage is back: time is all that there is to wait for. */
+/* Sleep, since no event signals that storage works again. */
 static void wait_real(const retry_t *retry, double seconds)
 {
     const double end = clock_now() + seconds;
@@ -62,7 +62,7 @@ static void wait_real(const retry_t *retry, double seconds)
     }
 }
 
-/* Seconds in all for failures of [cause]. */
+/* Total wait in seconds for failures of [cause]. */
 static double budget_of(const retry_t *retry, retry_cause_t cause)
 {
     if (cause == RETRY_FORBIDDEN && retry->seconds > FORBIDDEN_SECONDS)
@@ -70,7 +70,7 @@ static double budget_of(const retry_t *retry, retry_cause_t cause)
     return retry->seconds;
 }
 
-/* Wait before try number [again], from 1: 1, 2, 4 parts of 7. */
+/* Wait before repetition number [again] (from 1): 1, 2, 4 parts of 7. */
 static void wait_before(const retry_t *retry, int again, retry_cause_t cause,
                         const char *text)
 {
@@ -86,7 +86,7 @@ static void wait_before(const retry_t *retry, int again, retry_cause_t cause,
         wait_real(retry, seconds);
 }
 
-/* "alice (uid 1001)", or the number alone where nobody knows a name. */
+/* Write "alice (uid 1001)", or only the number if the name is unknown. */
 static const char *owner_name(uid_t uid, char out[OWNER_MAX])
 {
     char text[4096];
@@ -100,15 +100,16 @@ static const char *owner_name(uid_t uid, char out[OWNER_MAX])
     return out;
 }
 
-/* [path], or the nearest directory above it that stat can see: in that one a
- * permission is missing. free() it; NULL: none can be seen. */
+/* Find [path], or the nearest parent directory that stat can see, which is the
+ * one with the missing permission. The caller frees it; NULL: none can be
+ * seen. */
 static char *visible(const char *path, struct stat *st)
 {
     char *at = str_dup(path), *up;
 
     while (stat(at, st) != 0) {
-        up =
-            str_dup(dirname(at)); /* which changes [at] and may be part of it */
+        up = str_dup(dirname(
+            at)); /* dirname changes [at], and its result may be part of [at] */
         if (strcmp(up, "/") == 0 || strcmp(up, ".") == 0) {
             free(at);
             at = up;
@@ -146,7 +147,7 @@ static err_code_t forbidden_set(const char *path, int number, err_t *err)
     return rc;
 }
 
-/* The last try has failed, too. */
+/* Set the error after the last try. */
 static err_code_t give_up(const retry_t *retry, const char *path, int number,
                           const err_t *why, err_t *err)
 {

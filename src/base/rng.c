@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A stream spends the low half of its counter as position; its key and the high
- * half are a Philox block of (seed, purpose, a, b), so that different streams
- * start 128 bits apart.
+ * A stream uses the low half of its counter as position. Key and high half are
+ * a Philox block of (seed, purpose, a, b), so the starts of streams differ in
+ * 128 bits.
  */
 #include "base/rng.h"
 
@@ -84,8 +84,8 @@ double rng_uniform(rng_t *rng)
     return (double)(rng_u64(rng) >> 11) * 0x1p-53;
 }
 
-/* 2^64 mod bound of the numbers would make the small results more likely: drop
- * those. */
+/* Reject 2^64 mod bound of the 64-bit numbers, which would make small results
+ * more likely. */
 uint64_t rng_below(rng_t *rng, uint64_t bound)
 {
     uint64_t surplus, x;
@@ -99,7 +99,7 @@ uint64_t rng_below(rng_t *rng, uint64_t bound)
     return x % bound;
 }
 
-/* Marsaglia's polar method, one of the pair used. */
+/* Marsaglia's polar method; only one number of each pair is used. */
 double rng_normal(rng_t *rng)
 {
     double u, v, square;

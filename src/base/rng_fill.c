@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Many numbers of a stream at once, in loops without branches that become
- * vectors: blocks of the generator, pairs in the unit disc moved together, then
- * the polar transform of those alone. The bits are those of rng_normal and
- * rng_uniform, one by one, on every vector unit: each step is a correctly
- * rounded operation, none is fused (-ffp-contract=off), and the conversions
- * from integers are exact.
+ * Many numbers of a stream at once, in loops without branches that compilers
+ * vectorize: generate blocks, collect the pairs inside the unit disc, then
+ * apply the polar transform to those. The bits are those of rng_normal and
+ * rng_uniform on every vector unit: each operation rounds correctly, none is
+ * fused (-ffp-contract=off), and conversions from integers are exact.
  */
 #include <math.h>
 #include <string.h>
@@ -17,13 +16,13 @@
 #include "base/rng_log.h"
 #include "base/rng_x86.h"
 
-/* Generator blocks at a time; what they become stays in the first-level cache.
- */
+/* Blocks of the generator per iteration; their results fit the first-level
+ * cache. */
 #define BLOCKS 256
 
 typedef struct blocks {
     uint32_t x[4][BLOCKS];
-    double u[BLOCKS], v[BLOCKS]; /* uniform in [-1, 1): two of a block */
+    double u[BLOCKS], v[BLOCKS]; /* uniform in [-1, 1), two per block */
     double square[BLOCKS];       /* u * u + v * v */
 } blocks_t;
 
@@ -59,19 +58,21 @@ void rng_philox_many(const uint32_t key[2], const uint32_t counter[4],
     }
 }
 
-/* BLOCKS blocks of the generator from [position] on. */
+/* Generate BLOCKS blocks from [position] on. */
 static void blocks_draw(const rng_t *rng, uint64_t position, blocks_t *to)
 {
     uint32_t counter[4];
     size_t done = 0;
 
     memcpy(counter, rng->counter, sizeof counter);
-    while (done < BLOCKS) { /* twice where the position's low half overflows */
+    while (
+        done <
+        BLOCKS) { /* two iterations if the low half of the position overflows */
         const uint64_t from = position + done;
         const uint64_t whole = UINT64_C(0x100000000) - (uint32_t)from;
         const size_t count =
             BLOCKS - done < whole ? BLOCKS - done : (size_t)whole;
-        /* Addresses, not values: cppcheck takes them for reads. */
+        /* cppcheck takes these addresses for reads of values. */
         /* cppcheck-suppress uninitvar */
         uint32_t *const out[4] = {to->x[0] + done, to->x[1] + done,
                                   to->x[2] + done, to->x[3] + done};
@@ -83,8 +84,8 @@ static void blocks_draw(const rng_t *rng, uint64_t position, blocks_t *to)
     }
 }
 
-/* 2 * rng_uniform - 1 of the 64-bit number [high] [low]: a multiple of 2^-52,
- * here as the sum of two exact parts. */
+/* 2 * rng_uniform - 1 for the 64-bit number [high] [low]: a multiple of 2^-52,
+ * computed as the sum of two exact parts. */
 static inline double two_sided(uint32_t low, uint32_t high)
 {
     return (double)(int32_t)(high ^ 0x80000000u) * 0x1p-31 +
@@ -100,13 +101,13 @@ BASE_CLONES static void rng_fill_pairs(blocks_t *to)
     }
 }
 
-/* The polar method takes this one. */
+/* Does the polar method accept this pair? */
 static inline int inside(double square)
 {
     return (square < 1) & (square > 0);
 }
 
-/* How many of blocks [0, count) hold a normal number. */
+/* Number of blocks in [0, count) that hold a normal number. */
 static int pairs_count(const blocks_t *batch, int count)
 {
     int kept = 0;
@@ -116,7 +117,7 @@ static int pairs_count(const blocks_t *batch, int count)
     return kept;
 }
 
-/* Move the pairs of blocks [0, count) in the disc to the front. */
+/* Move the pairs inside the disc, of blocks [0, count), to the front. */
 static int pairs_gather(blocks_t *to, int count)
 {
     int kept = 0;
@@ -140,7 +141,7 @@ BASE_CLONES static void rng_fill_polar(const blocks_t *from, int count,
     }
 }
 
-/* Blocks of the batch up to and with the [wanted]th in the disc. */
+/* Number of blocks up to the [wanted]-th pair inside the disc. */
 static int blocks_until(const blocks_t *batch, size_t wanted)
 {
     int i = 0;
@@ -156,7 +157,7 @@ void rng_fill_normal(rng_t *rng, double mean, double scale, float *out,
     uint64_t position = position_of(rng);
     blocks_t batch;
 
-    if (rng->used != 4) { /* within a block */
+    if (rng->used != 4) { /* in the middle of a block */
         for (size_t i = 0; i < count; i++)
             out[i] = (float)(mean + scale * rng_normal(rng));
         return;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The logarithm of rng_normal, without branches, so that loops over it become
- * vectors. Not libm's, whose bits change with its version and with the vector
- * unit that it picks. (internal to rng.c and rng_fill.c)
+ * The logarithm of rng_normal, without branches, so that loops over it can be
+ * vectorized. libm's logarithm is not used, since its bits change with its
+ * version and with the vector unit it selects. (internal to rng.c and
+ * rng_fill.c)
  */
 #ifndef CDDP_BASE_RNG_LOG_H
 #define CDDP_BASE_RNG_LOG_H
@@ -11,20 +12,21 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The bits of 1/sqrt 2, and of 2^52: a number below 2^32 in the mantissa of the
- * latter is added to it. */
+/* The bits of 1/sqrt 2, and of 2^52. A number below 2^32 in the mantissa of
+ * 2^52 is added to it. */
 #define RNG_LOG_ROOT UINT64_C(0x3fe6a09e667f3bcd)
 #define RNG_LOG_SHIFT UINT64_C(0x4330000000000000)
 
-/* Logarithm of a normal x in (0, 1]: 2 atanh((m - 1) / (m + 1)) of the mantissa
- * m in [1/sqrt 2, sqrt 2) as a series (|s| < 0.1716, error below 1e-17). */
+/* Logarithm of a normal x in (0, 1]: the series of 2 atanh((m - 1) / (m + 1))
+ * for the mantissa m in [1/sqrt 2, sqrt 2), with |s| < 0.1716 and an error
+ * below 1e-17. */
 static inline __attribute__((always_inline)) double rng_log(double x)
 {
     uint64_t bits, above, power;
     double m, s, square, sum, exponent;
 
     memcpy(&bits, &x, sizeof bits);
-    /* how far above 2^-1024 / sqrt 2, in powers of two: no sign to mind */
+    /* distance to 2^-1024 / sqrt 2 in powers of two; never negative */
     above = bits - RNG_LOG_ROOT + (UINT64_C(1024) << 52);
     power = above >> 52;
     bits -= (power << 52) - (UINT64_C(1024) << 52);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Philox is products of 32-bit numbers, 64 bits wide: one instruction, of which
- * compilers make the three of a 64-bit product. So these rounds are written
- * out: AVX-512 F, and AVX2. A 64-bit lane holds a number of a block in its low
- * half; the high half is never looked at.
+ * Philox multiplies 32-bit numbers to 64-bit products. Vector units have one
+ * instruction for this, but compilers generate three, those of a 64-bit
+ * product. So the rounds use intrinsics: AVX-512 F and AVX2. A 64-bit lane
+ * holds one number of a block in its low half; the high half is ignored.
  */
 #include "base/rng_x86.h"
 
@@ -31,7 +31,7 @@ AVX512 static inline void rounds_avx512(const __m512i keys[2 * RNG_ROUNDS],
         __m512i a = _mm512_mul_epu32(first, x[0]);
         __m512i b = _mm512_mul_epu32(third, x[2]);
 
-        /* 0x96: exclusive or of three */
+        /* 0x96: exclusive or of three operands */
         x[0] = _mm512_ternarylogic_epi64(_mm512_srli_epi64(b, 32), x[1],
                                          keys[2 * round], 0x96);
         x[2] = _mm512_ternarylogic_epi64(_mm512_srli_epi64(a, 32), x[3],

@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "base/numeric.h"
 
-/* Longest name that str_nearest looks at; option names are shorter. */
+/* Longest name that str_nearest compares; option names are shorter. */
 #define STR_NAME_MAX 63
 
 static void str_buf_reserve(str_buf_t *buf, size_t more)
@@ -106,7 +106,8 @@ bool str_to_real(const char *text, double *out)
     double value;
     char *end;
 
-    /* Digits first: strtod would take "inf", "nan" and hexadecimals, too. */
+    /* Only decimal digits: strtod would accept "inf", "nan" and hexadecimal
+     * numbers, too. */
     if (text[strspn(text, "+-.0123456789eE")] != '\0')
         return false;
     value = numeric_parse(text, &end);
@@ -121,7 +122,8 @@ static size_t str_min(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Optimal string alignment: insert, delete, replace, swap neighbours. */
+/* Optimal string alignment distance: insert, delete, replace, swap
+ * neighbours. */
 static size_t str_distance(const char *a, const char *b)
 {
     size_t rows[3][STR_NAME_MAX + 1];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Names come from files that others have written, and end in sentences and
- * tables on somebody's terminal. There a control character is a command: it
- * may colour, overwrite, or answer as if the user had typed. All text for
- * people passes here, where these bytes become visible ones.
+ * Names from files that others wrote are printed in sentences and tables on a
+ * user's terminal. There control characters are commands: they may change
+ * colours, overwrite text, or answer as if the user had typed. So all text for
+ * people passes through here, where such bytes become visible.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 
 #include "base/str.h"
 
-#define ESCAPED 4 /* bytes of \x1b */
+#define ESCAPED 4 /* length of an escape such as \x1b */
 
-/* Length of the UTF-8 sequence that [text] begins with; 0: it is none. What
- * follows a NUL is not looked at. */
+/* Length in bytes of the UTF-8 sequence at the start of [text]; 0: it is not
+ * valid. Bytes after a NUL are not read. */
 static size_t utf8_length(const unsigned char *text, uint32_t *out)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -36,8 +36,8 @@ static size_t utf8_length(const unsigned char *text, uint32_t *out)
     return length;
 }
 
-/* Would a terminal act on it: C1 controls, line separators, and the marks that
- * turn the direction of writing. */
+/* Does a terminal act on this code point? These are C1 controls, line
+ * separators, and marks that change the direction of writing. */
 static bool point_acts(uint32_t point)
 {
     return point < 0xa0 || (point >= 0x2028 && point <= 0x202e) ||
@@ -45,7 +45,8 @@ static bool point_acts(uint32_t point)
            point == 0x200f || point == 0xfeff;
 }
 
-/* How many bytes at [text] may be shown as they are; 0: the first may not. */
+/* Number of bytes at [text] that may be shown unchanged; 0: the first byte may
+ * not. */
 static size_t shown_length(const char *text, bool lines)
 {
     const unsigned char *bytes = (const unsigned char *)text;

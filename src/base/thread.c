@@ -15,7 +15,8 @@
 err_code_t thread_start(const char *name, thread_main_t main, void *argument,
                         pthread_t *out, err_t *err)
 {
-    /* Faults of the thread itself stay open for debuggers and sanitizers. */
+    /* Signals of faults in the thread itself stay unblocked, for debuggers and
+     * sanitizers. */
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     sigset_t all, old;
     pthread_t thread;
@@ -40,8 +41,8 @@ err_code_t thread_start(const char *name, thread_main_t main, void *argument,
     return ERR_OK;
 }
 
-/* The kernel's struct sched_attr in its first form, for which glibc has no
- * name. */
+/* The first version of the kernel's struct sched_attr, which glibc does not
+ * define. */
 typedef struct thread_attr {
     uint32_t size, policy;
     uint64_t flags;
@@ -50,7 +51,8 @@ typedef struct thread_attr {
     uint64_t slice, deadline, period; /* ns */
 } thread_attr_t;
 
-#define PROMPT_SLICE 200000 /* ns; the kernel's own is about 3 ms */
+#define PROMPT_SLICE \
+    200000 /* in nanoseconds; the kernel's default is about 3 ms */
 
 void thread_prompt(void)
 {
@@ -60,7 +62,7 @@ void thread_prompt(void)
         attr.policy != SCHED_OTHER)
         return;
     attr.slice = PROMPT_SLICE;
-    /* Refused: it runs as before, which is no error. */
+    /* If the kernel refuses, nothing changes. */
     (void)!syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
@@ -70,7 +72,7 @@ int thread_cores(void)
     size_t bytes;
     int room, count = 0;
 
-    /* The kernel refuses (EINVAL) a set smaller than its own. */
+    /* The kernel refuses (EINVAL) a set that is smaller than its own. */
     for (room = 1024; count == 0 && room <= 1 << 20; room *= 4) {
         set = CPU_ALLOC((size_t)room);
         if (set == NULL)
@@ -99,7 +101,7 @@ bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock,
     struct timespec until;
     double whole;
 
-    if (instant < 0 || !(instant < 1e15)) /* what time_t surely holds */
+    if (instant < 0 || !(instant < 1e15)) /* fits time_t */
         return pthread_cond_wait(cond, lock) == 0;
     until.tv_nsec = (long)(modf(instant, &whole) * 1e9);
     until.tv_sec = (time_t)whole;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A node keeps its children in one growing array, and every node owns a copy of
- * its file name. A map of more than a few keys also has a hash table from key
- * to child, so that reading a file takes time in proportion to its size,
- * however many keys a hostile one has.
+ * A node stores its children in a growing array and owns a copy of its file
+ * name. A map with more than a few keys also has a hash table from keys to
+ * children, so that reading a file takes time proportional to its size, even
+ * for a hostile file with many keys.
  */
 #include "base/tree.h"
 
@@ -15,12 +15,12 @@
 #include "base/check.h"
 #include "base/hash.h"
 
-/* Below so many children a search from the first one is as fast. */
+/* Minimum children for a hash table; below, a linear search is as fast. */
 #define TREE_INDEX_MIN 16
 
 typedef struct tree_child {
     char *key;          /* NULL in a list */
-    tree_place_t place; /* of the key; its file is the child's copy */
+    tree_place_t place; /* of the key; the child owns the file name */
     tree_t *node;
 } tree_child_t;
 
@@ -28,7 +28,7 @@ struct tree {
     tree_kind_t kind;
     char *text;
     char *file;
-    tree_place_t place; /* file points to our copy */
+    tree_place_t place; /* its file is [file] */
     tree_child_t *children;
     size_t count, room;
     size_t *slots; /* hash table of a map: 1 + index of a child, 0: free; NULL
@@ -51,8 +51,8 @@ tree_t *tree_new(tree_kind_t kind, const char *text, tree_place_t place)
     return tree;
 }
 
-/* The slot of the first [length] bytes of [key]: that of the child with this
- * key, or the free one where it belongs. */
+/* The slot for the first [length] bytes of [key]: that of the child with this
+ * key, or the free slot where it belongs. */
 static size_t *tree_slot(const tree_t *map, const char *key, size_t length)
 {
     const size_t mask = map->slot_count - 1;
@@ -69,8 +69,8 @@ static size_t *tree_slot(const tree_t *map, const char *key, size_t length)
     return &map->slots[at];
 }
 
-/* Note the last child of [map], which is not in the table yet. Of children with
- * the same key the first one is found, as without a table. */
+/* Enter the last child of [map] into the table. Of several children with the
+ * same key the first one is found, as without a table. */
 static void tree_index_last(tree_t *map)
 {
     const char *key = map->children[map->count - 1].key;
@@ -201,7 +201,7 @@ tree_place_t tree_key_place(const tree_t *map, size_t index)
     return index < map->count ? map->children[index].place : map->place;
 }
 
-/* The child called by the first [length] bytes of [key], or NULL. */
+/* The child whose key is the first [length] bytes of [key], or NULL. */
 static tree_child_t *tree_find(const tree_t *map, const char *key,
                                size_t length)
 {
@@ -248,7 +248,8 @@ char *tree_place_format(tree_place_t place, char *out, size_t room)
     return out;
 }
 
-/* Put [node] under the first [length] bytes of [key], instead of [old]. */
+/* Store [node] under the first [length] bytes of [key], in place of [old]
+ * (NULL: append). */
 static void tree_replace(tree_t *map, tree_child_t *old, const char *key,
                          size_t length, tree_t *node)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A tree of named values with the place where each was written: what a YAML
- * file is once parsed. Nobody but conf knows YAML; everybody can read a tree.
- * A node is a scalar (text, or null), a list, or a map with ordered keys.
+ * A tree of named values with the place where each was written: a parsed YAML
+ * file. Only conf knows YAML; everybody can read a tree. A node is a scalar
+ * (text, or null), a list, or a map with ordered keys.
  */
 #ifndef CDDP_BASE_TREE_H
 #define CDDP_BASE_TREE_H
@@ -22,15 +22,15 @@ typedef enum tree_kind {
     TREE_MAP
 } tree_kind_t;
 
-/* Where a node was written; lines and columns count from 1, 0: unknown. */
+/* Place of a node in its file. Lines and columns count from 1; 0: unknown. */
 typedef struct tree_place {
     const char *file; /* never NULL; "--set" for command-line values */
     int line;
     int column;
 } tree_place_t;
 
-/* Make a node at [place] (file name is copied). Children added to a node are
- * owned by it; tree_free frees a whole tree (NULL allowed). */
+/* Make a node at [place] (the file name is copied). A node owns its children;
+ * tree_free frees a whole tree (NULL allowed). */
 tree_t *tree_new(tree_kind_t kind, const char *text, tree_place_t place);
 void tree_add(tree_t *list, tree_t *child);
 void tree_put(tree_t *map, const char *key, tree_place_t place, tree_t *child);
@@ -38,28 +38,29 @@ void tree_free(tree_t *tree);
 tree_t *tree_clone(const tree_t *tree);
 
 tree_kind_t tree_kind(const tree_t *tree);
-const char *tree_text(const tree_t *tree); /* scalar's text, else NULL */
-size_t tree_count(const tree_t *tree);     /* children of a list or map */
+const char *tree_text(const tree_t *tree); /* text of a scalar, else NULL */
+size_t tree_count(const tree_t *tree);     /* number of children */
 const tree_t *tree_at(const tree_t *tree, size_t index);
 const char *tree_key(const tree_t *map, size_t index);
 tree_place_t tree_place(const tree_t *tree);
 tree_place_t tree_key_place(const tree_t *map, size_t index);
 const tree_t *tree_get(const tree_t *map, const char *key); /* NULL: absent */
 
-/* Is there a child called [key]? Its key's place goes into [place], which is
- * left alone if there is none. Takes constant time, as tree_get does. */
+/* Is there a child called [key]? If so, *place becomes the place of its key.
+ * Takes constant time, as tree_get does. */
 bool tree_key_find(const tree_t *map, const char *key, tree_place_t *place);
 
-/* "file:line:column" (less what is unknown) into [out], which is returned. */
+/* Write "file:line:column" (without unknown parts) to [out], which is
+ * returned. */
 char *tree_place_format(tree_place_t place, char *out, size_t room);
 
-/* Set the value at the dotted [path] ("train.epochs") below [root], a map,
- * replacing what is there and making maps on the way (also of a null); takes
- * [child]. False (and [child] is freed) if a step on the way is not a map, or
- * is empty ("a..b"). */
+/* Set the value at the dotted [path] ("train.epochs") below the map [root].
+ * Replaces an existing value, and makes missing maps on the way (also in place
+ * of null). Takes ownership of [child]. False, and [child] is freed, if a step
+ * on the way is not a map or is empty ("a..b"). */
 bool tree_set(tree_t *root, const char *path, tree_t *child);
 
-/* Print one scalar as YAML: plain where that is safe, else double-quoted. */
+/* Print one scalar as YAML: plain if that is safe, else double-quoted. */
 void tree_print_text(const char *text, str_buf_t *out);
 
 /* Print as YAML (block style), indented by [indent] spaces. */

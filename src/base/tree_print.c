@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* A tree as YAML that reads back to the same tree. */
+/* Prints a tree as YAML that reads back to the same tree. */
 #include <string.h>
 
 #include "base/tree.h"
 
-/* Plain only what no YAML reader takes for anything but this text. */
+/* Is [text] the same text for every YAML reader if it is not quoted? */
 static bool tree_text_plain(const char *text)
 {
     static const char *const nulls[] = {"null", "Null", "NULL"};
@@ -54,8 +54,8 @@ static void tree_print_lead(int spaces, str_buf_t *out)
     str_buf_add(out, "%*s", spaces, "");
 }
 
-/* Print what fits behind a key or a dash, with the newline. False: it does
- * not fit there. */
+/* Print a node, with newline, after a key or a dash. False: it needs lines of
+ * its own. */
 static bool tree_print_inline(const tree_t *tree, str_buf_t *out)
 {
     switch (tree_kind(tree)) {
@@ -76,8 +76,8 @@ static bool tree_print_inline(const tree_t *tree, str_buf_t *out)
     return true;
 }
 
-/* Print the lines of a list or map. The first line already stands at [indent]
- * if [started]: a collection that begins behind a dash. */
+/* Print the lines of a list or map. With [started] the first line is already
+ * indented, since it follows a dash. */
 static void tree_print_lines(const tree_t *tree, int indent, bool started,
                              str_buf_t *out)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * What all backends share: the choice by environment, the calls that dispatch,
- * and the comparison of a hash across ranks.
+ * Shared by all backends: selection by the environment, dispatching calls, and
+ * the comparison of a hash across ranks.
  *
- * The choice is made from the environment alone, before any library is called:
- * PMIx initialised without a server claims to be rank 0 of 1, and N ranks would
- * each train alone.
+ * The selection uses only the environment, before any library is called: PMIx
+ * initialized without a server claims to be rank 0 of 1, so each of N ranks
+ * would train alone.
  */
 #include "boot/boot.h"
 
@@ -21,7 +21,7 @@
 #include "base/str.h"
 #include "boot/boot_backend.h"
 
-/* Number in the variable [name], or [fallback]. */
+/* The integer in the variable [name], or [fallback]. */
 static int64_t lookup_int(const char *(*lookup)(const char *name),
                           const char *name, int64_t fallback)
 {
@@ -37,7 +37,7 @@ err_code_t boot_choose(const char *(*lookup)(const char *name),
     int64_t step_tasks = lookup_int(lookup, "SLURM_STEP_NUM_TASKS", 1);
     int64_t job_tasks = lookup_int(lookup, "SLURM_NTASKS", 1);
 
-    /* Set by any PMIx server for the processes it started. */
+    /* Every PMIx server sets it for the processes that it starts. */
     if (lookup("PMIX_NAMESPACE") != NULL) {
         *out = BOOT_KIND_PMIX;
         return ERR_OK;
@@ -102,13 +102,13 @@ err_code_t boot_exchange(boot_t *boot, const void *mine, size_t bytes,
     return boot->backend->exchange(boot, mine, bytes, all, err);
 }
 
-/* What boot_agree exchanges. */
+/* What each rank gives in boot_agree. */
 typedef struct agree_entry {
     uint64_t hash;
     char host[ERR_HOST_MAX];
 } agree_entry_t;
 
-/* The rank whose hash most ranks have; the lowest rank wins a tie. */
+/* A rank with the most common hash; the lowest such rank. */
 static int agree_majority(const agree_entry_t *all, int size)
 {
     int best = 0, best_count = 0;
@@ -126,7 +126,7 @@ static int agree_majority(const agree_entry_t *all, int size)
     return best;
 }
 
-/* Compare all entries with the majority's. */
+/* Compare all entries with the most common hash. */
 static err_code_t agree_judge(const agree_entry_t *all, int size,
                               const char *what, err_t *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What a backend of boot provides, and how one is chosen. For files of this
- * folder and their tests only. */
+/* The interface of boot backends and their selection. Internal to this folder
+ * and its tests. */
 #ifndef CDDP_BOOT_BOOT_BACKEND_H
 #define CDDP_BOOT_BOOT_BACKEND_H
 
@@ -10,12 +10,11 @@
 typedef struct boot_backend {
     const char *name;
 
-    /* See boot_exchange. Called with size > 1 only. */
+    /* See boot_exchange. Only called with size > 1. */
     err_code_t (*exchange)(boot_t *boot, const void *mine, size_t bytes,
                            void *all, err_t *err);
 
-    /* Leave and free what [boot->state] holds; [boot] itself is freed by the
-     * caller. */
+    /* Leave and free boot->state; the caller frees [boot]. */
     void (*close)(boot_t *boot);
 } boot_backend_t;
 
@@ -24,22 +23,22 @@ struct boot {
     int rank;
     int size;
     double timeout;
-    void *state; /* the backend's own */
+    void *state; /* owned by the backend */
 };
 
-/* Make a handle; ERR_MEMORY. The backend fills in the rest. */
+/* Make a handle; the backend fills the remaining fields. ERR_MEMORY. */
 err_code_t boot_new(const boot_backend_t *backend, const boot_config_t *config,
                     boot_t **out, err_t *err);
 
 typedef enum boot_kind { BOOT_KIND_SOLO, BOOT_KIND_PMIX } boot_kind_t;
 
-/* Which backend does the environment that [lookup] reads ask for? ERR_CONFIG if
- * a step of several tasks was started without PMIx. */
+/* Select the backend by the environment, which [lookup] reads. ERR_CONFIG if a
+ * step of several tasks was started without PMIx. */
 err_code_t boot_choose(const char *(*lookup)(const char *name),
                        boot_kind_t *out, err_t *err);
 
-/* Append "rank 3", or "ranks 1, 3, 5 and 7 more": those of [size] ranks for
- * which [odd] is true. Returns how many there are. */
+/* Write "rank 3", or "ranks 1, 3, 5 and 7 more", to [out]: those of [size]
+ * ranks for which [odd] is true. Returns their number. */
 int boot_rank_list(const bool *odd, int size, char *out, size_t room);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What the backends use: a new handle, and ranks by number in a sentence. */
+/* Used by the backends: making a handle, and listing ranks in a sentence. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "boot/boot_backend.h"
 
-/* Ranks named in one sentence; more are counted. */
+/* Maximum ranks named in one sentence; further ones are counted. */
 #define RANKS_NAMED 8
 
 err_code_t boot_new(const boot_backend_t *backend, const boot_config_t *config,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Ranks that srun (or another launcher with a PMIx server) started.
+ * Ranks started by srun (or another launcher with a PMIx server).
  *
  * An exchange is a put, a fence that collects data, and a get from every rank
- * (boot_wire.h), under a key of its own, as a key can be published once. While
- * PMIx is open, the death of a rank kills the whole step; so it is closed
- * before training, unless MPI needs it.
+ * (boot_wire.h). Each exchange has its own key, since a key can be published
+ * only once. While PMIx is open, the death of a rank ends the whole step; so
+ * PMIx is closed before training, unless MPI needs it.
  */
 #include "config.h"
 
@@ -23,14 +23,14 @@
 #include "base/str.h"
 #include "boot/boot_wire.h"
 
-/* Seconds to look for the absent ranks after a fence failed. Who has come
- * answers in milliseconds. */
+/* Timeout in seconds for finding the missing ranks after a failed fence. Ranks
+ * that have come answer within milliseconds. */
 #define PROBE_TIMEOUT 2.0
 
 typedef struct client {
     boot_wire_t *wire;
     unsigned round;
-    bool failed; /* an exchange failed: only close is left */
+    bool failed; /* an exchange failed, so only close is allowed */
 } client_t;
 
 static err_code_t pmix_error(err_t *err, pmix_status_t status, const char *what)
@@ -56,7 +56,7 @@ static err_code_t job_size(const client_t *client, int *out, err_t *err)
     return ERR_OK;
 }
 
-/* PMIx may answer "1" where it found no server; Slurm knows better. */
+/* PMIx may report size 1 if it found no server, so compare with Slurm. */
 static err_code_t job_check(int size, err_t *err)
 {
     const char *text = getenv("SLURM_STEP_NUM_TASKS");
@@ -98,7 +98,8 @@ static err_code_t client_open(client_t *client, boot_t *boot, err_t *err)
 
 /* ---- exchange ------------------------------------------------------------ */
 
-/* Name the ranks that did not answer: [why] nobody could. */
+/* Set the error that names the ranks that did not answer; [why] is PMIx's
+ * reason. */
 static err_code_t name_absent(const client_t *client, const boot_t *boot,
                               const boot_gather_t *gathering, const char *why,
                               err_t *err)
@@ -122,7 +123,7 @@ static err_code_t name_absent(const client_t *client, const boot_t *boot,
                         count == 0 ? "some rank" : names);
 }
 
-/* Did every rank give [bytes] bytes? */
+/* Check that every rank gave [bytes] bytes. */
 static err_code_t judge(const client_t *client, const boot_t *boot,
                         const boot_gather_t *gathering, size_t bytes,
                         err_t *err)
@@ -144,8 +145,8 @@ static err_code_t judge(const client_t *client, const boot_t *boot,
     return ERR_OK;
 }
 
-/* After [fenced], the fence's status: fetch all data, or name who is absent
- * (the fence does not tell, but asking each rank does). */
+/* After a fence with status [fenced]: get the data of all ranks, or name the
+ * missing ranks (the fence does not name them, but asking each rank does). */
 static err_code_t collect(client_t *client, const boot_t *boot, const char *key,
                           size_t bytes, char *all, pmix_status_t fenced,
                           err_t *err)
@@ -161,7 +162,7 @@ static err_code_t collect(client_t *client, const boot_t *boot, const char *key,
         return name_absent(client, boot, gathering, PMIx_Error_string(fenced),
                            err);
     rc = judge(client, boot, gathering, bytes, err);
-    /* Nothing is under way, so it need not be kept. */
+    /* All answers are there, so no callback can use it any more. */
     if (rc == ERR_OK)
         boot_wire_drop(client->wire, gathering);
     return rc;
@@ -194,7 +195,7 @@ static err_code_t pmix_exchange(boot_t *boot, const void *mine, size_t bytes,
 /* ---- close --------------------------------------------------------------- */
 
 /* Leave together: a rank that finalizes and exits while another is still in a
- * collective gets the step killed. After a failure nobody may fence again. */
+ * collective ends the step. After a failure no fence is allowed. */
 static void pmix_close(boot_t *boot)
 {
     client_t *client = boot->state;
@@ -206,7 +207,7 @@ static void pmix_close(boot_t *boot)
             log_warn("boot", "not all ranks came to close PMIx: %s",
                      PMIx_Error_string(status));
     }
-    /* Ends PMIx's thread, so no callback can come after it. */
+    /* Ends PMIx's thread, so no callback runs afterwards. */
     status = PMIx_Finalize(NULL, 0);
     if (status != PMIX_SUCCESS)
         log_warn("boot", "PMIx_Finalize: %s", PMIx_Error_string(status));

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The ranks are threads of this process. They share a team: everybody copies
- * its bytes into a buffer of the team, the last to come turns the round, and
- * everybody copies the whole out.
+ * The ranks are threads of this process and share a team. In an exchange every
+ * rank copies its bytes into a buffer of the team; the last rank to arrive ends
+ * the round; then every rank copies the whole buffer.
  *
- * There are two buffers, used in turn: a rank may already be in the next round
- * while others still copy out of this one, but none can be two rounds ahead.
+ * There are two buffers, used alternately: a rank may already be in the next
+ * round while others still copy from this one, but no rank can be two rounds
+ * ahead.
  *
- * Locks: team->lock guards all of team_t. The last handle closed frees it.
+ * Locks: team->lock protects all of team_t. Closing the last handle frees the
+ * team.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,15 +23,15 @@
 
 typedef struct team {
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* round turned, failed, or a rank left */
+    pthread_cond_t changed; /* round ended, failure, or a rank left */
     int size;
-    int handles; /* open ones */
-    int arrived; /* in this round */
+    int handles; /* open handles */
+    int arrived; /* ranks that arrived in this round */
     uint64_t round;
-    size_t bytes;  /* of each rank in this round */
-    char *data[2]; /* size * bytes, by parity of the round */
-    bool *here;    /* by rank: arrived in this round */
-    bool *gone;    /* by rank: closed */
+    size_t bytes;  /* bytes per rank in this round */
+    char *data[2]; /* size * bytes each; data[round % 2] is in use */
+    bool *here;    /* per rank: arrived in this round */
+    bool *gone;    /* per rank: closed its handle */
     bool failed;
     err_t fault;
 } team_t;
@@ -67,7 +69,7 @@ no_memory:
     return err_set(err, ERR_MEMORY, "out of memory for %d ranks", size);
 }
 
-/* Every waiting and future exchange fails like this. Lock held. */
+/* Make all current and later exchanges fail with [fault]. Lock held. */
 static void team_fail(team_t *team, const err_t *fault)
 {
     if (team->failed)
@@ -77,8 +79,8 @@ static void team_fail(team_t *team, const err_t *fault)
     pthread_cond_broadcast(&team->changed);
 }
 
-/* Fail naming the ranks that are not here, among those [only] marks (NULL:
- * all). Lock held. */
+/* Fail with a sentence that names the missing ranks, among those marked in
+ * [only] (NULL: all). Lock held. */
 static void team_fail_absent(team_t *team, const bool *only, const char *why)
 {
     char names[256];
@@ -103,7 +105,8 @@ static void team_fail_absent(team_t *team, const bool *only, const char *why)
     free(absent);
 }
 
-/* The first to come in a round makes its buffer. Lock held. */
+/* Allocate the buffer of a round; called by the first rank to arrive. Lock
+ * held. */
 static void team_begin(team_t *team, size_t bytes)
 {
     char **data = &team->data[team->round % 2];
@@ -120,7 +123,7 @@ static void team_begin(team_t *team, size_t bytes)
     team_fail(team, &fault);
 }
 
-/* A rank that has left will never come. Lock held. */
+/* Has a rank left without arriving in this round? Lock held. */
 static bool team_gone(const team_t *team)
 {
     for (int rank = 0; rank < team->size; rank++)
@@ -129,7 +132,8 @@ static bool team_gone(const team_t *team)
     return false;
 }
 
-/* Put [mine] in and turn the round if this is the last rank. Lock held. */
+/* Copy [mine] into the buffer, and end the round if this is the last rank. Lock
+ * held. */
 static void team_arrive(team_t *team, int rank, const void *mine, size_t bytes)
 {
     err_t fault = ERR_INIT;
@@ -268,7 +272,8 @@ static void *runner_main(void *argument)
     return NULL;
 }
 
-/* Start ranks 1 .. count-1; boots that nobody got are closed. */
+/* Start ranks 1 .. count-1. On failure, close the handles of ranks that were
+ * not started. */
 static err_code_t runners_start(runner_t *runners, int count, int *started,
                                 err_t *err)
 {

@@ -38,7 +38,7 @@ void boot_wire_free(boot_wire_t *wire)
     free(wire);
 }
 
-/* PMIx's whole seconds for our [seconds]; at least one. */
+/* Round [seconds] up to whole seconds for PMIx; at least one. */
 static int whole_seconds(double seconds)
 {
     return seconds < 1 ? 1 : (int)ceil(seconds);
@@ -51,7 +51,7 @@ pmix_status_t boot_wire_put(const char *key, const void *mine, size_t bytes)
 
     PMIX_VALUE_CONSTRUCT(&value);
     value.type = PMIX_BYTE_OBJECT;
-    value.data.bo.bytes = (char *)(uintptr_t)mine; /* Put copies */
+    value.data.bo.bytes = (char *)(uintptr_t)mine; /* PMIx_Put copies */
     value.data.bo.size = bytes;
     status = PMIx_Put(PMIX_GLOBAL, key, &value);
     return status == PMIX_SUCCESS ? PMIx_Commit() : status;
@@ -111,7 +111,7 @@ static void got_answer(pmix_status_t status, pmix_value_t *value, void *context)
     pthread_mutex_unlock(&wire->lock);
 }
 
-/* Ask [rank] for [key]; what fails at once is an answer, too. */
+/* Ask [rank] for [key]; a call that fails at once counts as an answer. */
 static void ask(const boot_wire_t *wire, int rank, const char *key,
                 const pmix_info_t *limit, boot_answer_t *answer)
 {

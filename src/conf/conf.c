@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* A file is read whole and made a tree by yaml.c, as is the value of a --set.
- */
+/* A run file is read completely and parsed to a tree by yaml.c, as is the value
+ * of --set. */
 #include "conf/conf.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "conf/yaml.h"
 
-/* A run file of 10,000 layers has a twentieth of it. */
+/* Maximum bytes of a run file, 20 times that of a model with 10,000 layers. */
 #define CONF_BYTES_MAX (16 << 20)
 
 static err_code_t conf_parse_bytes(const char *name, const char *text,
@@ -82,8 +82,8 @@ err_code_t conf_read(const char *path, tree_t **out, err_t *err)
     return rc;
 }
 
-/* The first step of the dotted [path] that stands in the way below [root]: not
- * a map though something must go below it, or empty. Freed by the caller. */
+/* Describe the first step of the dotted [path] that prevents setting a value
+ * below [root]: it is empty, or not a map. The caller frees the text. */
 static char *conf_obstacle(const tree_t *root, const char *path)
 {
     const tree_t *at = root;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * libyaml's events become a tree, by descent. The subset is what a run file
- * needs and a reader understands at once: no anchors, aliases or tags, which
- * also rules out documents that grow while they are read; depth is bounded.
+ * Converts libyaml's events to a tree by recursive descent. Only the subset of
+ * YAML that a run file needs is accepted: no anchors, aliases or tags, so
+ * documents cannot grow while they are read. The depth is limited.
  */
 #include "conf/yaml.h"
 
@@ -14,15 +14,15 @@
 
 #define YAML_DEPTH_MAX 64
 
-/* U+FEFF in UTF-8. Some editors begin a file with it; anywhere else it is
- * invisible and would become part of a word. */
+/* U+FEFF in UTF-8. Some editors write it at the start of a file; elsewhere it
+ * is invisible and would become part of a word. */
 #define YAML_BYTE_ORDER_MARK "\xef\xbb\xbf"
 #define YAML_MARK_BYTES 3
 
 typedef struct yaml_reader {
     const yaml_source_t *source;
     yaml_parser_t parser;
-    yaml_event_t event; /* the current one; owned */
+    yaml_event_t event; /* current event; owned */
     int depth;
     err_t *err;
 } yaml_reader_t;
@@ -57,8 +57,8 @@ yaml_fail(const yaml_reader_t *reader, tree_place_t place, const char *format,
     return reader->source->code;
 }
 
-/* Does the indentation of line [number] (from 0) hold a tab? libyaml only says
- * that it found a character. */
+/* Does the indentation of line [number] (from 0) contain a tab? libyaml's own
+ * message does not say so. */
 static bool yaml_line_has_tab(const yaml_source_t *source, size_t number)
 {
     const char *at = source->text;
@@ -114,8 +114,8 @@ static bool yaml_is_null(const yaml_event_t *event)
     return false;
 }
 
-/* Refuse anchors and tags of the current event; aliases are refused where
- * they stand. */
+/* Refuse anchors and tags of the current event. Aliases are refused
+ * elsewhere. */
 static err_code_t yaml_check_plain(const yaml_reader_t *reader)
 {
     const yaml_event_t *event = &reader->event;
@@ -170,7 +170,7 @@ static err_code_t yaml_list(yaml_reader_t *reader, tree_t *list)
     }
 }
 
-/* The current event must be a new key of [map]. */
+/* Check that the current event is a new key of [map]. */
 static err_code_t yaml_check_key(const yaml_reader_t *reader, const tree_t *map)
 {
     const yaml_event_t *event = &reader->event;
@@ -245,7 +245,7 @@ static err_code_t yaml_collection(yaml_reader_t *reader, tree_t **out)
     return rc;
 }
 
-/* The node that begins with the current event. */
+/* Parse the node that starts with the current event. */
 static err_code_t yaml_node(yaml_reader_t *reader, tree_t **out)
 {
     const yaml_event_t *event = &reader->event;
@@ -264,7 +264,7 @@ static err_code_t yaml_node(yaml_reader_t *reader, tree_t **out)
     return yaml_collection(reader, out);
 }
 
-/* Stream start, one document or none, stream end. */
+/* Parse stream start, at most one document, and stream end. */
 static err_code_t yaml_document(yaml_reader_t *reader, tree_t **out)
 {
     tree_place_t start = {reader->source->name, 0, 0};
@@ -296,7 +296,7 @@ static err_code_t yaml_document(yaml_reader_t *reader, tree_t **out)
     return rc;
 }
 
-/* Bytes of a byte-order mark with which the text begins: 0 or 3. */
+/* Length of a byte-order mark at the start of the text: 0 or 3. */
 static size_t yaml_mark_length(const yaml_source_t *source)
 {
     return source->bytes >= YAML_MARK_BYTES &&
@@ -306,7 +306,7 @@ static size_t yaml_mark_length(const yaml_source_t *source)
                : 0;
 }
 
-/* Refuse a byte-order mark behind the first [skip] bytes, with its line. */
+/* Refuse a byte-order mark after the first [skip] bytes. */
 static err_code_t yaml_check_marks(const yaml_reader_t *reader, size_t skip)
 {
     const yaml_source_t *source = reader->source;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Inside conf: one YAML document to a tree. */
+/* Internal to conf: parses one YAML document to a tree. */
 #ifndef CDDP_CONF_YAML_H
 #define CDDP_CONF_YAML_H
 
@@ -11,14 +11,14 @@
 #include "base/tree.h"
 
 typedef struct yaml_source {
-    const char *name; /* in places and errors */
+    const char *name; /* used in places and errors */
     const char *text;
     size_t bytes;
-    bool bare;       /* no lines or columns: the text is a few words */
-    err_code_t code; /* of all errors */
+    bool bare;       /* omit lines and columns, since the text is a few words */
+    err_code_t code; /* code of all errors */
 } yaml_source_t;
 
-/* Parse [source], exactly one document (empty: TREE_NULL) of any kind. The
+/* Parse [source]: exactly one document of any kind (empty text: TREE_NULL). The
  * caller frees with tree_free. */
 err_code_t yaml_parse(const yaml_source_t *source, tree_t **out, err_t *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Finds the backend by name and forwards every call to its table. */
+/* Finds the backend by name and forwards all calls to its table. */
 #include "dev/dev.h"
 
 #include <string.h>

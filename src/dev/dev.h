@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * dev: memory, streams and events of a device. On the CPU all of it is trivial
- * (a stream has nothing pending, an event is always complete), but the executor
- * speaks this language from the start, so that CUDA changes nothing above.
+ * dev: memory, streams and events of a device. On the CPU all of them are
+ * trivial (streams have nothing pending, events are always complete), but the
+ * executor uses this interface already, so that a CUDA backend needs no change
+ * above.
  *
- * (The type is dev_device_t since POSIX owns the name dev_t.)
+ * (The type is called dev_device_t, since POSIX reserves dev_t.)
  *
- * Thread rule: a device may be used by several threads, a stream by one.
+ * Thread rule: several threads may use a device; one thread uses a stream.
  */
 #ifndef CDDP_DEV_DEV_H
 #define CDDP_DEV_DEV_H
@@ -31,33 +32,33 @@ typedef enum dev_copy_kind {
  * that were built in. */
 err_code_t dev_open(const char *backend, int index, dev_device_t **out,
                     err_t *err);
-void dev_close(
-    dev_device_t *dev); /* NULL allowed; everything of it freed before */
+void dev_close(dev_device_t *dev); /* NULL allowed; all its memory, streams and
+                                      events must be freed before */
 
 const char *dev_name(const dev_device_t *dev);
 bool dev_host_visible(
-    const dev_device_t *dev); /* may the CPU dereference memory? */
+    const dev_device_t *dev); /* may the CPU access its memory? */
 
 /* Zeroed memory aligned to MEM_ALIGN for [what] (named in ERR_MEMORY). */
 err_code_t dev_alloc(dev_device_t *dev, size_t bytes, const char *what,
                      void **out, err_t *err);
 void dev_free(dev_device_t *dev, void *block);
 
-/* A stream runs what is put on it in order, asynchronously to the host. */
+/* A stream executes its operations in order, asynchronously to the host. */
 err_code_t dev_stream_open(dev_device_t *dev, dev_stream_t **out, err_t *err);
 void dev_stream_close(dev_stream_t *stream);
 /* Block the host until all work on [stream] is done. */
 err_code_t dev_stream_wait(dev_stream_t *stream, err_t *err);
 
-/* Put a copy or a fill with a byte on [stream]; host memory must stay valid
- * until the stream has passed it. */
+/* Enqueue a copy, or a fill with a byte, on [stream]. Host memory must stay
+ * valid until the operation is done. */
 err_code_t dev_copy(dev_stream_t *stream, void *to, const void *from,
                     size_t bytes, dev_copy_kind_t kind, err_t *err);
 err_code_t dev_fill(dev_stream_t *stream, void *to, int byte, size_t bytes,
                     err_t *err);
 
-/* An event marks a point of a stream. Waiting has two forms: on the host, and
- * on another stream (which then runs nothing later before it). */
+/* An event marks a point of a stream. The host can wait for it, or another
+ * stream can (its later operations then start after the event). */
 err_code_t dev_event_open(dev_device_t *dev, dev_event_t **out, err_t *err);
 void dev_event_close(dev_event_t *event);
 err_code_t dev_event_record(dev_event_t *event, dev_stream_t *stream,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The CPU as a device: memory is host memory, whatever is put on a stream runs
- * at once in the caller, so streams have nothing pending and events are always
- * complete.
+ * The CPU as a device: memory is host memory, and operations on a stream are
+ * executed at once by the caller. So streams have nothing pending, and events
+ * are always complete.
  */
 #include <string.h>
 
@@ -73,7 +73,7 @@ static err_code_t dev_cpu_copy(dev_stream_t *stream, void *to, const void *from,
                                size_t bytes, dev_copy_kind_t kind, err_t *err)
 {
     (void)stream;
-    (void)kind; /* all memory is one */
+    (void)kind; /* host and device memory are the same */
     (void)err;
     if (bytes > 0)
         memmove(to, from, bytes);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The table that a device backend fills. dev.c forwards every call of dev.h to
- * it; the contracts are those of dev.h. All slots are mandatory. A backend
- * embeds dev_device_t, dev_stream_t and dev_event_t as the first member of its
- * own structs; dev.c fills their fields.
+ * The function table of a device backend. dev.c forwards every call of dev.h to
+ * it, with the same contracts. All functions are mandatory. A backend has
+ * dev_device_t, dev_stream_t and dev_event_t as the first member of its own
+ * structs; dev.c fills their fields.
  */
 #ifndef CDDP_DEV_DEV_OPS_H
 #define CDDP_DEV_DEV_OPS_H
@@ -12,7 +12,7 @@
 #include "dev/dev.h"
 
 typedef struct dev_ops {
-    const char *name; /* as dev_open takes it */
+    const char *name; /* the name for dev_open */
     bool host_visible;
 
     err_code_t (*open)(int index, dev_device_t **out, err_t *err);
@@ -55,7 +55,7 @@ struct dev_event {
 /* Backends, one per file; registry.c lists those that were built in. */
 extern const dev_ops_t dev_cpu_ops;
 
-/* The registry, ended by NULL. */
+/* The registry; it ends with NULL. */
 extern const dev_ops_t *const dev_registry[];
 
 #endif
