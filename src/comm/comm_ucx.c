@@ -12,8 +12,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "comm/node_stage.h"
 #include "comm/ucx_group.h"
-#include "comm/ucx_span.h"
+#include "comm/ucx_node.h"
 
 /* Looks at a work before blocking, where there is a core for it. */
 #define SPINS 4000
@@ -64,7 +65,7 @@ static comm_state_t ucx_start(comm_group_t *base, const comm_request_t *request,
     ucx_group_t *group = (ucx_group_t *)base;
     ucx_work_t *work = &group->works[group->started % COMM_WORKS_MAX];
     uint64_t queued;
-    ucx_way_t way;
+    node_way_t way;
 
     if (base->size == 1)
         return comm_self_ops.start(base, request, out, err);
@@ -101,8 +102,9 @@ static comm_state_t ucx_poll(comm_work_t *base)
     ucx_group_t *group = (ucx_group_t *)base->group;
     comm_state_t state = (comm_state_t)atomic_load(&work->state);
 
-    if (atomic_load(&work->node) != 0 && (!work->queued || state == COMM_DONE))
-        state = ucx_node_poll(group, work);
+    if (node_work_is_active(&work->node) &&
+        (!work->queued || state == COMM_DONE))
+        state = node_poll(group->node, &work->node);
     if (state == COMM_PENDING)
         atomic_store(&group->polled, clock_now());
     return state;
@@ -153,8 +155,8 @@ static void wait_block(ucx_group_t *group, ucx_work_t *work)
            !atomic_load(&group->hung)) {
         double before = clock_now();
 
-        if (ucx_node_busy(group)) /* others may wait for that */
-            ucx_node_attend(group, work);
+        if (node_busy(group->node)) /* others may wait for that */
+            node_attend(group->node, &work->state);
         else
             wait_changed(group, work, before + tick);
         thread_check(group, &ticked, &stuck, clock_now() - before);
@@ -168,18 +170,16 @@ static err_code_t ucx_wait(comm_work_t *base, err_t *err)
     bool done = true;
 
     atomic_fetch_add(&group->waiting, 1);
-    ucx_stage_present(group, true);
+    node_stage_present(group->node, true);
     if (work->queued) {
         if (!ucx_drive_wait(group, work))
             wait_block(group, work);
         done = atomic_load(&work->state) == COMM_DONE;
     }
-    if (atomic_load(&work->node) != 0) {
-        done = done && ucx_node_wait(group, work);
-        atomic_store(&work->node, 0);
-    }
-    ucx_stage_present(group, false);
-    if (ucx_stage_wanted(group)) /* who saw me here rings no more */
+    if (node_work_is_active(&work->node))
+        done = node_wait(group->node, &work->node) && done;
+    node_stage_present(group->node, false);
+    if (node_stage_wanted(group->node)) /* who saw me here rings no more */
         ucx_group_wake(group);
     atomic_fetch_add(&group->progress, 1);
     atomic_fetch_sub(&group->waiting, 1);
@@ -214,14 +214,15 @@ static const char *ucx_allreduce_name(const comm_group_t *base,
                               .data = (void *)data,
                               .count = count,
                               .type = type};
-    ucx_way_t way;
+    node_way_t way;
 
     if (!ucx_node_way(group, &request, &way))
         return comm_algorithm_name(ucx_choice(group, &request));
     if (group->place.nodes > 1)
-        return ucx_span_name(ucx_span_plan(&group->place, count, type).kind,
-                             way == WAY_SLOT);
-    return way == WAY_SHOT ? "shot" : way == WAY_SLOT ? "node" : "stage";
+        return ucx_span_name(
+            ucx_span_plan(&group->place, base->table, count, type).kind,
+            way == NODE_SLOT);
+    return way == NODE_SHOT ? "shot" : way == NODE_SLOT ? "node" : "stage";
 }
 
 /* ---- open and close ------------------------------------------------------ */
@@ -280,10 +281,9 @@ static void ucx_close(comm_group_t *base)
             mem_free(group->active[i].lanes[j].ranges);
         }
     ucx_node_close(group);
-    ucx_place_close(&group->place);
+    node_place_close(&group->place);
     watch_close(group->watch);
     mem_free(group->peers);
-    pthread_mutex_destroy(&group->node.lock);
     pthread_cond_destroy(&group->changed);
     pthread_mutex_destroy(&group->lock);
     pthread_mutex_destroy(&group->drive);
@@ -335,13 +335,11 @@ static err_code_t group_new(const comm_config_t *config, const comm_oob_t *oob,
     for (size_t i = 0; i < size; i++)
         group->peers[i] = (ucx_peer_t){.group = group, .pidfd = -1};
     group->wakefd = group->epollfd = -1;
-    group->node.bell = -1;
     group->fault = (err_t)ERR_INIT;
     atomic_store(&group->polled, -1e9);
     atomic_store(&group->driven, -1e9);
     pthread_mutex_init(&group->drive, NULL);
     pthread_mutex_init(&group->lock, NULL);
-    pthread_mutex_init(&group->node.lock, NULL);
     thread_cond_init(&group->changed);
     *out = group;
     return ERR_OK;
@@ -361,6 +359,8 @@ static err_code_t ucx_open(const comm_config_t *config, const comm_oob_t *oob,
         code = ucx_net_open(group, oob, hellos, err);
     if (code == ERR_OK)
         code = ucx_group_watch(group, ucx_notes_send, err);
+    if (code == ERR_OK)
+        code = ucx_node_new(group, err);
     if (code == ERR_OK)
         code = ucx_thread_start(group, err);
     if (code == ERR_OK) /* connections are made now, not in the first step */

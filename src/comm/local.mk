@@ -18,15 +18,21 @@ libcomm_la_SOURCES = \
 	src/comm/ucx_worker.c src/comm/ucx_mates.c src/comm/ucx_net.c src/comm/ucx_notes.c \
 	src/comm/ucx_ring.c src/comm/ucx_small.c src/comm/ucx_thread.c \
 	src/comm/ucx_tree.c src/comm/ucx_direct.c src/comm/ucx_choice.c \
-	src/comm/ucx_node.h src/comm/ucx_node.c src/comm/node_sum.c src/comm/node_sum.h \
-	src/comm/ucx_pace.c src/comm/ucx_pace.h \
-	src/comm/ucx_shm.c src/comm/ucx_segment.c src/comm/ucx_segment.h \
-	src/comm/ucx_bell.c src/comm/ucx_drive.c \
-	src/comm/ucx_shot.c src/comm/ucx_shot.h \
-	src/comm/ucx_slot.c src/comm/ucx_slot.h src/comm/ucx_claim.h \
-	src/comm/ucx_stage.c src/comm/ucx_stage_net.c src/comm/ucx_stage.h \
-	src/comm/ucx_place.c src/comm/ucx_place.h src/comm/ucx_span.c \
-	src/comm/ucx_span.h src/comm/ucx_span_net.c
+	src/comm/ucx_node.h src/comm/ucx_node.c src/comm/ucx_drive.c \
+	src/comm/ucx_stage_net.c src/comm/ucx_span.c \
+	src/comm/ucx_span.h src/comm/ucx_span_net.c \
+	src/comm/node.c src/comm/node.h src/comm/node_priv.h \
+	src/comm/node_arena.c src/comm/node_wait.c \
+	src/comm/node_bell.c src/comm/node_bell.h \
+	src/comm/node_board.c src/comm/node_board.h src/comm/node_claim.h \
+	src/comm/node_pace.c src/comm/node_pace.h \
+	src/comm/node_place.c src/comm/node_place.h \
+	src/comm/node_segment.c src/comm/node_segment.h \
+	src/comm/node_shm.c src/comm/node_shm.h \
+	src/comm/node_shot.c src/comm/node_shot.h \
+	src/comm/node_slot.c src/comm/node_slot.h \
+	src/comm/node_stage.c src/comm/node_stage.h \
+	src/comm/node_sum.c src/comm/node_sum.h
 # -fopenmp-simd: only the vectorising hint, no OpenMP runtime.
 libcomm_la_CFLAGS = $(AM_CFLAGS) $(UCX_CFLAGS) -fopenmp-simd
 libcomm_la_LIBADD = $(UCX_LIBS)

@@ -6,7 +6,6 @@
  * ranks.
  */
 #include "comm/ucx_group.h"
-#include "comm/ucx_span.h"
 
 /* From so many bytes in all on, direct exchanges go in two lanes. */
 #define LANES_BYTES ((size_t)64 << 10)
@@ -102,12 +101,13 @@ ucx_algorithm_t ucx_choose(const ucx_group_t *group, const ucx_work_t *work,
     const comm_request_t *what = &work->request;
 
     *lanes = 1;
-    if (atomic_load(&work->node) != 0 && atomic_load(&work->way) == WAY_STAGE) {
-        *lanes = ucx_stage_lanes(group, work);
+    if (node_work_is_active(&work->node) &&
+        atomic_load(&work->node.way) == NODE_STAGE) {
+        *lanes = ucx_stage_lanes(work);
         return ucx_stage_span;
     }
-    if (atomic_load(&work->node) != 0) {
-        *lanes = ucx_span_plan(&group->place, what->count, what->type).lanes;
+    if (node_work_is_active(&work->node)) {
+        *lanes = work->span.lanes;
         return ucx_span;
     }
     switch (what->kind) {

@@ -11,6 +11,7 @@
  * Reduce-scatter is the first round, all-gather of ranges the second,
  * all-reduce both. Parts go in steps that fit the scratch, one slot per rank.
  */
+#include "base/mem.h"
 #include "comm/ucx_group.h"
 
 enum { BEGIN, SUM, NEXT };

@@ -22,6 +22,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "comm/comm.h"
+#include "comm/node_bell.h"
+#include "comm/node_slot.h"
+#include "comm/node_stage.h"
 #include "comm/ucx_group.h"
 
 /* Looks of one who has a core before it lets others have it now and then: each
@@ -96,8 +99,8 @@ static void work_end(ucx_group_t *group, ucx_active_t *active,
     atomic_store(&work->state, (int)state);
     pthread_cond_broadcast(&group->changed);
     pthread_mutex_unlock(&group->lock);
-    if (atomic_load(&group->node.open)) /* see ucx_node_attend */
-        ucx_node_ring(group);
+    if (node_is_open(group->node)) /* see node_attend */
+        node_ring(group->node);
 }
 
 /* Take new works from the owner, in order of number. */
@@ -200,12 +203,11 @@ static void fault_step(ucx_group_t *group, double now)
 static void event_take(ucx_group_t *group, int which)
 {
     eventfd_t count;
-    char rings[64];
 
     if (which == UCX_EVENT_WAKE) {
         (void)!eventfd_read(group->wakefd, &count);
     } else if (which == UCX_EVENT_BELL) {
-        (void)!read(group->node.bell, rings, sizeof rings);
+        node_bell_clear(group->node);
     } else if (which >= 0) { /* the process of this rank has ended */
         epoll_ctl(group->epollfd, EPOLL_CTL_DEL, group->peers[which].pidfd,
                   NULL);
@@ -234,7 +236,7 @@ static bool mates_came(ucx_group_t *group)
                 continue;
             if (lane->algorithm == ucx_stage_span
                     ? ucx_stage_lane_came(lane)
-                    : ucx_slot_opened(group, lane->number))
+                    : node_slot_opened(group->node, lane->number))
                 return true;
         }
     return false;
@@ -243,9 +245,9 @@ static bool mates_came(ucx_group_t *group)
 /* About to sleep: is there really nothing to do? */
 static bool sleep_ready(ucx_group_t *group, bool leaving)
 {
-    ucx_bell_asleep(group, true);
+    node_bell_asleep(group->node, true);
     return !owner_calls(group, leaving) && !mates_came(group) &&
-           !ucx_stage_wanted(group) &&
+           !node_stage_wanted(group->node) &&
            (group->frozen || ucp_worker_arm(group->worker) == UCS_OK);
 }
 
@@ -346,7 +348,7 @@ bool ucx_drive_turn(ucx_group_t *group, double now)
         moved = true;
     }
     moved |= works_advance(group);
-    moved |= ucx_stage_help(group);
+    moved |= node_stage_help(group->node);
     watch_tick(group->watch, now);
     if (atomic_load(&group->failed))
         fault_step(group, now);
@@ -411,7 +413,7 @@ void ucx_drive_sleep(ucx_group_t *group, double instant, bool leaving)
         ucx_drive_take(group);
         events_take(group, &events);
     }
-    ucx_bell_asleep(group, false);
+    node_bell_asleep(group->node, false);
     atomic_store(&group->asleep, false);
 }
 
@@ -436,20 +438,20 @@ static void owner_sleep(ucx_group_t *group, double instant)
 {
     events_t events;
 
-    ucx_stage_present(group, false); /* node-mates ring for who is not */
+    node_stage_present(group->node, false); /* node-mates ring for who is not */
     if (sleep_ready(group, false)) {
         events_await(group, instant, &events);
         events_take(group, &events);
     }
-    ucx_bell_asleep(group, false);
-    ucx_stage_present(group, true);
+    node_bell_asleep(group->node, false);
+    node_stage_present(group->node, true);
 }
 
 /* Looks of one who lets nobody else in take a few tenths of a microsecond: one
  * reading of the clock serves several. */
 static bool clock_due(const ucx_group_t *group, const ucx_idle_t *idle)
 {
-    return !group->node.pace.core || idle->turns > LOOKS ||
+    return !group->core || idle->turns > LOOKS ||
            idle->turns % CLOCK_LOOKS == 0;
 }
 
@@ -459,17 +461,17 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
     double now = clock_now();
     bool held, left;
 
-    if (group->place.nodes == 1 && atomic_load(&group->node.open))
+    if (group->place.nodes == 1 && node_is_open(group->node))
         return false; /* node-mates may ring for the comm thread at any time */
     if (work->number + 1 != group->started || !drive_ask(group))
         return false;
-    ucx_bell_asleep(group, false);
+    node_bell_asleep(group->node, false);
     while (atomic_load(&work->state) == COMM_PENDING) {
         bool turned = ucx_drive_turn(group, now);
 
-        if (ucx_stage_go(group) || turned)
+        if (node_stage_go(group->node) || turned)
             ucx_drive_moved(group, &idle);
-        else if (!ucx_drive_patient(group, &idle, now, group->node.pace.core))
+        else if (!ucx_drive_patient(group, &idle, now, group->core))
             owner_sleep(group, ucx_drive_until(group, now));
         if (clock_due(group, &idle))
             now = clock_now();

@@ -34,8 +34,8 @@ void ucx_group_wake(ucx_group_t *group)
 watch_call_t ucx_group_call(const ucx_work_t *work)
 {
     return watch_call_of(&work->request, work->number,
-                         atomic_load(&work->node) != 0 &&
-                             atomic_load(&work->way) == WAY_SLOT);
+                         node_work_is_active(&work->node) &&
+                             atomic_load(&work->node.way) == NODE_SLOT);
 }
 
 void ucx_group_sleeps(ucx_group_t *group, const ucx_work_t *work)
@@ -53,7 +53,7 @@ void ucx_group_sleeps(ucx_group_t *group, const ucx_work_t *work)
  * it. Returns its number. */
 static uint64_t view_node(ucx_group_t *group, watch_view_t *view)
 {
-    uint64_t oldest = ucx_node_oldest(group, &view->since);
+    uint64_t oldest = node_oldest(group->node, &view->since);
     watch_call_t call;
 
     pthread_mutex_lock(&group->lock);
@@ -102,7 +102,7 @@ static void view_fill(void *context, watch_view_t *view)
 
     view->started = atomic_load(&group->submitted);
     view->progress = atomic_load(&group->progress);
-    view->moves = group->moves + atomic_load(&group->node.moves);
+    view->moves = group->moves + node_moves(group->node);
     view->step = atomic_load(&group->step);
     view->phase = atomic_load(&group->phase);
     view->waiting = atomic_load(&group->waiting) > 0 ||
@@ -127,9 +127,7 @@ static void watch_resumed(void *context, double now)
     for (int i = 0; i < UCX_ACTIVE; i++)
         if (group->active[i].work != NULL)
             group->active[i].work->started = now;
-    for (int i = 0; i < COMM_WORKS_MAX; i++)
-        if (atomic_load(&group->works[i].node) != 0)
-            atomic_store(&group->works[i].node_since, now);
+    node_clocks_reset(group->node, now);
 }
 
 err_code_t ucx_group_watch(ucx_group_t *group,

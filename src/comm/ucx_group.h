@@ -24,10 +24,10 @@
 #include <ucp/api/ucp.h>
 
 #include "comm/comm_ops.h"
+#include "comm/node.h"
 #include "comm/ucx_lane.h"
-#include "comm/ucx_node.h"
 #include "comm/ucx_peer.h"
-#include "comm/ucx_place.h"
+#include "comm/ucx_span.h"
 
 #define UCX_ACTIVE 4 /* works carried out at a time */
 
@@ -39,17 +39,9 @@ struct ucx_work {
     atomic_int state;       /* comm_state_t */
     comm_request_t request; /* [o] before submitted, then [c] */
     void *views[COMM_VIEWS_MAX];
-    double started; /* instant */
-    /* Of the node stage: number + 1 until waited for; which way it goes; of a
-     * slot on one node, in how many pieces; and when the comm thread first saw
-     * it (0: not yet). */
-    atomic_uint_fast64_t node;
-    atomic_int way; /* ucx_way_t */
-    atomic_uint pieces;
-    _Atomic double node_since;
-    uint64_t segment;  /* staged: the first one, and */
-    size_t part;       /* bytes of all but the last; over several nodes: */
-    atomic_bool taken; /* this rank has taken the last */
+    double started;       /* instant */
+    node_work_t node;     /* active: the node stage has a part in it, and, */
+    ucx_span_plan_t span; /* over several nodes, how it is cut */
 };
 
 typedef struct ucx_active {
@@ -65,8 +57,10 @@ struct ucx_group {
     size_t address_bytes;
     char *addresses; /* of all ranks, padded */
     ucx_peer_t *peers;
-    ucx_place_t place;
-    bool spin; /* more cores than ranks that share them */
+    node_place_t place;
+    node_t *node; /* node stage of this rank; open or not */
+    bool core;    /* every rank that shares our cores has one */
+    bool spin;    /* and there is one more */
 
     /* Owner and comm thread. */
     pthread_mutex_t drive; /* who holds it drives */
@@ -99,8 +93,8 @@ struct ucx_group {
     uint64_t taken; /* so many were taken from the queue */
     ucx_active_t active[UCX_ACTIVE];
     int active_count;
-    uint64_t moves; /* requests completed */
-    ucx_node_t node;
+    uint64_t moves;    /* requests completed */
+    char **span_parts; /* [ranks of the node]: scratch, where a segment is */
     watch_t *watch;
     double failed_at; /* instant at which the comm thread saw the fault */
     ucx_inbox_t inboxes[UCX_INBOXES];
@@ -194,7 +188,8 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work);
 /* ---- ucx_thread.c -------------------------------------------------------- */
 
 err_code_t ucx_thread_start(ucx_group_t *group, err_t *err);
-/* From now on the comm thread wakes when its bell rings. Owner. */
-err_code_t ucx_thread_watch_bell(ucx_group_t *group, err_t *err);
+/* From now on the comm thread wakes when [fd], of the node stage's bell, can be
+ * read. Owner. */
+err_code_t ucx_thread_watch_bell(ucx_group_t *group, int fd, err_t *err);
 
 #endif

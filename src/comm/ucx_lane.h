@@ -121,6 +121,8 @@ bool ucx_span(ucx_group_t *group, ucx_lane_t *lane);
 /* The same of other memory (ucx_stage_net.c); has what it waits for come? */
 bool ucx_stage_span(ucx_group_t *group, ucx_lane_t *lane);
 bool ucx_stage_lane_came(const ucx_lane_t *lane);
+/* How many lanes go through the segments of [work]. */
+int ucx_stage_lanes(const struct ucx_work *work);
 /* Their stage between nodes, for the segment in lane->span. */
 void ucx_span_net_begin(ucx_lane_t *lane);
 bool ucx_span_net(ucx_group_t *group, ucx_lane_t *lane);

@@ -107,7 +107,7 @@ static void mates_spin(ucx_group_t *group, const ucx_card_t *cards)
     for (int rank = 0; rank < group->base.size; rank++)
         sharing += cards[rank].cpus == cards[group->base.rank].cpus;
     group->spin = thread_cores() > sharing;
-    group->node.pace.core = thread_cores() >= sharing; /* owners only */
+    group->core = thread_cores() >= sharing; /* owners only */
 }
 
 err_code_t ucx_mates_find(ucx_group_t *group, const comm_oob_t *oob,
@@ -130,10 +130,9 @@ err_code_t ucx_mates_find(ucx_group_t *group, const comm_oob_t *oob,
     code = oob->exchange(oob->context, mine, size, all, err);
     for (int rank = 0; code == ERR_OK && rank < oob->size; rank++)
         group->peers[rank].mate =
-            ucx_place_mates(all, oob->size, oob->rank, rank);
+            node_place_mates(all, oob->size, oob->rank, rank);
     if (code == ERR_OK)
-        code = ucx_place_open(all, oob->size, oob->rank, &group->place, err);
-    group->place.table = group->base.table;
+        code = node_place_open(all, oob->size, oob->rank, &group->place, err);
     if (code == ERR_OK)
         mates_spin(group, cards);
     mem_free(memory);

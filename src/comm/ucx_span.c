@@ -16,6 +16,7 @@
 
 #include <string.h>
 
+#include "comm/node_slot.h"
 #include "comm/node_sum.h"
 #include "comm/ucx_group.h"
 
@@ -27,7 +28,8 @@
 
 /* ---- plan ---------------------------------------------------------------- */
 
-static ucx_span_kind_t kind_of(const ucx_place_t *place, size_t bytes,
+static ucx_span_kind_t kind_of(const node_place_t *place,
+                               const comm_table_t *table, size_t bytes,
                                bool half)
 {
     comm_query_t query = {.choice = COMM_CHOICE_ALLREDUCE,
@@ -36,7 +38,7 @@ static ucx_span_kind_t kind_of(const ucx_place_t *place, size_t bytes,
                           .ranks = place->nodes,
                           .bytes = bytes};
 
-    switch (comm_table_find(place->table, &query)) {
+    switch (comm_table_find(table, &query)) {
     case COMM_BY_DOUBLING:
         return SPAN_DOUBLING;
     case COMM_BY_HALVING:
@@ -46,7 +48,8 @@ static ucx_span_kind_t kind_of(const ucx_place_t *place, size_t bytes,
     }
 }
 
-ucx_span_plan_t ucx_span_plan(const ucx_place_t *place, size_t count,
+ucx_span_plan_t ucx_span_plan(const node_place_t *place,
+                              const comm_table_t *table, size_t count,
                               comm_type_t type)
 {
     size_t width = comm_type_bytes(type), worth = count * width / SLICE_LEAST;
@@ -58,7 +61,8 @@ ucx_span_plan_t ucx_span_plan(const ucx_place_t *place, size_t count,
         plan.slices = worth > 1 ? (int)worth : 1;
     part = (count + (size_t)plan.slices - 1) / (size_t)plan.slices;
     plan.slice = (part + SLICE_ELEMENTS - 1) / SLICE_ELEMENTS * SLICE_ELEMENTS;
-    plan.kind = kind_of(place, plan.slice * width, comm_type_rounds(type));
+    plan.kind =
+        kind_of(place, table, plan.slice * width, comm_type_rounds(type));
     if (plan.kind == SPAN_RING)
         segment = segment / 2 * nodes; /* messages of half a chunk */
     plan.segment = segment / width;
@@ -80,30 +84,23 @@ const char *ucx_span_name(ucx_span_kind_t kind, bool arena)
 
 enum { COME, SUM, REDUCE };
 
-static ucx_span_plan_t lane_plan(const ucx_group_t *group,
-                                 const ucx_lane_t *lane)
-{
-    return ucx_span_plan(&group->place, lane->request->count,
-                         lane->request->type);
-}
-
 /* Where the slice of this lane begins and ends. */
 static void lane_begin(const ucx_group_t *group, ucx_lane_t *lane)
 {
-    ucx_span_plan_t plan = lane_plan(group, lane);
-    size_t begin = (size_t)group->place.local * plan.slice;
+    const ucx_span_plan_t *plan = &lane->work->span;
+    size_t begin = (size_t)group->place.local * plan->slice;
     size_t count = lane->request->count;
 
-    lane->at = begin + (size_t)lane->index * plan.segment;
-    lane->span.end = begin + plan.slice < count ? begin + plan.slice : count;
+    lane->at = begin + (size_t)lane->index * plan->segment;
+    lane->span.end = begin + plan->slice < count ? begin + plan->slice : count;
 }
 
 /* The places of the current segment, one per rank of the node. */
 static char **segment_parts(ucx_group_t *group, const ucx_lane_t *lane)
 {
-    char **parts = group->node.span_parts;
+    char **parts = group->span_parts;
 
-    ucx_slot_parts(group, lane->number, parts);
+    node_slot_parts(group->node, lane->number, parts);
     for (int i = 0; i < group->place.count; i++)
         parts[i] += lane->at * comm_type_bytes(lane->request->type);
     return parts;
@@ -112,7 +109,7 @@ static char **segment_parts(ucx_group_t *group, const ucx_lane_t *lane)
 static void segment_sum(ucx_group_t *group, ucx_lane_t *lane)
 {
     size_t left = lane->span.end - lane->at;
-    size_t most = lane_plan(group, lane).segment;
+    size_t most = lane->work->span.segment;
     char **parts = segment_parts(group, lane);
 
     lane->span.data = parts[group->place.local];
@@ -135,7 +132,7 @@ bool ucx_span(ucx_group_t *group, ucx_lane_t *lane)
 {
     switch (lane->state) {
     case COME:
-        lane->idle = !ucx_slot_opened(group, lane->number);
+        lane->idle = !node_slot_opened(group->node, lane->number);
         if (lane->idle)
             return true;
         lane_begin(group, lane);
@@ -143,7 +140,7 @@ bool ucx_span(ucx_group_t *group, ucx_lane_t *lane)
         return true;
     case SUM:
         if (lane->at >= lane->span.end) {
-            ucx_slot_lane_add(group, lane->number);
+            node_slot_lane_add(group->node, lane->number);
             return false;
         }
         segment_sum(group, lane);
@@ -154,7 +151,7 @@ bool ucx_span(ucx_group_t *group, ucx_lane_t *lane)
         if (ucx_span_net(group, lane))
             return true;
         segment_share(group, lane);
-        lane->at += lane_plan(group, lane).segment * (size_t)lane->lanes;
+        lane->at += lane->work->span.segment * (size_t)lane->lanes;
         lane->state = SUM;
         return true;
     }

@@ -8,7 +8,7 @@
 #define CDDP_COMM_UCX_SPAN_H
 
 #include "comm/comm_ops.h"
-#include "comm/ucx_place.h"
+#include "comm/node_place.h"
 
 typedef enum ucx_span_kind {
     SPAN_DOUBLING, /* recursive doubling: all of a segment log2(nodes) times */
@@ -24,7 +24,8 @@ typedef struct ucx_span_plan {
     size_t segment;       /* elements that a lane reduces at a time */
 } ucx_span_plan_t;
 
-ucx_span_plan_t ucx_span_plan(const ucx_place_t *place, size_t count,
+ucx_span_plan_t ucx_span_plan(const node_place_t *place,
+                              const comm_table_t *table, size_t count,
                               comm_type_t type);
 /* A static name for people, of data in an arena or of staged data. */
 const char *ucx_span_name(ucx_span_kind_t kind, bool arena);

@@ -72,9 +72,9 @@ static size_t bytes_of(const ucx_lane_t *lane, range_t range)
 /* The owner of this slice on [node]. */
 static int owner_of(const ucx_lane_t *lane, int node)
 {
-    const ucx_place_t *place = &lane->group->place;
+    const node_place_t *place = &lane->group->place;
 
-    return ucx_place_rank(place, node, place->local);
+    return node_place_rank(place, node, place->local);
 }
 
 static void range_send(ucx_lane_t *lane, int node, range_t range)
@@ -279,10 +279,8 @@ void ucx_span_net_begin(ucx_lane_t *lane)
 
 bool ucx_span_net(ucx_group_t *group, ucx_lane_t *lane)
 {
-    const comm_request_t *what = lane->request;
     team_t team = team_of(group);
-    ucx_span_kind_t kind =
-        ucx_span_plan(&group->place, what->count, what->type).kind;
+    ucx_span_kind_t kind = lane->work->span.kind;
 
     return kind == SPAN_RING ? ring_step(lane, &team)
                              : power_step(lane, &team, kind);

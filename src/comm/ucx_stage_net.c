@@ -3,61 +3,25 @@
 /*
  * Staging over several nodes: what ucx_span.c does for arenas, of memory that
  * lies in none. Segment i of a work belongs to rank i % slices of every node
- * (ucx_span_plan), whose lanes go through its segments in turn: wait until all
- * of the node have copied theirs in (ucx_stage.c), sum them, reduce the sum
+ *, whose lanes go through its segments in turn: wait until all
+ * of the node have copied theirs in (node_stage.c), sum them, reduce the sum
  * with the owners on the other nodes, and say that it can be taken.
  *
  * Nothing but memory of the node is sent from and received into: so a rank may
  * copy, and others of its node go on, whatever the network does.
  */
+#include "comm/node_board.h"
+#include "comm/node_stage.h"
 #include "comm/node_sum.h"
 #include "comm/ucx_group.h"
-#include "comm/ucx_span.h"
 
-/* ---- plan ---------------------------------------------------------------- */
+/* ---- a work -------------------------------------------------------------- */
 
-static ucx_span_plan_t plan_of(const ucx_group_t *group,
-                               const comm_request_t *request)
+int ucx_stage_lanes(const ucx_work_t *work)
 {
-    return ucx_span_plan(&group->place, request->count, request->type);
-}
+    uint64_t slices = (uint64_t)work->span.slices;
 
-size_t ucx_stage_part(const ucx_group_t *group, const comm_request_t *request)
-{
-    size_t most = group->node.stages.segment, slice;
-
-    if (group->place.nodes == 1)
-        return most;
-    slice = plan_of(group, request).slice * comm_type_bytes(request->type);
-    return slice < most ? slice : most;
-}
-
-uint64_t ucx_stage_segments(const ucx_work_t *work)
-{
-    size_t bytes = comm_request_bytes(&work->request);
-
-    return (bytes + work->part - 1) / work->part;
-}
-
-bool ucx_stage_owns(const ucx_group_t *group, const comm_request_t *request)
-{
-    return group->place.nodes > 1 &&
-           group->place.local < plan_of(group, request).slices;
-}
-
-int ucx_stage_lanes(const ucx_group_t *group, const ucx_work_t *work)
-{
-    uint64_t slices = (uint64_t)plan_of(group, &work->request).slices;
-
-    return ucx_stage_segments(work) > slices ? UCX_LANES : 1;
-}
-
-int ucx_stage_owner(const ucx_group_t *group, const ucx_work_t *work,
-                    uint64_t segment)
-{
-    uint64_t slices = (uint64_t)plan_of(group, &work->request).slices;
-
-    return (int)((segment - work->segment) % slices);
+    return node_stage_segments(&work->node) > slices ? UCX_LANES : 1;
 }
 
 /* ---- a lane -------------------------------------------------------------- */
@@ -66,20 +30,23 @@ enum { BEGIN, COME, REDUCE };
 
 bool ucx_stage_lane_came(const ucx_lane_t *lane)
 {
-    return ucx_stage_came(lane->group, lane->work->segment + lane->at);
+    return node_stage_came(lane->group->node,
+                           lane->work->node.segment + lane->at);
 }
 
 static void segment_sum(ucx_group_t *group, ucx_lane_t *lane)
 {
     const ucx_work_t *work = lane->work;
     size_t width = comm_type_bytes(work->request.type);
-    size_t left = work->request.count * width - lane->at * work->part;
-    char **parts = group->node.span_parts;
+    size_t most = work->node.segment_bytes;
+    size_t left = work->request.count * width - lane->at * most;
+    char **parts = group->span_parts;
 
     for (int i = 0; i < group->place.count; i++)
-        parts[i] = ucx_stage_place(group, i, work->segment + lane->at);
+        parts[i] =
+            node_stage_place(group->node, i, work->node.segment + lane->at);
     lane->span.data = parts[0];
-    lane->span.count = (left < work->part ? left : work->part) / width;
+    lane->span.count = (left < most ? left : most) / width;
     node_sum_into(parts, group->place.count, lane->span.count,
                   work->request.type, work->request.op, parts[0]);
 }
@@ -87,13 +54,13 @@ static void segment_sum(ucx_group_t *group, ucx_lane_t *lane)
 /* The next segment, lane->at of its work, if it has come. */
 static bool segment_begin(ucx_group_t *group, ucx_lane_t *lane)
 {
-    if (lane->at >= ucx_stage_segments(lane->work))
+    if (lane->at >= node_stage_segments(&lane->work->node))
         return false;
     lane->idle = !ucx_stage_lane_came(lane);
     if (lane->idle)
         return true;
-    if (!ucx_stage_agrees(group, lane->work->segment + lane->at)) {
-        ucx_node_disagree(group, lane->number);
+    if (!node_stage_agrees(group->node, lane->work->node.segment + lane->at)) {
+        node_board_disagree(group->node, lane->number);
         return true;
     }
     segment_sum(group, lane);
@@ -104,7 +71,7 @@ static bool segment_begin(ucx_group_t *group, ucx_lane_t *lane)
 
 bool ucx_stage_span(ucx_group_t *group, ucx_lane_t *lane)
 {
-    size_t slices = (size_t)plan_of(group, lane->request).slices;
+    size_t slices = (size_t)lane->work->span.slices;
 
     switch (lane->state) {
     case BEGIN:
@@ -116,7 +83,7 @@ bool ucx_stage_span(ucx_group_t *group, ucx_lane_t *lane)
     default:
         if (ucx_span_net(group, lane))
             return true;
-        ucx_stage_done(group, lane->work->segment + lane->at);
+        node_stage_done(group->node, lane->work->node.segment + lane->at);
         lane->at += slices * (size_t)lane->lanes;
         lane->state = COME;
         return true;

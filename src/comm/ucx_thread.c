@@ -23,8 +23,8 @@ static void leave_begin(ucx_group_t *group, double now, double *until)
     double patience = 1.25 * group->base.timeout + 1;
     int name = comm_rank_name(&group->base, group->base.rank);
     double since;
-    bool pending =
-        group->active_count > 0 || ucx_node_oldest(group, &since) != UINT64_MAX;
+    bool pending = group->active_count > 0 ||
+                   node_oldest(group->node, &since) != UINT64_MAX;
     err_t fault = ERR_INIT;
 
     if (pending && !atomic_load(&group->failed)) {
@@ -116,9 +116,9 @@ static err_code_t event_add(ucx_group_t *group, int fd, int which, err_t *err)
     return ERR_OK;
 }
 
-err_code_t ucx_thread_watch_bell(ucx_group_t *group, err_t *err)
+err_code_t ucx_thread_watch_bell(ucx_group_t *group, int fd, err_t *err)
 {
-    return event_add(group, group->node.bell, UCX_EVENT_BELL, err);
+    return event_add(group, fd, UCX_EVENT_BELL, err);
 }
 
 err_code_t ucx_thread_start(ucx_group_t *group, err_t *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Pieces that are claimed (src/comm/ucx_claim.h), and slots of the node stage
- * that are used again (src/comm/ucx_slot.h). */
+/* Pieces that are claimed (src/comm/node_claim.h), and slots of the node stage
+ * that are used again (src/comm/node_slot.h). */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "comm/comm_ops.h"
-#include "comm/ucx_claim.h"
+#include "comm/node_claim.h"
 #include "lib/ranks.h"
 
 TestSuite(comm_slot, .init = ranks_transports, .timeout = 120);
@@ -18,38 +18,38 @@ TestSuite(comm_slot, .init = ranks_transports, .timeout = 120);
 
 Test(comm_slot, a_counter_goes_from_turn_to_turn)
 {
-    static ucx_counter_t counter;
+    static node_counter_t counter;
 
-    cr_assert_eq(ucx_counted(&counter, 0), 0);
-    cr_assert_eq(ucx_count_up(&counter, 5, 2), 0);
-    cr_assert_eq(ucx_count_up(&counter, 5, 2), 1);
-    cr_assert_eq(ucx_count_up(&counter, 5, 2), 2, "there are only two");
-    cr_assert_eq(ucx_counted(&counter, 5), 2);
-    cr_assert_eq(ucx_counted(&counter, 6), 0);
-    cr_assert_gt(ucx_counted(&counter, 4), 1000000, "an old turn is over");
-    cr_assert_eq(ucx_count_up(&counter, 261, 7), 0, "the next turn");
-    cr_assert_eq(ucx_count_up(&counter, 5, 2), 2, "a late claim fails");
-    cr_assert_eq(ucx_counted(&counter, 261), 1, "and leaves no trace");
+    cr_assert_eq(node_counted(&counter, 0), 0);
+    cr_assert_eq(node_count_up(&counter, 5, 2), 0);
+    cr_assert_eq(node_count_up(&counter, 5, 2), 1);
+    cr_assert_eq(node_count_up(&counter, 5, 2), 2, "there are only two");
+    cr_assert_eq(node_counted(&counter, 5), 2);
+    cr_assert_eq(node_counted(&counter, 6), 0);
+    cr_assert_gt(node_counted(&counter, 4), 1000000, "an old turn is over");
+    cr_assert_eq(node_count_up(&counter, 261, 7), 0, "the next turn");
+    cr_assert_eq(node_count_up(&counter, 5, 2), 2, "a late claim fails");
+    cr_assert_eq(node_counted(&counter, 261), 1, "and leaves no trace");
 }
 
 Test(comm_slot, pieces_suit_the_buffer)
 {
     const size_t most = (size_t)128 << 10;
 
-    cr_assert_eq(ucx_piece_bytes(16 << 10, 2, most), 8 << 10);
-    cr_assert_eq(ucx_piece_bytes(100, 2, most), UCX_PIECE_LEAST);
-    cr_assert_eq(ucx_piece_bytes(1 << 20, 2, most), most);
-    cr_assert_eq(ucx_piece_bytes(10001, 2, most) % MEM_ALIGN, 0);
+    cr_assert_eq(node_piece_bytes(16 << 10, 2, most), 8 << 10);
+    cr_assert_eq(node_piece_bytes(100, 2, most), NODE_PIECE_LEAST);
+    cr_assert_eq(node_piece_bytes(1 << 20, 2, most), most);
+    cr_assert_eq(node_piece_bytes(10001, 2, most) % MEM_ALIGN, 0);
     for (size_t bytes = 1; bytes < SIZE_MAX / 2; bytes *= 3)
-        cr_assert_lt(bytes / ucx_piece_bytes(bytes, 7, most),
-                     UCX_CLAIM_MASK / 2, "%zu bytes", bytes);
+        cr_assert_lt(bytes / node_piece_bytes(bytes, 7, most),
+                     NODE_CLAIM_MASK / 2, "%zu bytes", bytes);
 }
 
 #define THREADS 4
 #define TURNS 300
 #define PIECES 50
 
-static ucx_counter_t claimed, finished;
+static node_counter_t claimed, finished;
 static atomic_int taken[TURNS][PIECES];
 
 static void *claim_all(void *unused)
@@ -57,11 +57,11 @@ static void *claim_all(void *unused)
     for (uint64_t turn = 0; turn < TURNS; turn++) {
         unsigned piece;
 
-        while ((piece = ucx_count_up(&claimed, turn, PIECES)) < PIECES) {
+        while ((piece = node_count_up(&claimed, turn, PIECES)) < PIECES) {
             atomic_fetch_add(&taken[turn][piece], 1);
-            ucx_count_up(&finished, turn, PIECES);
+            node_count_up(&finished, turn, PIECES);
         }
-        while (ucx_counted(&finished, turn) < PIECES)
+        while (node_counted(&finished, turn) < PIECES)
             continue;
     }
     return unused;

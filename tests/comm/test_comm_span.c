@@ -11,9 +11,9 @@
 #include "base/clock.h"
 #include "comm/collectives.h"
 #include "comm/comm.h"
+#include "comm/node_place.h"
 #include "comm/ucx_group.h"
 #include "comm/ucx_lane.h"
-#include "comm/ucx_place.h"
 #include "comm/ucx_span.h"
 #include "lib/ranks.h"
 
@@ -36,21 +36,21 @@ Test(comm_span, nodes_are_numbered_by_their_lowest_ranks)
     static const char nodes[] = "bacab";
     static const int order[] = {0, 4, 1, 3, 2}, here[] = {0, 1, 2, 1, 0};
     char sees[25];
-    ucx_place_t place;
+    node_place_t place;
     err_t err = ERR_INIT;
 
     sees_fill(nodes, sees);
     for (int rank = 0; rank < 5; rank++) {
-        cr_assert_eq(ucx_place_open(sees, 5, rank, &place, &err), ERR_OK);
+        cr_assert_eq(node_place_open(sees, 5, rank, &place, &err), ERR_OK);
         cr_assert_eq(place.nodes, 3);
         cr_assert_eq(place.least, 1);
         cr_assert_eq(place.here, here[rank]);
         cr_assert_eq(place.count, rank == 2 ? 1 : 2);
-        cr_assert_eq(ucx_place_rank(&place, place.here, place.local), rank);
+        cr_assert_eq(node_place_rank(&place, place.here, place.local), rank);
         cr_assert(place.whole);
         for (int i = 0; i < 5; i++)
             cr_assert_eq(place.order[i], order[i]);
-        ucx_place_close(&place);
+        node_place_close(&place);
     }
 }
 
@@ -58,12 +58,12 @@ Test(comm_span, nodes_are_numbered_by_their_lowest_ranks)
 Test(comm_span, half_blind_nodes_are_noticed)
 {
     char sees[] = {1, 1, 0, 1, 1, 1, 1, 1, 1};
-    ucx_place_t place;
+    node_place_t place;
     err_t err = ERR_INIT;
 
-    cr_assert_eq(ucx_place_open(sees, 3, 0, &place, &err), ERR_OK);
+    cr_assert_eq(node_place_open(sees, 3, 0, &place, &err), ERR_OK);
     cr_assert(!place.whole);
-    ucx_place_close(&place);
+    node_place_close(&place);
 }
 
 /* Two ranks on one core, on hosts of their own as far as names go. */
@@ -86,7 +86,7 @@ static int run_shared_core(const comm_oob_t *oob, void *argument)
     RANKS_CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
     apart.host = host;
     RANKS_OK(comm_group_open(&config, &apart, &group, &err), err);
-    RANKS_CHECK(!((const ucx_group_t *)group)->node.pace.core);
+    RANKS_CHECK(!((const ucx_group_t *)group)->core);
     RANKS_CHECK(!((const ucx_group_t *)group)->spin);
     comm_group_close(group);
     return 0;
@@ -101,9 +101,10 @@ Test(comm_span, hosts_of_one_machine_share_its_cores)
 
 /* ---- plans --------------------------------------------------------------- */
 
-static void plan_check(const ucx_place_t *place, size_t count, comm_type_t type)
+static void plan_check(const node_place_t *place, const comm_table_t *table,
+                       size_t count, comm_type_t type)
 {
-    ucx_span_plan_t plan = ucx_span_plan(place, count, type);
+    ucx_span_plan_t plan = ucx_span_plan(place, table, count, type);
     size_t width = type == COMM_FLOAT32 ? 4 : 8, message = plan.segment * width;
 
     cr_assert(plan.slices >= 1 && plan.slices <= place->least);
@@ -121,13 +122,12 @@ Test(comm_span, plans_cover_the_buffer_and_fit_the_scratch)
     comm_table_default(&table);
     for (int nodes = 2; nodes < 40; nodes += nodes < 9 ? 1 : 7)
         for (int least = 1; least < 130; least = least * 3 + 1) {
-            ucx_place_t place = {
-                .nodes = nodes, .least = least, .table = &table};
+            node_place_t place = {.nodes = nodes, .least = least};
 
             for (size_t count = 1; count < (size_t)1 << 33;
                  count = count * 3 + 2)
                 for (int type = COMM_FLOAT32; type <= COMM_FLOAT64; type++)
-                    plan_check(&place, count, (comm_type_t)type);
+                    plan_check(&place, &table, count, (comm_type_t)type);
         }
 }
 

@@ -1,84 +1,86 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* How long who waits looks (src/comm/ucx_pace.h): with made-up instants, and
+/* How long who waits looks (src/comm/node_pace.h): with made-up instants, and
  * what a rank does while another one is away. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "comm/node_pace.h"
+#include "comm/node_priv.h"
 #include "comm/ucx_group.h"
-#include "comm/ucx_pace.h"
 #include "lib/ranks.h"
 
-TestSuite(ucx_pace, .init = ranks_transports, .timeout = 120);
+TestSuite(node_pace, .init = ranks_transports, .timeout = 120);
 
 #define SLICE 4e-3  /* what a program of others gets by a yield */
 #define BRIEF 10e-6 /* what a rank gets */
 
 /* ---- made-up instants ---------------------------------------------------- */
 
-Test(ucx_pace, with_a_core_it_looks_and_then_sleeps)
+Test(node_pace, with_a_core_it_looks_and_then_sleeps)
 {
-    ucx_pace_t pace = {.core = true};
+    node_pace_t pace = {.core = true};
 
-    cr_assert_eq(ucx_pace_next(&pace, 7), STEP_LOOK);
-    cr_assert_eq(ucx_pace_next(&pace, 7 + 0.9 * UCX_PACE_SECONDS), STEP_LOOK);
-    cr_assert_eq(ucx_pace_next(&pace, 7 + 1.1 * UCX_PACE_SECONDS), STEP_SLEEP);
-    ucx_pace_slept(&pace, true);
-    cr_assert_eq(ucx_pace_next(&pace, 8), STEP_LOOK, "somebody rang");
-    ucx_pace_found(&pace);
-    cr_assert_eq(ucx_pace_next(&pace, 9), STEP_LOOK, "another wait");
+    cr_assert_eq(node_pace_next(&pace, 7), STEP_LOOK);
+    cr_assert_eq(node_pace_next(&pace, 7 + 0.9 * NODE_PACE_SECONDS), STEP_LOOK);
+    cr_assert_eq(node_pace_next(&pace, 7 + 1.1 * NODE_PACE_SECONDS),
+                 STEP_SLEEP);
+    node_pace_slept(&pace, true);
+    cr_assert_eq(node_pace_next(&pace, 8), STEP_LOOK, "somebody rang");
+    node_pace_found(&pace);
+    cr_assert_eq(node_pace_next(&pace, 9), STEP_LOOK, "another wait");
     cr_assert_eq(pace.yields, 0);
 }
 
-Test(ucx_pace, who_is_away_is_not_looked_for)
+Test(node_pace, who_is_away_is_not_looked_for)
 {
-    ucx_pace_t pace = {.core = true};
+    node_pace_t pace = {.core = true};
 
     for (int i = 0; i < 50; i++) {
-        ucx_pace_slept(&pace, false);
-        cr_assert_eq(ucx_pace_next(&pace, i), STEP_SLEEP);
+        node_pace_slept(&pace, false);
+        cr_assert_eq(node_pace_next(&pace, i), STEP_SLEEP);
     }
-    ucx_pace_found(&pace);
-    cr_assert_eq(ucx_pace_next(&pace, 99), STEP_LOOK);
-    pace = (ucx_pace_t){0};
-    ucx_pace_slept(&pace, false);
-    cr_assert_eq(ucx_pace_next(&pace, 0), STEP_SLEEP);
+    node_pace_found(&pace);
+    cr_assert_eq(node_pace_next(&pace, 99), STEP_LOOK);
+    pace = (node_pace_t){0};
+    node_pace_slept(&pace, false);
+    cr_assert_eq(node_pace_next(&pace, 0), STEP_SLEEP);
     cr_assert_eq(pace.yields, 0);
 }
 
 /* A wait that ends at the last of [yields] yields, each of which takes [took],
  * or by a sleep; how many yields there were. */
-static int wait_pass(ucx_pace_t *pace, int yields, double took)
+static int wait_pass(node_pace_t *pace, int yields, double took)
 {
     double now = 1;
 
     for (int i = 1; i <= yields; i++) {
-        if (ucx_pace_next(pace, now) == STEP_SLEEP) {
-            ucx_pace_slept(pace, true);
+        if (node_pace_next(pace, now) == STEP_SLEEP) {
+            node_pace_slept(pace, true);
             return i - 1;
         }
         now += took;
-        ucx_pace_yielded(pace, now);
+        node_pace_yielded(pace, now);
     }
-    ucx_pace_found(pace);
+    node_pace_found(pace);
     return yields;
 }
 
-Test(ucx_pace, ranks_on_one_core_yield_to_each_other)
+Test(node_pace, ranks_on_one_core_yield_to_each_other)
 {
-    ucx_pace_t pace = {0};
+    node_pace_t pace = {0};
 
     for (int i = 0; i < 1000; i++)
         cr_assert_eq(wait_pass(&pace, 3, BRIEF), 3);
-    cr_assert_eq(wait_pass(&pace, 1000, BRIEF), UCX_PACE_YIELDS);
+    cr_assert_eq(wait_pass(&pace, 1000, BRIEF), NODE_PACE_YIELDS);
     cr_assert_eq(wait_pass(&pace, 3, BRIEF), 3, "in vain once is nothing");
     cr_assert_eq(pace.sleeps, 1);
 }
 
 /* Waits until the next one that yields. */
-static int rest_of(ucx_pace_t *pace)
+static int rest_of(node_pace_t *pace)
 {
     int waits = 0;
 
@@ -89,9 +91,9 @@ static int rest_of(ucx_pace_t *pace)
     return waits;
 }
 
-Test(ucx_pace, beside_others_yields_become_rare)
+Test(node_pace, beside_others_yields_become_rare)
 {
-    ucx_pace_t pace = {0};
+    node_pace_t pace = {0};
 
     cr_assert_eq(wait_pass(&pace, 1, SLICE), 1);
     cr_assert_eq(rest_of(&pace), 4);
@@ -127,7 +129,7 @@ static int watch_first(const comm_group_t *base)
     double end = clock_now() + 20, before;
     clockid_t clock;
 
-    while (atomic_load(&group->node.board->sleepers) == 0)
+    while (atomic_load(&group->node->board->sleepers) == 0)
         RANKS_CHECK(clock_now() < end);
     RANKS_CHECK(clock_getcpuclockid(first, &clock) == 0);
     before = process_seconds(clock);
@@ -142,12 +144,12 @@ static int run_away(const comm_oob_t *oob, void *argument)
     const bool *core = argument;
     comm_config_t config = {.backend = "ucx", .timeout = 20};
     comm_group_t *base;
-    ucx_pace_t *pace;
+    node_pace_t *pace;
     err_t err = ERR_INIT;
 
     RANKS_OK(comm_group_open(&config, oob, &base, &err), err);
-    pace = &((ucx_group_t *)base)->node.pace;
-    *pace = (ucx_pace_t){.core = *core};
+    pace = &((ucx_group_t *)base)->node->pace;
+    *pace = (node_pace_t){.core = *core};
     if (oob->rank == 1 && watch_first(base))
         return 1;
     RANKS_OK(comm_barrier(base, &err), err);
@@ -157,7 +159,7 @@ static int run_away(const comm_oob_t *oob, void *argument)
     return 0;
 }
 
-Test(ucx_pace, a_rank_that_waits_sleeps)
+Test(node_pace, a_rank_that_waits_sleeps)
 {
     int results[RANKS_MAX];
     bool core = true;

@@ -23,24 +23,21 @@
  * The buffer is cut into slices, each owned by one rank of every node. The comm
  * thread of the owner sums its slice over the node, reduces it with the owners
  * on the other nodes, and stores the result to all ranks of the node. It may
- * sleep when the slot is opened: a bell (ucx_bell.c) wakes it.
+ * sleep when the slot is opened: a bell (node_bell.c) wakes it.
  *
  * A slot is used again by number n + COMM_WORKS_MAX, which a rank can start
  * only after its wait for n has returned, so all have posted by then and all
  * pieces are done; counters carry the number, so that a late claim fails. The
  * posts are read under a claim only: they stay while a piece is not done.
  */
-#ifndef CDDP_COMM_UCX_SLOT_H
-#define CDDP_COMM_UCX_SLOT_H
+#ifndef CDDP_COMM_NODE_SLOT_H
+#define CDDP_COMM_NODE_SLOT_H
 
 #include <stdatomic.h>
 
 #include "base/mem.h"
-#include "comm/comm_ops.h"
-#include "comm/ucx_claim.h"
-
-typedef struct ucx_group ucx_group_t;
-typedef struct ucx_work ucx_work_t;
+#include "comm/node.h"
+#include "comm/node_claim.h"
 
 typedef struct node_post {                         /* what one rank wants */
     _Alignas(MEM_ALIGN) atomic_uint_fast64_t came; /* number + 1 */
@@ -52,8 +49,8 @@ typedef struct node_post {                         /* what one rank wants */
 } node_post_t;
 
 typedef struct node_share { /* of the pieces, of one rank */
-    _Alignas(MEM_ALIGN) ucx_counter_t claimed;
-    ucx_counter_t done;
+    _Alignas(MEM_ALIGN) node_counter_t claimed;
+    node_counter_t done;
 } node_share_t;
 
 typedef struct node_entry { /* of one rank */
@@ -74,40 +71,42 @@ typedef struct node_slot {
 } node_slot_t;
 
 /* Bytes of a slot of [count] ranks. */
-size_t ucx_slot_bytes(int count);
+static inline size_t node_slot_bytes(int count)
+{
+    return sizeof(node_slot_t) + (size_t)count * sizeof(node_entry_t);
+}
 
-/* Can [request] go this way? Pure; the same on all ranks. */
-bool ucx_slot_takes(const ucx_group_t *group, const comm_request_t *request);
-/* The same but for where its data lies. Pure. */
-bool ucx_slot_suits(const ucx_group_t *group, const comm_request_t *request);
-/* Post [work]. True: the comm thread has a part in it. */
-bool ucx_slot_start(ucx_group_t *group, ucx_work_t *work);
+/* The arena in which [bytes] bytes from [data] on lie, or NULL. */
+const node_arena_t *node_slot_arena(const node_t *node, const void *data,
+                                    size_t bytes);
+/* Post [work]. */
+void node_slot_start(node_t *node, node_work_t *work);
 /* Number [number] is started next: have its lines come with the right to write,
  * meanwhile. */
-void ucx_slot_foresee(ucx_group_t *group, uint64_t number);
+void node_slot_foresee(node_t *node, uint64_t number);
 
 /* One node. Do a piece if there is one (true), and see whether the work is
  * done. The owner. */
-bool ucx_slot_go(ucx_group_t *group, ucx_work_t *work);
+bool node_slot_go(node_t *node, node_work_t *work);
 /* Are all pieces of [number] done, which [work] is or was? Any thread: what
  * others have completed is done before the owner has looked. */
-bool ucx_slot_done(const ucx_group_t *group, const ucx_work_t *work,
-                   uint64_t number);
+bool node_slot_done(const node_t *node, const node_work_t *work,
+                    uint64_t number);
 /* Is there a piece to do, or is the work done? */
-bool ucx_slot_ready(const ucx_group_t *group, const ucx_work_t *work);
+bool node_slot_ready(const node_t *node, const node_work_t *work);
 
 /* Several nodes. Are all lanes of number done? */
-bool ucx_slot_lanes_done(const ucx_group_t *group, uint64_t number);
+bool node_slot_lanes_done(const node_t *node, uint64_t number);
 /* Have all ranks of the node come? Fails the group if they disagree. */
-bool ucx_slot_opened(ucx_group_t *group, uint64_t number);
+bool node_slot_opened(node_t *node, uint64_t number);
 /* One more lane of a slice of number is done. */
-void ucx_slot_lane_add(ucx_group_t *group, uint64_t number);
+void node_slot_lane_add(node_t *node, uint64_t number);
 /* Where the buffers of all ranks of this node for [number] begin. */
-void ucx_slot_parts(ucx_group_t *group, uint64_t number, char **parts);
+void node_slot_parts(node_t *node, uint64_t number, char **parts);
 
 /* Does the board say that the posts of [number] differ? */
-bool ucx_slot_odd(const ucx_group_t *group, uint64_t number);
+bool node_slot_odd(const node_t *node, uint64_t number);
 /* If it does, fail the group. */
-void ucx_slot_check(ucx_group_t *group, uint64_t number);
+void node_slot_check(node_t *node, uint64_t number);
 
 #endif

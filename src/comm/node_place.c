@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-#include "comm/ucx_place.h"
+#include "comm/node_place.h"
 
 #include "base/mem.h"
 
-bool ucx_place_mates(const char *sees, int size, int a, int b)
+bool node_place_mates(const char *sees, int size, int a, int b)
 {
     return a == b || (sees[a * size + b] && sees[b * size + a]);
 }
@@ -15,14 +15,14 @@ static void leaders_find(const char *sees, int size, int *leaders)
     for (int rank = 0; rank < size; rank++) {
         leaders[rank] = rank;
         for (int mate = 0; mate < leaders[rank]; mate++)
-            if (ucx_place_mates(sees, size, rank, mate))
+            if (node_place_mates(sees, size, rank, mate))
                 leaders[rank] = mate;
     }
 }
 
 /* Put the ranks of the nodes one after the other into order. */
 static void ranks_sort(const int *leaders, int size, int rank,
-                       ucx_place_t *place)
+                       node_place_t *place)
 {
     int sorted = 0;
 
@@ -47,16 +47,17 @@ static bool nodes_are_whole(const char *sees, const int *leaders, int size)
 {
     for (int a = 0; a < size; a++)
         for (int b = 0; b < a; b++)
-            if (ucx_place_mates(sees, size, a, b) != (leaders[a] == leaders[b]))
+            if (node_place_mates(sees, size, a, b) !=
+                (leaders[a] == leaders[b]))
                 return false;
     return true;
 }
 
-err_code_t ucx_place_open(const char *sees, int size, int rank,
-                          ucx_place_t *out, err_t *err)
+err_code_t node_place_open(const char *sees, int size, int rank,
+                           node_place_t *out, err_t *err)
 {
     void *memory = NULL;
-    ucx_place_t place = {.least = size};
+    node_place_t place = {.least = size};
     int *leaders;
     err_code_t code = mem_alloc((size_t)(3 * size + 1) * sizeof(int),
                                 "comm places", &memory, err);
@@ -70,24 +71,24 @@ err_code_t ucx_place_open(const char *sees, int size, int rank,
     place.whole = nodes_are_whole(sees, leaders, size);
     ranks_sort(leaders, size, rank, &place);
     for (int node = 0; node < place.nodes; node++)
-        if (ucx_place_count(&place, node) < place.least)
-            place.least = ucx_place_count(&place, node);
-    place.count = ucx_place_count(&place, place.here);
+        if (node_place_count(&place, node) < place.least)
+            place.least = node_place_count(&place, node);
+    place.count = node_place_count(&place, place.here);
     *out = place;
     return ERR_OK;
 }
 
-void ucx_place_close(ucx_place_t *place)
+void node_place_close(node_place_t *place)
 {
     mem_free(place->order);
 }
 
-int ucx_place_count(const ucx_place_t *place, int node)
+int node_place_count(const node_place_t *place, int node)
 {
     return place->first[node + 1] - place->first[node];
 }
 
-int ucx_place_rank(const ucx_place_t *place, int node, int local)
+int node_place_rank(const node_place_t *place, int node, int local)
 {
     return place->order[place->first[node] + local];
 }

@@ -11,7 +11,7 @@
  * (/sys/kernel/mm/transparent_hugepage/shmem_enabled: advise). Both may fail
  * silently: they only save translations.
  */
-#include "comm/ucx_segment.h"
+#include "comm/node_segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +63,7 @@ static int fd_map(int fd, size_t bytes, void **map)
     return 0;
 }
 
-void ucx_segment_unmap(void **map, size_t bytes)
+void node_segment_unmap(void **map, size_t bytes)
 {
     if (*map != NULL)
         munmap(*map, whole_bytes(bytes));
@@ -138,8 +138,8 @@ static int make_ordinary(size_t bytes, int *fd, void **map)
     return failure == 0 ? posix_fallocate(*fd, 0, (off_t)whole) : failure;
 }
 
-err_code_t ucx_segment_make(size_t bytes, ucx_ticket_t *ticket, void **map,
-                            err_t *err)
+err_code_t node_segment_make(size_t bytes, node_ticket_t *ticket, void **map,
+                             err_t *err)
 {
     int fd = -1, failure = 0;
 
@@ -157,7 +157,7 @@ err_code_t ucx_segment_make(size_t bytes, ucx_ticket_t *ticket, void **map,
         ticket->fd = fd;
         return ERR_OK;
     }
-    ucx_segment_unmap(map, bytes);
+    node_segment_unmap(map, bytes);
     if (fd >= 0)
         close(fd);
     return err_set(err, ERR_MEMORY,
@@ -167,7 +167,7 @@ err_code_t ucx_segment_make(size_t bytes, ucx_ticket_t *ticket, void **map,
                    bytes, strerror(failure));
 }
 
-bool ucx_segment_find(const ucx_ticket_t *ticket, size_t bytes, void **map)
+bool node_segment_find(const node_ticket_t *ticket, size_t bytes, void **map)
 {
     struct stat status;
     char path[64];

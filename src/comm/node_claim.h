@@ -6,60 +6,61 @@
  * in turn after turn (a collective, a segment) and never set back: it holds
  * (turn + 1) << 24 | pieces of that turn.
  */
-#ifndef CDDP_COMM_UCX_CLAIM_H
-#define CDDP_COMM_UCX_CLAIM_H
+#ifndef CDDP_COMM_NODE_CLAIM_H
+#define CDDP_COMM_NODE_CLAIM_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/mem.h"
 
-#define UCX_CLAIM_BITS 24
-#define UCX_CLAIM_MASK ((UINT64_C(1) << UCX_CLAIM_BITS) - 1)
+#define NODE_CLAIM_BITS 24
+#define NODE_CLAIM_MASK ((UINT64_C(1) << NODE_CLAIM_BITS) - 1)
 
 /* Large enough that claiming one costs nothing. */
-#define UCX_PIECE_LEAST ((size_t)4 << 10)
+#define NODE_PIECE_LEAST ((size_t)4 << 10)
 
-typedef atomic_uint_fast64_t ucx_counter_t;
+typedef atomic_uint_fast64_t node_counter_t;
 
 /* The bytes of a piece of [bytes] bytes for [ranks] ranks: one each, within
  * limits, and no more pieces than a counter holds. Pure. */
-static inline size_t ucx_piece_bytes(size_t bytes, int ranks, size_t most)
+static inline size_t node_piece_bytes(size_t bytes, int ranks, size_t most)
 {
     size_t piece = mem_round(bytes / (size_t)ranks);
 
-    if (piece < UCX_PIECE_LEAST)
-        return UCX_PIECE_LEAST;
+    if (piece < NODE_PIECE_LEAST)
+        return NODE_PIECE_LEAST;
     if (piece > most)
         piece = most;
-    while (bytes / piece >> (UCX_CLAIM_BITS - 2))
+    while (bytes / piece >> (NODE_CLAIM_BITS - 2))
         piece *= 2;
     return piece;
 }
 
 /* So many of [turn] are counted; more than any, if that turn is over. */
-static inline unsigned ucx_counted(const ucx_counter_t *counter, uint64_t turn)
+static inline unsigned node_counted(const node_counter_t *counter,
+                                    uint64_t turn)
 {
     uint64_t now = atomic_load_explicit(counter, memory_order_acquire);
 
-    if (now >> UCX_CLAIM_BITS == turn + 1)
-        return (unsigned)(now & UCX_CLAIM_MASK);
-    return now >> UCX_CLAIM_BITS > turn + 1 ? (unsigned)UCX_CLAIM_MASK : 0;
+    if (now >> NODE_CLAIM_BITS == turn + 1)
+        return (unsigned)(now & NODE_CLAIM_MASK);
+    return now >> NODE_CLAIM_BITS > turn + 1 ? (unsigned)NODE_CLAIM_MASK : 0;
 }
 
 /* One more, if they are less than [most]; how many there were, or [most]. The
  * first one begins the turn. */
-static inline unsigned ucx_count_up(ucx_counter_t *counter, uint64_t turn,
-                                    unsigned most)
+static inline unsigned node_count_up(node_counter_t *counter, uint64_t turn,
+                                     unsigned most)
 {
     uint64_t now = atomic_load(counter), had;
 
     do {
-        had = now >> UCX_CLAIM_BITS == turn + 1 ? now & UCX_CLAIM_MASK : 0;
-        if (had >= most || now >> UCX_CLAIM_BITS > turn + 1)
+        had = now >> NODE_CLAIM_BITS == turn + 1 ? now & NODE_CLAIM_MASK : 0;
+        if (had >= most || now >> NODE_CLAIM_BITS > turn + 1)
             return most;
     } while (!atomic_compare_exchange_weak(
-        counter, &now, (turn + 1) << UCX_CLAIM_BITS | (had + 1)));
+        counter, &now, (turn + 1) << NODE_CLAIM_BITS | (had + 1)));
     return (unsigned)had;
 }
 

@@ -16,20 +16,17 @@
  * hold is posted later, by the next wait or poll. Shots are posted and taken in
  * order, all under node.lock.
  */
-#ifndef CDDP_COMM_UCX_SHOT_H
-#define CDDP_COMM_UCX_SHOT_H
+#ifndef CDDP_COMM_NODE_SHOT_H
+#define CDDP_COMM_NODE_SHOT_H
 
 #include <stdatomic.h>
 
 #include "base/mem.h"
-#include "comm/comm_ops.h"
+#include "comm/node.h"
 
 #define SHOTS 16
 #define SHOT_BYTES 4096      /* of one rank */
 #define SHOT_BYTES_ALL 65536 /* of all: each reads so much */
-
-typedef struct ucx_group ucx_group_t;
-typedef struct ucx_work ucx_work_t;
 
 typedef struct shot_slot {
     _Alignas(MEM_ALIGN) atomic_uint_fast64_t flag; /* shot + 1 */
@@ -43,23 +40,21 @@ typedef struct shot_rank {
     shot_slot_t slots[SHOTS];
 } shot_rank_t;
 
-typedef struct ucx_shots {
+typedef struct node_shots {
     shot_rank_t *ranks;         /* [count of the node], on the board */
     atomic_uint_fast64_t begun; /* by start */
     uint64_t posted;            /* on the board */
     atomic_uint_fast64_t taken; /* of all ranks, summed here */
     uint64_t floor;             /* all ranks had taken so many */
-    ucx_work_t *works[COMM_WORKS_MAX];
-} ucx_shots_t;
+    node_work_t *works[COMM_WORKS_MAX];
+} node_shots_t;
 
-/* Is [request] one? Pure; the same on all ranks. */
-bool ucx_shot_takes(const ucx_group_t *group, const comm_request_t *request);
-void ucx_shot_start(ucx_group_t *group, ucx_work_t *work);
+void node_shot_start(node_t *node, node_work_t *work);
 /* Post and take what can be; true if anything was taken. */
-bool ucx_shot_go(ucx_group_t *group);
+bool node_shot_go(node_t *node);
 /* Has this rank shots that are not taken? Any thread. */
-bool ucx_shot_busy(const ucx_group_t *group);
+bool node_shot_busy(const node_t *node);
 /* Can the next shot be taken? Any thread. */
-bool ucx_shot_ready(const ucx_group_t *group);
+bool node_shot_ready(const node_t *node);
 
 #endif

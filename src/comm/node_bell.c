@@ -7,34 +7,33 @@
  * thread that says on the board that it is asleep is rung for, so ringing costs
  * nothing while all are busy.
  */
+#include "comm/node_bell.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "comm/ucx_group.h"
+#include "base/check.h"
+#include "base/log.h"
+#include "comm/node_priv.h"
 
-static node_seat_t *node_seats(const ucx_group_t *group)
+bool node_bell_hang(node_t *node)
 {
-    const ucx_node_t *node = &group->node;
-
-    return (node_seat_t *)(void *)((char *)node->board + sizeof(node_board_t) +
-                                   COMM_WORKS_MAX * node->stride);
-}
-
-bool ucx_bell_hang(ucx_group_t *group)
-{
-    ucx_node_t *node = &group->node;
-    node_seat_t *seat = &node_seats(group)[group->place.local];
+    node_seat_t *seat = &node_board_seats(node)[node->place.local];
+    err_t why = ERR_INIT;
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
         return false;
     node->bell = ends[0];
-    node->bells[group->place.local] = ends[1];
+    node->bells[node->place.local] = ends[1];
     seat->pid = getpid();
     seat->fd = ends[1];
-    return true;
+    if (node->config.watch(node->config.context, node->bell, &why) == ERR_OK)
+        return true;
+    log_warn("comm", "%s", why.text);
+    return false;
 }
 
 /* The end of a pipe that [seat] names; -1: out of reach. */
@@ -55,39 +54,45 @@ static int seat_open(const node_seat_t *seat)
     return fd;
 }
 
-bool ucx_bell_reach(ucx_group_t *group)
+bool node_bell_reach(node_t *node)
 {
-    ucx_node_t *node = &group->node;
     bool all = true;
 
-    for (int i = 0; i < group->place.count; i++) {
-        if (i != group->place.local)
-            node->bells[i] = seat_open(&node_seats(group)[i]);
+    for (int i = 0; i < node->place.count; i++) {
+        if (i != node->place.local)
+            node->bells[i] = seat_open(&node_board_seats(node)[i]);
         all &= node->bells[i] >= 0;
     }
     return all;
 }
 
-void ucx_bell_close(ucx_group_t *group)
+void node_bell_close(node_t *node)
 {
-    ucx_node_t *node = &group->node;
-
-    for (int i = 0; node->bells != NULL && i < group->place.count; i++)
+    for (int i = 0; node->bells != NULL && i < node->place.count; i++)
         if (node->bells[i] >= 0)
             close(node->bells[i]);
     if (node->bell >= 0)
         close(node->bell);
 }
 
-void ucx_bell_ring(ucx_group_t *group, int local)
+void node_bell_ring(node_t *node, int local)
 {
+    check(local >= 0 && local < node->place.count, "rank %d of %d is rung for",
+          local, node->place.count);
     /* A pipe that is full rings already. */
-    if (atomic_load(&node_seats(group)[local].asleep))
-        (void)!write(group->node.bells[local], "", 1);
+    if (atomic_load(&node_board_seats(node)[local].asleep))
+        (void)!write(node->bells[local], "", 1);
 }
 
-void ucx_bell_asleep(ucx_group_t *group, bool asleep)
+void node_bell_asleep(node_t *node, bool asleep)
 {
-    if (atomic_load(&group->node.open))
-        atomic_store(&node_seats(group)[group->place.local].asleep, asleep);
+    if (atomic_load(&node->open))
+        atomic_store(&node_board_seats(node)[node->place.local].asleep, asleep);
+}
+
+void node_bell_clear(node_t *node)
+{
+    char rings[64];
+
+    (void)!read(node->bell, rings, sizeof rings);
 }

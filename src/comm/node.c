@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The node stage: opened, closed, works started. See node.h for the whole. */
+#include "comm/node.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "comm/node_bell.h"
+#include "comm/node_priv.h"
+#include "comm/node_shm.h"
+
+/* ---- open and close ------------------------------------------------------ */
+
+err_code_t node_new(const node_config_t *config, node_t **out, err_t *err)
+{
+    size_t count = (size_t)config->place.count;
+    node_t *node;
+    err_code_t rc = mem_new(node_t, 1, "node stage", &node, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    node->config = *config;
+    node->place = config->place;
+    node->pace.core = config->core;
+    node->bell = -1;
+    pthread_mutex_init(&node->lock, NULL);
+    rc = mem_new(char *, count, "comm parts", &node->parts, err);
+    if (rc == ERR_OK)
+        rc = mem_new(int, count, "comm bells", &node->bells, err);
+    if (rc == ERR_OK)
+        rc = mem_new(void *, count, "comm stages", &node->stages.table, err);
+    for (size_t i = 0; node->bells != NULL && i < count; i++)
+        node->bells[i] = -1;
+    if (rc == ERR_OK)
+        *out = node;
+    else
+        node_close(node);
+    return rc;
+}
+
+/* Comm threads of a node must be able to wake each other. */
+static err_code_t bells_open(node_t *node, err_t *err)
+{
+    static const char what[] = "open the pipes that wake comm threads";
+    char *votes = NULL;
+    err_code_t rc =
+        mem_new(char, (size_t)node->config.size, "comm votes", &votes, err);
+
+    if (rc == ERR_OK) /* and all have made theirs before one is opened */
+        rc = node_shm_agree(node, node_bell_hang(node), what, votes, err);
+    if (rc == ERR_OK)
+        rc = node_shm_agree(node, node_bell_reach(node), what, votes, err);
+    mem_free(votes);
+    return rc;
+}
+
+/* [rc], because of which the group goes [how]: it can do without, unless it
+ * has failed. */
+static err_code_t do_without(node_t *node, err_code_t rc, const err_t *reason,
+                             const char *how, err_t *err)
+{
+    if (node_failed(node)) {
+        if (err != NULL)
+            *err = *reason;
+        return rc;
+    }
+    if (node->config.rank == 0)
+        log_warn("comm", "%s, which is slower: %s", how, reason->text);
+    return ERR_OK;
+}
+
+err_code_t node_open(node_t *node, err_t *err)
+{
+    err_t reason = ERR_INIT;
+    err_code_t rc = ERR_OK;
+
+    if (node->place.nodes == node->config.size)
+        return ERR_OK; /* every rank is alone */
+    if (!node->place.whole)
+        rc = err_set(&reason, ERR_UNAVAILABLE,
+                     "some ranks see the memory of others of their node and "
+                     "some do not");
+    if (rc == ERR_OK)
+        rc = node_board_open(node, &reason);
+    if (rc == ERR_OK)
+        rc = bells_open(node, &reason);
+    if (rc != ERR_OK)
+        return do_without(node, rc, &reason,
+                          "gradients go through UCX even within the node", err);
+    rc = node_stage_open(node, &reason);
+    if (rc != ERR_OK)
+        rc = do_without(node, rc, &reason,
+                        "what lies in no arena goes through UCX even within "
+                        "the node",
+                        err);
+    atomic_store(&node->open, rc == ERR_OK);
+    return rc;
+}
+
+void node_close(node_t *node)
+{
+    if (node == NULL)
+        return;
+    node_bell_close(node);
+    node_stage_close(node);
+    node_board_close(node);
+    pthread_mutex_destroy(&node->lock);
+    mem_free(node->stages.table);
+    mem_free(node->bells);
+    mem_free(node->parts);
+    mem_free(node);
+}
+
+bool node_is_open(const node_t *node)
+{
+    return atomic_load(&node->open);
+}
+
+/* ---- works --------------------------------------------------------------- */
+
+bool node_work_is_active(const node_work_t *work)
+{
+    return atomic_load(&work->active) != 0;
+}
+
+void node_start(node_t *node, node_work_t *work)
+{
+    check(node_is_open(node), "collective %llu starts on a closed node",
+          (unsigned long long)work->number);
+    check(atomic_load(&work->active) == 0,
+          "collective %llu starts over collective %llu",
+          (unsigned long long)work->number,
+          (unsigned long long)atomic_load(&work->active) - 1);
+    check(node->place.nodes == 1 || (work->split.owners >= 1 &&
+                                     work->split.owners <= node->place.least),
+          "collective %llu has %d owners, of %d ranks on a node",
+          (unsigned long long)work->number, work->split.owners,
+          node->place.least);
+    atomic_store(&work->seen, 0);
+    atomic_store(&work->done, false);
+    atomic_store(&node->works[work->number % COMM_WORKS_MAX], work);
+    atomic_store(&work->active, work->number + 1);
+    if (work->way == NODE_SLOT)
+        node_slot_start(node, work);
+    else if (work->way == NODE_SHOT)
+        node_shot_start(node, work);
+    else
+        node_stage_start(node, work);
+    node_slot_foresee(node, work->number + 1);
+}
+
+/* Is [work], which is or was collective [number], done, by whomever? Any
+ * thread. */
+static bool number_done(const node_t *node, const node_work_t *work,
+                        uint64_t number)
+{
+    if (work->way != NODE_SLOT)
+        return atomic_load(&work->done);
+    return node->place.nodes > 1 ? node_slot_lanes_done(node, number)
+                                 : node_slot_done(node, work, number);
+}
+
+uint64_t node_oldest(node_t *node, double *since)
+{
+    uint64_t oldest = UINT64_MAX;
+
+    if (!node_is_open(node))
+        return oldest;
+    for (int i = 0; i < COMM_WORKS_MAX; i++) {
+        node_work_t *work = atomic_load(&node->works[i]);
+        uint64_t number = work == NULL ? 0 : atomic_load(&work->active);
+
+        if (number == 0 || number - 1 >= oldest ||
+            number_done(node, work, number - 1) ||
+            atomic_load(&work->active) != number) /* waited for meanwhile */
+            continue;
+        oldest = number - 1;
+        *since = atomic_load(&work->seen);
+        if (*since <= 0) { /* a clock would cost start more than the rest */
+            *since = clock_now();
+            atomic_store(&work->seen, *since);
+        }
+    }
+    return oldest;
+}
+
+void node_clocks_reset(node_t *node, double now)
+{
+    for (int i = 0; i < COMM_WORKS_MAX; i++) {
+        node_work_t *work = atomic_load(&node->works[i]);
+
+        if (work != NULL && node_work_is_active(work))
+            atomic_store(&work->seen, now);
+    }
+}
+
+uint64_t node_moves(const node_t *node)
+{
+    return atomic_load(&node->moves);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Arenas of the node stage: memory of each rank that its node maps. */
+#include "base/check.h"
+#include "comm/node_priv.h"
+#include "comm/node_shm.h"
+
+bool node_arena_is_free(const node_t *node)
+{
+    return node_is_open(node) && node->arenas_opened < NODE_ARENAS;
+}
+
+err_code_t node_arena_open(node_t *node, size_t bytes, node_arena_t **out,
+                           err_t *err)
+{
+    node_arena_t *arena;
+    err_code_t rc = mem_new_tail(node_arena_t, maps, (size_t)node->place.count,
+                                 "comm arena", &arena, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    check(node_arena_is_free(node), "arena %u of %d", node->arenas_opened,
+          NODE_ARENAS);
+    rc = node_shm_share(node, bytes, true, arena->maps, err);
+    if (rc != ERR_OK) {
+        mem_free(arena);
+        return rc;
+    }
+    arena->bytes = bytes;
+    arena->data = arena->maps[node->place.local];
+    arena->number = node->arenas_opened++;
+    node->arenas[arena->number] = arena;
+    *out = arena;
+    return ERR_OK;
+}
+
+void node_arena_close(node_t *node, node_arena_t *arena)
+{
+    check(arena->number < node->arenas_opened &&
+              node->arenas[arena->number] == arena,
+          "arena %u is closed, which is not open", arena->number);
+    node->arenas[arena->number] = NULL;
+    node_shm_unmap(arena->maps, node->place.count, arena->bytes);
+    mem_free(arena);
+}
+
+bool node_arena_holds(const node_t *node, const void *data, size_t bytes)
+{
+    return node_is_open(node) && node_slot_arena(node, data, bytes) != NULL;
+}
