@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "comm/node_stage.h"
+#include "comm/node/node_stage.h"
 #include "comm/ucx_group.h"
 #include "comm/ucx_node.h"
 

@@ -20,19 +20,7 @@ libcomm_la_SOURCES = \
 	src/comm/ucx_tree.c src/comm/ucx_direct.c src/comm/ucx_choice.c \
 	src/comm/ucx_node.h src/comm/ucx_node.c src/comm/ucx_drive.c \
 	src/comm/ucx_stage_net.c src/comm/ucx_span.c \
-	src/comm/ucx_span.h src/comm/ucx_span_net.c \
-	src/comm/node.c src/comm/node.h src/comm/node_priv.h \
-	src/comm/node_arena.c src/comm/node_wait.c \
-	src/comm/node_bell.c src/comm/node_bell.h \
-	src/comm/node_board.c src/comm/node_board.h src/comm/node_claim.h \
-	src/comm/node_pace.c src/comm/node_pace.h \
-	src/comm/node_place.c src/comm/node_place.h \
-	src/comm/node_segment.c src/comm/node_segment.h \
-	src/comm/node_shm.c src/comm/node_shm.h \
-	src/comm/node_shot.c src/comm/node_shot.h \
-	src/comm/node_slot.c src/comm/node_slot.h \
-	src/comm/node_stage.c src/comm/node_stage.h \
-	src/comm/node_sum.c src/comm/node_sum.h
+	src/comm/ucx_span.h src/comm/ucx_span_net.c
 # -fopenmp-simd: only the vectorising hint, no OpenMP runtime.
 libcomm_la_CFLAGS = $(AM_CFLAGS) $(UCX_CFLAGS) -fopenmp-simd
 libcomm_la_LIBADD = $(UCX_LIBS)

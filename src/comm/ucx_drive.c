@@ -22,9 +22,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "comm/comm.h"
-#include "comm/node_bell.h"
-#include "comm/node_slot.h"
-#include "comm/node_stage.h"
+#include "comm/node/node_bell.h"
+#include "comm/node/node_slot.h"
+#include "comm/node/node_stage.h"
 #include "comm/ucx_group.h"
 
 /* Looks of one who has a core before it lets others have it now and then: each

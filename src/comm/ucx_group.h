@@ -24,7 +24,7 @@
 #include <ucp/api/ucp.h>
 
 #include "comm/comm_ops.h"
-#include "comm/node.h"
+#include "comm/node/node.h"
 #include "comm/ucx_lane.h"
 #include "comm/ucx_peer.h"
 #include "comm/ucx_span.h"

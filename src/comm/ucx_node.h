@@ -8,7 +8,7 @@
 #define CDDP_COMM_UCX_NODE_H
 
 #include "comm/comm_ops.h"
-#include "comm/node.h"
+#include "comm/node/node.h"
 
 typedef struct ucx_group ucx_group_t;
 typedef struct ucx_work ucx_work_t;

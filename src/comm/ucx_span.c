@@ -16,8 +16,8 @@
 
 #include <string.h>
 
-#include "comm/node_slot.h"
-#include "comm/node_sum.h"
+#include "comm/node/node_slot.h"
+#include "comm/node/node_sum.h"
 #include "comm/ucx_group.h"
 
 /* A slice of less is not worth a message of its own. */

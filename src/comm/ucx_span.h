@@ -8,7 +8,7 @@
 #define CDDP_COMM_UCX_SPAN_H
 
 #include "comm/comm_ops.h"
-#include "comm/node_place.h"
+#include "comm/node/node_place.h"
 
 typedef enum ucx_span_kind {
     SPAN_DOUBLING, /* recursive doubling: all of a segment log2(nodes) times */

@@ -10,9 +10,9 @@
  * Nothing but memory of the node is sent from and received into: so a rank may
  * copy, and others of its node go on, whatever the network does.
  */
-#include "comm/node_board.h"
-#include "comm/node_stage.h"
-#include "comm/node_sum.h"
+#include "comm/node/node_board.h"
+#include "comm/node/node_stage.h"
+#include "comm/node/node_sum.h"
 #include "comm/ucx_group.h"
 
 /* ---- a work -------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Pieces that are claimed (src/comm/node_claim.h), and slots of the node stage
- * that are used again (src/comm/node_slot.h). */
+/* Pieces that are claimed (src/comm/node/node_claim.h), and slots of the node
+ * stage that are used again (src/comm/node/node_slot.h). */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "comm/comm_ops.h"
-#include "comm/node_claim.h"
+#include "comm/node/node_claim.h"
 #include "lib/ranks.h"
 
 TestSuite(comm_slot, .init = ranks_transports, .timeout = 120);

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "comm/collectives.h"
 #include "comm/comm.h"
-#include "comm/node_place.h"
+#include "comm/node/node_place.h"
 #include "comm/ucx_group.h"
 #include "comm/ucx_lane.h"
 #include "comm/ucx_span.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* All-reduces of ordinary memory on one node, copied through memory that the
- * ranks share (src/comm/node_stage.h). */
+ * ranks share (src/comm/node/node_stage.h). */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

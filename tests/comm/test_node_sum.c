@@ -3,8 +3,9 @@
 /*
  * The arithmetic of the node stage beside a serial loop: the same bits for 1 to
  * 17 ranks, every type and operation, odd sizes and any alignment. It needs
- * only src/comm/node_sum.c, reduce.c and src/base/half.c, so that it can be
- * compiled alone for another processor and run under an emulator (HACKING.md).
+ * only src/comm/node/node_sum.c, reduce.c and src/base/half.c, so that it can
+ * be compiled alone for another processor and run under an emulator
+ * (HACKING.md).
  */
 #include <criterion/criterion.h>
 #include <stdint.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 
 #include "base/half.h"
-#include "comm/node_sum.h"
+#include "comm/node/node_sum.h"
 
 TestSuite(node_sum, .timeout = 120);
 

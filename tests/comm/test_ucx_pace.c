@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* How long who waits looks (src/comm/node_pace.h): with made-up instants, and
- * what a rank does while another one is away. */
+/* How long who waits looks (src/comm/node/node_pace.h): with made-up instants,
+ * and what a rank does while another one is away. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "comm/node_pace.h"
-#include "comm/node_priv.h"
+#include "comm/node/node_pace.h"
+#include "comm/node/node_priv.h"
 #include "comm/ucx_group.h"
 #include "lib/ranks.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Slots of the node stage: see node_slot.h. */
-#include "comm/node_slot.h"
+#include "comm/node/node_slot.h"
 
 #include <string.h>
 
 #include "base/check.h"
 #include "base/hash.h"
-#include "comm/node_bell.h"
-#include "comm/node_priv.h"
-#include "comm/node_sum.h"
+#include "comm/node/node_bell.h"
+#include "comm/node/node_priv.h"
+#include "comm/node/node_sum.h"
 
 /* Small enough that all ranks end at about the same time. */
 #define PIECE_MOST ((size_t)128 << 10)

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 #include "base/mem.h"
-#include "comm/node.h"
+#include "comm/node/node.h"
 
 typedef struct node_seat { /* of one rank's comm thread */
     _Alignas(MEM_ALIGN) atomic_bool asleep;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Staging: see node_stage.h. */
-#include "comm/node_stage.h"
+#include "comm/node/node_stage.h"
 
 #include <string.h>
 
 #include "base/check.h"
-#include "comm/node_bell.h"
-#include "comm/node_priv.h"
-#include "comm/node_shm.h"
-#include "comm/node_sum.h"
+#include "comm/node/node_bell.h"
+#include "comm/node/node_priv.h"
+#include "comm/node/node_shm.h"
+#include "comm/node/node_sum.h"
 
 /* Of one rank, and about so much of a node. */
 #define STAGE_MOST ((size_t)512 << 10)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The board and the lock, which all other files of the node stage use. */
-#include "comm/node_board.h"
+#include "comm/node/node_board.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "comm/node_priv.h"
-#include "comm/node_shm.h"
+#include "comm/node/node_priv.h"
+#include "comm/node/node_shm.h"
 
 /* ---- lock ---------------------------------------------------------------- */
 

@@ -36,8 +36,8 @@
 #include <stdatomic.h>
 
 #include "base/mem.h"
-#include "comm/node.h"
-#include "comm/node_claim.h"
+#include "comm/node/node.h"
+#include "comm/node/node_claim.h"
 
 typedef struct node_post {                         /* what one rank wants */
     _Alignas(MEM_ALIGN) atomic_uint_fast64_t came; /* number + 1 */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-#include "comm/node_pace.h"
+#include "comm/node/node_pace.h"
 
 #define RESTS_LEAST 4u
 

@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "comm/node_priv.h"
+#include "comm/node/node_priv.h"
 
 /* Looks between two readings of the clock; the first ones of all without a
  * pause. */

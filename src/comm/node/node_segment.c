@@ -11,7 +11,7 @@
  * (/sys/kernel/mm/transparent_hugepage/shmem_enabled: advise). Both may fail
  * silently: they only save translations.
  */
-#include "comm/node_segment.h"
+#include "comm/node/node_segment.h"
 
 #include <errno.h>
 #include <fcntl.h>

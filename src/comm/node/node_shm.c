@@ -4,13 +4,13 @@
  * Memory that all ranks of a node map: every rank makes a segment (or the first
  * of a node, node_segment.h), tells the others where it is, and maps theirs.
  */
-#include "comm/node_shm.h"
+#include "comm/node/node_shm.h"
 
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "comm/node_priv.h"
-#include "comm/node_segment.h"
+#include "comm/node/node_priv.h"
+#include "comm/node/node_segment.h"
 
 void node_shm_unmap(void **maps, int count, size_t bytes)
 {

@@ -22,7 +22,7 @@
 #include <stdatomic.h>
 
 #include "base/mem.h"
-#include "comm/node.h"
+#include "comm/node/node.h"
 
 #define SHOTS 16
 #define SHOT_BYTES 4096      /* of one rank */

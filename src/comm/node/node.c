@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The node stage: opened, closed, works started. See node.h for the whole. */
-#include "comm/node.h"
+#include "comm/node/node.h"
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "comm/node_bell.h"
-#include "comm/node_priv.h"
-#include "comm/node_shm.h"
+#include "comm/node/node_bell.h"
+#include "comm/node/node_priv.h"
+#include "comm/node/node_shm.h"
 
 /* ---- open and close ------------------------------------------------------ */
 

@@ -7,7 +7,7 @@
  * is nothing but additions in it, so all give the same bits. Everything else
  * goes through a block that stays in the first-level cache.
  */
-#include "comm/node_sum.h"
+#include "comm/node/node_sum.h"
 
 #include "base/clones.h"
 

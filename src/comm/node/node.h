@@ -27,7 +27,7 @@
 #include <stdatomic.h>
 
 #include "comm/comm_ops.h"
-#include "comm/node_place.h"
+#include "comm/node/node_place.h"
 
 typedef struct node node_t;
 

@@ -15,12 +15,12 @@
 #include <stdatomic.h>
 
 #include "base/mem.h"
-#include "comm/node.h"
-#include "comm/node_board.h"
-#include "comm/node_pace.h"
-#include "comm/node_shot.h"
-#include "comm/node_slot.h"
-#include "comm/node_stage.h"
+#include "comm/node/node.h"
+#include "comm/node/node_board.h"
+#include "comm/node/node_pace.h"
+#include "comm/node/node_shot.h"
+#include "comm/node/node_slot.h"
+#include "comm/node/node_stage.h"
 
 #define NODE_ARENAS 16 /* of one group */
 

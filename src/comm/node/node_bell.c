@@ -7,7 +7,7 @@
  * thread that says on the board that it is asleep is rung for, so ringing costs
  * nothing while all are busy.
  */
-#include "comm/node_bell.h"
+#include "comm/node/node_bell.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "comm/node_priv.h"
+#include "comm/node/node_priv.h"
 
 bool node_bell_hang(node_t *node)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-#include "comm/node_place.h"
+#include "comm/node/node_place.h"
 
 #include "base/mem.h"
 

@@ -33,8 +33,8 @@
 #include <stdatomic.h>
 
 #include "base/mem.h"
-#include "comm/node.h"
-#include "comm/node_claim.h"
+#include "comm/node/node.h"
+#include "comm/node/node_claim.h"
 
 #define STAGE_SLOTS 4
 

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Arenas of the node stage: memory of each rank that its node maps. */
 #include "base/check.h"
-#include "comm/node_priv.h"
-#include "comm/node_shm.h"
+#include "comm/node/node_priv.h"
+#include "comm/node/node_shm.h"
 
 bool node_arena_is_free(const node_t *node)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* One-shot slots: see node_shot.h. */
-#include "comm/node_shot.h"
+#include "comm/node/node_shot.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/check.h"
-#include "comm/node_priv.h"
-#include "comm/node_sum.h"
+#include "comm/node/node_priv.h"
+#include "comm/node/node_sum.h"
 
 /* Bytes of data beside the flag. */
 #define SHOT_HEAD (MEM_ALIGN - offsetof(shot_slot_t, data))
