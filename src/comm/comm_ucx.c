@@ -179,7 +179,8 @@ static err_code_t ucx_wait(comm_work_t *base, err_t *err)
     if (node_work_is_active(&work->node))
         done = node_wait(group->node, &work->node) && done;
     node_stage_present(group->node, false);
-    if (node_stage_wanted(group->node)) /* who saw me here rings no more */
+    if (node_stage_needs_help(
+            group->node)) /* other ranks do not wake it while it waits */
         ucx_group_wake(group);
     atomic_fetch_add(&group->progress, 1);
     atomic_fetch_sub(&group->waiting, 1);
@@ -221,8 +222,8 @@ static const char *ucx_allreduce_name(const comm_group_t *base,
     if (group->place.nodes > 1)
         return ucx_span_name(
             ucx_span_plan(&group->place, base->table, count, type).kind,
-            way == NODE_SLOT);
-    return way == NODE_SHOT ? "shot" : way == NODE_SLOT ? "node" : "stage";
+            way == NODE_ZCOPY);
+    return way == NODE_ONESHOT ? "shot" : way == NODE_ZCOPY ? "node" : "stage";
 }
 
 /* ---- open and close ------------------------------------------------------ */

@@ -80,18 +80,18 @@ static err_code_t team_new(int size, double timeout, threads_team_t **out,
 
 /* Is there a team with that nonce at the address? The kernel reads it for us,
  * so that a wrong address is an error and not a crash. */
-static bool ticket_valid(const team_ticket_t *ticket)
+static bool ticket_valid(const team_ticket_t *region)
 {
     uint64_t nonce = 0;
     bool valid = false;
     int ends[2];
 
-    if (ticket->team == NULL || pipe2(ends, O_CLOEXEC) != 0)
+    if (region->team == NULL || pipe2(ends, O_CLOEXEC) != 0)
         return false;
-    valid = write(ends[1], &ticket->team->nonce, sizeof nonce) ==
+    valid = write(ends[1], &region->team->nonce, sizeof nonce) ==
                 (ssize_t)sizeof nonce &&
             read(ends[0], &nonce, sizeof nonce) == (ssize_t)sizeof nonce &&
-            nonce == ticket->nonce;
+            nonce == region->nonce;
     close(ends[0]);
     close(ends[1]);
     return valid;
@@ -121,7 +121,7 @@ static err_code_t team_meet(const comm_oob_t *oob, const team_ticket_t *mine,
     size_t size = (size_t)oob->size;
     void *all = NULL;
     int absent = -1;
-    err_code_t code = mem_alloc(size * sizeof *mine, "comm tickets", &all, err);
+    err_code_t code = mem_alloc(size * sizeof *mine, "comm regions", &all, err);
 
     if (code != ERR_OK)
         return code;

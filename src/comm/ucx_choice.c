@@ -102,7 +102,7 @@ ucx_algorithm_t ucx_choose(const ucx_group_t *group, const ucx_work_t *work,
 
     *lanes = 1;
     if (node_work_is_active(&work->node) &&
-        atomic_load(&work->node.way) == NODE_STAGE) {
+        atomic_load(&work->node.way) == NODE_STAGED) {
         *lanes = ucx_stage_lanes(work);
         return ucx_stage_span;
     }

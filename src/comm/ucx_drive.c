@@ -22,9 +22,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "comm/comm.h"
-#include "comm/node/node_bell.h"
-#include "comm/node/node_slot.h"
 #include "comm/node/node_stage.h"
+#include "comm/node/node_wakeup.h"
+#include "comm/node/node_zcopy.h"
 #include "comm/ucx_group.h"
 
 /* Looks of one who has a core before it lets others have it now and then: each
@@ -100,7 +100,7 @@ static void work_end(ucx_group_t *group, ucx_active_t *active,
     pthread_cond_broadcast(&group->changed);
     pthread_mutex_unlock(&group->lock);
     if (node_is_open(group->node)) /* see node_attend */
-        node_ring(group->node);
+        node_notify(group->node);
 }
 
 /* Take new works from the owner, in order of number. */
@@ -207,7 +207,7 @@ static void event_take(ucx_group_t *group, int which)
     if (which == UCX_EVENT_WAKE) {
         (void)!eventfd_read(group->wakefd, &count);
     } else if (which == UCX_EVENT_BELL) {
-        node_bell_clear(group->node);
+        node_wakeup_clear(group->node);
     } else if (which >= 0) { /* the process of this rank has ended */
         epoll_ctl(group->epollfd, EPOLL_CTL_DEL, group->peers[which].pidfd,
                   NULL);
@@ -236,7 +236,7 @@ static bool mates_came(ucx_group_t *group)
                 continue;
             if (lane->algorithm == ucx_stage_span
                     ? ucx_stage_lane_came(lane)
-                    : node_slot_opened(group->node, lane->number))
+                    : node_zcopy_arrived(group->node, lane->number))
                 return true;
         }
     return false;
@@ -245,9 +245,9 @@ static bool mates_came(ucx_group_t *group)
 /* About to sleep: is there really nothing to do? */
 static bool sleep_ready(ucx_group_t *group, bool leaving)
 {
-    node_bell_asleep(group->node, true);
+    node_wakeup_asleep(group->node, true);
     return !owner_calls(group, leaving) && !mates_came(group) &&
-           !node_stage_wanted(group->node) &&
+           !node_stage_needs_help(group->node) &&
            (group->frozen || ucp_worker_arm(group->worker) == UCS_OK);
 }
 
@@ -413,7 +413,7 @@ void ucx_drive_sleep(ucx_group_t *group, double instant, bool leaving)
         ucx_drive_take(group);
         events_take(group, &events);
     }
-    node_bell_asleep(group->node, false);
+    node_wakeup_asleep(group->node, false);
     atomic_store(&group->asleep, false);
 }
 
@@ -443,7 +443,7 @@ static void owner_sleep(ucx_group_t *group, double instant)
         events_await(group, instant, &events);
         events_take(group, &events);
     }
-    node_bell_asleep(group->node, false);
+    node_wakeup_asleep(group->node, false);
     node_stage_present(group->node, true);
 }
 
@@ -465,11 +465,11 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
         return false; /* node-mates may ring for the comm thread at any time */
     if (work->number + 1 != group->started || !drive_ask(group))
         return false;
-    node_bell_asleep(group->node, false);
+    node_wakeup_asleep(group->node, false);
     while (atomic_load(&work->state) == COMM_PENDING) {
         bool turned = ucx_drive_turn(group, now);
 
-        if (node_stage_go(group->node) || turned)
+        if (node_stage_progress(group->node) || turned)
             ucx_drive_moved(group, &idle);
         else if (!ucx_drive_patient(group, &idle, now, group->core))
             owner_sleep(group, ucx_drive_until(group, now));

@@ -35,7 +35,7 @@ watch_call_t ucx_group_call(const ucx_work_t *work)
 {
     return watch_call_of(&work->request, work->number,
                          node_work_is_active(&work->node) &&
-                             atomic_load(&work->node.way) == NODE_SLOT);
+                             atomic_load(&work->node.way) == NODE_ZCOPY);
 }
 
 void ucx_group_sleeps(ucx_group_t *group, const ucx_work_t *work)
@@ -102,7 +102,7 @@ static void view_fill(void *context, watch_view_t *view)
 
     view->started = atomic_load(&group->submitted);
     view->progress = atomic_load(&group->progress);
-    view->moves = group->moves + node_moves(group->node);
+    view->moves = group->moves + node_progress_count(group->node);
     view->step = atomic_load(&group->step);
     view->phase = atomic_load(&group->phase);
     view->waiting = atomic_load(&group->waiting) > 0 ||

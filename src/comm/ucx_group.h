@@ -31,7 +31,7 @@
 
 #define UCX_ACTIVE 4 /* works carried out at a time */
 
-struct ucx_work {
+typedef struct ucx_work {
     comm_work_t base;
     uint64_t number;
     bool busy;              /* [o] given out, not yet waited for */
@@ -42,7 +42,7 @@ struct ucx_work {
     double started;       /* instant */
     node_work_t node;     /* active: the node stage has a part in it, and, */
     ucx_span_plan_t span; /* over several nodes, how it is cut */
-};
+} ucx_work_t;
 
 typedef struct ucx_active {
     ucx_work_t *work; /* NULL: free */

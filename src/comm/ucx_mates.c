@@ -130,7 +130,7 @@ err_code_t ucx_mates_find(ucx_group_t *group, const comm_oob_t *oob,
     code = oob->exchange(oob->context, mine, size, all, err);
     for (int rank = 0; code == ERR_OK && rank < oob->size; rank++)
         group->peers[rank].mate =
-            node_place_mates(all, oob->size, oob->rank, rank);
+            node_place_together(all, oob->size, oob->rank, rank);
     if (code == ERR_OK)
         code = node_place_open(all, oob->size, oob->rank, &group->place, err);
     if (code == ERR_OK)

@@ -42,7 +42,7 @@ err_code_t ucx_node_new(ucx_group_t *group, err_t *err)
         .size = group->base.size,
         .hellos = group->base.hellos,
         .place = group->place,
-        .core = group->core,
+        .own_core = group->core,
         /* One message between nodes carries a segment. */
         .segment_most = group->place.nodes > 1 ? UCX_CHUNK_BYTES : 0,
         .failed = &group->failed,
@@ -80,7 +80,7 @@ static bool takes_shot(const ucx_group_t *group, const comm_request_t *request)
         return false;
     return request->kind == COMM_BARRIER ||
            (request->kind == COMM_ALLREDUCE &&
-            node_shot_fits(group->node, comm_request_bytes(request)) &&
+            node_oneshot_fits(group->node, comm_request_bytes(request)) &&
             ucx_asked(group, request) == COMM_BY_SHOT);
 }
 
@@ -122,15 +122,15 @@ bool ucx_node_way(const ucx_group_t *group, const comm_request_t *request,
     if (!node_is_open(node))
         return false;
     if (takes_shot(group, request)) {
-        *way = NODE_SHOT;
+        *way = NODE_ONESHOT;
         return true;
     }
     if (suits_slot(group, request) &&
         node_arena_holds(node, request->data, comm_request_bytes(request))) {
-        *way = NODE_SLOT;
+        *way = NODE_ZCOPY;
         return true;
     }
-    *way = NODE_STAGE;
+    *way = NODE_STAGED;
     return takes_stage(group, request);
 }
 

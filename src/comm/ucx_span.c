@@ -16,8 +16,8 @@
 
 #include <string.h>
 
-#include "comm/node/node_slot.h"
 #include "comm/node/node_sum.h"
+#include "comm/node/node_zcopy.h"
 #include "comm/ucx_group.h"
 
 /* A slice of less is not worth a message of its own. */
@@ -100,7 +100,7 @@ static char **segment_parts(ucx_group_t *group, const ucx_lane_t *lane)
 {
     char **parts = group->span_parts;
 
-    node_slot_parts(group->node, lane->number, parts);
+    node_zcopy_buffers(group->node, lane->number, parts);
     for (int i = 0; i < group->place.count; i++)
         parts[i] += lane->at * comm_type_bytes(lane->request->type);
     return parts;
@@ -132,7 +132,7 @@ bool ucx_span(ucx_group_t *group, ucx_lane_t *lane)
 {
     switch (lane->state) {
     case COME:
-        lane->idle = !node_slot_opened(group->node, lane->number);
+        lane->idle = !node_zcopy_arrived(group->node, lane->number);
         if (lane->idle)
             return true;
         lane_begin(group, lane);
@@ -140,7 +140,7 @@ bool ucx_span(ucx_group_t *group, ucx_lane_t *lane)
         return true;
     case SUM:
         if (lane->at >= lane->span.end) {
-            node_slot_lane_add(group->node, lane->number);
+            node_zcopy_lane_done(group->node, lane->number);
             return false;
         }
         segment_sum(group, lane);

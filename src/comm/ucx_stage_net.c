@@ -10,7 +10,7 @@
  * Nothing but memory of the node is sent from and received into: so a rank may
  * copy, and others of its node go on, whatever the network does.
  */
-#include "comm/node/node_board.h"
+#include "comm/node/node_control.h"
 #include "comm/node/node_stage.h"
 #include "comm/node/node_sum.h"
 #include "comm/ucx_group.h"
@@ -30,8 +30,8 @@ enum { BEGIN, COME, REDUCE };
 
 bool ucx_stage_lane_came(const ucx_lane_t *lane)
 {
-    return node_stage_came(lane->group->node,
-                           lane->work->node.segment + lane->at);
+    return node_stage_arrived(lane->group->node,
+                              lane->work->node.segment + lane->at);
 }
 
 static void segment_sum(ucx_group_t *group, ucx_lane_t *lane)
@@ -60,7 +60,7 @@ static bool segment_begin(ucx_group_t *group, ucx_lane_t *lane)
     if (lane->idle)
         return true;
     if (!node_stage_agrees(group->node, lane->work->node.segment + lane->at)) {
-        node_board_disagree(group->node, lane->number);
+        node_control_differ(group->node, lane->number);
         return true;
     }
     segment_sum(group, lane);

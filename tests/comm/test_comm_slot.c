@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Pieces that are claimed (src/comm/node/node_claim.h), and slots of the node
- * stage that are used again (src/comm/node/node_slot.h). */
+ * stage that are used again (src/comm/node/node_zcopy.h). */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <string.h>

@@ -6,9 +6,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "comm/node/node_bell.h"
 #include "comm/node/node_priv.h"
 #include "comm/node/node_shm.h"
+#include "comm/node/node_wakeup.h"
 
 /* ---- open and close ------------------------------------------------------ */
 
@@ -22,16 +22,16 @@ err_code_t node_new(const node_config_t *config, node_t **out, err_t *err)
         return rc;
     node->config = *config;
     node->place = config->place;
-    node->pace.core = config->core;
-    node->bell = -1;
+    node->backoff.own_core = config->own_core;
+    node->wake_fd = -1;
     pthread_mutex_init(&node->lock, NULL);
-    rc = mem_new(char *, count, "comm parts", &node->parts, err);
+    rc = mem_new(char *, count, "comm buffers", &node->buffers, err);
     if (rc == ERR_OK)
-        rc = mem_new(int, count, "comm bells", &node->bells, err);
+        rc = mem_new(int, count, "comm wakeups", &node->wake_fds, err);
     if (rc == ERR_OK)
-        rc = mem_new(void *, count, "comm stages", &node->stages.table, err);
-    for (size_t i = 0; node->bells != NULL && i < count; i++)
-        node->bells[i] = -1;
+        rc = mem_new(void *, count, "comm stages", &node->stage.table, err);
+    for (size_t i = 0; node->wake_fds != NULL && i < count; i++)
+        node->wake_fds[i] = -1;
     if (rc == ERR_OK)
         *out = node;
     else
@@ -40,7 +40,7 @@ err_code_t node_new(const node_config_t *config, node_t **out, err_t *err)
 }
 
 /* Comm threads of a node must be able to wake each other. */
-static err_code_t bells_open(node_t *node, err_t *err)
+static err_code_t wakeups_open(node_t *node, err_t *err)
 {
     static const char what[] = "open the pipes that wake comm threads";
     char *votes = NULL;
@@ -48,9 +48,9 @@ static err_code_t bells_open(node_t *node, err_t *err)
         mem_new(char, (size_t)node->config.size, "comm votes", &votes, err);
 
     if (rc == ERR_OK) /* and all have made theirs before one is opened */
-        rc = node_shm_agree(node, node_bell_hang(node), what, votes, err);
+        rc = node_shm_agree(node, node_wakeup_open(node), what, votes, err);
     if (rc == ERR_OK)
-        rc = node_shm_agree(node, node_bell_reach(node), what, votes, err);
+        rc = node_shm_agree(node, node_wakeup_connect(node), what, votes, err);
     mem_free(votes);
     return rc;
 }
@@ -82,9 +82,9 @@ err_code_t node_open(node_t *node, err_t *err)
                      "some ranks see the memory of others of their node and "
                      "some do not");
     if (rc == ERR_OK)
-        rc = node_board_open(node, &reason);
+        rc = node_control_open(node, &reason);
     if (rc == ERR_OK)
-        rc = bells_open(node, &reason);
+        rc = wakeups_open(node, &reason);
     if (rc != ERR_OK)
         return do_without(node, rc, &reason,
                           "gradients go through UCX even within the node", err);
@@ -102,13 +102,13 @@ void node_close(node_t *node)
 {
     if (node == NULL)
         return;
-    node_bell_close(node);
+    node_wakeup_close(node);
     node_stage_close(node);
-    node_board_close(node);
+    node_control_close(node);
     pthread_mutex_destroy(&node->lock);
-    mem_free(node->stages.table);
-    mem_free(node->bells);
-    mem_free(node->parts);
+    mem_free(node->stage.table);
+    mem_free(node->wake_fds);
+    mem_free(node->buffers);
     mem_free(node);
 }
 
@@ -141,13 +141,13 @@ void node_start(node_t *node, node_work_t *work)
     atomic_store(&work->done, false);
     atomic_store(&node->works[work->number % COMM_WORKS_MAX], work);
     atomic_store(&work->active, work->number + 1);
-    if (work->way == NODE_SLOT)
-        node_slot_start(node, work);
-    else if (work->way == NODE_SHOT)
-        node_shot_start(node, work);
+    if (work->way == NODE_ZCOPY)
+        node_zcopy_start(node, work);
+    else if (work->way == NODE_ONESHOT)
+        node_oneshot_start(node, work);
     else
         node_stage_start(node, work);
-    node_slot_foresee(node, work->number + 1);
+    node_zcopy_prefetch(node, work->number + 1);
 }
 
 /* Is [work], which is or was collective [number], done, by whomever? Any
@@ -155,10 +155,10 @@ void node_start(node_t *node, node_work_t *work)
 static bool number_done(const node_t *node, const node_work_t *work,
                         uint64_t number)
 {
-    if (work->way != NODE_SLOT)
+    if (work->way != NODE_ZCOPY)
         return atomic_load(&work->done);
-    return node->place.nodes > 1 ? node_slot_lanes_done(node, number)
-                                 : node_slot_done(node, work, number);
+    return node->place.nodes > 1 ? node_zcopy_lanes_done(node, number)
+                                 : node_zcopy_done(node, work, number);
 }
 
 uint64_t node_oldest(node_t *node, double *since)
@@ -195,7 +195,7 @@ void node_clocks_reset(node_t *node, double now)
     }
 }
 
-uint64_t node_moves(const node_t *node)
+uint64_t node_progress_count(const node_t *node)
 {
-    return atomic_load(&node->moves);
+    return atomic_load(&node->progress);
 }

@@ -6,20 +6,20 @@
  * which ranks share a node (node_place.h) and gives it an all-gather and a few
  * callbacks.
  *
- * A collective (a "work") goes one of three ways:
+ * A collective under way is a work. It goes one of three ways:
  *
- * NODE_SLOT   all-reduce of data in an arena, and on one node reduce-scatter
- *             and all-gather of ranges (node_slot.h);
- * NODE_SHOT   on one node: a small all-reduce of any memory, or a barrier
- *             (node_shot.h);
- * NODE_STAGE  all-reduce of any memory, copied through shared memory
- *             (node_stage.h).
+ * NODE_ZCOPY    zero-copy: all-reduce of data in an arena, and on one node
+ *               reduce-scatter and all-gather of ranges (node_zcopy.h);
+ * NODE_ONESHOT  on one node: a small all-reduce of any memory, or a barrier
+ *               (node_oneshot.h);
+ * NODE_STAGED   all-reduce of any memory, copied through shared memory
+ *               (node_stage.h).
  *
  * In a group over several nodes the caller carries out what happens between
  * them: it sums and shares what the ranks of the node have posted.
  *
- * Two threads of a rank call: the owner, who starts and waits, and its comm
- * thread. A function without a note is for the owner.
+ * Two threads of a rank call these functions: the owner, who starts and waits,
+ * and the comm thread. A function without a note is for the owner.
  */
 #ifndef CDDP_COMM_NODE_H
 #define CDDP_COMM_NODE_H
@@ -31,12 +31,12 @@
 
 typedef struct node node_t;
 
-typedef enum node_way { NODE_SLOT, NODE_SHOT, NODE_STAGE } node_way_t;
+typedef enum node_way { NODE_ZCOPY, NODE_ONESHOT, NODE_STAGED } node_way_t;
 
-/* How a buffer is divided between the owners of its slices, which are ranks 0
- * .. owners-1 of every node. Of a group over several nodes only. */
+/* Over several nodes: how a buffer is divided into slices. Slice i belongs to
+ * local rank i of every node. */
 typedef struct node_split {
-    int owners;   /* of slices */
+    int owners;   /* how many slices there are */
     int lanes;    /* of all slices together */
     size_t slice; /* bytes of all slices but the last */
 } node_split_t;
@@ -50,20 +50,20 @@ typedef struct node_work {
     node_split_t split;
     /* The node's own: */
     atomic_uint_fast64_t active; /* number + 1; 0 before start, after wait */
-    atomic_uint pieces;          /* NODE_SLOT on one node */
-    _Atomic double seen;  /* instant at which the comm thread saw it; 0: not */
-    uint64_t segment;     /* NODE_STAGE: number of its first segment */
-    size_t segment_bytes; /* NODE_STAGE: of all segments but the last */
-    atomic_bool done;     /* this rank has found that it is complete */
+    atomic_uint pieces;          /* NODE_ZCOPY on one node: how many */
+    _Atomic double seen;  /* instant at which node_oldest saw it; 0: not yet */
+    uint64_t segment;     /* NODE_STAGED: number of its first segment */
+    size_t segment_bytes; /* NODE_STAGED: of all segments but the last */
+    atomic_bool done;     /* this rank has its result */
 } node_work_t;
 
 typedef struct node_config {
     int rank, size;             /* this rank of the group; ranks of the group */
     const comm_hello_t *hellos; /* [size]: names and hosts of the ranks */
     node_place_t place;         /* its arrays outlive the node */
-    bool core;                  /* every rank that shares our cores has one */
-    size_t segment_most;        /* bytes of a staged segment; 0: no limit */
-    const atomic_bool *failed;  /* the group has failed: waits end */
+    bool own_core; /* every rank that shares our cores has one of its own */
+    size_t segment_most;       /* most bytes of a staged segment; 0: any */
+    const atomic_bool *failed; /* the group has failed: waits end */
 
     void *context; /* of the functions */
     /* All-gather of [bytes] bytes over all ranks of the group. */
@@ -73,8 +73,8 @@ typedef struct node_config {
     void (*fail)(void *context, const err_t *fault);
     /* The owner is about to sleep for collective [number]. */
     void (*sleeps)(void *context, uint64_t number);
-    /* From now on, wake this rank's comm thread when [fd] can be read; it then
-     * calls node_bell_clear. */
+    /* From now on, this rank's comm thread also wakes when [fd] can be read,
+     * and then calls node_wakeup_clear. */
     err_code_t (*watch)(void *context, int fd, err_t *err);
 } node_config_t;
 
@@ -94,7 +94,7 @@ bool node_is_open(const node_t *node);
 /* Are [bytes] bytes from [data] on in one arena? The same on all ranks. */
 bool node_arena_holds(const node_t *node, const void *data, size_t bytes);
 /* Do [bytes] bytes fit a one-shot slot? The same on all ranks. */
-bool node_shot_fits(const node_t *node, size_t bytes);
+bool node_oneshot_fits(const node_t *node, size_t bytes);
 /* Is there memory to stage in? The same on all ranks. */
 bool node_can_stage(const node_t *node);
 
@@ -102,33 +102,35 @@ bool node_can_stage(const node_t *node);
 
 /* Post [work]. The node stage must be open. */
 void node_start(node_t *node, node_work_t *work);
-/* Do a piece of it if there is one; then how it stands. */
+/* Do a step of [work], or of older ones, if one is possible; then the state of
+ * [work]. */
 comm_state_t node_poll(node_t *node, node_work_t *work);
-/* Until the work is done (true) or the group has failed; ends the work. */
+/* Wait until [work] is done (true) or the group has failed. Ends the work. */
 bool node_wait(node_t *node, node_work_t *work);
 /* Is it started and not yet waited for? Any thread. */
 bool node_work_is_active(const node_work_t *work);
 
 /* Has this rank works that go on only by what its threads do? */
 bool node_busy(const node_t *node);
-/* Go on with those, or sleep a little while *state is COMM_PENDING. Whoever
- * changes *state calls node_ring. */
+/* Go on with these works. If nothing can be done, sleep a little, unless *state
+ * is not COMM_PENDING; the thread that changes *state calls node_notify. */
 void node_attend(node_t *node, const atomic_int *state);
 /* Wake the owners of this node that sleep. Any thread. */
-void node_ring(node_t *node);
+void node_notify(node_t *node);
 
-/* The oldest number that is started and not done, UINT64_MAX: none; *since:
+/* The oldest number that is started and not done; UINT64_MAX: none. *since is
  * the instant at which this function first saw it. Comm thread. */
 uint64_t node_oldest(node_t *node, double *since);
-/* As if all had been seen first at [now]. Comm thread. */
+/* From now on all works count as first seen at [now]. Comm thread. */
 void node_clocks_reset(node_t *node, double now);
-/* A count that grows as long as data moves. Any thread. */
-uint64_t node_moves(const node_t *node);
+/* A count that grows whenever a wait ends well or a segment is consumed. Any
+ * thread. */
+uint64_t node_progress_count(const node_t *node);
 
 /* ---- arenas -------------------------------------------------------------- */
 
 typedef struct node_arena {
-    void *data; /* of this rank */
+    void *data; /* memory of this rank */
     size_t bytes;
     uint32_t number; /* equal on all ranks */
     void *maps[];    /* [ranks of the node]: the arenas as mapped here */

@@ -46,5 +46,5 @@ void node_arena_close(node_t *node, node_arena_t *arena)
 
 bool node_arena_holds(const node_t *node, const void *data, size_t bytes)
 {
-    return node_is_open(node) && node_slot_arena(node, data, bytes) != NULL;
+    return node_is_open(node) && node_zcopy_arena(node, data, bytes) != NULL;
 }

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Which ranks of a group share a node. Pure; the same on all ranks, as all have
- * the same table of who can see whose memory. Nodes are numbered by their
- * lowest ranks, the ranks of a node by their rank: [local] is that number.
+ * the same table of which rank can map whose memory. Nodes are numbered in the
+ * order of their lowest ranks. The ranks of a node have local ranks, 0 to count
+ * - 1, in the order of their ranks in the group.
  */
 #ifndef CDDP_COMM_NODE_PLACE_H
 #define CDDP_COMM_NODE_PLACE_H
@@ -13,14 +14,14 @@
 #include "base/err.h"
 
 typedef struct node_place {
-    int nodes;  /* of the group */
-    int here;   /* this rank's node */
-    int count;  /* ranks of this node */
-    int local;  /* this rank among them */
-    int least;  /* ranks of the node that has the fewest */
-    bool whole; /* all ranks of a node see each other, and nobody else */
-    int *order; /* [size]: the ranks, node by node */
-    int *first; /* [nodes + 1]: where a node begins in it */
+    int nodes;  /* how many the group has */
+    int here;   /* number of this rank's node */
+    int count;  /* ranks on this node */
+    int local;  /* local rank of this rank */
+    int least;  /* ranks on the node that has the fewest */
+    bool whole; /* all ranks of a node see each other, and no other rank */
+    int *order; /* [size]: ranks of the group, node by node */
+    int *first; /* [nodes + 1]: where a node begins in [order] */
 } node_place_t;
 
 /* sees[a * size + b]: rank a can map memory of rank b. */
@@ -28,10 +29,13 @@ err_code_t node_place_open(const char *sees, int size, int rank,
                            node_place_t *out, err_t *err);
 void node_place_close(node_place_t *place);
 
-/* Do [a] and [b] see each other? Everybody sees itself. */
-bool node_place_mates(const char *sees, int size, int a, int b);
+/* Are ranks [a] and [b] on one node? They are if both see each other; a rank
+ * sees itself. */
+bool node_place_together(const char *sees, int size, int a, int b);
 
+/* Ranks on [node]. */
 int node_place_count(const node_place_t *place, int node);
+/* The rank of the group that has local rank [local] on [node]. */
 int node_place_rank(const node_place_t *place, int node, int local);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Memory that all ranks of a node map: every rank makes a segment (or the first
- * of a node, node_segment.h), tells the others where it is, and maps theirs.
+ * Memory that all ranks of a node map: every rank (or only the first one of
+ * each node) makes a region (node_region.h), tells the other ranks where it is,
+ * and maps theirs.
  */
 #include "comm/node/node_shm.h"
 
@@ -10,12 +11,12 @@
 
 #include "base/mem.h"
 #include "comm/node/node_priv.h"
-#include "comm/node/node_segment.h"
+#include "comm/node/node_region.h"
 
 void node_shm_unmap(void **maps, int count, size_t bytes)
 {
     for (int i = 0; i < count; i++)
-        node_segment_unmap(&maps[i], bytes);
+        node_region_unmap(&maps[i], bytes);
 }
 
 static err_code_t exchange(node_t *node, const void *mine, size_t bytes,
@@ -28,22 +29,22 @@ err_code_t node_shm_agree(node_t *node, bool well, const char *what,
                           char *votes, err_t *err)
 {
     char mine = (char)well;
-    err_code_t code = exchange(node, &mine, 1, votes, err);
+    err_code_t rc = exchange(node, &mine, 1, votes, err);
 
-    for (int rank = 0; code == ERR_OK && rank < node->config.size; rank++)
+    for (int rank = 0; rc == ERR_OK && rank < node->config.size; rank++)
         if (!votes[rank])
-            code = err_set(err, ERR_UNAVAILABLE,
-                           "rank %d on %s cannot %s of the other ranks on its "
-                           "node: it opens /proc/PID/fd (the ranks must be of "
-                           "one user, with room for descriptors: ulimit -n)",
-                           (int)node->config.hellos[rank].name,
-                           node->config.hellos[rank].host, what);
-    return code;
+            rc = err_set(err, ERR_UNAVAILABLE,
+                         "rank %d on %s cannot %s of the other ranks on its "
+                         "node: it opens /proc/PID/fd (the ranks must be of "
+                         "one user, with room for descriptors: ulimit -n)",
+                         (int)node->config.hellos[rank].name,
+                         node->config.hellos[rank].host, what);
+    return rc;
 }
 
 /* Has every rank that was to make memory made it? */
-static err_code_t tickets_check(const node_t *node,
-                                const node_ticket_t *tickets, size_t bytes,
+static err_code_t regions_check(const node_t *node,
+                                const node_region_t *regions, size_t bytes,
                                 bool all, err_t *err)
 {
     const node_place_t *place = &node->place;
@@ -52,7 +53,7 @@ static err_code_t tickets_check(const node_t *node,
         for (int i = 0; i < (all ? node_place_count(place, at) : 1); i++) {
             int rank = node_place_rank(place, at, i);
 
-            if (tickets[rank].fd < 0)
+            if (regions[rank].fd < 0)
                 return err_set(
                     err, ERR_MEMORY,
                     "rank %d on %s cannot get %zu bytes of memory that "
@@ -63,7 +64,8 @@ static err_code_t tickets_check(const node_t *node,
     return ERR_OK;
 }
 
-static bool tickets_map(const node_t *node, const node_ticket_t *tickets,
+/* Map the first [count] regions of this node that are not mapped. */
+static bool regions_map(const node_t *node, const node_region_t *regions,
                         size_t bytes, int count, void **maps)
 {
     const node_place_t *place = &node->place;
@@ -73,7 +75,7 @@ static bool tickets_map(const node_t *node, const node_ticket_t *tickets,
         int rank = node_place_rank(place, place->here, i);
 
         if (maps[i] == NULL)
-            well &= node_segment_find(&tickets[rank], bytes, &maps[i]);
+            well &= node_region_map(&regions[rank], bytes, &maps[i]);
     }
     return well;
 }
@@ -83,34 +85,33 @@ err_code_t node_shm_share(node_t *node, size_t bytes, bool all, void **maps,
 {
     size_t size = (size_t)node->config.size;
     int local = node->place.local, count = all ? node->place.count : 1;
-    node_ticket_t mine = {.fd = -1};
-    void *tickets = NULL;
+    node_region_t mine = {.fd = -1};
+    node_region_t *regions = NULL;
     err_t reason = ERR_INIT;
     bool well = false;
     err_code_t made = ERR_OK;
-    err_code_t code =
-        mem_alloc(size * sizeof mine, "comm tickets", &tickets, err);
+    err_code_t rc = mem_new(node_region_t, size, "comm regions", &regions, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (local < count)
-        made = node_segment_make(bytes, &mine, &maps[local], &reason);
-    code = exchange(node, &mine, sizeof mine, tickets, err);
-    if (code == ERR_OK)
-        code = tickets_check(node, tickets, bytes, all, err);
-    if (code == ERR_OK)
-        well = tickets_map(node, tickets, bytes, count, maps);
-    if (code == ERR_OK) /* the tickets are spent: they hold the votes */
-        code = node_shm_agree(node, well, "map memory", tickets, err);
+        made = node_region_make(bytes, &mine, &maps[local], &reason);
+    rc = exchange(node, &mine, sizeof mine, regions, err);
+    if (rc == ERR_OK)
+        rc = regions_check(node, regions, bytes, all, err);
+    if (rc == ERR_OK)
+        well = regions_map(node, regions, bytes, count, maps);
+    if (rc == ERR_OK) /* the array is not needed any more: it holds the votes */
+        rc = node_shm_agree(node, well, "map memory", (char *)regions, err);
     if (made != ERR_OK) {
-        code = made;
+        rc = made;
         if (err != NULL)
             *err = reason;
     }
     if (mine.fd >= 0)
         close((int)mine.fd);
-    if (code != ERR_OK)
+    if (rc != ERR_OK)
         node_shm_unmap(maps, count, bytes);
-    mem_free(tickets);
-    return code;
+    mem_free(regions);
+    return rc;
 }

@@ -1,60 +1,64 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Staging: see node_stage.h. */
+/* Staged all-reduces: see node_stage.h. */
 #include "comm/node/node_stage.h"
 
 #include <string.h>
 
 #include "base/check.h"
-#include "comm/node/node_bell.h"
 #include "comm/node/node_priv.h"
 #include "comm/node/node_shm.h"
 #include "comm/node/node_sum.h"
+#include "comm/node/node_wakeup.h"
 
-/* Of one rank, and about so much of a node. */
+/* Bytes that a rank stages at a time: these limits, or its part of the bytes of
+ * a node. */
 #define STAGE_MOST ((size_t)512 << 10)
 #define STAGE_LEAST ((size_t)64 << 10)
 #define STAGE_NODE ((size_t)4 << 20)
 
-/* Segments of three ranks or more are summed whole up to so much in all. */
+/* Three ranks or more sum a segment whole if all of their inputs together have
+ * at most this many bytes. */
 #define WHOLE_MOST ((size_t)64 << 10)
 
 /* Segments that a rank copies in before it looks at sums: they are still in its
  * cache when they are summed. */
 #define LEAD 2
 
-/* Asked for in one go. */
+/* Bytes that are prefetched at a time. */
 #define BLOCK_BYTES ((size_t)4 << 10)
 
 /* ---- memory -------------------------------------------------------------- */
 
-static stage_rank_t *stage_rank(const node_t *node, int local)
+static stage_rank_t *rank_of(const node_t *node, int local)
 {
-    return node->stages.maps[local];
+    return node->stage.maps[local];
 }
 
-static stage_slot_t *stage_slot(const node_t *node, int local, uint64_t segment)
+static stage_slot_t *slot_of(const node_t *node, int local, uint64_t segment)
 {
-    return &stage_rank(node, local)->slots[segment % STAGE_SLOTS];
+    return &rank_of(node, local)->slots[segment % STAGE_SLOTS];
 }
 
-/* Where [local] copies its segment to. Two ranks swap their places each time
- * around: who read a place has it in its cache when it writes there next, so
- * that no cache line travels only to change its owner. */
-static char *stage_data(const node_t *node, int local, uint64_t segment)
+/* Two ranks swap their places each time around: a rank that has read a place
+ * has it in its cache when it writes there next, so that no cache line travels
+ * only to change its owner. */
+char *node_stage_place(const node_t *node, int local, uint64_t segment)
 {
+    check(local >= 0 && local < node->place.count, "place of rank %d of %d",
+          local, node->place.count);
     if (node->place.count == 2)
         local ^= (int)(segment / STAGE_SLOTS % 2);
-    return stage_rank(node, local)->data +
-           segment % STAGE_SLOTS * node->stages.segment;
+    return rank_of(node, local)->data +
+           segment % STAGE_SLOTS * node->stage.segment_bytes;
 }
 
 err_code_t node_stage_open(node_t *node, err_t *err)
 {
-    node_stages_t *stages = &node->stages;
+    node_stage_t *stage = &node->stage;
     size_t bytes, most = node->config.segment_most;
-    int ranks = 1; /* of the fullest node: segments are alike everywhere */
-    err_code_t code;
+    int ranks = 1; /* of the node that has most: segments are equal on all */
+    err_code_t rc;
 
     for (int i = 0; i < node->place.nodes; i++)
         if (node_place_count(&node->place, i) > ranks)
@@ -63,63 +67,72 @@ err_code_t node_stage_open(node_t *node, err_t *err)
     bytes = bytes > STAGE_MOST    ? STAGE_MOST
             : bytes < STAGE_LEAST ? STAGE_LEAST
                                   : bytes;
-    stages->segment = bytes / STAGE_SLOTS / MEM_ALIGN * MEM_ALIGN;
-    if (most > 0 && stages->segment > most)
-        stages->segment = most;
-    stages->bytes = sizeof(stage_rank_t) + STAGE_SLOTS * stages->segment;
-    code = node_shm_share(node, stages->bytes, true, stages->table, err);
-    if (code == ERR_OK)
-        stages->maps = stages->table;
-    return code;
+    stage->segment_bytes = bytes / STAGE_SLOTS / MEM_ALIGN * MEM_ALIGN;
+    if (most > 0 && stage->segment_bytes > most)
+        stage->segment_bytes = most;
+    stage->bytes = sizeof(stage_rank_t) + STAGE_SLOTS * stage->segment_bytes;
+    rc = node_shm_share(node, stage->bytes, true, stage->table, err);
+    if (rc == ERR_OK)
+        stage->maps = stage->table;
+    return rc;
 }
 
 void node_stage_close(node_t *node)
 {
-    node_stages_t *stages = &node->stages;
+    node_stage_t *stage = &node->stage;
 
-    if (stages->maps == NULL)
+    if (stage->maps == NULL)
         return;
-    node_shm_unmap(stages->maps, node->place.count, stages->bytes);
-    stages->maps = NULL;
+    node_shm_unmap(stage->maps, node->place.count, stage->bytes);
+    stage->maps = NULL;
+}
+
+bool node_can_stage(const node_t *node)
+{
+    return node->stage.maps != NULL;
 }
 
 /* ---- what a segment is --------------------------------------------------- */
 
-static node_work_t *work_at(const node_stages_t *stages,
+static node_work_t *work_at(const node_stage_t *stage,
                             const stage_cursor_t *cursor)
 {
-    return stages->works[cursor->work % COMM_WORKS_MAX];
+    return stage->works[cursor->work % COMM_WORKS_MAX];
 }
 
 /* Bytes of the segment at [cursor]. */
-static size_t bytes_at(const node_stages_t *stages,
-                       const stage_cursor_t *cursor)
+static size_t bytes_at(const node_stage_t *stage, const stage_cursor_t *cursor)
 {
-    const node_work_t *work = work_at(stages, cursor);
-    size_t left = comm_request_bytes(work->request) - cursor->at;
+    const node_work_t *work = work_at(stage, cursor);
+    size_t left = comm_request_bytes(work->request) - cursor->offset;
 
-    check(cursor->work < stages->begun && left > 0,
-          "segment at byte %zu of work %llu of %llu", cursor->at,
-          (unsigned long long)cursor->work, (unsigned long long)stages->begun);
+    check(cursor->work < stage->works_started && left > 0,
+          "segment at byte %zu of work %llu of %llu", cursor->offset,
+          (unsigned long long)cursor->work,
+          (unsigned long long)stage->works_started);
+    check(cursor->offset < comm_request_bytes(work->request) &&
+              cursor->offset % work->segment_bytes == 0,
+          "segment at byte %zu of %zu, in segments of %zu", cursor->offset,
+          comm_request_bytes(work->request), work->segment_bytes);
     return left < work->segment_bytes ? left : work->segment_bytes;
 }
 
-/* True: that was the last one of its work. */
-static bool cursor_step(const node_stages_t *stages, stage_cursor_t *cursor)
+/* To the next segment; true: the current one was the last one of its work. */
+static bool cursor_step(const node_stage_t *stage, stage_cursor_t *cursor)
 {
-    cursor->at += bytes_at(stages, cursor);
-    if (cursor->at < comm_request_bytes(work_at(stages, cursor)->request))
+    cursor->offset += bytes_at(stage, cursor);
+    if (cursor->offset < comm_request_bytes(work_at(stage, cursor)->request))
         return false;
     cursor->work++;
-    cursor->at = 0;
+    cursor->offset = 0;
     return true;
 }
 
-/* Of all segments of [work] but the last. Over several nodes no segment is
- * larger than a slice. */
+/* Bytes of all segments of [work] but the last. Over several nodes no segment
+ * is larger than a slice. */
 static size_t segment_bytes(const node_t *node, const node_work_t *work)
 {
-    size_t most = node->stages.segment;
+    size_t most = node->stage.segment_bytes;
 
     return node->place.nodes > 1 && work->split.slice < most ? work->split.slice
                                                              : most;
@@ -135,16 +148,23 @@ uint64_t node_stage_segments(const node_work_t *work)
 /* Several nodes: the rank of this node whose lanes reduce [segment]. */
 static int segment_owner(const node_work_t *work, uint64_t segment)
 {
+    check(segment >= work->segment &&
+              segment - work->segment < node_stage_segments(work),
+          "segment %llu of a work of %llu from %llu on",
+          (unsigned long long)segment,
+          (unsigned long long)node_stage_segments(work),
+          (unsigned long long)work->segment);
     return (int)((segment - work->segment) % (uint64_t)work->split.owners);
 }
 
+/* Bytes of a piece of a segment of [bytes] bytes. */
 static size_t piece_bytes(const node_t *node, size_t bytes)
 {
     return node_piece_bytes(bytes, node->place.count, bytes);
 }
 
-/* In how many a segment is summed; 0: it is summed whole. Pure. Over several
- * nodes its owner sums it, as one. */
+/* In how many pieces a segment is summed; 0: whole, by every rank. Over several
+ * nodes its owner sums it as one piece. Pure. */
 static unsigned pieces_of(const node_t *node, size_t bytes)
 {
     size_t ranks = (size_t)node->place.count;
@@ -159,97 +179,103 @@ static unsigned pieces_of(const node_t *node, size_t bytes)
 
 /* ---- post ---------------------------------------------------------------- */
 
-/* Something has been stored that node-mates may wait for. Over several nodes
- * they may wait in epoll, or compute while their comm threads sleep there. */
-static void mates_ring(node_t *node)
+/* Something is stored that other ranks of the node may wait for. Over several
+ * nodes their owners may sleep in epoll, or compute while their comm threads
+ * sleep there. */
+static void notify_all(node_t *node)
 {
-    node_ring(node);
+    node_notify(node);
     for (int i = 0; node->place.nodes > 1 && i < node->place.count; i++)
-        if (!atomic_load(&stage_rank(node, i)->present))
-            node_bell_ring(node, i);
+        if (!atomic_load(&rank_of(node, i)->present))
+            node_wakeup_send(node, i);
 }
 
-/* Have all ranks taken what is in the slot of the next segment? */
-static bool slot_free(node_t *node, uint64_t segment)
+/* Have all ranks consumed what is in the slot of [segment], the next one? */
+static bool slot_is_free(node_t *node, uint64_t segment)
 {
-    node_stages_t *stages = &node->stages;
-    uint64_t floor = segment;
+    node_stage_t *stage = &node->stage;
+    uint64_t released = segment;
 
-    if (segment < atomic_load(&stages->floor) + STAGE_SLOTS)
+    if (segment < atomic_load(&stage->released) + STAGE_SLOTS)
         return true;
     for (int i = 0; i < node->place.count; i++) {
-        uint64_t taken = atomic_load_explicit(&stage_rank(node, i)->taken,
-                                              memory_order_acquire);
+        uint64_t consumed = atomic_load_explicit(&rank_of(node, i)->consumed,
+                                                 memory_order_acquire);
 
-        if (taken < floor)
-            floor = taken;
+        if (consumed < released)
+            released = consumed;
     }
-    atomic_store(&stages->floor, floor);
-    return segment < floor + STAGE_SLOTS;
+    atomic_store(&stage->released, released);
+    return segment < released + STAGE_SLOTS;
 }
 
 static bool can_post(node_t *node)
 {
-    const node_stages_t *stages = &node->stages;
-    uint64_t segment = atomic_load(&stages->posted);
+    const node_stage_t *stage = &node->stage;
+    uint64_t segment = atomic_load(&stage->posted);
 
-    return segment < atomic_load(&stages->wanted) && slot_free(node, segment);
+    return segment < atomic_load(&stage->started) &&
+           slot_is_free(node, segment);
 }
 
+/* Copy the next segment in. Under node.lock. */
 static void segment_post(node_t *node)
 {
-    node_stages_t *stages = &node->stages;
-    uint64_t segment = atomic_load(&stages->posted);
-    const node_work_t *work = work_at(stages, &stages->post);
-    stage_slot_t *slot = stage_slot(node, node->place.local, segment);
-    size_t bytes = bytes_at(stages, &stages->post);
+    node_stage_t *stage = &node->stage;
+    uint64_t segment = atomic_load(&stage->posted);
+    const node_work_t *work = work_at(stage, &stage->post);
+    stage_slot_t *slot = slot_of(node, node->place.local, segment);
+    size_t bytes = bytes_at(stage, &stage->post);
 
-    check(bytes <= stages->segment, "a segment of %zu bytes in a slot of %zu",
-          bytes, stages->segment);
-    check(segment < atomic_load(&stages->taken) + STAGE_SLOTS,
-          "segment %llu is posted, and %llu were taken",
+    check(node_is_locked(node), "segment %llu is posted without the lock",
+          (unsigned long long)segment);
+    check(bytes <= stage->segment_bytes,
+          "a segment of %zu bytes in a slot of %zu", bytes,
+          stage->segment_bytes);
+    check(segment < atomic_load(&stage->started) &&
+              segment < atomic_load(&stage->consumed) + STAGE_SLOTS,
+          "segment %llu is posted, of %llu started and %llu consumed",
           (unsigned long long)segment,
-          (unsigned long long)atomic_load(&stages->taken));
+          (unsigned long long)atomic_load(&stage->started),
+          (unsigned long long)atomic_load(&stage->consumed));
     check(atomic_load(&slot->flag) ==
               (segment < STAGE_SLOTS ? 0 : segment + 1 - STAGE_SLOTS),
           "segment %llu is posted over segment %llu",
           (unsigned long long)segment,
           (unsigned long long)atomic_load(&slot->flag) - 1);
-    memcpy(stage_data(node, node->place.local, segment),
-           (const char *)work->request->data + stages->post.at, bytes);
+    memcpy(node_stage_place(node, node->place.local, segment),
+           (const char *)work->request->data + stage->post.offset, bytes);
     slot->number = work->number;
     slot->count = work->request->count;
     slot->type = (uint16_t)work->request->type;
     slot->op = (uint16_t)work->request->op;
-    atomic_store(&stages->pieces[segment % STAGE_SLOTS],
-                 pieces_of(node, bytes));
+    atomic_store(&stage->pieces[segment % STAGE_SLOTS], pieces_of(node, bytes));
     atomic_store_explicit(&slot->flag, segment + 1, memory_order_release);
-    cursor_step(stages, &stages->post);
-    atomic_store(&stages->posted, segment + 1);
-    mates_ring(node);
-    if (node->place.nodes > 1 && node_stage_came(node, segment))
-        node_bell_ring(node, segment_owner(work, segment));
+    cursor_step(stage, &stage->post);
+    atomic_store(&stage->posted, segment + 1);
+    notify_all(node);
+    if (node->place.nodes > 1 && node_stage_arrived(node, segment))
+        node_wakeup_send(node, segment_owner(work, segment));
 }
 
 /* ---- what owners on several nodes see ------------------------------------ */
 
-char *node_stage_place(const node_t *node, int local, uint64_t segment)
-{
-    return stage_data(node, local, segment);
-}
-
 void node_stage_done(node_t *node, uint64_t segment)
 {
-    node_count_up(&stage_slot(node, 0, segment)->done, segment, 1);
-    mates_ring(node);
+    unsigned had = node_count_up(&slot_of(node, 0, segment)->done, segment, 1);
+
+    check(had == 0, "segment %llu has two results",
+          (unsigned long long)segment);
+    (void)had;
+    notify_all(node);
 }
 
-/* ---- take ---------------------------------------------------------------- */
+/* ---- consume ------------------------------------------------------------- */
 
-bool node_stage_came(const node_t *node, uint64_t segment)
+bool node_stage_arrived(const node_t *node, uint64_t segment)
 {
     for (int i = 0; i < node->place.count; i++)
-        if (atomic_load_explicit(&stage_slot(node, i, segment)->flag,
+        if (atomic_load_explicit(&slot_of(node, i, segment)->flag,
                                  memory_order_acquire) != segment + 1)
             return false;
     return true;
@@ -257,10 +283,10 @@ bool node_stage_came(const node_t *node, uint64_t segment)
 
 bool node_stage_agrees(const node_t *node, uint64_t segment)
 {
-    const stage_slot_t *mine = stage_slot(node, node->place.local, segment);
+    const stage_slot_t *mine = slot_of(node, node->place.local, segment);
 
     for (int i = 0; i < node->place.count; i++) {
-        const stage_slot_t *slot = stage_slot(node, i, segment);
+        const stage_slot_t *slot = slot_of(node, i, segment);
 
         if (slot->number != mine->number || slot->count != mine->count ||
             slot->type != mine->type || slot->op != mine->op)
@@ -269,131 +295,155 @@ bool node_stage_agrees(const node_t *node, uint64_t segment)
     return true;
 }
 
-/* Two parts, of which this rank has [into] and writes to [theirs] next. */
-static void pair_sum(const comm_request_t *what, char *into, char *theirs,
+/* Sum two buffers: [into] of this rank, and [theirs], which this rank writes
+ * next. */
+static void pair_sum(const comm_request_t *request, char *into, char *theirs,
                      bool theirs_first, size_t bytes)
 {
-    size_t width = comm_type_bytes(what->type);
+    size_t width = comm_type_bytes(request->type);
 
     for (size_t at = 0; at < bytes; at += BLOCK_BYTES) {
         size_t some = bytes - at < BLOCK_BYTES ? bytes - at : BLOCK_BYTES;
         char *mine = into + at, *other = theirs + at;
 
-        node_lines_own(other, some);
+        node_prefetch_write(other, some);
         comm_reduce(mine, theirs_first ? other : mine,
-                    theirs_first ? mine : other, some / width, what->type,
-                    what->op);
+                    theirs_first ? mine : other, some / width, request->type,
+                    request->op);
     }
 }
 
 static void whole_sum(node_t *node, uint64_t segment, size_t bytes)
 {
-    node_stages_t *stages = &node->stages;
-    const comm_request_t *what = work_at(stages, &stages->take)->request;
-    size_t count = bytes / comm_type_bytes(what->type);
-    char **parts = node->parts;
-    char *into = (char *)what->data + stages->take.at;
+    node_stage_t *stage = &node->stage;
+    const comm_request_t *request = work_at(stage, &stage->consume)->request;
+    size_t count = bytes / comm_type_bytes(request->type);
+    char **buffers = node->buffers;
+    char *into = (char *)request->data + stage->consume.offset;
 
     for (int i = 0; i < node->place.count; i++)
-        parts[i] = stage_data(node, i, segment);
-    parts[node->place.local] = into; /* the same, and nearer */
+        buffers[i] = node_stage_place(node, i, segment);
+    /* The contents of this rank's place, in its nearer cache. */
+    buffers[node->place.local] = into;
     if (node->place.count == 2)
-        pair_sum(what, into, parts[!node->place.local], node->place.local == 1,
-                 bytes);
+        pair_sum(request, into, buffers[!node->place.local],
+                 node->place.local == 1, bytes);
     else
-        node_sum_into(parts, node->place.count, count, what->type, what->op,
-                      into);
+        node_sum_into(buffers, node->place.count, count, request->type,
+                      request->op, into);
 }
 
 static void piece_sum(node_t *node, uint64_t segment, size_t bytes,
                       unsigned piece)
 {
-    node_stages_t *stages = &node->stages;
-    const comm_request_t *what = work_at(stages, &stages->take)->request;
+    node_stage_t *stage = &node->stage;
+    const comm_request_t *request = work_at(stage, &stage->consume)->request;
     size_t step = piece_bytes(node, bytes), begin = piece * step;
     size_t some = bytes - begin < step ? bytes - begin : step;
-    char **parts = node->parts;
+    char **buffers = node->buffers;
 
     check(begin < bytes, "piece %u begins at byte %zu of %zu", piece, begin,
           bytes);
     for (int i = 0; i < node->place.count; i++)
-        parts[i] = stage_data(node, i, segment) + begin;
-    node_sum_into(parts, node->place.count, some / comm_type_bytes(what->type),
-                  what->type, what->op, parts[0]);
+        buffers[i] = node_stage_place(node, i, segment) + begin;
+    node_sum_into(buffers, node->place.count,
+                  some / comm_type_bytes(request->type), request->type,
+                  request->op, buffers[0]);
 }
 
-/* This rank has what it wanted of the segment. */
-static void segment_taken(node_t *node, uint64_t segment)
+/* This rank has its result of the segment. Under node.lock. */
+static void segment_consumed(node_t *node, uint64_t segment)
 {
-    node_stages_t *stages = &node->stages;
-    node_work_t *work = work_at(stages, &stages->take);
-    bool last = cursor_step(stages, &stages->take);
+    node_stage_t *stage = &node->stage;
+    node_work_t *work = work_at(stage, &stage->consume);
+    bool last = cursor_step(stage, &stage->consume);
 
-    check(atomic_load(&stages->taken) == segment &&
-              segment < atomic_load(&stages->posted),
-          "segment %llu is taken, of %llu posted and %llu taken",
+    check(node_is_locked(node), "segment %llu is consumed without the lock",
+          (unsigned long long)segment);
+    check(atomic_load(&stage->consumed) == segment &&
+              segment < atomic_load(&stage->posted),
+          "segment %llu is consumed, of %llu posted and %llu consumed",
           (unsigned long long)segment,
-          (unsigned long long)atomic_load(&stages->posted),
-          (unsigned long long)atomic_load(&stages->taken));
-    atomic_store(&stages->taken, segment + 1);
-    atomic_store_explicit(&stage_rank(node, node->place.local)->taken,
+          (unsigned long long)atomic_load(&stage->posted),
+          (unsigned long long)atomic_load(&stage->consumed));
+    check(last == (segment + 1 == work->segment + node_stage_segments(work)),
+          "segment %llu ends a work of %llu from %llu on",
+          (unsigned long long)segment,
+          (unsigned long long)node_stage_segments(work),
+          (unsigned long long)work->segment);
+    atomic_store(&stage->consumed, segment + 1);
+    atomic_store_explicit(&rank_of(node, node->place.local)->consumed,
                           segment + 1, memory_order_release);
-    atomic_fetch_add(&node->moves, 1);
-    if (last) /* now its owner may go */
+    atomic_fetch_add(&node->progress, 1);
+    if (last) /* from here on its owner may return from the wait */
         atomic_store_explicit(&work->done, true, memory_order_release);
-    mates_ring(node); /* somebody may wait for a free slot */
+    notify_all(node); /* a rank may wait for a free slot */
 }
 
-/* A step of the oldest segment; false: it is up to others. */
-static bool segment_take(node_t *node)
+/* Claim and sum a piece of a segment; false: none is left. Under node.lock. */
+static bool piece_do(node_t *node, uint64_t segment, size_t bytes,
+                     unsigned pieces)
 {
-    node_stages_t *stages = &node->stages;
-    uint64_t segment = atomic_load(&stages->taken);
-    stage_slot_t *first = stage_slot(node, 0, segment);
-    unsigned pieces = atomic_load(&stages->pieces[segment % STAGE_SLOTS]);
-    unsigned piece;
-    size_t bytes;
+    stage_slot_t *first = slot_of(node, 0, segment);
+    unsigned piece, had;
 
-    if (segment >= atomic_load(&stages->posted) ||
-        !node_stage_came(node, segment))
+    if (node->place.nodes > 1) /* its owner sums it */
         return false;
-    if (!node_stage_agrees(node, segment)) {
-        node_board_disagree(node, work_at(stages, &stages->take)->number);
+    piece = node_count_up(&first->claimed, segment, pieces);
+    if (piece >= pieces)
         return false;
-    }
-    bytes = bytes_at(stages, &stages->take);
-    if (pieces == 0) {
-        whole_sum(node, segment, bytes);
-        segment_taken(node, segment);
-        return true;
-    }
-    piece = pieces;
-    if (node->place.nodes == 1)
-        piece = node_count_up(&first->claimed, segment, pieces);
-    if (piece < pieces) {
-        piece_sum(node, segment, bytes, piece);
-        if (node_count_up(&first->done, segment, pieces) + 1 == pieces)
-            node_ring(node);
-        return true;
-    }
-    if (node_counted(&first->done, segment) < pieces)
-        return false;
-    memcpy((char *)work_at(stages, &stages->take)->request->data +
-               stages->take.at,
-           stage_data(node, 0, segment), bytes);
-    segment_taken(node, segment);
+    piece_sum(node, segment, bytes, piece);
+    had = node_count_up(&first->done, segment, pieces);
+    check(had < pieces && had < node_counted(&first->claimed, segment),
+          "piece %u of %u of segment %llu is done", had, pieces,
+          (unsigned long long)segment);
+    if (had + 1 == pieces)
+        node_notify(node);
     return true;
 }
 
-static bool can_take(const node_t *node)
+/* A step of the oldest segment; false: other ranks have to do something first.
+ * Under node.lock. */
+static bool segment_progress(node_t *node)
 {
-    const node_stages_t *stages = &node->stages;
-    uint64_t segment = atomic_load(&stages->taken);
-    const stage_slot_t *first = stage_slot(node, 0, segment);
-    unsigned pieces = atomic_load(&stages->pieces[segment % STAGE_SLOTS]);
+    node_stage_t *stage = &node->stage;
+    uint64_t segment = atomic_load(&stage->consumed);
+    const node_work_t *work = work_at(stage, &stage->consume);
+    unsigned pieces = atomic_load(&stage->pieces[segment % STAGE_SLOTS]);
+    size_t bytes;
 
-    return segment < atomic_load(&stages->posted) &&
-           node_stage_came(node, segment) &&
+    if (segment >= atomic_load(&stage->posted) ||
+        !node_stage_arrived(node, segment))
+        return false;
+    if (!node_stage_agrees(node, segment)) {
+        node_control_differ(node, work->number);
+        return false;
+    }
+    bytes = bytes_at(stage, &stage->consume);
+    if (pieces == 0) {
+        whole_sum(node, segment, bytes);
+        segment_consumed(node, segment);
+        return true;
+    }
+    if (piece_do(node, segment, bytes, pieces))
+        return true;
+    if (node_counted(&slot_of(node, 0, segment)->done, segment) < pieces)
+        return false;
+    memcpy((char *)work->request->data + stage->consume.offset,
+           node_stage_place(node, 0, segment), bytes);
+    segment_consumed(node, segment);
+    return true;
+}
+
+static bool can_progress(const node_t *node)
+{
+    const node_stage_t *stage = &node->stage;
+    uint64_t segment = atomic_load(&stage->consumed);
+    const stage_slot_t *first = slot_of(node, 0, segment);
+    unsigned pieces = atomic_load(&stage->pieces[segment % STAGE_SLOTS]);
+
+    return segment < atomic_load(&stage->posted) &&
+           node_stage_arrived(node, segment) &&
            (pieces == 0 ||
             (node->place.nodes == 1 &&
              node_counted(&first->claimed, segment) < pieces) ||
@@ -402,24 +452,21 @@ static bool can_take(const node_t *node)
 
 /* ---- works --------------------------------------------------------------- */
 
-bool node_can_stage(const node_t *node)
-{
-    return node->stages.maps != NULL;
-}
-
 void node_stage_start(node_t *node, node_work_t *work)
 {
-    node_stages_t *stages = &node->stages;
+    node_stage_t *stage = &node->stage;
 
     work->segment_bytes = segment_bytes(node, work);
+    check(work->segment_bytes > 0, "collective %llu in segments of no bytes",
+          (unsigned long long)work->number);
     node_lock(node);
-    check(stages->begun - stages->take.work < COMM_WORKS_MAX,
-          "%llu works have begun, and %llu are done",
-          (unsigned long long)stages->begun,
-          (unsigned long long)stages->take.work);
-    stages->works[stages->begun++ % COMM_WORKS_MAX] = work;
+    check(stage->works_started - stage->consume.work < COMM_WORKS_MAX,
+          "%llu works have started, and %llu are done",
+          (unsigned long long)stage->works_started,
+          (unsigned long long)stage->consume.work);
+    stage->works[stage->works_started++ % COMM_WORKS_MAX] = work;
     work->segment =
-        atomic_fetch_add(&stages->wanted, node_stage_segments(work));
+        atomic_fetch_add(&stage->started, node_stage_segments(work));
     for (int i = 0; i < LEAD && can_post(node); i++)
         segment_post(node);
     node_unlock(node);
@@ -427,20 +474,20 @@ void node_stage_start(node_t *node, node_work_t *work)
 
 bool node_stage_busy(const node_t *node)
 {
-    const node_stages_t *stages = &node->stages;
+    const node_stage_t *stage = &node->stage;
 
-    return atomic_load(&stages->taken) < atomic_load(&stages->wanted);
+    return atomic_load(&stage->consumed) < atomic_load(&stage->started);
 }
 
 bool node_stage_ready(node_t *node)
 {
-    return node_stage_busy(node) && (can_take(node) || can_post(node));
+    return node_stage_busy(node) && (can_progress(node) || can_post(node));
 }
 
 /* After a fault no buffer is touched any more (see node_wait). */
-bool node_stage_go(node_t *node)
+bool node_stage_progress(node_t *node)
 {
-    node_stages_t *stages = &node->stages;
+    node_stage_t *stage = &node->stage;
     bool did = false;
 
     if (!node_stage_busy(node))
@@ -448,13 +495,13 @@ bool node_stage_go(node_t *node)
     node_lock(node);
     if (!node_failed(node)) {
         bool ahead =
-            atomic_load(&stages->posted) >= atomic_load(&stages->taken) + LEAD;
+            atomic_load(&stage->posted) >= atomic_load(&stage->consumed) + LEAD;
 
         if (!ahead && can_post(node)) {
             segment_post(node);
             did = true;
         }
-        did |= segment_take(node);
+        did |= segment_progress(node);
         if (!did && can_post(node)) {
             segment_post(node);
             did = true;
@@ -468,40 +515,40 @@ bool node_stage_go(node_t *node)
 
 void node_stage_present(node_t *node, bool present)
 {
-    if (node->stages.maps != NULL)
-        atomic_store_explicit(&stage_rank(node, node->place.local)->present,
+    if (node->stage.maps != NULL)
+        atomic_store_explicit(&rank_of(node, node->place.local)->present,
                               present, memory_order_release);
 }
 
-/* Does [local] have to post, or to take, before this rank can go on? */
+/* Does [local] have to post or to consume before this rank can go on? */
 static bool is_behind(const node_t *node, int local)
 {
-    const node_stages_t *stages = &node->stages;
-    uint64_t segment = atomic_load(&stages->taken);
+    const node_stage_t *stage = &node->stage;
+    uint64_t segment = atomic_load(&stage->consumed);
 
-    return atomic_load(&stage_slot(node, local, segment)->flag) < segment + 1 ||
-           atomic_load(&stage_rank(node, local)->taken) + STAGE_SLOTS <=
-               atomic_load(&stages->posted);
+    return atomic_load(&slot_of(node, local, segment)->flag) < segment + 1 ||
+           atomic_load(&rank_of(node, local)->consumed) + STAGE_SLOTS <=
+               atomic_load(&stage->posted);
 }
 
-void node_stage_summon(node_t *node)
+void node_stage_wake_absent(node_t *node)
 {
     if (!node_stage_busy(node))
         return;
     for (int i = 0; i < node->place.count; i++)
         if (i != node->place.local && is_behind(node, i) &&
-            !atomic_load(&stage_rank(node, i)->present))
-            node_bell_ring(node, i);
+            !atomic_load(&rank_of(node, i)->present))
+            node_wakeup_send(node, i);
 }
 
-bool node_stage_wanted(node_t *node)
+bool node_stage_needs_help(node_t *node)
 {
     return node_stage_busy(node) &&
-           !atomic_load(&stage_rank(node, node->place.local)->present) &&
+           !atomic_load(&rank_of(node, node->place.local)->present) &&
            !node_failed(node) && node_stage_ready(node);
 }
 
 bool node_stage_help(node_t *node)
 {
-    return node_stage_wanted(node) && node_stage_go(node);
+    return node_stage_needs_help(node) && node_stage_progress(node);
 }

@@ -7,9 +7,9 @@
 #include "base/mem.h"
 #include "comm/comm_ops.h"
 
-/* Ask for the cache lines of [bytes] bytes at [at] to be read and then written:
- * they come with the right to write, so that the writing waits for nobody. */
-static inline void node_lines_own(const char *at, size_t bytes)
+/* Prefetch the cache lines of [bytes] bytes at [at] with the right to write, so
+ * that a later store does not wait for it. */
+static inline void node_prefetch_write(const char *at, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += MEM_ALIGN) {
 #if defined(__x86_64__) /* the builtin does not, unless told that it exists */
@@ -20,16 +20,16 @@ static inline void node_lines_own(const char *at, size_t bytes)
     }
 }
 
-/* Reduce [count] elements at parts[0 .. size-1] in that order; the result goes
- * to all of them. */
-void node_sum(char *const *parts, int size, size_t count, comm_type_t type,
+/* Reduce [count] elements at buffers[0 .. size-1] in that order; the result
+ * goes to all of them. */
+void node_sum(char *const *buffers, int size, size_t count, comm_type_t type,
               comm_op_t op);
-/* The same for [count] elements at offset [at], in bytes, of each; the result
- * goes to that of [into], which may be one of them. */
-void node_sum_part(char *const *parts, int size, size_t at, size_t count,
+/* Reduce [count] elements from byte [at] on of each buffer, in that order. The
+ * result goes to byte [at] of [into], which may be one of the buffers. */
+void node_sum_part(char *const *buffers, int size, size_t at, size_t count,
                    comm_type_t type, comm_op_t op, char *into);
-/* The same from offset 0. */
-void node_sum_into(char *const *parts, int size, size_t count, comm_type_t type,
-                   comm_op_t op, char *into);
+/* node_sum_part from byte 0 on. */
+void node_sum_into(char *const *buffers, int size, size_t count,
+                   comm_type_t type, comm_op_t op, char *into);
 
 #endif

@@ -11,68 +11,66 @@
 #include "base/clock.h"
 #include "comm/node/node_priv.h"
 
-/* Looks between two readings of the clock; the first ones of all without a
- * pause. */
-#define LOOKS 64
-#define EAGER 32
-#define NAP_NANOSECONDS 20000000 /* how late a fault may be seen */
+#define LOOKS 64 /* between two readings of the clock */
+#define EAGER 32 /* of these, at the begin of a wait, without a pause */
+#define NAP_NANOSECONDS 20000000 /* a sleep ends then, to look for faults */
 
 /* Has the owner seen that it is done? */
 static bool work_done(const node_t *node, const node_work_t *work)
 {
-    if (node->place.nodes > 1 && atomic_load(&work->way) == NODE_SLOT)
-        return node_slot_lanes_done(node, work->number);
+    if (node->place.nodes > 1 && atomic_load(&work->way) == NODE_ZCOPY)
+        return node_zcopy_lanes_done(node, work->number);
     return atomic_load_explicit(&work->done, memory_order_acquire);
 }
 
-/* What others may wait for: this rank does it whatever it waits for itself. */
-static bool others_go(node_t *node)
+/* Do what other ranks may wait for, whatever this rank waits for itself. */
+static bool others_progress(node_t *node)
 {
-    bool did = node_shot_busy(node) && node_shot_go(node);
+    bool did = node_oneshot_busy(node) && node_oneshot_progress(node);
 
-    return node_stage_go(node) || did;
+    return node_stage_progress(node) || did;
 }
 
 /* Do something, for [work] first. */
-static bool work_go(node_t *node, node_work_t *work)
+static bool work_progress(node_t *node, node_work_t *work)
 {
     int way = atomic_load(&work->way);
     bool did;
 
-    if (way == NODE_SHOT && node_shot_go(node))
+    if (way == NODE_ONESHOT && node_oneshot_progress(node))
         return true;
-    if (way != NODE_SLOT)
-        return others_go(node);
-    did = node->place.nodes == 1 && node_slot_go(node, work);
+    if (way != NODE_ZCOPY)
+        return others_progress(node);
+    did = node->place.nodes == 1 && node_zcopy_progress(node, work);
     if (!did)
-        node_slot_check(node, work->number);
-    return did || others_go(node);
+        node_zcopy_check(node, work->number);
+    return did || others_progress(node);
 }
 
 comm_state_t node_poll(node_t *node, node_work_t *work)
 {
     if (!work_done(node, work))
-        work_go(node, work);
+        work_progress(node, work);
     if (work_done(node, work))
         return COMM_DONE;
-    node_stage_summon(node); /* who computes has a comm thread */
+    node_stage_wake_absent(node); /* ranks that compute */
     return node_failed(node) ? COMM_FAILED : COMM_PENDING;
 }
 
-static bool others_wait(node_t *node)
+static bool others_ready(node_t *node)
 {
-    return (node_shot_busy(node) && node_shot_ready(node)) ||
+    return (node_oneshot_busy(node) && node_oneshot_ready(node)) ||
            node_stage_ready(node);
 }
 
 /* Is there anything to do, or is [work] over? */
 static bool wait_over(node_t *node, const node_work_t *work)
 {
-    if (work_done(node, work) || node_failed(node) || others_wait(node))
+    if (work_done(node, work) || node_failed(node) || others_ready(node))
         return true;
-    return atomic_load(&work->way) == NODE_SLOT &&
-           (node_slot_odd(node, work->number) ||
-            (node->place.nodes == 1 && node_slot_ready(node, work)));
+    return atomic_load(&work->way) == NODE_ZCOPY &&
+           (node_zcopy_differs(node, work->number) ||
+            (node->place.nodes == 1 && node_zcopy_ready(node, work)));
 }
 
 static void cpu_relax(void)
@@ -86,7 +84,7 @@ static void cpu_relax(void)
 static bool attend_over(node_t *node, const atomic_int *state)
 {
     return atomic_load(state) != COMM_PENDING || node_failed(node) ||
-           others_wait(node);
+           others_ready(node);
 }
 
 /* Sleep for a nap, unless there is something to do for [work], or if that is
@@ -95,25 +93,25 @@ static bool wait_nap(node_t *node, const node_work_t *work,
                      const atomic_int *state)
 {
     static const struct timespec nap = {.tv_nsec = NAP_NANOSECONDS};
-    node_board_t *board = node->board;
-    bool rung = true;
-    unsigned bell;
+    node_control_t *control = node->control;
+    bool woken = true;
+    unsigned wakes;
 
-    node_stage_summon(node);
-    atomic_fetch_add(&board->sleepers, 1);
-    bell = atomic_load(&board->bell);
+    node_stage_wake_absent(node);
+    atomic_fetch_add(&control->sleepers, 1);
+    wakes = atomic_load(&control->futex);
     if (work != NULL ? !wait_over(node, work) : !attend_over(node, state))
-        rung = syscall(SYS_futex, &board->bell, FUTEX_WAIT, bell, &nap, NULL,
-                       0) == 0 ||
-               errno != ETIMEDOUT;
-    atomic_fetch_sub(&board->sleepers, 1);
-    return rung;
+        woken = syscall(SYS_futex, &control->futex, FUTEX_WAIT, wakes, &nap,
+                        NULL, 0) == 0 ||
+                errno != ETIMEDOUT;
+    atomic_fetch_sub(&control->sleepers, 1);
+    return woken;
 }
 
 /* Is there something to do, at one of a few looks? */
 static bool wait_look(node_t *node, const node_work_t *work, int eager)
 {
-    int looks = node->pace.core ? LOOKS : 1;
+    int looks = node->backoff.own_core ? LOOKS : 1;
 
     for (int i = 0; i < looks; i++) {
         if (wait_over(node, work))
@@ -127,26 +125,26 @@ static bool wait_look(node_t *node, const node_work_t *work, int eager)
 /* Until there is something to do, or for a nap. */
 static void wait_block(node_t *node, const node_work_t *work)
 {
-    node_pace_t *pace = &node->pace;
+    node_backoff_t *backoff = &node->backoff;
     bool found = wait_look(node, work, EAGER);
 
     while (!found) {
-        node_step_t step = node_pace_next(pace, clock_now());
+        node_backoff_step_t step = node_backoff_next(backoff, clock_now());
 
-        if (step == STEP_SLEEP)
+        if (step == BACKOFF_SLEEP)
             break;
-        if (step == STEP_YIELD) {
+        if (step == BACKOFF_YIELD) {
             sched_yield();
-            node_pace_yielded(pace, clock_now());
+            node_backoff_yielded(backoff, clock_now());
         }
         found = wait_look(node, work, 0);
     }
     if (found) {
-        node_pace_found(pace);
+        node_backoff_found(backoff);
         return;
     }
     node->config.sleeps(node->config.context, work->number);
-    node_pace_slept(pace, wait_nap(node, work, NULL));
+    node_backoff_slept(backoff, wait_nap(node, work, NULL));
 }
 
 bool node_wait(node_t *node, node_work_t *work)
@@ -157,14 +155,14 @@ bool node_wait(node_t *node, node_work_t *work)
           "collective %llu is waited for, which is not under way",
           (unsigned long long)work->number);
     while (!done && !node_failed(node)) {
-        if (work_go(node, work))
-            node_pace_found(&node->pace);
+        if (work_progress(node, work))
+            node_backoff_found(&node->backoff);
         else
             wait_block(node, work);
         done = work_done(node, work);
     }
-    atomic_fetch_add(&node->moves, done);
-    if (!done) { /* whoever copies for it has ended when we have been here */
+    atomic_fetch_add(&node->progress, done);
+    if (!done) { /* from here on no thread copies for it any more */
         node_lock(node);
         node_unlock(node);
     }
@@ -175,11 +173,11 @@ bool node_wait(node_t *node, node_work_t *work)
 bool node_busy(const node_t *node)
 {
     return atomic_load(&node->open) &&
-           (node_shot_busy(node) || node_stage_busy(node));
+           (node_oneshot_busy(node) || node_stage_busy(node));
 }
 
 void node_attend(node_t *node, const atomic_int *state)
 {
-    if (!others_go(node))
+    if (!others_progress(node))
         wait_nap(node, NULL, state);
 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A memfd, which no name in /dev/shm outlives; others open it through /proc, as
- * they did when they verified that it is on this node; a nonce behind the data
- * tells that it is the right one. Its pages are allocated before it is used:
- * too little memory is an error then, not a signal on the first touch.
+ * A region is a memfd, so that no name in /dev/shm is left behind. Other ranks
+ * open it through /proc, as they did when they verified that its process is on
+ * their node. A nonce behind the data shows that it is the right region. Its
+ * pages are allocated before it is used: too little memory is then an error,
+ * and not a signal on the first access.
  *
- * A large one takes huge pages where the site keeps some (vm.nr_hugepages), or
- * else asks for transparent ones, which the kernel gives if it is allowed to
+ * A large region takes huge pages where the site keeps some (vm.nr_hugepages).
+ * Else it asks for transparent ones, which the kernel gives if it is allowed to
  * (/sys/kernel/mm/transparent_hugepage/shmem_enabled: advise). Both may fail
- * silently: they only save translations.
+ * silently: huge pages only save address translations.
  */
-#include "comm/node/node_segment.h"
+#include "comm/node/node_region.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +39,7 @@ static bool is_large(size_t bytes)
     return bytes >= HUGE_LEAST;
 }
 
-/* With the nonce; the same whichever pages it gets. */
+/* Bytes with the nonce; the same whichever pages the region gets. */
 static size_t whole_bytes(size_t bytes)
 {
     size_t whole = mem_round(bytes) + MEM_ALIGN;
@@ -63,21 +64,22 @@ static int fd_map(int fd, size_t bytes, void **map)
     return 0;
 }
 
-void node_segment_unmap(void **map, size_t bytes)
+void node_region_unmap(void **map, size_t bytes)
 {
     if (*map != NULL)
         munmap(*map, whole_bytes(bytes));
     *map = NULL;
 }
 
-/* The kernel would first take all there is and then start killing. */
+/* Has the machine that much? The kernel would first take all memory, and then
+ * kill processes. */
 static bool memory_has(size_t bytes)
 {
     return bytes / (size_t)sysconf(_SC_PAGESIZE) <
            (size_t)sysconf(_SC_PHYS_PAGES);
 }
 
-/* From the pages that the site keeps; false: there are too few. */
+/* Take huge pages that the site keeps; false: there are too few. */
 static bool make_huge(size_t bytes, int *fd, void **map)
 {
     if (!is_large(bytes))
@@ -96,7 +98,7 @@ static bool make_huge(size_t bytes, int *fd, void **map)
     return false;
 }
 
-/* Does the kernel make pages of shared memory huge where that is asked for? */
+/* Does the kernel make pages of shared memory huge on request? */
 static bool kernel_advises(void)
 {
     char text[128] = "";
@@ -121,8 +123,8 @@ static void pages_touch(void *map, size_t bytes)
         (void)at[i];
 }
 
-/* Only a fault makes pages huge on advice, so that it comes first there;
- * whatever it could not get, the allocation tells. */
+/* Ask for transparent huge pages first: only a page fault makes them. What the
+ * faults could not get, posix_fallocate reports. */
 static int make_ordinary(size_t bytes, int *fd, void **map)
 {
     size_t whole = whole_bytes(bytes);
@@ -138,8 +140,8 @@ static int make_ordinary(size_t bytes, int *fd, void **map)
     return failure == 0 ? posix_fallocate(*fd, 0, (off_t)whole) : failure;
 }
 
-err_code_t node_segment_make(size_t bytes, node_ticket_t *ticket, void **map,
-                             err_t *err)
+err_code_t node_region_make(size_t bytes, node_region_t *region, void **map,
+                            err_t *err)
 {
     int fd = -1, failure = 0;
 
@@ -147,17 +149,17 @@ err_code_t node_segment_make(size_t bytes, node_ticket_t *ticket, void **map,
         failure = ENOMEM;
     else if (!make_huge(bytes, &fd, map))
         failure = make_ordinary(bytes, &fd, map);
-    if (failure == 0 && getrandom(&ticket->nonce, sizeof ticket->nonce, 0) !=
-                            (ssize_t)sizeof ticket->nonce)
+    if (failure == 0 && getrandom(&region->nonce, sizeof region->nonce, 0) !=
+                            (ssize_t)sizeof region->nonce)
         failure = EIO;
     if (failure == 0) {
         pages_touch(*map, bytes);
-        memcpy(nonce_of(*map, bytes), &ticket->nonce, sizeof ticket->nonce);
-        ticket->pid = getpid();
-        ticket->fd = fd;
+        memcpy(nonce_of(*map, bytes), &region->nonce, sizeof region->nonce);
+        region->pid = getpid();
+        region->fd = fd;
         return ERR_OK;
     }
-    node_segment_unmap(map, bytes);
+    node_region_unmap(map, bytes);
     if (fd >= 0)
         close(fd);
     return err_set(err, ERR_MEMORY,
@@ -167,14 +169,14 @@ err_code_t node_segment_make(size_t bytes, node_ticket_t *ticket, void **map,
                    bytes, strerror(failure));
 }
 
-bool node_segment_find(const node_ticket_t *ticket, size_t bytes, void **map)
+bool node_region_map(const node_region_t *region, size_t bytes, void **map)
 {
     struct stat status;
     char path[64];
     int fd;
 
-    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)ticket->pid,
-             (long long)ticket->fd);
+    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)region->pid,
+             (long long)region->fd);
     fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0)
         return false;
@@ -183,6 +185,6 @@ bool node_segment_find(const node_ticket_t *ticket, size_t bytes, void **map)
         fd_map(fd, bytes, map) == 0)
         pages_touch(*map, bytes);
     close(fd);
-    return *map != NULL && memcmp(nonce_of(*map, bytes), &ticket->nonce,
-                                  sizeof ticket->nonce) == 0;
+    return *map != NULL && memcmp(nonce_of(*map, bytes), &region->nonce,
+                                  sizeof region->nonce) == 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The board and the lock, which all other files of the node stage use. */
-#include "comm/node/node_board.h"
+/* The control block and the lock, which all other files of the node stage use.
+ */
+#include "comm/node/node_control.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -41,59 +42,61 @@ void node_unlock(node_t *node)
 /* ---- memory -------------------------------------------------------------- */
 
 /* Over several nodes there are no one-shot slots. */
-static size_t shots_bytes(const node_t *node)
+static size_t oneshot_bytes(const node_t *node)
 {
     return node->place.nodes > 1
                ? 0
-               : (size_t)node->place.count * sizeof(shot_rank_t);
+               : (size_t)node->place.count * sizeof(oneshot_rank_t);
 }
 
-node_seat_t *node_board_seats(const node_t *node)
+node_wakeup_t *node_control_wakeups(const node_t *node)
 {
-    return (node_seat_t *)(void *)((char *)node->board + sizeof(node_board_t) +
-                                   COMM_WORKS_MAX * node->stride);
+    return (node_wakeup_t *)(void *)((char *)node->control +
+                                     sizeof(node_control_t) +
+                                     COMM_WORKS_MAX * node->stride);
 }
 
-err_code_t node_board_open(node_t *node, err_t *err)
+err_code_t node_control_open(node_t *node, err_t *err)
 {
     size_t count = (size_t)node->place.count;
-    void *board = NULL;
-    err_code_t code;
+    void *control = NULL;
+    err_code_t rc;
 
-    node->stride = node_slot_bytes(node->place.count);
-    node->board_bytes = sizeof(node_board_t) + COMM_WORKS_MAX * node->stride +
-                        count * sizeof(node_seat_t) + shots_bytes(node);
-    code = node_shm_share(node, node->board_bytes, false, &board, err);
-    node->board = board;
-    if (code == ERR_OK) /* they are its end */
-        node->shots.ranks =
-            (shot_rank_t *)(void *)((char *)board + node->board_bytes -
-                                    shots_bytes(node));
-    return code;
+    node->stride = node_zcopy_bytes(node->place.count);
+    node->control_bytes = sizeof(node_control_t) +
+                          COMM_WORKS_MAX * node->stride +
+                          count * sizeof(node_wakeup_t) + oneshot_bytes(node);
+    rc = node_shm_share(node, node->control_bytes, false, &control, err);
+    node->control = control;
+    if (rc == ERR_OK) /* the one-shot slots are its end */
+        node->oneshot.ranks =
+            (oneshot_rank_t *)(void *)((char *)control + node->control_bytes -
+                                       oneshot_bytes(node));
+    return rc;
 }
 
-void node_board_close(node_t *node)
+void node_control_close(node_t *node)
 {
-    void *board = node->board;
+    void *control = node->control;
 
-    node_shm_unmap(&board, 1, node->board_bytes);
-    node->board = NULL;
+    node_shm_unmap(&control, 1, node->control_bytes);
+    node->control = NULL;
 }
 
-/* ---- news for all -------------------------------------------------------- */
+/* ---- to all ranks -------------------------------------------------------- */
 
-void node_ring(node_t *node)
+void node_notify(node_t *node)
 {
-    node_board_t *board = node->board;
+    node_control_t *control = node->control;
 
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load(&board->sleepers) == 0)
+    if (atomic_load(&control->sleepers) == 0)
         return;
-    atomic_fetch_add(&board->bell, 1);
-    syscall(SYS_futex, &board->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    atomic_fetch_add(&control->futex, 1);
+    syscall(SYS_futex, &control->futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void node_board_disagree(node_t *node, uint64_t number)
+void node_control_differ(node_t *node, uint64_t number)
 {
     const node_work_t *work =
         atomic_load(&node->works[number % COMM_WORKS_MAX]);
