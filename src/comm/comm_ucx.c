@@ -19,13 +19,6 @@
 /* Looks at a work before blocking, where there is a core for it. */
 #define SPINS 4000
 
-size_t ucx_scratch_bytes(int size)
-{
-    size_t slots = (size_t)size << 12; /* so that they are no crumbs */
-
-    return slots > UCX_SCRATCH_BYTES ? slots : UCX_SCRATCH_BYTES;
-}
-
 static err_code_t group_fault(ucx_group_t *group, err_t *err)
 {
     err_code_t code;

@@ -127,8 +127,14 @@ int ucx_stage_lanes(const struct ucx_work *work);
 void ucx_span_net_begin(ucx_lane_t *lane);
 bool ucx_span_net(ucx_group_t *group, ucx_lane_t *lane);
 
-/* Bytes of scratch of each lane. */
-size_t ucx_scratch_bytes(int size);
+/* Bytes of scratch of each lane in a group of [size] ranks: at least 4 KiB for
+ * each rank. */
+static inline size_t ucx_scratch_bytes(int size)
+{
+    size_t bytes = (size_t)size << 12;
+
+    return bytes > UCX_SCRATCH_BYTES ? bytes : UCX_SCRATCH_BYTES;
+}
 
 /* Elements of the longest range that [what] is cut into. */
 size_t ucx_longest_range(const ucx_group_t *group, const comm_request_t *what);
