@@ -3,6 +3,7 @@
 /* The pools: the largest or the mean of each window of [channels, ...], or
  * means of windows that follow from the output's size. */
 #include "nn/registry.h"
+#include "op/op_geometry.h"
 #include "op/op_ops.h"
 
 #define SIZE_LIMIT (1 << 20)

@@ -9,6 +9,8 @@ libop_la_SOURCES = \
 	src/op/op_custom.c \
 	src/op/op_custom.h \
 	src/op/op_desc.c \
+	src/op/op_desc.h \
+	src/op/op_geometry.h \
 	src/op/op_kind.h \
 	src/op/op_loss.h \
 	src/op/op_mask.c \
@@ -17,6 +19,8 @@ libop_la_SOURCES = \
 	src/op/op_rules.c \
 	src/op/op_shape.c \
 	src/op/op_shape.h \
+	src/op/op_sync.h \
+	src/op/op_tokens.h \
 	src/op/op_shape_norm.c \
 	src/op/op_shape_token.c \
 	src/op/op_shape_view.c \

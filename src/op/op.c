@@ -12,6 +12,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "op/op_attention.h"
+#include "op/op_desc.h"
+#include "op/op_geometry.h"
+#include "op/op_loss.h"
 #include "op/op_ops.h"
 #include "op/op_spread.h"
 

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "op/op_desc.h"
+#include "op/op_loss.h"
 #include "op/op_ops.h"
 
 op_classes_t op_classes_of(const op_config_t *config)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "op/op_custom.h"
+#include "op/op_desc.h"
+#include "op/op_shape.h"
 
 #include <string.h>
 

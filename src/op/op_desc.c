@@ -5,7 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "op/op_ops.h"
+#include "op/op_desc.h"
+#include "op/op_geometry.h"
 
 char *op_desc_text(const op_desc_t *desc, char out[OP_TEXT_MAX])
 {

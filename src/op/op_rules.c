@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The kinds of ops: name, shape of the output, parameters. */
 #include "op/op_attention.h"
-#include "op/op_ops.h"
+#include "op/op_desc.h"
 #include "op/op_shape.h"
 #include "op/op_spread.h"
 

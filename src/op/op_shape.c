@@ -8,7 +8,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "op/op_ops.h"
+#include "op/op_desc.h"
+#include "op/op_geometry.h"
 #include "op/op_shape.h"
 
 /* ---- one function per kind ---------------------------------------------- */

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Shapes and parameters of the kinds that have no file of their own: functions
- * of a row of op_rules.c. Others are declared in op_ops.h, op_attention.h and
- * op_spread.h. */
+/*
+ * Shape of the output and parameters, for each kind of op: the functions that
+ * the table in op_rules.c names. A shape function fills *out with a plain
+ * description, or says with ERR_CONFIG why the configuration does not fit; a
+ * parameter function returns the number of parameters. Pure. (Attention, and
+ * ops that broadcast, have theirs in op_attention.h and op_spread.h.)
+ */
 #ifndef CDDP_OP_OP_SHAPE_H
 #define CDDP_OP_OP_SHAPE_H
 
@@ -16,6 +20,21 @@ err_code_t op_shape_activation(const op_config_t *config, op_desc_t *out,
 err_code_t op_shape_flatten(const op_config_t *config, op_desc_t *out,
                             err_t *err);
 err_code_t op_shape_loss(const op_config_t *config, op_desc_t *out, err_t *err);
+err_code_t op_shape_combine(const op_config_t *config, op_desc_t *out,
+                            err_t *err);
+err_code_t op_shape_view(const op_config_t *config, op_desc_t *out, err_t *err);
+err_code_t op_shape_pad(const op_config_t *config, op_desc_t *out, err_t *err);
+err_code_t op_shape_window(const op_config_t *config, op_desc_t *out,
+                           err_t *err);
+err_code_t op_shape_norm(const op_config_t *config, op_desc_t *out, err_t *err);
+err_code_t op_shape_recurrent(const op_config_t *config, op_desc_t *out,
+                              err_t *err);
+err_code_t op_shape_rotary(const op_config_t *config, op_desc_t *out,
+                           err_t *err);
+err_code_t op_shape_embedding(const op_config_t *config, op_desc_t *out,
+                              err_t *err);
+err_code_t op_shape_custom(const op_config_t *config, op_desc_t *out,
+                           err_t *err);
 
 int op_params_linear(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX]);
 int op_params_batchnorm(const op_config_t *config,
@@ -24,5 +43,12 @@ int op_params_position(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX]);
 int op_params_embedding(const op_config_t *config,
                         op_desc_t out[OP_PARAMS_MAX]);
 int op_params_prelu(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX]);
+int op_params_conv_transpose(const op_config_t *config,
+                             op_desc_t out[OP_PARAMS_MAX]);
+int op_params_conv(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX]);
+int op_params_norm(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX]);
+int op_params_recurrent(const op_config_t *config,
+                        op_desc_t out[OP_PARAMS_MAX]);
+int op_params_custom(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX]);
 
 #endif

@@ -5,7 +5,10 @@
 
 #include <math.h>
 
-#include "op/op_ops.h"
+#include "op/op_desc.h"
+#include "op/op_geometry.h"
+#include "op/op_shape.h"
+#include "op/op_sync.h"
 
 bool op_is_sample_norm(op_kind_t kind)
 {

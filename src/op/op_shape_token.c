@@ -5,7 +5,9 @@
 #include <math.h>
 
 #include "op/op_attention.h"
-#include "op/op_ops.h"
+#include "op/op_desc.h"
+#include "op/op_geometry.h"
+#include "op/op_shape.h"
 
 /* x is q, k and v side by side, and its features D for each of their heads. */
 static err_code_t attention_packed(const op_config_t *config, err_t *err)

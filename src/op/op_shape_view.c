@@ -5,7 +5,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "op/op_ops.h"
+#include "op/op_desc.h"
+#include "op/op_geometry.h"
+#include "op/op_shape.h"
 #include "op/op_spread.h"
 
 /* ---- several inputs ------------------------------------------------------ */

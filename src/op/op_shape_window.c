@@ -3,7 +3,9 @@
 /* Shapes of what slides a window over space: conv and the pools. */
 #include <inttypes.h>
 
-#include "op/op_ops.h"
+#include "op/op_desc.h"
+#include "op/op_geometry.h"
+#include "op/op_shape.h"
 
 /* The numbers of a window, wherever the configuration keeps them. */
 typedef struct window {

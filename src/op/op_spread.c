@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "op/op_spread.h"
+#include "op/op_desc.h"
 
 #include <inttypes.h>
 

@@ -2,7 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include <inttypes.h>
 
+#include "op/op_desc.h"
 #include "op/op_ops.h"
+#include "op/op_tokens.h"
 
 err_code_t op_check_tokens(const op_t *op, const op_args_t *args, err_t *err)
 {

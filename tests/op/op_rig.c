@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "op/op_attention.h"
+#include "op/op_desc.h"
 #include "op/op_ops.h"
 
 /* Blocks have a fence behind them, as the library's kernels are made at run

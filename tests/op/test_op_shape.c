@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "op/op_attention.h"
+#include "op/op_desc.h"
+#include "op/op_geometry.h"
 #include "op/op_ops.h"
 
 static op_config_t conv_config(void)

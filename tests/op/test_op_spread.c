@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "op/op_desc.h"
 #include "op/op_spread.h"
 
 static op_desc_t desc(int ndim, const int64_t *dims)

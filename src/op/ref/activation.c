@@ -16,6 +16,7 @@
  */
 #include <math.h>
 
+#include "op/op_desc.h"
 #include "op/ref/ref.h"
 
 static bool ref_reads_y(op_kind_t kind)

@@ -7,6 +7,7 @@
  * largest of each window: of equal ones the first, NaN before all; the
  * workspace keeps its place in space (int64), and dx sends dy there.
  */
+#include "op/op_desc.h"
 #include "op/ref/ref.h"
 
 /* Is position [i] of space in window [o]? *count: elements of the window. */

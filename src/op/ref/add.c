@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* add: y = x + other[0] + ... from left to right, then relu if asked for; each
  * gradient is dy, or 0 where relu's y is not above 0. */
+#include "op/op_desc.h"
 #include "op/ref/ref.h"
 
 static err_code_t ref_add_open(op_t *op, err_t *err)

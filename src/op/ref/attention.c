@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "op/op_attention.h"
+#include "op/op_desc.h"
 #include "op/ref/ref.h"
 
 enum { Q, K, V };

@@ -15,6 +15,7 @@
  */
 #include <math.h>
 
+#include "op/op_desc.h"
 #include "op/ref/ref.h"
 
 static err_code_t ref_batchnorm_open(op_t *op, err_t *err)

@@ -7,6 +7,7 @@
  */
 #include <stdbool.h>
 
+#include "op/op_desc.h"
 #include "op/ref/ref.h"
 
 typedef struct ref_part {

@@ -12,6 +12,7 @@
  */
 #include <string.h>
 
+#include "op/op_desc.h"
 #include "op/ref/window.h"
 
 typedef struct ref_conv {

@@ -7,6 +7,8 @@
  *   dx[n,c,o]  = sum over o', k of dy[n,o',s(o,k)] w[c,o',k]
  *   dw[c,o',k] = sum over n, o of x[n,c,o] dy[n,o',s(o,k)],  db = sum of dy
  */
+#include "op/op_desc.h"
+#include "op/op_geometry.h"
 #include "op/ref/window.h"
 
 typedef struct ref_transpose {

@@ -9,6 +9,7 @@
  */
 #include <math.h>
 
+#include "op/op_loss.h"
 #include "op/ref/ref.h"
 
 /* One row of x. */

@@ -4,6 +4,7 @@
  * dropout: y = x / (1 - rate) where kept, else 0 (op_mask.h says which are);
  * dx from dy alike: backward makes the mask again. Evaluation: y = x.
  */
+#include "op/op_desc.h"
 #include "op/op_mask.h"
 #include "op/ref/ref.h"
 

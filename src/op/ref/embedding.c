@@ -4,6 +4,8 @@
  * embedding: y[i,f] = w[x[i],f] for each token i of the batch;
  *   dw[r,f] = sum of dy[i,f] over the i with x[i] = r, in rising order of i.
  */
+#include "op/op_desc.h"
+#include "op/op_tokens.h"
 #include "op/ref/ref.h"
 
 static err_code_t ref_embedding_forward(op_t *op, const op_args_t *args,

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* flatten and reshape: the same elements in the same order under another shape.
  */
+#include "op/op_desc.h"
 #include "op/ref/ref.h"
 
 static err_code_t ref_flatten_open(op_t *op, err_t *err)

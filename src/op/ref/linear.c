@@ -8,6 +8,7 @@
  * With an activation, y is that of the product h, which is kept, and dy stands
  * for dy times the slope at h.
  */
+#include "op/op_geometry.h"
 #include "op/ref/ref.h"
 
 static bool ref_bends(const op_t *op)

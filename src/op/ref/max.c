@@ -3,6 +3,8 @@
 /* max over neighbouring dimensions: x is [outer, count, inner], y [outer,
  * inner]. Of equal values the first wins, NaN before all; the workspace keeps
  * its number (int64) for each of y, and dx sends dy there. */
+#include "op/op_desc.h"
+#include "op/op_geometry.h"
 #include "op/ref/ref.h"
 
 static err_code_t ref_max_open(op_t *op, err_t *err)

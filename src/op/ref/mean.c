@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* mean over neighbouring dimensions: x is [outer, count, inner], y [outer,
  * inner]; dx = dy / count. */
+#include "op/op_geometry.h"
 #include "op/ref/ref.h"
 
 static err_code_t ref_mean_open(op_t *op, err_t *err)

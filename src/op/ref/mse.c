@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* mse: loss = sum (x - t)^2; dx = scale * 2 (x - t). */
+#include "op/op_desc.h"
 #include "op/ref/ref.h"
 
 static err_code_t ref_mse_forward(op_t *op, const op_args_t *args, err_t *err)

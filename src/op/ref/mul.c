@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* mul: y = x other[0] ... element by element; the gradient of an input is dy
  * times all other inputs. */
+#include "op/op_desc.h"
 #include "op/ref/ref.h"
 
 /* Input [k] of the op; 0 is x. */

@@ -12,6 +12,7 @@
  */
 #include <math.h>
 
+#include "op/op_geometry.h"
 #include "op/ref/ref.h"
 
 typedef struct ref_norm {

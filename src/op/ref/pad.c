@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* pad: x with elements put around its space, which are a constant or x mirrored
  * at its edges (op_pad_source); dx adds up dy of all copies. */
+#include "op/op_desc.h"
+#include "op/op_geometry.h"
 #include "op/ref/ref.h"
 
 static err_code_t ref_pad_open(op_t *op, err_t *err)

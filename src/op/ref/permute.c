@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* permute: y[n, i, j, ...] = x[n, the same indices in another order]. */
+#include "op/op_desc.h"
 #include "op/ref/ref.h"
 
 static err_code_t ref_permute_open(op_t *op, err_t *err)

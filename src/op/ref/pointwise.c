@@ -11,6 +11,8 @@
  */
 #include <math.h>
 
+#include "op/op_desc.h"
+#include "op/op_loss.h"
 #include "op/ref/ref.h"
 
 static double ref_sign(double d)

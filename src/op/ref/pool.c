@@ -9,6 +9,7 @@
  * Taps beyond the padding, which windows have with pool.ceil, count for
  * nothing.
  */
+#include "op/op_desc.h"
 #include "op/ref/window.h"
 
 static ref_window_t ref_pool_window(const op_t *op)

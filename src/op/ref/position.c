@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* position: y = x + w, where w has the shape of a sample; dw is the sum of dy
  * over samples. */
+#include "op/op_desc.h"
 #include "op/ref/ref.h"
 
 static err_code_t ref_position_open(op_t *op, err_t *err)

@@ -5,6 +5,7 @@
  * (op_config.channels); dx = x > 0 ? dy : a dy, da = sum of x dy where x is not
  * above 0.
  */
+#include "op/op_desc.h"
 #include "op/ref/ref.h"
 
 /* The number of the slope of element [i]. */

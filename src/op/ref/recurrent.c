@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/op_geometry.h"
 #include "op/ref/ref.h"
 
 typedef struct ref_recurrent {

@@ -4,6 +4,7 @@
  * relu: y = max(x, 0); dx = dy where y > 0, else 0. NaN stays NaN, so that a
  * run that diverges is seen to. Backward reads y, so y may lie over x.
  */
+#include "op/op_desc.h"
 #include "op/ref/ref.h"
 
 static err_code_t ref_relu_open(op_t *op, err_t *err)

@@ -8,6 +8,7 @@
  */
 #include <math.h>
 
+#include "op/op_desc.h"
 #include "op/ref/ref.h"
 
 static err_code_t ref_rotary_open(op_t *op, err_t *err)

@@ -9,6 +9,7 @@
  */
 #include <math.h>
 
+#include "op/op_geometry.h"
 #include "op/ref/ref.h"
 
 static err_code_t ref_softmax_open(op_t *op, err_t *err)

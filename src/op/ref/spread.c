@@ -6,6 +6,7 @@
  * summed over all elements of y that it went to. scratch holds these sums in
  * double.
  */
+#include "op/op_desc.h"
 #include "op/op_spread.h"
 #include "op/ref/ref.h"
 

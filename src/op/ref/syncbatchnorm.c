@@ -12,6 +12,8 @@
  */
 #include <math.h>
 
+#include "op/op_desc.h"
+#include "op/op_sync.h"
 #include "op/ref/ref.h"
 
 static err_code_t ref_sync_open(op_t *op, err_t *err)

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* upsample: every element is repeated along each spatial dimension (nearest
  * neighbour); its gradient is the sum over the copies. */
+#include "op/op_desc.h"
 #include "op/ref/ref.h"
 
 static err_code_t ref_upsample_open(op_t *op, err_t *err)

@@ -3,6 +3,8 @@
 /* upsample_linear: along each dimension of space an element of y lies between
  * two of x (op_upsample_tap), so that it is a weighted sum of the 2, 4 or 8
  * corners around it; dx gives dy back to them with the same weights. */
+#include "op/op_desc.h"
+#include "op/op_geometry.h"
 #include "op/ref/ref.h"
 
 static err_code_t ref_upsample_linear_open(op_t *op, err_t *err)

@@ -8,6 +8,8 @@
 #ifndef CDDP_OP_REF_WINDOW_H
 #define CDDP_OP_REF_WINDOW_H
 
+#include "op/op_desc.h"
+#include "op/op_geometry.h"
 #include "op/ref/ref.h"
 
 typedef struct ref_window {

@@ -11,6 +11,7 @@
 
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
+#include "op/op_desc.h"
 #include "simd/team.h"
 
 typedef struct cpu_adaptive_work {

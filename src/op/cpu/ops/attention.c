@@ -19,6 +19,7 @@
 #include "op/cpu/ops/attention.h"
 #include "op/cpu/ops/combine.h"
 #include "op/cpu/vector/gemm_small.h"
+#include "op/op_desc.h"
 #include "simd/isa.h"
 #include "simd/math.h"
 #include "simd/team.h"

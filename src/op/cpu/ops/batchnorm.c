@@ -23,6 +23,7 @@
 #include "op/cpu/ops/combine.h"
 #include "op/cpu/vector/channels.h"
 #include "op/cpu/vector/chunk.h"
+#include "op/op_desc.h"
 #include "simd/team.h"
 
 /* Vectors of a chunk (16 KiB), and of an item. */

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "op/cpu/ops/bias.h"
 
+#include "op/op_desc.h"
 #include "simd/math.h"
 #include "simd/team.h"
 #include "simd/vector.h"

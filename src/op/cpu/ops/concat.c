@@ -8,6 +8,7 @@
 
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
+#include "op/op_desc.h"
 #include "simd/team.h"
 
 /* Rows of [run] elements, [from_step] and [to_step] apart. */

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "op/cpu/cpu.h"
+#include "op/op_desc.h"
+#include "op/op_geometry.h"
 #include "simd/team.h"
 #include "simd/vector.h"
 

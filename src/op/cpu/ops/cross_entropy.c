@@ -10,6 +10,7 @@
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/loss.h"
 #include "op/cpu/ops/softmax.h"
+#include "op/op_loss.h"
 #include "simd/team.h"
 #include "simd/vector.h"
 

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/onednn/reorder.h"
+#include "op/op_desc.h"
 #include "op/op_mask.h"
 #include "simd/team.h"
 #include "simd/vector.h"

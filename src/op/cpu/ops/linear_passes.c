@@ -8,6 +8,7 @@
 #include "op/cpu/ops/linear.h"
 #include "op/cpu/vector/activations.h"
 #include "op/cpu/vector/chunk.h"
+#include "op/op_geometry.h"
 #include "simd/team.h"
 #include "simd/vector.h"
 

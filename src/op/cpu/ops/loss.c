@@ -3,6 +3,7 @@
 #include "op/cpu/ops/loss.h"
 
 #include "base/mem.h"
+#include "op/op_desc.h"
 #include "simd/team.h"
 #include "simd/vector.h"
 

@@ -9,6 +9,7 @@
 #include "op/cpu/cpu.h"
 #include "op/cpu/onednn/reorder.h"
 #include "op/cpu/ops/tiles.h"
+#include "op/op_geometry.h"
 
 typedef struct cpu_maxpool {
     cpu_scratch_t room;

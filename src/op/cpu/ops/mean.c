@@ -8,6 +8,7 @@
 
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
+#include "op/op_geometry.h"
 #include "simd/math.h"
 #include "simd/team.h"
 #include "simd/vector.h"

@@ -3,6 +3,7 @@
 /* mse: differences in float, squares and their sums in double. */
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/loss.h"
+#include "op/op_desc.h"
 #include "simd/math.h"
 #include "simd/team.h"
 #include "simd/vector.h"

@@ -10,6 +10,8 @@
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
+#include "op/op_desc.h"
+#include "op/op_geometry.h"
 #include "simd/team.h"
 
 /* Elements that are worth a thread. */

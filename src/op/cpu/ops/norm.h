@@ -9,6 +9,7 @@
 #ifndef CDDP_OP_CPU_OPS_NORM_H
 #define CDDP_OP_CPU_OPS_NORM_H
 
+#include "op/op_geometry.h"
 #include "op/op_ops.h"
 
 #define CPU_NORM_STRETCH 2048

@@ -4,6 +4,7 @@
 #include "op/cpu/ops/norm.h"
 
 #include "op/cpu/vector/chunk.h"
+#include "op/op_geometry.h"
 #include "simd/math.h"
 #include "simd/vector.h"
 

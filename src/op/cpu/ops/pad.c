@@ -6,6 +6,8 @@
 
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
+#include "op/op_desc.h"
+#include "op/op_geometry.h"
 #include "simd/team.h"
 #include "simd/vector.h"
 

@@ -4,6 +4,8 @@
  * block of them at a time, and their sums in double. */
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/loss.h"
+#include "op/op_desc.h"
+#include "op/op_loss.h"
 #include "simd/math.h"
 #include "simd/team.h"
 #include "simd/vector.h"

@@ -5,6 +5,7 @@
 
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
+#include "op/op_desc.h"
 #include "simd/team.h"
 #include "simd/vector.h"
 

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
+#include "op/op_desc.h"
 #include "simd/math.h"
 #include "simd/team.h"
 #include "simd/vector.h"

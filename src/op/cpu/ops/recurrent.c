@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/onednn/reorder.h"
+#include "op/op_geometry.h"
 #include "simd/math.h"
 #include "simd/team.h"
 #include "simd/vector.h"

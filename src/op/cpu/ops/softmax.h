@@ -7,6 +7,7 @@
 #ifndef CDDP_OP_CPU_OPS_SOFTMAX_H
 #define CDDP_OP_CPU_OPS_SOFTMAX_H
 
+#include "op/op_loss.h"
 #include "op/op_ops.h"
 #include "simd/math.h"
 

@@ -6,6 +6,7 @@
  * the gradient; the innermost loop runs over positions and becomes vectors.
  */
 #include "op/cpu/ops/softmax.h"
+#include "op/op_loss.h"
 #include "simd/vector.h"
 
 /* Blocks of one sample. */

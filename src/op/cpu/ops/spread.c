@@ -12,6 +12,7 @@
 
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
+#include "op/op_desc.h"
 #include "op/op_spread.h"
 #include "simd/math.h"
 #include "simd/team.h"

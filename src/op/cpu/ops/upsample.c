@@ -8,6 +8,7 @@
 
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
+#include "op/op_desc.h"
 #include "simd/team.h"
 #include "simd/vector.h"
 #include "simd/zip.h"

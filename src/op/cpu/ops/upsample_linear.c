@@ -12,6 +12,8 @@
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
+#include "op/op_desc.h"
+#include "op/op_geometry.h"
 #include "simd/team.h"
 #include "simd/vector.h"
 #include "simd/zip.h"

@@ -15,6 +15,7 @@
 #include "base/half.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/winner.h"
+#include "op/op_geometry.h"
 #include "simd/team.h"
 #include "simd/vector.h"
 
