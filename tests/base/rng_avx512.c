@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* With fused multiply-add at hand, which must not be taken. */
+/* The compiler may use fused multiply-add here; -ffp-contract=off must prevent
+ * it. */
 #define VARIANT(name) name##_avx512
 #define VARIANT_NAME "avx512"
 #if defined(__x86_64__)

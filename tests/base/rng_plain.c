@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* No vector unit beyond that of the compiler's default. */
+/* rng_fill.c for the compiler's default vector unit. */
 #define VARIANT(name) name##_plain
 #define VARIANT_NAME "plain"
 #define VARIANT_PHILOX(key, counter, count, out) 0

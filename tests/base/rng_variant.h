@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* rng_fill.c compiled once more for each vector unit, so that one machine can
- * compare them. */
+/* Variants of rng_fill.c, compiled for different vector units, so that one
+ * machine can compare them. */
 #ifndef CDDP_TESTS_BASE_RNG_VARIANT_H
 #define CDDP_TESTS_BASE_RNG_VARIANT_H
 
@@ -11,7 +11,7 @@
 
 typedef struct rng_variant {
     const char *name;
-    bool (*runs)(void); /* on this CPU? */
+    bool (*runs)(void); /* does this CPU support it? */
     void (*normal)(rng_t *rng, double mean, double scale, float *out,
                    size_t count);
     void (*uniform)(rng_t *rng, double bound, float *out, size_t count);

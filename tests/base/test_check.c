@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* A check that fails ends the process and says where and why; without checks
- * nothing is evaluated. */
+/* A failed check ends the process and prints where and why. Without checks the
+ * condition is not evaluated. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static int count_call(int value)
     return value;
 }
 
-/* With checks, whatever this build has. */
+/* Compile a function with checks, whatever the build's setting. */
 #undef CDDP_CHECKS
 #define CDDP_CHECKS 1
 #include "base/check.h"
@@ -27,7 +27,7 @@ static void on(int value)
     check(count_call(value) < 7, "value is %d", value);
 }
 
-/* Without. */
+/* Compile a function without checks. */
 #undef CDDP_BASE_CHECK_H
 #undef CDDP_CHECKS
 #undef check
@@ -39,7 +39,7 @@ static void off(void)
     check(count_call(9) < 7, "value is %d", count_call(1));
 }
 
-/* What a child writes to standard error before it ends, and its status. */
+/* Run a check in a child process; returns its status and its standard error. */
 static int run(int value, char *text, size_t room)
 {
     int ends[2], status = 0;

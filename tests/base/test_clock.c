@@ -15,8 +15,8 @@ Test(clock, now_goes_on_in_seconds)
     cr_assert(passed >= 0.02 && passed < 10, "%g s", passed);
 }
 
-/* Criterion forks per test without exec, so the start is that of the program
- * or later; the kernel counts in hundredths. */
+/* Criterion forks for each test without exec, so the process start is that of
+ * the program or later. The kernel counts in 1/100 seconds. */
 Test(clock, since_start_is_small_and_grows)
 {
     struct timespec pause = {.tv_nsec = 50000000};

@@ -16,7 +16,7 @@ typedef struct work {
     pthread_t who[SIZE];
 } work_t;
 
-/* Plain memory: the crew is what orders it. */
+/* Plain memory without atomics: the crew must order the accesses. */
 static void work_do(void *context, int member)
 {
     work_t *work = context;

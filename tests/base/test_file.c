@@ -33,7 +33,7 @@ static void teardown(void)
 
 TestSuite(file, .init = setup, .fini = teardown);
 
-/* A path below the directory, freed by the caller. */
+/* Path of [name] in the test's directory; the caller frees it. */
 static char *below(const char *name)
 {
     return str_printf("%s/%s", directory, name);
@@ -172,7 +172,7 @@ Test(file, trees_go_whole_and_links_are_not_followed)
     free(tree);
 }
 
-/* A disk that is full in the middle of a file, played by the size limit. */
+/* A limit of the file size simulates a disk that becomes full within a file. */
 Test(file, a_write_that_fails_keeps_the_old_file_and_no_debris)
 {
     const struct rlimit limit = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
@@ -211,7 +211,7 @@ Test(file, a_file_in_the_way_is_named)
     free(path);
 }
 
-/* A process's own memory can be opened, but page 0 cannot be read. */
+/* /proc/self/mem can be opened, but page 0 cannot be read. */
 Test(file, a_read_that_fails_is_told)
 {
     char *text = NULL;
@@ -223,7 +223,7 @@ Test(file, a_read_that_fails_is_told)
     cr_assert_null(text);
 }
 
-/* In a child, as its standard descriptors go. */
+/* In a child process, since its standard descriptors are closed. */
 Test(file, no_file_takes_the_place_of_a_closed_output)
 {
     int status = -1;
@@ -241,8 +241,8 @@ Test(file, no_file_takes_the_place_of_a_closed_output)
 
 /* ---- only regular files -------------------------------------------------- */
 
-/* Opens [name] as a file of a run directory; none of these may be waited for,
- * so an alarm ends the test that is. */
+/* Open [name] as a file of a run directory. An alarm ends the test if it
+ * blocks. */
 static err_code_t open_own(const char *name, int flags, int *fd, err_t *err)
 {
     char *path = below(name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Every 16-bit value, and rounding against the two neighbours in doubles. */
+/* Converts every 16-bit value, and compares rounding with the two neighbouring
+ * values in double precision. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static const format_t formats[] = {
     {5, 10, half_widen_fp16, half_round_fp16},
 };
 
-/* By the definition of the format. */
+/* Value of [half] by the definition of the format. */
 static double value_of(const format_t *format, uint16_t half)
 {
     int bias = (1 << (format->exponent_bits - 1)) - 1;
@@ -40,7 +41,8 @@ static double value_of(const format_t *format, uint16_t half)
     return half & 0x8000 ? -value : value;
 }
 
-/* Too few at a time for any vector: the same bits, but for NaN. */
+/* Conversion of few elements, which uses no vectors, must give the same bits,
+ * except for NaN. */
 static void check_few(const format_t *format, const uint16_t *halves,
                       const float *wide)
 {
@@ -90,7 +92,8 @@ Test(half, widening_is_exact_and_rounds_back)
     }
 }
 
-/* Values between two neighbours, above all in the middle and just beside it. */
+/* Value number [i] between two neighbouring 16-bit floats, mostly at or next to
+ * the midpoint. */
 static float between(const format_t *format, size_t i)
 {
     uint16_t low = (uint16_t)(i * 40503u % 0x8000u);
@@ -101,7 +104,7 @@ static float between(const format_t *format, size_t i)
 
     if (isnan(a) || isnan(b) || isinf(a))
         return 1;
-    if (isinf(b)) /* the format would go on like this */
+    if (isinf(b)) /* the next value that the format would have */
         b = a + (a - value_of(format, (uint16_t)(low - 1)));
     middle = (float)(a + (b - a) * place);
     return i % 2 ? -middle : middle;
@@ -116,7 +119,8 @@ static void check_nearest(const format_t *format, float from, uint16_t found)
 
     cr_assert_eq(found >> 15, signbit(from) != 0);
     cr_assert_leq(magnitude, infinity);
-    if (magnitude == infinity) { /* beyond half a step above the largest */
+    if (magnitude ==
+        infinity) { /* more than half a step above the largest value */
         double last = value_of(format, infinity - 1);
         double step = last - value_of(format, infinity - 2);
 

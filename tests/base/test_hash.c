@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* XXH3 of nothing is published: 2d06800538d394c2. */
+/* The published XXH3 hash of empty input is 2d06800538d394c2. */
 Test(hash, is_xxh3_of_64_bits)
 {
     char text[HASH_TEXT_MAX];
@@ -39,7 +39,7 @@ Test(hash, pieces_give_the_hash_of_the_whole)
 Test(hash, a_file_has_hash_and_size)
 {
     char path[] = "/tmp/cddp-hash-XXXXXX";
-    size_t size = 3000001; /* more than two reads */
+    size_t size = 3000001; /* needs more than two reads */
     char *bytes = malloc(size);
     uint64_t hash = 0, count = 0;
     err_t err = ERR_INIT;

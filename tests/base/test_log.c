@@ -15,7 +15,7 @@
 
 static int old, catcher;
 
-/* Standard error goes to an unnamed file from here on. */
+/* Redirect standard error to a file without a name. */
 static void catch_begin(void)
 {
     char path[] = "/tmp/cddp-log-XXXXXX";
@@ -27,7 +27,7 @@ static void catch_begin(void)
     dup2(catcher, STDERR_FILENO);
 }
 
-/* What came, as a text that the caller frees. */
+/* Return the captured text; the caller frees it. */
 static char *catch_end(void)
 {
     off_t bytes = lseek(catcher, 0, SEEK_END);
@@ -40,7 +40,7 @@ static char *catch_end(void)
     return text;
 }
 
-/* Compare all but the time ("2031-05-04T10:20:30Z ") of one line. */
+/* Compare one line, without its time ("2031-05-04T10:20:30Z "). */
 static void expect_line(const char *text, const char *expected)
 {
     cr_assert_gt(strlen(text), 21);
@@ -153,7 +153,7 @@ Test(log, lines_of_threads_do_not_mix)
     char *text, *line, *rest = NULL;
 
     catch_begin();
-    /* As in a job: all append to one file. */
+    /* As in a job, where all ranks append to one file. */
     cr_assert_eq(fcntl(STDERR_FILENO, F_SETFL, O_APPEND), 0);
     for (i = 0; i < 4; i++)
         pthread_create(&threads[i], NULL, many_lines, &ranks[i]);
@@ -168,7 +168,7 @@ Test(log, lines_of_threads_do_not_mix)
     free(text);
 }
 
-/* The run goes on: a line that waited would meet the test's timeout. */
+/* A line that blocked would exceed the test's timeout. */
 Test(log, a_line_that_nobody_takes_is_lost, .timeout = 20)
 {
     int ends[2];
@@ -180,7 +180,7 @@ Test(log, a_line_that_nobody_takes_is_lost, .timeout = 20)
     dup2(old, STDERR_FILENO);
 }
 
-/* A reader that has halted keeps a run waiting once, not for each line. */
+/* A stopped reader delays a run once, not for each line. */
 Test(log, lines_that_nobody_reads_do_not_add_up)
 {
     const int was = dup(STDERR_FILENO);

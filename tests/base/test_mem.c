@@ -18,13 +18,14 @@ Test(mem, blocks_are_aligned_and_zero)
         cr_assert_eq((uintptr_t)block % MEM_ALIGN, 0);
         for (j = 0; j < sizes[i]; j++)
             cr_assert_eq(((char *)block)[j], 0);
-        memset(block, 1, sizes[i]); /* dirt for the next one */
+        memset(block, 1, sizes[i]); /* so that the next block reuses memory that
+                                       is not zero */
         mem_free(block);
     }
     mem_free(NULL);
 }
 
-/* So that huge pages can lie under it. */
+/* Large blocks start at a huge page, so that the kernel can use huge pages. */
 Test(mem, large_blocks_begin_at_a_huge_page)
 {
     const size_t bytes = ((size_t)8 << 20) + 3;
@@ -37,8 +38,8 @@ Test(mem, large_blocks_begin_at_a_huge_page)
     mem_free(block);
 }
 
-/* Also where memory is used again: glibc keeps blocks up to its threshold,
- * which grows to 32 MiB once such a block was freed. */
+/* Also if memory is reused: glibc keeps freed blocks below a threshold, which
+ * grows up to 32 MiB after such a block was freed. */
 Test(mem, large_blocks_are_zero_again)
 {
     const size_t bytes = ((size_t)12 << 20) + 4099;
@@ -57,7 +58,8 @@ Test(mem, large_blocks_are_zero_again)
     }
 }
 
-/* Pages come when they are used: a plan that is only looked at takes none. */
+/* Pages are allocated on first use, so `--check`, which only prints a plan,
+ * needs no memory. */
 Test(mem, large_blocks_take_no_memory_before_they_are_used)
 {
     const size_t bytes = (size_t)256 << 20;
@@ -78,8 +80,8 @@ Test(mem, rounding_goes_up_to_whole_lines)
     cr_assert_eq(mem_round(65), 128);
 }
 
-/* AddressSanitizer, where it is built in, ends the program at an allocation
- * that cannot succeed, unless told otherwise; it asks here. */
+/* Option of AddressSanitizer: by default it ends the program at an allocation
+ * that cannot succeed. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -133,7 +135,7 @@ Test(mem, objects_are_zero_and_counted)
     mem_free(list);
 }
 
-/* A product that wraps would be a small block. */
+/* A size that overflowed would give a small block. */
 Test(mem, more_than_a_size_counts_is_refused)
 {
     double *numbers = NULL;

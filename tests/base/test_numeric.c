@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Numbers in texts have a point in every locale. */
+/* Numbers in text have a decimal point in every locale. */
 #include "base/numeric.h"
 
 #include <criterion/criterion.h>
@@ -54,7 +54,7 @@ Test(numeric, a_locale_changes_no_number)
     opt_value_print_real(0.1, &buf);
     cr_expect_str_eq(buf.text, "0.1");
     str_buf_free(&buf);
-    /* The program's own numbers are as it wants them. */
+    /* The program's own locale does not change. */
     snprintf(text, sizeof text, "%.1f", 0.5);
     cr_expect_str_eq(text, "0,5");
     before = numeric_begin();

@@ -94,7 +94,7 @@ static const opt_row_t rows[] = {
     {.name = NULL},
 };
 
-/* A map at line 1 of f; the key and value of item i stand in line i + 2. */
+/* Make a map at line 1 of file f; key and value of item i are at line i + 2. */
 static tree_t *map_of(const char *const *words)
 {
     tree_place_t place = {"f", 1, 1};
@@ -122,7 +122,7 @@ static tree_t *list_of(const char *const *words)
 }
 #define LIST(...) list_of((const char *const[]){__VA_ARGS__, NULL})
 
-/* Fill from [tree], which is freed (so not for OPT_TREE). */
+/* Fill a sample from [tree] and free the tree (so not for OPT_TREE). */
 static sample_t fill(tree_t *tree)
 {
     err_t err = ERR_INIT;
@@ -154,7 +154,8 @@ Test(opt, defaults_are_as_written_in_the_table)
     opt_free(rows, &sample);
 }
 
-/* What a section that is not there lacks is reported at the map around it. */
+/* A required option of an absent section is reported at the place of the
+ * enclosing map. */
 Test(opt, sections_that_are_not_there_have_the_place_of_the_map_around_them)
 {
     const opt_row_t must[] = {{.name = "path", .type = OPT_TEXT, .help = "why"},
@@ -305,7 +306,8 @@ Test(opt, times_and_intervals_have_units)
     }
 }
 
-/* [tree] is freed. */
+/* Filling from [tree] must fail with a sentence that contains the given text.
+ * Frees [tree]. */
 static void expect_error(tree_t *tree, const char *path, const char *sentence)
 {
     err_t err = ERR_INIT;
@@ -454,7 +456,7 @@ Test(opt, the_table_is_its_own_documentation)
     str_buf_free(&out);
 }
 
-/* Values that print with an exponent must read back, too. */
+/* Numbers printed with an exponent must read back exactly, too. */
 Test(opt, printed_values_read_back_to_the_same_bits)
 {
     static const double values[] = {0.1, 1.0 / 3, 1e-7, 1.0000000000000002,
@@ -472,7 +474,7 @@ Test(opt, printed_values_read_back_to_the_same_bits)
         every = (opt_every_t){OPT_TIME, values[i]};
         out = (str_buf_t){0};
         opt_print(row, &every, 0, &out);
-        out.text[out.length - 1] = '\0'; /* the newline */
+        out.text[out.length - 1] = '\0'; /* remove the newline */
         tree = MAP("every", out.text + strlen("every: "));
         every.value = 0;
         cr_assert_eq(opt_fill(row, tree, "", &every, &err), ERR_OK, "%s",

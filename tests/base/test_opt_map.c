@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Options in named sections (OPT_MAP). */
+/* Tests options in named sections (OPT_MAP). */
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "base/opt.h"
 
-/* A section. */
+/* The struct of one section. */
 typedef struct field {
     double timeout;
     int64_t shift;
@@ -35,8 +35,8 @@ static const opt_row_t named_rows[] = {{.name = "fields",
                                         .size = sizeof(field_t)},
                                        {.name = NULL}};
 
-/* {fields: {...}}, where [text] says what is in it: "name=timeout" for a
- * section with a name, "=timeout" for one without. */
+/* Make {fields: {...}} from texts: "name=timeout" is a section with a name,
+ * "=timeout" one without. */
 static tree_t *fields_of(const char *const *texts)
 {
     const tree_place_t place = {"f", 1, 1};

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/str.h"
 
-/* A read that fails [failures] times with [number]. */
+/* A read that fails [failures] times with errno [number]. */
 typedef struct ill {
     int number, failures, calls;
     err_code_t code;
@@ -97,7 +97,7 @@ Test(retry, what_stays_ill_is_storage_and_not_damage)
     cr_assert(strstr(err.text, "/data/x: read failed: "), "%s", err.text);
     cr_assert(strstr(err.text, strerror(ESTALE)), "%s", err.text);
     cr_assert(strstr(err.text, "3 more times within 150 s"), "%s", err.text);
-    /* A quarter of a short fault.io_timeout is not 0 s. */
+    /* A quarter of a short fault.io_timeout is not rounded to 0 s. */
     retry.seconds = 0.5;
     cr_assert_eq(retry_run(&retry, "/data/x", ill_read, &ill, &cause, &err),
                  ERR_IO);
@@ -125,7 +125,8 @@ Test(retry, what_is_absent_or_damaged_is_not_tried_again)
     }
 }
 
-/* Who may let us read is who is told about, after seconds, not minutes. */
+/* A missing permission is reported with the file's owner, after seconds, not
+ * minutes. */
 Test(retry, a_refused_permission_names_the_owner)
 {
     char path[] = "/tmp/cddp-retry-XXXXXX";
@@ -153,7 +154,7 @@ Test(retry, a_refused_permission_names_the_owner)
     free(owner);
 }
 
-/* Of a path that cannot be seen, the directory that hides it is named. */
+/* If the file cannot be seen, the directory that hides it is named. */
 Test(retry, a_hidden_file_names_its_directory)
 {
     char home[] = "/tmp/cddp-retry-XXXXXX";
@@ -177,7 +178,7 @@ static void sign(void *context)
     ++*(int *)context;
 }
 
-/* A real wait, of a fraction of a second, shows signs of life. */
+/* A real wait of a fraction of a second calls [alive]. */
 Test(retry, a_wait_shows_signs_of_life)
 {
     int signs = 0;

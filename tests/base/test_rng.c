@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "tests/base/rng_variant.h"
 
-/* Known answers of philox4x32-10, as published with Random123. */
+/* Known results of philox4x32-10, as published with Random123. */
 Test(rng, philox_gives_the_published_numbers)
 {
     static const struct {
@@ -89,7 +89,7 @@ Test(rng, many_blocks_are_those_of_single_calls)
         counter[0] = begins[b];
         rng_philox_many(key, counter, 21, out);
         for (uint32_t i = 0; i < 21; i++) {
-            counter[0] = begins[b] + i; /* may wrap around */
+            counter[0] = begins[b] + i; /* may overflow */
             rng_philox(key, counter, want);
             for (int k = 0; k < 4; k++)
                 cr_assert_eq(room[k][i], want[k], "number %d of block %u", k,
@@ -153,8 +153,8 @@ Test(rng, normal_has_the_right_moments_and_tails)
     cr_assert_float_eq((double)far / COUNT, 0.0455, 0.003);
 }
 
-/* The first numbers of a stream, frozen: checkpoints and shuffles of released
- * versions depend on them. */
+/* The first numbers of a stream must never change: checkpoints and shuffles of
+ * released versions depend on them. */
 Test(rng, normal_keeps_its_bits)
 {
     rng_t rng;
@@ -170,7 +170,7 @@ Test(rng, normal_keeps_its_bits)
     rng_open(&rng, 1, RNG_INIT, 2, 3);
     found = rng_normal(&rng);
     cr_assert_float_eq(found, expected, 1e-14);
-    /* and these very bits, on every machine */
+    /* exactly these bits, on every machine */
     cr_assert_eq(found, -0x1.b67793499a52fp-1);
 }
 
@@ -187,8 +187,8 @@ enum { VARIANTS = sizeof variants / sizeof variants[0] };
 static const size_t counts[] = {0, 1, 2, 7, 200, 511, 512, 513, 70001};
 enum { COUNTS = sizeof counts / sizeof counts[0], MOST = 70001 };
 
-/* Said on stderr: a warning of Criterion's would make the program's status 1.
- */
+/* The message goes to stderr, since a warning of Criterion would make the
+ * program's status 1. */
 static bool variant_runs(const rng_variant_t *variant)
 {
     const bool runs = variant->runs == NULL || variant->runs();
@@ -199,7 +199,7 @@ static bool variant_runs(const rng_variant_t *variant)
     return runs;
 }
 
-/* A stream, [blocks] behind its start. */
+/* A stream, [blocks] blocks after its start. */
 static rng_t stream_at(uint64_t blocks)
 {
     rng_t rng;
@@ -209,8 +209,8 @@ static rng_t stream_at(uint64_t blocks)
     return rng;
 }
 
-/* [variant] fills [count] numbers from [from] on as they come one by one, and
- * leaves the stream where they leave it. */
+/* [variant] must fill [count] numbers from [from] on with the bits of single
+ * calls, and leave the stream in the same state. */
 static void expect_same(const rng_variant_t *variant, rng_t from, bool normal,
                         size_t count)
 {
@@ -234,7 +234,7 @@ static void expect_same(const rng_variant_t *variant, rng_t from, bool normal,
 
 Test(rng, many_at_once_are_those_of_one_by_one)
 {
-    /* the second one passes the end of the first 32 bits of the counter */
+    /* the second start crosses the end of the counter's first 32 bits */
     const uint64_t starts[] = {0, UINT32_MAX - UINT64_C(20000),
                                UINT64_C(1) << 40};
 
@@ -245,14 +245,14 @@ Test(rng, many_at_once_are_those_of_one_by_one)
 
                 expect_same(variants[v], within, true, counts[c]);
                 expect_same(variants[v], within, false, counts[c]);
-                rng_uniform(&within); /* half of a block is spent */
+                rng_uniform(&within); /* half of a block is used */
                 expect_same(variants[v], within, true, counts[c]);
                 expect_same(variants[v], within, false, counts[c]);
             }
 }
 
-/* Some of these are all that 256 blocks hold: the stream stands behind the last
- * one, not behind what would not be taken. */
+/* Some counts are exactly what 256 blocks hold: the stream must stop after the
+ * last number, not after blocks whose numbers are rejected. */
 Test(rng, many_at_once_end_where_one_by_one_ends)
 {
     for (int v = 0; v < VARIANTS; v++)
@@ -270,7 +270,7 @@ Test(rng, blocks_are_counted_as_they_are_drawn)
             rng_t rng = start, end = stream_at(3 + counts[c]);
             size_t expected = 0;
 
-            /* numbers whose block lies before the end */
+            /* count the numbers whose block is before the end */
             for (;; expected++) {
                 (void)rng_normal(&rng);
                 if (rng.counter[0] > end.counter[0])
@@ -281,7 +281,8 @@ Test(rng, blocks_are_counted_as_they_are_drawn)
         }
 }
 
-/* Frozen: initial weights of released versions depend on these bits. */
+/* These bits must never change: initial weights of released versions depend on
+ * them. */
 Test(rng, a_million_numbers_keep_their_bits)
 {
     enum { MANY = 1 << 20 };

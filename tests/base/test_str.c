@@ -160,17 +160,18 @@ Test(str, nothing_that_a_terminal_acts_on_is_shown_raw)
 {
     static const struct {
         const char *text;
-        const char *line;  /* one line */
-        const char *lines; /* text of several */
+        const char *line;  /* expected without [lines] */
+        const char *lines; /* expected with [lines] */
     } rows[] = {
         {"plain text", "plain text", "plain text"},
         {"a\033[31mb", "a\\x1b[31mb", "a\\x1b[31mb"},
         {"a\nb\tc", "a\\x0ab\\x09c", "a\nb\tc"},
         {"\r\b\a\177", "\\x0d\\x08\\x07\\x7f", "\\x0d\\x08\\x07\\x7f"},
-        /* C1 as a byte and as UTF-8: both are CSI. */
+        /* The C1 control CSI, as a byte and as UTF-8. */
         {"\2331m", "\\x9b1m", "\\x9b1m"},
         {"\302\2331m", "\\xc2\\x9b1m", "\\xc2\\x9b1m"},
-        /* UTF-8 stays; cut, overlong and surrogate sequences do not. */
+        /* Valid UTF-8 is kept; truncated, overlong and surrogate sequences are
+         * not. */
         {"Größe µ 漢 😀", "Größe µ 漢 😀", "Größe µ 漢 😀"},
         {"\303", "\\xc3", "\\xc3"},
         {"\300\233", "\\xc0\\x9b", "\\xc0\\x9b"},

@@ -84,7 +84,7 @@ Test(thread, waiting_ends_at_the_instant)
     shared_open(&shared);
     pthread_mutex_lock(&shared.lock);
     while (thread_cond_wait(&shared.cond, &shared.lock, begin + 0.05)) {
-        /* woken for nothing */
+        /* spurious wake-up */
     }
     pthread_mutex_unlock(&shared.lock);
     passed = clock_now() - begin;
@@ -105,7 +105,7 @@ static void *wake(void *argument)
 
 Test(thread, waiting_ends_when_signalled)
 {
-    const double instants[] = {-1, 1e300}; /* both: for ever */
+    const double instants[] = {-1, 1e300}; /* both mean: wait for ever */
     err_t err = ERR_INIT;
     pthread_t thread;
     shared_t shared;
@@ -140,10 +140,11 @@ Test(thread, cores_follow_the_affinity_mask)
     cr_assert_eq(thread_cores(), 1);
 }
 
-/* The kernel's time slice of this thread, in ns; 0: it does not say. */
+/* The kernel's time slice of this thread in ns; 0: unknown. */
 static uint64_t slice(void)
 {
-    uint64_t attr[6] = {0}; /* size, policy, ..., the slice in bytes 24 to 31 */
+    uint64_t attr[6] = {0}; /* struct sched_attr: size, policy, ...; the slice
+                               is in bytes 24 to 31 */
 
     cr_assert_eq(syscall(SYS_sched_getattr, 0, attr, sizeof attr, 0), 0);
     return attr[3];

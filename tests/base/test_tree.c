@@ -92,7 +92,7 @@ Test(tree, children_are_found)
     tree_free(tree);
 }
 
-/* Maps of all sizes, those with and without a hash table. */
+/* Maps of all sizes, with and without a hash table. */
 Test(tree, keys_are_found_in_maps_of_any_size)
 {
     for (int count = 0; count < 200; count++) {

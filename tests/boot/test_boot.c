@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The choice by environment (recorded from Slurm 22.05), lists of ranks, solo;
- * boot_agree is tested with threads. */
+/* Tests the selection by environment (recorded from Slurm 22.05), lists of
+ * ranks, and solo. test_boot_threads.c tests boot_agree. */
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "boot/boot.h"
 #include "boot/boot_backend.h"
 
-/* Recorded: srun -N2 -n4 --mpi=pmix, rank 3. */
+/* Environment of srun -N2 -n4 --mpi=pmix, rank 3. */
 static const char *lookup_pmix(const char *name)
 {
     static const char *const table[][2] = {
@@ -25,7 +25,7 @@ static const char *lookup_pmix(const char *name)
     return NULL;
 }
 
-/* Recorded: srun -n2 without --mpi. */
+/* Environment of srun -n2 without --mpi. */
 static const char *lookup_no_pmix(const char *name)
 {
     if (strcmp(name, "SLURM_STEP_NUM_TASKS") == 0 ||
@@ -34,7 +34,7 @@ static const char *lookup_no_pmix(const char *name)
     return strcmp(name, "SLURM_STEP_ID") == 0 ? "0" : NULL;
 }
 
-/* Recorded: srun -n1 without --mpi. */
+/* Environment of srun -n1 without --mpi. */
 static const char *lookup_one_task(const char *name)
 {
     if (strcmp(name, "SLURM_STEP_NUM_TASKS") == 0 ||
@@ -43,7 +43,7 @@ static const char *lookup_one_task(const char *name)
     return strcmp(name, "SLURM_STEP_ID") == 0 ? "0" : NULL;
 }
 
-/* Recorded: a batch script of a job with 3 tasks, no srun. */
+/* Environment of a batch script of a job with 3 tasks, without srun. */
 static const char *lookup_batch(const char *name)
 {
     return strcmp(name, "SLURM_NTASKS") == 0 ? "3" : NULL;

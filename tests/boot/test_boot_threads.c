@@ -9,11 +9,11 @@
 
 #define RANKS_MAX 8
 
-/* What each thread of a test does and finds. */
+/* Input and result of one thread of a test. */
 typedef struct rank {
     boot_t *boot;
     uint64_t hash;
-    bool absent; /* closes at once */
+    bool absent; /* closes its handle at once */
     size_t bytes;
     pthread_barrier_t *gate;
     err_code_t code;
@@ -39,7 +39,8 @@ static void run(int size, double timeout, rank_t *ranks, thread_main_t main)
         pthread_join(threads[i], NULL);
 }
 
-/* Many rounds of changing length, each checked; 0: all was right. */
+/* Exchange in many rounds of different lengths and check each one; 0: all
+ * correct. */
 static int rounds_check(boot_t *boot)
 {
     unsigned char mine[64], all[64 * RANKS_MAX];
@@ -208,9 +209,9 @@ Test(boot_threads, lengths_must_agree, .timeout = 30)
 }
 
 typedef struct runners {
-    int ranks[4]; /* how often each ran */
-    int met[4];   /* the sum that each saw */
-    bool mine[4]; /* in the caller's thread? */
+    int ranks[4]; /* how often each rank ran */
+    int met[4];   /* the sum that each rank received */
+    bool mine[4]; /* did the rank run in the caller's thread? */
     pthread_t caller;
 } runners_t;
 

@@ -123,7 +123,7 @@ Test(conf, bytes_that_are_not_utf8_are_refused)
                                "3; run files are UTF-8");
 }
 
-/* A file may begin with a byte-order mark, which moves no column. */
+/* A file may start with a byte-order mark, which does not count as a column. */
 Test(conf, a_byte_order_mark_begins_a_file_only)
 {
     err_t err = ERR_INIT;
@@ -147,8 +147,7 @@ Test(conf, a_byte_order_mark_begins_a_file_only)
                      "inside the text; remove it, it may only begin a file");
 }
 
-/* CPU seconds to read a map of [keys] keys, the last of which is there twice.
- */
+/* CPU seconds to read a map of [keys] keys, whose last key is a duplicate. */
 static double seconds_to_read(int keys)
 {
     str_buf_t text = {0};
@@ -166,8 +165,8 @@ static double seconds_to_read(int keys)
     return (double)(clock() - begin) / CLOCKS_PER_SEC;
 }
 
-/* Twenty times the keys, twenty times the work; with a search through all
- * earlier keys it was four hundred times. */
+/* Twenty times the keys take about twenty times the work; a linear search would
+ * take four hundred times. */
 Test(conf, many_keys_take_time_in_proportion, .timeout = 120)
 {
     const double few = seconds_to_read(5000);
@@ -212,7 +211,7 @@ Test(conf, files_that_cannot_be_read_say_why)
     free(expected);
 }
 
-/* Refused before anything is read: none of them may be waited for. */
+/* Refused before reading, so none of them may block. */
 Test(conf, only_a_file_of_a_sensible_size_is_a_run_file, .timeout = 20)
 {
     char fifo[] = "/tmp/cddp-conf-XXXXXX", *expected, *large;
@@ -245,7 +244,7 @@ Test(conf, only_a_file_of_a_sensible_size_is_a_run_file, .timeout = 20)
     unlink(fifo);
 }
 
-/* A key of the run file in the sentence. */
+/* The sentence contains a key of the run file. */
 Test(conf, escapes_in_a_key_are_not_shown_raw)
 {
     err_t err = ERR_INIT;
@@ -346,7 +345,7 @@ Test(conf, every_bad_set_has_its_sentence)
     }
 }
 
-/* What a user sees who mistypes a key: the whole way through the tables. */
+/* The message for a mistyped key, through all layers of option tables. */
 Test(conf, an_unknown_key_is_named_with_place_and_nearest_name)
 {
     typedef struct train {

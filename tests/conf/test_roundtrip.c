@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Random trees survive printing and parsing; random damage to a run file never
- * does worse than a sentence. All from fixed seeds. */
+/* Random trees must survive printing and parsing, and random damage to a run
+ * file must give a sentence at worst. All seeds are fixed. */
 #include "conf/conf.h"
 
 #include <criterion/criterion.h>
@@ -12,7 +12,7 @@
 
 static const tree_place_t nowhere = {.file = "random"};
 
-/* A text with all that YAML may trip over, but the byte 0. */
+/* A text with all characters that are special in YAML, except the byte 0. */
 static void random_text(rng_t *rng, char *out, size_t most)
 {
     static const char *const pieces[] = {
@@ -110,7 +110,7 @@ static const char sample[] = "run: {name: ising, dir: runs/ising, seed: 1}\n"
                              "    - {name: skip, maxpool: {kernel: 2}}\n"
                              "train: {epochs: 5, eval_every: 1 epoch}\n";
 
-/* Replace, delete or double some bytes. */
+/* Replace, delete or duplicate some bytes. */
 static void damage(rng_t *rng, char *text)
 {
     size_t length = strlen(text), at, span;

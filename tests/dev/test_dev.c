@@ -47,8 +47,8 @@ Test(dev, memory)
     dev_close(dev);
 }
 
-/* AddressSanitizer, where it is built in, ends the program at an allocation
- * that cannot succeed, unless told otherwise; it asks here. */
+/* Option of AddressSanitizer: by default it ends the program at an allocation
+ * that cannot succeed. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

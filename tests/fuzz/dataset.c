@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Datasets: not random bytes as HDF5 files, as the library itself does not
- * survive those (1.10 and older have open holes of that kind, and nobody can
- * look at a file before the library does), but files that it writes as the
- * fuzzer's bytes choose. What the opener then says and reads is compared with
- * the model of dataset_case.h.
+ * Fuzzes datasets. The input is not random bytes in an HDF5 file, since the
+ * library itself crashes on those (1.10 and older have known bugs of that kind,
+ * and no program can check a file before the library reads it). Instead HDF5
+ * writes files as the fuzzer's bytes choose. What the opener then reports and
+ * reads is compared with the model of dataset_case.h.
  *
- * Left out, as the library fails on its own files there:
- * - random bytes in headers, see above; changed bytes in chunks are made where
- *   a check sum of the library covers them;
+ * Excluded, since the library fails on its own files there:
+ * - random bytes in headers, see above; changed bytes in chunks are only made
+ * where a checksum of the library covers them;
  * - mappings with a stride of more than 4096 rows: their blocks are stored one
- *   by one, and HDF5 needs time that grows with the square of their number;
+ *   by one, and HDF5 needs quadratic time in their number;
  * - the filter scaleoffset on integers of odd widths, which it changes;
- * - chunks of more than 1 MiB that have filters or are written to: any reader
- *   has to hold these whole; and more than 65536 chunks where one is written,
- *   as the newer formats then store an index of all.
+ * - chunks of more than 1 MiB that have filters or are written to, since any
+ * reader has to hold a whole chunk in memory; and more than 65536 chunks if one
+ * is written, since the newer formats then store an index of all.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@
 #include "hdf5io/digest.h"
 #include "hdf5io/h5.h"
 
-/* Processor time that opening and reading a case may take. */
+/* Maximum processor time in seconds for opening and reading a case. */
 #define TARGET_SECONDS 2.0
 #define TARGET_READS 24
 
@@ -58,16 +58,16 @@ static void target_fail(const target_t *target, const char *what,
 
 /* ---- a private directory ------------------------------------------------- */
 
-static char target_home[CASE_TEXT / 2]; /* "": not made yet */
+static char target_home[CASE_TEXT / 2]; /* "" until it is made */
 
 static void target_home_remove(void)
 {
     file_remove_tree(target_home, NULL);
 }
 
-/* In memory, unless TMPDIR says otherwise. It goes when the process ends; what
- * a crash leaves there goes with the directory that `make fuzz` names in
- * TMPDIR. */
+/* Make a directory in memory, unless TMPDIR names another place. It is removed
+ * when the process ends; `make fuzz` sets TMPDIR to a directory of its own and
+ * removes it, so nothing is left after a crash. */
 static void target_home_make(void)
 {
     const char *parent = getenv("TMPDIR");
@@ -151,7 +151,7 @@ static void target_ask(target_t *target)
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* The shard and row of a sample, in the order of the dataset. */
+/* Shard and row of a sample, in the order of the dataset. */
 static void target_place(const target_t *target,
                          const hdf5io_dataset_t *dataset, int64_t sample,
                          int *shard, uint64_t *row)
@@ -166,8 +166,7 @@ static void target_place(const target_t *target,
             *shard = s;
 }
 
-/* Number [element] of a field of a sample as it must be read; false: nobody
- * knows. */
+/* Expected number [element] of a field of a sample; false: unknown. */
 static bool target_value(const target_t *target,
                          const hdf5io_dataset_t *dataset, int64_t sample,
                          int field, int64_t element, double *out)
@@ -190,7 +189,7 @@ static const hdf5io_want_t *target_want(const target_t *target, int field)
     return field == 0 ? &target->config.inputs[0] : &target->config.targets[0];
 }
 
-/* A batch: samples, and room for them. */
+/* Sample indices of a batch, and its buffers. */
 typedef struct target_batch {
     int64_t samples[TARGET_READS];
     int count;
@@ -210,8 +209,8 @@ static double target_got(const target_t *target, const target_batch_t *batch,
     }
 }
 
-/* Is a number among them that its field may not have? Then the batch must be
- * refused. */
+/* Does the batch contain a number outside the range of its field? Then it must
+ * be refused. */
 static bool target_out_of_range(const target_t *target,
                                 const hdf5io_dataset_t *dataset,
                                 const target_batch_t *batch)
@@ -232,7 +231,7 @@ static bool target_out_of_range(const target_t *target,
     return false;
 }
 
-/* All numbers of the batch, as the model has them. */
+/* Compare all numbers of the batch with the model. */
 static void target_compare(const target_t *target,
                            const hdf5io_dataset_t *dataset,
                            const target_batch_t *batch)
@@ -258,7 +257,7 @@ static void target_compare(const target_t *target,
     }
 }
 
-/* Does the model know that the dataset can be read? */
+/* Does the model predict that the dataset can be read? */
 static bool target_readable(const target_t *target)
 {
     bool readable = target->verdict == CASE_GOOD;
@@ -270,7 +269,8 @@ static bool target_readable(const target_t *target)
     return readable;
 }
 
-/* Known values only: else a refusal may be right. */
+/* Does the model know all values of the batch? If not, a refusal may be
+ * correct. */
 static bool target_known(const target_t *target,
                          const hdf5io_dataset_t *dataset,
                          const target_batch_t *batch)
@@ -304,7 +304,7 @@ static void target_read(target_t *target, hdf5io_dataset_t *dataset,
         target_fail(target, "not read", err.text);
 }
 
-/* Choose samples: the ends, and any between. */
+/* Choose samples near both ends of the dataset and in between. */
 static void target_choose(target_t *target, int64_t samples,
                           target_batch_t *batch)
 {
@@ -341,8 +341,8 @@ static void target_digest(target_t *target, hdf5io_dataset_t *dataset)
     }
 }
 
-/* The files change while they are in use: what is read then is anybody's
- * guess. */
+/* Change files while they are in use, and read again: any documented status is
+ * allowed. */
 static void target_later(target_t *target, hdf5io_dataset_t *dataset,
                          target_batch_t *batch)
 {

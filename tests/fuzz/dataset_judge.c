@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The model's answers: where a path leads, whether a dataset can be read, and
- * what its numbers are. */
+/* Evaluates the model: where a path leads, whether a dataset can be read, and
+ * its numbers. */
 #include <string.h>
 
 #include "fuzz/dataset_case.h"
 
-/* HDF5 follows 16 links of one path; a circle has more. */
+/* HDF5 follows at most 16 links on a path; a cycle has more. */
 #define JUDGE_LINKS 16
-#define JUDGE_DEPTH 8 /* virtual datasets of virtual datasets */
+#define JUDGE_DEPTH 8 /* maximum depth of nested virtual datasets */
 
-/* Where a path has come to. */
+/* The current place while following a path. */
 typedef struct judge_place {
-    int file, group, set; /* set: -1 in a group */
-    int links;            /* followed so far */
+    int file, group, set; /* [set] is -1 in a group */
+    int links;            /* number of links followed */
 } judge_place_t;
 
 static bool judge_follow(const case_model_t *model, judge_place_t *place,
@@ -93,7 +93,7 @@ static case_verdict_t judge_worse(case_verdict_t a, case_verdict_t b)
     return a == CASE_VAGUE || b == CASE_VAGUE ? CASE_VAGUE : CASE_GOOD;
 }
 
-/* Does the source have what the mapping of [set] takes from it? */
+/* Does the source have all elements that the mapping of [set] uses? */
 static bool judge_fits(const case_set_t *set, const case_map_t *map,
                        const case_set_t *source)
 {
@@ -114,7 +114,7 @@ static bool judge_covers(const case_map_t *map, uint64_t row)
            (row - map->to) / map->stride < map->count;
 }
 
-/* Is a row left out by all mappings? */
+/* CASE_BAD if no mapping covers a row. */
 static case_verdict_t judge_holes(const case_set_t *set)
 {
     uint64_t mapped = 0;
@@ -158,7 +158,8 @@ static case_verdict_t judge_map(const case_model_t *model,
     return judge_set(model, found, depth + 1);
 }
 
-/* Without the question whether it holds numbers: a source need not. */
+/* Verdict of a dataset, whether or not it holds numbers, as a source need not
+ * hold numbers. */
 static case_verdict_t judge_set(const case_model_t *model, int number,
                                 int depth)
 {
@@ -182,8 +183,8 @@ case_verdict_t case_set_verdict(const case_model_t *model, int set)
     return judge_set(model, set, 0);
 }
 
-/* The element of a sample of [source] at the place of element [element] of
- * [set], a dataset of as many dimensions. */
+/* Index, within a row of [source], of the element at the position of [element]
+ * of [set]. Both have the same number of dimensions. */
 static uint64_t judge_element(const case_set_t *set, const case_set_t *source,
                               uint64_t element)
 {
@@ -209,7 +210,7 @@ static bool judge_mapped(const case_model_t *model, const case_set_t *set,
         if (!judge_covers(&set->maps[i], row))
             continue;
         if (map != NULL)
-            return false; /* HDF5 does not say which one counts */
+            return false; /* HDF5 does not define which mapping is used */
         map = &set->maps[i];
     }
     if (map == NULL)
@@ -256,7 +257,7 @@ bool case_value(const case_model_t *model, int set, uint64_t row,
 
     if (!from->known || !from->numbers)
         return false;
-    if (from->mapped) /* HDF5 makes some integer or other of a nan */
+    if (from->mapped) /* HDF5 converts a NaN to an arbitrary integer */
         return judge_mapped(model, from, row, element, out) &&
                (from->reals || *out >= 0);
     at = case_product(row, case_elements(from, 1));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Datasets with storage of their own: any type, shape, layout and filters. */
+/* Datasets with their own storage: any type, shape, layout and filters. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 
 #define LEAF_CHOICES(array) (sizeof(array) / sizeof(array)[0])
 
-/* Chunks of a dataset that is written to: the newer formats keep an index of
- * all of them, there or not. */
+/* Maximum chunks of a dataset that is written: the newer formats store an index
+ * of all chunks, written or not. */
 #define LEAF_CHUNKS 65536
-/* A number of the range for filters that are being tested. */
+/* A filter number from the range reserved for tests. */
 #define LEAF_FILTER 300
-/* Bytes of a chunk that has filters, or is written to: it is in memory whole,
- * in any program. */
+/* Maximum bytes of a chunk that has filters or is written: any program holds
+ * such a chunk in memory. */
 #define LEAF_CHUNK_BYTES ((uint64_t)1 << 20)
 
 uint64_t case_product(uint64_t a, uint64_t b)
@@ -73,8 +73,8 @@ void case_shape_take(case_bytes_t *bytes, const case_shape_t *shape, int odd,
                                    : case_pick(bytes, 3)];
 }
 
-/* An integer of [size] bytes of which [precision] bits from [offset] on count,
- * or a float of 16 bits: what HDF5 converts itself. */
+/* A type that HDF5 itself must convert: an integer of unusual size or
+ * precision, or a 16-bit float. */
 static hid_t leaf_odd_type(case_bytes_t *bytes, case_set_t *set)
 {
     hid_t type;
@@ -103,7 +103,7 @@ static hid_t leaf_odd_type(case_bytes_t *bytes, case_set_t *set)
     }
 }
 
-/* Nothing that could be a number for cddp. */
+/* A type that is not a number for cddp. */
 static hid_t leaf_other_type(case_bytes_t *bytes, case_set_t *set)
 {
     const hsize_t three = 3;
@@ -143,7 +143,7 @@ static hid_t leaf_enumeration(bool short_one)
 {
     hid_t type = H5Tenum_create(short_one ? H5T_STD_I8LE : H5T_STD_I16BE);
     int8_t small = 1;
-    int16_t one = 0x0100; /* 1, the other end first */
+    int16_t one = 0x0100; /* 1 in big-endian byte order */
 
     H5Tenum_insert(type, "ONE",
                    short_one ? (const void *)&small : (const void *)&one);
@@ -173,14 +173,14 @@ hid_t case_type(case_bytes_t *bytes, case_set_t *set)
     return leaf_other_type(bytes, set);
 }
 
-/* How the storage of one dataset is made. */
+/* Storage of one dataset. */
 typedef struct leaf_plan {
     hid_t list, type;
     hsize_t most[H5S_MAX_RANK];
-    uint64_t chunk_bytes; /* 0: no chunks */
+    uint64_t chunk_bytes; /* bytes of one chunk; 0: not chunked */
     uint64_t chunks;
-    bool checked; /* the last filter finds changed bytes */
-    bool never;   /* nothing is stored where nothing is written */
+    bool checked; /* the last filter detects changed bytes */
+    bool never;   /* elements that are not written have no value */
     bool early;
     int file;
 } leaf_plan_t;
@@ -189,7 +189,7 @@ static void leaf_filters(case_bytes_t *bytes, leaf_plan_t *plan,
                          case_set_t *set)
 {
     const unsigned choice = case_pick(bytes, 8);
-    /* Of other widths the library's own filter makes other numbers. */
+    /* For other widths the library's own filter changes the numbers. */
     const bool whole = H5Tget_class(plan->type) == H5T_INTEGER &&
                        H5Tget_precision(plan->type) == 8 * set->bytes &&
                        set->bytes != 3;
@@ -238,7 +238,7 @@ static void leaf_chunks(case_bytes_t *bytes, leaf_plan_t *plan, case_set_t *set)
     leaf_filters(bytes, plan, set);
 }
 
-/* Raw storage in one to three files. */
+/* Choose raw storage in one to three external files. */
 static void leaf_raws(case_bytes_t *bytes, leaf_plan_t *plan,
                       const case_model_t *model, case_set_t *set)
 {
@@ -312,7 +312,7 @@ static void leaf_plan_make(case_bytes_t *bytes, leaf_plan_t *plan,
         H5Pset_alloc_time(plan->list, H5D_ALLOC_TIME_EARLY);
 }
 
-/* What element number [at] of a dataset holds. */
+/* Value of element number [at]. */
 static double leaf_number(const case_model_t *model, const case_set_t *set,
                           uint64_t at)
 {
@@ -323,7 +323,8 @@ static double leaf_number(const case_model_t *model, const case_set_t *set,
     return (double)((number * 17 + at * 3 + at / 7) % CASE_VALUES);
 }
 
-/* Enumerations are written as what they are: HDF5 does not convert to them. */
+/* Make a buffer of the numbers to write. Enumerations are written in their own
+ * type, since HDF5 does not convert to them. */
 static void *leaf_buffer(const case_model_t *model, const case_set_t *set,
                          hid_t type, hid_t *memory)
 {
@@ -344,7 +345,7 @@ static void *leaf_buffer(const case_model_t *model, const case_set_t *set,
     return reals;
 }
 
-/* Write the first rows, as many as set->written has. */
+/* Write the first set->written elements, which are whole rows. */
 static void leaf_store(const case_model_t *model, hid_t dataset, hid_t type,
                        case_set_t *set)
 {
@@ -373,7 +374,7 @@ static void leaf_store(const case_model_t *model, hid_t dataset, hid_t type,
     free(numbers);
 }
 
-/* How many elements are written: all, the first row, or none. */
+/* Choose how many elements are written: all, the first row, or none. */
 static uint64_t leaf_amount(case_bytes_t *bytes, const leaf_plan_t *plan,
                             const case_set_t *set)
 {
@@ -393,7 +394,7 @@ static uint64_t leaf_amount(case_bytes_t *bytes, const leaf_plan_t *plan,
     return choice < 4 ? case_elements(set, 1) : 0;
 }
 
-/* Elements without storage and without a fill value are nothing at all. */
+/* Set the verdict if some elements have neither storage nor a fill value. */
 static void leaf_missing(const leaf_plan_t *plan, case_set_t *set)
 {
     const uint64_t all = case_elements(set, 0);
@@ -407,7 +408,7 @@ static void leaf_missing(const leaf_plan_t *plan, case_set_t *set)
         set->verdict = CASE_BAD;
 }
 
-/* Choose a byte of the first chunk to be changed. */
+/* Choose a byte of the first chunk to be changed later. */
 static void leaf_damage(case_bytes_t *bytes, case_model_t *model,
                         const leaf_plan_t *plan, hid_t dataset, case_set_t *set)
 {

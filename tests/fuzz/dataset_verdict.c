@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Must the opener take the datasets that a case asks for, or refuse them? */
+/* Predicts whether the opener must accept or refuse the requested datasets. */
 #include "fuzz/dataset_target.h"
 
 static void target_judge(target_t *target, case_verdict_t verdict,
@@ -12,7 +12,8 @@ static void target_judge(target_t *target, case_verdict_t verdict,
     target->why = why;
 }
 
-/* One column: what it leads to, whether that can be opened, and is numbers. */
+/* Judge one column: whether the dataset exists, can be opened, and holds
+ * numbers. */
 static const case_set_t *target_judge_column(target_t *target, int shard,
                                              int field)
 {
@@ -47,7 +48,7 @@ static bool target_same_shape(const case_set_t *a, const case_set_t *b)
     return same;
 }
 
-/* Samples of a dataset: rows, or pieces of a stream. */
+/* Number of samples: rows, or parts of a stream. */
 static uint64_t target_samples(const target_t *target, const case_set_t *set)
 {
     const uint64_t length = (uint64_t)target->config.sequence;
@@ -57,7 +58,7 @@ static uint64_t target_samples(const target_t *target, const case_set_t *set)
     return set->dims[0] == 0 ? 0 : (set->dims[0] - 1) / length;
 }
 
-/* All shards together, once each column is good. */
+/* Judge all shards together, once each column is good. */
 static void target_judge_shapes(target_t *target)
 {
     const case_set_t *first[TARGET_FIELDS], *set;
@@ -85,7 +86,8 @@ static void target_judge_shapes(target_t *target)
         target_judge(target, CASE_BAD, "no samples");
 }
 
-/* Class numbers that are stored as floats must be whole in the first sample. */
+/* Judge the first sample: class numbers stored as floats must be whole
+ * there. */
 static void target_judge_first(target_t *target)
 {
     const case_set_t *set;
@@ -100,7 +102,7 @@ static void target_judge_first(target_t *target)
     set = &target->model.sets[target->sets[s][1]];
     if (!set->reals)
         return;
-    /* Of a stream the first target is the numbers from 1 on. */
+    /* The first target of a stream is its numbers from 1 on. */
     end = target->config.sequence > 0 ? (uint64_t)target->config.sequence + 1
                                       : case_elements(set, 1);
     if (!case_readable(&target->model, target->sets[s][1]))

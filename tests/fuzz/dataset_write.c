@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Files, groups, links of all kinds, virtual datasets, and what happens to the
- * files afterwards. */
+/* Writes files, groups, links of all kinds and virtual datasets, and then
+ * damages files. */
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@
 typedef struct write_file {
     case_model_t *model;
     int number;
-    hid_t groups[CASE_GROUPS]; /* H5I_INVALID_HID: not a group of this file */
+    hid_t groups[CASE_GROUPS]; /* H5I_INVALID_HID: the name is not a group of
+                                  this file */
     case_shape_t shape;
 } write_file_t;
 
@@ -96,7 +97,7 @@ static void write_soft(write_file_t *file, int group, const char *name,
                  sizeof(((case_link_t *)0)->path), "%s", path);
 }
 
-/* Another name of what is there already. */
+/* Add a hard link to an existing object. */
 static void write_hard(case_bytes_t *bytes, write_file_t *file, int group,
                        const char *name)
 {
@@ -117,7 +118,7 @@ static void write_hard(case_bytes_t *bytes, write_file_t *file, int group,
 
 /* ---- virtual datasets ---------------------------------------------------- */
 
-/* The last row of a mapping, plus one. */
+/* Last row of a mapping plus one. */
 static uint64_t write_map_end(const case_map_t *map)
 {
     return map->count == 0 ? 0 : map->to + (map->count - 1) * map->stride + 1;
@@ -181,7 +182,7 @@ static bool write_map_add(const case_set_t *set, const case_map_t *map,
     return added;
 }
 
-/* One to three mappings of files and datasets that may be there. */
+/* Add one to three mappings, to files and datasets that may not exist. */
 static void write_maps(case_bytes_t *bytes, write_file_t *file, case_set_t *set,
                        hid_t list)
 {
@@ -208,8 +209,8 @@ static void write_maps(case_bytes_t *bytes, write_file_t *file, case_set_t *set,
     }
 }
 
-/* Mappings without an end, or to files and datasets with numbers: the model
- * only knows that they are one or the other. */
+/* Add an unlimited mapping, or one to numbered files or datasets. The model
+ * only knows that both verdicts are possible. */
 static void write_endless(case_bytes_t *bytes, case_set_t *set, hid_t list,
                           hsize_t most[H5S_MAX_RANK])
 {
@@ -263,7 +264,8 @@ static void write_virtual(case_bytes_t *bytes, write_file_t *file, int group,
         write_maps(bytes, file, set, list);
     space = set->ndim == 0 ? H5Screate(H5S_SCALAR)
                            : H5Screate_simple(set->ndim, set->dims, most);
-    if (H5Pget_layout(list) != H5D_VIRTUAL) /* which would drop mappings */
+    if (H5Pget_layout(list) !=
+        H5D_VIRTUAL) /* setting the layout again would drop the mappings */
         H5Pset_layout(list, H5D_VIRTUAL);
     dataset = H5Dcreate2(file->groups[group], name, type, space, H5P_DEFAULT,
                          list, H5P_DEFAULT);
@@ -279,7 +281,7 @@ static void write_virtual(case_bytes_t *bytes, write_file_t *file, int group,
 
 /* ---- a file -------------------------------------------------------------- */
 
-/* The groups: /g is there, /h may be anything. */
+/* Make the groups: /g is a group, /h may be anything. */
 static void write_groups(case_bytes_t *bytes, write_file_t *file)
 {
     file->groups[CASE_G] = H5Gcreate2(file->groups[CASE_ROOT], "g", H5P_DEFAULT,
@@ -296,7 +298,7 @@ static void write_groups(case_bytes_t *bytes, write_file_t *file)
     case 3:
         write_external(bytes, file, CASE_ROOT, "h", "/");
         break;
-    case 4: /* a circle of groups */
+    case 4: /* a cycle of groups */
         H5Lcreate_hard(file->groups[CASE_ROOT], ".", file->groups[CASE_G], "h",
                        H5P_DEFAULT, H5P_DEFAULT);
         write_link(file, CASE_G, "h", CASE_GROUP)->index = CASE_ROOT;
@@ -336,7 +338,7 @@ static void write_entry(case_bytes_t *bytes, write_file_t *file, int number)
                        write_paths[case_pick(bytes, WRITE_PATHS)]);
 }
 
-/* The attribute that cddp reads of a first validation shard. */
+/* Write the attribute that cddp reads from the first validation shard. */
 static void write_bound(case_bytes_t *bytes, case_model_t *model, hid_t file)
 {
     const hsize_t two = 2;
@@ -454,7 +456,8 @@ static void write_patch(const case_model_t *model)
     close(fd);
 }
 
-/* What copies that broke off, other hands and strangers leave behind. */
+/* Damage a file: truncate it, delete it, or replace it by something that is not
+ * a file. */
 static void write_break(case_bytes_t *bytes, case_model_t *model)
 {
     const unsigned how = case_pick(bytes, 16);
@@ -481,7 +484,7 @@ static void write_break(case_bytes_t *bytes, case_model_t *model)
         close(open(file->path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 }
 
-/* The same of an external raw file. */
+/* Damage an external raw file. */
 static void write_break_raw(case_bytes_t *bytes, case_model_t *model)
 {
     const unsigned how = case_pick(bytes, 8);

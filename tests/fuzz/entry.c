@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* libFuzzer's entry to the target FUZZ_TARGET (a macro of the command line). */
+/* libFuzzer's entry points for the target FUZZ_TARGET (a macro from the command
+ * line). */
 #include <stdlib.h>
 
 #include "base/log.h"

@@ -11,8 +11,8 @@
 
 static const err_code_t allowed[] = {ERR_DATA, ERR_MEMORY, ERR_OK};
 
-/* Copy the bytes before their own hash, and append the hash that they have.
- * free() the copy of [*length] bytes. */
+/* Copy the bytes before the manifest's own hash, and append their correct hash.
+ * The caller frees the copy of [*length] bytes. */
 static char *seal(const uint8_t *data, size_t bytes, size_t *length)
 {
     const size_t key = strlen(MANIFEST_SELF_KEY);
@@ -33,7 +33,7 @@ static char *seal(const uint8_t *data, size_t bytes, size_t *length)
     return copy;
 }
 
-/* What was accepted must be accepted again as it is printed. */
+/* An accepted manifest must be accepted again after printing. */
 static void print_and_parse(const hdf5io_manifest_t *manifest)
 {
     hdf5io_manifest_t again = {0};

@@ -12,7 +12,7 @@
 
 static const err_code_t allowed[] = {ERR_CONFIG, ERR_MEMORY, ERR_OK};
 
-/* The resolved configuration must read back as the same one. */
+/* The printed configuration must read back as the same one. */
 static void print_and_read(const train_config_t *config)
 {
     train_config_t again = {0};

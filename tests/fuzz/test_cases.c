@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The target `dataset` on inputs that are the same in every run: drawn bytes,
- * as many as 2000 cases need. What it checks is in dataset_case.h; a case that
- * breaks something ends the test, which names its number.
+ * Runs the target `dataset` on 2000 pseudo-random inputs, which are the same in
+ * every run. dataset_case.h describes the checks. A failing case ends the test,
+ * which prints the case's number.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -15,7 +15,8 @@
 #define CASES 2000
 #define CASE_BYTES 200
 
-/* Bytes of case [number]; most are small, as most first choices are plain. */
+/* Make the bytes of case [number]. Many bytes are 0, which chooses plain
+ * properties. */
 static size_t draw(unsigned number, uint8_t bytes[CASE_BYTES])
 {
     uint64_t state = number * UINT64_C(0x9e3779b97f4a7c15) + 1;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Two hundred bits flipped in every kind of file, one at a time, at places that
- * are the same in every run. No flip may end the process; each one has a status
- * and a sentence (tests/fuzz/fuzz.h). Whatever a hash covers is found.
+ * Flips 200 bits in every kind of file, one at a time, at places that are the
+ * same in every run. No flip may end the process; each gives a documented
+ * status and a sentence (tests/fuzz/fuzz.h). Every flip in bytes covered by a
+ * hash is detected.
  */
 #include <criterion/criterion.h>
 #include <glob.h>
@@ -24,7 +25,8 @@
 
 #define FLIPS 200
 
-/* Flip bit number [i] of the [bytes] at [data]; twice is none. */
+/* Flip a bit of the [bytes] bytes at [data], chosen by [i]. A second call
+ * restores it. */
 static void flip(uint8_t *data, size_t bytes, int i)
 {
     const uint64_t where = hash_bytes(&i, sizeof i);
@@ -32,7 +34,7 @@ static void flip(uint8_t *data, size_t bytes, int i)
     data[(where >> 3) % bytes] ^= (uint8_t)(1 << (where & 7));
 }
 
-/* How many of FLIPS flips of the file [path] the target refuses. */
+/* Number of FLIPS flips of the file [path] that the target refuses. */
 static int refusals(fuzz_target_t *target, const char *path)
 {
     err_t err = ERR_INIT;
@@ -51,7 +53,8 @@ static int refusals(fuzz_target_t *target, const char *path)
     return refused;
 }
 
-/* A flip in a comment or in the name of a run changes nothing that matters. */
+/* Not every flip is refused: one in a comment, or in the name of a run, is
+ * harmless. */
 Test(flips, of_run_files, .timeout = 300)
 {
     const char *srcdir = getenv("srcdir");
@@ -68,8 +71,8 @@ Test(flips, of_run_files, .timeout = 300)
     free(pattern);
 }
 
-/* The hash at the end is made right after each flip, so what is refused is
- * refused for what the text says. */
+/* The manifest's hash is corrected after each flip, so a refusal is due to the
+ * content. */
 Test(flips, of_manifests, .timeout = 300)
 {
     char *home = ckpt_home_make();
@@ -90,7 +93,7 @@ static void rewrite(const char *path, const char *data, size_t bytes)
     cr_assert_eq(fclose(file), 0);
 }
 
-/* All bytes of a checkpoint's files are under a hash. */
+/* Hashes cover all bytes of a checkpoint's files. */
 Test(flips, of_checkpoints_are_all_found, .timeout = 300)
 {
     static const char *const names[] = {"shard-1.h5", "checkpoint.h5",
@@ -122,7 +125,7 @@ Test(flips, of_checkpoints_are_all_found, .timeout = 300)
     ckpt_home_remove(home);
 }
 
-/* A table that is accepted is one: printed and read again it is the same. */
+/* An accepted table is unchanged after it is printed and read again. */
 Test(flips, of_tables, .timeout = 300)
 {
     comm_table_t table, again;
@@ -154,8 +157,8 @@ Test(flips, of_tables, .timeout = 300)
     str_buf_free(&text);
 }
 
-/* Rows of which a resume keeps those up to its step: what it keeps are lines of
- * the file, in their order. */
+/* A resume keeps the rows up to its step: the kept rows are lines of the file,
+ * in their order. */
 Test(flips, of_metrics, .timeout = 300)
 {
     char *home = ckpt_home_make();
@@ -198,8 +201,9 @@ Test(flips, of_metrics, .timeout = 300)
     ckpt_home_remove(home);
 }
 
-/* config.yaml of an earlier life, which a resume compares with its own: the
- * settings of this life are there afterwards, and any others beside them. */
+/* config.yaml of an earlier start, which a resume compares with its own
+ * settings: afterwards it holds the current settings, and other settings are
+ * kept in another file. */
 Test(flips, of_settings, .timeout = 300)
 {
     const char *srcdir = getenv("srcdir");

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Two hundred bits flipped in every kind of dataset file, one at a time, at
- * places that are the same in every run. HDF5 has no check sum of what is
- * stored plainly, so a flip may change a number, which the data's hash finds
- * (docs/FORMATS.md, `data`); but it may not change what the dataset is: how
- * many samples of what size.
+ * Flips 200 bits in every kind of dataset file, one at a time, at places that
+ * are the same in every run. HDF5 has no checksum for plain storage, so a flip
+ * may change a number (which the hash of the data detects, see `data` in
+ * docs/FORMATS.md), but not the number or the size of the samples.
  *
- * HDF5 1.10 does not survive every header: each flip is tried in a process of
- * its own. Few may end it within the library; a run then ends with a signal,
- * not with other results. What a sanitizer says of the library is not shown,
- * what it says of us is.
+ * HDF5 1.10 crashes on some damaged headers, so each flip is tested in its own
+ * process. A few flips may end it inside the library; a run then ends with a
+ * signal, not with other results. Sanitizer reports about the library are
+ * ignored, those about our code are not.
  */
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -34,7 +33,7 @@ static open_setup_t setup;
 
 static void start(void)
 {
-    h5_lock(); /* as a program does before its first file */
+    h5_lock(); /* initializes HDF5 as a program does before its first file */
     h5_unlock();
     directory = files_make();
     open_setup(&setup, directory, "master.h5");
@@ -48,10 +47,10 @@ static void stop(void)
 
 TestSuite(flips_data, .init = start, .fini = stop, .timeout = 300);
 
-/* Statuses of a try, none of which a sanitizer or a signal gives. */
+/* Exit statuses of a try, none of which a sanitizer or a signal uses. */
 enum { TRY_READ = 40, TRY_REFUSED, TRY_WRONG, TRY_CODE };
 
-/* Open master.h5 and read all of it. */
+/* Open master.h5 and read all samples. */
 static int try_here(void)
 {
     int64_t index[ROWS], target[ROWS];
@@ -74,9 +73,9 @@ static int try_here(void)
                : TRY_CODE;
 }
 
-/* Was it HDF5 that did what the report of a sanitizer, [said], tells? Its first
- * function counts that is neither the sanitizer's nor the C library's. Without
- * a report: a signal, and nobody can tell. */
+/* Is the sanitizer report [said] about HDF5? The first function counts that
+ * belongs neither to the sanitizer nor to the C library. Without a report (a
+ * signal) the answer is yes, since nothing is known. */
 static bool is_of_library(const char *said)
 {
     const char *at = strstr(said, "    #0 ");
@@ -99,8 +98,8 @@ static bool is_of_library(const char *said)
     return false;
 }
 
-/* The same in a process of its own; one that hangs dies of its alarm, and the
- * test of that. */
+/* Run try_here in a child process. An alarm ends a child that hangs, and the
+ * test then fails. */
 static int try_apart(void)
 {
     char *log = files_path(directory, "said"), *said = NULL;
@@ -123,7 +122,8 @@ static int try_apart(void)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }
 
-/* Flip bits of the file [name]: some must be refused, and few end HDF5. */
+/* Flip bits of the file [name], one at a time. Some must be refused, and only
+ * few may crash HDF5. */
 static void flip_all(const char *name)
 {
     char *path = files_path(directory, name), *data;
@@ -162,7 +162,7 @@ Test(flips_data, of_shards_in_every_layout)
     }
 }
 
-/* A file of links, and the file that they lead to. */
+/* A file of links and the file of their targets. */
 Test(flips_data, of_links)
 {
     hid_t file;
@@ -180,7 +180,8 @@ Test(flips_data, of_links)
     flip_all("data.h5");
 }
 
-/* [path] of master.h5: the first and second half of the same of two files. */
+/* Make the virtual dataset [path] in master.h5 from the halves in a.h5 and
+ * b.h5. */
 static void map_halves(hid_t file, const char *path, hid_t type, int ndim,
                        const hsize_t *dims)
 {

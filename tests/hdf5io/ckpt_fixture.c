@@ -16,7 +16,7 @@
 #include "base/rng.h"
 #include "base/str.h"
 
-/* What the ranks of one run share. */
+/* Shared by the ranks of one run. */
 typedef struct world {
     pthread_barrier_t barrier;
     int size;
@@ -46,7 +46,7 @@ static err_code_t exchange(void *context, const void *mine, size_t bytes,
     return ERR_OK;
 }
 
-/* Count a call; true: it must fail, errno is set. */
+/* Count a call; true: it must fail, and errno is set. */
 static bool io_strikes(ckpt_io_t *io)
 {
     if (++io->calls != io->fail_at)
@@ -88,7 +88,7 @@ static int faulty_rename(void *context, const char *from, const char *to,
     return hdf5io_io_system.rename(NULL, from, to, flags);
 }
 
-/* The same for reading. */
+/* Count a call that reads; true: it must fail, and errno is set. */
 static bool reading_strikes(ckpt_io_t *io)
 {
     const int since = ++io->read_calls - io->read_fail_at;
@@ -153,7 +153,8 @@ void ckpt_state_make(ckpt_state_t *state, int64_t seed)
         state->tensors[i] = shapes[i];
         state->tensors[i].data = calloc((size_t)elems + 1, sizeof(float));
         for (int64_t e = 0; e < elems; e++) {
-            uint32_t bits = rng_u32(&rng); /* any bits: NaNs, subnormals */
+            uint32_t bits =
+                rng_u32(&rng); /* any bits, including NaNs and subnormals */
 
             memcpy(&state->tensors[i].data[e], &bits, sizeof bits);
         }

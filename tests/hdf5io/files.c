@@ -63,7 +63,7 @@ static hid_t files_create_list(files_layout_t layout, int ndim,
         H5Pset_layout(list, H5D_COMPACT);
     if (layout != FILES_CHUNKED && layout != FILES_GZIP)
         return list;
-    /* Chunks that no shape is a multiple of. */
+    /* Chunk sizes that do not divide any shape. */
     for (int i = 0; i < ndim; i++)
         chunk[i] = dims[i] / 3 + 1;
     H5Pset_chunk(list, ndim, chunk);

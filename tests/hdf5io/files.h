@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* files: HDF5 files for tests, in a directory of their own. */
+/* files: makes HDF5 files for tests, in a directory of their own. */
 #ifndef CDDP_TESTS_HDF5IO_FILES_H
 #define CDDP_TESTS_HDF5IO_FILES_H
 
@@ -12,37 +12,39 @@ typedef enum files_layout {
     FILES_CHUNKED,
     FILES_GZIP,
     FILES_COMPACT,
-    FILES_USERBLOCK, /* contiguous, behind a user block */
+    FILES_USERBLOCK, /* contiguous, after a user block */
     FILES_LAYOUTS
 } files_layout_t;
 
-/* One dataset; its numbers are value(row, element of the row). */
+/* One dataset; its numbers are value(row, element within the row). */
 typedef struct files_column {
     const char *name;
-    int ndim; /* of a row, at most 3 */
+    int ndim; /* dimensions of a row, at most 3 */
     hsize_t dims[3];
-    hid_t type; /* in the file */
+    hid_t type; /* stored type */
     double (*value)(int64_t row, int64_t element);
 } files_column_t;
 
-/* Make a directory; files_remove removes it. Both end the test on failure. */
+/* Make a directory; files_remove removes it. A failure ends the process. */
 char *files_make(void);
 void files_remove(char *directory);
 
-/* "directory/name", to be freed. */
+/* Path "directory/name"; the caller frees it. */
 char *files_path(const char *directory, const char *name);
 
-/* Make the HDF5 file "directory/name", open and empty. */
+/* Create the empty HDF5 file "directory/name" and return it open. */
 hid_t files_create(const char *directory, const char *name);
 
-/* Write [rows] rows of [count] columns, numbered from [first], into [path]. */
+/* Write [count] columns of [rows] rows to [path]; the first row has number
+ * [first]. */
 void files_write(const char *path, files_layout_t layout, int64_t first,
                  int64_t rows, const files_column_t *columns, int count);
 
 /* Overwrite number [at] of the flat dataset [name] in [path]. */
 void files_poke(const char *path, const char *name, int64_t at, double value);
 
-/* Write [bytes] bytes of [text]; cut [path] to [bytes] bytes. */
+/* Write [bytes] bytes of [text] to [path]; truncate [path] to [bytes] bytes;
+ * size of [path]. */
 void files_write_text(const char *path, const char *text, size_t bytes);
 void files_truncate(const char *path, int64_t bytes);
 int64_t files_bytes(const char *path);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Writing and reading back: bits, ranks, keep, names, another model. */
+/* Tests writing and reading back: bits, numbers of ranks, keep, names, other
+ * models. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +52,8 @@ Test(checkpoint, nobody_writes_more_than_a_share)
 
     for (int r = 0; r < 4; r++)
         all += ranks[r].info.bytes_written;
-    for (int r = 1; r < 4; r++) /* equal shards: the same up to metadata */
+    for (int r = 1; r < 4;
+         r++) /* equal shares, so files of equal size up to metadata */
         cr_assert_lt(ranks[r].info.bytes_written, all / 2);
     ckpt_ranks_free(ranks, 4);
     ckpt_home_remove(home);
@@ -198,7 +200,7 @@ Test(checkpoint, other_names_are_left_alone)
     ckpt_home_remove(home);
 }
 
-/* How the run that reads differs from the one that wrote. */
+/* How the reading run differs from the writing one. */
 typedef enum change { RENAMED, RESHAPED, RANKED, FEWER, MORE } change_t;
 
 static void body_read_changed(ckpt_rank_t *rank, void *context)
@@ -209,13 +211,13 @@ static void body_read_changed(ckpt_rank_t *rank, void *context)
     case RENAMED:
         t[5].name = "model/fc2.weight";
         break;
-    case RESHAPED: /* the same number of elements */
+    case RESHAPED: /* same number of elements */
         t[5].dims[0] = 45, t[5].dims[1] = 7;
         break;
     case RANKED:
         t[1].ndim = 2, t[1].dims[1] = 1;
         break;
-    case FEWER: /* the last tensor is the optimizer's */
+    case FEWER: /* the last tensor belongs to the optimizer */
         rank->state.count--;
         break;
     case MORE:
@@ -255,7 +257,7 @@ Test(checkpoint, another_model_is_refused_by_name)
 
 static void body_read_model(ckpt_rank_t *rank, void *context)
 {
-    rank->state.count = 6; /* no optimizer */
+    rank->state.count = 6; /* without the optimizer's tensors */
     ckpt_body_read(rank, context);
 }
 
@@ -317,7 +319,7 @@ Test(checkpoint, what_could_not_be_read_back_is_not_published)
     ckpt_home_remove(home);
 }
 
-/* Only conv1.bias: 5 elements. */
+/* Keep only conv1.bias, with 5 elements. */
 static void bias_only(ckpt_state_t *state)
 {
     hdf5io_tensor_t first = state->tensors[0];

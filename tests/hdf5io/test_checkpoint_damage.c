@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Every kind of damage to every file of a checkpoint: reading falls back to the
- * previous one, and says what is wrong when there is none. */
+ * previous checkpoint, and names the damage if there is none. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 typedef enum damage { FLIP, TRUNCATE, EXTEND, EMPTY, DELETE, DAMAGES } damage_t;
 
-/* Do it at byte [at] (flips only). */
+/* Apply the damage; flips are at byte [at]. */
 static void damage_do(const char *path, damage_t damage, off_t at)
 {
     int fd = open(path, O_RDWR);
@@ -52,7 +52,8 @@ static const char *const files[] = {"shard-0.h5", "shard-1.h5", "shard-2.h5",
                                     "checkpoint.h5", "MANIFEST.json"};
 #define FILES (int)(sizeof files / sizeof *files)
 
-/* Read with 2 ranks; all must fail with ERR_DATA and a sentence with [file]. */
+/* Read with 2 ranks; all must fail with ERR_DATA and a sentence that contains
+ * [file]. */
 static void expect_damaged(const char *home, const char *path, const char *file)
 {
     ckpt_rank_t *ranks =
@@ -92,7 +93,7 @@ Test(checkpoint_damage, any_damage_to_any_file_is_found)
         }
 }
 
-/* Larger than memory, in no block of the disk: it must not be read. */
+/* A sparse file larger than memory: it must not be read. */
 Test(checkpoint_damage, a_manifest_without_bounds_is_not_read)
 {
     char *home = ckpt_home_make();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What a dead run has left under temporary names: a whole checkpoint among it
+/* Directories that a dead run left under temporary names: an intact checkpoint
  * is adopted, anything else is debris. */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ static void body_write_as_20(ckpt_rank_t *rank, void *context)
     ckpt_body_write(rank, context);
 }
 
-/* Leave state [seed] as a checkpoint of step 20 under [name] in [home]. */
+/* Store the state [seed] as a checkpoint of step 20 under [name] in [home]. */
 static void leave(const char *home, int64_t seed, const char *name)
 {
     char *other = ckpt_home_make();
@@ -54,7 +54,7 @@ static void cut(const char *home, const char *name, const char *file)
     free(path);
 }
 
-/* Who reads may yet be refused, so he changes nothing. */
+/* A reader may still be refused later, so reading changes nothing. */
 Test(checkpoint_debris, a_directory_with_whole_debris_is_not_empty)
 {
     const char *const names[] = {TMP, TRASH};
@@ -78,7 +78,7 @@ Test(checkpoint_debris, a_directory_with_whole_debris_is_not_empty)
     }
 }
 
-/* What was to replace is newer than what it was to replace. */
+/* The replacement is newer than the checkpoint that it was to replace. */
 Test(checkpoint_debris, of_both_the_new_one_is_taken_if_it_is_whole)
 {
     const char *const files[] = {"shard-1.h5", "MANIFEST.json",
@@ -110,7 +110,7 @@ Test(checkpoint_debris, only_what_is_newer_is_adopted)
     ckpt_expect(home, 2, 20);
     ckpt_home_remove(home);
     home = ckpt_home_make();
-    ckpt_write(home, 3, 30); /* and 20 was being retired */
+    ckpt_write(home, 3, 30); /* as if step 20 was being retired */
     leave(home, 20, TRASH);
     ckpt_expect(home, 2, 30);
     cr_assert_eq(ckpt_count(home, STEP), 0);
@@ -134,7 +134,8 @@ Test(checkpoint_debris, what_is_not_whole_is_not_adopted)
     ckpt_home_remove(home);
 }
 
-/* A program that writes without having read first deletes nothing whole. */
+/* A program that writes without reading first must not delete intact
+ * checkpoints. */
 Test(checkpoint_debris, writing_adopts_before_it_removes)
 {
     char *home = ckpt_home_make();
@@ -155,7 +156,7 @@ static void body_read_ill(ckpt_rank_t *rank, void *context)
 {
     (void)context;
     if (rank->votes.rank == 0) {
-        rank->io.read_fail_at = 2; /* behind the listing */
+        rank->io.read_fail_at = 2; /* the first read after the listing */
         rank->io.read_fails = 1000;
         rank->io.read_error = EIO;
     }
@@ -179,7 +180,8 @@ Test(checkpoint_debris, what_cannot_be_read_is_not_passed_over)
     ckpt_home_remove(home);
 }
 
-/* Of an abandoned line: whole debris would be its newest at the next start. */
+/* Intact debris of an abandoned line of the run would be the newest checkpoint
+ * at the next start. */
 Test(checkpoint_debris, going_back_supersedes_debris_too)
 {
     char *home = ckpt_home_make();
@@ -199,7 +201,8 @@ Test(checkpoint_debris, going_back_supersedes_debris_too)
     ckpt_home_remove(home);
 }
 
-/* A program that reads while another one publishes may give the name first. */
+/* A program that reads while another one publishes may rename the directory
+ * first. */
 static int rename_raced(void *context, const char *from, const char *to,
                         unsigned flags)
 {
@@ -227,7 +230,8 @@ Test(checkpoint_debris, a_reader_that_was_faster_is_no_failure)
     ckpt_home_remove(home);
 }
 
-/* What was read gets its name, once it is known that it will be used. */
+/* The checkpoint that was read gets its final name once it is known to be
+ * used. */
 Test(checkpoint_debris, adopting_what_was_read)
 {
     char *home = ckpt_home_make(), *path;
@@ -239,11 +243,11 @@ Test(checkpoint_debris, adopting_what_was_read)
     for (int r = 0; r < 2; r++)
         cr_assert(str_ends(ranks[r].info.path, TRASH), "%s",
                   ranks[r].info.path);
-    /* Not what lies elsewhere. */
+    /* A path in another directory is left alone. */
     cr_assert_eq(hdf5io_checkpoint_adopt("/nowhere", ranks[0].info.path, &err),
                  ERR_OK);
     cr_assert_eq(ckpt_count(home, STEP), 0);
-    for (int i = 0; i < 2; i++) { /* a second time there is nothing to do */
+    for (int i = 0; i < 2; i++) { /* the second call does nothing */
         cr_assert_eq(hdf5io_checkpoint_adopt(home, ranks[0].info.path, &err),
                      ERR_OK, "%s", err.text);
         cr_assert_eq(ckpt_count(home, STEP), 1);

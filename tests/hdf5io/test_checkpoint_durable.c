@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The order of syncs: when a checkpoint gets its name, every file in it and its
- * directory are on disk; then the name is, too. And signs of life. */
+/* Tests the order of syncs: when a checkpoint gets its name, every file in it
+ * and its directory are durable; then the name becomes durable. Also tests the
+ * [alive] callback. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <pthread.h>
@@ -17,17 +18,17 @@
 
 #define INODES_MAX 64
 
-/* What all ranks together did to each inode, in order. */
+/* All operations of all ranks on each inode, in order. */
 typedef struct record {
     pthread_mutex_t lock;
     int clock, count;
     struct {
         ino_t inode;
-        int written, synced; /* clock of the last, 0: never */
+        int written, synced; /* counter value of the last operation, 0: never */
     } inodes[INODES_MAX];
-    int published; /* clock of the rename to step-... */
-    bool whole;    /* all was synced by then */
-    int entries;   /* files of the published directory */
+    int published; /* counter value of the rename to step-... */
+    bool whole;    /* everything was synced before the rename */
+    int entries;   /* number of files in the published directory */
 } record_t;
 
 static int inode_slot(record_t *record, ino_t inode)
@@ -81,7 +82,7 @@ static int synced_at(record_t *record, const char *path)
                : 0;
 }
 
-/* Every entry is synced, and the directory after all of them. */
+/* Is every entry synced, and the directory after all of them? */
 static bool tree_synced(record_t *record, const char *path)
 {
     int last = synced_at(record, path);
@@ -140,7 +141,8 @@ Test(checkpoint_durable, a_name_is_given_to_what_is_on_disk)
     cr_assert_eq(ranks[0].code, ERR_OK, "%s", ranks[0].err.text);
     cr_assert_gt(record.published, 0);
     cr_assert(record.whole);
-    cr_assert_eq(record.entries, 5); /* 3 shards, the view, the manifest */
+    cr_assert_eq(record.entries,
+                 5); /* 3 shards, checkpoint.h5 and the manifest */
     cr_assert_gt(synced_at(&record, checkpoints), record.published);
     parent = synced_at(&record, home);
     cr_assert(parent > 0 && parent < record.published);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Every system call that makes a checkpoint durable fails once, on every rank;
- * and the process ends at every one of them. What was published stays. */
+/* Each system call that makes a checkpoint durable fails once, on each rank;
+ * and the process ends at each of these calls. Published checkpoints must
+ * survive. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <signal.h>
@@ -18,8 +19,8 @@
 typedef struct plan {
     int rank, call, error;
     bool no_exchange;
-    int64_t step; /* 0: that of the state */
-    int keep;     /* 0: as the fixture */
+    int64_t step; /* 0: the state's own step */
+    int keep;     /* 0: the fixture's value */
 } plan_t;
 
 static void body_write_faulty(ckpt_rank_t *rank, void *context)
@@ -38,8 +39,9 @@ static void body_write_faulty(ckpt_rank_t *rank, void *context)
     ckpt_body_write(rank, NULL);
 }
 
-/* Did the call strike? Then the write failed on all ranks alike, or the fault
- * hit only the removal of old checkpoints. */
+/* Write with a failing call; true if the call was reached. Then the write must
+ * have failed on all ranks, or the fault affected only the removal of old
+ * checkpoints. */
 static bool write_faulty(const char *home, plan_t *plan, int *failures)
 {
     ckpt_rank_t *ranks = ckpt_ranks_run(home, 3, 20, body_write_faulty, plan);
@@ -91,7 +93,7 @@ Test(checkpoint_fault, any_failing_call_fails_all_ranks_and_spoils_nothing)
     cr_assert_gt(failures, 12);
 }
 
-/* Replacing a checkpoint of the same step has more renames to fail. */
+/* Replacing a checkpoint of the same step has more renames that can fail. */
 Test(checkpoint_fault, replacing_fails_whole_or_not_at_all)
 {
     for (int mode = 0; mode < 2; mode++)
@@ -115,7 +117,8 @@ Test(checkpoint_fault, replacing_fails_whole_or_not_at_all)
         }
 }
 
-/* End a process in the middle of a write; true if it did end early. */
+/* End a process during a write; true if it ended before the write was
+ * complete. */
 static bool write_crashing(const char *home, plan_t *plan)
 {
     int status;
@@ -160,8 +163,8 @@ Test(checkpoint_fault, a_crash_at_any_call_leaves_a_whole_checkpoint)
     cr_assert_gt(crashes, 8);
 }
 
-/* Replacing the only checkpoint of a run, on a file system that cannot exchange
- * names, too: the old one or the new one is there, whole. */
+/* Replacing the only checkpoint of a run, also on a file system that cannot
+ * exchange names: the old or the new one exists and is intact. */
 Test(checkpoint_fault, a_crash_while_replacing_leaves_one_of_both)
 {
     for (int mode = 0; mode < 2; mode++) {
@@ -187,7 +190,7 @@ Test(checkpoint_fault, a_crash_while_replacing_leaves_one_of_both)
         }
         cr_assert_gt(old, 8);
         cr_assert_gt(new, 1);
-        cr_assert_eq(nameless, mode); /* between two renames */
+        cr_assert_eq(nameless, mode); /* ended between the two renames */
     }
 }
 
@@ -213,7 +216,7 @@ Test(checkpoint_fault, a_crash_while_retiring_leaves_the_newest)
     }
 }
 
-/* A directory that cannot be written is a sentence, too. */
+/* A directory that cannot be created gives a sentence, too. */
 Test(checkpoint_fault, a_directory_that_cannot_be_made_fails_all)
 {
     ckpt_rank_t *ranks =
@@ -229,8 +232,8 @@ Test(checkpoint_fault, a_directory_that_cannot_be_made_fails_all)
     ckpt_ranks_free(ranks, 2);
 }
 
-/* Files end at [bytes], which HDF5's own writes meet as well as ours: a full
- * disk that no table of calls can fake. */
+/* Limit files to [bytes] bytes. HDF5's own writes fail then, too, as on a full
+ * disk, which the io table cannot simulate. */
 static void file_limit(rlim_t bytes)
 {
     struct rlimit limit;
@@ -240,7 +243,7 @@ static void file_limit(rlim_t bytes)
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-/* There only under the leak sanitizer. */
+/* Defined only under the leak sanitizer. */
 extern void __lsan_do_leak_check(void) __attribute__((weak));
 
 static void full_disk(const char *home)
@@ -263,7 +266,7 @@ static void full_disk(const char *home)
     ckpt_expect(home, 2, 20);
 }
 
-/* HDF5 must not crash at the exit of a process in which a close failed. */
+/* HDF5 must not crash at exit after a failed close. */
 Test(checkpoint_fault, hdf5_on_a_full_disk_fails_and_recovers)
 {
     char *home = ckpt_home_make();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* A checkpoint opens in python3-h5py by name, moved or not, and each tensor
- * has the shape and the bits that were written. */
+/* A checkpoint opens in python3-h5py by name, also after it was moved, and each
+ * tensor has the shape and the bits that were written. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,8 @@ static int64_t elems_of(const hdf5io_tensor_t *tensor)
     return elems;
 }
 
-/* The expected bits, as raw floats in home/NUMBER.f32 with a list of names. */
+/* Write the expected bits as raw floats to home/NUMBER.f32, with a list of
+ * names. */
 static void expectation_write(const char *home, const ckpt_state_t *state)
 {
     str_buf_t list = {0};

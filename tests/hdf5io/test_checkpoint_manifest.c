@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Manifests whose own hash is right and whose content is not: each is refused
- * by a sentence; and no text at all makes the parser stumble. */
+/* Manifests with a correct hash but wrong content are refused with a sentence;
+ * and no text crashes the parser. */
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
@@ -17,7 +17,7 @@
 
 #define SELF " \"manifest_xxh3\": \""
 
-/* A manifest of 3 writers of the fixture's tensors, printed. */
+/* Print a manifest of the fixture's tensors for 3 writing ranks. */
 static str_buf_t manifest_text(const hdf5io_progress_t *progress)
 {
     static const hdf5io_mark_t marks[] = {
@@ -47,7 +47,7 @@ static str_buf_t manifest_text(const hdf5io_progress_t *progress)
     return text;
 }
 
-/* Replace the first [old] by [new], then make the own hash right again. */
+/* Replace the first [old] by [new] and correct the manifest's hash. */
 static str_buf_t edited(const char *text, const char *old, const char *new)
 {
     const char *at = strstr(text, old), *self;
@@ -114,7 +114,7 @@ static err_code_t marks_parse(const str_buf_t *text, hdf5io_manifest_t *m)
     return hdf5io_manifest_parse(text->text, text->length, m, &hash, NULL);
 }
 
-/* Manifests from before there were marks load, too. */
+/* Manifests of versions without marks are accepted, too. */
 Test(checkpoint_manifest, what_the_data_held_comes_back)
 {
     const hdf5io_progress_t progress = {.step = 1};
@@ -239,8 +239,8 @@ Test(checkpoint_manifest, what_is_wrong_is_said)
     str_buf_free(&text);
 }
 
-/* What a schedule has seen: it comes back, may be absent, and is refused where
- * it is damaged. */
+/* The state of a schedule is restored, may be absent, and is refused if
+ * damaged. */
 Test(checkpoint_manifest, what_a_schedule_has_seen)
 {
     static const char *const rows[][3] = {
@@ -284,8 +284,8 @@ Test(checkpoint_manifest, what_a_schedule_has_seen)
     str_buf_free(&text);
 }
 
-/* Any byte replaced by any other, with a right hash: refused or read, never a
- * crash (the sanitizers look on). */
+/* Any byte is replaced by any other, with a correct hash: the manifest is
+ * refused or read, without a crash (under sanitizers, too). */
 Test(checkpoint_manifest, any_text_is_survived)
 {
     hdf5io_progress_t progress = {0};
@@ -340,7 +340,8 @@ Test(checkpoint_manifest, a_run_file_that_is_not_text_is_refused)
     str_buf_free(&text);
 }
 
-/* A run directory, say, or a typing error. */
+/* A path that is not a checkpoint, such as a run directory or a typing
+ * error. */
 Test(checkpoint_manifest, what_is_no_checkpoint_is_told_from_one)
 {
     char directory[] = "/tmp/cddp-manifest-XXXXXX";

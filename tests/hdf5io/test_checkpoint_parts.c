@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Tensors that lie in parts on the ranks: written by their owners, shown whole,
- * and read by any number of ranks with any parts, or whole.
+ * Tensors that are divided into parts on the ranks: written by their owners,
+ * shown as a whole, and read by any number of ranks, with any parts or whole.
  */
 #include <criterion/criterion.h>
 #include <hdf5.h>
@@ -15,13 +15,13 @@
 
 #define PARTS_MAX 64
 #define SPOILT 7.5f
-#define FIRST 6 /* the tensors that are in parts: the optimizer's */
+#define FIRST 6 /* first tensor in parts; these are the optimizer's */
 
-/* How a side deals elements: [turn] each in turn, so that a rank has several
- * parts of a tensor; 0: all tensors whole. */
+/* How elements are divided: [turn] consecutive elements to each rank in turn,
+ * so that a rank has several parts of a tensor; 0: all tensors are whole. */
 typedef struct deal {
     int turn;
-    int skip; /* a rank that gets none, -1: none */
+    int skip; /* a rank that gets no elements, -1: none */
 } deal_t;
 
 static int64_t elems_of(const hdf5io_tensor_t *tensor)
@@ -40,7 +40,8 @@ static int owner_of(const deal_t *deal, int size, int64_t first)
     return rank == deal->skip ? (rank + 1) % size : rank;
 }
 
-/* Parts of [tensor]; what this rank does not own is spoilt. */
+/* Divide [tensor] into parts; elements that this rank does not own are
+ * overwritten. */
 static void tensor_deal(const deal_t *deal, const ckpt_rank_t *rank,
                         hdf5io_tensor_t *tensor, hdf5io_part_t *parts)
 {
@@ -94,7 +95,8 @@ static void body_write(ckpt_rank_t *rank, void *context)
     state_whole(rank, data);
 }
 
-/* The state is not cleared by ckpt_body_read here, as it knows no parts. */
+/* ckpt_body_read, which knows no parts, is not used here, so the state is not
+ * cleared. */
 static void body_read(ckpt_rank_t *rank, void *context)
 {
     hdf5io_part_t parts[CKPT_TENSORS][PARTS_MAX];
@@ -171,7 +173,7 @@ Test(checkpoint_parts, come_back_in_other_parts_on_other_ranks)
     }
 }
 
-/* A rank alone, without a model, in HDF5's own way. */
+/* Read checkpoint.h5 with plain HDF5 calls and compare it with [want]. */
 static void view_expect(const char *home, const ckpt_state_t *want, int i)
 {
     const hdf5io_tensor_t *tensor = &want->tensors[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Storage that refuses to be read is no damage: what comes back is read, and
- * what stays away ends the reading. No older checkpoint is taken for it, which
- * the next save would put in the place of the newer, good one. */
+/* A failing read is no damage: if storage works again, the checkpoint is read,
+ * else reading fails. An older checkpoint is never used instead, since the next
+ * save would then replace the newer, intact one. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -23,7 +23,7 @@ typedef struct plan {
     double seconds;
 } plan_t;
 
-/* global: signs of life of all ranks */
+/* global: calls of [alive] on all ranks */
 static atomic_int signs;
 
 static void alive(void *context)
@@ -46,7 +46,7 @@ static void body_read_ill(ckpt_rank_t *rank, void *context)
     ckpt_body_read(rank, NULL);
 }
 
-/* Two checkpoints, of steps 10 and 20. */
+/* Make two checkpoints, of steps 10 and 20. */
 static char *home_make(void)
 {
     char *home = ckpt_home_make();
@@ -138,8 +138,8 @@ Test(checkpoint_retry, a_refused_permission_names_the_owner)
     ckpt_home_remove(home);
 }
 
-/* One rank's disk is ill while another finds damage: what the ill one would
- * have read is not known, so nothing older is taken. */
+/* One rank cannot read while another finds damage. Nothing is known about the
+ * unread files, so no older checkpoint is used. */
 Test(checkpoint_retry, ill_storage_weighs_more_than_damage)
 {
     char *home = home_make();
@@ -147,7 +147,7 @@ Test(checkpoint_retry, ill_storage_weighs_more_than_damage)
     plan_t plan = {.rank = 1, .call = 3, .fails = FOR_EVER, .error = EIO};
     ckpt_rank_t *ranks;
 
-    cr_assert_eq(truncate(path, 100), 0); /* rank 0 looks at it */
+    cr_assert_eq(truncate(path, 100), 0); /* a file that rank 0 verifies */
     ranks = ckpt_ranks_run(home, RANKS, 20, body_read_ill, &plan);
     for (int r = 0; r < RANKS; r++) {
         cr_assert_eq(ranks[r].code, ERR_IO, "%s", ranks[r].err.text);
@@ -160,7 +160,7 @@ Test(checkpoint_retry, ill_storage_weighs_more_than_damage)
     ckpt_home_remove(home);
 }
 
-/* The waits between the tries take what the caller gives. */
+/* Waits between tries last as long as configured. */
 Test(checkpoint_retry, waits_show_signs_of_life)
 {
     char *home = home_make();
@@ -181,7 +181,7 @@ Test(checkpoint_retry, waits_show_signs_of_life)
     ckpt_home_remove(home);
 }
 
-/* A pipe in place of a file is not waited for, and is no content. */
+/* A pipe in place of a file must not block, and counts as damage. */
 Test(checkpoint_retry, what_is_no_file_is_damage)
 {
     const char *const files[] = {"MANIFEST.json", "shard-1.h5"};

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A stored number at an odd address, in this or the other byte order. */
+/* Store a number at an odd address, in this or the opposite byte order. */
 static const void *stored(const void *value, size_t bytes, bool swap,
                           unsigned char room[9])
 {

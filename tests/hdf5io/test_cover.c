@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Holes between pieces, found by a sweep, against a look at every element. */
+/* Compares the sweep that finds holes between pieces with a test of each
+ * element. */
 #include "hdf5io/cover.h"
 
 #include <criterion/criterion.h>
@@ -39,7 +40,7 @@ static bool piece_has(const cover_side_t *sides, int ndim, const uint64_t *at)
     return true;
 }
 
-/* Rows with an element in no piece, as bits. */
+/* Bit set of the rows that have an element in no piece. */
 static unsigned rows_open(const cover_side_t *sides, int ndim, size_t count,
                           const uint64_t *extent)
 {

@@ -77,13 +77,13 @@ Test(dataset, bytes_read_are_those_of_the_samples)
     files_remove(directory);
 }
 
-/* Values that every type holds exactly. */
+/* Values that every type can represent exactly. */
 static double small_value(int64_t row, int64_t element)
 {
     return (double)((row * 5 + element) % 100);
 }
 
-/* One file of one layout with inputs and targets of [type]. */
+/* Test one file of one layout with inputs and targets of [type]. */
 static void check_type(const char *directory, files_layout_t layout, hid_t type,
                        int number)
 {
@@ -160,7 +160,7 @@ static double hard_value(int64_t row, int64_t element)
     return sin((double)(row * 31 + element)) * pow(10.0, (double)(row % 80));
 }
 
-/* Numbers that have to be rounded: the layout must not change the rounding. */
+/* Numbers that must be rounded: the layout must not change the rounding. */
 Test(dataset, contiguous_and_gzip_give_the_same_bits)
 {
     const files_column_t columns[] = {
@@ -260,7 +260,8 @@ Test(dataset, an_enumeration_counts_as_its_integers)
     files_remove(directory);
 }
 
-/* Never written: HDF5 gives the fill value, and there is nothing to locate. */
+/* Data that was never written reads as HDF5's fill value; it has no file
+ * offset. */
 Test(dataset, a_dataset_never_written_reads_as_its_fill_value)
 {
     const hsize_t dims[2] = {5, 12};
@@ -303,7 +304,8 @@ static double wide_value(int64_t row, int64_t element)
     return (double)((row * 65537 + element) % 9973);
 }
 
-/* Rows of 1.6 MB: larger than the stage, than a chunk cache by default. */
+/* Rows of 1.6 MB are larger than the read buffer and than HDF5's default chunk
+ * cache. */
 Test(dataset, rows_larger_than_the_stage)
 {
     const files_column_t columns[] = {

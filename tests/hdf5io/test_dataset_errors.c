@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Every sentence that bad data can earn. */
+/* The error for every kind of bad data. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include "hdf5io/h5.h"
 #include "open.h"
 
-/* Opening must fail with [code] and a sentence that has all of [texts]. */
+/* Opening must fail with [code] and a sentence that contains all [texts]. */
 static void check_open(const open_setup_t *setup, err_code_t code,
                        const char *const *texts)
 {
@@ -56,7 +56,8 @@ static double zero(int64_t row, int64_t element)
     return 0;
 }
 
-/* directory/name with inputs of [type] and shape, and targets [rows, width]. */
+/* Write directory/name with inputs of [type] and shape, and targets [rows,
+ * width]. */
 static void write_other(const char *name, hid_t type, int ndim, hsize_t dim,
                         hsize_t width)
 {
@@ -158,7 +159,7 @@ Test(dataset_errors, truncated_while_it_is_read)
     free(path);
 }
 
-/* A writer that dies leaves a file that only looks like HDF5. */
+/* A writer that was killed leaves a file that only looks like HDF5. */
 Test(dataset_errors, writer_died)
 {
     char *path = files_path(directory, "dead.h5");
@@ -195,7 +196,7 @@ Test(dataset_errors, a_flipped_bit_in_a_compressed_chunk)
 
     open_write(directory, "a.h5", FILES_GZIP, 0, 400);
     file = fopen(path, "r+e");
-    /* Every zlib stream of this level begins with 0x78 0x5e. */
+    /* Every zlib stream of this level starts with 0x78 0x5e. */
     for (long at = 0;
          fseek(file, at, SEEK_SET) == 0 && fread(bytes, 1, 16, file) == 16;
          at++) {
@@ -319,7 +320,8 @@ Test(dataset_errors, targets_of_another_size)
     CHECK_OPEN(&setup, ERR_DATA, "but the model gives 3 values");
 }
 
-/* Whoever wants it is named first, with the place in the run file. */
+/* The sentence starts with the option that needs the data and its place in the
+ * run file. */
 Test(dataset_errors, what_does_not_fit_is_told_with_its_place)
 {
     hdf5io_want_t *input = &setup.config.inputs[0];
@@ -398,7 +400,8 @@ static double bad_label(int64_t row, int64_t element)
     return row == 17 ? 2.5 : row == 23 ? -1 : row == 29 ? NAN : 1;
 }
 
-/* Reading [row] of the bad labels must fail and say [text]. */
+/* Reading [row] of the bad labels must fail with a sentence that contains
+ * [text]. */
 static void check_label(hdf5io_dataset_t *dataset, int64_t row,
                         const char *text)
 {
@@ -509,9 +512,9 @@ Test(dataset_errors, rows_are_counted_within_their_shard)
     free(good);
 }
 
-/* [classes 3, positions 2]: sums of 1 along the classes. Row 1 has a NaN, row 2
- * a number below 0, row 3 another sum at the second position, row 4 sums of 1
- * along the last dimension. */
+/* Values of shape [classes 3, positions 2] that sum to 1 along the classes. Row
+ * 1 has a NaN, row 2 a number below 0, row 3 another sum at the second
+ * position; row 4 sums to 1 along the last dimension. */
 static double share(int64_t row, int64_t element)
 {
     static const double rows[][6] = {{0.5, 0.2, 0.25, 0.3, 0.25, 0.5},
@@ -523,7 +526,7 @@ static double share(int64_t row, int64_t element)
     return rows[row][element];
 }
 
-/* Reading [row] gives [sentence]; NULL: it is read. */
+/* Reading [row] fails with [sentence]; NULL: it succeeds. */
 static void check_share(const char *sentence, int64_t row)
 {
     hdf5io_dataset_t *dataset = open_dataset(&setup);
@@ -563,8 +566,8 @@ Test(dataset_errors, probabilities_sum_to_1_as_the_loss_wants)
     free(path);
 }
 
-/* More shards than descriptors are read in turn (test_dataset_use); with one
- * nothing can be read. */
+/* With more shards than descriptors, shards are read in turn
+ * (test_dataset_use); with a single descriptor nothing can be read. */
 Test(dataset_errors, too_many_files)
 {
     struct rlimit limit = {40, 40};
@@ -574,7 +577,8 @@ Test(dataset_errors, too_many_files)
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     while (count < 40 && (taken[count] = dup(0)) >= 0)
         count++;
-    close(taken[--count]); /* for the directory, then for the file's bytes */
+    close(taken[--count]); /* one descriptor for the directory, then one for the
+                              file */
     CHECK_OPEN(&setup, ERR_IO, "part-0", "too many open files",
                "all 40 that it may have (hard limit 40)", "ulimit -Hn");
     while (count > 0)

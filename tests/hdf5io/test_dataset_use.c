@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Shards that are closed and opened again: as caches or descriptors are few, or
- * as storage refuses. The refusals are ours: this program has a pread of its
- * own, which libhdf5 calls, too.
+ * Shards that are closed and reopened because caches or descriptors are scarce,
+ * or because storage fails. The failures are simulated: this program defines
+ * its own pread, which libhdf5 also calls.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -24,9 +24,8 @@
 #define SHARDS 12
 #define ROWS 50
 
-/* global: so many reads of the file of that inode are refused with
- * refusal_errno
- */
+/* global: number of reads of the file with this inode that fail with
+ * refusal_errno */
 static atomic_int refusals;
 static int refusal_errno;
 static ino_t refused;
@@ -73,7 +72,7 @@ static void shards_write(files_layout_t layout, int count)
     }
 }
 
-/* Samples in leaps through all shards; how many are wrong. */
+/* Read samples in leaps through all shards; returns how many are wrong. */
 static int wrong_samples(hdf5io_dataset_t *dataset, int64_t first)
 {
     const int64_t samples = hdf5io_dataset_samples(dataset);
@@ -124,7 +123,7 @@ Test(use, caches_of_all_shards_are_bounded_together)
         cr_assert_eq(wrong_samples(dataset, turn * 31), 0);
     }
     hdf5io_dataset_close(dataset);
-    /* What one shard needs it gets. */
+    /* A single shard may exceed the cache limit. */
     setup.config.cache_bytes = 1;
     dataset = open_dataset(&setup);
     cr_assert_eq(wrong_samples(dataset, 5), 0);
@@ -213,7 +212,7 @@ static void wait_count(void *context, double seconds)
 
 #define SETS 6
 
-/* One rank of a process. */
+/* One rank that is a thread of this process. */
 typedef struct opener {
     pthread_t thread;
     const hdf5io_dataset_config_t *config;
@@ -234,7 +233,7 @@ static void *opener_main(void *argument)
     return NULL;
 }
 
-/* All at once. */
+/* Open all datasets at the same time. */
 static void sets_open(const hdf5io_dataset_config_t *config,
                       hdf5io_dataset_t **sets)
 {
@@ -255,7 +254,7 @@ static void sets_open(const hdf5io_dataset_config_t *config,
     }
 }
 
-/* As with --local: several ranks of two splits in one process. */
+/* As with --local: several ranks with two datasets each in one process. */
 static void check_limit(rlim_t soft, rlim_t hard, files_layout_t layout)
 {
     hdf5io_dataset_t *sets[SETS];
@@ -272,12 +271,12 @@ static void check_limit(rlim_t soft, rlim_t hard, files_layout_t layout)
         open += hdf5io_dataset_open_shards(sets[i]);
     }
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    /* Several ranks share what HDF5 has open. */
+    /* Ranks share files that HDF5 has open. */
     if (layout == FILES_CONTIGUOUS)
         cr_assert_leq((rlim_t)open, limit.rlim_cur);
     if (hard > SETS * 40 * 2 + 300)
         cr_assert_eq(open, SETS * 40, "none had to be closed");
-    /* The rest of the program has descriptors left. */
+    /* Descriptors are left for the rest of the program. */
     open = dup(0);
     cr_assert_geq(open, 0);
     close(open);
@@ -308,7 +307,7 @@ Test(use, more_shards_in_chunks_than_descriptors_are_read_in_turn)
 
 /* ---- storage ------------------------------------------------------------- */
 
-/* [times] refusals of reads of part-1.h5, then a read of its last row. */
+/* Let [times] reads of part-1.h5 fail, then read its last row. */
 static err_code_t read_refused(files_layout_t layout, int number, int times,
                                waits_t *waits, err_t *err)
 {
@@ -354,8 +353,8 @@ Test(use, a_read_that_storage_refuses_is_tried_again)
             cr_assert_eq(read_refused((files_layout_t)layout, numbers[i], 2,
                                       &waits, &err),
                          ERR_OK, "layout %d: %s", layout, err.text);
-            /* Compact data is in the header, which is in memory; and for want
-             * of descriptors other shards are closed first. */
+            /* Compact data is in the header, which stays in memory. If
+             * descriptors are missing, other shards are closed first. */
             if (layout != FILES_COMPACT && numbers[i] != EMFILE)
                 cr_assert_eq(waits.count, 2, "layout %d", layout);
         }
@@ -394,7 +393,7 @@ Test(use, a_permission_that_is_missing_names_the_owner)
     }
 }
 
-/* At start, too. */
+/* Opening is repeated, too. */
 Test(use, opening_is_tried_again)
 {
     char *path = files_path(directory, "part-1.h5");
@@ -425,7 +424,7 @@ Test(use, opening_is_tried_again)
     open_setup_free(&setup);
 }
 
-/* So is the number that a file says about itself. */
+/* Reading an attribute is repeated, too. */
 Test(use, attributes_are_tried_again)
 {
     char *path;

@@ -9,10 +9,10 @@
 
 #define ROWS 3000
 
-/* Digests of the one shard of directory/a.h5: of inputs and of targets. */
+/* Digests of the only shard directory/a.h5: of inputs and of targets. */
 typedef struct digests {
     uint64_t shape, input, target;
-    int64_t told; /* bytes */
+    int64_t told; /* bytes reported to [alive] */
 } digests_t;
 
 static void tell(void *context, int64_t bytes)
@@ -90,7 +90,7 @@ Test(digest, of_all_bytes_finds_any_number)
     files_remove(directory);
 }
 
-/* Every second label is another one. */
+/* Every second label differs. */
 Test(digest, of_a_sample_finds_other_labels_and_both_ends)
 {
     const int64_t ends[] = {0, ROWS - 1};
@@ -119,7 +119,8 @@ static double wide(int64_t row, int64_t element)
     return (double)((row * 3 + element) % 97);
 }
 
-/* Samples larger than a piece: other inner dimensions than rows are cut. */
+/* Samples larger than a piece: pieces divide an inner dimension, not the
+ * rows. */
 Test(digest, of_a_sample_of_large_samples_is_the_same_in_any_layout)
 {
     const files_column_t columns[] = {
@@ -155,7 +156,8 @@ static double token(int64_t row, int64_t element)
     return (double)(row * row % 50);
 }
 
-/* A stream is looked at once, and its last target, too. */
+/* A full digest of a stream covers all its numbers once, including the last
+ * target. */
 Test(digest, of_a_stream_has_all_its_numbers)
 {
     const files_column_t column = {"/tokens", 0, {0}, H5T_STD_U16LE, token};

@@ -44,7 +44,7 @@ Test(h5, the_access_list_asks_for_no_file_locks)
     h5_unlock();
 }
 
-/* MPI itself is tried on the cluster: tests/slurm/mpiio.t. */
+/* tests/slurm/mpiio.t tests MPI itself on the cluster. */
 Test(h5mpi, a_process_of_no_job_is_refused_with_the_way_out)
 {
     h5mpi_t *mpi = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* One file over many: datasets behind soft and external links, in whatever file
- * they are, give the numbers of the same data in one plain file. */
+/* Datasets behind soft and external links, in whatever file they are, give the
+ * numbers of the same data in one plain file. */
 #include <criterion/criterion.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -41,8 +41,8 @@ static hid_t create(const char *name)
     return files_create(directory, name);
 }
 
-/* Numbers that are no sample, larger than the data: whoever looks for the
- * target's bytes in this file finds some. */
+/* Add a dataset larger than the data whose numbers are no samples: a reader
+ * that looks for the link target's bytes in this file finds these. */
 static void pad(hid_t file)
 {
     static const char bytes[1 << 17] = {1};
@@ -56,7 +56,7 @@ static void pad(hid_t file)
     H5Sclose(space);
 }
 
-/* [name] with external links /spins and /phase to those of [target]. */
+/* Make [name] with external links /spins and /phase to those of [target]. */
 static void link_both(const char *name, const char *target, bool padded)
 {
     hid_t file = create(name);
@@ -70,7 +70,7 @@ static void link_both(const char *name, const char *target, bool padded)
     H5Fclose(file);
 }
 
-/* The 40 samples of master.h5 are those that were written. */
+/* The 40 samples of master.h5 must be those that were written. */
 static void check_samples(const char *what)
 {
     hdf5io_dataset_t *dataset = open_dataset(&setup);
@@ -138,7 +138,7 @@ Test(links, soft_links_chains_and_groups)
     hid_t file, group;
 
     open_write(directory, "parts/data.h5", FILES_CONTIGUOUS, 0, 40);
-    /* master -> parts/middle.h5 -> data.h5, beside it */
+    /* master -> parts/middle.h5 -> data.h5 in the same directory */
     link_both("parts/middle.h5", "data.h5", true);
     link_both("master.h5", "parts/middle.h5", true);
     check_samples("a chain");
@@ -170,7 +170,8 @@ Test(links, names_are_found_where_hdf5_finds_them)
     cr_assert_eq(chdir(path), 0);
     check_samples("from the working directory");
     cr_assert_eq(chdir("/"), 0);
-    /* beside the file that the shard, a symbolic link, leads to */
+    /* in the directory of the file that the shard, a symbolic link, points
+     * to */
     link_both("parts/real.h5", "data.h5", true);
     target = files_path(directory, "parts/real.h5");
     unlink(setup.patterns[0]);
@@ -226,7 +227,7 @@ Test(links, links_in_a_circle_end)
     CHECK_REFUSED(ERR_DATA, "is an external link to", "in a circle");
 }
 
-/* 10^8 paths lead through eight of these ten names. */
+/* There are 10^8 paths of depth eight through these ten names. */
 Test(links, groups_in_themselves_are_looked_at_for_a_while, .timeout = 120)
 {
     char name[16];
@@ -258,7 +259,7 @@ Test(links, a_target_that_is_truncated_is_named)
     free(path);
 }
 
-/* HDF5 would wait for a writer, with its lock held. */
+/* HDF5 would wait for a writer of the pipe, with its lock held. */
 Test(links, a_pipe_in_place_of_the_target_is_refused, .timeout = 30)
 {
     char *path = files_path(directory, "parts/data.h5");
@@ -268,7 +269,7 @@ Test(links, a_pipe_in_place_of_the_target_is_refused, .timeout = 30)
     link_both("master.h5", "parts/data.h5", true);
     CHECK_REFUSED(ERR_DATA, "is an external link to parts/data.h5:/spins", path,
                   "is not a file");
-    /* nor where names are listed for a sentence, or a link leads there */
+    /* also not while names are listed for a sentence, or behind a link */
     file = create("master.h5");
     H5Lcreate_external("parts/data.h5", "/", file, "other", H5P_DEFAULT,
                        H5P_DEFAULT);
@@ -281,7 +282,8 @@ Test(links, a_pipe_in_place_of_the_target_is_refused, .timeout = 30)
     free(path);
 }
 
-/* Two ranks of a host may find other targets, by another prefix. */
+/* Two ranks of a host may find different targets because of different
+ * prefixes. */
 Test(links, other_targets_are_another_place)
 {
     char *path = files_path(directory, "parts"), *other;

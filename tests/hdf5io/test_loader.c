@@ -68,7 +68,7 @@ static hdf5io_loader_t *open_loader(hdf5io_sampler_t *sampler, int prefetch,
     return loader;
 }
 
-/* Compare a batch with what the sampler says and what was written. */
+/* Compare a batch with the sampler's indices and the written values. */
 static void check_batch(const hdf5io_batch_t *batch, hdf5io_sampler_t *plan,
                         int64_t epoch, int64_t step)
 {
@@ -137,7 +137,7 @@ Test(loader, starts_anywhere)
     }
 }
 
-/* The steps of an epoch are 0 .. 6; a checkpoint at its end may say step 7. */
+/* An epoch has steps 0 to 6; a checkpoint at its end may name step 7. */
 Test(loader, a_start_after_the_last_step_is_the_next_epoch)
 {
     hdf5io_sampler_t *sampler = open_sampler(0, 1, HDF5IO_SHUFFLE_FULL);
@@ -151,7 +151,8 @@ Test(loader, a_start_after_the_last_step_is_the_next_epoch)
     hdf5io_sampler_close(sampler);
 }
 
-/* More ranks than samples in the last step: some get none, but take part. */
+/* With more ranks than samples in the last step some ranks get no samples, but
+ * take part. */
 Test(loader, ranks_without_samples_get_empty_batches)
 {
     int64_t total = 0;
@@ -193,7 +194,7 @@ static double bad_label(int64_t row, int64_t element)
     return row == 70 ? 99 : open_phase(row, element);
 }
 
-/* Row 70 belongs to step 4 of a file order: batches 0 to 3 come first. */
+/* In file order row 70 belongs to step 4; batches 0 to 3 come first. */
 Test(loader, an_error_surfaces_in_its_place_and_stays)
 {
     const files_column_t columns[] = {
@@ -259,7 +260,7 @@ Test(loader, float_targets_have_their_own_width)
     hdf5io_sampler_close(sampler);
 }
 
-/* Of every sample a token, real numbers, a class and real numbers again, from
+/* Each sample has a token, real numbers, a class and real numbers again, from
  * shards of every layout. */
 Test(loader, several_inputs_and_targets_of_their_own_types)
 {
@@ -315,8 +316,8 @@ Test(loader, several_inputs_and_targets_of_their_own_types)
     }
 }
 
-/* Contiguous shards are read without HDF5; it allocates for each of its reads.
- * The first batches bring the scratch to its size. */
+/* Contiguous shards are read without HDF5, which allocates in each read. The
+ * first batches grow the buffers to their final size. */
 Test(loader, contiguous_reads_allocate_nothing_after_the_start)
 {
     hdf5io_sampler_t *sampler = open_sampler(0, 2, HDF5IO_SHUFFLE_FULL);

@@ -28,7 +28,7 @@ static hdf5io_sampler_t *open_sampler(int64_t samples, int64_t batch, int rank,
     return sampler;
 }
 
-/* The whole order of an epoch, as one rank sees it. */
+/* The complete order of an epoch for a single rank. */
 static int64_t *order_of(int64_t samples, hdf5io_shuffle_t shuffle,
                          uint64_t seed, int64_t epoch)
 {
@@ -54,7 +54,7 @@ static bool is_permutation(const int64_t *order, int64_t samples)
     return good;
 }
 
-/* Sizes around chunks (256) and windows (16384), and none of them. */
+/* Sizes around multiples of chunks (256) and windows (16384), and others. */
 static const int64_t sizes[] = {1,     2,     255,   256,   257,  1000,
                                 16383, 16384, 16385, 33000, 70001};
 #define SIZES (sizeof sizes / sizeof sizes[0])
@@ -73,7 +73,7 @@ Test(sampler, each_epoch_is_a_permutation)
             }
 }
 
-/* Deal an epoch to [size] ranks and put it together again. */
+/* Divide an epoch among [size] ranks and merge it again. */
 static void check_ranks(hdf5io_shuffle_t shuffle, int64_t samples,
                         int64_t batch, int size)
 {
@@ -141,7 +141,7 @@ Test(sampler, seeds_and_epochs_differ_and_repeat)
     }
 }
 
-/* Resuming needs no history: any position, in any order of asking. */
+/* A resume needs no history: any position may be asked for, in any order. */
 Test(sampler, any_position_can_be_asked_for)
 {
     for (size_t s = 0; s < 3; s++) {
@@ -161,8 +161,9 @@ Test(sampler, any_position_can_be_asked_for)
     }
 }
 
-/* Chi-squared of the first position of 12 samples over 6000 epochs: 11 degrees
- * of freedom, 99.9 % lie below 31.3. The seed is fixed, so is the outcome. */
+/* Chi-squared test of the first position of 12 samples over 6000 epochs: with
+ * 11 degrees of freedom 99.9 % are below 31.3. The seed is fixed, and so is the
+ * result. */
 Test(sampler, full_shuffle_is_uniform)
 {
     hdf5io_sampler_t *sampler =
@@ -188,7 +189,7 @@ Test(sampler, full_shuffle_is_uniform)
     hdf5io_sampler_close(sampler);
 }
 
-/* Within a window of 64 chunks, a chunk shuffle reads only those chunks. */
+/* Within a window of 64 chunks, a chunk shuffle reads only these chunks. */
 Test(sampler, chunk_shuffle_stays_within_its_window)
 {
     int64_t *order = order_of(65536, HDF5IO_SHUFFLE_CHUNK, 1, 0);
@@ -248,7 +249,7 @@ Test(sampler, nonsense_is_refused)
     check_refused(bad, ERR_CONFIG, "use shuffle: chunk");
 }
 
-/* Ranks share whole runs of [grain] samples, all of them, in order. */
+/* Ranks get complete runs of [grain] samples, all of them, in order. */
 static void check_grain(int64_t samples, int64_t batch, int64_t grain, int size)
 {
     int64_t next = 0;

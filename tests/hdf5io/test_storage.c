@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Headers that say more than is stored: HDF5 makes such files, and does not
- * look before it reads them. */
+/* Headers that claim more than is stored: HDF5 creates such files, and does not
+ * check them before it reads. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void stop(void)
 
 TestSuite(storage, .init = start, .fini = stop, .timeout = 60);
 
-/* How a dataset of the given shape is made; zeros: contiguous, int8. */
+/* Shape and storage of a dataset; zeros: contiguous, int8. */
 typedef struct shape {
     int ndim;
     hsize_t dims[3], most[3], chunk[3];
@@ -79,7 +79,7 @@ static void make(const char *name, const char *path, const shape_t *shape)
     free(there);
 }
 
-/* A file with /spins and /phase of these shapes. */
+/* Make a file with /spins and /phase of these shapes. */
 static void make_both(const char *name, const shape_t *spins,
                       const shape_t *phase)
 {
@@ -115,7 +115,7 @@ Test(storage, more_bytes_than_any_file_can_hold)
                          .layout = H5D_CHUNKED},
               &phase);
     check_refused("/spins has a shape of more bytes than any file can hold");
-    /* 2^64 bytes are 0 to HDF5, which makes the dataset; a read of it ended
+    /* HDF5 computes 2^64 bytes as 0 and creates the dataset; reading it ended
      * the process. */
     make_both("a.h5",
               &(shape_t){.ndim = 3,
@@ -159,7 +159,7 @@ Test(storage, what_was_never_written_and_has_no_fill_value)
         }
 }
 
-/* A file of a few bytes and a hole of a gigabyte, one chunk. */
+/* A file of a few bytes with a sparse chunk of a gigabyte. */
 Test(storage, a_chunk_of_a_gigabyte_takes_no_memory)
 {
     const int64_t index[] = {0, 4};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Streams of numbers that are cut into samples (data.sequence), and targets of
- * several classes a sample, some of them ignored. */
+/* Streams of numbers that are divided into samples (data.sequence), and targets
+ * with several classes per sample, some of them ignored. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,8 @@ static void stream_setup(open_setup_t *setup, const char *directory)
     setup->config.inputs[0].shape = "[5]";
 }
 
-/* Two files: 23 numbers are 4 samples, 11 numbers from number 40 on are 2. */
+/* Two files: 23 numbers give 4 samples; 11 numbers, starting at number 40, give
+ * 2. */
 static const int64_t starts[] = {0, 5, 10, 15, 40, 45};
 
 static void check_samples(hdf5io_dataset_t *dataset)
@@ -85,7 +86,7 @@ Test(stream, is_cut_into_samples_whatever_the_layout_and_type)
         }
 }
 
-/* The last sample needs one number more than its own. */
+/* The last sample needs one more number, for its last target. */
 Test(stream, has_as_many_samples_as_have_a_target)
 {
     const int64_t counts[] = {1, 5, 6, 10, 11};
@@ -107,7 +108,8 @@ Test(stream, has_as_many_samples_as_have_a_target)
     }
 }
 
-/* A series of measurements: the loss takes floats, scaled like the input. */
+/* A series of measurements: the loss takes floats, which are scaled like the
+ * input. */
 Test(stream, of_floats_has_scaled_targets)
 {
     const int64_t index = 5;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Virtual datasets over files, and raw storage outside: whole, they give the
- * numbers of one plain file; with anything missing they are refused, where HDF5
- * would give fill values. */
+/* Virtual datasets, and external raw files. If complete, they give the numbers
+ * of one plain file; if anything is missing they are refused, where HDF5 would
+ * return fill values. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -23,7 +23,7 @@ static void start(void)
 {
     char *parts;
 
-    h5_lock(); /* as a program does before its first file */
+    h5_lock(); /* initializes HDF5 as a program does before its first file */
     h5_unlock();
     directory = files_make();
     parts = files_path(directory, "parts");
@@ -47,7 +47,7 @@ static hid_t create(const char *name)
     return files_create(directory, name);
 }
 
-/* The samples of master.h5 are those that were written. */
+/* The samples of master.h5 must be those that were written. */
 static void check_samples(int64_t rows)
 {
     hdf5io_dataset_t *dataset = open_dataset(&setup);
@@ -72,14 +72,15 @@ static void check_refused(const char *const *texts)
 #define CHECK_REFUSED(...) \
     check_refused((const char *const[]){__VA_ARGS__, NULL})
 
-/* [rows] rows, each [stride] rows, from row [to] on of a virtual dataset, from
- * [file], where they begin at row [from] of [of] rows. */
+/* A piece: [rows] rows of a virtual dataset, from row [to] on with distance
+ * [stride], mapped to [file], where they start at row [from] of [of] rows. */
 typedef struct piece {
     hsize_t to, rows, stride, from, of;
     const char *file;
 } piece_t;
 
-/* The dataset [name] of [total] rows, of the pieces, in [file]. */
+/* Add the virtual dataset [name] with [total] rows, made of the pieces, to
+ * [file]. */
 static void add_virtual(hid_t file, const char *name, hid_t type, int ndim,
                         hsize_t total, const piece_t *pieces, int count)
 {
@@ -114,7 +115,7 @@ static void add_virtual(hid_t file, const char *name, hid_t type, int ndim,
     H5Sclose(space);
 }
 
-/* master (or [name]) with virtual /spins and /phase of the same pieces. */
+/* Make [name] with virtual /spins and /phase of the same pieces. */
 static void write_virtual(const char *name, hsize_t total,
                           const piece_t *pieces, int count)
 {
@@ -152,8 +153,8 @@ Test(virtual, over_many_files)
     check_samples(40);
 }
 
-/* A compressed part that is a shard of its own stays open in HDF5, which then
- * has to open it a second time as a source. */
+/* A compressed source that is also a shard stays open in HDF5, which then must
+ * open it a second time as a source. */
 Test(virtual, whose_sources_are_shards_too)
 {
     hdf5io_dataset_t *dataset;
@@ -178,8 +179,8 @@ Test(virtual, whose_sources_are_shards_too)
     hdf5io_dataset_close(dataset);
 }
 
-/* A host that used HDF5 before, with its locks: HDF5 would not open a source of
- * which we hold the file, without a word. */
+/* A host program that used HDF5 before, with file locking: HDF5 would silently
+ * fail to open a source that is already open here. */
 Test(virtual_host, that_started_hdf5_with_locks, .fini = stop)
 {
     const piece_t pieces[] = {{0, 10, 0, 0, 10, "part.h5"}};
@@ -193,7 +194,7 @@ Test(virtual_host, that_started_hdf5_with_locks, .fini = stop)
     open_write(directory, "part.h5", FILES_GZIP, 0, 10);
     write_virtual("master.h5", 10, pieces, 1);
     if (hdf5io_dataset_open(&setup.config, &dataset, &err) == ERR_OK) {
-        /* a version of HDF5 that passes the settings on */
+        /* this version of HDF5 uses our access list for sources */
         cr_assert_eq(open_wrong_orders(dataset, 10), 0);
         hdf5io_dataset_close(dataset);
         return;
@@ -234,7 +235,7 @@ Test(virtual, rows_in_turns_and_parts_of_sources)
     hid_t file;
 
     open_write(directory, "c.h5", FILES_CONTIGUOUS, 0, 40);
-    /* a has the even and b the odd rows of the first 20. */
+    /* a.h5 has the even and b.h5 the odd rows of the first 20 */
     for (int k = 0; k < 2; k++) {
         int8_t spins[10][12];
         int64_t phase[10];
@@ -298,17 +299,17 @@ Test(virtual, a_source_that_is_missing_is_named)
     remove_file("parts/2.h5");
     CHECK_REFUSED("master.h5: the virtual dataset /spins takes values from "
                   "parts/2.h5:/spins, but there is no file of that name");
-    /* the file, but not the dataset */
+    /* the file exists, but not the dataset */
     H5Fclose(create("parts/2.h5"));
     CHECK_REFUSED("parts/2.h5:/spins, but", "parts/2.h5 has no such dataset");
-    /* a group of its name */
+    /* a group has the name of the dataset */
     file = create("parts/2.h5");
     H5Gclose(H5Gcreate2(file, "spins", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     H5Fclose(file);
     CHECK_REFUSED("parts/2.h5:/spins, but", "has no such dataset");
     files_write_text(path, "no HDF5 at all", 14);
     CHECK_REFUSED("parts/2.h5:/spins, but this file does not open");
-    /* elsewhere, where HDF5 is told to look */
+    /* in another directory, which the environment variable names */
     remove_file("parts/2.h5");
     parts = files_path(directory, "elsewhere/parts");
     *strrchr(parts, '/') = '\0';
@@ -368,9 +369,9 @@ Test(virtual, a_circle_is_found)
     CHECK_REFUSED("which leads back to itself");
 }
 
-/* /spins of blocks of [rows] rows without end, one for each source: of printf
- * names (or of one source without end, if [source_max] is so); the same /phase.
- */
+/* Write /spins in unlimited blocks of [rows] rows, one source per block:
+ * sources have printf names (or there is one unlimited source, if [source_max]
+ * is unlimited). /phase likewise. */
 static void write_endless(hid_t file, hsize_t rows, bool printf_names,
                           const char *source, const char *const *names)
 {
@@ -454,8 +455,8 @@ Test(virtual, a_circle_of_numbered_sources_or_without_end)
 
 /* ---- raw storage --------------------------------------------------------- */
 
-/* master.h5 with /spins and /phase whose bytes are in the files [raw], cut
- * after [first] bytes (0: one file), 8 bytes into it. */
+/* Write master.h5 with /spins and /phase whose bytes are in the files [raw], 8
+ * bytes after the start, divided after [first] bytes (0: one file). */
 static void write_raw(int64_t rows, size_t first)
 {
     const size_t row_bytes[] = {12, 8};
@@ -517,7 +518,8 @@ Test(virtual, raw_storage_in_files)
     free(path);
 }
 
-/* One file is read without HDF5, which reads this variable once. */
+/* Data in one external file is read without HDF5, which reads this variable
+ * only once. */
 Test(virtual, raw_storage_in_a_directory_of_its_own)
 {
     cr_assert_eq(chdir(directory), 0);
