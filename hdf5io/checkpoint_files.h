@@ -46,6 +46,15 @@ char *hdf5io_files_path(const hdf5io_files_t *files, int file);
  * without fill values. HDF5 lock held; negative on failure. */
 hid_t hdf5io_files_layout(void);
 
+/* Create the file [path], which must not exist, with the access list [access]
+ * (negative: fail). HDF5 lock held; negative on failure. */
+hid_t hdf5io_files_create(const char *path, hid_t access);
+
+/* Close [file] (if not negative) and return [rc], or the error of the close if
+ * [rc] is ERR_OK. HDF5 lock held. */
+err_code_t hdf5io_files_close(hid_t file, const char *path, err_code_t rc,
+                              err_t *err);
+
 /* Create the dataset /NAME and its groups. The caller closes it. HDF5 lock
  * held; negative on failure. */
 hid_t hdf5io_files_dataset(hid_t file, const char *name, hid_t space,

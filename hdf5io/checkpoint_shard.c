@@ -41,6 +41,23 @@ hid_t hdf5io_files_layout(void)
     return list;
 }
 
+hid_t hdf5io_files_create(const char *path, hid_t access)
+{
+    h5_lock_check();
+    if (access < 0)
+        return access;
+    return H5Fcreate(path, H5F_ACC_EXCL, H5P_DEFAULT, access);
+}
+
+err_code_t hdf5io_files_close(hid_t file, const char *path, err_code_t rc,
+                              err_t *err)
+{
+    h5_lock_check();
+    if (file >= 0 && H5Fclose(file) < 0 && rc == ERR_OK)
+        rc = h5_err_set(err, ERR_IO, "%s: cannot close", path);
+    return rc;
+}
+
 hid_t hdf5io_files_dataset(hid_t file, const char *name, hid_t space,
                            hid_t layout)
 {
@@ -100,11 +117,9 @@ static err_code_t shard_layout(hdf5io_manifest_t *m, int number,
                                const char *path, err_t *err)
 {
     hid_t access = h5_access_list(), layout = hdf5io_files_layout();
-    hid_t file = H5I_INVALID_HID;
+    hid_t file = layout < 0 ? layout : hdf5io_files_create(path, access);
     err_code_t rc = ERR_OK;
 
-    if (access >= 0 && layout >= 0)
-        file = H5Fcreate(path, H5F_ACC_EXCL, H5P_DEFAULT, access);
     if (file < 0)
         rc = h5_err_set(err, ERR_IO, "%s: cannot create", path);
     for (int i = 0; i < m->piece_count && rc == ERR_OK; i++) {
@@ -116,8 +131,7 @@ static err_code_t shard_layout(hdf5io_manifest_t *m, int number,
         rc = piece_create(file, layout, path, name, &m->pieces[i], err);
         free(name);
     }
-    if (file >= 0 && H5Fclose(file) < 0 && rc == ERR_OK)
-        rc = h5_err_set(err, ERR_IO, "%s: cannot close", path);
+    rc = hdf5io_files_close(file, path, rc, err);
     if (layout >= 0)
         H5Pclose(layout);
     if (access >= 0)

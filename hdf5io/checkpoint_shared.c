@@ -168,17 +168,15 @@ static err_code_t shared_write(hdf5io_files_t *files, h5mpi_t *mpi,
                                const char *path, err_t *err)
 {
     hid_t access = h5mpi_access_list(mpi);
-    hid_t layout = hdf5io_files_layout(), file = H5I_INVALID_HID;
+    hid_t layout = hdf5io_files_layout();
+    hid_t file = layout < 0 ? layout : hdf5io_files_create(path, access);
     err_code_t rc;
 
-    if (access >= 0 && layout >= 0)
-        file = H5Fcreate(path, H5F_ACC_EXCL, H5P_DEFAULT, access);
     if (file < 0)
         rc = h5_err_set(err, ERR_IO, "%s: cannot create by MPI-IO", path);
     else
         rc = tensors_write(files, file, layout, err);
-    if (file >= 0 && H5Fclose(file) < 0 && rc == ERR_OK)
-        rc = h5_err_set(err, ERR_IO, "%s: cannot close", path);
+    rc = hdf5io_files_close(file, path, rc, err);
     if (layout >= 0)
         H5Pclose(layout);
     if (access >= 0)

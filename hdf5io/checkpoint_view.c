@@ -168,19 +168,17 @@ err_code_t hdf5io_files_view(hdf5io_files_t *files, err_t *err)
 {
     int number = files->manifest->file_count - 1;
     char *path = hdf5io_files_path(files, number);
-    hid_t access, file = H5I_INVALID_HID;
+    hid_t access, file;
     err_code_t rc;
 
     h5_lock();
     access = h5_access_list();
-    if (access >= 0)
-        file = H5Fcreate(path, H5F_ACC_EXCL, H5P_DEFAULT, access);
+    file = hdf5io_files_create(path, access);
     if (file < 0)
         rc = h5_err_set(err, ERR_IO, "%s: cannot create", path);
     else
         rc = view_fill(file, path, files->manifest, err);
-    if (file >= 0 && H5Fclose(file) < 0 && rc == ERR_OK)
-        rc = h5_err_set(err, ERR_IO, "%s: cannot close", path);
+    rc = hdf5io_files_close(file, path, rc, err);
     if (access >= 0)
         H5Pclose(access);
     h5_unlock();

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * boot: rank and size of the job, and exchange of data between ranks at
- * start-up (with keep_open it is closed last). Backends: solo (one rank),
+ * start-up (with `io: mpi` it is closed last). Backends: solo (one rank),
  * threads (`--local N`), pmix (srun --mpi=pmix).
  *
  * Thread rule: one thread per handle. Every wait is bounded by the timeout.

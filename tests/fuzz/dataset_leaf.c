@@ -73,6 +73,15 @@ void case_shape_take(case_bytes_t *bytes, const case_shape_t *shape, int odd,
                                    : case_pick(bytes, 3)];
 }
 
+/* A copy of [type] with [size] bytes. */
+static hid_t leaf_sized_type(hid_t type, size_t size)
+{
+    hid_t copy = H5Tcopy(type);
+
+    H5Tset_size(copy, size);
+    return copy;
+}
+
 /* A type that HDF5 itself must convert: an integer of unusual size or
  * precision, or a 16-bit float. */
 static hid_t leaf_odd_type(case_bytes_t *bytes, case_set_t *set)
@@ -86,9 +95,7 @@ static hid_t leaf_odd_type(case_bytes_t *bytes, case_set_t *set)
         H5Tset_offset(type, (size_t)case_pick(bytes, 5));
         return type;
     case 1:
-        type = H5Tcopy(H5T_STD_I32BE);
-        H5Tset_size(type, 3);
-        return type;
+        return leaf_sized_type(H5T_STD_I32BE, 3);
     case 2:
         type = H5Tcopy(H5T_STD_I64LE);
         H5Tset_precision(type, 9 + case_pick(bytes, 40));
@@ -112,13 +119,9 @@ static hid_t leaf_other_type(case_bytes_t *bytes, case_set_t *set)
     set->numbers = false;
     switch (case_pick(bytes, 8)) {
     case 0:
-        type = H5Tcopy(H5T_C_S1);
-        H5Tset_size(type, 5);
-        return type;
+        return leaf_sized_type(H5T_C_S1, 5);
     case 1:
-        type = H5Tcopy(H5T_C_S1);
-        H5Tset_size(type, H5T_VARIABLE);
-        return type;
+        return leaf_sized_type(H5T_C_S1, H5T_VARIABLE);
     case 2:
         type = H5Tcreate(H5T_COMPOUND, 8);
         H5Tinsert(type, "x", 0, H5T_STD_I32LE);

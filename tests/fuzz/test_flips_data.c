@@ -35,14 +35,12 @@ static void start(void)
 {
     h5_lock(); /* initializes HDF5 as a program does before its first file */
     h5_unlock();
-    directory = files_make();
-    open_setup(&setup, directory, "master.h5");
+    open_begin(&directory, &setup, "master.h5");
 }
 
 static void stop(void)
 {
-    open_setup_free(&setup);
-    files_remove(directory);
+    open_end(directory, &setup);
 }
 
 TestSuite(flips_data, .init = start, .fini = stop, .timeout = 300);

@@ -44,6 +44,18 @@ void open_setup_free(open_setup_t *setup)
         free(setup->patterns[i]);
 }
 
+void open_begin(char **directory, open_setup_t *setup, const char *pattern)
+{
+    *directory = files_make();
+    open_setup(setup, *directory, pattern);
+}
+
+void open_end(char *directory, open_setup_t *setup)
+{
+    open_setup_free(setup);
+    files_remove(directory);
+}
+
 void open_write(const char *directory, const char *name, files_layout_t layout,
                 int64_t first, int64_t rows)
 {

@@ -31,6 +31,10 @@ void open_setup(open_setup_t *setup, const char *directory,
                 const char *pattern);
 void open_setup_free(open_setup_t *setup);
 
+/* Make a directory and a setup for [pattern] in it; open_end frees both. */
+void open_begin(char **directory, open_setup_t *setup, const char *pattern);
+void open_end(char *directory, open_setup_t *setup);
+
 /* Write directory/name with [rows] samples from row [first] on: int8 spins,
  * int64 phases, float64 temperatures. */
 void open_write(const char *directory, const char *name, files_layout_t layout,

@@ -37,14 +37,12 @@ static open_setup_t setup;
 
 static void start(void)
 {
-    directory = files_make();
-    open_setup(&setup, directory, "*.h5");
+    open_begin(&directory, &setup, "*.h5");
 }
 
 static void stop(void)
 {
-    open_setup_free(&setup);
-    files_remove(directory);
+    open_end(directory, &setup);
 }
 
 TestSuite(dataset_errors, .init = start, .fini = stop);

@@ -20,18 +20,16 @@ static void start(void)
 {
     char *parts;
 
-    directory = files_make();
+    open_begin(&directory, &setup, "master.h5");
     parts = files_path(directory, "parts");
     cr_assert_eq(mkdir(parts, 0777), 0);
     free(parts);
-    open_setup(&setup, directory, "master.h5");
 }
 
 static void stop(void)
 {
     unsetenv("HDF5_EXT_PREFIX");
-    open_setup_free(&setup);
-    files_remove(directory);
+    open_end(directory, &setup);
 }
 
 TestSuite(links, .init = start, .fini = stop);

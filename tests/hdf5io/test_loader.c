@@ -18,19 +18,17 @@ static hdf5io_dataset_t *dataset;
 
 static void start(void)
 {
-    directory = files_make();
+    open_begin(&directory, &setup, "*.h5");
     open_write(directory, "0.h5", FILES_CONTIGUOUS, 0, 40);
     open_write(directory, "1.h5", FILES_GZIP, 40, 1);
     open_write(directory, "2.h5", FILES_CHUNKED, 41, SAMPLES - 41);
-    open_setup(&setup, directory, "*.h5");
     dataset = open_dataset(&setup);
 }
 
 static void stop(void)
 {
     hdf5io_dataset_close(dataset);
-    open_setup_free(&setup);
-    files_remove(directory);
+    open_end(directory, &setup);
 }
 
 TestSuite(loader, .init = start, .fini = stop);

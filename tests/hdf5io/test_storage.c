@@ -17,14 +17,12 @@ static open_setup_t setup;
 
 static void start(void)
 {
-    directory = files_make();
-    open_setup(&setup, directory, "*.h5");
+    open_begin(&directory, &setup, "*.h5");
 }
 
 static void stop(void)
 {
-    open_setup_free(&setup);
-    files_remove(directory);
+    open_end(directory, &setup);
 }
 
 TestSuite(storage, .init = start, .fini = stop, .timeout = 60);

@@ -25,19 +25,17 @@ static void start(void)
 
     h5_lock(); /* initializes HDF5 as a program does before its first file */
     h5_unlock();
-    directory = files_make();
+    open_begin(&directory, &setup, "master.h5");
     parts = files_path(directory, "parts");
     cr_assert_eq(mkdir(parts, 0777), 0);
     free(parts);
-    open_setup(&setup, directory, "master.h5");
 }
 
 static void stop(void)
 {
     unsetenv("HDF5_VDS_PREFIX");
     unsetenv("HDF5_EXTFILE_PREFIX");
-    open_setup_free(&setup);
-    files_remove(directory);
+    open_end(directory, &setup);
 }
 
 TestSuite(virtual, .init = start, .fini = stop, .timeout = 120);
