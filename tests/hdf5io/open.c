@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 double open_spin(int64_t row, int64_t element)
 {
@@ -77,6 +78,20 @@ hdf5io_dataset_t *open_dataset(const open_setup_t *setup)
     cr_assert_eq(hdf5io_dataset_open(&setup->config, &dataset, &err), ERR_OK,
                  "%s", err.text);
     return dataset;
+}
+
+void open_refused(const open_setup_t *setup, err_code_t code,
+                  const char *const *texts)
+{
+    hdf5io_dataset_t *dataset = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(hdf5io_dataset_open(&setup->config, &dataset, &err), code,
+                 "%s", err.text);
+    cr_assert_null(dataset);
+    for (; *texts != NULL; texts++)
+        cr_assert_not_null(strstr(err.text, *texts), "\"%s\" lacks \"%s\"",
+                           err.text, *texts);
 }
 
 int open_wrong_samples(hdf5io_dataset_t *dataset, const int64_t *index,

@@ -43,6 +43,12 @@ void open_write(const char *directory, const char *name, files_layout_t layout,
 /* Open the dataset; on failure fail the test with the sentence. */
 hdf5io_dataset_t *open_dataset(const open_setup_t *setup);
 
+/* Opening must fail with [code] and a sentence that contains all texts. */
+void open_refused(const open_setup_t *setup, err_code_t code,
+                  const char *const *texts);
+#define OPEN_REFUSED(setup, code, ...) \
+    open_refused((setup), (code), (const char *const[]){__VA_ARGS__, NULL})
+
 /* Read [count] samples; returns how many numbers differ from those written. */
 int open_wrong_samples(hdf5io_dataset_t *dataset, const int64_t *index,
                        int64_t count);

@@ -89,17 +89,6 @@ static void make_both(const char *name, const shape_t *spins,
     make(name, "/phase", phase);
 }
 
-static void check_refused(const char *what)
-{
-    hdf5io_dataset_t *dataset = NULL;
-    err_t err = ERR_INIT;
-
-    cr_assert_eq(hdf5io_dataset_open(&setup.config, &dataset, &err), ERR_DATA,
-                 "%s", what);
-    cr_assert_not_null(strstr(err.text, what), "\"%s\" lacks \"%s\"", err.text,
-                       what);
-}
-
 Test(storage, more_bytes_than_any_file_can_hold)
 {
     const hsize_t many = (hsize_t)1 << 62;
@@ -112,7 +101,8 @@ Test(storage, more_bytes_than_any_file_can_hold)
                          .chunk = {1, 12},
                          .layout = H5D_CHUNKED},
               &phase);
-    check_refused("/spins has a shape of more bytes than any file can hold");
+    OPEN_REFUSED(&setup, ERR_DATA,
+                 "/spins has a shape of more bytes than any file can hold");
     /* HDF5 computes 2^64 bytes as 0 and creates the dataset; reading it ended
      * the process. */
     make_both("a.h5",
@@ -121,7 +111,8 @@ Test(storage, more_bytes_than_any_file_can_hold)
                          .type = H5T_STD_I32LE,
                          .layout = H5D_COMPACT},
               &phase);
-    check_refused("/spins has a shape of more bytes than any file can hold");
+    OPEN_REFUSED(&setup, ERR_DATA,
+                 "/spins has a shape of more bytes than any file can hold");
 }
 
 Test(storage, more_samples_than_can_be_counted)
@@ -134,7 +125,8 @@ Test(storage, more_samples_than_can_be_counted)
     setup.config.inputs[0].elems = 1;
     make_both("a.h5", &many, &many);
     make_both("b.h5", &many, &many);
-    check_refused("b.h5 hold more samples than can be counted");
+    OPEN_REFUSED(&setup, ERR_DATA,
+                 "b.h5 hold more samples than can be counted");
 }
 
 Test(storage, what_was_never_written_and_has_no_fill_value)
@@ -153,7 +145,8 @@ Test(storage, what_was_never_written_and_has_no_fill_value)
                                  .undefined = undefined == 1,
                                  .first_row = i == 1},
                       &phase);
-            check_refused("not all of /spins was ever written");
+            OPEN_REFUSED(&setup, ERR_DATA,
+                         "not all of /spins was ever written");
         }
 }
 
