@@ -8,7 +8,7 @@ LINT_FLAGS = $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) \
 	$(HDF5_CFLAGS) $(MPI_CFLAGS) $(UCX_CFLAGS) $(PMIX_CFLAGS) \
 	$(YAML_CFLAGS) $(JANSSON_CFLAGS) $(XXHASH_CFLAGS) $(ONEDNN_CFLAGS) \
 	$(HWLOC_CFLAGS)
-EXTRA_DIST += tools/check-budgets tools/check-circles tools/check-layers \
+EXTRA_DIST += tools/sample-words tools/check-budgets tools/check-circles tools/check-layers \
 	tools/lint \
 	.clang-format .clang-tidy
 
