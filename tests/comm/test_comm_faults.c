@@ -332,7 +332,8 @@ static int run_leave(const comm_oob_t *oob, void *argument)
         oob = &apart;
     RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
     RANKS_OK(comm_barrier(group, &err), err);
-    /* Longer than the timeout: silence of who has left is no fault. */
+    /* Time itself is tested: longer than the timeout, as silence of who has
+     * left is no fault. */
     if (oob->rank > 0)
         usleep(1500000);
     RANKS_OK(comm_group_check(group, &err), err);
@@ -373,6 +374,7 @@ static pid_t suspender(const int *pids, int count, double seconds, int *go)
         _exit(1); /* rank 0 is gone */
     for (int i = 0; i < count; i++)
         kill(pids[i], SIGSTOP);
+    /* Time itself is tested: the suspend has this length. */
     usleep((useconds_t)(seconds * 1e6));
     for (int i = 0; i < count; i++)
         kill(pids[i], SIGCONT);
