@@ -8,7 +8,7 @@
 build_packages="autoconf automake libtool m4 pkg-config make gcc libc6-dev
     libpmix-dev libucx-dev libhdf5-openmpi-dev libopenmpi-dev libdnnl-dev
     libyaml-dev libjansson-dev libxxhash-dev libhwloc-dev"
-test_packages="libcriterion-dev clang clang-format clang-tidy cppcheck
+test_packages="libcriterion-dev ccache clang clang-format clang-tidy cppcheck
     shellcheck universal-ctags slurm-wlm slurm-client munge iproute2 util-linux procps
     openmpi-bin ucx-utils libhdf5-dev hdf5-tools python3 python3-h5py python3-yaml man-db
     strace git"
@@ -115,6 +115,15 @@ run_step() {
         tail -25 "$log" >&2
         stop "$what failed; all of its output is in $log"
     }
+}
+
+# Set $ccache to the words ahead of a compiler's name: "ccache " if there is one.
+# What was compiled in another clone of this repository serves this one, too.
+use_ccache() {
+    ccache=""
+    command -v ccache >/dev/null || return 0
+    ccache="ccache "
+    export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 }
 
 # build_in DIR CONFIGURE-ARGUMENT...: from nothing, or what has changed.
