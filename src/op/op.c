@@ -22,7 +22,7 @@ err_code_t op_backend_get(const char *name, const op_backend_ops_t **out,
                           err_t *err)
 {
     str_buf_t names = {0};
-    err_code_t code;
+    err_code_t rc;
 
     for (int i = 0; op_registry[i] != NULL; i++) {
         if (strcmp(op_registry[i]->name, name) == 0) {
@@ -32,11 +32,11 @@ err_code_t op_backend_get(const char *name, const op_backend_ops_t **out,
         }
         str_buf_add(&names, "%s%s", i > 0 ? ", " : "", op_registry[i]->name);
     }
-    code = err_set(err, ERR_UNAVAILABLE,
-                   "no op backend \"%s\" was built in (there are: %s)", name,
-                   names.text);
+    rc = err_set(err, ERR_UNAVAILABLE,
+                 "no op backend \"%s\" was built in (there are: %s)", name,
+                 names.text);
     str_buf_free(&names);
-    return code;
+    return rc;
 }
 
 /* Operations for each element of x, of the ops that look at nothing else; the
@@ -247,15 +247,15 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
     op_desc_t shape;
     void *block;
     op_t *op;
-    err_code_t code = op_shape(config, &shape, err);
+    err_code_t rc = op_shape(config, &shape, err);
 
     (void)dev; /* both backends run where their caller runs */
-    if (code == ERR_OK)
-        code = op_check_support(backend, config, err);
-    if (code == ERR_OK)
-        code = mem_alloc(sizeof *op, "an op", &block, err);
-    if (code != ERR_OK)
-        return code;
+    if (rc == ERR_OK)
+        rc = op_check_support(backend, config, err);
+    if (rc == ERR_OK)
+        rc = mem_alloc(sizeof *op, "an op", &block, err);
+    if (rc != ERR_OK)
+        return rc;
     op = block;
     *op = (op_t){.backend = backend,
                  .kernel = backend->kernels[config->kind],
@@ -272,10 +272,10 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
     if (backend->team != NULL)
         backend->team(config->threads);
     if (op->kernel->open != NULL)
-        code = op->kernel->open(op, err);
-    if (code != ERR_OK) {
+        rc = op->kernel->open(op, err);
+    if (rc != ERR_OK) {
         op_close(op);
-        return code;
+        return rc;
     }
     op->grad_out = op_gradient_of(&op->out);
     *out = op;
@@ -354,11 +354,11 @@ bool op_passes_dy(const op_t *op)
 err_code_t op_forward(op_t *op, const op_args_t *args, dev_stream_t *stream,
                       err_t *err)
 {
-    err_code_t code = op_check_weights(op, args, err);
+    err_code_t rc = op_check_weights(op, args, err);
 
     (void)stream; /* both backends run at once, in the caller */
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (op->backend->team != NULL)
         op->backend->team(op->config.threads);
     return op->kernel->forward(op, args, err);

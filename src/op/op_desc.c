@@ -114,16 +114,16 @@ err_code_t op_check_input(const op_config_t *config, int ndim_min, int ndim_max,
 {
     const op_desc_t *in = &config->in;
     char text[OP_TEXT_MAX];
-    err_code_t code;
+    err_code_t rc;
 
     if (in->ndim < 1 || in->ndim > OP_DIMS_MAX)
         return err_set(err, ERR_CONFIG,
                        "%s takes an input of 1 to %d dimensions, not %d",
                        op_kind_name(config->kind), OP_DIMS_MAX, in->ndim);
     op_desc_text(in, text);
-    code = check_type(config, text, err);
-    if (code != ERR_OK)
-        return code;
+    rc = check_type(config, text, err);
+    if (rc != ERR_OK)
+        return rc;
     for (int i = 0; i < in->ndim; i++)
         if (in->dims[i] < 1)
             return err_set(err, ERR_CONFIG,

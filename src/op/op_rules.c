@@ -92,10 +92,10 @@ err_code_t op_params(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX],
                      int *count, err_t *err)
 {
     op_desc_t shape;
-    err_code_t code = op_shape(config, &shape, err);
+    err_code_t rc = op_shape(config, &shape, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     *count = 0;
     if (op_rules[config->kind].params != NULL)
         *count = op_rules[config->kind].params(config, out);

@@ -17,13 +17,13 @@
 err_code_t op_shape_linear(const op_config_t *config, op_desc_t *out,
                            err_t *err)
 {
-    err_code_t code =
+    err_code_t rc =
         op_check_input(config, 2, OP_DIMS_MAX, "[N, features]", err);
     char text[OP_TEXT_MAX];
     op_desc_t shape;
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (config->out < 1)
         return err_set(err, ERR_CONFIG,
                        "linear on %s: out is %" PRId64
@@ -42,12 +42,12 @@ err_code_t op_shape_same(const op_config_t *config, op_desc_t *out, err_t *err)
 {
     bool norm =
         config->kind == OP_BATCHNORM || config->kind == OP_SYNCBATCHNORM;
-    err_code_t code = op_check_input(config, norm ? 2 : 1, OP_DIMS_MAX,
-                                     "[N, channels, ...]", err);
+    err_code_t rc = op_check_input(config, norm ? 2 : 1, OP_DIMS_MAX,
+                                   "[N, channels, ...]", err);
     char text[OP_TEXT_MAX];
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (norm && !(config->epsilon > 0))
         return err_set(err, ERR_CONFIG,
                        "%s on %s: epsilon is %g, but must be positive",
@@ -68,11 +68,11 @@ err_code_t op_shape_activation(const op_config_t *config, op_desc_t *out,
                                err_t *err)
 {
     const bool softplus = config->kind == OP_SOFTPLUS;
-    err_code_t code = op_check_input(config, 1, OP_DIMS_MAX, "[N, ...]", err);
+    err_code_t rc = op_check_input(config, 1, OP_DIMS_MAX, "[N, ...]", err);
     char text[OP_TEXT_MAX];
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (config->kind == OP_SCALE && !isfinite(config->alpha))
         return err_set(err, ERR_CONFIG, "scale on %s: the factor is %g",
                        op_desc_text(&config->in, text), config->alpha);
@@ -89,10 +89,10 @@ err_code_t op_shape_activation(const op_config_t *config, op_desc_t *out,
 err_code_t op_shape_flatten(const op_config_t *config, op_desc_t *out,
                             err_t *err)
 {
-    err_code_t code = op_check_input(config, 1, OP_DIMS_MAX, "[N, ...]", err);
+    err_code_t rc = op_check_input(config, 1, OP_DIMS_MAX, "[N, ...]", err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     op_desc_fill(out, config->in.type, 2,
                  (int64_t[]){config->in.dims[0], op_desc_sample(&config->in)});
     return ERR_OK;
@@ -102,12 +102,12 @@ err_code_t op_shape_loss(const op_config_t *config, op_desc_t *out, err_t *err)
 {
     bool classes = config->kind == OP_CROSS_ENTROPY ||
                    config->kind == OP_CROSS_ENTROPY_SOFT;
-    err_code_t code =
+    err_code_t rc =
         op_check_input(config, classes ? 2 : 1, OP_DIMS_MAX,
                        classes ? "[N, classes, ...]" : "[N, ...]", err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (classes &&
         (config->loss.axis < 0 || config->loss.axis >= config->in.ndim))
         return err_set(err, ERR_CONFIG,

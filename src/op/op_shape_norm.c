@@ -48,28 +48,28 @@ err_code_t op_shape_norm(const op_config_t *config, op_desc_t *out, err_t *err)
     const op_desc_t *in = &config->in;
     const bool channels = norm_has_channels(config->kind);
     const int axis = config->norm.axis;
-    err_code_t code =
+    err_code_t rc =
         op_check_input(config, 2, OP_DIMS_MAX,
                        channels ? "[N, channels, ...]" : "[N, ...]", err);
     char text[OP_TEXT_MAX];
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     op_desc_text(in, text);
     if (!(config->epsilon > 0))
         return err_set(err, ERR_CONFIG,
                        "%s on %s: epsilon is %g, but must be positive",
                        op_kind_name(config->kind), text, config->epsilon);
     if (channels)
-        code = norm_check_channels(config, err);
+        rc = norm_check_channels(config, err);
     else if (axis < 1 || axis >= in->ndim)
-        code = err_set(err, ERR_CONFIG,
-                       "%s on %s: there is no dimension %d to begin with (1 "
-                       "to %d)",
-                       op_kind_name(config->kind), text, axis, in->ndim - 1);
-    if (code == ERR_OK)
+        rc = err_set(err, ERR_CONFIG,
+                     "%s on %s: there is no dimension %d to begin with (1 "
+                     "to %d)",
+                     op_kind_name(config->kind), text, axis, in->ndim - 1);
+    if (rc == ERR_OK)
         op_desc_fill(out, in->type, in->ndim, in->dims);
-    return code;
+    return rc;
 }
 
 op_rows_t op_norm_rows(const op_config_t *config)

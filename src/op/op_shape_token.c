@@ -93,13 +93,12 @@ err_code_t op_shape_attention(const op_config_t *config, op_desc_t *out,
 {
     const op_heads_t *heads = &config->heads;
     const op_desc_t *in = &config->in;
-    err_code_t code =
-        op_check_input(config, 3, 3, "[N, tokens, features]", err);
+    err_code_t rc = op_check_input(config, 3, 3, "[N, tokens, features]", err);
     char text[OP_TEXT_MAX];
     op_attention_t a;
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (heads->heads < 1 || heads->kv_heads < 1 ||
         heads->heads % heads->kv_heads != 0)
         return err_set(err, ERR_CONFIG,
@@ -112,12 +111,12 @@ err_code_t op_shape_attention(const op_config_t *config, op_desc_t *out,
                        "two (q; k and v) or three, and a mask if it has the "
                        "option for it, but it got %d",
                        config->others + 1);
-    code = attention_inputs(config) == 1 ? attention_packed(config, err)
-                                         : attention_apart(config, err);
-    if (code == ERR_OK && heads->masked)
-        code = attention_mask(config, err);
-    if (code != ERR_OK)
-        return code;
+    rc = attention_inputs(config) == 1 ? attention_packed(config, err)
+                                       : attention_apart(config, err);
+    if (rc == ERR_OK && heads->masked)
+        rc = attention_mask(config, err);
+    if (rc != ERR_OK)
+        return rc;
     a = op_attention_of(config);
     if (a.D < 1 || a.D > OP_HEAD_MAX)
         return err_set(err, ERR_CONFIG,
@@ -202,13 +201,12 @@ err_code_t op_shape_embedding(const op_config_t *config, op_desc_t *out,
 {
     const op_desc_t *in = &config->in;
     const op_embedding_t *embedding = &config->embedding;
-    err_code_t code =
-        op_check_input(config, 1, OP_DIMS_MAX - 1, "[N, ...]", err);
+    err_code_t rc = op_check_input(config, 1, OP_DIMS_MAX - 1, "[N, ...]", err);
     op_desc_t shape = *in;
     char text[OP_TEXT_MAX];
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (embedding->rows < 1 || embedding->rows > INT32_MAX || config->out < 1)
         return err_set(err, ERR_CONFIG,
                        "embedding on %s: vocabulary is %" PRId64
@@ -226,12 +224,11 @@ err_code_t op_shape_rotary(const op_config_t *config, op_desc_t *out,
 {
     const op_desc_t *in = &config->in;
     const op_rotary_t *rotary = &config->rotary;
-    err_code_t code =
-        op_check_input(config, 3, 3, "[N, tokens, features]", err);
+    err_code_t rc = op_check_input(config, 3, 3, "[N, tokens, features]", err);
     char text[OP_TEXT_MAX];
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     op_desc_text(in, text);
     if (rotary->heads < 1 || rotary->heads > rotary->parts ||
         !(rotary->base > 0) || !isfinite(rotary->base))
@@ -260,12 +257,11 @@ err_code_t op_shape_recurrent(const op_config_t *config, op_desc_t *out,
 {
     const op_desc_t *in = &config->in;
     const bool last = config->recurrent.last;
-    err_code_t code =
-        op_check_input(config, 3, 3, "[N, tokens, features]", err);
+    err_code_t rc = op_check_input(config, 3, 3, "[N, tokens, features]", err);
     char text[OP_TEXT_MAX];
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (config->out < 1)
         return err_set(err, ERR_CONFIG,
                        "%s on %s: out is %" PRId64 ", but must be at least 1",

@@ -48,13 +48,13 @@ err_code_t op_shape_combine(const op_config_t *config, op_desc_t *out,
     const bool concat = config->kind == OP_CONCAT;
     const int axis = concat ? config->view.axis : -1;
     const char *name = op_kind_name(config->kind);
-    err_code_t code =
+    err_code_t rc =
         op_check_input(config, concat ? 2 : 1, OP_DIMS_MAX, "[N, ...]", err);
     char first[OP_TEXT_MAX];
     op_desc_t shape;
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (config->others < 1 || config->others >= OP_INPUTS_MAX)
         return err_set(err, ERR_CONFIG,
                        "%s takes 2 to %d inputs, but it got %d", name,
@@ -276,12 +276,12 @@ err_code_t op_shape_pad(const op_config_t *config, op_desc_t *out, err_t *err)
 {
     const op_pad_t *pad = &config->pad;
     op_desc_t shape = config->in;
-    err_code_t code = op_check_input(config, 3, 2 + OP_SPACE_MAX,
-                                     "[N, channels, 1 to 3 dimensions]", err);
+    err_code_t rc = op_check_input(config, 3, 2 + OP_SPACE_MAX,
+                                   "[N, channels, 1 to 3 dimensions]", err);
     char text[OP_TEXT_MAX];
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     for (int i = 0; i < shape.ndim - 2; i++) {
         const int64_t most =
             pad->before[i] > pad->after[i] ? pad->before[i] : pad->after[i];
@@ -305,10 +305,10 @@ err_code_t op_shape_pad(const op_config_t *config, op_desc_t *out, err_t *err)
 
 err_code_t op_shape_view(const op_config_t *config, op_desc_t *out, err_t *err)
 {
-    err_code_t code = op_check_input(config, 2, OP_DIMS_MAX, "[N, ...]", err);
+    err_code_t rc = op_check_input(config, 2, OP_DIMS_MAX, "[N, ...]", err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (config->kind == OP_POSITION || config->kind == OP_PRELU) {
         op_desc_fill(out, config->in.type, config->in.ndim, config->in.dims);
         return ERR_OK;

@@ -32,10 +32,10 @@ bool op_pool_reaches_beyond(const op_config_t *config)
     const op_pool_t *pool = &config->pool;
 
     for (int i = 0; i < config->in.ndim - 2 && pool->ceil; i++) {
-        const int64_t room = config->in.dims[2 + i] + 2 * pool->pad[i];
+        const int64_t size = config->in.dims[2 + i] + 2 * pool->pad[i];
 
-        if (room < pool->kernel[i] ||
-            (room - pool->kernel[i]) % pool->stride[i] != 0)
+        if (size < pool->kernel[i] ||
+            (size - pool->kernel[i]) % pool->stride[i] != 0)
             return true;
     }
     return false;
@@ -76,7 +76,7 @@ static err_code_t window_count(const op_config_t *config,
     op_desc_text(in, text);
     /* The caller has checked that there are at most OP_SPACE_MAX. */
     for (int i = 0; i < space && i < OP_SPACE_MAX; i++) {
-        int64_t room = in->dims[2 + i] + 2 * window.pad[i] + window.behind[i];
+        int64_t size = in->dims[2 + i] + 2 * window.pad[i] + window.behind[i];
         int64_t reach = window.dilation[i] * (window.kernel[i] - 1) + 1;
 
         if (window.kernel[i] < 1 || window.stride[i] < 1 ||
@@ -87,9 +87,9 @@ static err_code_t window_count(const op_config_t *config,
                            op_kind_name(config->kind), text);
         /* As PyTorch counts them with ceil_mode. */
         if (window.ceil)
-            room += window.stride[i] - 1;
-        fits = fits && room >= reach;
-        out[2 + i] = (room - reach) / window.stride[i] + 1;
+            size += window.stride[i] - 1;
+        fits = fits && size >= reach;
+        out[2 + i] = (size - reach) / window.stride[i] + 1;
         if (window.ceil && (out[2 + i] - 1) * window.stride[i] >=
                                in->dims[2 + i] + window.pad[i])
             out[2 + i]--;
@@ -198,27 +198,27 @@ err_code_t op_shape_window(const op_config_t *config, op_desc_t *out,
 {
     const op_desc_t *in = &config->in;
     int64_t dims[OP_DIMS_MAX] = {in->dims[0], in->dims[1]};
-    err_code_t code = op_check_input(config, 3, 2 + OP_SPACE_MAX,
-                                     "[N, channels, 1 to 3 dimensions]", err);
+    err_code_t rc = op_check_input(config, 3, 2 + OP_SPACE_MAX,
+                                   "[N, channels, 1 to 3 dimensions]", err);
     const bool conv =
         config->kind == OP_CONV2D || config->kind == OP_CONV_TRANSPOSE;
 
-    if (code == ERR_OK && conv) {
-        code = window_check_conv(config, err);
+    if (rc == ERR_OK && conv) {
+        rc = window_check_conv(config, err);
         dims[1] = config->conv.out;
     }
-    if (code == ERR_OK && (config->kind == OP_ADAPTIVE_AVGPOOL ||
-                           config->kind == OP_ADAPTIVE_MAXPOOL))
-        code = window_adapt(config, dims, err);
-    else if (code == ERR_OK && config->kind == OP_CONV_TRANSPOSE)
-        code = window_reach(config, dims, err);
-    else if (code == ERR_OK)
-        code = window_count(config, dims, err);
-    if (code == ERR_OK && !conv)
-        code = window_check_pool(config, err);
-    if (code == ERR_OK)
+    if (rc == ERR_OK && (config->kind == OP_ADAPTIVE_AVGPOOL ||
+                         config->kind == OP_ADAPTIVE_MAXPOOL))
+        rc = window_adapt(config, dims, err);
+    else if (rc == ERR_OK && config->kind == OP_CONV_TRANSPOSE)
+        rc = window_reach(config, dims, err);
+    else if (rc == ERR_OK)
+        rc = window_count(config, dims, err);
+    if (rc == ERR_OK && !conv)
+        rc = window_check_pool(config, err);
+    if (rc == ERR_OK)
         op_desc_fill(out, in->type, in->ndim, dims);
-    return code;
+    return rc;
 }
 
 int op_params_conv_transpose(const op_config_t *config,

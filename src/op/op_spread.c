@@ -78,13 +78,13 @@ static int spread_rival(const op_config_t *config, int bad, int ndim)
 err_code_t op_shape_spread(const op_config_t *config, op_desc_t *out,
                            err_t *err)
 {
-    err_code_t code = op_check_input(config, 2, OP_DIMS_MAX, "[N, ...]", err);
+    err_code_t rc = op_check_input(config, 2, OP_DIMS_MAX, "[N, ...]", err);
     char first[OP_TEXT_MAX], other[OP_TEXT_MAX];
     int64_t dims[OP_DIMS_MAX];
     int bad, rival, ndim;
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (config->others < 1 || config->others >= OP_INPUTS_MAX)
         return err_set(
             err, ERR_CONFIG, "%s takes 2 to %d inputs, but it got %d",
@@ -173,15 +173,15 @@ err_code_t op_shape_matmul(const op_config_t *config, op_desc_t *out,
                            err_t *err)
 {
     const op_desc_t *a = &config->in, *b = &config->other[0];
-    err_code_t code =
+    err_code_t rc =
         op_check_input(config, 3, OP_DIMS_MAX, "[N, ..., rows, columns]", err);
     char first[OP_TEXT_MAX], second[OP_TEXT_MAX];
     op_desc_t shape = *a;
     op_matmul_t m;
     bool fits;
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (config->others != 1)
         return err_set(err, ERR_CONFIG, "matmul takes 2 inputs, but it got %d",
                        config->others + 1);

@@ -145,9 +145,9 @@ static err_code_t ref_attention_forward(op_t *op, const op_args_t *args,
 {
     ref_attention_t s = ref_attention_make(op, args);
     op_attention_t *a = &s.a;
-    err_code_t code = ref_attention_mask(&s, args, err);
+    err_code_t rc = ref_attention_mask(&s, args, err);
 
-    for (int64_t nh = 0; nh < a->N * a->H && code == ERR_OK; nh++) {
+    for (int64_t nh = 0; nh < a->N * a->H && rc == ERR_OK; nh++) {
         int64_t n = nh / a->H, h = nh % a->H, g = h / (a->H / a->G);
 
         ref_attention_softmax(&s, n, h);
@@ -161,7 +161,7 @@ static err_code_t ref_attention_forward(op_t *op, const op_args_t *args,
             ref_put(s.type, args->y, ref_attention_y(&s, n, i, h, d), y);
         }
     }
-    return code;
+    return rc;
 }
 
 /* ds of sample [n] and head [h], after its p. */
@@ -227,10 +227,10 @@ static err_code_t ref_attention_backward(op_t *op, const op_args_t *args,
 {
     ref_attention_t s = ref_attention_make(op, args);
     op_attention_t *a = &s.a;
-    err_code_t code = ref_attention_mask(&s, args, err);
+    err_code_t rc = ref_attention_mask(&s, args, err);
 
     ref_attention_pull_mask(op, args);
-    for (int64_t ng = 0; ng < a->N * a->G && code == ERR_OK; ng++) {
+    for (int64_t ng = 0; ng < a->N * a->G && rc == ERR_OK; ng++) {
         int64_t n = ng / a->G, g = ng % a->G, heads = a->H / a->G;
 
         memset(s.sums[K], 0, (size_t)(2 * a->S * a->D) * sizeof(double));
@@ -247,7 +247,7 @@ static err_code_t ref_attention_backward(op_t *op, const op_args_t *args,
                     ref_attention_index(&s, which, n, jd / a->D, g, jd % a->D),
                     s.sums[which][jd]);
     }
-    return code;
+    return rc;
 }
 
 const op_kernel_t ref_attention_kernel = {

@@ -8,18 +8,18 @@
 static err_code_t ref_custom_open(op_t *op, err_t *err)
 {
     cddp_shapes_t *shapes;
-    err_code_t code =
+    err_code_t rc =
         mem_alloc(sizeof *shapes, "an op of a plugin", &op->state, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     shapes = op->state;
-    code = op_custom_shapes(&op->config, shapes, err);
+    rc = op_custom_shapes(&op->config, shapes, err);
     shapes->options = op->config.custom_options;
     op->workspace_bytes = shapes->workspace;
     op->flops = shapes->flops;
     op->reads_y = true;
-    return code;
+    return rc;
 }
 
 static void ref_custom_close(op_t *op)

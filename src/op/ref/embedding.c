@@ -15,13 +15,13 @@ static err_code_t ref_embedding_forward(op_t *op, const op_args_t *args,
     const int64_t features = op->config.out;
     const int64_t count = op_desc_elems(&op->config.in);
     const int32_t *x = args->x;
-    err_code_t code = op_check_tokens(op, args, err);
+    err_code_t rc = op_check_tokens(op, args, err);
 
-    for (int64_t i = 0; i < count && code == ERR_OK; i++)
+    for (int64_t i = 0; i < count && rc == ERR_OK; i++)
         for (int64_t f = 0; f < features; f++)
             ref_put(type, args->y, i * features + f,
                     ref_get(type, args->params[0], x[i] * features + f));
-    return code;
+    return rc;
 }
 
 static err_code_t ref_embedding_backward(op_t *op, const op_args_t *args,

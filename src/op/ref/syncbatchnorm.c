@@ -44,7 +44,7 @@ static err_code_t ref_sync_statistics(op_t *op, const op_args_t *args,
 {
     const op_desc_t *in = &op->config.in;
     int64_t C = in->dims[1];
-    err_code_t code;
+    err_code_t rc;
 
     for (int64_t c = 0; c < C; c++) {
         kept[c] = kept[C + c] = 0;
@@ -58,10 +58,10 @@ static err_code_t ref_sync_statistics(op_t *op, const op_args_t *args,
         args->moments[C + c] = kept[C + c];
     }
     kept[2 * C] = (double)ref_sync_elems(in);
-    code = op_reduce_small(args, kept, 2 * (size_t)C + 1, err);
-    for (int64_t c = 0; c < C && code == ERR_OK; c++)
+    rc = op_reduce_small(args, kept, 2 * (size_t)C + 1, err);
+    for (int64_t c = 0; c < C && rc == ERR_OK; c++)
         op_sync_moments(kept, C, c, op->config.epsilon);
-    return code;
+    return rc;
 }
 
 static err_code_t ref_sync_forward(op_t *op, const op_args_t *args, err_t *err)
@@ -69,11 +69,11 @@ static err_code_t ref_sync_forward(op_t *op, const op_args_t *args, err_t *err)
     const op_desc_t *in = &op->config.in;
     int64_t C = in->dims[1];
     double *kept = args->workspace;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (op->config.training)
-        code = ref_sync_statistics(op, args, kept, err);
-    for (int64_t c = 0; c < C && code == ERR_OK; c++) {
+        rc = ref_sync_statistics(op, args, kept, err);
+    for (int64_t c = 0; c < C && rc == ERR_OK; c++) {
         double gamma = ref_affine(op, args, 0, c);
         double beta = ref_affine(op, args, 1, c);
         bool training = op->config.training;
@@ -90,7 +90,7 @@ static err_code_t ref_sync_forward(op_t *op, const op_args_t *args, err_t *err)
             ref_put(in->type, args->y, at, gamma * xhat + beta);
         }
     }
-    return code;
+    return rc;
 }
 
 static void ref_sync_gradient(op_t *op, const op_args_t *args, int64_t c,
@@ -117,7 +117,7 @@ static err_code_t ref_sync_backward(op_t *op, const op_args_t *args, err_t *err)
     const op_desc_t *in = &op->config.in;
     int64_t C = in->dims[1];
     double *kept = args->workspace, *sums = kept + 2 * C + 1;
-    err_code_t code;
+    err_code_t rc;
 
     for (int64_t c = 0; c < C; c++) {
         sums[c] = sums[C + c] = 0;
@@ -134,10 +134,10 @@ static err_code_t ref_sync_backward(op_t *op, const op_args_t *args, err_t *err)
         ref_put(in->type, args->dparams[0], c, sums[C + c]);
         ref_put(in->type, args->dparams[1], c, sums[c]);
     }
-    code = op_reduce_small(args, sums, 2 * (size_t)C, err);
-    for (int64_t c = 0; c < C && code == ERR_OK && op->config.need_dx; c++)
+    rc = op_reduce_small(args, sums, 2 * (size_t)C, err);
+    for (int64_t c = 0; c < C && rc == ERR_OK && op->config.need_dx; c++)
         ref_sync_gradient(op, args, c, sums);
-    return code;
+    return rc;
 }
 
 const op_kernel_t ref_syncbatchnorm_kernel = {

@@ -171,11 +171,11 @@ err_code_t cpu_md_lanes(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
         return ERR_OK;
     memcpy(desc.dims, dims, (size_t)ndim * sizeof *dims);
     for (size_t i = 0; i < LANES_COUNT && *lanes < 0; i++) {
-        err_code_t code = cpu_md_in_lanes(&one, engine, &desc,
-                                          cpu_lanes_tags[i].lanes, bf16, err);
+        err_code_t rc = cpu_md_in_lanes(&one, engine, &desc,
+                                        cpu_lanes_tags[i].lanes, bf16, err);
 
-        if (code != ERR_OK)
-            return code;
+        if (rc != ERR_OK)
+            return rc;
         if (cpu_md_equal(md, &one))
             *lanes = cpu_lanes_tags[i].lanes;
     }
@@ -195,10 +195,10 @@ err_code_t cpu_md_publish(const cpu_md_t *md, cpu_engine_t *engine,
                           op_desc_t *desc, err_t *err)
 {
     cpu_md_t plain;
-    err_code_t code = cpu_md_plain(&plain, engine, desc->ndim, desc->dims, err);
+    err_code_t rc = cpu_md_plain(&plain, engine, desc->ndim, desc->dims, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     desc->layout = cpu_md_equal(md, &plain) ? NULL : md;
     desc->bf16 = cpu_md_is_bf16(md);
     desc->bytes = cpu_md_bytes(md);
@@ -261,11 +261,11 @@ dnnl_status_t cpu_matmul_mds(const cpu_matmul_spec_t *spec,
                              cpu_engine_t *engine, cpu_md_t *a, cpu_md_t *b,
                              cpu_md_t *c, cpu_md_t *bias)
 {
-    dnnl_status_t status =
-        cpu_md_matrix(a, engine, spec->M, spec->K, spec->a_turned, spec->bf16);
+    dnnl_status_t status = cpu_md_matrix(a, engine, spec->M, spec->K,
+                                         spec->a_transposed, spec->bf16);
 
     if (status == dnnl_success)
-        status = cpu_md_matrix(b, engine, spec->K, spec->N, spec->b_turned,
+        status = cpu_md_matrix(b, engine, spec->K, spec->N, spec->b_transposed,
                                spec->bf16);
     if (status == dnnl_success)
         status = cpu_md_matrix(c, engine, spec->M, spec->N, false, false);

@@ -125,7 +125,7 @@ err_code_t cpu_prim_deconv_weights(cpu_prim_t *prim, cpu_engine_t *engine,
  */
 typedef struct cpu_matmul_spec {
     int64_t M, N, K;
-    bool a_turned, b_turned, bias;
+    bool a_transposed, b_transposed, bias;
     bool bf16; /* A and B; C and bias are float32 */
 } cpu_matmul_spec_t;
 

@@ -4,133 +4,135 @@
 
 #include "base/mem.h"
 
-void cpu_scratch_restart(cpu_scratch_t *room)
+void cpu_scratch_restart(cpu_scratch_t *scratch)
 {
-    room->taken = room->kept;
+    scratch->taken = scratch->kept;
 }
 
-void cpu_scratch_keep(cpu_scratch_t *room)
+void cpu_scratch_keep(cpu_scratch_t *scratch)
 {
-    room->kept = room->taken;
+    scratch->kept = scratch->taken;
 }
 
-size_t cpu_scratch_take(cpu_scratch_t *room, size_t bytes)
+size_t cpu_scratch_take(cpu_scratch_t *scratch, size_t bytes)
 {
-    size_t at = room->taken;
+    size_t at = scratch->taken;
 
-    room->taken += mem_round(bytes);
-    if (room->taken > room->most)
-        room->most = room->taken;
+    scratch->taken += mem_round(bytes);
+    if (scratch->taken > scratch->most)
+        scratch->most = scratch->taken;
     return at;
 }
 
-void cpu_scratch_finish(const cpu_scratch_t *room, op_t *op)
+void cpu_scratch_finish(const cpu_scratch_t *scratch, op_t *op)
 {
-    op->scratch_bytes = room->most + mem_round(room->engine.pad_bytes);
+    op->scratch_bytes = scratch->most + mem_round(scratch->engine.pad_bytes);
 }
 
-err_code_t cpu_scratch_run(const cpu_scratch_t *room, cpu_prim_t *prim,
+err_code_t cpu_scratch_run(const cpu_scratch_t *scratch, cpu_prim_t *prim,
                            const op_args_t *args, err_t *err)
 {
-    char *scratch = args->scratch;
+    char *memory = args->scratch;
 
-    return cpu_prim_run(prim, &room->engine,
-                        scratch == NULL ? NULL : scratch + room->most, err);
+    return cpu_prim_run(prim, &scratch->engine,
+                        memory == NULL ? NULL : memory + scratch->most, err);
 }
 
-err_code_t cpu_reorder_open_in(cpu_reorder_t *port, cpu_scratch_t *room,
+err_code_t cpu_reorder_open_in(cpu_reorder_t *reorder, cpu_scratch_t *scratch,
                                const cpu_md_t *outside, const cpu_md_t *inside,
                                err_t *err)
 {
-    port->direct = cpu_md_equal(outside, inside);
-    if (port->direct)
+    reorder->direct = cpu_md_equal(outside, inside);
+    if (reorder->direct)
         return ERR_OK;
-    port->at = cpu_scratch_take(room, cpu_md_bytes(inside));
-    return cpu_prim_reorder(&port->reorder, &room->engine, outside, inside,
+    reorder->at = cpu_scratch_take(scratch, cpu_md_bytes(inside));
+    return cpu_prim_reorder(&reorder->prim, &scratch->engine, outside, inside,
                             err);
 }
 
-err_code_t cpu_reorder_open_out(cpu_reorder_t *port, cpu_scratch_t *room,
+err_code_t cpu_reorder_open_out(cpu_reorder_t *reorder, cpu_scratch_t *scratch,
                                 const cpu_md_t *inside, const cpu_md_t *outside,
                                 err_t *err)
 {
-    port->direct = cpu_md_equal(outside, inside);
-    if (port->direct)
+    reorder->direct = cpu_md_equal(outside, inside);
+    if (reorder->direct)
         return ERR_OK;
-    port->at = cpu_scratch_take(room, cpu_md_bytes(inside));
-    return cpu_prim_reorder(&port->reorder, &room->engine, inside, outside,
+    reorder->at = cpu_scratch_take(scratch, cpu_md_bytes(inside));
+    return cpu_prim_reorder(&reorder->prim, &scratch->engine, inside, outside,
                             err);
 }
 
-void cpu_reorder_close(cpu_reorder_t *port)
+void cpu_reorder_close(cpu_reorder_t *reorder)
 {
-    cpu_prim_close(&port->reorder);
+    cpu_prim_close(&reorder->prim);
 }
 
-err_code_t cpu_reorder_read_to(cpu_reorder_t *port, const cpu_scratch_t *room,
+err_code_t cpu_reorder_read_to(cpu_reorder_t *reorder,
+                               const cpu_scratch_t *scratch,
                                const op_args_t *args, const void *data,
                                void *inside, err_t *err)
 {
-    cpu_prim_bind(&port->reorder, DNNL_ARG_FROM, data);
-    cpu_prim_bind(&port->reorder, DNNL_ARG_TO, inside);
-    return cpu_scratch_run(room, &port->reorder, args, err);
+    cpu_prim_bind(&reorder->prim, DNNL_ARG_FROM, data);
+    cpu_prim_bind(&reorder->prim, DNNL_ARG_TO, inside);
+    return cpu_scratch_run(scratch, &reorder->prim, args, err);
 }
 
-err_code_t cpu_reorder_read(cpu_reorder_t *port, const cpu_scratch_t *room,
-                            const op_args_t *args, const void *data,
-                            const void **inside, err_t *err)
+err_code_t cpu_reorder_read(cpu_reorder_t *reorder,
+                            const cpu_scratch_t *scratch, const op_args_t *args,
+                            const void *data, const void **inside, err_t *err)
 {
-    err_code_t code;
+    err_code_t rc;
     void *buffer;
 
-    if (port->direct) {
+    if (reorder->direct) {
         *inside = data;
         return ERR_OK;
     }
-    buffer = (char *)args->scratch + port->at;
-    code = cpu_reorder_read_to(port, room, args, data, buffer, err);
-    if (code == ERR_OK)
+    buffer = (char *)args->scratch + reorder->at;
+    rc = cpu_reorder_read_to(reorder, scratch, args, data, buffer, err);
+    if (rc == ERR_OK)
         *inside = buffer;
-    return code;
+    return rc;
 }
 
-void *cpu_reorder_place(const cpu_reorder_t *port, const op_args_t *args,
+void *cpu_reorder_place(const cpu_reorder_t *reorder, const op_args_t *args,
                         void *data)
 {
-    return port->direct ? data : (char *)args->scratch + port->at;
+    return reorder->direct ? data : (char *)args->scratch + reorder->at;
 }
 
-err_code_t cpu_reorder_flush(cpu_reorder_t *port, const cpu_scratch_t *room,
+err_code_t cpu_reorder_flush(cpu_reorder_t *reorder,
+                             const cpu_scratch_t *scratch,
                              const op_args_t *args, void *data, err_t *err)
 {
-    if (port->direct)
+    if (reorder->direct)
         return ERR_OK;
-    cpu_prim_bind(&port->reorder, DNNL_ARG_FROM,
-                  (char *)args->scratch + port->at);
-    cpu_prim_bind(&port->reorder, DNNL_ARG_TO, data);
-    return cpu_scratch_run(room, &port->reorder, args, err);
+    cpu_prim_bind(&reorder->prim, DNNL_ARG_FROM,
+                  (char *)args->scratch + reorder->at);
+    cpu_prim_bind(&reorder->prim, DNNL_ARG_TO, data);
+    return cpu_scratch_run(scratch, &reorder->prim, args, err);
 }
 
-err_code_t cpu_plain_open(cpu_plain_t *plain, cpu_scratch_t *room,
+err_code_t cpu_plain_open(cpu_plain_t *plain, cpu_scratch_t *scratch,
                           const op_t *op, err_t *err)
 {
     const op_desc_t *in = &op->config.in;
     cpu_md_t outside, inside;
-    err_code_t code;
+    err_code_t rc;
 
     if (in->layout == NULL) {
         plain->x.direct = plain->dx.direct = true;
         return ERR_OK;
     }
-    code = cpu_md_of(&outside, &room->engine, in, err);
-    if (code == ERR_OK)
-        code = cpu_md_plain(&inside, &room->engine, in->ndim, in->dims, err);
-    if (code == ERR_OK)
-        code = cpu_reorder_open_in(&plain->x, room, &outside, &inside, err);
-    if (code == ERR_OK)
-        code = cpu_reorder_open_out(&plain->dx, room, &inside, &outside, err);
-    cpu_scratch_keep(room);
-    return code;
+    rc = cpu_md_of(&outside, &scratch->engine, in, err);
+    if (rc == ERR_OK)
+        rc = cpu_md_plain(&inside, &scratch->engine, in->ndim, in->dims, err);
+    if (rc == ERR_OK)
+        rc = cpu_reorder_open_in(&plain->x, scratch, &outside, &inside, err);
+    if (rc == ERR_OK)
+        rc = cpu_reorder_open_out(&plain->dx, scratch, &inside, &outside, err);
+    cpu_scratch_keep(scratch);
+    return rc;
 }
 
 void cpu_plain_close(cpu_plain_t *plain)

@@ -73,10 +73,10 @@ static err_code_t activation_op_forward(op_t *op, const op_args_t *args,
 {
     cpu_activation_work_t work = {.to = args->y};
     const void *x[OP_INPUTS_MAX];
-    err_code_t code = cpu_combine_bring(op, args, x, err);
+    err_code_t rc = cpu_combine_bring(op, args, x, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     work.x = x[0];
     cpu_activation_run(op, &work);
     return ERR_OK;
@@ -86,21 +86,21 @@ static err_code_t activation_op_backward(op_t *op, const op_args_t *args,
                                          err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_reorder_t *port = &combine->grad[0];
+    cpu_reorder_t *reorder = &combine->grad[0];
     cpu_activation_work_t work = {.dy = args->dy};
     const void *x[OP_INPUTS_MAX] = {args->y};
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (!op->config.need_dx)
         return ERR_OK;
     if (op->reads_x)
-        code = cpu_combine_bring(op, args, x, err);
-    if (code != ERR_OK)
-        return code;
+        rc = cpu_combine_bring(op, args, x, err);
+    if (rc != ERR_OK)
+        return rc;
     work.x = x[0];
-    work.to = cpu_reorder_place(port, args, args->dx);
+    work.to = cpu_reorder_place(reorder, args, args->dx);
     cpu_activation_run(op, &work);
-    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
+    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
 }
 
 const op_kernel_t cpu_activation_kernel = {

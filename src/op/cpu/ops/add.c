@@ -21,11 +21,11 @@ typedef struct cpu_add_work {
 
 static err_code_t cpu_add_open(op_t *op, err_t *err)
 {
-    err_code_t code = cpu_combine_open(op, false, err);
+    err_code_t rc = cpu_combine_open(op, false, err);
     const cpu_combine_t *combine = op->state;
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     op->in_place = combine->in[0].direct;
     op->reads_x = false;
     op->reads_y = op->config.relu;
@@ -88,34 +88,34 @@ static err_code_t cpu_add_forward(op_t *op, const op_args_t *args, err_t *err)
                            .relu = op->config.relu,
                            .bf16 = op->out.bf16,
                            .y = args->y};
-    err_code_t code = cpu_combine_bring(op, args, work.in, err);
+    err_code_t rc = cpu_combine_bring(op, args, work.in, err);
 
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         simd_team_run(op->config.threads, (int64_t)op_desc_stored(&op->out),
                       CPU_COMBINE_GRAIN, cpu_add_body, &work);
-    return code;
+    return rc;
 }
 
 static err_code_t cpu_add_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     /* The first, which may lie over dy, last. */
-    for (int k = op->config.others; k >= 0 && code == ERR_OK; k--) {
-        cpu_reorder_t *port = &combine->grad[k];
+    for (int k = op->config.others; k >= 0 && rc == ERR_OK; k--) {
+        cpu_reorder_t *reorder = &combine->grad[k];
         void *to = cpu_combine_gradient(op, args, k), *place;
 
         if (to == NULL || (to == args->dy && !op->config.relu))
             continue;
-        place = cpu_reorder_place(port, args, to);
+        place = cpu_reorder_place(reorder, args, to);
         if (op->config.relu)
             cpu_relu_let(op, args, place);
         else
             memcpy(place, args->dy, op->out.bytes);
-        code = cpu_reorder_flush(port, &combine->room, args, to, err);
+        rc = cpu_reorder_flush(reorder, &combine->scratch, args, to, err);
     }
-    return code;
+    return rc;
 }
 
 const op_kernel_t cpu_add_kernel = {

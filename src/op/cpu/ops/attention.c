@@ -290,33 +290,34 @@ static void attention_body_backward(void *context, int64_t first, int64_t last)
 
 typedef struct cpu_attention {
     cpu_combine_t combine;
-    size_t room, room_bytes; /* bf16: for each thread, in scratch */
-    size_t open;             /* heads.masked: in scratch */
+    size_t memory, memory_bytes; /* bf16: for each thread, in scratch */
+    size_t open;                 /* heads.masked: in scratch */
 } cpu_attention_t;
 
 static err_code_t cpu_attention_open(op_t *op, err_t *err)
 {
     op_attention_t a = op_attention_of(&op->config);
     cpu_attention_t *state;
-    err_code_t code;
+    err_code_t rc;
 
     op->reads_y = true;
     if (op->config.training)
         op->workspace_bytes = 3 * (size_t)(a.N * a.H * a.T) * sizeof(float);
-    code = cpu_combine_open_in(op, sizeof(cpu_attention_t), true, err);
-    if (code != ERR_OK)
-        return code;
+    rc = cpu_combine_open_in(op, sizeof(cpu_attention_t), true, err);
+    if (rc != ERR_OK)
+        return rc;
     state = op->state;
     if (op->config.heads.masked)
-        state->open = cpu_scratch_take(&state->combine.room,
+        state->open = cpu_scratch_take(&state->combine.scratch,
                                        (size_t)(a.N * a.S) * sizeof(float));
-    cpu_scratch_finish(&state->combine.room, op);
+    cpu_scratch_finish(&state->combine.scratch, op);
     if (!op->config.bf16)
         return ERR_OK;
-    state->room_bytes = cpu_attention_bf16_room(&a, op->config.training);
-    state->room = cpu_scratch_take(
-        &state->combine.room, state->room_bytes * (size_t)op->config.threads);
-    cpu_scratch_finish(&state->combine.room, op);
+    state->memory_bytes = cpu_attention_bf16_bytes(&a, op->config.training);
+    state->memory =
+        cpu_scratch_take(&state->combine.scratch,
+                         state->memory_bytes * (size_t)op->config.threads);
+    cpu_scratch_finish(&state->combine.scratch, op);
     return ERR_OK;
 }
 
@@ -326,21 +327,21 @@ static err_code_t attention_start(op_t *op, const op_args_t *args,
 {
     const cpu_attention_t *state = op->state;
     const float *inside[OP_INPUTS_MAX];
-    err_code_t code = cpu_combine_read(op, args, inside, err);
+    err_code_t rc = cpu_combine_read(op, args, inside, err);
 
     *work = (cpu_attention_work_t){.a = op_attention_of(&op->config),
                                    .causal = op->config.heads.causal};
     work->scale = 1.0f / sqrtf((float)work->a.D);
-    for (int i = 0; i < 3 && code == ERR_OK; i++)
+    for (int i = 0; i < 3 && rc == ERR_OK; i++)
         work->in[i] = inside[work->a.input[i]];
-    if (code == ERR_OK && op->config.heads.masked) {
+    if (rc == ERR_OK && op->config.heads.masked) {
         work->open = (float *)((char *)args->scratch + state->open);
-        code = op_attention_open_keys(&op->config, inside[op->config.others],
-                                      work->open, err);
+        rc = op_attention_open_keys(&op->config, inside[op->config.others],
+                                    work->open, err);
     }
     if (op->config.bf16) {
-        work->room = (char *)args->scratch + state->room;
-        work->room_bytes = state->room_bytes;
+        work->memory = (char *)args->scratch + state->memory;
+        work->memory_bytes = state->memory_bytes;
         work->tiles = simd_has_amx();
     }
     if (op->config.training) {
@@ -350,17 +351,17 @@ static err_code_t attention_start(op_t *op, const op_args_t *args,
         work->part = work->top + rows;
         work->delta = work->part + rows;
     }
-    return code;
+    return rc;
 }
 
 static err_code_t cpu_attention_forward(op_t *op, const op_args_t *args,
                                         err_t *err)
 {
     cpu_attention_work_t work;
-    err_code_t code = attention_start(op, args, &work, err);
+    err_code_t rc = attention_start(op, args, &work, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     work.y = args->y;
     simd_team_run(op->config.threads, work.a.N * work.a.H, 1,
                   op->config.bf16 ? cpu_attention_bf16_forward
@@ -374,11 +375,11 @@ static err_code_t cpu_attention_backward(op_t *op, const op_args_t *args,
 {
     cpu_combine_t *combine = op->state;
     cpu_attention_work_t work;
-    err_code_t code = attention_start(op, args, &work, err);
+    err_code_t rc = attention_start(op, args, &work, err);
 
     work.y = args->y;
     work.dy = args->dy;
-    for (int i = 0; i < 3 && code == ERR_OK; i++) {
+    for (int i = 0; i < 3 && rc == ERR_OK; i++) {
         int input = work.a.input[i];
         void *to = cpu_combine_gradient(op, args, input);
 
@@ -386,12 +387,12 @@ static err_code_t cpu_attention_backward(op_t *op, const op_args_t *args,
             work.gradient[i] =
                 cpu_reorder_place(&combine->grad[input], args, to);
     }
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         simd_team_run(op->config.threads, work.a.N * work.a.G, 1,
                       op->config.bf16 ? cpu_attention_bf16_backward
                                       : attention_body_backward,
                       &work);
-    for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
+    for (int k = 0; k <= op->config.others && rc == ERR_OK; k++) {
         void *to = cpu_combine_gradient(op, args, k);
 
         /* Whether a key is there has no gradient. */
@@ -401,10 +402,10 @@ static err_code_t cpu_attention_backward(op_t *op, const op_args_t *args,
                    (size_t)op_desc_elems(&op->config.other[k - 1]) *
                        sizeof(float));
         if (to != NULL)
-            code = cpu_reorder_flush(&combine->grad[k], &combine->room, args,
-                                     to, err);
+            rc = cpu_reorder_flush(&combine->grad[k], &combine->scratch, args,
+                                   to, err);
     }
-    return code;
+    return rc;
 }
 
 const op_kernel_t cpu_attention_kernel = {

@@ -24,8 +24,8 @@ typedef struct cpu_attention_work {
     float *top, *part, *delta; /* [N,H,T], of each row: the maximum, 1 / the sum
                                   of exponentials, y dy; NULL in evaluation */
     /* bfloat16: memory of [room_bytes] for each thread; are there AMX tiles? */
-    char *room;
-    size_t room_bytes;
+    char *memory;
+    size_t memory_bytes;
     bool tiles;
 } cpu_attention_work_t;
 
@@ -95,7 +95,7 @@ float cpu_attention_keep(const cpu_attention_work_t *work,
                          int64_t i);
 
 /* Bodies of a team in bfloat16, over N * H and N * G; room for a thread. */
-size_t cpu_attention_bf16_room(const op_attention_t *a, bool training);
+size_t cpu_attention_bf16_bytes(const op_attention_t *a, bool training);
 void cpu_attention_bf16_forward(void *context, int64_t first, int64_t last);
 void cpu_attention_bf16_backward(void *context, int64_t first, int64_t last);
 

@@ -23,11 +23,12 @@
 _Static_assert(CPU_BF16_BLOCK == CPU_ATTENTION_BLOCK, "a block has four forms");
 
 /* What a thread works in. Blocks lie one behind the other. */
-typedef struct narrow_room {
+typedef struct bf16_memory {
     int64_t width;               /* D, padded */
     cpu_bf16_t *k_rows, *v_rows; /* [S, width] */
     cpu_bf16_t *columns;         /* forward: of v, backward: of k */
-    cpu_bf16_t *q_turned, *q_woven, *dy_turned, *dy_woven; /* [T, width] */
+    cpu_bf16_t *q_transposed, *q_packed, *dy_transposed,
+        *dy_packed;            /* [T, width] */
     cpu_bf16_t *some;          /* a block on its way to another form */
     float *dk, *dv;            /* [S, width] */
     float *sums;               /* y (a block), dq: [width, BLOCK] each */
@@ -36,63 +37,64 @@ typedef struct narrow_room {
     const float *open;         /* of the keys of a sample; NULL: no mask */
     char *from;                /* NULL: only its size is wanted */
     size_t size;
-} narrow_room_t;
+} bf16_memory_t;
 
-static void *room_take(narrow_room_t *room, int64_t elements, size_t size)
+static void *memory_take(bf16_memory_t *memory, int64_t elements, size_t size)
 {
-    const size_t at = room->size;
+    const size_t at = memory->size;
 
-    room->size += mem_round((size_t)elements * size);
-    return room->from == NULL ? NULL : room->from + at;
+    memory->size += mem_round((size_t)elements * size);
+    return memory->from == NULL ? NULL : memory->from + at;
 }
 
-static narrow_room_t room_make(const op_attention_t *a, bool training,
-                               char *from)
+static bf16_memory_t memory_make(const op_attention_t *a, bool training,
+                                 char *from)
 {
-    narrow_room_t room = {.width = cpu_gemm_bf16_pad(a->D), .from = from};
-    const int64_t block = BLOCK * room.width, tokens = cpu_gemm_bf16_pad(a->T);
-    const int64_t keys = cpu_gemm_bf16_pad(a->S) * room.width;
-    const int64_t queries = training ? tokens * room.width : block;
+    bf16_memory_t memory = {.width = cpu_gemm_bf16_pad(a->D), .from = from};
+    const int64_t block = BLOCK * memory.width,
+                  tokens = cpu_gemm_bf16_pad(a->T);
+    const int64_t keys = cpu_gemm_bf16_pad(a->S) * memory.width;
+    const int64_t queries = training ? tokens * memory.width : block;
 
-    room.k_rows = room_take(&room, keys, sizeof(cpu_bf16_t));
-    room.columns = room_take(&room, keys, sizeof(cpu_bf16_t));
-    room.q_turned = room_take(&room, queries, sizeof(cpu_bf16_t));
-    room.some = room_take(&room, block, sizeof(cpu_bf16_t));
-    room.sums = room_take(&room, queries, sizeof(float));
-    room.back = room_take(&room, block, sizeof(float));
+    memory.k_rows = memory_take(&memory, keys, sizeof(cpu_bf16_t));
+    memory.columns = memory_take(&memory, keys, sizeof(cpu_bf16_t));
+    memory.q_transposed = memory_take(&memory, queries, sizeof(cpu_bf16_t));
+    memory.some = memory_take(&memory, block, sizeof(cpu_bf16_t));
+    memory.sums = memory_take(&memory, queries, sizeof(float));
+    memory.back = memory_take(&memory, block, sizeof(float));
     if (!training)
-        return room;
-    room.v_rows = room_take(&room, keys, sizeof(cpu_bf16_t));
-    room.q_woven = room_take(&room, queries, sizeof(cpu_bf16_t));
-    room.dy_turned = room_take(&room, queries, sizeof(cpu_bf16_t));
-    room.dy_woven = room_take(&room, queries, sizeof(cpu_bf16_t));
-    room.dk = room_take(&room, keys, sizeof(float));
-    room.dv = room_take(&room, keys, sizeof(float));
-    room.top = room_take(&room, tokens, sizeof(float));
-    room.part = room_take(&room, tokens, sizeof(float));
-    room.delta = room_take(&room, tokens, sizeof(float));
-    return room;
+        return memory;
+    memory.v_rows = memory_take(&memory, keys, sizeof(cpu_bf16_t));
+    memory.q_packed = memory_take(&memory, queries, sizeof(cpu_bf16_t));
+    memory.dy_transposed = memory_take(&memory, queries, sizeof(cpu_bf16_t));
+    memory.dy_packed = memory_take(&memory, queries, sizeof(cpu_bf16_t));
+    memory.dk = memory_take(&memory, keys, sizeof(float));
+    memory.dv = memory_take(&memory, keys, sizeof(float));
+    memory.top = memory_take(&memory, tokens, sizeof(float));
+    memory.part = memory_take(&memory, tokens, sizeof(float));
+    memory.delta = memory_take(&memory, tokens, sizeof(float));
+    return memory;
 }
 
-size_t cpu_attention_bf16_room(const op_attention_t *a, bool training)
+size_t cpu_attention_bf16_bytes(const op_attention_t *a, bool training)
 {
-    return room_make(a, training, NULL).size;
+    return memory_make(a, training, NULL).size;
 }
 
-static narrow_room_t room_of_thread(const cpu_attention_work_t *work,
-                                    bool backward)
+static bf16_memory_t memory_of_thread(const cpu_attention_work_t *work,
+                                      bool backward)
 {
-    char *from = work->room + (size_t)simd_team_number() * work->room_bytes;
+    char *from = work->memory + (size_t)simd_team_number() * work->memory_bytes;
 
     /* With NULL, room_make only measures. */
     check(from != NULL, "there is no memory to cut room from");
-    return room_make(&work->a, backward, from);
+    return memory_make(&work->a, backward, from);
 }
 
 /* Scores [keys, queries] of a block of keys and one of queries. */
-static void narrow_scores(const cpu_attention_work_t *work, int64_t width,
-                          const cpu_bf16_t *rows, const cpu_bf16_t *turned,
-                          float *to)
+static void bf16_scores(const cpu_attention_work_t *work, int64_t width,
+                        const cpu_bf16_t *rows, const cpu_bf16_t *transposed,
+                        float *to)
 {
     const cpu_gemm_bf16_t product = {.tiles = work->tiles,
                                      .fresh = true,
@@ -100,7 +102,7 @@ static void narrow_scores(const cpu_attention_work_t *work, int64_t width,
                                      .N = BLOCK,
                                      .K = width,
                                      .a = rows,
-                                     .b = turned,
+                                     .b = transposed,
                                      .a_row = width,
                                      .a_next = CPU_BF16_BLOCK,
                                      .b_row = BLOCK,
@@ -112,9 +114,9 @@ static void narrow_scores(const cpu_attention_work_t *work, int64_t width,
 
 /* to [M,N] += A B over the tokens of [blocks] blocks; A has [M, BLOCK] of each,
  * B [BLOCK, N] woven. */
-static void narrow_sum(const cpu_attention_work_t *work, int64_t M, int64_t N,
-                       int64_t blocks, const cpu_bf16_t *a, const cpu_bf16_t *b,
-                       float *to)
+static void bf16_sum(const cpu_attention_work_t *work, int64_t M, int64_t N,
+                     int64_t blocks, const cpu_bf16_t *a, const cpu_bf16_t *b,
+                     float *to)
 {
     const cpu_gemm_bf16_t product = {.tiles = work->tiles,
                                      .M = M,
@@ -131,7 +133,7 @@ static void narrow_sum(const cpu_attention_work_t *work, int64_t M, int64_t N,
     cpu_gemm_bf16_add(&product);
 }
 
-static int64_t narrow_blocks(int64_t tokens)
+static int64_t bf16_blocks(int64_t tokens)
 {
     const int64_t blocks = (tokens + BLOCK - 1) / BLOCK;
 
@@ -141,28 +143,28 @@ static int64_t narrow_blocks(int64_t tokens)
 /* ---- forward ------------------------------------------------------------- */
 
 /* The keys and values of head [g]. */
-static void narrow_pack_forward(const cpu_attention_work_t *work,
-                                narrow_room_t *room, int64_t n, int64_t g)
+static void bf16_pack_forward(const cpu_attention_work_t *work,
+                              bf16_memory_t *memory, int64_t n, int64_t g)
 {
     const op_attention_t *a = &work->a;
 
-    room->open = cpu_attention_mask(work, n, 0);
+    memory->open = cpu_attention_mask(work, n, 0);
     for (int64_t k0 = 0; k0 < a->S; k0 += BLOCK) {
         const int64_t count = cpu_attention_count(k0, a->S);
 
         cpu_gemm_bf16_rows(
             work->in[CPU_K] + cpu_attention_at(work, CPU_K, n, k0, g),
-            a->stride[CPU_K], count, a->D, room->k_rows + k0 * room->width);
-        cpu_gemm_bf16_weave(work->in[CPU_V] +
-                                cpu_attention_at(work, CPU_V, n, k0, g),
-                            a->stride[CPU_V], count, a->D, room->some);
-        cpu_gemm_bf16_turn(room->some, BLOCK / 2, room->width,
-                           room->columns + k0 * room->width);
+            a->stride[CPU_K], count, a->D, memory->k_rows + k0 * memory->width);
+        cpu_gemm_bf16_pack(work->in[CPU_V] +
+                               cpu_attention_at(work, CPU_V, n, k0, g),
+                           a->stride[CPU_V], count, a->D, memory->some);
+        cpu_gemm_bf16_transpose(memory->some, BLOCK / 2, memory->width,
+                                memory->columns + k0 * memory->width);
     }
 }
 
 SIMD_CLONES
-static void narrow_rescale(float *sums, int64_t width, const float *factor)
+static void bf16_rescale(float *sums, int64_t width, const float *factor)
 {
     for (int64_t d = 0; d < width; d++)
         for (int i = 0; i < BLOCK; i++)
@@ -170,35 +172,35 @@ static void narrow_rescale(float *sums, int64_t width, const float *factor)
 }
 
 /* The keys [k0, last) of at most BLOCKS blocks, for the queries from [i0]. */
-static void narrow_forward_keys(const cpu_attention_work_t *work,
-                                narrow_room_t *room, int64_t i0, int64_t k0,
-                                int64_t last, cpu_attention_columns_t *columns)
+static void bf16_forward_keys(const cpu_attention_work_t *work,
+                              bf16_memory_t *memory, int64_t i0, int64_t k0,
+                              int64_t last, cpu_attention_columns_t *columns)
 {
-    const int64_t blocks = narrow_blocks(last - k0), width = room->width;
+    const int64_t blocks = bf16_blocks(last - k0), width = memory->width;
     const int64_t keys =
         last - k0 < blocks * BLOCK ? last - k0 : blocks * BLOCK;
     cpu_bf16_t p[BLOCKS * BLOCK * BLOCK];
     float s[BLOCKS * BLOCK][BLOCK];
 
     for (int64_t k = 0; k < keys; k += BLOCK)
-        narrow_scores(work, width, room->k_rows + (k0 + k) * width,
-                      room->q_turned, s[k]);
-    columns->open = room->open == NULL ? NULL : room->open + k0;
+        bf16_scores(work, width, memory->k_rows + (k0 + k) * width,
+                    memory->q_transposed, s[k]);
+    columns->open = memory->open == NULL ? NULL : memory->open + k0;
     cpu_attention_softmax(s, keys, work->causal ? i0 - k0 + 1 : keys,
                           work->scale, columns);
     for (int64_t k = 0; k < keys; k += BLOCK)
-        cpu_gemm_bf16_weave(s[k], BLOCK, cpu_attention_count(k, keys), BLOCK,
-                            p + k * BLOCK);
+        cpu_gemm_bf16_pack(s[k], BLOCK, cpu_attention_count(k, keys), BLOCK,
+                           p + k * BLOCK);
     if (k0 > 0)
-        narrow_rescale(room->sums, width, columns->factor);
-    narrow_sum(work, width, BLOCK, blocks, room->columns + k0 * width, p,
-               room->sums);
+        bf16_rescale(memory->sums, width, columns->factor);
+    bf16_sum(work, width, BLOCK, blocks, memory->columns + k0 * width, p,
+             memory->sums);
 }
 
 /* y of the queries from [i0] on. */
-static void narrow_forward_block(const cpu_attention_work_t *work,
-                                 narrow_room_t *room, int64_t n, int64_t h,
-                                 int64_t i0)
+static void bf16_forward_block(const cpu_attention_work_t *work,
+                               bf16_memory_t *memory, int64_t n, int64_t h,
+                               int64_t i0)
 {
     const op_attention_t *a = &work->a;
     const int64_t rows = cpu_attention_count(i0, a->T);
@@ -207,20 +209,21 @@ static void narrow_forward_block(const cpu_attention_work_t *work,
 
     cpu_gemm_bf16_rows(work->in[CPU_Q] +
                            cpu_attention_at(work, CPU_Q, n, i0, h),
-                       a->stride[CPU_Q], rows, a->D, room->some);
-    cpu_gemm_bf16_turn(room->some, BLOCK, room->width / 2, room->q_turned);
-    memset(room->sums, 0, (size_t)(room->width * BLOCK) * sizeof(float));
+                       a->stride[CPU_Q], rows, a->D, memory->some);
+    cpu_gemm_bf16_transpose(memory->some, BLOCK, memory->width / 2,
+                            memory->q_transposed);
+    memset(memory->sums, 0, (size_t)(memory->width * BLOCK) * sizeof(float));
     cpu_attention_start(&columns);
     for (int64_t k0 = 0; k0 < last; k0 += BLOCKS * BLOCK)
-        narrow_forward_keys(work, room, i0, k0, last, &columns);
-    cpu_gemm_bf16_turn(room->sums, room->width, BLOCK, room->back);
+        bf16_forward_keys(work, memory, i0, k0, last, &columns);
+    cpu_gemm_bf16_transpose(memory->sums, memory->width, BLOCK, memory->back);
     for (int64_t i = 0; i < rows; i++) {
         float *y = work->y + cpu_attention_y(work, n, i0 + i, h);
         float part =
             cpu_attention_keep(work, &columns, (n * a->H + h) * a->T + i0, i);
 
         for (int64_t d = 0; d < a->D; d++)
-            y[d] = room->back[i * room->width + d] * part;
+            y[d] = memory->back[i * memory->width + d] * part;
     }
 }
 
@@ -228,15 +231,15 @@ void cpu_attention_bf16_forward(void *context, int64_t first, int64_t last)
 {
     const cpu_attention_work_t *work = context;
     const op_attention_t *a = &work->a;
-    narrow_room_t room = room_of_thread(work, false);
+    bf16_memory_t memory = memory_of_thread(work, false);
 
     cpu_gemm_bf16_begin(work->tiles);
     for (int64_t nh = first; nh < last; nh++) {
         int64_t n = nh / a->H, h = nh % a->H;
 
-        narrow_pack_forward(work, &room, n, h / (a->H / a->G));
+        bf16_pack_forward(work, &memory, n, h / (a->H / a->G));
         for (int64_t i0 = 0; i0 < a->T; i0 += BLOCK)
-            narrow_forward_block(work, &room, n, h, i0);
+            bf16_forward_block(work, &memory, n, h, i0);
     }
     cpu_gemm_bf16_end(work->tiles);
 }
@@ -244,35 +247,36 @@ void cpu_attention_bf16_forward(void *context, int64_t first, int64_t last)
 /* ---- backward ------------------------------------------------------------ */
 
 /* The keys and values of head [g]; dk = dv = 0. */
-static void narrow_pack_keys(const cpu_attention_work_t *work,
-                             narrow_room_t *room, int64_t n, int64_t g)
+static void bf16_pack_keys(const cpu_attention_work_t *work,
+                           bf16_memory_t *memory, int64_t n, int64_t g)
 {
     const op_attention_t *a = &work->a;
-    const int64_t keys = cpu_gemm_bf16_pad(a->S) * room->width;
+    const int64_t keys = cpu_gemm_bf16_pad(a->S) * memory->width;
 
-    room->open = cpu_attention_mask(work, n, 0);
+    memory->open = cpu_attention_mask(work, n, 0);
     for (int64_t k0 = 0; k0 < a->S; k0 += BLOCK) {
         const int64_t count = cpu_attention_count(k0, a->S);
-        const int64_t at = k0 * room->width;
+        const int64_t at = k0 * memory->width;
         const float *k =
             work->in[CPU_K] + cpu_attention_at(work, CPU_K, n, k0, g);
 
-        cpu_gemm_bf16_rows(k, a->stride[CPU_K], count, a->D, room->k_rows + at);
-        cpu_gemm_bf16_weave(k, a->stride[CPU_K], count, a->D, room->some);
-        cpu_gemm_bf16_turn(room->some, BLOCK / 2, room->width,
-                           room->columns + at);
+        cpu_gemm_bf16_rows(k, a->stride[CPU_K], count, a->D,
+                           memory->k_rows + at);
+        cpu_gemm_bf16_pack(k, a->stride[CPU_K], count, a->D, memory->some);
+        cpu_gemm_bf16_transpose(memory->some, BLOCK / 2, memory->width,
+                                memory->columns + at);
         cpu_gemm_bf16_rows(work->in[CPU_V] +
                                cpu_attention_at(work, CPU_V, n, k0, g),
-                           a->stride[CPU_V], count, a->D, room->v_rows + at);
+                           a->stride[CPU_V], count, a->D, memory->v_rows + at);
     }
-    memset(room->dk, 0, (size_t)keys * sizeof(float));
-    memset(room->dv, 0, (size_t)keys * sizeof(float));
+    memset(memory->dk, 0, (size_t)keys * sizeof(float));
+    memset(memory->dv, 0, (size_t)keys * sizeof(float));
 }
 
 /* y dy of a row, with dy as the products take it, so that the two cancel where
  * one key has all the weight. */
 SIMD_CLONES
-static float narrow_delta(const float *y, const cpu_bf16_t *dy, int64_t D)
+static float bf16_delta(const float *y, const cpu_bf16_t *dy, int64_t D)
 {
     float lanes[SIMD_LANES] = {0}, sum = 0;
 
@@ -291,45 +295,46 @@ static float narrow_delta(const float *y, const cpu_bf16_t *dy, int64_t D)
 
 /* Queries from [i0] on of head [h], their dy and what forward kept of them;
  * those that pad the block have no weight. */
-static void narrow_pack_queries(const cpu_attention_work_t *work,
-                                narrow_room_t *room, int64_t n, int64_t h,
-                                int64_t i0)
+static void bf16_pack_queries(const cpu_attention_work_t *work,
+                              bf16_memory_t *memory, int64_t n, int64_t h,
+                              int64_t i0)
 {
     const op_attention_t *a = &work->a;
     const int64_t rows = cpu_attention_count(i0, a->T);
-    const int64_t at = i0 * room->width, y_row = a->H * a->D;
+    const int64_t at = i0 * memory->width, y_row = a->H * a->D;
     const int64_t kept = (n * a->H + h) * a->T + i0;
     const int64_t y_at = cpu_attention_y(work, n, i0, h);
     const float *q = work->in[CPU_Q] + cpu_attention_at(work, CPU_Q, n, i0, h);
 
-    cpu_gemm_bf16_rows(q, a->stride[CPU_Q], rows, a->D, room->some);
-    cpu_gemm_bf16_turn(room->some, BLOCK, room->width / 2, room->q_turned + at);
-    cpu_gemm_bf16_weave(q, a->stride[CPU_Q], rows, a->D, room->q_woven + at);
-    cpu_gemm_bf16_rows(work->dy + y_at, y_row, rows, a->D, room->some);
-    cpu_gemm_bf16_turn(room->some, BLOCK, room->width / 2,
-                       room->dy_turned + at);
-    cpu_gemm_bf16_weave(work->dy + y_at, y_row, rows, a->D,
-                        room->dy_woven + at);
+    cpu_gemm_bf16_rows(q, a->stride[CPU_Q], rows, a->D, memory->some);
+    cpu_gemm_bf16_transpose(memory->some, BLOCK, memory->width / 2,
+                            memory->q_transposed + at);
+    cpu_gemm_bf16_pack(q, a->stride[CPU_Q], rows, a->D, memory->q_packed + at);
+    cpu_gemm_bf16_rows(work->dy + y_at, y_row, rows, a->D, memory->some);
+    cpu_gemm_bf16_transpose(memory->some, BLOCK, memory->width / 2,
+                            memory->dy_transposed + at);
+    cpu_gemm_bf16_pack(work->dy + y_at, y_row, rows, a->D,
+                       memory->dy_packed + at);
     for (int64_t i = 0; i < BLOCK; i++) {
         const bool real = i < rows;
 
-        room->top[i0 + i] = real ? work->top[kept + i] : 0;
-        room->part[i0 + i] = real ? work->part[kept + i] : 0;
-        room->delta[i0 + i] =
-            real ? narrow_delta(work->y + y_at + i * y_row,
-                                room->some + i * room->width, a->D)
+        memory->top[i0 + i] = real ? work->top[kept + i] : 0;
+        memory->part[i0 + i] = real ? work->part[kept + i] : 0;
+        memory->delta[i0 + i] =
+            real ? bf16_delta(work->y + y_at + i * y_row,
+                              memory->some + i * memory->width, a->D)
                  : 0;
     }
 }
 
 /* Scores [p] and [dp] of [keys, queries] become p and ds. */
 SIMD_CLONES
-static void narrow_slope(const cpu_attention_work_t *work,
-                         const narrow_room_t *room, int64_t i0, int64_t k0,
-                         cpu_square_t p, cpu_square_t dp)
+static void bf16_slope(const cpu_attention_work_t *work,
+                       const bf16_memory_t *memory, int64_t i0, int64_t k0,
+                       cpu_square_t p, cpu_square_t dp)
 {
-    const float *top = room->top + i0, *part = room->part + i0;
-    const float *delta = room->delta + i0, scale = work->scale;
+    const float *top = memory->top + i0, *part = memory->part + i0;
+    const float *delta = memory->delta + i0, scale = work->scale;
     const int32_t keys = (int32_t)cpu_attention_count(k0, work->a.S);
     const int32_t ahead = work->causal ? (int32_t)(i0 - k0) + 1 : keys;
 
@@ -341,48 +346,49 @@ static void narrow_slope(const cpu_attention_work_t *work,
             p[j][i] = j < i + ahead ? e : 0;
             dp[j][i] = j < i + ahead ? ds : 0;
         }
-    for (int32_t j = 0; j < keys && room->open != NULL; j++)
-        for (int32_t i = 0; i < BLOCK && room->open[k0 + j] == 0; i++)
+    for (int32_t j = 0; j < keys && memory->open != NULL; j++)
+        for (int32_t i = 0; i < BLOCK && memory->open[k0 + j] == 0; i++)
             p[j][i] = dp[j][i] = 0;
 }
 
 /* At most BLOCKS blocks of queries from [i0] on against the keys from [k0] on:
  * adds to dq, dk, dv. */
-static void narrow_backward_block(const cpu_attention_work_t *work,
-                                  narrow_room_t *room, int64_t i0, int64_t k0)
+static void bf16_backward_block(const cpu_attention_work_t *work,
+                                bf16_memory_t *memory, int64_t i0, int64_t k0)
 {
     const int64_t keys = cpu_attention_count(k0, work->a.S);
-    const int64_t width = room->width, k = k0 * width;
-    const int64_t blocks = narrow_blocks(work->a.T - i0);
+    const int64_t width = memory->width, k = k0 * width;
+    const int64_t blocks = bf16_blocks(work->a.T - i0);
     cpu_bf16_t p_rows[BLOCKS * BLOCK * BLOCK], ds_rows[BLOCKS * BLOCK * BLOCK];
-    cpu_bf16_t woven[BLOCK * BLOCK];
+    cpu_bf16_t packed[BLOCK * BLOCK];
     cpu_square_t p, ds;
 
     for (int64_t b = 0; b < blocks; b++) {
         const int64_t q = (i0 + b * BLOCK) * width, at = b * BLOCK * BLOCK;
 
-        narrow_scores(work, width, room->k_rows + k, room->q_turned + q, p[0]);
-        narrow_scores(work, width, room->v_rows + k, room->dy_turned + q,
-                      ds[0]);
-        narrow_slope(work, room, i0 + b * BLOCK, k0, p, ds);
+        bf16_scores(work, width, memory->k_rows + k, memory->q_transposed + q,
+                    p[0]);
+        bf16_scores(work, width, memory->v_rows + k, memory->dy_transposed + q,
+                    ds[0]);
+        bf16_slope(work, memory, i0 + b * BLOCK, k0, p, ds);
         cpu_gemm_bf16_rows(p[0], BLOCK, keys, BLOCK, p_rows + at);
         cpu_gemm_bf16_rows(ds[0], BLOCK, keys, BLOCK, ds_rows + at);
         if (work->gradient[CPU_Q] == NULL)
             continue;
-        cpu_gemm_bf16_weave(ds[0], BLOCK, keys, BLOCK, woven);
-        narrow_sum(work, width, BLOCK, 1, room->columns + k, woven,
-                   room->sums + q);
+        cpu_gemm_bf16_pack(ds[0], BLOCK, keys, BLOCK, packed);
+        bf16_sum(work, width, BLOCK, 1, memory->columns + k, packed,
+                 memory->sums + q);
     }
-    narrow_sum(work, BLOCK, width, blocks, p_rows, room->dy_woven + i0 * width,
-               room->dv + k);
-    narrow_sum(work, BLOCK, width, blocks, ds_rows, room->q_woven + i0 * width,
-               room->dk + k);
+    bf16_sum(work, BLOCK, width, blocks, p_rows, memory->dy_packed + i0 * width,
+             memory->dv + k);
+    bf16_sum(work, BLOCK, width, blocks, ds_rows, memory->q_packed + i0 * width,
+             memory->dk + k);
 }
 
 /* [rows] of a gradient, [width] apart in [from]. */
-static void narrow_store(const cpu_attention_work_t *work, int which,
-                         const float *from, int64_t width, int64_t rows,
-                         int64_t at)
+static void bf16_store(const cpu_attention_work_t *work, int which,
+                       const float *from, int64_t width, int64_t rows,
+                       int64_t at)
 {
     float *to = work->gradient[which];
 
@@ -392,25 +398,26 @@ static void narrow_store(const cpu_attention_work_t *work, int which,
 }
 
 /* Head [h] against the keys of its group. */
-static void narrow_backward_head(const cpu_attention_work_t *work,
-                                 narrow_room_t *room, int64_t n, int64_t h)
+static void bf16_backward_head(const cpu_attention_work_t *work,
+                               bf16_memory_t *memory, int64_t n, int64_t h)
 {
     const op_attention_t *a = &work->a;
-    const int64_t width = room->width;
+    const int64_t width = memory->width;
 
-    memset(room->sums, 0,
+    memset(memory->sums, 0,
            (size_t)(cpu_gemm_bf16_pad(a->T) * width) * sizeof(float));
     for (int64_t i0 = 0; i0 < a->T; i0 += BLOCK)
-        narrow_pack_queries(work, room, n, h, i0);
+        bf16_pack_queries(work, memory, n, h, i0);
     for (int64_t k0 = 0; k0 < a->S; k0 += BLOCK)
         for (int64_t i0 = work->causal ? k0 : 0; i0 < a->T;
              i0 += BLOCKS * BLOCK)
-            narrow_backward_block(work, room, i0, k0);
+            bf16_backward_block(work, memory, i0, k0);
     for (int64_t i0 = 0; i0 < a->T; i0 += BLOCK) {
-        cpu_gemm_bf16_turn(room->sums + i0 * width, width, BLOCK, room->back);
-        narrow_store(work, CPU_Q, room->back, width,
-                     cpu_attention_count(i0, a->T),
-                     cpu_attention_at(work, CPU_Q, n, i0, h));
+        cpu_gemm_bf16_transpose(memory->sums + i0 * width, width, BLOCK,
+                                memory->back);
+        bf16_store(work, CPU_Q, memory->back, width,
+                   cpu_attention_count(i0, a->T),
+                   cpu_attention_at(work, CPU_Q, n, i0, h));
     }
 }
 
@@ -419,19 +426,19 @@ void cpu_attention_bf16_backward(void *context, int64_t first, int64_t last)
     const cpu_attention_work_t *work = context;
     const op_attention_t *a = &work->a;
     const int64_t heads = a->H / a->G;
-    narrow_room_t room = room_of_thread(work, true);
+    bf16_memory_t memory = memory_of_thread(work, true);
 
     cpu_gemm_bf16_begin(work->tiles);
     for (int64_t ng = first; ng < last; ng++) {
         int64_t n = ng / a->G, g = ng % a->G;
 
-        narrow_pack_keys(work, &room, n, g);
+        bf16_pack_keys(work, &memory, n, g);
         for (int64_t h = g * heads; h < (g + 1) * heads; h++)
-            narrow_backward_head(work, &room, n, h);
-        narrow_store(work, CPU_K, room.dk, room.width, a->S,
-                     cpu_attention_at(work, CPU_K, n, 0, g));
-        narrow_store(work, CPU_V, room.dv, room.width, a->S,
-                     cpu_attention_at(work, CPU_V, n, 0, g));
+            bf16_backward_head(work, &memory, n, h);
+        bf16_store(work, CPU_K, memory.dk, memory.width, a->S,
+                   cpu_attention_at(work, CPU_K, n, 0, g));
+        bf16_store(work, CPU_V, memory.dv, memory.width, a->S,
+                   cpu_attention_at(work, CPU_V, n, 0, g));
     }
     cpu_gemm_bf16_end(work->tiles);
 }

@@ -150,10 +150,10 @@ static err_code_t cpu_avgpool_ceil_forward(op_t *op, const op_args_t *args,
 {
     ceil_work_t work = work_of(op);
     const float *x[OP_INPUTS_MAX];
-    err_code_t code = cpu_combine_read(op, args, x, err);
+    err_code_t rc = cpu_combine_read(op, args, x, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     work.from = x[0];
     work.to = args->y;
     planes_run(op, &work, forward_body);
@@ -164,15 +164,15 @@ static err_code_t cpu_avgpool_ceil_backward(op_t *op, const op_args_t *args,
                                             err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_reorder_t *port = &combine->grad[0];
+    cpu_reorder_t *reorder = &combine->grad[0];
     ceil_work_t work = work_of(op);
 
     if (!op->config.need_dx)
         return ERR_OK;
     work.from = args->dy;
-    work.to = cpu_reorder_place(port, args, args->dx);
+    work.to = cpu_reorder_place(reorder, args, args->dx);
     planes_run(op, &work, backward_body);
-    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
+    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
 }
 
 const op_kernel_t cpu_avgpool_ceil_kernel = {

@@ -120,24 +120,24 @@ static err_code_t cpu_bn_open(op_t *op, err_t *err)
     const op_desc_t out = op->out;
     int lanes = 1;
     cpu_bn_t *bn;
-    err_code_t code = cpu_combine_open_in(op, sizeof *bn, false, err);
+    err_code_t rc = cpu_combine_open_in(op, sizeof *bn, false, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     bn = op->state;
     if (op->out.layout != NULL)
-        code = cpu_md_lanes(&bn->combine.layout, &bn->combine.room.engine,
-                            out.ndim, out.dims, &lanes, err);
-    if (code == ERR_OK && lanes < 0) { /* none of ours: make it plain */
+        rc = cpu_md_lanes(&bn->combine.layout, &bn->combine.scratch.engine,
+                          out.ndim, out.dims, &lanes, err);
+    if (rc == ERR_OK && lanes < 0) { /* none of ours: make it plain */
         cpu_combine_close(op);
         op->state = NULL;
         op->out = out;
-        code = cpu_combine_open_in(op, sizeof *bn, true, err);
+        rc = cpu_combine_open_in(op, sizeof *bn, true, err);
         bn = op->state;
         lanes = 1;
     }
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     op->reads_y = op->config.relu;
     bn_shape(op, lanes, bn);
     bn_room(op, bn);
@@ -390,10 +390,10 @@ static err_code_t cpu_bn_forward(op_t *op, const op_args_t *args, err_t *err)
     const void *in[OP_INPUTS_MAX] = {NULL};
     cpu_bn_work_t work = {
         .bn = bn, .config = &op->config, .args = args, .to = args->y};
-    err_code_t code = cpu_combine_bring(op, args, in, err);
+    err_code_t rc = cpu_combine_bring(op, args, in, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     work.x = in[0];
     work.other = op->config.others > 0 ? in[1] : NULL;
     if (op->config.training && op->config.norm.frozen) {
@@ -476,7 +476,7 @@ static void products_finish(const cpu_bn_work_t *work, double *sums)
     }
 }
 
-static void pull_body(void *context, int64_t first, int64_t last)
+static void dx_body(void *context, int64_t first, int64_t last)
 {
     const cpu_bn_work_t *work = context;
 
@@ -519,11 +519,11 @@ static err_code_t cpu_bn_backward(op_t *op, const op_args_t *args, err_t *err)
                           .partials = (double *)(scratch + bn->partials)};
     double *sums = (double *)(scratch + bn->sums);
     const void *x = NULL;
-    err_code_t code = cpu_reorder_read(&bn->combine.in[0], &bn->combine.room,
-                                       args, args->x, &x, err);
+    err_code_t rc = cpu_reorder_read(&bn->combine.in[0], &bn->combine.scratch,
+                                     args, args->x, &x, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     work.x = x;
     bn_team(&work, products_body);
     products_finish(&work, sums);
@@ -533,15 +533,15 @@ static err_code_t cpu_bn_backward(op_t *op, const op_args_t *args, err_t *err)
         work.y = NULL;
     }
     if (work.dx != NULL)
-        bn_team(&work, pull_body);
-    for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
+        bn_team(&work, dx_body);
+    for (int k = 0; k <= op->config.others && rc == ERR_OK; k++) {
         void *to = cpu_combine_gradient(op, args, k);
 
         if (to != NULL)
-            code = cpu_reorder_flush(&bn->combine.grad[k], &bn->combine.room,
-                                     args, to, err);
+            rc = cpu_reorder_flush(&bn->combine.grad[k], &bn->combine.scratch,
+                                   args, to, err);
     }
-    return code;
+    return rc;
 }
 
 const op_kernel_t cpu_batchnorm_kernel = {

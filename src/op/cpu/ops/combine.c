@@ -14,17 +14,17 @@ static const op_desc_t *combine_desc(const op_t *op, int k)
 static err_code_t combine_choose(op_t *op, cpu_combine_t *combine, err_t *err)
 {
     const op_desc_t *chosen = combine_desc(op, 0);
-    err_code_t code;
+    err_code_t rc;
 
     for (int k = op->config.others; k >= 0; k--)
         if (combine_desc(op, k)->layout != NULL &&
             (combine_desc(op, k)->bf16 || !chosen->bf16))
             chosen = combine_desc(op, k);
-    code = cpu_md_of(&combine->layout, &combine->room.engine, chosen, err);
-    if (code == ERR_OK)
-        code = cpu_md_publish(&combine->layout, &combine->room.engine, &op->out,
-                              err);
-    return code;
+    rc = cpu_md_of(&combine->layout, &combine->scratch.engine, chosen, err);
+    if (rc == ERR_OK)
+        rc = cpu_md_publish(&combine->layout, &combine->scratch.engine,
+                            &op->out, err);
+    return rc;
 }
 
 /* The ports of input [k]; [plain] or in the common layout. */
@@ -33,18 +33,18 @@ static err_code_t combine_open_port(op_t *op, int k, bool plain, err_t *err)
     const op_desc_t *desc = combine_desc(op, k);
     cpu_combine_t *combine = op->state;
     cpu_md_t outside, inside = combine->layout;
-    err_code_t code = cpu_md_of(&outside, &combine->room.engine, desc, err);
+    err_code_t rc = cpu_md_of(&outside, &combine->scratch.engine, desc, err);
 
-    if (code == ERR_OK && plain)
-        code = cpu_md_plain(&inside, &combine->room.engine, desc->ndim,
-                            desc->dims, err);
-    if (code == ERR_OK)
-        code = cpu_reorder_open_in(&combine->in[k], &combine->room, &outside,
-                                   &inside, err);
-    if (code == ERR_OK)
-        code = cpu_reorder_open_out(&combine->grad[k], &combine->room, &inside,
-                                    &outside, err);
-    return code;
+    if (rc == ERR_OK && plain)
+        rc = cpu_md_plain(&inside, &combine->scratch.engine, desc->ndim,
+                          desc->dims, err);
+    if (rc == ERR_OK)
+        rc = cpu_reorder_open_in(&combine->in[k], &combine->scratch, &outside,
+                                 &inside, err);
+    if (rc == ERR_OK)
+        rc = cpu_reorder_open_out(&combine->grad[k], &combine->scratch, &inside,
+                                  &outside, err);
+    return rc;
 }
 
 err_code_t cpu_combine_open(op_t *op, bool plain, err_t *err)
@@ -55,29 +55,28 @@ err_code_t cpu_combine_open(op_t *op, bool plain, err_t *err)
 err_code_t cpu_combine_open_in(op_t *op, size_t bytes, bool plain, err_t *err)
 {
     cpu_combine_t *combine;
-    err_code_t code =
-        mem_alloc(bytes, "an op on plain tensors", &op->state, err);
+    err_code_t rc = mem_alloc(bytes, "an op on plain tensors", &op->state, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     combine = op->state;
-    code = cpu_engine_open(&combine->room.engine, err);
-    if (code == ERR_OK && !plain)
-        code = combine_choose(op, combine, err);
-    for (int k = 0; k <= op->config.others && code == ERR_OK; k++)
-        code = combine_open_port(op, k, plain, err);
-    if (code == ERR_OK)
-        cpu_scratch_finish(&combine->room, op);
-    return code;
+    rc = cpu_engine_open(&combine->scratch.engine, err);
+    if (rc == ERR_OK && !plain)
+        rc = combine_choose(op, combine, err);
+    for (int k = 0; k <= op->config.others && rc == ERR_OK; k++)
+        rc = combine_open_port(op, k, plain, err);
+    if (rc == ERR_OK)
+        cpu_scratch_finish(&combine->scratch, op);
+    return rc;
 }
 
 err_code_t cpu_combine_open_over(op_t *op, err_t *err)
 {
-    err_code_t code = cpu_combine_open(op, true, err);
+    err_code_t rc = cpu_combine_open(op, true, err);
     const cpu_combine_t *combine = op->state;
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     op->in_place = combine->in[0].direct;
     op->reads_x = false;
     return ERR_OK;
@@ -93,7 +92,7 @@ void cpu_combine_close(op_t *op)
         cpu_reorder_close(&combine->in[k]);
         cpu_reorder_close(&combine->grad[k]);
     }
-    cpu_engine_close(&combine->room.engine);
+    cpu_engine_close(&combine->scratch.engine);
     mem_free(combine);
 }
 
@@ -113,25 +112,25 @@ err_code_t cpu_combine_bring(op_t *op, const op_args_t *args,
                              const void *inside[OP_INPUTS_MAX], err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
-    for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
+    for (int k = 0; k <= op->config.others && rc == ERR_OK; k++) {
         const void *data = NULL;
 
-        code = cpu_reorder_read(&combine->in[k], &combine->room, args,
-                                cpu_combine_input(args, k), &data, err);
+        rc = cpu_reorder_read(&combine->in[k], &combine->scratch, args,
+                              cpu_combine_input(args, k), &data, err);
         inside[k] = data;
     }
-    return code;
+    return rc;
 }
 
 err_code_t cpu_combine_read(op_t *op, const op_args_t *args,
                             const float *inside[OP_INPUTS_MAX], err_t *err)
 {
     const void *data[OP_INPUTS_MAX] = {NULL};
-    err_code_t code = cpu_combine_bring(op, args, data, err);
+    err_code_t rc = cpu_combine_bring(op, args, data, err);
 
-    for (int k = 0; k <= op->config.others && code == ERR_OK; k++)
+    for (int k = 0; k <= op->config.others && rc == ERR_OK; k++)
         inside[k] = data[k];
-    return code;
+    return rc;
 }

@@ -14,7 +14,7 @@
 #define CPU_COMBINE_GRAIN 16384
 
 typedef struct cpu_combine {
-    cpu_scratch_t room;
+    cpu_scratch_t scratch;
     cpu_md_t layout; /* of y; unless all are plain */
     cpu_reorder_t in[OP_INPUTS_MAX], grad[OP_INPUTS_MAX];
 } cpu_combine_t;

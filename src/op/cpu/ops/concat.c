@@ -77,9 +77,9 @@ static err_code_t cpu_concat_forward(op_t *op, const op_args_t *args,
     const int axis = op->config.view.axis;
     const float *inputs[OP_INPUTS_MAX];
     float *y = args->y;
-    err_code_t code = cpu_combine_read(op, args, inputs, err);
+    err_code_t rc = cpu_combine_read(op, args, inputs, err);
 
-    for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
+    for (int k = 0; k <= op->config.others && rc == ERR_OK; k++) {
         size_t run = concat_run(op, k);
         cpu_runs_t runs = {.from = inputs[k],
                            .to = y,
@@ -90,7 +90,7 @@ static err_code_t cpu_concat_forward(op_t *op, const op_args_t *args,
         cpu_runs_copy(op, &runs, rows_of(&op->out, axis));
         y += run;
     }
-    return code;
+    return rc;
 }
 
 static err_code_t cpu_concat_backward(op_t *op, const op_args_t *args,
@@ -99,9 +99,9 @@ static err_code_t cpu_concat_backward(op_t *op, const op_args_t *args,
     const int axis = op->config.view.axis;
     cpu_combine_t *combine = op->state;
     const float *dy = args->dy;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
-    for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
+    for (int k = 0; k <= op->config.others && rc == ERR_OK; k++) {
         size_t run = concat_run(op, k);
         void *to = cpu_combine_gradient(op, args, k);
         cpu_runs_t runs = {.from = dy,
@@ -114,10 +114,10 @@ static err_code_t cpu_concat_backward(op_t *op, const op_args_t *args,
         if (to == NULL)
             continue;
         cpu_runs_copy(op, &runs, rows_of(&op->out, axis));
-        code =
-            cpu_reorder_flush(&combine->grad[k], &combine->room, args, to, err);
+        rc = cpu_reorder_flush(&combine->grad[k], &combine->scratch, args, to,
+                               err);
     }
-    return code;
+    return rc;
 }
 
 const op_kernel_t cpu_concat_kernel = {
@@ -142,14 +142,14 @@ static err_code_t cpu_slice_forward(op_t *op, const op_args_t *args, err_t *err)
     const int axis = op->config.view.axis;
     const float *x[OP_INPUTS_MAX];
     size_t run = row_of(&op->out, axis);
-    err_code_t code = cpu_combine_read(op, args, x, err);
+    err_code_t rc = cpu_combine_read(op, args, x, err);
     cpu_runs_t runs = {.to = args->y,
                        .run = run,
                        .from_step = row_of(&op->config.in, axis),
                        .to_step = run};
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     runs.from = x[0] + slice_start(op);
     cpu_runs_copy(op, &runs, rows_of(&op->out, axis));
     return ERR_OK;
@@ -174,8 +174,8 @@ static err_code_t cpu_slice_backward(op_t *op, const op_args_t *args,
                                 .from_step = run,
                                 .to_step = row_of(&op->config.in, axis)},
                   rows_of(&op->out, axis));
-    return cpu_reorder_flush(&combine->grad[0], &combine->room, args, args->dx,
-                             err);
+    return cpu_reorder_flush(&combine->grad[0], &combine->scratch, args,
+                             args->dx, err);
 }
 
 const op_kernel_t cpu_slice_kernel = {

@@ -18,7 +18,7 @@
 #include "op/cpu/ops/conv_im2col.h"
 
 typedef struct cpu_conv {
-    cpu_scratch_t room;
+    cpu_scratch_t scratch;
     cpu_md_t x, w, y; /* as they lie outside */
     bool keeps_x;     /* as forward has read it, in the workspace */
     cpu_prim_t forward, data, weights;
@@ -80,19 +80,19 @@ static err_code_t cpu_conv_weight_outside(op_t *op, int ndim,
     int64_t stored[OP_DIMS_MAX];
     int order[OP_DIMS_MAX];
     cpu_md_t plain;
-    err_code_t code;
+    err_code_t rc;
 
     if (op->config.kind == OP_CONV2D)
-        return cpu_md_plain(&conv->w, &conv->room.engine, ndim, dims, err);
+        return cpu_md_plain(&conv->w, &conv->scratch.engine, ndim, dims, err);
     for (int i = 0; i < ndim; i++) {
         order[i] = i == o ? o + 1 : i == o + 1 ? o : i;
         stored[i] = dims[order[i]];
     }
-    code = cpu_md_plain(&plain, &conv->room.engine, ndim, stored, err);
-    if (code == ERR_OK)
-        code = cpu_md_permute(&plain, &conv->room.engine, ndim, order, &conv->w,
-                              err);
-    return code;
+    rc = cpu_md_plain(&plain, &conv->scratch.engine, ndim, stored, err);
+    if (rc == ERR_OK)
+        rc = cpu_md_permute(&plain, &conv->scratch.engine, ndim, order,
+                            &conv->w, err);
+    return rc;
 }
 
 /* Which tensors are factors of a product. */
@@ -104,26 +104,26 @@ static err_code_t cpu_conv_spec(const op_t *op, unsigned tensors,
                                 cpu_conv_spec_t *spec, err_t *err)
 {
     cpu_conv_t *conv = op->state;
-    cpu_engine_t *engine = &conv->room.engine;
+    cpu_engine_t *engine = &conv->scratch.engine;
     const op_config_t *config = &op->config;
     const unsigned narrow =
         config->bf16 && config->kind == OP_CONV2D ? tensors : 0;
     int64_t w[OP_DIMS_MAX];
     const int ndim = cpu_conv_weight_dims(config, w);
-    err_code_t code;
+    err_code_t rc;
 
     spec->config = config;
-    code = cpu_md_any(&spec->x, engine, config->in.ndim, config->in.dims,
-                      (narrow & CPU_CONV_X) != 0, err);
-    if (code == ERR_OK)
-        code = cpu_md_any(&spec->w, engine, ndim, w, (narrow & CPU_CONV_W) != 0,
-                          err);
-    if (code == ERR_OK)
-        code = cpu_md_plain(&spec->b, engine, 1, &config->conv.out, err);
-    if (code == ERR_OK)
-        code = cpu_md_any(&spec->y, engine, op->out.ndim, op->out.dims,
-                          (narrow & CPU_CONV_Y) != 0, err);
-    return code;
+    rc = cpu_md_any(&spec->x, engine, config->in.ndim, config->in.dims,
+                    (narrow & CPU_CONV_X) != 0, err);
+    if (rc == ERR_OK)
+        rc = cpu_md_any(&spec->w, engine, ndim, w, (narrow & CPU_CONV_W) != 0,
+                        err);
+    if (rc == ERR_OK)
+        rc = cpu_md_plain(&spec->b, engine, 1, &config->conv.out, err);
+    if (rc == ERR_OK)
+        rc = cpu_md_any(&spec->y, engine, op->out.ndim, op->out.dims,
+                        (narrow & CPU_CONV_Y) != 0, err);
+    return rc;
 }
 
 /* The forward primitive; if we can add the bias, one without. */
@@ -131,23 +131,23 @@ static err_code_t cpu_conv_make_forward(op_t *op, cpu_conv_spec_t *spec,
                                         err_t *err)
 {
     cpu_conv_t *conv = op->state;
-    cpu_engine_t *engine = &conv->room.engine;
+    cpu_engine_t *engine = &conv->scratch.engine;
     op_config_t bare = op->config;
     cpu_md_t y;
-    err_code_t code;
+    err_code_t rc;
 
     if (op->config.kind == OP_CONV2D || !op->config.bias)
         return cpu_conv_prims(op)->forward(&conv->forward, engine, spec, err);
     bare.bias = false;
     spec->config = &bare;
-    code = cpu_conv_prims(op)->forward(&conv->forward, engine, spec, err);
+    rc = cpu_conv_prims(op)->forward(&conv->forward, engine, spec, err);
     spec->config = &op->config;
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     y = cpu_prim_md(&conv->forward, DNNL_ARG_DST);
-    code = cpu_bias_open(&conv->bias, op, engine, &y, err);
-    if (code != ERR_OK || conv->bias.used)
-        return code;
+    rc = cpu_bias_open(&conv->bias, op, engine, &y, err);
+    if (rc != ERR_OK || conv->bias.used)
+        return rc;
     cpu_prim_close(&conv->forward);
     return cpu_conv_prims(op)->forward(&conv->forward, engine, spec, err);
 }
@@ -155,50 +155,48 @@ static err_code_t cpu_conv_make_forward(op_t *op, cpu_conv_spec_t *spec,
 static err_code_t cpu_conv_open_forward(op_t *op, err_t *err)
 {
     cpu_conv_t *conv = op->state;
-    cpu_scratch_t *room = &conv->room;
+    cpu_scratch_t *scratch = &conv->scratch;
     const unsigned y = op->config.y_bf16 ? CPU_CONV_Y : 0;
     cpu_conv_spec_t spec;
     cpu_md_t x, w;
-    err_code_t code =
-        cpu_conv_spec(op, CPU_CONV_X | CPU_CONV_W | y, &spec, err);
+    err_code_t rc = cpu_conv_spec(op, CPU_CONV_X | CPU_CONV_W | y, &spec, err);
 
-    if (code == ERR_OK)
-        code = cpu_conv_make_forward(op, &spec, err);
-    if (code != ERR_OK)
-        return code;
+    if (rc == ERR_OK)
+        rc = cpu_conv_make_forward(op, &spec, err);
+    if (rc != ERR_OK)
+        return rc;
     x = cpu_prim_md(&conv->forward, DNNL_ARG_SRC);
     w = cpu_prim_md(&conv->forward, DNNL_ARG_WEIGHTS);
     conv->y = cpu_prim_md(&conv->forward, DNNL_ARG_DST);
-    code = cpu_reorder_open_in(&conv->forward_x, room, &conv->x, &x, err);
-    if (code == ERR_OK)
-        code = cpu_reorder_open_in(&conv->forward_w, room, &conv->w, &w, err);
-    return code;
+    rc = cpu_reorder_open_in(&conv->forward_x, scratch, &conv->x, &x, err);
+    if (rc == ERR_OK)
+        rc = cpu_reorder_open_in(&conv->forward_w, scratch, &conv->w, &w, err);
+    return rc;
 }
 
 static err_code_t cpu_conv_open_data(op_t *op, err_t *err)
 {
     cpu_conv_t *conv = op->state;
-    cpu_scratch_t *room = &conv->room;
+    cpu_scratch_t *scratch = &conv->scratch;
     const unsigned x = op->config.in.bf16 ? CPU_CONV_X : 0;
     cpu_conv_spec_t spec;
     cpu_md_t dy, w, dx;
-    err_code_t code =
-        cpu_conv_spec(op, CPU_CONV_Y | CPU_CONV_W | x, &spec, err);
+    err_code_t rc = cpu_conv_spec(op, CPU_CONV_Y | CPU_CONV_W | x, &spec, err);
 
-    if (code == ERR_OK)
-        code = cpu_conv_prims(op)->data(&conv->data, &room->engine, &spec,
-                                        &conv->forward, err);
-    if (code != ERR_OK)
-        return code;
+    if (rc == ERR_OK)
+        rc = cpu_conv_prims(op)->data(&conv->data, &scratch->engine, &spec,
+                                      &conv->forward, err);
+    if (rc != ERR_OK)
+        return rc;
     dy = cpu_prim_md(&conv->data, DNNL_ARG_DIFF_DST);
     w = cpu_prim_md(&conv->data, DNNL_ARG_WEIGHTS);
     dx = cpu_prim_md(&conv->data, DNNL_ARG_DIFF_SRC);
-    code = cpu_reorder_open_in(&conv->data_dy, room, &conv->y, &dy, err);
-    if (code == ERR_OK)
-        code = cpu_reorder_open_in(&conv->data_w, room, &conv->w, &w, err);
-    if (code == ERR_OK)
-        code = cpu_reorder_open_out(&conv->data_dx, room, &dx, &conv->x, err);
-    return code;
+    rc = cpu_reorder_open_in(&conv->data_dy, scratch, &conv->y, &dy, err);
+    if (rc == ERR_OK)
+        rc = cpu_reorder_open_in(&conv->data_w, scratch, &conv->w, &w, err);
+    if (rc == ERR_OK)
+        rc = cpu_reorder_open_out(&conv->data_dx, scratch, &dx, &conv->x, err);
+    return rc;
 }
 
 /* Where the gradient of w gets x from, which it reads in layout [x]. */
@@ -210,8 +208,8 @@ static err_code_t cpu_conv_open_x(op_t *op, const cpu_md_t *x, err_t *err)
     conv->keeps_x = op->config.bf16 && op->config.kind == OP_CONV2D &&
                     !conv->forward_x.direct && cpu_md_equal(x, &forward_x);
     if (!conv->keeps_x)
-        return cpu_reorder_open_in(&conv->weights_x, &conv->room, &conv->x, x,
-                                   err);
+        return cpu_reorder_open_in(&conv->weights_x, &conv->scratch, &conv->x,
+                                   x, err);
     op->workspace_bytes = cpu_md_bytes(x);
     op->reads_x = false;
     return ERR_OK;
@@ -221,77 +219,79 @@ static err_code_t cpu_conv_open_x(op_t *op, const cpu_md_t *x, err_t *err)
 static err_code_t cpu_conv_open_columns(op_t *op, const cpu_md_t *x, err_t *err)
 {
     cpu_conv_t *conv = op->state;
-    cpu_scratch_t *room = &conv->room;
+    cpu_scratch_t *scratch = &conv->scratch;
     int64_t w[OP_DIMS_MAX];
     const int ndim = cpu_conv_weight_dims(&op->config, w);
     cpu_md_t dy, dw;
-    err_code_t code =
-        cpu_md_last(&dy, &room->engine, op->out.ndim, op->out.dims, true, err);
+    err_code_t rc = cpu_md_last(&dy, &scratch->engine, op->out.ndim,
+                                op->out.dims, true, err);
 
-    if (code == ERR_OK)
-        code = cpu_conv_open_x(op, x, err);
-    if (code == ERR_OK)
-        code = cpu_md_last(&dw, &room->engine, ndim, w, false, err);
-    if (code == ERR_OK)
-        code = cpu_reorder_open_in(&conv->weights_dy, room, &conv->y, &dy, err);
-    if (code == ERR_OK)
-        code =
-            cpu_reorder_open_out(&conv->weights_dw, room, &dw, &conv->w, err);
-    if (code == ERR_OK)
-        code = cpu_im2col_open(&conv->columns, op, room, err);
-    return code;
+    if (rc == ERR_OK)
+        rc = cpu_conv_open_x(op, x, err);
+    if (rc == ERR_OK)
+        rc = cpu_md_last(&dw, &scratch->engine, ndim, w, false, err);
+    if (rc == ERR_OK)
+        rc =
+            cpu_reorder_open_in(&conv->weights_dy, scratch, &conv->y, &dy, err);
+    if (rc == ERR_OK)
+        rc = cpu_reorder_open_out(&conv->weights_dw, scratch, &dw, &conv->w,
+                                  err);
+    if (rc == ERR_OK)
+        rc = cpu_im2col_open(&conv->columns, op, scratch, err);
+    return rc;
 }
 
 static err_code_t cpu_conv_open_weights(op_t *op, err_t *err)
 {
     cpu_conv_t *conv = op->state;
-    cpu_scratch_t *room = &conv->room;
+    cpu_scratch_t *scratch = &conv->scratch;
     cpu_conv_spec_t spec;
     cpu_md_t x, dy, dw;
     cpu_md_t forward_x = cpu_prim_md(&conv->forward, DNNL_ARG_SRC);
     bool suit;
-    err_code_t code =
-        cpu_im2col_suit(op, &room->engine, &forward_x, &suit, err);
+    err_code_t rc =
+        cpu_im2col_suit(op, &scratch->engine, &forward_x, &suit, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (suit)
         return cpu_conv_open_columns(op, &forward_x, err);
-    code = cpu_conv_spec(op, CPU_CONV_X | CPU_CONV_Y, &spec, err);
-    if (code == ERR_OK)
-        code = cpu_conv_prims(op)->weights(&conv->weights, &room->engine, &spec,
-                                           &conv->forward, err);
-    if (code != ERR_OK)
-        return code;
+    rc = cpu_conv_spec(op, CPU_CONV_X | CPU_CONV_Y, &spec, err);
+    if (rc == ERR_OK)
+        rc = cpu_conv_prims(op)->weights(&conv->weights, &scratch->engine,
+                                         &spec, &conv->forward, err);
+    if (rc != ERR_OK)
+        return rc;
     x = cpu_prim_md(&conv->weights, DNNL_ARG_SRC);
     dy = cpu_prim_md(&conv->weights, DNNL_ARG_DIFF_DST);
     dw = cpu_prim_md(&conv->weights, DNNL_ARG_DIFF_WEIGHTS);
-    code = cpu_conv_open_x(op, &x, err);
-    if (code == ERR_OK)
-        code = cpu_reorder_open_in(&conv->weights_dy, room, &conv->y, &dy, err);
-    if (code == ERR_OK)
-        code =
-            cpu_reorder_open_out(&conv->weights_dw, room, &dw, &conv->w, err);
-    return code;
+    rc = cpu_conv_open_x(op, &x, err);
+    if (rc == ERR_OK)
+        rc =
+            cpu_reorder_open_in(&conv->weights_dy, scratch, &conv->y, &dy, err);
+    if (rc == ERR_OK)
+        rc = cpu_reorder_open_out(&conv->weights_dw, scratch, &dw, &conv->w,
+                                  err);
+    return rc;
 }
 
 static err_code_t cpu_conv_open_all(op_t *op, err_t *err)
 {
     cpu_conv_t *conv = op->state;
-    err_code_t code = cpu_conv_open_forward(op, err);
+    err_code_t rc = cpu_conv_open_forward(op, err);
 
-    if (code == ERR_OK && op->config.training) {
-        cpu_scratch_restart(&conv->room);
-        code = cpu_conv_open_weights(op, err);
-        cpu_scratch_restart(&conv->room); /* they run one after the other */
-        if (code == ERR_OK && op->config.need_dx)
-            code = cpu_conv_open_data(op, err);
+    if (rc == ERR_OK && op->config.training) {
+        cpu_scratch_restart(&conv->scratch);
+        rc = cpu_conv_open_weights(op, err);
+        cpu_scratch_restart(&conv->scratch); /* they run one after the other */
+        if (rc == ERR_OK && op->config.need_dx)
+            rc = cpu_conv_open_data(op, err);
     }
-    if (code == ERR_OK)
-        code = cpu_md_publish(&conv->y, &conv->room.engine, &op->out, err);
-    if (code == ERR_OK)
-        cpu_scratch_finish(&conv->room, op);
-    return code;
+    if (rc == ERR_OK)
+        rc = cpu_md_publish(&conv->y, &conv->scratch.engine, &op->out, err);
+    if (rc == ERR_OK)
+        cpu_scratch_finish(&conv->scratch, op);
+    return rc;
 }
 
 static err_code_t cpu_conv_open(op_t *op, err_t *err)
@@ -299,38 +299,38 @@ static err_code_t cpu_conv_open(op_t *op, err_t *err)
     int64_t dims[OP_DIMS_MAX] = {0};
     int ndim = cpu_conv_weight_dims(&op->config, dims);
     cpu_conv_t *conv;
-    err_code_t code = mem_alloc(sizeof *conv, "a conv op", &op->state, err);
+    err_code_t rc = mem_alloc(sizeof *conv, "a conv op", &op->state, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     conv = op->state;
-    code = cpu_engine_open(&conv->room.engine, err);
-    if (code == ERR_OK)
-        code = cpu_md_of(&conv->x, &conv->room.engine, &op->config.in, err);
-    if (code == ERR_OK)
-        code = cpu_conv_weight_outside(op, ndim, dims, err);
-    if (code == ERR_OK)
-        code = cpu_conv_open_all(op, err);
-    return code;
+    rc = cpu_engine_open(&conv->scratch.engine, err);
+    if (rc == ERR_OK)
+        rc = cpu_md_of(&conv->x, &conv->scratch.engine, &op->config.in, err);
+    if (rc == ERR_OK)
+        rc = cpu_conv_weight_outside(op, ndim, dims, err);
+    if (rc == ERR_OK)
+        rc = cpu_conv_open_all(op, err);
+    return rc;
 }
 
 static void cpu_conv_close(op_t *op)
 {
     cpu_conv_t *conv = op->state;
-    cpu_reorder_t *ports[] = {&conv->forward_x,  &conv->forward_w,
-                              &conv->data_dy,    &conv->data_w,
-                              &conv->data_dx,    &conv->weights_x,
-                              &conv->weights_dy, &conv->weights_dw};
+    cpu_reorder_t *reorders[] = {&conv->forward_x,  &conv->forward_w,
+                                 &conv->data_dy,    &conv->data_w,
+                                 &conv->data_dx,    &conv->weights_x,
+                                 &conv->weights_dy, &conv->weights_dw};
 
     if (conv == NULL)
         return;
-    for (size_t i = 0; i < sizeof ports / sizeof ports[0]; i++)
-        cpu_reorder_close(ports[i]);
+    for (size_t i = 0; i < sizeof reorders / sizeof reorders[0]; i++)
+        cpu_reorder_close(reorders[i]);
     cpu_prim_close(&conv->forward);
     cpu_prim_close(&conv->data);
     cpu_prim_close(&conv->weights);
     cpu_im2col_close(&conv->columns);
-    cpu_engine_close(&conv->room.engine);
+    cpu_engine_close(&conv->scratch.engine);
     mem_free(conv);
 }
 
@@ -340,26 +340,26 @@ static err_code_t cpu_conv_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_conv_t *conv = op->state;
     const void *x = args->workspace, *w;
-    err_code_t code =
-        conv->keeps_x ? cpu_reorder_read_to(&conv->forward_x, &conv->room, args,
-                                            args->x, args->workspace, err)
-                      : cpu_reorder_read(&conv->forward_x, &conv->room, args,
+    err_code_t rc =
+        conv->keeps_x ? cpu_reorder_read_to(&conv->forward_x, &conv->scratch,
+                                            args, args->x, args->workspace, err)
+                      : cpu_reorder_read(&conv->forward_x, &conv->scratch, args,
                                          args->x, &x, err);
 
-    if (code == ERR_OK)
-        code = cpu_reorder_read(&conv->forward_w, &conv->room, args,
-                                args->params[0], &w, err);
-    if (code != ERR_OK)
-        return code;
+    if (rc == ERR_OK)
+        rc = cpu_reorder_read(&conv->forward_w, &conv->scratch, args,
+                              args->params[0], &w, err);
+    if (rc != ERR_OK)
+        return rc;
     cpu_prim_bind(&conv->forward, DNNL_ARG_SRC, x);
     cpu_prim_bind(&conv->forward, DNNL_ARG_WEIGHTS, w);
     if (!conv->bias.used)
         cpu_prim_bind(&conv->forward, DNNL_ARG_BIAS, args->params[1]);
     cpu_prim_bind(&conv->forward, DNNL_ARG_DST, args->y);
-    code = cpu_scratch_run(&conv->room, &conv->forward, args, err);
-    if (code == ERR_OK && conv->bias.used)
+    rc = cpu_scratch_run(&conv->scratch, &conv->forward, args, err);
+    if (rc == ERR_OK && conv->bias.used)
         cpu_bias_add(&conv->bias, op->config.threads, args->params[1], args->y);
-    return code;
+    return rc;
 }
 
 static err_code_t cpu_conv_run_weights(op_t *op, const op_args_t *args,
@@ -368,62 +368,62 @@ static err_code_t cpu_conv_run_weights(op_t *op, const op_args_t *args,
     cpu_conv_t *conv = op->state;
     const void *x = args->workspace, *dy;
     void *dw = cpu_reorder_place(&conv->weights_dw, args, args->dparams[0]);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (!conv->keeps_x)
-        code = cpu_reorder_read(&conv->weights_x, &conv->room, args, args->x,
-                                &x, err);
-    if (code == ERR_OK)
-        code = cpu_reorder_read(&conv->weights_dy, &conv->room, args, args->dy,
-                                &dy, err);
-    if (code != ERR_OK)
-        return code;
+        rc = cpu_reorder_read(&conv->weights_x, &conv->scratch, args, args->x,
+                              &x, err);
+    if (rc == ERR_OK)
+        rc = cpu_reorder_read(&conv->weights_dy, &conv->scratch, args, args->dy,
+                              &dy, err);
+    if (rc != ERR_OK)
+        return rc;
     if (conv->columns.used) {
-        code = cpu_im2col_run(&conv->columns, op, &conv->room, args, x, dy, dw,
-                              op->config.bias ? args->dparams[1] : NULL, err);
+        rc = cpu_im2col_run(&conv->columns, op, &conv->scratch, args, x, dy, dw,
+                            op->config.bias ? args->dparams[1] : NULL, err);
     } else {
         cpu_prim_bind(&conv->weights, DNNL_ARG_SRC, x);
         cpu_prim_bind(&conv->weights, DNNL_ARG_DIFF_DST, dy);
         cpu_prim_bind(&conv->weights, DNNL_ARG_DIFF_BIAS, args->dparams[1]);
         cpu_prim_bind(&conv->weights, DNNL_ARG_DIFF_WEIGHTS, dw);
-        code = cpu_scratch_run(&conv->room, &conv->weights, args, err);
+        rc = cpu_scratch_run(&conv->scratch, &conv->weights, args, err);
     }
-    if (code == ERR_OK)
-        code = cpu_reorder_flush(&conv->weights_dw, &conv->room, args,
-                                 args->dparams[0], err);
-    return code;
+    if (rc == ERR_OK)
+        rc = cpu_reorder_flush(&conv->weights_dw, &conv->scratch, args,
+                               args->dparams[0], err);
+    return rc;
 }
 
 static err_code_t cpu_conv_run_data(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_conv_t *conv = op->state;
     const void *dy, *w;
-    err_code_t code =
-        cpu_reorder_read(&conv->data_dy, &conv->room, args, args->dy, &dy, err);
+    err_code_t rc = cpu_reorder_read(&conv->data_dy, &conv->scratch, args,
+                                     args->dy, &dy, err);
 
-    if (code == ERR_OK)
-        code = cpu_reorder_read(&conv->data_w, &conv->room, args,
-                                args->params[0], &w, err);
-    if (code != ERR_OK)
-        return code;
+    if (rc == ERR_OK)
+        rc = cpu_reorder_read(&conv->data_w, &conv->scratch, args,
+                              args->params[0], &w, err);
+    if (rc != ERR_OK)
+        return rc;
     cpu_prim_bind(&conv->data, DNNL_ARG_DIFF_DST, dy);
     cpu_prim_bind(&conv->data, DNNL_ARG_WEIGHTS, w);
     cpu_prim_bind(&conv->data, DNNL_ARG_DIFF_SRC,
                   cpu_reorder_place(&conv->data_dx, args, args->dx));
-    code = cpu_scratch_run(&conv->room, &conv->data, args, err);
-    if (code == ERR_OK)
-        code =
-            cpu_reorder_flush(&conv->data_dx, &conv->room, args, args->dx, err);
-    return code;
+    rc = cpu_scratch_run(&conv->scratch, &conv->data, args, err);
+    if (rc == ERR_OK)
+        rc = cpu_reorder_flush(&conv->data_dx, &conv->scratch, args, args->dx,
+                               err);
+    return rc;
 }
 
 static err_code_t cpu_conv_backward(op_t *op, const op_args_t *args, err_t *err)
 {
-    err_code_t code = cpu_conv_run_weights(op, args, err);
+    err_code_t rc = cpu_conv_run_weights(op, args, err);
 
-    if (code == ERR_OK && op->config.need_dx)
-        code = cpu_conv_run_data(op, args, err);
-    return code;
+    if (rc == ERR_OK && op->config.need_dx)
+        rc = cpu_conv_run_data(op, args, err);
+    return rc;
 }
 
 const op_kernel_t cpu_conv_kernel = {

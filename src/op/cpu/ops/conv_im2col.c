@@ -66,31 +66,31 @@ err_code_t cpu_im2col_suit(const op_t *op, cpu_engine_t *engine,
     const size_t bytes =
         (size_t)columns_rows(op) * (size_t)columns_row(op) * sizeof(uint16_t);
     int lanes = -1;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (config->kind == OP_CONV2D && config->bf16 && config->conv.groups == 1 &&
         bytes <= COLUMNS_BYTES && columns_pay(op) && cpu_md_is_bf16(x))
-        code = cpu_md_lanes(x, engine, config->in.ndim, config->in.dims, &lanes,
-                            err);
-    if (code == ERR_OK)
+        rc = cpu_md_lanes(x, engine, config->in.ndim, config->in.dims, &lanes,
+                          err);
+    if (rc == ERR_OK)
         *suit = lanes == 0;
-    return code;
+    return rc;
 }
 
 err_code_t cpu_im2col_open(cpu_im2col_t *columns, const op_t *op,
-                           cpu_scratch_t *room, err_t *err)
+                           cpu_scratch_t *scratch, err_t *err)
 {
     const int64_t rows = columns_rows(op), row = columns_row(op);
     const cpu_matmul_spec_t dw = {.M = op->config.conv.out,
                                   .N = row,
                                   .K = rows,
-                                  .a_turned = true,
+                                  .a_transposed = true,
                                   .bf16 = true};
 
     columns->used = true;
-    columns->at =
-        cpu_scratch_take(room, (size_t)rows * (size_t)row * sizeof(uint16_t));
-    return cpu_prim_matmul(&columns->product, &room->engine, &dw, err);
+    columns->at = cpu_scratch_take(scratch, (size_t)rows * (size_t)row *
+                                                sizeof(uint16_t));
+    return cpu_prim_matmul(&columns->product, &scratch->engine, &dw, err);
 }
 
 void cpu_im2col_close(cpu_im2col_t *columns)
@@ -217,7 +217,7 @@ static void sum_body(void *context, int64_t first, int64_t last)
 }
 
 err_code_t cpu_im2col_run(cpu_im2col_t *columns, const op_t *op,
-                          const cpu_scratch_t *room, const op_args_t *args,
+                          const cpu_scratch_t *scratch, const op_args_t *args,
                           const void *x, const void *dy, float *dw, float *db,
                           err_t *err)
 {
@@ -237,5 +237,5 @@ err_code_t cpu_im2col_run(cpu_im2col_t *columns, const op_t *op,
     cpu_prim_bind(&columns->product, DNNL_ARG_SRC, dy);
     cpu_prim_bind(&columns->product, DNNL_ARG_WEIGHTS, work.to);
     cpu_prim_bind(&columns->product, DNNL_ARG_DST, dw);
-    return cpu_scratch_run(room, &columns->product, args, err);
+    return cpu_scratch_run(scratch, &columns->product, args, err);
 }

@@ -24,12 +24,12 @@ err_code_t cpu_im2col_suit(const op_t *op, cpu_engine_t *engine,
 
 /* Make the product, and take room for the columns. */
 err_code_t cpu_im2col_open(cpu_im2col_t *columns, const op_t *op,
-                           cpu_scratch_t *room, err_t *err);
+                           cpu_scratch_t *scratch, err_t *err);
 void cpu_im2col_close(cpu_im2col_t *columns); /* zeroed: allowed */
 
 /* dw float32 [O, taps, C] and, unless it is NULL, db [O], from x and dy. */
 err_code_t cpu_im2col_run(cpu_im2col_t *columns, const op_t *op,
-                          const cpu_scratch_t *room, const op_args_t *args,
+                          const cpu_scratch_t *scratch, const op_args_t *args,
                           const void *x, const void *dy, float *dw, float *db,
                           err_t *err);
 

@@ -81,7 +81,7 @@ static float cpu_softmax_target(const cpu_softmax_work_t *work, int64_t n)
 
 /* Finish the gradient of row [n], where dx holds the exponentials times their
  * factor so far. */
-static void cpu_softmax_pull(const cpu_softmax_work_t *work, int64_t n)
+static void cpu_softmax_dx(const cpu_softmax_work_t *work, int64_t n)
 {
     const int64_t K = work->at.classes, target = work->target[n];
     const float even = work->scale * (float)work->smooth.spread;
@@ -117,7 +117,7 @@ static void cpu_softmax_backward(void *context, int64_t first, int64_t last)
         cpu_softmax_slopes(work->x + n * K, work->dx + n * K, K, rows, top,
                            factor);
         for (int64_t j = 0; j < rows; j++)
-            cpu_softmax_pull(work, n + j);
+            cpu_softmax_dx(work, n + j);
     }
 }
 
@@ -171,8 +171,8 @@ static err_code_t cpu_softmax_begin(op_t *op, const op_args_t *args,
 {
     cpu_loss_t *loss = op->state;
     const void *x;
-    err_code_t code =
-        cpu_reorder_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
+    err_code_t rc = cpu_reorder_read(&loss->plain.x, &loss->scratch, args,
+                                     args->x, &x, err);
 
     *work = (cpu_softmax_work_t){.x = x,
                                  .at = op_classes_of(&op->config),
@@ -187,7 +187,7 @@ static err_code_t cpu_softmax_begin(op_t *op, const op_args_t *args,
         work->soft = args->target;
     else
         work->target = args->target;
-    return code;
+    return rc;
 }
 
 static err_code_t cpu_cross_entropy_forward(op_t *op, const op_args_t *args,
@@ -196,13 +196,13 @@ static err_code_t cpu_cross_entropy_forward(op_t *op, const op_args_t *args,
     const cpu_loss_t *loss = op->state;
     cpu_softmax_work_t work;
     int64_t correct = 0;
-    err_code_t code =
+    err_code_t rc =
         cpu_softmax_soft(op) ? ERR_OK : op_check_target(op, args, err);
 
-    if (code == ERR_OK)
-        code = cpu_softmax_begin(op, args, &work, err);
-    if (code != ERR_OK)
-        return code;
+    if (rc == ERR_OK)
+        rc = cpu_softmax_begin(op, args, &work, err);
+    if (rc != ERR_OK)
+        return rc;
     simd_team_run(op->config.threads, loss->items, cpu_softmax_grain(&work.at),
                   cpu_softmax_body(op, work.at.inner, true), &work);
     for (int64_t i = 0; i < loss->items; i++)
@@ -217,13 +217,13 @@ static err_code_t cpu_cross_entropy_backward(op_t *op, const op_args_t *args,
 {
     cpu_loss_t *loss = op->state;
     cpu_softmax_work_t work;
-    err_code_t code;
+    err_code_t rc;
 
     if (!op->config.need_dx)
         return ERR_OK;
-    code = cpu_softmax_begin(op, args, &work, err);
-    if (code != ERR_OK)
-        return code;
+    rc = cpu_softmax_begin(op, args, &work, err);
+    if (rc != ERR_OK)
+        return rc;
     work.dx = cpu_reorder_place(&loss->plain.dx, args, args->dx);
     simd_team_run(op->config.threads, loss->items, cpu_softmax_grain(&work.at),
                   cpu_softmax_body(op, work.at.inner, false), &work);

@@ -13,13 +13,13 @@ typedef struct cpu_custom {
 
 static err_code_t cpu_custom_open(op_t *op, err_t *err)
 {
-    err_code_t code = cpu_combine_open_in(op, sizeof(cpu_custom_t), true, err);
+    err_code_t rc = cpu_combine_open_in(op, sizeof(cpu_custom_t), true, err);
     cpu_custom_t *custom = op->state;
 
-    if (code == ERR_OK)
-        code = op_custom_shapes(&op->config, &custom->shapes, err);
-    if (code != ERR_OK)
-        return code;
+    if (rc == ERR_OK)
+        rc = op_custom_shapes(&op->config, &custom->shapes, err);
+    if (rc != ERR_OK)
+        return rc;
     custom->shapes.options = op->config.custom_options;
     op->workspace_bytes = custom->shapes.workspace;
     op->flops = custom->shapes.flops;
@@ -32,10 +32,10 @@ static err_code_t cpu_custom_forward(op_t *op, const op_args_t *args,
 {
     const cpu_custom_t *custom = op->state;
     const float *x[OP_INPUTS_MAX];
-    err_code_t code = cpu_combine_read(op, args, x, err);
+    err_code_t rc = cpu_combine_read(op, args, x, err);
 
-    return code == ERR_OK ? op_custom_forward(op, &custom->shapes, x, args, err)
-                          : code;
+    return rc == ERR_OK ? op_custom_forward(op, &custom->shapes, x, args, err)
+                        : rc;
 }
 
 static err_code_t cpu_custom_backward(op_t *op, const op_args_t *args,
@@ -45,7 +45,7 @@ static err_code_t cpu_custom_backward(op_t *op, const op_args_t *args,
     cpu_combine_t *combine = &custom->combine;
     const float *x[OP_INPUTS_MAX];
     float *dx[OP_INPUTS_MAX];
-    err_code_t code = cpu_combine_read(op, args, x, err);
+    err_code_t rc = cpu_combine_read(op, args, x, err);
 
     for (int k = 0; k <= op->config.others; k++) {
         void *to = cpu_combine_gradient(op, args, k);
@@ -53,13 +53,13 @@ static err_code_t cpu_custom_backward(op_t *op, const op_args_t *args,
         dx[k] =
             to == NULL ? NULL : cpu_reorder_place(&combine->grad[k], args, to);
     }
-    if (code == ERR_OK)
-        code = op_custom_backward(op, &custom->shapes, x, dx, args, err);
-    for (int k = 0; k <= op->config.others && code == ERR_OK; k++)
+    if (rc == ERR_OK)
+        rc = op_custom_backward(op, &custom->shapes, x, dx, args, err);
+    for (int k = 0; k <= op->config.others && rc == ERR_OK; k++)
         if (dx[k] != NULL)
-            code = cpu_reorder_flush(&combine->grad[k], &combine->room, args,
-                                     cpu_combine_gradient(op, args, k), err);
-    return code;
+            rc = cpu_reorder_flush(&combine->grad[k], &combine->scratch, args,
+                                   cpu_combine_gradient(op, args, k), err);
+    return rc;
 }
 
 const op_kernel_t cpu_custom_kernel = {

@@ -21,7 +21,7 @@
 #define BLOCKS 64
 
 typedef struct cpu_dropout {
-    cpu_scratch_t room;
+    cpu_scratch_t scratch;
     cpu_plain_t plain;
 } cpu_dropout_t;
 
@@ -36,20 +36,19 @@ typedef struct cpu_dropout_work {
 static err_code_t cpu_dropout_open(op_t *op, err_t *err)
 {
     cpu_dropout_t *dropout;
-    err_code_t code =
-        mem_alloc(sizeof *dropout, "a dropout op", &op->state, err);
+    err_code_t rc = mem_alloc(sizeof *dropout, "a dropout op", &op->state, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     dropout = op->state;
     op->in_place = op->config.in.layout == NULL;
     op->reads_x = false;
-    code = cpu_engine_open(&dropout->room.engine, err);
-    if (code == ERR_OK)
-        code = cpu_plain_open(&dropout->plain, &dropout->room, op, err);
-    if (code == ERR_OK)
-        cpu_scratch_finish(&dropout->room, op);
-    return code;
+    rc = cpu_engine_open(&dropout->scratch.engine, err);
+    if (rc == ERR_OK)
+        rc = cpu_plain_open(&dropout->plain, &dropout->scratch, op, err);
+    if (rc == ERR_OK)
+        cpu_scratch_finish(&dropout->scratch, op);
+    return rc;
 }
 
 static void cpu_dropout_close(op_t *op)
@@ -59,7 +58,7 @@ static void cpu_dropout_close(op_t *op)
     if (dropout == NULL)
         return;
     cpu_plain_close(&dropout->plain);
-    cpu_engine_close(&dropout->room.engine);
+    cpu_engine_close(&dropout->scratch.engine);
     mem_free(dropout);
 }
 
@@ -150,11 +149,11 @@ static err_code_t cpu_dropout_forward(op_t *op, const op_args_t *args,
 {
     cpu_dropout_t *dropout = op->state;
     const void *x;
-    err_code_t code = cpu_reorder_read(&dropout->plain.x, &dropout->room, args,
-                                       args->x, &x, err);
+    err_code_t rc = cpu_reorder_read(&dropout->plain.x, &dropout->scratch, args,
+                                     args->x, &x, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (op->config.training)
         cpu_dropout_apply(op, args, x, args->y);
     else if (args->y != x)
@@ -171,8 +170,8 @@ static err_code_t cpu_dropout_backward(op_t *op, const op_args_t *args,
         return ERR_OK;
     cpu_dropout_apply(op, args, args->dy,
                       cpu_reorder_place(&dropout->plain.dx, args, args->dx));
-    return cpu_reorder_flush(&dropout->plain.dx, &dropout->room, args, args->dx,
-                             err);
+    return cpu_reorder_flush(&dropout->plain.dx, &dropout->scratch, args,
+                             args->dx, err);
 }
 
 const op_kernel_t cpu_dropout_kernel = {

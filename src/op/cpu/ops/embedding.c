@@ -78,10 +78,10 @@ static err_code_t cpu_embedding_forward(op_t *op, const op_args_t *args,
                                         err_t *err)
 {
     embedding_work_t work = embedding_make(op, args);
-    err_code_t code = op_check_tokens(op, args, err);
+    err_code_t rc = op_check_tokens(op, args, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     work.from = args->params[0];
     work.to = args->y;
     simd_team_run(op->config.threads, work.count,

@@ -10,7 +10,7 @@
 #include "op/cpu/onednn/reorder.h"
 
 typedef struct cpu_flatten {
-    cpu_scratch_t room;
+    cpu_scratch_t scratch;
     bool plain;
     cpu_prim_t forward, backward;
 } cpu_flatten_t;
@@ -20,31 +20,31 @@ static err_code_t cpu_flatten_open(op_t *op, err_t *err)
     const op_desc_t *in = &op->config.in;
     cpu_flatten_t *flatten;
     cpu_md_t x, y;
-    err_code_t code =
-        mem_alloc(sizeof *flatten, "a flatten op", &op->state, err);
+    err_code_t rc = mem_alloc(sizeof *flatten, "a flatten op", &op->state, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     flatten = op->state;
     flatten->plain = in->layout == NULL;
     op->in_place = flatten->plain;
     op->reads_x = false;
     if (flatten->plain)
         return ERR_OK;
-    code = cpu_engine_open(&flatten->room.engine, err);
-    if (code == ERR_OK)
-        code = cpu_md_of(&x, &flatten->room.engine, in, err);
-    if (code == ERR_OK)
-        code = cpu_md_plain(&y, &flatten->room.engine, in->ndim, in->dims, err);
-    if (code == ERR_OK)
-        code = cpu_prim_reorder(&flatten->forward, &flatten->room.engine, &x,
-                                &y, err);
-    if (code == ERR_OK)
-        code = cpu_prim_reorder(&flatten->backward, &flatten->room.engine, &y,
-                                &x, err);
-    if (code == ERR_OK)
-        cpu_scratch_finish(&flatten->room, op);
-    return code;
+    rc = cpu_engine_open(&flatten->scratch.engine, err);
+    if (rc == ERR_OK)
+        rc = cpu_md_of(&x, &flatten->scratch.engine, in, err);
+    if (rc == ERR_OK)
+        rc =
+            cpu_md_plain(&y, &flatten->scratch.engine, in->ndim, in->dims, err);
+    if (rc == ERR_OK)
+        rc = cpu_prim_reorder(&flatten->forward, &flatten->scratch.engine, &x,
+                              &y, err);
+    if (rc == ERR_OK)
+        rc = cpu_prim_reorder(&flatten->backward, &flatten->scratch.engine, &y,
+                              &x, err);
+    if (rc == ERR_OK)
+        cpu_scratch_finish(&flatten->scratch, op);
+    return rc;
 }
 
 static void cpu_flatten_close(op_t *op)
@@ -55,7 +55,7 @@ static void cpu_flatten_close(op_t *op)
         return;
     cpu_prim_close(&flatten->forward);
     cpu_prim_close(&flatten->backward);
-    cpu_engine_close(&flatten->room.engine);
+    cpu_engine_close(&flatten->scratch.engine);
     mem_free(flatten);
 }
 
@@ -72,7 +72,7 @@ static err_code_t cpu_flatten_move(op_t *op, cpu_prim_t *prim,
     }
     cpu_prim_bind(prim, DNNL_ARG_FROM, from);
     cpu_prim_bind(prim, DNNL_ARG_TO, to);
-    return cpu_scratch_run(&flatten->room, prim, args, err);
+    return cpu_scratch_run(&flatten->scratch, prim, args, err);
 }
 
 static err_code_t cpu_flatten_forward(op_t *op, const op_args_t *args,

@@ -16,7 +16,7 @@
 #include "op/cpu/ops/product.h"
 
 typedef struct cpu_linear {
-    cpu_scratch_t room;
+    cpu_scratch_t scratch;
     cpu_plain_t plain;
     cpu_product_t forward, data, weights;
     size_t dh_at; /* in scratch: the gradient of what the activation is of */
@@ -25,49 +25,49 @@ typedef struct cpu_linear {
 static err_code_t cpu_linear_open_products(op_t *op, err_t *err)
 {
     cpu_linear_t *linear = op->state;
-    cpu_scratch_t *room = &linear->room;
+    cpu_scratch_t *scratch = &linear->scratch;
     const cpu_matmul_spec_t y = cpu_linear_product(&op->config);
     const int64_t N = y.M, O = y.N, F = y.K;
-    const cpu_matmul_spec_t dw = {.M = O, .N = F, .K = N, .a_turned = true};
+    const cpu_matmul_spec_t dw = {.M = O, .N = F, .K = N, .a_transposed = true};
     const cpu_matmul_spec_t dx = {.M = N, .N = F, .K = O};
-    err_code_t code;
+    err_code_t rc;
 
     if (op->config.training && op->config.activation != OP_LINEAR) {
         op->workspace_bytes = (size_t)(N * O) * sizeof(float);
-        linear->dh_at = cpu_scratch_take(room, op->workspace_bytes);
-        cpu_scratch_keep(room);
+        linear->dh_at = cpu_scratch_take(scratch, op->workspace_bytes);
+        cpu_scratch_keep(scratch);
     }
-    code = cpu_product_open(&linear->forward, room, op, &y, err);
-    cpu_scratch_restart(room);
-    if (code == ERR_OK && op->config.training)
-        code = cpu_product_open(&linear->weights, room, op, &dw, err);
-    cpu_scratch_restart(room);
-    if (code == ERR_OK && op->config.training && op->config.need_dx)
-        code = cpu_product_open(&linear->data, room, op, &dx, err);
-    return code;
+    rc = cpu_product_open(&linear->forward, scratch, op, &y, err);
+    cpu_scratch_restart(scratch);
+    if (rc == ERR_OK && op->config.training)
+        rc = cpu_product_open(&linear->weights, scratch, op, &dw, err);
+    cpu_scratch_restart(scratch);
+    if (rc == ERR_OK && op->config.training && op->config.need_dx)
+        rc = cpu_product_open(&linear->data, scratch, op, &dx, err);
+    return rc;
 }
 
 static err_code_t cpu_linear_open(op_t *op, err_t *err)
 {
     cpu_linear_t *linear;
-    err_code_t code;
+    err_code_t rc;
 
     if (op->config.bf16) {
         op->kernel = &cpu_linear_bf16_kernel;
         return op->kernel->open(op, err);
     }
-    code = mem_alloc(sizeof *linear, "a linear op", &op->state, err);
-    if (code != ERR_OK)
-        return code;
+    rc = mem_alloc(sizeof *linear, "a linear op", &op->state, err);
+    if (rc != ERR_OK)
+        return rc;
     linear = op->state;
-    code = cpu_engine_open(&linear->room.engine, err);
-    if (code == ERR_OK)
-        code = cpu_plain_open(&linear->plain, &linear->room, op, err);
-    if (code == ERR_OK)
-        code = cpu_linear_open_products(op, err);
-    if (code == ERR_OK)
-        cpu_scratch_finish(&linear->room, op);
-    return code;
+    rc = cpu_engine_open(&linear->scratch.engine, err);
+    if (rc == ERR_OK)
+        rc = cpu_plain_open(&linear->plain, &linear->scratch, op, err);
+    if (rc == ERR_OK)
+        rc = cpu_linear_open_products(op, err);
+    if (rc == ERR_OK)
+        cpu_scratch_finish(&linear->scratch, op);
+    return rc;
 }
 
 static void cpu_linear_close(op_t *op)
@@ -80,7 +80,7 @@ static void cpu_linear_close(op_t *op)
     cpu_product_close(&linear->data);
     cpu_product_close(&linear->weights);
     cpu_plain_close(&linear->plain);
-    cpu_engine_close(&linear->room.engine);
+    cpu_engine_close(&linear->scratch.engine);
     mem_free(linear);
 }
 
@@ -91,17 +91,17 @@ static err_code_t cpu_linear_forward(op_t *op, const op_args_t *args,
     const bool activated = op->config.activation != OP_LINEAR;
     float *h = activated && op->config.training ? args->workspace : args->y;
     const void *x;
-    err_code_t code = cpu_reorder_read(&linear->plain.x, &linear->room, args,
-                                       args->x, &x, err);
+    err_code_t rc = cpu_reorder_read(&linear->plain.x, &linear->scratch, args,
+                                     args->x, &x, err);
 
-    if (code != ERR_OK)
-        return code;
-    code = cpu_product_run(
-        &linear->forward, &linear->room, op, args,
+    if (rc != ERR_OK)
+        return rc;
+    rc = cpu_product_run(
+        &linear->forward, &linear->scratch, op, args,
         (cpu_factors_t){x, args->params[0], args->params[1], h}, err);
-    if (code == ERR_OK && activated)
+    if (rc == ERR_OK && activated)
         cpu_linear_activate(op, args, h);
-    return code;
+    return rc;
 }
 
 /* ---- float32 ------------------------------------------------------------- */
@@ -111,12 +111,12 @@ static err_code_t cpu_linear_run_weights(op_t *op, const op_args_t *args,
 {
     cpu_linear_t *linear = op->state;
     const void *x;
-    err_code_t code = cpu_reorder_read(&linear->plain.x, &linear->room, args,
-                                       args->x, &x, err);
+    err_code_t rc = cpu_reorder_read(&linear->plain.x, &linear->scratch, args,
+                                     args->x, &x, err);
 
-    if (code != ERR_OK)
-        return code;
-    return cpu_product_run(&linear->weights, &linear->room, op, args,
+    if (rc != ERR_OK)
+        return rc;
+    return cpu_product_run(&linear->weights, &linear->scratch, op, args,
                            (cpu_factors_t){dy, x, NULL, args->dparams[0]}, err);
 }
 
@@ -128,22 +128,22 @@ static err_code_t cpu_linear_backward(op_t *op, const op_args_t *args,
     float *dh =
         activated ? (float *)((char *)args->scratch + linear->dh_at) : NULL;
     const void *dy = activated ? dh : args->dy;
-    err_code_t code;
+    err_code_t rc;
 
     if (activated || op->config.bias)
         cpu_linear_pass_dy(op, args, args->workspace, dh, NULL);
-    code = cpu_linear_run_weights(op, args, dy, err);
-    if (code != ERR_OK || !op->config.need_dx)
-        return code;
-    code = cpu_product_run(
-        &linear->data, &linear->room, op, args,
+    rc = cpu_linear_run_weights(op, args, dy, err);
+    if (rc != ERR_OK || !op->config.need_dx)
+        return rc;
+    rc = cpu_product_run(
+        &linear->data, &linear->scratch, op, args,
         (cpu_factors_t){dy, args->params[0], NULL,
                         cpu_reorder_place(&linear->plain.dx, args, args->dx)},
         err);
-    if (code == ERR_OK)
-        code = cpu_reorder_flush(&linear->plain.dx, &linear->room, args,
-                                 args->dx, err);
-    return code;
+    if (rc == ERR_OK)
+        rc = cpu_reorder_flush(&linear->plain.dx, &linear->scratch, args,
+                               args->dx, err);
+    return rc;
 }
 
 const op_kernel_t cpu_linear_kernel = {

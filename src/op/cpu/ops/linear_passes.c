@@ -23,7 +23,7 @@ cpu_matmul_spec_t cpu_linear_product(const op_config_t *config)
     return (cpu_matmul_spec_t){.M = op_linear_rows(config),
                                .N = config->out,
                                .K = op_linear_features(config),
-                               .b_turned = true,
+                               .b_transposed = true,
                                .bias = config->bias};
 }
 
@@ -38,15 +38,15 @@ typedef struct cpu_activate_work {
 static void cpu_activate_body(void *context, int64_t first, int64_t last)
 {
     const cpu_activate_work_t *work = context;
-    float room[CPU_CHUNK];
+    float buffer[CPU_CHUNK];
     int64_t n;
 
     for (int64_t i = first; i < last; i += n) {
         n = cpu_chunk_count(i, last, work->narrow);
-        cpu_activation_forward(work->activation, work->h + i, work->alpha,
-                               cpu_chunk_place(work->y, i, work->narrow, room),
-                               n);
-        cpu_chunk_flush(work->y, i, n, work->narrow, room);
+        cpu_activation_forward(
+            work->activation, work->h + i, work->alpha,
+            cpu_chunk_place(work->y, i, work->narrow, buffer), n);
+        cpu_chunk_flush(work->y, i, n, work->narrow, buffer);
     }
 }
 

@@ -15,19 +15,19 @@ err_code_t cpu_loss_open_items(op_t *op, int64_t items, err_t *err)
     /* a loss and, for cross_entropy, hits */
     size_t bytes = (size_t)items * (sizeof(double) + 1);
     cpu_loss_t *loss;
-    err_code_t code = mem_alloc(sizeof *loss, "a loss op", &op->state, err);
+    err_code_t rc = mem_alloc(sizeof *loss, "a loss op", &op->state, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     loss = op->state;
-    code = cpu_engine_open(&loss->room.engine, err);
-    if (code == ERR_OK)
-        code = cpu_plain_open(&loss->plain, &loss->room, op, err);
-    if (code != ERR_OK)
-        return code;
+    rc = cpu_engine_open(&loss->scratch.engine, err);
+    if (rc == ERR_OK)
+        rc = cpu_plain_open(&loss->plain, &loss->scratch, op, err);
+    if (rc != ERR_OK)
+        return rc;
     loss->items = items;
-    loss->items_at = cpu_scratch_take(&loss->room, bytes);
-    cpu_scratch_finish(&loss->room, op);
+    loss->items_at = cpu_scratch_take(&loss->scratch, bytes);
+    cpu_scratch_finish(&loss->scratch, op);
     return ERR_OK;
 }
 
@@ -43,7 +43,7 @@ void cpu_loss_close(op_t *op)
     if (loss == NULL)
         return;
     cpu_plain_close(&loss->plain);
-    cpu_engine_close(&loss->room.engine);
+    cpu_engine_close(&loss->scratch.engine);
     mem_free(loss);
 }
 
@@ -99,5 +99,6 @@ err_code_t cpu_loss_flush(op_t *op, const op_args_t *args, float *dx,
     if (work.weights != NULL)
         simd_team_run(op->config.threads, op->config.in.dims[0],
                       1 + LOSS_GRAIN / work.elems, loss_weigh_body, &work);
-    return cpu_reorder_flush(&loss->plain.dx, &loss->room, args, args->dx, err);
+    return cpu_reorder_flush(&loss->plain.dx, &loss->scratch, args, args->dx,
+                             err);
 }

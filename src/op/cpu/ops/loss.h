@@ -12,7 +12,7 @@
 #include "op/cpu/onednn/reorder.h"
 
 typedef struct cpu_loss {
-    cpu_scratch_t room;
+    cpu_scratch_t scratch;
     cpu_plain_t plain;
     int64_t items;
     size_t items_at; /* offset in scratch of the items' losses */

@@ -46,10 +46,10 @@ static err_code_t cpu_matmul_open(op_t *op, err_t *err)
     const int64_t a = m.M * m.K, b = m.K * m.N, y = m.M * m.N;
     const int64_t most = a > b ? (a > y ? a : y) : (b > y ? b : y);
     cpu_matmul_t *matmul;
-    err_code_t code = cpu_combine_open_in(op, sizeof *matmul, true, err);
+    err_code_t rc = cpu_combine_open_in(op, sizeof *matmul, true, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     matmul = op->state;
     matmul->turned = mem_round(op->scratch_bytes);
     op->scratch_bytes =
@@ -141,11 +141,11 @@ static err_code_t cpu_matmul_forward(op_t *op, const op_args_t *args,
 {
     const op_matmul_t m = op_matmul_of(&op->config);
     const float *in[OP_INPUTS_MAX];
-    err_code_t code = cpu_combine_read(op, args, in, err);
+    err_code_t rc = cpu_combine_read(op, args, in, err);
     matmul_product_t p = {m.batch, m.M, m.N, m.K, .c = args->y};
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     p.x = factor(in[0], m.M, m.K, op->config.turn.a);
     p.y = factor(in[1], m.K, m.N, op->config.turn.b);
     product_run(op, args, &p);
@@ -201,22 +201,23 @@ static err_code_t cpu_matmul_backward(op_t *op, const op_args_t *args,
 {
     cpu_matmul_t *matmul = op->state;
     const float *in[OP_INPUTS_MAX];
-    err_code_t code = cpu_combine_read(op, args, in, err);
+    err_code_t rc = cpu_combine_read(op, args, in, err);
 
-    for (int k = 0; k < 2 && code == ERR_OK; k++) {
+    for (int k = 0; k < 2 && rc == ERR_OK; k++) {
         void *to = cpu_combine_gradient(op, args, k);
-        cpu_reorder_t *port = &matmul->combine.grad[k];
+        cpu_reorder_t *reorder = &matmul->combine.grad[k];
         matmul_product_t p;
 
         if (to == NULL)
             continue;
         p = k == 0 ? product_a(op, args->dy, in[1])
                    : product_b(op, args->dy, in[0]);
-        p.c = cpu_reorder_place(port, args, to);
+        p.c = cpu_reorder_place(reorder, args, to);
         product_run(op, args, &p);
-        code = cpu_reorder_flush(port, &matmul->combine.room, args, to, err);
+        rc =
+            cpu_reorder_flush(reorder, &matmul->combine.scratch, args, to, err);
     }
-    return code;
+    return rc;
 }
 
 const op_kernel_t cpu_matmul_kernel = {

@@ -12,7 +12,7 @@
 #include "op/op_geometry.h"
 
 typedef struct cpu_maxpool {
-    cpu_scratch_t room;
+    cpu_scratch_t scratch;
     cpu_plain_t plain; /* if [ported] */
     bool ported;
     cpu_md_t y;
@@ -33,35 +33,35 @@ static err_code_t cpu_maxpool_open(op_t *op, err_t *err)
     cpu_engine_t *engine;
     cpu_md_t x;
     int lanes = -1;
-    err_code_t code = mem_alloc(sizeof *pool, "a pool op", &op->state, err);
+    err_code_t rc = mem_alloc(sizeof *pool, "a pool op", &op->state, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     pool = op->state;
-    engine = &pool->room.engine;
+    engine = &pool->scratch.engine;
     op->reads_x = false;
-    code = cpu_engine_open(engine, err);
-    if (code == ERR_OK)
-        code = cpu_md_of(&x, engine, in, err);
-    if (code == ERR_OK)
-        code = cpu_md_lanes(&x, engine, in->ndim, in->dims, &lanes, err);
+    rc = cpu_engine_open(engine, err);
+    if (rc == ERR_OK)
+        rc = cpu_md_of(&x, engine, in, err);
+    if (rc == ERR_OK)
+        rc = cpu_md_lanes(&x, engine, in->ndim, in->dims, &lanes, err);
     pool->ported = lanes < 0 || (in->bf16 && !reads_halves(op, lanes));
-    if (code == ERR_OK && pool->ported) {
+    if (rc == ERR_OK && pool->ported) {
         lanes = 1;
-        code = cpu_plain_open(&pool->plain, &pool->room, op, err);
+        rc = cpu_plain_open(&pool->plain, &pool->scratch, op, err);
     }
-    if (code == ERR_OK)
-        code = cpu_md_in_lanes(&pool->y, engine, &op->out, lanes,
-                               in->bf16 && !pool->ported, err);
-    if (code == ERR_OK)
-        code = cpu_md_publish(&pool->y, engine, &op->out, err);
-    if (code != ERR_OK)
-        return code;
+    if (rc == ERR_OK)
+        rc = cpu_md_in_lanes(&pool->y, engine, &op->out, lanes,
+                             in->bf16 && !pool->ported, err);
+    if (rc == ERR_OK)
+        rc = cpu_md_publish(&pool->y, engine, &op->out, err);
+    if (rc != ERR_OK)
+        return rc;
     cpu_windows_open(&pool->windows, op, lanes);
     if (op->config.training)
         op->workspace_bytes =
             cpu_windows_bytes(&pool->windows, op_desc_stored(&op->out));
-    cpu_scratch_finish(&pool->room, op);
+    cpu_scratch_finish(&pool->scratch, op);
     return ERR_OK;
 }
 
@@ -72,7 +72,7 @@ static void cpu_maxpool_close(op_t *op)
     if (pool == NULL)
         return;
     cpu_plain_close(&pool->plain);
-    cpu_engine_close(&pool->room.engine);
+    cpu_engine_close(&pool->scratch.engine);
     mem_free(pool);
 }
 
@@ -81,13 +81,13 @@ static err_code_t cpu_maxpool_forward(op_t *op, const op_args_t *args,
 {
     cpu_maxpool_t *pool = op->state;
     op_args_t inside = *args;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (pool->ported)
-        code = cpu_reorder_read(&pool->plain.x, &pool->room, args, args->x,
-                                &inside.x, err);
-    if (code != ERR_OK)
-        return code;
+        rc = cpu_reorder_read(&pool->plain.x, &pool->scratch, args, args->x,
+                              &inside.x, err);
+    if (rc != ERR_OK)
+        return rc;
     if (pool->windows.aside)
         cpu_tiles_forward(&pool->windows, op, &inside);
     else
@@ -109,8 +109,8 @@ static err_code_t cpu_maxpool_backward(op_t *op, const op_args_t *args,
         cpu_tiles_backward(&pool->windows, op, &inside);
     else
         cpu_windows_backward(&pool->windows, op, &inside);
-    return pool->ported ? cpu_reorder_flush(&pool->plain.dx, &pool->room, args,
-                                            args->dx, err)
+    return pool->ported ? cpu_reorder_flush(&pool->plain.dx, &pool->scratch,
+                                            args, args->dx, err)
                         : ERR_OK;
 }
 

@@ -108,23 +108,23 @@ static void cpu_mean_run(const op_t *op, simd_team_body_t *body,
 static err_code_t cpu_mean_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     const float *x[OP_INPUTS_MAX];
-    err_code_t code = cpu_combine_read(op, args, x, err);
+    err_code_t rc = cpu_combine_read(op, args, x, err);
 
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         cpu_mean_run(op, cpu_mean_body_forward, x[0], args->y);
-    return code;
+    return rc;
 }
 
 static err_code_t cpu_mean_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_reorder_t *port = &combine->grad[0];
+    cpu_reorder_t *reorder = &combine->grad[0];
 
     if (!op->config.need_dx)
         return ERR_OK;
     cpu_mean_run(op, cpu_mean_body_backward, args->dy,
-                 cpu_reorder_place(port, args, args->dx));
-    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
+                 cpu_reorder_place(reorder, args, args->dx));
+    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
 }
 
 const op_kernel_t cpu_mean_kernel = {

@@ -70,11 +70,11 @@ static err_code_t cpu_mse_forward(op_t *op, const op_args_t *args, err_t *err)
         .losses = cpu_loss_items(op, args),
     };
     const void *x;
-    err_code_t code =
-        cpu_reorder_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
+    err_code_t rc = cpu_reorder_read(&loss->plain.x, &loss->scratch, args,
+                                     args->x, &x, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     work.x = x;
     simd_team_run(op->config.threads, op->config.in.dims[0],
                   cpu_mse_grain(work.elems), cpu_mse_body_forward, &work);
@@ -92,14 +92,14 @@ static err_code_t cpu_mse_backward(op_t *op, const op_args_t *args, err_t *err)
         .factor = (float)(2 * args->scale),
     };
     const void *x;
-    err_code_t code;
+    err_code_t rc;
 
     if (!op->config.need_dx)
         return ERR_OK;
-    code =
-        cpu_reorder_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
-    if (code != ERR_OK)
-        return code;
+    rc = cpu_reorder_read(&loss->plain.x, &loss->scratch, args, args->x, &x,
+                          err);
+    if (rc != ERR_OK)
+        return rc;
     work.x = x;
     simd_team_run(op->config.threads, op->config.in.dims[0],
                   cpu_mse_grain(work.elems), cpu_mse_body_backward, &work);

@@ -48,11 +48,11 @@ static void cpu_mul_run(op_t *op, cpu_mul_work_t *work)
 static err_code_t cpu_mul_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_mul_work_t work = {.factors = op->config.others + 1, .y = args->y};
-    err_code_t code = cpu_combine_read(op, args, work.factor, err);
+    err_code_t rc = cpu_combine_read(op, args, work.factor, err);
 
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         cpu_mul_run(op, &work);
-    return code;
+    return rc;
 }
 
 /* dy times all inputs but [k]. */
@@ -61,30 +61,30 @@ static err_code_t cpu_mul_gradient(op_t *op, const op_args_t *args, int k,
                                    err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_reorder_t *port = &combine->grad[k];
+    cpu_reorder_t *reorder = &combine->grad[k];
     cpu_mul_work_t work = {.factors = 1,
                            .factor = {args->dy},
-                           .y = cpu_reorder_place(port, args, to)};
+                           .y = cpu_reorder_place(reorder, args, to)};
 
     for (int i = 0; i <= op->config.others; i++)
         if (i != k)
             work.factor[work.factors++] = inputs[i];
     cpu_mul_run(op, &work);
-    return cpu_reorder_flush(port, &combine->room, args, to, err);
+    return cpu_reorder_flush(reorder, &combine->scratch, args, to, err);
 }
 
 static err_code_t cpu_mul_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     const float *inputs[OP_INPUTS_MAX];
-    err_code_t code = cpu_combine_read(op, args, inputs, err);
+    err_code_t rc = cpu_combine_read(op, args, inputs, err);
 
-    for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
+    for (int k = 0; k <= op->config.others && rc == ERR_OK; k++) {
         void *to = cpu_combine_gradient(op, args, k);
 
         if (to != NULL)
-            code = cpu_mul_gradient(op, args, k, inputs, to, err);
+            rc = cpu_mul_gradient(op, args, k, inputs, to, err);
     }
-    return code;
+    return rc;
 }
 
 const op_kernel_t cpu_mul_kernel = {

@@ -50,14 +50,14 @@ static int64_t norm_sums_count(const op_t *op)
 static err_code_t cpu_norm_open(op_t *op, err_t *err)
 {
     const op_rows_t rows = op_norm_rows(&op->config);
-    err_code_t code;
+    err_code_t rc;
     cpu_norm_t *norm;
 
     if (op->config.training)
         op->workspace_bytes = 2 * (size_t)rows.rows * sizeof(float);
-    code = cpu_combine_open_in(op, sizeof *norm, true, err);
-    if (code != ERR_OK)
-        return code;
+    rc = cpu_combine_open_in(op, sizeof *norm, true, err);
+    if (rc != ERR_OK)
+        return rc;
     norm = op->state;
     op->adds_dx = rows.space == 1 && op->config.norm.affine &&
                   norm->combine.grad[0].direct;
@@ -95,10 +95,10 @@ static err_code_t cpu_norm_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_norm_work_t work = norm_work(op, args);
     const float *x[OP_INPUTS_MAX];
-    err_code_t code = cpu_combine_read(op, args, x, err);
+    err_code_t rc = cpu_combine_read(op, args, x, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     work.x = x[0];
     work.y = args->y;
     work.narrow = op->config.narrow;
@@ -125,21 +125,21 @@ static void norm_run_apart(const op_t *op, cpu_norm_work_t *work)
 static err_code_t cpu_norm_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_norm_t *norm = op->state;
-    cpu_reorder_t *port = &norm->combine.grad[0];
+    cpu_reorder_t *reorder = &norm->combine.grad[0];
     cpu_norm_work_t work = norm_work(op, args);
     const int64_t parts = norm_parts(op);
     const float *x[OP_INPUTS_MAX];
-    err_code_t code = cpu_combine_read(op, args, x, err);
+    err_code_t rc = cpu_combine_read(op, args, x, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     work.x = x[0];
     work.dy = args->dy;
     work.dgamma = args->dparams[0];
     work.dbeta = args->dparams[1];
     work.adds = args->add_dx;
     if (op->config.need_dx)
-        work.dx = cpu_reorder_place(port, args, args->dx);
+        work.dx = cpu_reorder_place(reorder, args, args->dx);
     if (norm_sums_count(op) > 0)
         work.sums = (double *)((char *)args->scratch + norm->parts_at);
     if (parts > 0) {
@@ -151,9 +151,10 @@ static err_code_t cpu_norm_backward(op_t *op, const op_args_t *args, err_t *err)
     } else {
         norm_run_apart(op, &work);
     }
-    return op->config.need_dx ? cpu_reorder_flush(port, &norm->combine.room,
-                                                  args, args->dx, err)
-                              : ERR_OK;
+    return op->config.need_dx
+               ? cpu_reorder_flush(reorder, &norm->combine.scratch, args,
+                                   args->dx, err)
+               : ERR_OK;
 }
 
 const op_kernel_t cpu_norm_kernel = {

@@ -45,7 +45,7 @@ static void norm_write(const cpu_norm_work_t *work, int64_t r, int64_t k,
     const float *gamma = work->gamma == NULL ? &one : work->gamma + p;
     const float *beta = work->beta == NULL ? NULL : work->beta + p;
     const int64_t from = r * work->rows.length + at;
-    float room[CPU_CHUNK];
+    float buffer[CPU_CHUNK];
     int64_t count;
 
     for (int64_t i = 0; i < n; i += count) {
@@ -53,10 +53,10 @@ static void norm_write(const cpu_norm_work_t *work, int64_t r, int64_t k,
 
         count = cpu_chunk_count(i, n, work->narrow);
         norm_apply(work->x + from + i,
-                   cpu_chunk_place(work->y, from + i, work->narrow, room),
+                   cpu_chunk_place(work->y, from + i, work->narrow, buffer),
                    count, mean, factor, gamma + param,
                    beta == NULL ? NULL : beta + param, work->step);
-        cpu_chunk_flush(work->y, from + i, count, work->narrow, room);
+        cpu_chunk_flush(work->y, from + i, count, work->narrow, buffer);
     }
 }
 
@@ -84,9 +84,9 @@ void cpu_norm_body_forward(void *context, int64_t first, int64_t last)
 
 /* dx = (g - plain - xhat * product) / deviation */
 SIMD_CLONES
-static void norm_pull(const float *x, const float *dy, float *dx, int64_t n,
-                      const float *kept, const float *gamma, int step,
-                      float plain, float product, bool adds)
+static void norm_dx(const float *x, const float *dy, float *dx, int64_t n,
+                    const float *kept, const float *gamma, int step,
+                    float plain, float product, bool adds)
 {
     const float mean = kept[0], factor = kept[1], same = gamma[0];
 
@@ -157,9 +157,9 @@ void cpu_norm_body_backward(void *context, int64_t first, int64_t last)
                     plain += work->centred ? sums.plain / (double)F : 0;
                     product += sums.product / (double)F;
                 } else {
-                    norm_pull(x + at, dy + at, work->dx + r * F + at,
-                              work->segment, kept, gamma, work->step,
-                              (float)plain, (float)product, work->adds);
+                    norm_dx(x + at, dy + at, work->dx + r * F + at,
+                            work->segment, kept, gamma, work->step,
+                            (float)plain, (float)product, work->adds);
                 }
             }
     }

@@ -7,7 +7,7 @@
 #include "op/cpu/onednn/reorder.h"
 
 typedef struct cpu_permute {
-    cpu_scratch_t room;
+    cpu_scratch_t scratch;
     cpu_prim_t forward, backward;
 } cpu_permute_t;
 
@@ -17,33 +17,32 @@ static err_code_t cpu_permute_open(op_t *op, err_t *err)
     int order[OP_DIMS_MAX] = {0};
     cpu_permute_t *permute;
     cpu_md_t in, x, y;
-    err_code_t code =
-        mem_alloc(sizeof *permute, "a permute op", &op->state, err);
+    err_code_t rc = mem_alloc(sizeof *permute, "a permute op", &op->state, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     permute = op->state;
     op->reads_x = false;
     for (int i = 0; i < view->ndim; i++)
         order[i + 1] = (int)view->dims[i];
-    code = cpu_engine_open(&permute->room.engine, err);
-    if (code == ERR_OK)
-        code = cpu_md_of(&in, &permute->room.engine, &op->config.in, err);
-    if (code == ERR_OK)
-        code = cpu_md_permute(&in, &permute->room.engine, op->out.ndim, order,
+    rc = cpu_engine_open(&permute->scratch.engine, err);
+    if (rc == ERR_OK)
+        rc = cpu_md_of(&in, &permute->scratch.engine, &op->config.in, err);
+    if (rc == ERR_OK)
+        rc = cpu_md_permute(&in, &permute->scratch.engine, op->out.ndim, order,
+                            &x, err);
+    if (rc == ERR_OK)
+        rc = cpu_md_plain(&y, &permute->scratch.engine, op->out.ndim,
+                          op->out.dims, err);
+    if (rc == ERR_OK)
+        rc = cpu_prim_reorder(&permute->forward, &permute->scratch.engine, &x,
+                              &y, err);
+    if (rc == ERR_OK && op->config.need_dx)
+        rc = cpu_prim_reorder(&permute->backward, &permute->scratch.engine, &y,
                               &x, err);
-    if (code == ERR_OK)
-        code = cpu_md_plain(&y, &permute->room.engine, op->out.ndim,
-                            op->out.dims, err);
-    if (code == ERR_OK)
-        code = cpu_prim_reorder(&permute->forward, &permute->room.engine, &x,
-                                &y, err);
-    if (code == ERR_OK && op->config.need_dx)
-        code = cpu_prim_reorder(&permute->backward, &permute->room.engine, &y,
-                                &x, err);
-    if (code == ERR_OK)
-        cpu_scratch_finish(&permute->room, op);
-    return code;
+    if (rc == ERR_OK)
+        cpu_scratch_finish(&permute->scratch, op);
+    return rc;
 }
 
 static void cpu_permute_close(op_t *op)
@@ -54,7 +53,7 @@ static void cpu_permute_close(op_t *op)
         return;
     cpu_prim_close(&permute->forward);
     cpu_prim_close(&permute->backward);
-    cpu_engine_close(&permute->room.engine);
+    cpu_engine_close(&permute->scratch.engine);
     mem_free(permute);
 }
 
@@ -65,7 +64,7 @@ static err_code_t cpu_permute_forward(op_t *op, const op_args_t *args,
 
     cpu_prim_bind(&permute->forward, DNNL_ARG_FROM, args->x);
     cpu_prim_bind(&permute->forward, DNNL_ARG_TO, args->y);
-    return cpu_scratch_run(&permute->room, &permute->forward, args, err);
+    return cpu_scratch_run(&permute->scratch, &permute->forward, args, err);
 }
 
 static err_code_t cpu_permute_backward(op_t *op, const op_args_t *args,
@@ -77,7 +76,7 @@ static err_code_t cpu_permute_backward(op_t *op, const op_args_t *args,
         return ERR_OK;
     cpu_prim_bind(&permute->backward, DNNL_ARG_FROM, args->dy);
     cpu_prim_bind(&permute->backward, DNNL_ARG_TO, args->dx);
-    return cpu_scratch_run(&permute->room, &permute->backward, args, err);
+    return cpu_scratch_run(&permute->scratch, &permute->backward, args, err);
 }
 
 const op_kernel_t cpu_permute_kernel = {

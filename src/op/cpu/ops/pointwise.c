@@ -198,11 +198,11 @@ static err_code_t pointwise_run(op_t *op, const op_args_t *args,
 {
     cpu_loss_t *loss = op->state;
     const void *x;
-    err_code_t code =
-        cpu_reorder_read(&loss->plain.x, &loss->room, args, args->x, &x, err);
+    err_code_t rc = cpu_reorder_read(&loss->plain.x, &loss->scratch, args,
+                                     args->x, &x, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     work->x = x;
     work->target = args->target;
     work->elems = op_desc_sample(&op->config.in);
@@ -224,32 +224,32 @@ static err_code_t cpu_pointwise_forward(op_t *op, const op_args_t *args,
     cpu_pointwise_work_t work = {.terms = kind->value,
                                  .each = kind->value_each,
                                  .losses = cpu_loss_items(op, args)};
-    err_code_t code =
-        pointwise_run(op, args, &work, pointwise_body_forward, err);
+    err_code_t rc = pointwise_run(op, args, &work, pointwise_body_forward, err);
 
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *args->loss_sum = cpu_loss_sum(op, args);
-    return code;
+    return rc;
 }
 
 static err_code_t cpu_pointwise_backward(op_t *op, const op_args_t *args,
                                          err_t *err)
 {
     cpu_loss_t *loss = op->state;
-    cpu_reorder_t *port = &loss->plain.dx;
+    cpu_reorder_t *reorder = &loss->plain.dx;
     const cpu_pointwise_kind_t *kind = kind_of(&op->config);
     cpu_pointwise_work_t work = {.terms = kind->slope,
                                  .each = kind->slope_each,
-                                 .dx = cpu_reorder_place(port, args, args->dx),
+                                 .dx =
+                                     cpu_reorder_place(reorder, args, args->dx),
                                  .factor = (float)args->scale};
-    err_code_t code;
+    err_code_t rc;
 
     if (!op->config.need_dx)
         return ERR_OK;
-    code = pointwise_run(op, args, &work, pointwise_body_backward, err);
-    if (code == ERR_OK)
-        code = cpu_loss_flush(op, args, work.dx, err);
-    return code;
+    rc = pointwise_run(op, args, &work, pointwise_body_backward, err);
+    if (rc == ERR_OK)
+        rc = cpu_loss_flush(op, args, work.dx, err);
+    return rc;
 }
 
 const op_kernel_t cpu_pointwise_kernel = {

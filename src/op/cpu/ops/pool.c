@@ -6,7 +6,7 @@
 #include "op/cpu/onednn/reorder.h"
 
 typedef struct cpu_pool {
-    cpu_scratch_t room;
+    cpu_scratch_t scratch;
     cpu_md_t x, y;
     cpu_prim_t forward, backward;
     cpu_reorder_t dy, dx;
@@ -14,52 +14,52 @@ typedef struct cpu_pool {
 
 static err_code_t cpu_pool_open_backward(op_t *op, cpu_pool_t *pool, err_t *err)
 {
-    cpu_scratch_t *room = &pool->room;
+    cpu_scratch_t *scratch = &pool->scratch;
     cpu_md_t dy, dx;
-    err_code_t code;
+    err_code_t rc;
 
     if (!op->config.need_dx)
         return ERR_OK;
-    code = cpu_prim_pool_backward(&pool->backward, &room->engine, &op->config,
-                                  &pool->x, &pool->y, &pool->forward, err);
-    if (code != ERR_OK)
-        return code;
+    rc = cpu_prim_pool_backward(&pool->backward, &scratch->engine, &op->config,
+                                &pool->x, &pool->y, &pool->forward, err);
+    if (rc != ERR_OK)
+        return rc;
     dy = cpu_prim_md(&pool->backward, DNNL_ARG_DIFF_DST);
     dx = cpu_prim_md(&pool->backward, DNNL_ARG_DIFF_SRC);
-    code = cpu_reorder_open_in(&pool->dy, room, &pool->y, &dy, err);
-    if (code == ERR_OK)
-        code = cpu_reorder_open_out(&pool->dx, room, &dx, &pool->x, err);
-    return code;
+    rc = cpu_reorder_open_in(&pool->dy, scratch, &pool->y, &dy, err);
+    if (rc == ERR_OK)
+        rc = cpu_reorder_open_out(&pool->dx, scratch, &dx, &pool->x, err);
+    return rc;
 }
 
 static err_code_t cpu_pool_open(op_t *op, err_t *err)
 {
     cpu_pool_t *pool;
     cpu_md_t any;
-    err_code_t code = mem_alloc(sizeof *pool, "a pool op", &op->state, err);
+    err_code_t rc = mem_alloc(sizeof *pool, "a pool op", &op->state, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     pool = op->state;
     op->reads_x = false;
-    code = cpu_engine_open(&pool->room.engine, err);
-    if (code == ERR_OK)
-        code = cpu_md_of(&pool->x, &pool->room.engine, &op->config.in, err);
-    if (code == ERR_OK)
-        code = cpu_md_any(&any, &pool->room.engine, op->out.ndim, op->out.dims,
-                          op->config.in.bf16, err);
-    if (code == ERR_OK)
-        code = cpu_prim_pool_forward(&pool->forward, &pool->room.engine,
-                                     &op->config, &pool->x, &any, err);
-    if (code != ERR_OK)
-        return code;
+    rc = cpu_engine_open(&pool->scratch.engine, err);
+    if (rc == ERR_OK)
+        rc = cpu_md_of(&pool->x, &pool->scratch.engine, &op->config.in, err);
+    if (rc == ERR_OK)
+        rc = cpu_md_any(&any, &pool->scratch.engine, op->out.ndim, op->out.dims,
+                        op->config.in.bf16, err);
+    if (rc == ERR_OK)
+        rc = cpu_prim_pool_forward(&pool->forward, &pool->scratch.engine,
+                                   &op->config, &pool->x, &any, err);
+    if (rc != ERR_OK)
+        return rc;
     pool->y = cpu_prim_md(&pool->forward, DNNL_ARG_DST);
-    code = cpu_md_publish(&pool->y, &pool->room.engine, &op->out, err);
-    if (code == ERR_OK && op->config.training)
-        code = cpu_pool_open_backward(op, pool, err);
-    if (code == ERR_OK)
-        cpu_scratch_finish(&pool->room, op);
-    return code;
+    rc = cpu_md_publish(&pool->y, &pool->scratch.engine, &op->out, err);
+    if (rc == ERR_OK && op->config.training)
+        rc = cpu_pool_open_backward(op, pool, err);
+    if (rc == ERR_OK)
+        cpu_scratch_finish(&pool->scratch, op);
+    return rc;
 }
 
 static void cpu_pool_close(op_t *op)
@@ -72,7 +72,7 @@ static void cpu_pool_close(op_t *op)
     cpu_reorder_close(&pool->dx);
     cpu_prim_close(&pool->forward);
     cpu_prim_close(&pool->backward);
-    cpu_engine_close(&pool->room.engine);
+    cpu_engine_close(&pool->scratch.engine);
     mem_free(pool);
 }
 
@@ -82,27 +82,27 @@ static err_code_t cpu_pool_forward(op_t *op, const op_args_t *args, err_t *err)
 
     cpu_prim_bind(&pool->forward, DNNL_ARG_SRC, args->x);
     cpu_prim_bind(&pool->forward, DNNL_ARG_DST, args->y);
-    return cpu_scratch_run(&pool->room, &pool->forward, args, err);
+    return cpu_scratch_run(&pool->scratch, &pool->forward, args, err);
 }
 
 static err_code_t cpu_pool_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_pool_t *pool = op->state;
     const void *dy;
-    err_code_t code;
+    err_code_t rc;
 
     if (!op->config.need_dx)
         return ERR_OK;
-    code = cpu_reorder_read(&pool->dy, &pool->room, args, args->dy, &dy, err);
-    if (code != ERR_OK)
-        return code;
+    rc = cpu_reorder_read(&pool->dy, &pool->scratch, args, args->dy, &dy, err);
+    if (rc != ERR_OK)
+        return rc;
     cpu_prim_bind(&pool->backward, DNNL_ARG_DIFF_DST, dy);
     cpu_prim_bind(&pool->backward, DNNL_ARG_DIFF_SRC,
                   cpu_reorder_place(&pool->dx, args, args->dx));
-    code = cpu_scratch_run(&pool->room, &pool->backward, args, err);
-    if (code == ERR_OK)
-        code = cpu_reorder_flush(&pool->dx, &pool->room, args, args->dx, err);
-    return code;
+    rc = cpu_scratch_run(&pool->scratch, &pool->backward, args, err);
+    if (rc == ERR_OK)
+        rc = cpu_reorder_flush(&pool->dx, &pool->scratch, args, args->dx, err);
+    return rc;
 }
 
 const op_kernel_t cpu_pool_kernel = {

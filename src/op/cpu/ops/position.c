@@ -61,10 +61,10 @@ static err_code_t cpu_position_forward(op_t *op, const op_args_t *args,
 {
     const float *x[OP_INPUTS_MAX];
     cpu_position_t work = {.w = args->params[0], .to = args->y};
-    err_code_t code = cpu_combine_read(op, args, x, err);
+    err_code_t rc = cpu_combine_read(op, args, x, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     work.from = x[0];
     position_run(op, forward_body, &work);
     return ERR_OK;
@@ -74,14 +74,14 @@ static err_code_t cpu_position_backward(op_t *op, const op_args_t *args,
                                         err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_reorder_t *port = &combine->grad[0];
+    cpu_reorder_t *reorder = &combine->grad[0];
     cpu_position_t work = {.from = args->dy, .to = args->dparams[0]};
 
     position_run(op, backward_body, &work);
     if (!op->config.need_dx || args->dx == args->dy)
         return ERR_OK;
-    memcpy(cpu_reorder_place(port, args, args->dx), args->dy, op->out.bytes);
-    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
+    memcpy(cpu_reorder_place(reorder, args, args->dx), args->dy, op->out.bytes);
+    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
 }
 
 const op_kernel_t cpu_position_kernel = {

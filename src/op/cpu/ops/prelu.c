@@ -47,10 +47,10 @@ static err_code_t cpu_prelu_open(op_t *op, err_t *err)
 {
     const prelu_work_t work = prelu_shape(op);
     cpu_prelu_t *prelu;
-    err_code_t code = cpu_combine_open_in(op, sizeof *prelu, true, err);
+    err_code_t rc = cpu_combine_open_in(op, sizeof *prelu, true, err);
 
-    if (code != ERR_OK || !op->config.training)
-        return code;
+    if (rc != ERR_OK || !op->config.training)
+        return rc;
     prelu = op->state;
     prelu->sums = mem_round(op->scratch_bytes);
     op->scratch_bytes =
@@ -190,10 +190,10 @@ static err_code_t cpu_prelu_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     prelu_work_t work = prelu_shape(op);
     const float *x[OP_INPUTS_MAX];
-    err_code_t code = cpu_combine_read(op, args, x, err);
+    err_code_t rc = cpu_combine_read(op, args, x, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     work.x = x[0];
     work.a = args->params[0];
     work.to = args->y;
@@ -205,26 +205,26 @@ static err_code_t cpu_prelu_backward(op_t *op, const op_args_t *args,
                                      err_t *err)
 {
     cpu_prelu_t *prelu = op->state;
-    cpu_reorder_t *port = &prelu->combine.grad[0];
+    cpu_reorder_t *reorder = &prelu->combine.grad[0];
     prelu_work_t work = prelu_shape(op);
     const float *x[OP_INPUTS_MAX];
-    err_code_t code = cpu_combine_read(op, args, x, err);
+    err_code_t rc = cpu_combine_read(op, args, x, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     work.x = x[0];
     work.dy = args->dy;
     work.a = args->params[0];
     work.da = args->dparams[0];
     work.sums = (double *)((char *)args->scratch + prelu->sums);
     if (op->config.need_dx)
-        work.to = cpu_reorder_place(port, args, args->dx);
+        work.to = cpu_reorder_place(reorder, args, args->dx);
     prelu_run(op, &work);
     simd_team_run(op->config.threads, work.slopes,
                   1 + CPU_COMBINE_GRAIN / work.outer, finish_body, &work);
     return work.to == NULL ? ERR_OK
-                           : cpu_reorder_flush(port, &prelu->combine.room, args,
-                                               args->dx, err);
+                           : cpu_reorder_flush(reorder, &prelu->combine.scratch,
+                                               args, args->dx, err);
 }
 
 const op_kernel_t cpu_prelu_kernel = {

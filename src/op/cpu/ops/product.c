@@ -4,15 +4,15 @@
 
 #include "op/cpu/vector/gemm.h"
 
-err_code_t cpu_product_open(cpu_product_t *product, cpu_scratch_t *room,
+err_code_t cpu_product_open(cpu_product_t *product, cpu_scratch_t *scratch,
                             const op_t *op, const cpu_matmul_spec_t *spec,
                             err_t *err)
 {
     product->spec = *spec;
     product->own = cpu_gemm_here() && cpu_gemm_pays(spec->M, spec->N, spec->K);
     if (!product->own)
-        return cpu_prim_matmul(&product->prim, &room->engine, spec, err);
-    product->at = cpu_scratch_take(room, cpu_gemm_bytes(op->config.threads));
+        return cpu_prim_matmul(&product->prim, &scratch->engine, spec, err);
+    product->at = cpu_scratch_take(scratch, cpu_gemm_bytes(op->config.threads));
     return ERR_OK;
 }
 
@@ -21,7 +21,7 @@ void cpu_product_close(cpu_product_t *product)
     cpu_prim_close(&product->prim);
 }
 
-err_code_t cpu_product_run(cpu_product_t *product, const cpu_scratch_t *room,
+err_code_t cpu_product_run(cpu_product_t *product, const cpu_scratch_t *scratch,
                            const op_t *op, const op_args_t *args,
                            cpu_factors_t with, err_t *err)
 {
@@ -30,8 +30,8 @@ err_code_t cpu_product_run(cpu_product_t *product, const cpu_scratch_t *room,
         .M = s->M,
         .N = s->N,
         .K = s->K,
-        .a = {with.a, s->a_turned ? 1 : s->K, s->a_turned ? s->M : 1},
-        .b = {with.b, s->b_turned ? 1 : s->N, s->b_turned ? s->K : 1},
+        .a = {with.a, s->a_transposed ? 1 : s->K, s->a_transposed ? s->M : 1},
+        .b = {with.b, s->b_transposed ? 1 : s->N, s->b_transposed ? s->K : 1},
         .bias = s->bias ? with.bias : NULL,
         .c = with.c,
         .c_row = s->N};
@@ -46,5 +46,5 @@ err_code_t cpu_product_run(cpu_product_t *product, const cpu_scratch_t *room,
     if (s->bias)
         cpu_prim_bind(&product->prim, DNNL_ARG_BIAS, with.bias);
     cpu_prim_bind(&product->prim, DNNL_ARG_DST, with.c);
-    return cpu_scratch_run(room, &product->prim, args, err);
+    return cpu_scratch_run(scratch, &product->prim, args, err);
 }

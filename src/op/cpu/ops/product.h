@@ -18,7 +18,7 @@ typedef struct cpu_product {
 } cpu_product_t;
 
 /* It takes its room in a phase of its own (reorder.h). */
-err_code_t cpu_product_open(cpu_product_t *product, cpu_scratch_t *room,
+err_code_t cpu_product_open(cpu_product_t *product, cpu_scratch_t *scratch,
                             const op_t *op, const cpu_matmul_spec_t *spec,
                             err_t *err);
 void cpu_product_close(cpu_product_t *product); /* zeroed: allowed */
@@ -28,7 +28,7 @@ typedef struct cpu_factors {
     void *c;
 } cpu_factors_t;
 
-err_code_t cpu_product_run(cpu_product_t *product, const cpu_scratch_t *room,
+err_code_t cpu_product_run(cpu_product_t *product, const cpu_scratch_t *scratch,
                            const op_t *op, const op_args_t *args,
                            cpu_factors_t with, err_t *err);
 

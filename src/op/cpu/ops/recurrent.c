@@ -31,7 +31,7 @@
 #define ROUND_GRAIN 16384
 
 typedef struct cpu_recurrent {
-    cpu_scratch_t room;
+    cpu_scratch_t scratch;
     cpu_plain_t plain;
     cpu_prim_t forward_x, forward_h; /* a of all steps, u of one */
     cpu_prim_t back_h, data, weights_x, weights_h;
@@ -59,37 +59,37 @@ static err_code_t recurrent_matmuls(op_t *op, const recurrent_work_t *w,
     const bool bias = op->config.bias;
     const int64_t rows = w->T * w->N;
     cpu_recurrent_t *state = op->state;
-    cpu_engine_t *engine = &state->room.engine;
+    cpu_engine_t *engine = &state->scratch.engine;
     struct {
         cpu_prim_t *prim;
         cpu_matmul_spec_t spec;
         bool wanted;
     } all[] = {
         {&state->forward_x,
-         {.M = rows, .N = w->G, .K = w->F, .b_turned = true, .bias = bias},
+         {.M = rows, .N = w->G, .K = w->F, .b_transposed = true, .bias = bias},
          true},
         {&state->forward_h,
-         {.M = w->N, .N = w->G, .K = w->H, .b_turned = true, .bias = bias},
+         {.M = w->N, .N = w->G, .K = w->H, .b_transposed = true, .bias = bias},
          true},
         {&state->back_h,
          {.M = w->N, .N = w->H, .K = w->G},
          op->config.training},
         {&state->weights_x,
-         {.M = w->G, .N = w->F, .K = rows, .a_turned = true},
+         {.M = w->G, .N = w->F, .K = rows, .a_transposed = true},
          op->config.training},
         {&state->weights_h,
-         {.M = w->G, .N = w->H, .K = rows, .a_turned = true},
+         {.M = w->G, .N = w->H, .K = rows, .a_transposed = true},
          op->config.training},
         {&state->data, {.M = rows, .N = w->F, .K = w->G}, op->config.need_dx},
     };
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
-    for (size_t i = 0; i < sizeof all / sizeof all[0] && code == ERR_OK; i++) {
+    for (size_t i = 0; i < sizeof all / sizeof all[0] && rc == ERR_OK; i++) {
         all[i].spec.bf16 = op->config.bf16;
         if (all[i].wanted)
-            code = cpu_prim_matmul(all[i].prim, engine, &all[i].spec, err);
+            rc = cpu_prim_matmul(all[i].prim, engine, &all[i].spec, err);
     }
-    return code;
+    return rc;
 }
 
 /* Sizes of [op]; no pointers yet. */
@@ -114,7 +114,7 @@ static size_t recurrent_narrow(op_t *op, int64_t count)
 
     if (!op->config.bf16)
         return 0;
-    return cpu_scratch_take(&state->room, (size_t)count * sizeof(uint16_t));
+    return cpu_scratch_take(&state->scratch, (size_t)count * sizeof(uint16_t));
 }
 
 static void recurrent_take(op_t *op, const recurrent_work_t *w)
@@ -123,49 +123,49 @@ static void recurrent_take(op_t *op, const recurrent_work_t *w)
     const size_t gates_bytes = (size_t)(w->T * w->N * w->G) * sizeof(float);
     const size_t x_bytes = (size_t)(w->T * w->N * w->F) * sizeof(float);
     cpu_recurrent_t *state = op->state;
-    cpu_scratch_t *room = &state->room;
+    cpu_scratch_t *scratch = &state->scratch;
 
     op->workspace_bytes = gates_bytes + 2 * (size_t)(w->T + 1) * state_bytes;
-    state->xt = cpu_scratch_take(room, x_bytes);
+    state->xt = cpu_scratch_take(scratch, x_bytes);
     state->narrow_x = recurrent_narrow(op, w->T * w->N * w->F);
     state->narrow_h = recurrent_narrow(op, w->T * w->N * w->H);
     state->narrow_wx = recurrent_narrow(op, w->G * w->F);
     state->narrow_wh = recurrent_narrow(op, w->G * w->H);
-    cpu_scratch_keep(room);
-    state->u = cpu_scratch_take(room, gates_bytes / (size_t)w->T);
+    cpu_scratch_keep(scratch);
+    state->u = cpu_scratch_take(scratch, gates_bytes / (size_t)w->T);
     if (op->config.training) {
-        cpu_scratch_restart(room);
-        state->da = cpu_scratch_take(room, gates_bytes);
-        state->du = w->lstm ? state->da : cpu_scratch_take(room, gates_bytes);
+        cpu_scratch_restart(scratch);
+        state->da = cpu_scratch_take(scratch, gates_bytes);
+        state->du =
+            w->lstm ? state->da : cpu_scratch_take(scratch, gates_bytes);
         state->narrow_da = recurrent_narrow(op, w->T * w->N * w->G);
         state->narrow_du = w->lstm ? state->narrow_da
                                    : recurrent_narrow(op, w->T * w->N * w->G);
-        state->dh = cpu_scratch_take(room, state_bytes);
-        state->dc = cpu_scratch_take(room, state_bytes);
-        state->back = cpu_scratch_take(room, state_bytes);
-        state->dxt = cpu_scratch_take(room, x_bytes);
+        state->dh = cpu_scratch_take(scratch, state_bytes);
+        state->dc = cpu_scratch_take(scratch, state_bytes);
+        state->back = cpu_scratch_take(scratch, state_bytes);
+        state->dxt = cpu_scratch_take(scratch, x_bytes);
     }
-    cpu_scratch_finish(room, op);
+    cpu_scratch_finish(scratch, op);
 }
 
 static err_code_t cpu_recurrent_open(op_t *op, err_t *err)
 {
     const recurrent_work_t sizes = recurrent_sizes(op);
     cpu_recurrent_t *state;
-    err_code_t code =
-        mem_alloc(sizeof *state, "a recurrent op", &op->state, err);
+    err_code_t rc = mem_alloc(sizeof *state, "a recurrent op", &op->state, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     state = op->state;
-    code = cpu_engine_open(&state->room.engine, err);
-    if (code == ERR_OK)
-        code = cpu_plain_open(&state->plain, &state->room, op, err);
-    if (code == ERR_OK)
-        code = recurrent_matmuls(op, &sizes, err);
-    if (code == ERR_OK)
+    rc = cpu_engine_open(&state->scratch.engine, err);
+    if (rc == ERR_OK)
+        rc = cpu_plain_open(&state->plain, &state->scratch, op, err);
+    if (rc == ERR_OK)
+        rc = recurrent_matmuls(op, &sizes, err);
+    if (rc == ERR_OK)
         recurrent_take(op, &sizes);
-    return code;
+    return rc;
 }
 
 static void cpu_recurrent_close(op_t *op)
@@ -181,7 +181,7 @@ static void cpu_recurrent_close(op_t *op)
     cpu_prim_close(&state->weights_x);
     cpu_prim_close(&state->weights_h);
     cpu_plain_close(&state->plain);
-    cpu_engine_close(&state->room.engine);
+    cpu_engine_close(&state->scratch.engine);
     mem_free(state);
 }
 
@@ -297,7 +297,7 @@ static err_code_t recurrent_product(cpu_recurrent_t *state, cpu_prim_t *prim,
     cpu_prim_bind(prim, DNNL_ARG_WEIGHTS, b);
     cpu_prim_bind(prim, DNNL_ARG_BIAS, bias);
     cpu_prim_bind(prim, DNNL_ARG_DST, to);
-    return cpu_scratch_run(&state->room, prim, args, err);
+    return cpu_scratch_run(&state->scratch, prim, args, err);
 }
 
 /* ---- forward ------------------------------------------------------------- */
@@ -369,30 +369,30 @@ static err_code_t cpu_recurrent_forward(op_t *op, const op_args_t *args,
     recurrent_work_t w = recurrent_make(op, args);
     const size_t row = (size_t)(w.N * w.H) * sizeof(float);
     const void *x, *wh;
-    err_code_t code =
-        cpu_reorder_read(&state->plain.x, &state->room, args, args->x, &x, err);
+    err_code_t rc = cpu_reorder_read(&state->plain.x, &state->scratch, args,
+                                     args->x, &x, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     w.x = x;
     recurrent_order(op, &w);
     memset(w.h, 0, row);
     memset(w.c, 0, row);
-    code = recurrent_product(
+    rc = recurrent_product(
         state, &state->forward_x, args,
         recurrent_factor(op, args, state->narrow_x, w.xt, 0, w.T * w.N * w.F),
         recurrent_weight(op, &w, args, 0), args->params[2], w.gates, err);
     wh = recurrent_weight(op, &w, args, 1);
-    for (w.step = 0; w.step < w.T && code == ERR_OK; w.step++) {
+    for (w.step = 0; w.step < w.T && rc == ERR_OK; w.step++) {
         const void *h = recurrent_factor(op, args, state->narrow_h, w.h,
                                          w.step * w.N * w.H, w.N * w.H);
 
-        code = recurrent_product(state, &state->forward_h, args, h, wh,
-                                 args->params[3], w.u, err);
-        if (code == ERR_OK)
+        rc = recurrent_product(state, &state->forward_h, args, h, wh,
+                               args->params[3], w.u, err);
+        if (rc == ERR_OK)
             recurrent_team(op, &w, recurrent_forward_body);
     }
-    return code;
+    return rc;
 }
 
 /* ---- backward ------------------------------------------------------------ */
@@ -497,24 +497,24 @@ static err_code_t recurrent_weights(op_t *op, const recurrent_work_t *w,
 {
     cpu_recurrent_t *state = op->state;
     const int64_t rows = w->T * w->N;
-    err_code_t code = recurrent_product(
+    err_code_t rc = recurrent_product(
         state, &state->weights_x, args, da,
         recurrent_factor(op, args, state->narrow_x, w->xt, 0, rows * w->F),
         NULL, args->dparams[0], err);
 
-    if (code == ERR_OK)
-        code = recurrent_product(
+    if (rc == ERR_OK)
+        rc = recurrent_product(
             state, &state->weights_h, args, du,
             recurrent_factor(op, args, state->narrow_h, w->h, 0, rows * w->H),
             NULL, args->dparams[1], err);
-    for (int i = 0; i < 2 && op->config.bias && code == ERR_OK; i++) {
+    for (int i = 0; i < 2 && op->config.bias && rc == ERR_OK; i++) {
         recurrent_sum_t sum = {i == 0 ? w->da : w->du, args->dparams[2 + i],
                                w->T * w->N, w->G};
 
         simd_team_run(op->config.threads, w->G, SUM_GRAIN, recurrent_sum_body,
                       &sum);
     }
-    return code;
+    return rc;
 }
 
 static err_code_t recurrent_data(op_t *op, recurrent_work_t *w,
@@ -522,16 +522,16 @@ static err_code_t recurrent_data(op_t *op, recurrent_work_t *w,
                                  err_t *err)
 {
     cpu_recurrent_t *state = op->state;
-    cpu_reorder_t *port = &state->plain.dx;
-    err_code_t code =
+    cpu_reorder_t *reorder = &state->plain.dx;
+    err_code_t rc =
         recurrent_product(state, &state->data, args, da,
                           recurrent_weight(op, w, args, 0), NULL, w->dxt, err);
 
-    if (code != ERR_OK)
-        return code;
-    w->dx = cpu_reorder_place(port, args, args->dx);
+    if (rc != ERR_OK)
+        return rc;
+    w->dx = cpu_reorder_place(reorder, args, args->dx);
     recurrent_order(op, w);
-    return cpu_reorder_flush(port, &state->room, args, args->dx, err);
+    return cpu_reorder_flush(reorder, &state->scratch, args, args->dx, err);
 }
 
 static err_code_t cpu_recurrent_backward(op_t *op, const op_args_t *args,
@@ -542,34 +542,34 @@ static err_code_t cpu_recurrent_backward(op_t *op, const op_args_t *args,
     const size_t row = (size_t)(w.N * w.H) * sizeof(float);
     const int64_t count = w.N * w.G;
     const void *x, *wh, *da, *du = NULL;
-    err_code_t code =
-        cpu_reorder_read(&state->plain.x, &state->room, args, args->x, &x, err);
+    err_code_t rc = cpu_reorder_read(&state->plain.x, &state->scratch, args,
+                                     args->x, &x, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     w.x = x;
     recurrent_order(op, &w);
     memset(w.dh, 0, row);
     memset(w.dc, 0, row);
     wh = recurrent_weight(op, &w, args, 1);
-    for (w.step = w.T - 1; w.step >= 0 && code == ERR_OK; w.step--) {
+    for (w.step = w.T - 1; w.step >= 0 && rc == ERR_OK; w.step--) {
         recurrent_team(op, &w, recurrent_backward_body);
         du = recurrent_factor(op, args, state->narrow_du, w.du, w.step * count,
                               count);
         if (w.step > 0)
-            code = recurrent_product(state, &state->back_h, args, du, wh, NULL,
-                                     w.back, err);
+            rc = recurrent_product(state, &state->back_h, args, du, wh, NULL,
+                                   w.back, err);
     }
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     /* du is that of the first step, with those of all others behind it */
     da = w.lstm ? du
                 : recurrent_factor(op, args, state->narrow_da, w.da, 0,
                                    w.T * count);
-    code = recurrent_weights(op, &w, args, da, du, err);
-    if (code == ERR_OK && op->config.need_dx)
-        code = recurrent_data(op, &w, args, da, err);
-    return code;
+    rc = recurrent_weights(op, &w, args, da, du, err);
+    if (rc == ERR_OK && op->config.need_dx)
+        rc = recurrent_data(op, &w, args, da, err);
+    return rc;
 }
 
 const op_kernel_t cpu_recurrent_kernel = {

@@ -53,14 +53,14 @@ static void cpu_relu_pull(const float *y, const float *dy, float *dx,
 static void cpu_relu_body_forward(void *context, int64_t first, int64_t last)
 {
     const cpu_relu_work_t *work = context;
-    float room[CPU_CHUNK];
+    float buffer[CPU_CHUNK];
     int64_t n;
 
     for (int64_t i = first; i < last; i += n) {
         n = cpu_chunk_count(i, last, work->bf16);
-        cpu_relu_run(cpu_chunk_read(work->x, i, n, work->bf16, room),
-                     cpu_chunk_place(work->to, i, work->bf16, room), n);
-        cpu_chunk_flush(work->to, i, n, work->bf16, room);
+        cpu_relu_run(cpu_chunk_read(work->x, i, n, work->bf16, buffer),
+                     cpu_chunk_place(work->to, i, work->bf16, buffer), n);
+        cpu_chunk_flush(work->to, i, n, work->bf16, buffer);
     }
 }
 

@@ -31,11 +31,11 @@ static err_code_t rotary_table(op_t *op, cpu_rotary_t *state, err_t *err)
     const int64_t D = op->config.in.dims[2] / rotary->parts;
     const int64_t count = op->config.in.dims[1] * (D / 2);
     void *block;
-    err_code_t code = mem_alloc(2 * (size_t)count * sizeof(float),
-                                "a table of angles", &block, err);
+    err_code_t rc = mem_alloc(2 * (size_t)count * sizeof(float),
+                              "a table of angles", &block, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     state->cosines = block;
     state->sines = state->cosines + count;
     for (int64_t i = 0; i < count; i++) {
@@ -52,10 +52,10 @@ static err_code_t rotary_table(op_t *op, cpu_rotary_t *state, err_t *err)
 static err_code_t cpu_rotary_open(op_t *op, err_t *err)
 {
     cpu_rotary_t *state;
-    err_code_t code = cpu_combine_open_in(op, sizeof *state, true, err);
+    err_code_t rc = cpu_combine_open_in(op, sizeof *state, true, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     state = op->state;
     op->in_place = state->combine.in[0].direct;
     op->reads_x = false;
@@ -146,23 +146,23 @@ static err_code_t cpu_rotary_forward(op_t *op, const op_args_t *args,
                                      err_t *err)
 {
     const float *x[OP_INPUTS_MAX];
-    err_code_t code = cpu_combine_read(op, args, x, err);
+    err_code_t rc = cpu_combine_read(op, args, x, err);
 
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         rotary_run(op, x[0], 1, args->y);
-    return code;
+    return rc;
 }
 
 static err_code_t cpu_rotary_backward(op_t *op, const op_args_t *args,
                                       err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_reorder_t *port = &combine->grad[0];
+    cpu_reorder_t *reorder = &combine->grad[0];
 
     if (!op->config.need_dx)
         return ERR_OK;
-    rotary_run(op, args->dy, -1, cpu_reorder_place(port, args, args->dx));
-    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
+    rotary_run(op, args->dy, -1, cpu_reorder_place(reorder, args, args->dx));
+    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
 }
 
 const op_kernel_t cpu_rotary_kernel = {

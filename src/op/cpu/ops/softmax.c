@@ -27,10 +27,10 @@ typedef struct softmax_work {
 
 static err_code_t cpu_softmax_open(op_t *op, err_t *err)
 {
-    err_code_t code = cpu_combine_open_over(op, err);
+    err_code_t rc = cpu_combine_open_over(op, err);
 
-    op->reads_y = code == ERR_OK;
-    return code;
+    op->reads_y = rc == ERR_OK;
+    return rc;
 }
 
 /* exp(x), but 0 where it is so small that simd_math_exp no longer follows it.
@@ -287,10 +287,10 @@ static err_code_t cpu_softmax_forward(op_t *op, const op_args_t *args,
 {
     const float *x[OP_INPUTS_MAX];
     softmax_work_t work = {.to = args->y};
-    err_code_t code = cpu_combine_read(op, args, x, err);
+    err_code_t rc = cpu_combine_read(op, args, x, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     work.x = x[0];
     softmax_run(op, &work);
     return ERR_OK;
@@ -300,14 +300,14 @@ static err_code_t cpu_softmax_backward(op_t *op, const op_args_t *args,
                                        err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_reorder_t *port = &combine->grad[0];
+    cpu_reorder_t *reorder = &combine->grad[0];
     softmax_work_t work = {.x = args->y, .dy = args->dy};
 
     if (!op->config.need_dx)
         return ERR_OK;
-    work.to = cpu_reorder_place(port, args, args->dx);
+    work.to = cpu_reorder_place(reorder, args, args->dx);
     softmax_run(op, &work);
-    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
+    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
 }
 
 const op_kernel_t cpu_softmax_kernel = {

@@ -164,7 +164,7 @@ static int64_t row_of(const spread_work_t *work, int64_t kept, int64_t repeat)
 /* What [n] elements of row [row] from [begin] on send back: dy, times the other
  * inputs of a product. Where it lies, or in [room]. */
 static const float *row_slope(const spread_work_t *work, int64_t row,
-                              int64_t begin, int64_t n, float *room)
+                              int64_t begin, int64_t n, float *buffer)
 {
     const op_spread_t *spread = &work->spread;
     const int column = spread->ndim - 1;
@@ -172,14 +172,14 @@ static const float *row_slope(const spread_work_t *work, int64_t row,
 
     if (!work->product)
         return dy;
-    memcpy(room, dy, (size_t)n * sizeof *room);
+    memcpy(buffer, dy, (size_t)n * sizeof *buffer);
     for (int k = 0; k < work->inputs; k++)
         if (k != work->input)
-            row_take(work, room,
+            row_take(work, buffer,
                      work->in[k] + row_at(spread, k, row) +
                          begin * spread->stride[k][column],
                      spread->stride[k][column], n);
-    return room;
+    return buffer;
 }
 
 SIMD_CLONES
@@ -211,7 +211,7 @@ static void pull_number(const spread_work_t *work, int64_t kept,
                         int64_t repeats)
 {
     const int64_t count = work->spread.dims[work->spread.ndim - 1];
-    float room[CHUNK];
+    float buffer[CHUNK];
     double sum = 0;
 
     for (int64_t r = 0; r < repeats; r++) {
@@ -220,7 +220,7 @@ static void pull_number(const spread_work_t *work, int64_t kept,
         for (int64_t begin = 0; begin < count; begin += CHUNK) {
             const int64_t left = count - begin, n = left < CHUNK ? left : CHUNK;
 
-            sum += row_sum(row_slope(work, row, begin, n, room), n);
+            sum += row_sum(row_slope(work, row, begin, n, buffer), n);
         }
     }
     work->to[kept] = (float)sum;
@@ -231,7 +231,7 @@ static void pull_row(const spread_work_t *work, int64_t kept, int64_t repeats)
 {
     const int64_t count = work->spread.dims[work->spread.ndim - 1];
     double sums[CHUNK];
-    float room[CHUNK];
+    float buffer[CHUNK];
 
     for (int64_t begin = 0; begin < count; begin += CHUNK) {
         const int64_t left = count - begin, n = left < CHUNK ? left : CHUNK;
@@ -239,14 +239,14 @@ static void pull_row(const spread_work_t *work, int64_t kept, int64_t repeats)
 
         if (repeats == 1) {
             const float *slope =
-                row_slope(work, row_of(work, kept, 0), begin, n, room);
+                row_slope(work, row_of(work, kept, 0), begin, n, buffer);
 
             memcpy(to, slope, (size_t)n * sizeof *to);
             continue;
         }
         memset(sums, 0, (size_t)n * sizeof *sums);
         for (int64_t r = 0; r < repeats; r++)
-            sums_add(row_slope(work, row_of(work, kept, r), begin, n, room),
+            sums_add(row_slope(work, row_of(work, kept, r), begin, n, buffer),
                      sums, n);
         for (int64_t i = 0; i < n; i++)
             to[i] = (float)sums[i];
@@ -278,10 +278,10 @@ static err_code_t cpu_spread_forward(op_t *op, const op_args_t *args,
 {
     spread_work_t work = work_of(op);
     const int64_t n = work.spread.dims[work.spread.ndim - 1];
-    err_code_t code = cpu_combine_read(op, args, work.in, err);
+    err_code_t rc = cpu_combine_read(op, args, work.in, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     work.to = args->y;
     simd_team_run(op->config.threads, op_desc_elems(&op->out) / n,
                   1 + CPU_COMBINE_GRAIN / n, forward_body, &work);
@@ -293,12 +293,12 @@ static err_code_t cpu_spread_backward(op_t *op, const op_args_t *args,
 {
     cpu_combine_t *combine = op->state;
     spread_work_t work = work_of(op);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (work.product)
-        code = cpu_combine_read(op, args, work.in, err);
+        rc = cpu_combine_read(op, args, work.in, err);
     work.dy = args->dy;
-    for (int k = 0; k <= op->config.others && code == ERR_OK; k++) {
+    for (int k = 0; k <= op->config.others && rc == ERR_OK; k++) {
         void *to = cpu_combine_gradient(op, args, k);
         int64_t kept;
 
@@ -310,10 +310,10 @@ static err_code_t cpu_spread_backward(op_t *op, const op_args_t *args,
         simd_team_run(op->config.threads, kept,
                       1 + CPU_COMBINE_GRAIN / (op_desc_elems(&op->out) / kept),
                       backward_body, &work);
-        code =
-            cpu_reorder_flush(&combine->grad[k], &combine->room, args, to, err);
+        rc = cpu_reorder_flush(&combine->grad[k], &combine->scratch, args, to,
+                               err);
     }
-    return code;
+    return rc;
 }
 
 const op_kernel_t cpu_spread_kernel = {

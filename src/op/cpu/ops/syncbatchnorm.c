@@ -158,7 +158,7 @@ static void pull_run(const float *x, const float *dy, float *dx, int64_t n,
             factor * (dy[i * step] - plain - (x[i * step] - mean) * product);
 }
 
-static void pull_body(void *context, int64_t first, int64_t last)
+static void dx_body(void *context, int64_t first, int64_t last)
 {
     const cpu_sync_t *work = context;
     const double M = work->kept[2 * work->C];
@@ -184,17 +184,17 @@ static err_code_t statistics(op_t *op, const op_args_t *args, cpu_sync_t *work,
                              double *kept, err_t *err)
 {
     const int64_t C = work->C;
-    err_code_t code;
+    err_code_t rc;
 
     work->sums = kept;
     cpu_sync_run(op, sums_forward, work);
     for (int64_t c = 0; c < 2 * C; c++)
         args->moments[c] = kept[c];
     kept[2 * C] = (double)(work->runs * work->n);
-    code = op_reduce_small(args, kept, 2 * (size_t)C + 1, err);
-    for (int64_t c = 0; c < C && code == ERR_OK; c++)
+    rc = op_reduce_small(args, kept, 2 * (size_t)C + 1, err);
+    for (int64_t c = 0; c < C && rc == ERR_OK; c++)
         op_sync_moments(kept, C, c, op->config.epsilon);
-    return code;
+    return rc;
 }
 
 /* Evaluation: each channel's own factor, computed where it is used. */
@@ -219,11 +219,11 @@ static void apply_running(const op_t *op, const op_args_t *args,
 static err_code_t cpu_sync_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     const float *x[OP_INPUTS_MAX];
-    err_code_t code = cpu_combine_read(op, args, x, err);
+    err_code_t rc = cpu_combine_read(op, args, x, err);
     cpu_sync_t work = sync_shape(op);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     work.x = x[0];
     work.to = args->y;
     work.gamma = args->params[0];
@@ -233,10 +233,10 @@ static err_code_t cpu_sync_forward(op_t *op, const op_args_t *args, err_t *err)
         apply_running(op, args, &work);
         return ERR_OK;
     }
-    code = statistics(op, args, &work, args->workspace, err);
-    if (code == ERR_OK)
+    rc = statistics(op, args, &work, args->workspace, err);
+    if (rc == ERR_OK)
         cpu_sync_run(op, apply_body, &work);
-    return code;
+    return rc;
 }
 
 static void own_gradients(const cpu_sync_t *work, const op_args_t *args)
@@ -252,13 +252,13 @@ static void own_gradients(const cpu_sync_t *work, const op_args_t *args)
 static err_code_t cpu_sync_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_reorder_t *port = &combine->grad[0];
+    cpu_reorder_t *reorder = &combine->grad[0];
     const float *x[OP_INPUTS_MAX];
-    err_code_t code = cpu_combine_read(op, args, x, err);
+    err_code_t rc = cpu_combine_read(op, args, x, err);
     cpu_sync_t work = sync_shape(op);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     work.x = x[0];
     work.dy = args->dy;
     work.gamma = args->params[0];
@@ -266,12 +266,12 @@ static err_code_t cpu_sync_backward(op_t *op, const op_args_t *args, err_t *err)
     work.sums = (double *)args->workspace + 2 * work.C + 1;
     cpu_sync_run(op, sums_backward, &work);
     own_gradients(&work, args);
-    code = op_reduce_small(args, work.sums, 2 * (size_t)work.C, err);
-    if (code != ERR_OK || !op->config.need_dx)
-        return code;
-    work.to = cpu_reorder_place(port, args, args->dx);
-    cpu_sync_run(op, pull_body, &work);
-    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
+    rc = op_reduce_small(args, work.sums, 2 * (size_t)work.C, err);
+    if (rc != ERR_OK || !op->config.need_dx)
+        return rc;
+    work.to = cpu_reorder_place(reorder, args, args->dx);
+    cpu_sync_run(op, dx_body, &work);
+    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
 }
 
 const op_kernel_t cpu_syncbatchnorm_kernel = {

@@ -56,12 +56,12 @@ SIMD_INLINE void max_floats(const cpu_windows_t *tiles, const float *x,
                             int64_t step, int n, float *y, uint8_t *winners)
 {
     cpu_winner_t winner;
-    float room[LANES];
+    float buffer[LANES];
 
     cpu_winner_begin(&winner, 0);
     for (int k = 0; k < (int)tiles->taps; k++)
         cpu_winner_take(
-            &winner, cpu_winner_read(x + tiles->tap[k], step, n, room), n, k);
+            &winner, cpu_winner_read(x + tiles->tap[k], step, n, buffer), n, k);
     cpu_winner_end(&winner, n, y, winners);
 }
 

@@ -46,15 +46,15 @@ static err_code_t linear_tables(op_t *op, err_t *err)
 {
     cpu_upsample_linear_t *state = op->state;
     const op_desc_t *in = &op->config.in;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
-    for (int d = 0; d < in->ndim - 2 && code == ERR_OK; d++) {
+    for (int d = 0; d < in->ndim - 2 && rc == ERR_OK; d++) {
         const int64_t count = op->out.dims[2 + d];
         void *block;
 
-        code = mem_alloc((size_t)count * sizeof(linear_tap_t),
-                         "a table of neighbours", &block, err);
-        if (code != ERR_OK)
+        rc = mem_alloc((size_t)count * sizeof(linear_tap_t),
+                       "a table of neighbours", &block, err);
+        if (rc != ERR_OK)
             break;
         state->taps[d] = block;
         for (int64_t i = 0; i < count; i++) {
@@ -65,16 +65,16 @@ static err_code_t linear_tables(op_t *op, err_t *err)
                 (linear_tap_t){tap.first, tap.second, (float)tap.weight};
         }
     }
-    return code;
+    return rc;
 }
 
 static err_code_t cpu_upsample_linear_open(op_t *op, err_t *err)
 {
-    err_code_t code =
+    err_code_t rc =
         cpu_combine_open_in(op, sizeof(cpu_upsample_linear_t), true, err);
 
     op->reads_x = false;
-    return code == ERR_OK ? linear_tables(op, err) : code;
+    return rc == ERR_OK ? linear_tables(op, err) : rc;
 }
 
 static void cpu_upsample_linear_close(op_t *op)
@@ -310,24 +310,24 @@ static err_code_t cpu_upsample_linear_forward(op_t *op, const op_args_t *args,
                                               err_t *err)
 {
     const float *x[OP_INPUTS_MAX];
-    err_code_t code = cpu_combine_read(op, args, x, err);
+    err_code_t rc = cpu_combine_read(op, args, x, err);
 
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         linear_run(op, linear_forward_body, x[0], args->y);
-    return code;
+    return rc;
 }
 
 static err_code_t cpu_upsample_linear_backward(op_t *op, const op_args_t *args,
                                                err_t *err)
 {
     cpu_combine_t *combine = op->state;
-    cpu_reorder_t *port = &combine->grad[0];
+    cpu_reorder_t *reorder = &combine->grad[0];
 
     if (!op->config.need_dx)
         return ERR_OK;
     linear_run(op, linear_backward_body, args->dy,
-               cpu_reorder_place(port, args, args->dx));
-    return cpu_reorder_flush(port, &combine->room, args, args->dx, err);
+               cpu_reorder_place(reorder, args, args->dx));
+    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
 }
 
 const op_kernel_t cpu_upsample_linear_kernel = {

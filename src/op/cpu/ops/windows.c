@@ -157,7 +157,7 @@ SIMD_INLINE void strip_floats(const windows_work_t *work, const strip_t *strip,
     const cpu_windows_t *windows = work->windows;
     const box_t box = *strip->box;
     float *y = (float *)work->to + strip->y;
-    float room[LANES];
+    float buffer[LANES];
     cpu_winner_t winner;
 
     cpu_winner_begin(&winner, strip_first(windows, &box));
@@ -168,7 +168,7 @@ SIMD_INLINE void strip_floats(const windows_work_t *work, const strip_t *strip,
                                    (strip->x + tap_place(windows, d, h, w));
 
                 cpu_winner_take(&winner,
-                                cpu_winner_read(tap, strip->step, n, room), n,
+                                cpu_winner_read(tap, strip->step, n, buffer), n,
                                 (int)tap_number(windows, d, h, w));
             }
     cpu_winner_end(

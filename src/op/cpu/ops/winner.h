@@ -154,16 +154,16 @@ SIMD_INLINE void cpu_winner_spread(const uint8_t *which, int n,
 
 /* [n] elements, [step] apart, side by side: where they lie, or in [room]. */
 SIMD_INLINE const float *cpu_winner_read(const float *x, int64_t step, int n,
-                                         float room[CPU_WINNER_LANES])
+                                         float buffer[CPU_WINNER_LANES])
 {
     if (step == 1)
         return x;
     if (step == 2 && n == SIMD_ZIP)
-        simd_unzip(x, room);
+        simd_unzip(x, buffer);
     else
         for (int i = 0; i < n; i++)
-            room[i] = x[i * step];
-    return room;
+            buffer[i] = x[i * step];
+    return buffer;
 }
 
 #endif

@@ -28,26 +28,27 @@ static inline void *cpu_chunk_at(const void *data, int64_t i, bool bf16)
 /* Elements [from, from + count) of [data] as float32: in place, or in [room].
  */
 static inline const float *cpu_chunk_read(const void *data, int64_t from,
-                                          int64_t count, bool bf16, float *room)
+                                          int64_t count, bool bf16,
+                                          float *buffer)
 {
     if (!bf16)
         return (const float *)data + from;
-    half_widen_bf16(room, (const uint16_t *)data + from, (size_t)count);
-    return room;
+    half_widen_bf16(buffer, (const uint16_t *)data + from, (size_t)count);
+    return buffer;
 }
 
 /* Where to write them; when that is done, cpu_chunk_flush. */
 static inline float *cpu_chunk_place(void *data, int64_t from, bool bf16,
-                                     float *room)
+                                     float *buffer)
 {
-    return bf16 ? room : (float *)data + from;
+    return bf16 ? buffer : (float *)data + from;
 }
 
 static inline void cpu_chunk_flush(void *data, int64_t from, int64_t count,
-                                   bool bf16, const float *room)
+                                   bool bf16, const float *buffer)
 {
     if (bf16)
-        half_round_bf16((uint16_t *)data + from, room, (size_t)count);
+        half_round_bf16((uint16_t *)data + from, buffer, (size_t)count);
 }
 
 /* How many elements of [from, last) to do at a time. */

@@ -181,7 +181,7 @@ UNIT_BF16 void cpu_gemm_bf16_rows(const float *from, int64_t row, int64_t count,
 /* Rows [even] and [odd], or zeros for NULL. */
 UNIT_BF16 static void pairs_weave_rows(const float *even, const float *odd,
                                        int64_t features, __m512i order,
-                                       cpu_bf16_t *woven)
+                                       cpu_bf16_t *packed)
 {
     const __m512 zero = _mm512_setzero_ps();
     int64_t d = 0;
@@ -190,7 +190,7 @@ UNIT_BF16 static void pairs_weave_rows(const float *even, const float *odd,
         __m512i both = (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(odd + d),
                                                     _mm512_loadu_ps(even + d));
 
-        _mm512_storeu_si512(woven + 2 * d,
+        _mm512_storeu_si512(packed + 2 * d,
                             _mm512_permutexvar_epi16(order, both));
     }
     for (; d < cpu_gemm_bf16_pad(features); d += TILE) {
@@ -198,14 +198,13 @@ UNIT_BF16 static void pairs_weave_rows(const float *even, const float *odd,
         __m512 high = odd == NULL ? zero : pairs_load(odd, d, features);
         __m512i both = (__m512i)_mm512_cvtne2ps_pbh(high, low);
 
-        _mm512_storeu_si512(woven + 2 * d,
+        _mm512_storeu_si512(packed + 2 * d,
                             _mm512_permutexvar_epi16(order, both));
     }
 }
 
-UNIT_BF16 void cpu_gemm_bf16_weave(const float *from, int64_t row,
-                                   int64_t count, int64_t features,
-                                   cpu_bf16_t *woven)
+UNIT_BF16 void cpu_gemm_bf16_pack(const float *from, int64_t row, int64_t count,
+                                  int64_t features, cpu_bf16_t *packed)
 {
     const int64_t width = cpu_gemm_bf16_pad(features);
     uint16_t order[2 * TILE];
@@ -215,7 +214,7 @@ UNIT_BF16 void cpu_gemm_bf16_weave(const float *from, int64_t row,
     for (int64_t i = 0; i < CPU_BF16_BLOCK; i += 2)
         pairs_weave_rows(i < count ? from + i * row : NULL,
                          i + 1 < count ? from + (i + 1) * row : NULL, features,
-                         _mm512_loadu_si512(order), woven + i * width);
+                         _mm512_loadu_si512(order), packed + i * width);
 }
 
 /* 16 x 16: rows to columns, by exchanging ever larger squares. */
@@ -251,8 +250,8 @@ UNIT_BF16 static void pairs_turn_square(const int32_t *from, int64_t row,
         _mm512_storeu_si512(to + i * to_row, b[i]);
 }
 
-void cpu_gemm_bf16_turn(const void *from, int64_t rows, int64_t columns,
-                        void *to)
+void cpu_gemm_bf16_transpose(const void *from, int64_t rows, int64_t columns,
+                             void *to)
 {
     for (int64_t i = 0; i < rows; i += TILE)
         for (int64_t j = 0; j < columns; j += TILE)
@@ -285,15 +284,15 @@ void cpu_gemm_bf16_rows(const float *from, int64_t row, int64_t count,
     __builtin_unreachable();
 }
 
-void cpu_gemm_bf16_weave(const float *from, int64_t row, int64_t count,
-                         int64_t features, cpu_bf16_t *woven)
+void cpu_gemm_bf16_pack(const float *from, int64_t row, int64_t count,
+                        int64_t features, cpu_bf16_t *packed)
 {
-    (void)from, (void)row, (void)count, (void)features, (void)woven;
+    (void)from, (void)row, (void)count, (void)features, (void)packed;
     __builtin_unreachable();
 }
 
-void cpu_gemm_bf16_turn(const void *from, int64_t rows, int64_t columns,
-                        void *to)
+void cpu_gemm_bf16_transpose(const void *from, int64_t rows, int64_t columns,
+                             void *to)
 {
     (void)from, (void)rows, (void)columns, (void)to;
     __builtin_unreachable();

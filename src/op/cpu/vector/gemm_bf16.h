@@ -54,12 +54,12 @@ void cpu_gemm_bf16_add(const cpu_gemm_bf16_t *product);
  * [row] elements apart. */
 void cpu_gemm_bf16_rows(const float *from, int64_t row, int64_t count,
                         int64_t features, cpu_bf16_t *rows);
-void cpu_gemm_bf16_weave(const float *from, int64_t row, int64_t count,
-                         int64_t features, cpu_bf16_t *woven);
+void cpu_gemm_bf16_pack(const float *from, int64_t row, int64_t count,
+                        int64_t features, cpu_bf16_t *packed);
 /* [rows, columns] pairs, or floats, as [columns, rows]; multiples of 16. rows
  * become turned (rows CPU_BF16_BLOCK, columns width / 2), woven become columns.
  */
-void cpu_gemm_bf16_turn(const void *from, int64_t rows, int64_t columns,
-                        void *to);
+void cpu_gemm_bf16_transpose(const void *from, int64_t rows, int64_t columns,
+                             void *to);
 
 #endif
