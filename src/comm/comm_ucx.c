@@ -270,10 +270,8 @@ static void ucx_close(comm_group_t *base)
         return;
     ucx_net_close(group);
     for (int i = 0; i < UCX_ACTIVE; i++)
-        for (int j = 0; j < UCX_LANES; j++) {
-            mem_free(group->active[i].lanes[j].scratch);
-            mem_free(group->active[i].lanes[j].ranges);
-        }
+        for (int j = 0; j < UCX_LANES; j++)
+            ucx_lane_close(&group->active[i].lanes[j]);
     ucx_node_close(group);
     node_place_close(&group->place);
     watch_close(group->watch);
@@ -286,22 +284,12 @@ static void ucx_close(comm_group_t *base)
 
 static err_code_t lanes_open(ucx_group_t *group, err_t *err)
 {
-    size_t bytes = ucx_scratch_bytes(group->base.size);
-    size_t ranges = (size_t)group->base.size * 2 * sizeof(int64_t);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
-    for (int i = 0; code == ERR_OK && i < UCX_ACTIVE; i++)
-        for (int j = 0; code == ERR_OK && j < UCX_LANES; j++) {
-            ucx_lane_t *lane = &group->active[i].lanes[j];
-            void *memory = NULL;
-
-            lane->group = group;
-            code = mem_alloc(bytes, "comm scratch", &lane->scratch, err);
-            if (code == ERR_OK)
-                code = mem_alloc(ranges, "comm ranges", &memory, err);
-            lane->ranges = memory;
-        }
-    return code;
+    for (int i = 0; rc == ERR_OK && i < UCX_ACTIVE; i++)
+        for (int j = 0; rc == ERR_OK && j < UCX_LANES; j++)
+            rc = ucx_lane_open(&group->active[i].lanes[j], group, err);
+    return rc;
 }
 
 static err_code_t group_new(const comm_config_t *config, const comm_oob_t *oob,

@@ -12,7 +12,8 @@ libcomm_la_SOURCES = \
 	src/comm/watch/watch_priv.h src/comm/watch/watch_calls.c src/comm/watch/watch_peers.c \
 	src/comm/watch/watch_liveness.c src/comm/watch/watch_liveness.h \
 	src/comm/comm_ucx.c src/comm/ucx_group.h src/comm/ucx_lane.h \
-	src/comm/ucx_peer.h src/comm/ucx_group.c \
+	src/comm/ucx_peer.h src/comm/ucx_group.c src/comm/ucx_task.c src/comm/ucx_task.h \
+	src/comm/ucx_lane.c src/comm/ucx_halving.c \
 	src/comm/ucx_fabric.c src/comm/ucx_fabric.h \
 	src/comm/ucx_gate.c src/comm/ucx_gate.h \
 	src/comm/ucx_worker.c src/comm/ucx_mates.c src/comm/ucx_net.c src/comm/ucx_notes.c \
@@ -20,7 +21,7 @@ libcomm_la_SOURCES = \
 	src/comm/ucx_tree.c src/comm/ucx_direct.c src/comm/ucx_choice.c \
 	src/comm/ucx_node.h src/comm/ucx_node.c src/comm/ucx_drive.c \
 	src/comm/ucx_stage_net.c src/comm/ucx_span.c \
-	src/comm/ucx_span.h src/comm/ucx_span_net.c
+	src/comm/ucx_span.h
 # -fopenmp-simd: only the vectorising hint, no OpenMP runtime.
 libcomm_la_CFLAGS = $(AM_CFLAGS) $(UCX_CFLAGS) -fopenmp-simd
 libcomm_la_LIBADD = $(UCX_LIBS)

@@ -58,8 +58,7 @@ comm_algorithm_t ucx_choice(const ucx_group_t *group,
         scratch *= (size_t)group->base.size;
     else if (found != COMM_BY_DOUBLING)
         return found;
-    return scratch <= ucx_scratch_bytes(group->base.size) ? found
-                                                          : COMM_BY_RING;
+    return scratch <= ucx_task_scratch(group->base.size) ? found : COMM_BY_RING;
 }
 
 static ucx_algorithm_t allreduce_of(comm_algorithm_t choice)

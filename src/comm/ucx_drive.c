@@ -63,22 +63,8 @@ static void work_begin(ucx_group_t *group, ucx_active_t *active,
           "collective %llu begins with %d lanes beside %d others",
           (unsigned long long)work->number, lanes, group->active_count);
     active->work = work;
-    for (int i = 0; i < lanes; i++) {
-        ucx_lane_t *lane = &active->lanes[i];
-
-        lane->work = work;
-        lane->request = &work->request;
-        lane->algorithm = algorithm;
-        lane->number = work->number;
-        lane->digest = digest;
-        lane->index = i;
-        lane->lanes = lanes;
-        lane->alive = true;
-        lane->broken = lane->idle = false;
-        lane->state = 0;
-        lane->mask = 0;
-        lane->at = (size_t)i * UCX_CHUNK_BYTES;
-    }
+    for (int i = 0; i < lanes; i++)
+        ucx_lane_begin(&active->lanes[i], work, algorithm, digest, i, lanes);
     group->active_count++;
 }
 
@@ -129,7 +115,7 @@ static bool lane_advance(ucx_group_t *group, ucx_lane_t *lane)
     lane->idle = false;
     while (lane->alive && lane->pending == 0 && !lane->broken && !lane->idle &&
            !atomic_load(&group->failed)) {
-        lane->alive = lane->algorithm(group, lane);
+        lane->alive = lane->algorithm(&lane->task);
         moved |= !lane->idle;
     }
     return moved;
@@ -236,7 +222,7 @@ static bool mates_came(ucx_group_t *group)
                 continue;
             if (lane->algorithm == ucx_stage_span
                     ? ucx_stage_lane_came(lane)
-                    : node_zcopy_arrived(group->node, lane->number))
+                    : node_zcopy_arrived(group->node, lane->task.number))
                 return true;
         }
     return false;

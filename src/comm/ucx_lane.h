@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Lanes of a ucx group: how a collective is carried out (ucx_net.c and the
- * algorithms in ucx_small.c, ucx_ring.c, ucx_tree.c).
- *
- * A lane is a state machine: whenever none of its requests is outstanding, its
- * algorithm computes on what has come and posts the next round.
+ * Lanes of a ucx group: a collective is carried out in one or two lanes, which
+ * run side by side: one computes while the other is on the wire. A lane runs a
+ * task (ucx_task.h) and carries its messages over UCX.
  *
  * Tags: kind, source rank, digest of the call, collective number, lane. UCP
  * keeps the order of messages with equal tags between two ranks, and a lane
@@ -17,23 +15,12 @@
 
 #include <ucp/api/ucp.h>
 
-#include "comm/comm_ops.h"
+#include "comm/ucx_task.h"
 
 #define UCX_LANES 2
 
-/* What one message of a segmented algorithm carries. Over TCP several times as
- * much on the wire of both lanes took up to four times as long. */
-#define UCX_CHUNK_BYTES ((size_t)64 << 10)
-
-/* Scratch of a lane at least. */
-#define UCX_SCRATCH_BYTES ((size_t)256 << 10)
-
 typedef struct ucx_group ucx_group_t;
-typedef struct ucx_lane ucx_lane_t;
-
-/* Post the next round of [lane] (whose requests have all completed); false:
- * the lane is done. */
-typedef bool (*ucx_algorithm_t)(ucx_group_t *group, ucx_lane_t *lane);
+typedef struct ucx_work ucx_work_t;
 
 /*
  * The memory that UCX keeps for us inside each of its requests. UCX may call
@@ -56,87 +43,51 @@ bool ucx_request_early(ucx_request_t *request);
 bool ucx_request_posted(ucx_request_t *request);
 void ucx_request_free(ucx_request_t *request);
 
-/* State of an all-reduce over several nodes (ucx_span.c). */
-typedef struct ucx_span {
-    char *data;   /* the segment that is being reduced, */
-    size_t count; /* its elements, and */
-    size_t end;   /* where the lane's slice ends, elements */
-    int phase;    /* of the stage between nodes (ucx_span_net.c), and */
-    int mask;     /* its round */
-} ucx_span_t;
-
-struct ucx_lane {
+typedef struct ucx_lane {
     ucx_group_t *group;
-    struct ucx_work *work;
-    const comm_request_t *request; /* what is to be done */
+    ucx_work_t *work;
     ucx_algorithm_t algorithm;
-    uint64_t number;
-    uint32_t digest; /* of the call (watch_calls.c) */
-    int index;       /* of this lane in its work */
-    int lanes;       /* how many the work has */
-    bool alive;      /* not yet done */
-    bool broken;     /* a message failed: it waits for the fault to be told */
-    bool idle;       /* it waits for ranks of this node: look again later */
-    unsigned pending;
-    ucx_request_t *posted; /* list of the pending ones */
-    /* State of the algorithm: */
-    int state;
-    int mask;
-    size_t at;  /* begin of the current segment, elements or bytes */
-    size_t end; /* direct, ring of ranges: of the longest range */
-    size_t slice;
-    size_t stride; /* direct: from a lane's step to its next but lanes */
-    void *scratch;
-    int64_t *ranges; /* tree: first, held of each rank */
-    int64_t range[2];
-    comm_request_t inner; /* tree: the all-gather of ranges */
-    ucx_span_t span;
-};
+    uint32_t digest;  /* of the call (watch.h) */
+    bool alive;       /* not yet done */
+    bool broken;      /* a message failed: it waits for the fault to be told */
+    bool idle;        /* it waits for ranks of this node: look again later */
+    unsigned pending; /* requests that are outstanding, and */
+    ucx_request_t *posted;  /* the list of them */
+    ucx_task_t task;        /* its context is the lane */
+    ucx_task_t part;        /* memory of a task that [task] is composed of */
+    ucx_algorithm_t nodes;  /* several nodes: the algorithm of [part], and */
+    comm_request_t segment; /* what it reduces */
+} ucx_lane_t;
 
 enum { UCX_TAG_DATA = 1, UCX_TAG_NOTE = 2 };
 #define UCX_TAG_KIND(kind) ((ucp_tag_t)(kind) << 60)
 #define UCX_TAG_KIND_MASK UCX_TAG_KIND(15)
 
-/* Post a message of [lane] to or from [rank]. Zero bytes are a message, too. */
-void ucx_lane_send(ucx_lane_t *lane, int rank, const void *data, size_t bytes);
-void ucx_lane_recv(ucx_lane_t *lane, int rank, void *data, size_t bytes);
+err_code_t ucx_lane_open(ucx_lane_t *lane, ucx_group_t *group, err_t *err);
+void ucx_lane_close(ucx_lane_t *lane);
+/* Begin to carry out [work], as lane [index] of [lanes]. */
+void ucx_lane_begin(ucx_lane_t *lane, ucx_work_t *work,
+                    ucx_algorithm_t algorithm, uint32_t digest, int index,
+                    int lanes);
+/* Cancel all outstanding requests. */
 void ucx_lane_cancel(ucx_lane_t *lane);
 
-/* ---- algorithms: ucx_small.c, ucx_ring.c, ucx_direct.c, ucx_tree.c ------- */
+/* Begin an all-reduce of [count] elements at [data] with the ranks of other
+ * nodes that own the same slices. */
+void ucx_lane_reduce_begin(ucx_lane_t *lane, ucx_algorithm_t algorithm,
+                           void *data, size_t count);
+/* Its next round; false: it is done. */
+bool ucx_lane_reduce(ucx_lane_t *lane);
 
-bool ucx_doubling(ucx_group_t *group, ucx_lane_t *lane);  /* all-reduce */
-bool ucx_barrier(ucx_group_t *group, ucx_lane_t *lane);   /* dissemination */
-bool ucx_broadcast(ucx_group_t *group, ucx_lane_t *lane); /* binomial */
-bool ucx_bruck(ucx_group_t *group, ucx_lane_t *lane);     /* all-gather */
-bool ucx_ring_reduce(ucx_group_t *group, ucx_lane_t *lane);
-bool ucx_ring_scatter(ucx_group_t *group, ucx_lane_t *lane); /* ranges */
-bool ucx_ring_gather(ucx_group_t *group, ucx_lane_t *lane);  /* and ranges */
-bool ucx_direct_reduce(ucx_group_t *group, ucx_lane_t *lane);
-bool ucx_direct_scatter(ucx_group_t *group, ucx_lane_t *lane); /* ranges */
-bool ucx_direct_gather(ucx_group_t *group, ucx_lane_t *lane);  /* ranges */
-bool ucx_tree(ucx_group_t *group, ucx_lane_t *lane);
+/* ---- over several nodes: ucx_span.c, ucx_stage_net.c ----------------------
+ */
 
-/* All-reduce over several nodes: see ucx_span.c, ucx_span_net.c. */
-bool ucx_span(ucx_group_t *group, ucx_lane_t *lane);
-/* The same of other memory (ucx_stage_net.c); has what it waits for come? */
-bool ucx_stage_span(ucx_group_t *group, ucx_lane_t *lane);
+/* All-reduce of an arena, and of other memory. Their task is one of a lane. */
+bool ucx_span(ucx_task_t *task);
+bool ucx_stage_span(ucx_task_t *task);
+/* Of ucx_stage_span: has what it waits for come? */
 bool ucx_stage_lane_came(const ucx_lane_t *lane);
 /* How many lanes go through the segments of [work]. */
-int ucx_stage_lanes(const struct ucx_work *work);
-/* Their stage between nodes, for the segment in lane->span. */
-void ucx_span_net_begin(ucx_lane_t *lane);
-bool ucx_span_net(ucx_group_t *group, ucx_lane_t *lane);
-
-/* Bytes of scratch of each lane in a group of [size] ranks: at least 4 KiB for
- * each rank. */
-static inline size_t ucx_scratch_bytes(int size)
-{
-    size_t bytes = (size_t)size << 12;
-
-    return bytes > UCX_SCRATCH_BYTES ? bytes : UCX_SCRATCH_BYTES;
-}
-
-/* Elements of the longest range that [what] is cut into. */
-size_t ucx_longest_range(const ucx_group_t *group, const comm_request_t *what);
+int ucx_stage_lanes(const ucx_work_t *work);
 
 #endif

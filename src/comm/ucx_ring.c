@@ -1,127 +1,170 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Rings for large data: every rank sends to its right neighbour and receives
- * from its left one. All-reduce is cut into segments of one chunk per rank.
- * Chunk c travels from rank c once around, every rank adding its own part: so
- * the sum has one fixed order, x_c + x_(c+1) + ..., and is finished at one
- * rank; from there the result goes around again: the same bits everywhere.
+ * Rings, for large data. Every member sends to its right neighbour (rank + 1)
+ * and receives from its left one.
+ *
+ * Reduce-scatter: the data is cut into one chunk for each member. Chunk c
+ * starts at member c and goes once around, and every member adds its own part.
+ * So the order of the sum is fixed, x_c + x_(c+1) + ..., and the sum is
+ * complete at member c - 1, its owner. All-gather: the owner's chunk goes
+ * around once more and is stored at all members. An all-reduce is both, of one
+ * segment of the data after the other. As one member computes an element, all
+ * members get the same bits.
  */
 #include <string.h>
 
-#include "comm/ucx_group.h"
+#include "base/check.h"
+#include "comm/ucx_task.h"
 
 typedef struct chunk {
     char *data;
-    size_t count; /* elements or bytes; zero at the end */
+    size_t bytes; /* zero: behind the end of the data */
 } chunk_t;
 
-static int wrap(const ucx_group_t *group, int number)
-{
-    int size = group->base.size;
+/* Where chunk [number], 0 .. size-1, of the current segment lies. */
+typedef chunk_t (*layout_t)(const ucx_task_t *task, int number);
 
-    return (number % size + size) % size;
+/* ---- turns --------------------------------------------------------------- */
+
+static int wrap(const ucx_task_t *task, int number)
+{
+    return (number % task->size + task->size) % task->size;
 }
 
-/* Elements of a whole chunk: the data in equal parts if that is less. */
-static size_t chunk_elements(const ucx_group_t *group,
-                             const comm_request_t *what)
+/* Send [out] to the right; as many bytes as [in] has come to [to]. */
+static void chunk_exchange(ucx_task_t *task, chunk_t out, chunk_t in, void *to)
 {
-    size_t size = (size_t)group->base.size;
+    check(to != task->scratch || in.bytes <= task->scratch_bytes,
+          "a chunk of %zu bytes in %zu bytes of scratch", in.bytes,
+          task->scratch_bytes);
+    if (in.bytes > 0)
+        ucx_task_recv(task, wrap(task, task->rank - 1), to, in.bytes);
+    if (out.bytes > 0)
+        ucx_task_send(task, wrap(task, task->rank + 1), out.data, out.bytes);
+}
+
+/* Reduce-scatter: turns 0 .. size-2. */
+static void scatter_turn(ucx_task_t *task, layout_t layout, int turn)
+{
+    chunk_t in = layout(task, wrap(task, task->rank - turn - 1));
+
+    chunk_exchange(task, layout(task, wrap(task, task->rank - turn)), in,
+                   task->scratch);
+}
+
+/* After turn [turn] - 1: the chunk has come, this member's part is added. */
+static void scatter_add(ucx_task_t *task, layout_t layout, int turn)
+{
+    const comm_request_t *what = task->request;
+    chunk_t in = layout(task, wrap(task, task->rank - turn));
+
+    comm_reduce(in.data, task->scratch, in.data,
+                in.bytes / comm_type_bytes(what->type), what->type, what->op);
+}
+
+/* All-gather: turns 0 .. size-2. */
+static void gather_turn(ucx_task_t *task, layout_t layout, int turn)
+{
+    chunk_t in = layout(task, wrap(task, task->rank - turn));
+
+    chunk_exchange(task, layout(task, wrap(task, task->rank + 1 - turn)), in,
+                   in.data);
+}
+
+/* All-reduce: turns 0 .. 2 size - 3. */
+static void reduce_turn(ucx_task_t *task, layout_t layout, int turn)
+{
+    if (turn < task->size - 1)
+        scatter_turn(task, layout, turn);
+    else
+        gather_turn(task, layout, turn - task->size + 1);
+}
+
+/* ---- all-reduce ---------------------------------------------------------- */
+
+/* Elements of a chunk; of short data an equal part for each member. */
+static size_t chunk_elements(const ucx_task_t *task)
+{
+    const comm_request_t *what = task->request;
+    size_t size = (size_t)task->size;
     size_t whole = UCX_CHUNK_BYTES / comm_type_bytes(what->type);
     size_t part = (what->count + size - 1) / size;
 
     return part < whole ? part : whole;
 }
 
-static chunk_t chunk_find(const ucx_group_t *group, const ucx_lane_t *lane,
-                          int number)
+static chunk_t segment_chunk(const ucx_task_t *task, int number)
 {
-    const comm_request_t *what = lane->request;
-    size_t whole = chunk_elements(group, what);
-    size_t begin = lane->at + (size_t)wrap(group, number) * whole;
+    const comm_request_t *what = task->request;
+    size_t width = comm_type_bytes(what->type), whole = chunk_elements(task);
+    size_t begin = task->at + (size_t)number * whole;
     chunk_t chunk = {.data = what->data};
 
     if (begin < what->count) {
-        chunk.data += begin * comm_type_bytes(what->type);
-        chunk.count = what->count - begin < whole ? what->count - begin : whole;
+        chunk.data += begin * width;
+        chunk.bytes =
+            (what->count - begin < whole ? what->count - begin : whole) * width;
     }
     return chunk;
 }
 
-/* To the right and from the left, [width] bytes an element. */
-static void chunk_exchange(ucx_group_t *group, ucx_lane_t *lane, chunk_t out,
-                           chunk_t in, void *to, size_t width)
+/* task->state counts the turns. */
+bool ucx_ring_reduce(ucx_task_t *task)
 {
-    if (in.count > 0)
-        ucx_lane_recv(lane, wrap(group, group->base.rank - 1), to,
-                      in.count * width);
-    if (out.count > 0)
-        ucx_lane_send(lane, wrap(group, group->base.rank + 1), out.data,
-                      out.count * width);
-}
-
-/* lane->state counts the exchanges of a segment: 0 .. size-2 reduce, then
- * size-1 .. 2 size-3 hand the results around. */
-bool ucx_ring_reduce(ucx_group_t *group, ucx_lane_t *lane)
-{
-    const comm_request_t *what = lane->request;
-    int size = group->base.size, rank = group->base.rank;
-    int turn = lane->state++;
-    size_t width = comm_type_bytes(what->type);
-    size_t segment = chunk_elements(group, what) * (size_t)size;
-    chunk_t in;
+    int size = task->size, turn = task->state++;
+    size_t segment = chunk_elements(task) * (size_t)size;
 
     if (turn == 0)
-        lane->at = (size_t)lane->index * segment;
-    if (turn > 0 && turn < size) { /* the chunk of the turn before has come */
-        in = chunk_find(group, lane, rank - turn);
-        comm_reduce(in.data, lane->scratch, in.data, in.count, what->type,
-                    what->op);
-    }
+        task->at = (size_t)task->index * segment;
+    if (turn > 0 && turn < size)
+        scatter_add(task, segment_chunk, turn);
     if (turn == 2 * size - 2) {
-        lane->at += segment * (size_t)lane->lanes;
-        lane->state = 1;
+        task->at += segment * (size_t)task->lanes;
+        task->state = 1;
         turn = 0;
     }
-    if (lane->at >= what->count)
+    if (task->at >= task->request->count)
         return false;
-    if (turn < size - 1) {
-        in = chunk_find(group, lane, rank - turn - 1);
-        chunk_exchange(group, lane, chunk_find(group, lane, rank - turn), in,
-                       lane->scratch, width);
-    } else {
-        turn -= size - 1;
-        in = chunk_find(group, lane, rank - turn);
-        chunk_exchange(group, lane, chunk_find(group, lane, rank + 1 - turn),
-                       in, in.data, width);
-    }
+    reduce_turn(task, segment_chunk, turn);
+    return true;
+}
+
+/* One segment, cut into equal chunks. */
+static chunk_t even_chunk(const ucx_task_t *task, int number)
+{
+    const comm_request_t *what = task->request;
+    size_t size = (size_t)task->size, width = comm_type_bytes(what->type);
+    size_t begin = what->count * (size_t)number / size;
+    size_t end = what->count * (size_t)(number + 1) / size;
+
+    return (chunk_t){.data = (char *)what->data + begin * width,
+                     .bytes = (end - begin) * width};
+}
+
+bool ucx_ring_even(ucx_task_t *task)
+{
+    int turn = task->state++;
+
+    if (turn > 0 && turn < task->size)
+        scatter_add(task, even_chunk, turn);
+    if (turn == 2 * task->size - 2)
+        return false;
+    reduce_turn(task, even_chunk, turn);
     return true;
 }
 
 /* ---- blocks and ranges --------------------------------------------------- */
 
-/* The blocks of an all-gather and the ranges of a buffer that was cut go around
- * in pieces of a chunk; lane->at is the piece's place in each, in bytes. */
+/* The blocks of an all-gather and the ranges of a reduce-scatter go around in
+ * pieces of a chunk. task->at is the first byte of the piece in each of them.
+ */
 
-size_t ucx_longest_range(const ucx_group_t *group, const comm_request_t *what)
+/* The current piece of the block or range whose owner is [number] - 1. */
+static chunk_t piece_chunk(const ucx_task_t *task, int number)
 {
-    size_t longest = 0;
-
-    for (int rank = 0; rank < group->base.size; rank++) {
-        size_t count = what->cuts[rank + 1] - what->cuts[rank];
-
-        longest = count > longest ? count : longest;
-    }
-    return longest;
-}
-
-/* The current piece of the block or range of rank [number]; in bytes. */
-static chunk_t piece_find(const ucx_group_t *group, const ucx_lane_t *lane,
-                          int number)
-{
-    const comm_request_t *what = lane->request;
-    size_t owner = (size_t)wrap(group, number);
+    const comm_request_t *what = task->request;
+    size_t owner = (size_t)wrap(task, number - 1);
     size_t begin = owner * what->count, bytes = what->count;
     chunk_t piece = {.data = what->data};
 
@@ -131,77 +174,64 @@ static chunk_t piece_find(const ucx_group_t *group, const ucx_lane_t *lane,
         begin = what->cuts[owner] * width;
         bytes = what->cuts[owner + 1] * width - begin;
     }
-    piece.data += begin + lane->at;
-    if (lane->at < bytes)
-        piece.count = bytes - lane->at < UCX_CHUNK_BYTES ? bytes - lane->at
+    piece.data += begin + task->at;
+    if (task->at < bytes)
+        piece.bytes = bytes - task->at < UCX_CHUNK_BYTES ? bytes - task->at
                                                          : UCX_CHUNK_BYTES;
     return piece;
 }
 
-static size_t longest_bytes(const ucx_group_t *group,
-                            const comm_request_t *what)
+static size_t longest_bytes(const ucx_task_t *task)
 {
+    const comm_request_t *what = task->request;
+
     return what->cuts == NULL
                ? what->count
-               : ucx_longest_range(group, what) * comm_type_bytes(what->type);
+               : ucx_task_longest(task) * comm_type_bytes(what->type);
 }
 
-/* The range of rank r starts at rank r + 1 and is summed on its way to r. */
-bool ucx_ring_scatter(ucx_group_t *group, ucx_lane_t *lane)
+bool ucx_ring_scatter(ucx_task_t *task)
 {
-    const comm_request_t *what = lane->request;
-    int size = group->base.size, rank = group->base.rank;
-    int turn = lane->state++;
-    chunk_t in;
+    int turn = task->state++;
 
     if (turn == 0)
-        lane->end = longest_bytes(group, what);
-    if (turn > 0) { /* the piece of the turn before has come */
-        in = piece_find(group, lane, rank - 1 - turn);
-        comm_reduce(in.data, lane->scratch, in.data,
-                    in.count / comm_type_bytes(what->type), what->type,
-                    what->op);
-    }
-    if (turn == size - 1) {
-        lane->at += UCX_CHUNK_BYTES * (size_t)lane->lanes;
-        lane->state = 1;
+        task->end = longest_bytes(task);
+    if (turn > 0)
+        scatter_add(task, piece_chunk, turn);
+    if (turn == task->size - 1) {
+        task->at += UCX_CHUNK_BYTES * (size_t)task->lanes;
+        task->state = 1;
         turn = 0;
     }
-    if (lane->at >= lane->end)
+    if (task->at >= task->end)
         return false;
-    in = piece_find(group, lane, rank - 2 - turn);
-    chunk_exchange(group, lane, piece_find(group, lane, rank - 1 - turn), in,
-                   lane->scratch, 1);
+    scatter_turn(task, piece_chunk, turn);
     return true;
 }
 
-/* This rank's block of an all-gather, unless it is there. */
-static void block_place(const ucx_lane_t *lane, chunk_t mine)
+/* Copy this member's block of an all-gather to its place, unless it is there.
+ */
+static void block_place(const ucx_task_t *task)
 {
-    const char *from = lane->request->mine;
+    const char *from = task->request->mine;
+    chunk_t mine = piece_chunk(task, task->rank + 1);
 
-    if (from != NULL && from + lane->at != mine.data)
-        memcpy(mine.data, from + lane->at, mine.count);
+    if (from != NULL && from + task->at != mine.data)
+        memcpy(mine.data, from + task->at, mine.bytes);
 }
 
-/* lane->state is the turn. */
-bool ucx_ring_gather(ucx_group_t *group, ucx_lane_t *lane)
+/* task->state is the turn. */
+bool ucx_ring_gather(ucx_task_t *task)
 {
-    int size = group->base.size, rank = group->base.rank;
-    chunk_t in;
-
-    lane->end = longest_bytes(group, lane->request);
-    if (lane->state == size - 1) {
-        lane->at += UCX_CHUNK_BYTES * (size_t)lane->lanes;
-        lane->state = 0;
+    task->end = longest_bytes(task);
+    if (task->state == task->size - 1) {
+        task->at += UCX_CHUNK_BYTES * (size_t)task->lanes;
+        task->state = 0;
     }
-    if (lane->at >= lane->end)
+    if (task->at >= task->end)
         return false;
-    if (lane->state == 0)
-        block_place(lane, piece_find(group, lane, rank));
-    in = piece_find(group, lane, rank - lane->state - 1);
-    chunk_exchange(group, lane, piece_find(group, lane, rank - lane->state), in,
-                   in.data, 1);
-    lane->state++;
+    if (task->state == 0)
+        block_place(task);
+    gather_turn(task, piece_chunk, task->state++);
     return true;
 }

@@ -4,106 +4,119 @@
  * Algorithms of few rounds: recursive doubling, the dissemination barrier,
  * binomial broadcast and Bruck's all-gather (Bruck et al., "Efficient
  * algorithms for all-to-all communications", TPDS 1997). Each is written as the
- * rounds it posts; see ucx_lane_t.
+ * rounds that it posts; see ucx_task.h.
  */
 #include <string.h>
 
-#include "comm/ucx_group.h"
+#include "base/check.h"
+#include "comm/ucx_task.h"
 
 /* ---- all-reduce by recursive doubling ------------------------------------ */
 
-/*
- * Ranks beyond the largest power of two are folded: of the first 2 * rest
- * ranks, each even one gives its data to the next odd one and gets the result
- * in the end. The others, renumbered 0 .. power-1, exchange with the partner at
- * distance 1, 2, 4 ... After each exchange all ranks of an aligned block hold
- * the same bits, because both partners compute (lower block) op (upper block).
- */
-enum { FOLD, FOLD_TAKEN, MEET, MET, AWAIT_RESULT, FINISHED };
-
-typedef struct doubling {
-    int power, rest; /* size = power + rest */
-    int number;      /* of this rank among the power; -1: folded */
-} doubling_t;
-
-static doubling_t doubling_of(const ucx_group_t *group)
+ucx_fold_t ucx_fold_of(const ucx_task_t *task)
 {
-    doubling_t d = {.power = 1};
+    ucx_fold_t fold = {.power = 1};
 
-    while (d.power * 2 <= group->base.size)
-        d.power *= 2;
-    d.rest = group->base.size - d.power;
-    if (group->base.rank >= 2 * d.rest)
-        d.number = group->base.rank - d.rest;
+    while (fold.power * 2 <= task->size)
+        fold.power *= 2;
+    fold.rest = task->size - fold.power;
+    if (task->rank >= 2 * fold.rest)
+        fold.number = task->rank - fold.rest;
     else
-        d.number = group->base.rank % 2 ? group->base.rank / 2 : -1;
-    return d;
+        fold.number = task->rank % 2 ? task->rank / 2 : -1;
+    return fold;
 }
 
-static int doubling_rank(const doubling_t *d, int number)
+int ucx_fold_member(const ucx_fold_t *fold, int number)
 {
-    return number < d->rest ? 2 * number + 1 : number + d->rest;
+    return number < fold->rest ? 2 * number + 1 : number + fold->rest;
 }
 
-static void doubling_combine(ucx_lane_t *lane, bool theirs_lower)
+bool ucx_fold_begin(ucx_task_t *task, const ucx_fold_t *fold)
 {
-    const comm_request_t *what = lane->request;
-    void *mine = what->data, *theirs = lane->scratch;
+    size_t bytes = comm_request_bytes(task->request);
 
-    comm_reduce(mine, theirs_lower ? theirs : mine,
-                theirs_lower ? mine : theirs, what->count, what->type,
-                what->op);
+    if (task->rank >= 2 * fold->rest)
+        return false;
+    if (fold->number < 0)
+        ucx_task_send(task, task->rank + 1, task->request->data, bytes);
+    else
+        ucx_task_recv(task, task->rank - 1, task->scratch, bytes);
+    task->state = fold->number < 0 ? FOLD_AWAIT : FOLD_TAKEN;
+    return true;
 }
 
-/* Exchange at distance lane->mask, or go to the end. */
-static bool doubling_meet(ucx_group_t *group, ucx_lane_t *lane, doubling_t d)
+void ucx_fold_combine(ucx_task_t *task, size_t begin, size_t count,
+                      bool theirs_first)
 {
-    void *data = lane->request->data;
-    size_t bytes = comm_request_bytes(lane->request);
-    int rank = group->base.rank;
+    const comm_request_t *what = task->request;
+    void *mine = (char *)what->data + begin * comm_type_bytes(what->type);
+    void *theirs = task->scratch;
 
-    if (lane->mask < d.power) {
-        int partner = doubling_rank(&d, d.number ^ lane->mask);
-
-        ucx_lane_recv(lane, partner, lane->scratch, bytes);
-        ucx_lane_send(lane, partner, data, bytes);
-        lane->state = MET;
-        return true;
-    }
-    if (rank < 2 * d.rest)
-        ucx_lane_send(lane, rank - 1, data, bytes);
-    lane->state = FINISHED;
-    return rank < 2 * d.rest;
+    check(begin + count <= what->count &&
+              count * comm_type_bytes(what->type) <= task->scratch_bytes,
+          "%zu elements from %zu on, of %zu, are combined", count, begin,
+          what->count);
+    comm_reduce(mine, theirs_first ? theirs : mine,
+                theirs_first ? mine : theirs, count, what->type, what->op);
 }
 
-bool ucx_doubling(ucx_group_t *group, ucx_lane_t *lane)
+bool ucx_fold_finish(ucx_task_t *task, const ucx_fold_t *fold)
 {
-    doubling_t d = doubling_of(group);
-    void *data = lane->request->data;
-    size_t bytes = comm_request_bytes(lane->request);
-    int rank = group->base.rank;
+    bool partner = task->rank < 2 * fold->rest;
 
-    switch (lane->state) {
-    case FOLD:
-        lane->mask = 1;
-        if (rank >= 2 * d.rest)
-            return doubling_meet(group, lane, d);
-        if (d.number < 0)
-            ucx_lane_send(lane, rank + 1, data, bytes);
-        else
-            ucx_lane_recv(lane, rank - 1, lane->scratch, bytes);
-        lane->state = d.number < 0 ? AWAIT_RESULT : FOLD_TAKEN;
-        return true;
+    if (partner)
+        ucx_task_send(task, task->rank - 1, task->request->data,
+                      comm_request_bytes(task->request));
+    task->state = FOLD_FINISHED;
+    return partner;
+}
+
+void ucx_fold_await(ucx_task_t *task)
+{
+    ucx_task_recv(task, task->rank + 1, task->request->data,
+                  comm_request_bytes(task->request));
+    task->state = FOLD_FINISHED;
+}
+
+/* Exchange at distance task->mask, or go to the end. */
+static bool doubling_meet(ucx_task_t *task, const ucx_fold_t *fold)
+{
+    size_t bytes = comm_request_bytes(task->request);
+    int partner;
+
+    if (task->mask >= fold->power)
+        return ucx_fold_finish(task, fold);
+    partner = ucx_fold_member(fold, fold->number ^ task->mask);
+    ucx_task_recv(task, partner, task->scratch, bytes);
+    ucx_task_send(task, partner, task->request->data, bytes);
+    task->state = FOLD_MET;
+    return true;
+}
+
+/*
+ * Members exchange with the partner at distance 1, 2, 4 ... After each exchange
+ * all members of an aligned block hold the same bits, because both partners
+ * compute (lower block) op (upper block).
+ */
+bool ucx_doubling(ucx_task_t *task)
+{
+    ucx_fold_t fold = ucx_fold_of(task);
+    size_t count = task->request->count;
+
+    switch (task->state) {
+    case FOLD_BEGIN:
+        task->mask = 1;
+        return ucx_fold_begin(task, &fold) || doubling_meet(task, &fold);
     case FOLD_TAKEN:
-        doubling_combine(lane, true);
-        return doubling_meet(group, lane, d);
-    case MET:
-        doubling_combine(lane, (d.number & lane->mask) != 0);
-        lane->mask *= 2;
-        return doubling_meet(group, lane, d);
-    case AWAIT_RESULT:
-        ucx_lane_recv(lane, rank + 1, data, bytes);
-        lane->state = FINISHED;
+        ucx_fold_combine(task, 0, count, true);
+        return doubling_meet(task, &fold);
+    case FOLD_MET:
+        ucx_fold_combine(task, 0, count, (fold.number & task->mask) != 0);
+        task->mask *= 2;
+        return doubling_meet(task, &fold);
+    case FOLD_AWAIT:
+        ucx_fold_await(task);
         return true;
     default:
         return false;
@@ -112,15 +125,15 @@ bool ucx_doubling(ucx_group_t *group, ucx_lane_t *lane)
 
 /* ---- barrier ------------------------------------------------------------- */
 
-bool ucx_barrier(ucx_group_t *group, ucx_lane_t *lane)
+bool ucx_barrier(ucx_task_t *task)
 {
-    int size = group->base.size, rank = group->base.rank;
+    int size = task->size, rank = task->rank;
 
-    lane->mask = lane->mask == 0 ? 1 : lane->mask * 2;
-    if (lane->mask >= size)
+    task->mask = task->mask == 0 ? 1 : task->mask * 2;
+    if (task->mask >= size)
         return false;
-    ucx_lane_recv(lane, (rank - lane->mask + size) % size, NULL, 0);
-    ucx_lane_send(lane, (rank + lane->mask) % size, NULL, 0);
+    ucx_task_recv(task, (rank - task->mask + size) % size, NULL, 0);
+    ucx_task_send(task, (rank + task->mask) % size, NULL, 0);
     return true;
 }
 
@@ -129,53 +142,53 @@ bool ucx_barrier(ucx_group_t *group, ucx_lane_t *lane)
 /* Post the sends of a segment to all children, the farthest first. With the
  * first segment each child tells that it has come: two ranks that both take
  * themselves for the root then wait for each other, and are told so. */
-static void broadcast_send(ucx_group_t *group, ucx_lane_t *lane, int number,
-                           int top, char *data, size_t bytes)
+static void broadcast_send(ucx_task_t *task, int number, int top, char *data,
+                           size_t bytes)
 {
-    int size = group->base.size;
+    int size = task->size;
 
     for (int mask = top; mask > 0; mask /= 2) {
-        int child = (group->base.rank + mask) % size;
+        int child = (task->rank + mask) % size;
 
         if (number + mask >= size)
             continue;
-        ucx_lane_send(lane, child, data, bytes);
-        if (lane->at == 0)
-            ucx_lane_recv(lane, child, NULL, 0);
+        ucx_task_send(task, child, data, bytes);
+        if (task->at == 0)
+            ucx_task_recv(task, child, NULL, 0);
     }
 }
 
 /* Ranks are numbered from the root; number n gets its data from n with its
  * lowest bit cleared, and gives it to n + mask for each mask below that bit. In
  * segments: a child forwards one while it receives the next in another lane. */
-bool ucx_broadcast(ucx_group_t *group, ucx_lane_t *lane)
+bool ucx_broadcast(ucx_task_t *task)
 {
-    const comm_request_t *what = lane->request;
-    int size = group->base.size, mask = 1, parent;
-    int number = (group->base.rank - what->root + size) % size;
+    const comm_request_t *what = task->request;
+    int size = task->size, mask = 1, parent;
+    int number = (task->rank - what->root + size) % size;
     size_t step = UCX_CHUNK_BYTES, left;
     char *data;
 
-    if (lane->state == 2) { /* the segment is sent */
-        lane->at += step * (size_t)lane->lanes;
-        lane->state = 0;
+    if (task->state == 2) { /* the segment is sent */
+        task->at += step * (size_t)task->lanes;
+        task->state = 0;
     }
-    if (lane->at >= what->count)
+    if (task->at >= what->count)
         return false;
-    data = (char *)what->data + lane->at;
-    left = what->count - lane->at < step ? what->count - lane->at : step;
+    data = (char *)what->data + task->at;
+    left = what->count - task->at < step ? what->count - task->at : step;
     while (mask < size && !(number & mask))
         mask *= 2;
-    parent = (group->base.rank - mask + size) % size;
-    if (lane->state == 0 && number != 0) {
-        ucx_lane_recv(lane, parent, data, left);
-        lane->state = 1;
+    parent = (task->rank - mask + size) % size;
+    if (task->state == 0 && number != 0) {
+        ucx_task_recv(task, parent, data, left);
+        task->state = 1;
         return true;
     }
-    broadcast_send(group, lane, number, mask / 2, data, left);
-    if (lane->at == 0 && number != 0)
-        ucx_lane_send(lane, parent, NULL, 0);
-    lane->state = 2;
+    broadcast_send(task, number, mask / 2, data, left);
+    if (task->at == 0 && number != 0)
+        ucx_task_send(task, parent, NULL, 0);
+    task->state = 2;
     return true;
 }
 
@@ -183,23 +196,23 @@ bool ucx_broadcast(ucx_group_t *group, ucx_lane_t *lane)
 
 /* In the scratch, block i is that of rank + i. Before the round of distance m
  * it holds blocks 0 .. m-1, then twice as many. */
-bool ucx_bruck(ucx_group_t *group, ucx_lane_t *lane)
+bool ucx_bruck(ucx_task_t *task)
 {
-    const comm_request_t *what = lane->request;
-    int size = group->base.size, rank = group->base.rank;
+    const comm_request_t *what = task->request;
+    int size = task->size, rank = task->rank;
     size_t bytes = what->count;
-    char *blocks = lane->scratch;
+    char *blocks = task->scratch;
     int count;
 
-    if (lane->mask == 0)
+    if (task->mask == 0)
         memcpy(blocks, what->mine, bytes);
-    lane->mask = lane->mask == 0 ? 1 : lane->mask * 2;
-    if (lane->mask < size) {
-        count = size - lane->mask < lane->mask ? size - lane->mask : lane->mask;
-        ucx_lane_recv(lane, (rank + lane->mask) % size,
-                      blocks + (size_t)lane->mask * bytes,
+    task->mask = task->mask == 0 ? 1 : task->mask * 2;
+    if (task->mask < size) {
+        count = size - task->mask < task->mask ? size - task->mask : task->mask;
+        ucx_task_recv(task, (rank + task->mask) % size,
+                      blocks + (size_t)task->mask * bytes,
                       (size_t)count * bytes);
-        ucx_lane_send(lane, (rank - lane->mask + size) % size, blocks,
+        ucx_task_send(task, (rank - task->mask + size) % size, blocks,
                       (size_t)count * bytes);
         return true;
     }

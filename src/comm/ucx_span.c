@@ -16,6 +16,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "comm/node/node_sum.h"
 #include "comm/node/node_zcopy.h"
 #include "comm/ucx_group.h"
@@ -80,79 +81,97 @@ const char *ucx_span_name(ucx_span_kind_t kind, bool arena)
     return names[kind][arena];
 }
 
-/* ---- a lane -------------------------------------------------------------- */
-
-enum { COME, SUM, REDUCE };
-
-/* Where the slice of this lane begins and ends. */
-static void lane_begin(const ucx_group_t *group, ucx_lane_t *lane)
+ucx_algorithm_t ucx_span_algorithm(ucx_span_kind_t kind)
 {
-    const ucx_span_plan_t *plan = &lane->work->span;
-    size_t begin = (size_t)group->place.local * plan->slice;
-    size_t count = lane->request->count;
-
-    lane->at = begin + (size_t)lane->index * plan->segment;
-    lane->span.end = begin + plan->slice < count ? begin + plan->slice : count;
+    return kind == SPAN_DOUBLING  ? ucx_doubling
+           : kind == SPAN_HALVING ? ucx_halving
+                                  : ucx_ring_even;
 }
 
-/* The places of the current segment, one per rank of the node. */
-static char **segment_parts(ucx_group_t *group, const ucx_lane_t *lane)
+/* ---- a lane -------------------------------------------------------------- */
+
+/* WAIT: for the ranks of this node; SUM: over the node; REDUCE: over nodes. */
+enum { WAIT, SUM, REDUCE };
+
+/* task->at and task->end are elements. */
+static void slice_begin(const ucx_lane_t *lane, ucx_task_t *task)
 {
+    const ucx_span_plan_t *plan = &lane->work->span;
+    size_t begin = (size_t)lane->group->place.local * plan->slice;
+    size_t count = task->request->count;
+
+    check(lane->group->place.local < plan->slices,
+          "rank %d of its node owns none of %d slices",
+          lane->group->place.local, plan->slices);
+    task->at = begin + (size_t)task->index * plan->segment;
+    task->end = begin + plan->slice < count ? begin + plan->slice : count;
+}
+
+/* Where the current segment lies, for each rank of the node. */
+static char **segment_parts(const ucx_lane_t *lane)
+{
+    const ucx_group_t *group = lane->group;
+    const ucx_task_t *task = &lane->task;
     char **parts = group->span_parts;
 
-    node_zcopy_buffers(group->node, lane->number, parts);
+    node_zcopy_buffers(group->node, task->number, parts);
     for (int i = 0; i < group->place.count; i++)
-        parts[i] += lane->at * comm_type_bytes(lane->request->type);
+        parts[i] += task->at * comm_type_bytes(task->request->type);
     return parts;
 }
 
-static void segment_sum(ucx_group_t *group, ucx_lane_t *lane)
+static void segment_sum(ucx_lane_t *lane)
 {
-    size_t left = lane->span.end - lane->at;
+    const ucx_group_t *group = lane->group;
+    const comm_request_t *what = lane->task.request;
+    size_t left = lane->task.end - lane->task.at;
     size_t most = lane->work->span.segment;
-    char **parts = segment_parts(group, lane);
+    size_t count = left < most ? left : most;
+    char **parts = segment_parts(lane);
+    char *mine = parts[group->place.local];
 
-    lane->span.data = parts[group->place.local];
-    lane->span.count = left < most ? left : most;
-    node_sum_into(parts, group->place.count, lane->span.count,
-                  lane->request->type, lane->request->op, lane->span.data);
+    node_sum_into(parts, group->place.count, count, what->type, what->op, mine);
+    ucx_lane_reduce_begin(lane, ucx_span_algorithm(lane->work->span.kind), mine,
+                          count);
 }
 
-static void segment_share(ucx_group_t *group, ucx_lane_t *lane)
+static void segment_share(const ucx_lane_t *lane)
 {
-    size_t bytes = lane->span.count * comm_type_bytes(lane->request->type);
-    char **parts = segment_parts(group, lane);
+    const ucx_group_t *group = lane->group;
+    char **parts = segment_parts(lane);
 
     for (int i = 0; i < group->place.count; i++)
         if (i != group->place.local)
-            memcpy(parts[i], lane->span.data, bytes);
+            memcpy(parts[i], lane->segment.data,
+                   comm_request_bytes(&lane->segment));
 }
 
-bool ucx_span(ucx_group_t *group, ucx_lane_t *lane)
+bool ucx_span(ucx_task_t *task)
 {
-    switch (lane->state) {
-    case COME:
-        lane->idle = !node_zcopy_arrived(group->node, lane->number);
+    ucx_lane_t *lane = task->context;
+
+    switch (task->state) {
+    case WAIT:
+        lane->idle = !node_zcopy_arrived(lane->group->node, task->number);
         if (lane->idle)
             return true;
-        lane_begin(group, lane);
-        lane->state = SUM;
+        slice_begin(lane, task);
+        task->state = SUM;
         return true;
     case SUM:
-        if (lane->at >= lane->span.end) {
-            node_zcopy_lane_done(group->node, lane->number);
+        if (task->at >= task->end) {
+            node_zcopy_lane_done(lane->group->node, task->number);
             return false;
         }
-        segment_sum(group, lane);
-        ucx_span_net_begin(lane);
-        lane->state = REDUCE;
+        segment_sum(lane);
+        task->state = REDUCE;
         return true;
     default:
-        if (ucx_span_net(group, lane))
+        if (ucx_lane_reduce(lane))
             return true;
-        segment_share(group, lane);
-        lane->at += lane->work->span.segment * (size_t)lane->lanes;
-        lane->state = SUM;
+        segment_share(lane);
+        task->at += lane->work->span.segment * (size_t)task->lanes;
+        task->state = SUM;
         return true;
     }
 }

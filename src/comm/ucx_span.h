@@ -9,6 +9,7 @@
 
 #include "comm/comm_ops.h"
 #include "comm/node/node_place.h"
+#include "comm/ucx_task.h"
 
 typedef enum ucx_span_kind {
     SPAN_DOUBLING, /* recursive doubling: all of a segment log2(nodes) times */
@@ -27,6 +28,8 @@ typedef struct ucx_span_plan {
 ucx_span_plan_t ucx_span_plan(const node_place_t *place,
                               const comm_table_t *table, size_t count,
                               comm_type_t type);
+/* What carries out an all-reduce between the nodes. */
+ucx_algorithm_t ucx_span_algorithm(ucx_span_kind_t kind);
 /* A static name for people, of data in an arena or of staged data. */
 const char *ucx_span_name(ucx_span_kind_t kind, bool arena);
 

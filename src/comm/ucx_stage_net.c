@@ -26,66 +26,72 @@ int ucx_stage_lanes(const ucx_work_t *work)
 
 /* ---- a lane -------------------------------------------------------------- */
 
-enum { BEGIN, COME, REDUCE };
+enum { BEGIN, WAIT, REDUCE };
+
+/* The segment, of those of the node, that is segment task->at of its work. */
+static uint64_t segment_of(const ucx_lane_t *lane)
+{
+    return lane->work->node.segment + lane->task.at;
+}
 
 bool ucx_stage_lane_came(const ucx_lane_t *lane)
 {
-    return node_stage_arrived(lane->group->node,
-                              lane->work->node.segment + lane->at);
+    return node_stage_arrived(lane->group->node, segment_of(lane));
 }
 
-static void segment_sum(ucx_group_t *group, ucx_lane_t *lane)
+static void segment_sum(ucx_lane_t *lane)
 {
-    const ucx_work_t *work = lane->work;
-    size_t width = comm_type_bytes(work->request.type);
-    size_t most = work->node.segment_bytes;
-    size_t left = work->request.count * width - lane->at * most;
+    const ucx_group_t *group = lane->group;
+    const comm_request_t *what = lane->task.request;
+    size_t most = lane->work->node.segment_bytes;
+    size_t left = comm_request_bytes(what) - lane->task.at * most;
+    size_t count = (left < most ? left : most) / comm_type_bytes(what->type);
     char **parts = group->span_parts;
 
     for (int i = 0; i < group->place.count; i++)
-        parts[i] =
-            node_stage_place(group->node, i, work->node.segment + lane->at);
-    lane->span.data = parts[0];
-    lane->span.count = (left < most ? left : most) / width;
-    node_sum_into(parts, group->place.count, lane->span.count,
-                  work->request.type, work->request.op, parts[0]);
+        parts[i] = node_stage_place(group->node, i, segment_of(lane));
+    node_sum_into(parts, group->place.count, count, what->type, what->op,
+                  parts[0]);
+    ucx_lane_reduce_begin(lane, ucx_span_algorithm(lane->work->span.kind),
+                          parts[0], count);
 }
 
-/* The next segment, lane->at of its work, if it has come. */
-static bool segment_begin(ucx_group_t *group, ucx_lane_t *lane)
+/* The next segment, if all ranks of the node have copied theirs. */
+static bool segment_begin(ucx_lane_t *lane)
 {
-    if (lane->at >= node_stage_segments(&lane->work->node))
+    if (lane->task.at >= node_stage_segments(&lane->work->node))
         return false;
     lane->idle = !ucx_stage_lane_came(lane);
     if (lane->idle)
         return true;
-    if (!node_stage_agrees(group->node, lane->work->node.segment + lane->at)) {
-        node_control_differ(group->node, lane->number);
+    if (!node_stage_agrees(lane->group->node, segment_of(lane))) {
+        node_control_differ(lane->group->node, lane->task.number);
         return true;
     }
-    segment_sum(group, lane);
-    ucx_span_net_begin(lane);
-    lane->state = REDUCE;
+    segment_sum(lane);
+    lane->task.state = REDUCE;
     return true;
 }
 
-bool ucx_stage_span(ucx_group_t *group, ucx_lane_t *lane)
+bool ucx_stage_span(ucx_task_t *task)
 {
+    ucx_lane_t *lane = task->context;
     size_t slices = (size_t)lane->work->span.slices;
 
-    switch (lane->state) {
+    switch (task->state) {
     case BEGIN:
-        lane->at = (size_t)group->place.local + (size_t)lane->index * slices;
-        lane->state = COME;
+        task->at =
+            (size_t)lane->group->place.local + (size_t)task->index * slices;
+        task->state = WAIT;
         return true;
-    case COME:
-        return segment_begin(group, lane);
+    case WAIT:
+        return segment_begin(lane);
     default:
-        if (ucx_span_net(group, lane))
+        if (ucx_lane_reduce(lane))
             return true;
-        node_stage_done(group->node, lane->work->node.segment + lane->at);
-        lane->at += slices * (size_t)lane->lanes;
-        lane->state = COME;
+        node_stage_done(lane->group->node, segment_of(lane));
+        task->at += slices * (size_t)task->lanes;
+        task->state = WAIT;
         return true;
     }
 }

@@ -13,6 +13,7 @@ COMM_TESTS = \
 	tests/comm/test_ucx_fabric \
 	tests/comm/test_ucx_pace \
 	tests/comm/test_ucx_strangers \
+	tests/comm/test_ucx_tasks \
 	tests/comm/test_watch \
 	tests/comm/test_watch_liveness
 check_PROGRAMS += $(COMM_TESTS)

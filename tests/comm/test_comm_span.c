@@ -112,7 +112,7 @@ static void plan_check(const node_place_t *place, const comm_table_t *table,
     cr_assert(plan.slice * (size_t)plan.slices >= count);
     if (plan.kind == SPAN_RING)
         message = message / (size_t)place->nodes + width;
-    cr_assert(message <= ucx_scratch_bytes(2));
+    cr_assert(message <= ucx_task_scratch(2));
 }
 
 Test(comm_span, plans_cover_the_buffer_and_fit_the_scratch)

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The messages of lanes over UCX: see ucx_lane.h. All for the driver. */
+#include <inttypes.h>
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "comm/ucx_group.h"
+
+/* ---- requests ------------------------------------------------------------ */
+
+bool ucx_request_early(ucx_request_t *request)
+{
+    request->early = !request->posted;
+    return request->early;
+}
+
+bool ucx_request_posted(ucx_request_t *request)
+{
+    request->posted = !request->early;
+    return request->posted;
+}
+
+/* UCX gives the memory out again as we leave it. */
+void ucx_request_free(ucx_request_t *request)
+{
+    request->posted = request->early = false;
+    ucp_request_free(request);
+}
+
+/* ---- messages of lanes --------------------------------------------------- */
+
+static ucp_tag_t lane_tag(const ucx_lane_t *lane, int source)
+{
+    return UCX_TAG_KIND(UCX_TAG_DATA) | (ucp_tag_t)source << 40 |
+           (ucp_tag_t)lane->digest << 20 |
+           (lane->task.number & UINT64_C(0xffff)) << 4 |
+           (ucp_tag_t)lane->task.index;
+}
+
+static void lane_link(ucx_lane_t *lane, ucx_request_t *request)
+{
+    request->previous = NULL;
+    request->next = lane->posted;
+    if (lane->posted != NULL)
+        lane->posted->previous = request;
+    lane->posted = request;
+    lane->pending++;
+}
+
+static void lane_unlink(ucx_lane_t *lane, ucx_request_t *request)
+{
+    if (request->previous != NULL)
+        request->previous->next = request->next;
+    else
+        lane->posted = request->next;
+    if (request->next != NULL)
+        request->next->previous = request->previous;
+    check(lane->pending > 0,
+          "a request of lane %d is over, but none was posted",
+          lane->task.index);
+    lane->pending--;
+}
+
+/* A message of [lane] is over. One that failed must not let the lane go on with
+ * what is in the buffer: its peer is gone, and the fault will say so. */
+static void lane_check(ucx_lane_t *lane, int peer, size_t bytes,
+                       ucs_status_t status, size_t got)
+{
+    err_t fault = ERR_INIT;
+
+    lane->group->moves++;
+    if ((status == UCS_OK && got == bytes) || status == UCS_ERR_CANCELED)
+        return;
+    lane->broken = true;
+    if (status != UCS_OK && status != UCS_ERR_MESSAGE_TRUNCATED) {
+        ucx_group_lost(lane->group, peer);
+        return;
+    }
+    err_set(&fault, ERR_CONFIG,
+            "collective %" PRIu64 ": rank %d and rank %d exchange messages of "
+            "different sizes: all must start the same collectives in the same "
+            "order",
+            lane->task.number,
+            comm_rank_name(&lane->group->base, lane->group->base.rank),
+            comm_rank_name(&lane->group->base, peer));
+    ucx_group_fail(lane->group, &fault);
+}
+
+static void lane_completed(ucx_lane_t *lane, ucx_request_t *request,
+                           ucs_status_t status, size_t got)
+{
+    if (ucx_request_early(request)) {
+        request->status = status;
+        request->got = got;
+        return;
+    }
+    lane_unlink(lane, request);
+    lane_check(lane, request->peer, request->bytes, status, got);
+    ucx_request_free(request);
+}
+
+static void send_completed(void *request, ucs_status_t status, void *lane)
+{
+    lane_completed(lane, request, status, ((ucx_request_t *)request)->bytes);
+}
+
+static void recv_completed(void *request, ucs_status_t status,
+                           const ucp_tag_recv_info_t *info, void *lane)
+{
+    lane_completed(lane, request, status, info->length);
+}
+
+/* What a post answered: NULL (done, it brought [got]), a request, an error. */
+static void lane_posted(ucx_lane_t *lane, int peer, ucs_status_ptr_t answer,
+                        size_t bytes, size_t got)
+{
+    ucx_request_t *request = answer;
+
+    if (answer == NULL) {
+        lane_check(lane, peer, bytes, UCS_OK, got);
+    } else if (UCS_PTR_IS_ERR(answer)) {
+        lane_check(lane, peer, bytes, UCS_PTR_STATUS(answer), 0);
+    } else if (ucx_request_posted(request)) {
+        request->peer = peer;
+        request->bytes = bytes;
+        lane_link(lane, request);
+    } else {
+        lane_check(lane, peer, bytes, request->status, request->got);
+        ucx_request_free(request);
+    }
+}
+
+static void lane_send(void *context, int rank, const void *data, size_t bytes)
+{
+    ucx_lane_t *lane = context;
+    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                                                 UCP_OP_ATTR_FIELD_USER_DATA,
+                                 .cb.send = send_completed,
+                                 .user_data = lane};
+    ucp_ep_h endpoint = ucx_net_endpoint(lane->group, rank);
+    ucs_status_ptr_t answer;
+
+    if (endpoint == NULL)
+        return;
+    answer = ucp_tag_send_nbx(endpoint, data, bytes,
+                              lane_tag(lane, lane->group->base.rank), &param);
+    if (answer != NULL && !UCS_PTR_IS_ERR(answer))
+        ((ucx_request_t *)answer)->got = bytes; /* if it was early */
+    lane_posted(lane, rank, answer, bytes, bytes);
+}
+
+static void lane_recv(void *context, int rank, void *data, size_t bytes)
+{
+    ucx_lane_t *lane = context;
+    ucp_tag_recv_info_t info = {.length = bytes};
+    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                                                 UCP_OP_ATTR_FIELD_USER_DATA |
+                                                 UCP_OP_ATTR_FIELD_RECV_INFO,
+                                 .cb.recv = recv_completed,
+                                 .user_data = lane,
+                                 .recv_info.tag_info = &info};
+    ucs_status_ptr_t answer =
+        ucp_tag_recv_nbx(lane->group->worker, data, bytes, lane_tag(lane, rank),
+                         UINT64_MAX, &param);
+
+    lane_posted(lane, rank, answer, bytes, info.length);
+}
+
+void ucx_lane_cancel(ucx_lane_t *lane)
+{
+    ucx_request_t *next;
+
+    for (ucx_request_t *one = lane->posted; one != NULL; one = next) {
+        next = one->next;
+        ucp_request_cancel(lane->group->worker, one);
+    }
+}
+
+static void lane_fail(void *context, const err_t *fault)
+{
+    ucx_lane_t *lane = context;
+
+    ucx_group_fail(lane->group, fault);
+}
+
+/* Members are the ranks of the group. */
+static const ucx_task_ops_t ranks_ops = {
+    .send = lane_send, .recv = lane_recv, .fail = lane_fail};
+
+/* ---- between nodes ------------------------------------------------------- */
+
+/* The rank of [node] that owns the same slices as this rank. */
+static int owner_of(const ucx_lane_t *lane, int node)
+{
+    const node_place_t *place = &lane->group->place;
+
+    return node_place_rank(place, node, place->local);
+}
+
+static void node_send(void *context, int node, const void *data, size_t bytes)
+{
+    lane_send(context, owner_of(context, node), data, bytes);
+}
+
+static void node_recv(void *context, int node, void *data, size_t bytes)
+{
+    lane_recv(context, owner_of(context, node), data, bytes);
+}
+
+/* Members are the nodes, each represented by one of its ranks. */
+static const ucx_task_ops_t nodes_ops = {
+    .send = node_send, .recv = node_recv, .fail = lane_fail};
+
+void ucx_lane_reduce_begin(ucx_lane_t *lane, ucx_algorithm_t algorithm,
+                           void *data, size_t count)
+{
+    ucx_task_t *part = &lane->part;
+
+    *part = lane->task;
+    part->ops = &nodes_ops;
+    part->rank = lane->group->place.here;
+    part->size = lane->group->place.nodes;
+    lane->segment = *lane->task.request;
+    lane->segment.data = data;
+    lane->segment.count = count;
+    part->request = &lane->segment;
+    lane->nodes = algorithm;
+    ucx_task_begin(part);
+}
+
+bool ucx_lane_reduce(ucx_lane_t *lane)
+{
+    return lane->nodes(&lane->part);
+}
+
+/* ---- open and begin ------------------------------------------------------ */
+
+err_code_t ucx_lane_open(ucx_lane_t *lane, ucx_group_t *group, err_t *err)
+{
+    int size = group->base.size;
+    size_t bytes = ucx_task_scratch(size);
+    char *scratch = NULL;
+    err_code_t rc = mem_new(char, bytes, "comm scratch", &scratch, err);
+
+    lane->group = group;
+    lane->task = (ucx_task_t){.ops = &ranks_ops,
+                              .context = lane,
+                              .rank = group->base.rank,
+                              .size = size,
+                              .scratch = scratch,
+                              .scratch_bytes = bytes,
+                              .part = &lane->part};
+    if (rc == ERR_OK)
+        rc = mem_new(int64_t, (size_t)size * 2, "comm ranges",
+                     &lane->task.ranges, err);
+    return rc;
+}
+
+void ucx_lane_close(ucx_lane_t *lane)
+{
+    mem_free(lane->task.scratch);
+    mem_free(lane->task.ranges);
+}
+
+void ucx_lane_begin(ucx_lane_t *lane, ucx_work_t *work,
+                    ucx_algorithm_t algorithm, uint32_t digest, int index,
+                    int lanes)
+{
+    check(!lane->alive && lane->pending == 0 && lane->posted == NULL,
+          "lane %d begins collective %llu with %u requests of another", index,
+          (unsigned long long)work->number, lane->pending);
+    lane->work = work;
+    lane->algorithm = algorithm;
+    lane->digest = digest;
+    lane->alive = true;
+    lane->broken = lane->idle = false;
+    lane->task.request = &work->request;
+    lane->task.number = work->number;
+    lane->task.index = index;
+    lane->task.lanes = lanes;
+    ucx_task_begin(&lane->task);
+}
