@@ -58,7 +58,6 @@ static comm_state_t ucx_start(comm_group_t *base, const comm_request_t *request,
     ucx_group_t *group = (ucx_group_t *)base;
     ucx_work_t *work = &group->works[group->started % COMM_WORKS_MAX];
     uint64_t queued;
-    node_way_t way;
 
     if (base->size == 1)
         return comm_self_ops.start(base, request, out, err);
@@ -74,8 +73,9 @@ static comm_state_t ucx_start(comm_group_t *base, const comm_request_t *request,
     }
     work_fill(group, work, request);
     atomic_fetch_add(&group->progress, 1);
-    if (ucx_node_way(group, request, &way)) /* else see ucx_choose */
-        work->queued = ucx_node_start(group, work, way);
+    work->plan = ucx_node_plan(group, request);
+    if (work->plan.way != COMM_WAY_NET)
+        work->queued = ucx_node_start(group, work);
     if (work->queued) {
         work->started = clock_now();
         queued = atomic_load(&group->queued);
@@ -208,15 +208,9 @@ static const char *ucx_allreduce_name(const comm_group_t *base,
                               .data = (void *)data,
                               .count = count,
                               .type = type};
-    node_way_t way;
+    comm_plan_t plan = ucx_node_plan(group, &request);
 
-    if (!ucx_node_way(group, &request, &way))
-        return comm_algorithm_name(ucx_choice(group, &request));
-    if (group->place.nodes > 1)
-        return ucx_span_name(
-            ucx_span_plan(&group->place, base->table, count, type).kind,
-            way == NODE_ZCOPY);
-    return way == NODE_ONESHOT ? "shot" : way == NODE_ZCOPY ? "node" : "stage";
+    return comm_plan_name(&plan);
 }
 
 /* ---- open and close ------------------------------------------------------ */
@@ -270,7 +264,7 @@ static void ucx_close(comm_group_t *base)
         return;
     ucx_net_close(group);
     for (int i = 0; i < UCX_ACTIVE; i++)
-        for (int j = 0; j < UCX_LANES; j++)
+        for (int j = 0; j < COMM_LANES; j++)
             ucx_lane_close(&group->active[i].lanes[j]);
     ucx_node_close(group);
     node_place_close(&group->place);
@@ -287,7 +281,7 @@ static err_code_t lanes_open(ucx_group_t *group, err_t *err)
     err_code_t rc = ERR_OK;
 
     for (int i = 0; rc == ERR_OK && i < UCX_ACTIVE; i++)
-        for (int j = 0; rc == ERR_OK && j < UCX_LANES; j++)
+        for (int j = 0; rc == ERR_OK && j < COMM_LANES; j++)
             rc = ucx_lane_open(&group->active[i].lanes[j], group, err);
     return rc;
 }

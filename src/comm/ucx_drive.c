@@ -53,13 +53,13 @@
 static void work_begin(ucx_group_t *group, ucx_active_t *active,
                        ucx_work_t *work)
 {
-    int lanes;
-    ucx_algorithm_t algorithm = ucx_choose(group, work, &lanes);
+    int lanes = work->plan.lanes;
+    ucx_algorithm_t algorithm = ucx_algorithm(work);
     watch_call_t call = ucx_group_call(work);
     uint32_t digest = watch_begin(group->watch, &call, work->started);
 
     check(active->work == NULL && group->active_count < UCX_ACTIVE &&
-              lanes >= 1 && lanes <= UCX_LANES,
+              lanes >= 1 && lanes <= COMM_LANES,
           "collective %llu begins with %d lanes beside %d others",
           (unsigned long long)work->number, lanes, group->active_count);
     active->work = work;
@@ -75,7 +75,7 @@ static void work_end(ucx_group_t *group, ucx_active_t *active,
 
     check(work != NULL && group->active_count > 0,
           "a collective ends, of %d that are under way", group->active_count);
-    for (int i = 0; i < UCX_LANES; i++)
+    for (int i = 0; i < COMM_LANES; i++)
         check(active->lanes[i].pending == 0 || state == COMM_FAILED,
               "collective %llu ends with %u requests in lane %d",
               (unsigned long long)work->number, active->lanes[i].pending, i);
@@ -131,7 +131,7 @@ static bool works_advance(ucx_group_t *group)
 
         if (active->work == NULL)
             continue;
-        for (int j = 0; j < UCX_LANES; j++) {
+        for (int j = 0; j < COMM_LANES; j++) {
             moved |= lane_advance(group, &active->lanes[j]);
             alive |= active->lanes[j].alive || active->lanes[j].pending > 0;
         }
@@ -148,7 +148,7 @@ static unsigned lanes_pending(const ucx_group_t *group)
     unsigned pending = 0;
 
     for (int i = 0; i < UCX_ACTIVE; i++)
-        for (int j = 0; j < UCX_LANES; j++)
+        for (int j = 0; j < COMM_LANES; j++)
             pending += group->active[i].lanes[j].pending;
     return pending;
 }
@@ -158,7 +158,7 @@ static void fault_begin(ucx_group_t *group, double now)
     group->failed_at = now;
     watch_tell(group->watch, &group->fault);
     for (int i = 0; i < UCX_ACTIVE; i++)
-        for (int j = 0; j < UCX_LANES; j++) {
+        for (int j = 0; j < COMM_LANES; j++) {
             group->active[i].lanes[j].alive = false;
             ucx_lane_cancel(&group->active[i].lanes[j]);
         }
@@ -215,7 +215,7 @@ static bool owner_calls(ucx_group_t *group, bool leaving)
 static bool mates_came(ucx_group_t *group)
 {
     for (int i = 0; i < UCX_ACTIVE; i++)
-        for (int j = 0; j < UCX_LANES; j++) {
+        for (int j = 0; j < COMM_LANES; j++) {
             const ucx_lane_t *lane = &group->active[i].lanes[j];
 
             if (group->active[i].work == NULL || !lane->alive || !lane->idle)

@@ -27,7 +27,6 @@
 #include "comm/node/node.h"
 #include "comm/ucx_lane.h"
 #include "comm/ucx_peer.h"
-#include "comm/ucx_span.h"
 
 #define UCX_ACTIVE 4 /* works carried out at a time */
 
@@ -39,14 +38,14 @@ typedef struct ucx_work {
     atomic_int state;       /* comm_state_t */
     comm_request_t request; /* [o] before submitted, then [c] */
     void *views[COMM_VIEWS_MAX];
-    double started;       /* instant */
-    node_work_t node;     /* active: the node stage has a part in it, and, */
-    ucx_span_plan_t span; /* over several nodes, how it is cut */
+    double started;   /* instant */
+    comm_plan_t plan; /* how it is carried out; [o] before submitted */
+    node_work_t node; /* active: the node stage has a part in it */
 } ucx_work_t;
 
 typedef struct ucx_active {
     ucx_work_t *work; /* NULL: free */
-    ucx_lane_t lanes[UCX_LANES];
+    ucx_lane_t lanes[COMM_LANES];
 } ucx_active_t;
 
 struct ucx_group {
@@ -58,9 +57,10 @@ struct ucx_group {
     char *addresses; /* of all ranks, padded */
     ucx_peer_t *peers;
     node_place_t place;
-    node_t *node; /* node stage of this rank; open or not */
-    bool core;    /* every rank that shares our cores has one */
-    bool spin;    /* and there is one more */
+    comm_place_t planned; /* the same, for comm_plan */
+    node_t *node;         /* node stage of this rank; open or not */
+    bool core;            /* every rank that shares our cores has one */
+    bool spin;            /* and there is one more */
 
     /* Owner and comm thread. */
     pthread_mutex_t drive; /* who holds it drives */
@@ -137,17 +137,10 @@ err_code_t ucx_group_watch(ucx_group_t *group,
                            bool (*send)(void *, int, const watch_note_t *),
                            err_t *err);
 
-/* ---- ucx_choice.c -------------------------------------------------------- */
+/* ---- ucx_algorithm.c ----------------------------------------------------- */
 
-/* How [work] is carried out by the comm thread, in how many lanes. Pure. */
-ucx_algorithm_t ucx_choose(const ucx_group_t *group, const ucx_work_t *work,
-                           int *lanes);
-/* Of data in no arena: question, the table's answer, choice over UCX. Pure. */
-comm_query_t ucx_query(const ucx_group_t *group, const comm_request_t *what);
-comm_algorithm_t ucx_asked(const ucx_group_t *group,
-                           const comm_request_t *what);
-comm_algorithm_t ucx_choice(const ucx_group_t *group,
-                            const comm_request_t *what);
+/* What carries out the part of [work] that the driver has. */
+ucx_algorithm_t ucx_algorithm(const ucx_work_t *work);
 
 /* ---- ucx_drive.c --------------------------------------------------------- */
 

@@ -212,9 +212,9 @@ static void node_recv(void *context, int node, void *data, size_t bytes)
 static const ucx_task_ops_t nodes_ops = {
     .send = node_send, .recv = node_recv, .fail = lane_fail};
 
-void ucx_lane_reduce_begin(ucx_lane_t *lane, ucx_algorithm_t algorithm,
-                           void *data, size_t count)
+void ucx_lane_reduce_begin(ucx_lane_t *lane, void *data, size_t count)
 {
+    comm_algorithm_t algorithm = lane->work->plan.algorithm;
     ucx_task_t *part = &lane->part;
 
     *part = lane->task;
@@ -225,7 +225,9 @@ void ucx_lane_reduce_begin(ucx_lane_t *lane, ucx_algorithm_t algorithm,
     lane->segment.data = data;
     lane->segment.count = count;
     part->request = &lane->segment;
-    lane->nodes = algorithm;
+    lane->nodes = algorithm == COMM_BY_DOUBLING  ? ucx_doubling
+                  : algorithm == COMM_BY_HALVING ? ucx_halving
+                                                 : ucx_ring_even;
     ucx_task_begin(part);
 }
 

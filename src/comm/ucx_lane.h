@@ -17,8 +17,6 @@
 
 #include "comm/ucx_task.h"
 
-#define UCX_LANES 2
-
 typedef struct ucx_group ucx_group_t;
 typedef struct ucx_work ucx_work_t;
 
@@ -73,9 +71,8 @@ void ucx_lane_begin(ucx_lane_t *lane, ucx_work_t *work,
 void ucx_lane_cancel(ucx_lane_t *lane);
 
 /* Begin an all-reduce of [count] elements at [data] with the ranks of other
- * nodes that own the same slices. */
-void ucx_lane_reduce_begin(ucx_lane_t *lane, ucx_algorithm_t algorithm,
-                           void *data, size_t count);
+ * nodes that own the same slices, as the plan of the work says. */
+void ucx_lane_reduce_begin(ucx_lane_t *lane, void *data, size_t count);
 /* Its next round; false: it is done. */
 bool ucx_lane_reduce(ucx_lane_t *lane);
 
@@ -87,7 +84,5 @@ bool ucx_span(ucx_task_t *task);
 bool ucx_stage_span(ucx_task_t *task);
 /* Of ucx_stage_span: has what it waits for come? */
 bool ucx_stage_lane_came(const ucx_lane_t *lane);
-/* How many lanes go through the segments of [work]. */
-int ucx_stage_lanes(const ucx_work_t *work);
 
 #endif

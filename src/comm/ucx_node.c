@@ -44,7 +44,7 @@ err_code_t ucx_node_new(ucx_group_t *group, err_t *err)
         .place = group->place,
         .own_core = group->core,
         /* One message between nodes carries a segment. */
-        .segment_most = group->place.nodes > 1 ? UCX_CHUNK_BYTES : 0,
+        .segment_most = group->place.nodes > 1 ? COMM_CHUNK_BYTES : 0,
         .failed = &group->failed,
         .context = group,
         .exchange = node_exchange,
@@ -55,6 +55,12 @@ err_code_t ucx_node_new(ucx_group_t *group, err_t *err)
     err_code_t rc = mem_new(char *, (size_t)group->place.count, "comm parts",
                             &group->span_parts, err);
 
+    group->planned = (comm_place_t){
+        .ranks = group->base.size,
+        .nodes = group->place.nodes,
+        .least = group->place.least,
+        .scratch = ucx_task_scratch(group->base.size),
+    };
     return rc == ERR_OK ? node_new(&config, &group->node, err) : rc;
 }
 
@@ -62,7 +68,10 @@ err_code_t ucx_node_open(ucx_group_t *group, err_t *err)
 {
     err_code_t rc = node_open(group->node, err);
 
-    ucx_group_wake(group); /* if it sleeps, so that it says so on the board */
+    group->planned.shared = node_is_open(group->node);
+    group->planned.oneshot = node_oneshot_most(group->node);
+    group->planned.staged = node_stage_most(group->node);
+    ucx_group_wake(group); /* if it sleeps, so that it says so to the node */
     return rc;
 }
 
@@ -72,89 +81,38 @@ void ucx_node_close(ucx_group_t *group)
     mem_free(group->span_parts);
 }
 
-/* ---- which requests ------------------------------------------------------ */
-
-static bool takes_shot(const ucx_group_t *group, const comm_request_t *request)
-{
-    if (group->place.nodes > 1)
-        return false;
-    return request->kind == COMM_BARRIER ||
-           (request->kind == COMM_ALLREDUCE &&
-            node_oneshot_fits(group->node, comm_request_bytes(request)) &&
-            ucx_asked(group, request) == COMM_BY_SHOT);
-}
-
-/* Would the table have [request] go through the node stage if its data lay in
- * an arena? A sum that is rounded once cannot be made in two stages. */
-static bool suits_slot(const ucx_group_t *group, const comm_request_t *request)
-{
-    comm_query_t query;
-
-    if (request->kind != COMM_ALLREDUCE &&
-        (group->place.nodes > 1 || (request->kind != COMM_REDUCE_SCATTER &&
-                                    request->kind != COMM_GATHER_RANGES)))
-        return false;
-    query = ucx_query(group, request);
-    query.where = COMM_WHERE_ARENA;
-    if (group->place.nodes > 1 && query.half)
-        return false;
-    return comm_table_find(group->base.table, &query) == COMM_BY_NODE;
-}
-
-static bool takes_stage(const ucx_group_t *group, const comm_request_t *request)
-{
-    comm_algorithm_t asked;
-
-    if (!node_can_stage(group->node) || request->kind != COMM_ALLREDUCE ||
-        request->count == 0)
-        return false;
-    if (group->place.nodes > 1)
-        return suits_slot(group, request);
-    asked = ucx_asked(group, request); /* what is too much for one shot, too */
-    return asked == COMM_BY_STAGE || asked == COMM_BY_SHOT;
-}
-
-bool ucx_node_way(const ucx_group_t *group, const comm_request_t *request,
-                  node_way_t *way)
-{
-    const node_t *node = group->node;
-
-    if (!node_is_open(node))
-        return false;
-    if (takes_shot(group, request)) {
-        *way = NODE_ONESHOT;
-        return true;
-    }
-    if (suits_slot(group, request) &&
-        node_arena_holds(node, request->data, comm_request_bytes(request))) {
-        *way = NODE_ZCOPY;
-        return true;
-    }
-    *way = NODE_STAGED;
-    return takes_stage(group, request);
-}
-
 /* ---- works --------------------------------------------------------------- */
 
-bool ucx_node_start(ucx_group_t *group, ucx_work_t *work, node_way_t way)
+comm_plan_t ucx_node_plan(const ucx_group_t *group,
+                          const comm_request_t *request)
 {
-    const comm_request_t *request = &work->request;
-    bool owns = false;
+    bool reduces = request->kind == COMM_ALLREDUCE ||
+                   request->kind == COMM_REDUCE_SCATTER ||
+                   request->kind == COMM_GATHER_RANGES;
+    bool arena = reduces && node_arena_holds(group->node, request->data,
+                                             comm_request_bytes(request));
+
+    return comm_plan(&group->planned, group->base.table, request, arena);
+}
+
+bool ucx_node_start(ucx_group_t *group, ucx_work_t *work)
+{
+    static const node_way_t ways[] = {[COMM_WAY_ONESHOT] = NODE_ONESHOT,
+                                      [COMM_WAY_ZCOPY] = NODE_ZCOPY,
+                                      [COMM_WAY_STAGED] = NODE_STAGED};
+    const comm_plan_t *plan = &work->plan;
+    size_t width = comm_type_bytes(work->request.type);
 
     work->node.number = work->number;
-    work->node.request = request;
-    atomic_store_explicit(&work->node.way, (int)way, memory_order_relaxed);
-    if (group->place.nodes > 1) {
-        work->span = ucx_span_plan(&group->place, group->base.table,
-                                   request->count, request->type);
-        work->node.split = (node_split_t){
-            .owners = work->span.slices,
-            .lanes = work->span.slices * work->span.lanes,
-            .slice = work->span.slice * comm_type_bytes(request->type)};
-        owns = group->place.local < work->span.slices;
-    }
+    work->node.request = &work->request;
+    atomic_store_explicit(&work->node.way, (int)ways[plan->way],
+                          memory_order_relaxed);
+    if (group->place.nodes > 1)
+        work->node.split = (node_split_t){.owners = plan->slices,
+                                          .lanes = plan->slices * plan->lanes,
+                                          .slice = plan->slice * width};
     node_start(group->node, &work->node);
-    return owns;
+    return group->place.local < plan->slices;
 }
 
 /* ---- arena --------------------------------------------------------------- */

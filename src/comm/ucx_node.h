@@ -8,6 +8,7 @@
 #define CDDP_COMM_UCX_NODE_H
 
 #include "comm/comm_ops.h"
+#include "comm/comm_plan.h"
 #include "comm/node/node.h"
 
 typedef struct ucx_group ucx_group_t;
@@ -20,15 +21,12 @@ err_code_t ucx_node_new(ucx_group_t *group, err_t *err);
 err_code_t ucx_node_open(ucx_group_t *group, err_t *err);
 void ucx_node_close(ucx_group_t *group);
 
-/* Does the node stage carry out [request], and which way? All-reduces, over
- * several nodes not of 16-bit floats; in a group on one node barriers, too, and
- * what gathers or scatters ranges of an arena. The table may say otherwise.
- * Pure; the same on all ranks. */
-bool ucx_node_way(const ucx_group_t *group, const comm_request_t *request,
-                  node_way_t *way);
-/* Post [work], which goes that way. True: the comm thread has a part in it, so
- * that it must be queued for it. Owner. */
-bool ucx_node_start(ucx_group_t *group, ucx_work_t *work, node_way_t way);
+/* How [request] is carried out; the same on all ranks. Owner. */
+comm_plan_t ucx_node_plan(const ucx_group_t *group,
+                          const comm_request_t *request);
+/* Post [work], which goes through the node by its plan. True: the driver has a
+ * part in it, so that it must be queued. Owner. */
+bool ucx_node_start(ucx_group_t *group, ucx_work_t *work);
 
 /* The arena of comm.h: shared with the node, or plain memory. */
 err_code_t ucx_arena_open(comm_group_t *group, size_t bytes, comm_arena_t **out,

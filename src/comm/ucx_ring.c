@@ -88,7 +88,7 @@ static size_t chunk_elements(const ucx_task_t *task)
 {
     const comm_request_t *what = task->request;
     size_t size = (size_t)task->size;
-    size_t whole = UCX_CHUNK_BYTES / comm_type_bytes(what->type);
+    size_t whole = COMM_CHUNK_BYTES / comm_type_bytes(what->type);
     size_t part = (what->count + size - 1) / size;
 
     return part < whole ? part : whole;
@@ -176,8 +176,8 @@ static chunk_t piece_chunk(const ucx_task_t *task, int number)
     }
     piece.data += begin + task->at;
     if (task->at < bytes)
-        piece.bytes = bytes - task->at < UCX_CHUNK_BYTES ? bytes - task->at
-                                                         : UCX_CHUNK_BYTES;
+        piece.bytes = bytes - task->at < COMM_CHUNK_BYTES ? bytes - task->at
+                                                          : COMM_CHUNK_BYTES;
     return piece;
 }
 
@@ -199,7 +199,7 @@ bool ucx_ring_scatter(ucx_task_t *task)
     if (turn > 0)
         scatter_add(task, piece_chunk, turn);
     if (turn == task->size - 1) {
-        task->at += UCX_CHUNK_BYTES * (size_t)task->lanes;
+        task->at += COMM_CHUNK_BYTES * (size_t)task->lanes;
         task->state = 1;
         turn = 0;
     }
@@ -225,7 +225,7 @@ bool ucx_ring_gather(ucx_task_t *task)
 {
     task->end = longest_bytes(task);
     if (task->state == task->size - 1) {
-        task->at += UCX_CHUNK_BYTES * (size_t)task->lanes;
+        task->at += COMM_CHUNK_BYTES * (size_t)task->lanes;
         task->state = 0;
     }
     if (task->at >= task->end)

@@ -166,7 +166,7 @@ bool ucx_broadcast(ucx_task_t *task)
     const comm_request_t *what = task->request;
     int size = task->size, mask = 1, parent;
     int number = (task->rank - what->root + size) % size;
-    size_t step = UCX_CHUNK_BYTES, left;
+    size_t step = COMM_CHUNK_BYTES, left;
     char *data;
 
     if (task->state == 2) { /* the segment is sent */

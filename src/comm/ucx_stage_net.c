@@ -15,15 +15,6 @@
 #include "comm/node/node_sum.h"
 #include "comm/ucx_group.h"
 
-/* ---- a work -------------------------------------------------------------- */
-
-int ucx_stage_lanes(const ucx_work_t *work)
-{
-    uint64_t slices = (uint64_t)work->span.slices;
-
-    return node_stage_segments(&work->node) > slices ? UCX_LANES : 1;
-}
-
 /* ---- a lane -------------------------------------------------------------- */
 
 enum { BEGIN, WAIT, REDUCE };
@@ -52,8 +43,7 @@ static void segment_sum(ucx_lane_t *lane)
         parts[i] = node_stage_place(group->node, i, segment_of(lane));
     node_sum_into(parts, group->place.count, count, what->type, what->op,
                   parts[0]);
-    ucx_lane_reduce_begin(lane, ucx_span_algorithm(lane->work->span.kind),
-                          parts[0], count);
+    ucx_lane_reduce_begin(lane, parts[0], count);
 }
 
 /* The next segment, if all ranks of the node have copied theirs. */
@@ -76,7 +66,7 @@ static bool segment_begin(ucx_lane_t *lane)
 bool ucx_stage_span(ucx_task_t *task)
 {
     ucx_lane_t *lane = task->context;
-    size_t slices = (size_t)lane->work->span.slices;
+    size_t slices = (size_t)lane->work->plan.slices;
 
     switch (task->state) {
     case BEGIN:

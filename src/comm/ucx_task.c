@@ -20,7 +20,7 @@ void ucx_task_begin(ucx_task_t *task)
           task->size);
     task->state = 0;
     task->mask = 0;
-    task->at = (size_t)task->index * UCX_CHUNK_BYTES;
+    task->at = (size_t)task->index * COMM_CHUNK_BYTES;
 }
 
 size_t ucx_task_scratch(int size)

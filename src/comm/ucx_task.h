@@ -18,10 +18,7 @@
 #include <stdint.h>
 
 #include "comm/comm_ops.h"
-
-/* Bytes of a message of a segmented algorithm. Over TCP several times as many
- * on the wire of both lanes took up to four times as long. */
-#define UCX_CHUNK_BYTES ((size_t)64 << 10)
+#include "comm/comm_plan.h"
 
 typedef struct ucx_task ucx_task_t;
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 COMM_TESTS = \
 	tests/comm/test_comm_faults \
+	tests/comm/test_comm_plan \
 	tests/comm/test_comm_slot \
 	tests/comm/test_comm_span \
 	tests/comm/test_comm_split \

@@ -13,8 +13,6 @@
 #include "comm/comm.h"
 #include "comm/node/node_place.h"
 #include "comm/ucx_group.h"
-#include "comm/ucx_lane.h"
-#include "comm/ucx_span.h"
 #include "lib/ranks.h"
 
 TestSuite(comm_span, .init = ranks_transports, .timeout = 120);
@@ -97,38 +95,6 @@ Test(comm_span, hosts_of_one_machine_share_its_cores)
     int results[RANKS_MAX];
 
     cr_assert_eq(ranks_forks(2, 60, run_shared_core, NULL, results), 0);
-}
-
-/* ---- plans --------------------------------------------------------------- */
-
-static void plan_check(const node_place_t *place, const comm_table_t *table,
-                       size_t count, comm_type_t type)
-{
-    ucx_span_plan_t plan = ucx_span_plan(place, table, count, type);
-    size_t width = type == COMM_FLOAT32 ? 4 : 8, message = plan.segment * width;
-
-    cr_assert(plan.slices >= 1 && plan.slices <= place->least);
-    cr_assert(plan.lanes >= 1 && plan.lanes <= UCX_LANES);
-    cr_assert(plan.slice * (size_t)plan.slices >= count);
-    if (plan.kind == SPAN_RING)
-        message = message / (size_t)place->nodes + width;
-    cr_assert(message <= ucx_task_scratch(2));
-}
-
-Test(comm_span, plans_cover_the_buffer_and_fit_the_scratch)
-{
-    comm_table_t table;
-
-    comm_table_default(&table);
-    for (int nodes = 2; nodes < 40; nodes += nodes < 9 ? 1 : 7)
-        for (int least = 1; least < 130; least = least * 3 + 1) {
-            node_place_t place = {.nodes = nodes, .least = least};
-
-            for (size_t count = 1; count < (size_t)1 << 33;
-                 count = count * 3 + 2)
-                for (int type = COMM_FLOAT32; type <= COMM_FLOAT64; type++)
-                    plan_check(&place, &table, count, (comm_type_t)type);
-        }
 }
 
 /* ---- sums ---------------------------------------------------------------- */

@@ -93,10 +93,11 @@ bool node_is_open(const node_t *node);
 
 /* Are [bytes] bytes from [data] on in one arena? The same on all ranks. */
 bool node_arena_holds(const node_t *node, const void *data, size_t bytes);
-/* Do [bytes] bytes fit a one-shot slot? The same on all ranks. */
-bool node_oneshot_fits(const node_t *node, size_t bytes);
-/* Is there memory to stage in? The same on all ranks. */
-bool node_can_stage(const node_t *node);
+/* Most bytes of a one-shot collective. The same on all ranks of a node. */
+size_t node_oneshot_most(const node_t *node);
+/* Most bytes of a staged segment; 0: there is no memory to stage in. The same
+ * on all ranks. */
+size_t node_stage_most(const node_t *node);
 
 /* ---- works --------------------------------------------------------------- */
 

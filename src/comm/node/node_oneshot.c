@@ -15,10 +15,11 @@
 /* After every so many numbers, ranks that wait for a free slot are woken. */
 #define NOTIFY_EVERY (ONESHOT_SLOTS / 4)
 
-bool node_oneshot_fits(const node_t *node, size_t bytes)
+size_t node_oneshot_most(const node_t *node)
 {
-    return bytes <= ONESHOT_BYTES &&
-           bytes * (size_t)node->place.count <= ONESHOT_BYTES_ALL;
+    size_t share = ONESHOT_BYTES_ALL / (size_t)node->place.count;
+
+    return share < ONESHOT_BYTES ? share : ONESHOT_BYTES;
 }
 
 /* The slot of rank [local] for number [seq]. Two ranks swap their rings each

@@ -87,9 +87,9 @@ void node_stage_close(node_t *node)
     stage->maps = NULL;
 }
 
-bool node_can_stage(const node_t *node)
+size_t node_stage_most(const node_t *node)
 {
-    return node->stage.maps != NULL;
+    return node->stage.maps == NULL ? 0 : node->stage.segment_bytes;
 }
 
 /* ---- what a segment is --------------------------------------------------- */
