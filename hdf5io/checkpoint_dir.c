@@ -139,33 +139,21 @@ err_code_t hdf5io_dir_publish(const hdf5io_io_t *io, const char *directory,
     return rc;
 }
 
-/* Rename the published checkpoint of [step] to [prefix]NAME-NONCE; *out becomes
- * its path. */
-static err_code_t step_rename(const hdf5io_io_t *io, const char *directory,
-                              int64_t step, const char *prefix, uint64_t nonce,
-                              char **out, err_t *err)
-{
-    char *from = hdf5io_dir_path(directory, "", step, 0);
-    char *to = hdf5io_dir_path(directory, prefix, step, nonce);
-    err_code_t rc = hdf5io_io_rename(io, from, to, err);
-
-    if (rc == ERR_OK)
-        *out = to;
-    else
-        free(to);
-    free(from);
-    return rc;
-}
-
-/* step_rename that returns the path; NULL on failure, which is logged. */
+/* Rename the published checkpoint of [step] to [prefix]NAME-NONCE and return
+ * its path; NULL on failure, which is logged. */
 static char *step_move(const hdf5io_io_t *io, const char *directory,
                        int64_t step, const char *prefix, uint64_t nonce)
 {
+    char *from = hdf5io_dir_path(directory, "", step, 0);
+    char *to = hdf5io_dir_path(directory, prefix, step, nonce);
     err_t err = ERR_INIT;
-    char *to = NULL;
 
-    if (step_rename(io, directory, step, prefix, nonce, &to, &err) != ERR_OK)
+    if (hdf5io_io_rename(io, from, to, &err) != ERR_OK) {
         log_warn("hdf5io", "cannot retire a checkpoint: %s", err.text);
+        free(to);
+        to = NULL;
+    }
+    free(from);
     return to;
 }
 

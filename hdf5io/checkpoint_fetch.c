@@ -16,18 +16,17 @@
 #error "checkpoints hold little-endian floats, which are read in place"
 #endif
 
-err_code_t hdf5io_checkpoint_check(const hdf5io_io_t *io, const char *directory,
-                                   const hdf5io_manifest_t *manifest, int file,
+err_code_t hdf5io_checkpoint_check(const hdf5io_saved_t *saved, int file,
                                    retry_cause_t *cause, err_t *err)
 {
-    const hdf5io_manifest_file_t *want = &manifest->files[file];
-    char *path = str_printf("%s/%s", directory, want->name);
+    const hdf5io_manifest_file_t *want = &saved->manifest->files[file];
+    char *path = str_printf("%s/%s", saved->directory, want->name);
     char expected[HASH_TEXT_MAX], found[HASH_TEXT_MAX];
     uint64_t hash, bytes;
-    err_code_t rc = hdf5io_io_size(io, path, &bytes, cause, err);
+    err_code_t rc = hdf5io_io_size(saved->io, path, &bytes, cause, err);
 
     if (rc == ERR_OK && bytes == want->bytes)
-        rc = hdf5io_io_hash(io, path, &hash, &bytes, cause, err);
+        rc = hdf5io_io_hash(saved->io, path, &hash, &bytes, cause, err);
     if (rc != ERR_OK)
         goto out;
     *cause = RETRY_ABSENT;
@@ -46,59 +45,61 @@ out:
     return rc;
 }
 
-/* Read elements [first, last) of a tensor, all of which [piece] holds. */
-static err_code_t piece_read(const hdf5io_io_t *io, const char *directory,
-                             const hdf5io_manifest_t *manifest,
+/* Read the elements of [range], all of which [piece] holds. */
+static err_code_t piece_read(const hdf5io_saved_t *saved,
                              const hdf5io_manifest_piece_t *piece,
-                             int64_t first, int64_t last, float *data,
-                             err_t *err)
+                             const hdf5io_range_t *range, err_t *err)
 {
-    char *path =
-        str_printf("%s/%s", directory, manifest->files[piece->file].name);
-    int64_t skip = (first - piece->first) * (int64_t)sizeof(float);
-    err_code_t rc =
-        hdf5io_io_read(io, path, data, (size_t)(last - first) * sizeof(float),
-                       piece->offset + skip, err);
+    char *path = str_printf("%s/%s", saved->directory,
+                            saved->manifest->files[piece->file].name);
+    int64_t skip = (range->first - piece->first) * (int64_t)sizeof(float);
+    err_code_t rc = hdf5io_io_read(saved->io, path, range->data,
+                                   (size_t)range->count * sizeof(float),
+                                   piece->offset + skip, err);
 
     free(path);
     return rc;
 }
 
-err_code_t hdf5io_checkpoint_fetch_run(const hdf5io_io_t *io,
-                                       const char *directory,
-                                       const hdf5io_manifest_t *manifest,
-                                       int tensor, int64_t first, int64_t count,
-                                       float *data, err_t *err)
+err_code_t hdf5io_checkpoint_fetch_range(const hdf5io_saved_t *saved,
+                                         const hdf5io_range_t *range,
+                                         err_t *err)
 {
-    const hdf5io_manifest_tensor_t *t = &manifest->tensors[tensor];
-    const int64_t last = first + count;
+    const hdf5io_manifest_t *m = saved->manifest;
+    const hdf5io_manifest_tensor_t *t = &m->tensors[range->tensor];
+    const int64_t last = range->first + range->count;
     int64_t done = 0;
     err_code_t rc = ERR_OK;
 
     for (int i = t->piece; i < t->piece + t->pieces && rc == ERR_OK; i++) {
-        const hdf5io_manifest_piece_t *piece = &manifest->pieces[i];
-        int64_t from = piece->first > first ? piece->first : first;
+        const hdf5io_manifest_piece_t *piece = &m->pieces[i];
         int64_t to = piece->first + piece->count;
+        hdf5io_range_t part = *range;
 
-        to = to < last ? to : last;
-        if (from < to)
-            rc = piece_read(io, directory, manifest, piece, from, to,
-                            data + (from - first), err);
-        done += from < to ? to - from : 0;
+        if (piece->first > part.first)
+            part.first = piece->first;
+        part.count = (to < last ? to : last) - part.first;
+        if (part.count <= 0)
+            continue;
+        part.data += part.first - range->first;
+        rc = piece_read(saved, piece, &part, err);
+        done += part.count;
     }
-    check(rc != ERR_OK || done == count,
+    check(rc != ERR_OK || done == range->count,
           "%s: %lld of %lld elements from %lld on are in pieces", t->name,
-          (long long)done, (long long)count, (long long)first);
+          (long long)done, (long long)range->count, (long long)range->first);
     return rc;
 }
 
-err_code_t hdf5io_checkpoint_fetch(const hdf5io_io_t *io, const char *directory,
-                                   const hdf5io_manifest_t *manifest,
-                                   int tensor, float *data, err_t *err)
+err_code_t hdf5io_checkpoint_fetch(const hdf5io_saved_t *saved, int tensor,
+                                   float *data, err_t *err)
 {
-    return hdf5io_checkpoint_fetch_run(io, directory, manifest, tensor, 0,
-                                       manifest->tensors[tensor].elems, data,
-                                       err);
+    const hdf5io_range_t whole = {.tensor = tensor,
+                                  .count =
+                                      saved->manifest->tensors[tensor].elems,
+                                  .data = data};
+
+    return hdf5io_checkpoint_fetch_range(saved, &whole, err);
 }
 
 err_code_t hdf5io_checkpoint_verify(const char *path,
@@ -106,12 +107,12 @@ err_code_t hdf5io_checkpoint_verify(const char *path,
 {
     hdf5io_manifest_t m = {0};
     uint64_t hash;
+    const hdf5io_saved_t saved = {&hdf5io_io_system, path, &m};
     retry_cause_t cause;
     err_code_t rc = hdf5io_manifest_load(path, &m, &hash, err);
 
     for (int i = 0; i < m.file_count && rc == ERR_OK; i++)
-        rc = hdf5io_checkpoint_check(&hdf5io_io_system, path, &m, i, &cause,
-                                     err);
+        rc = hdf5io_checkpoint_check(&saved, i, &cause, err);
     if (rc == ERR_OK && info != NULL) {
         snprintf(info->path, sizeof info->path, "%s", path);
         info->progress = m.progress;

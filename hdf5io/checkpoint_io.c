@@ -76,10 +76,11 @@ static void io_alive(const hdf5io_io_t *io)
 }
 
 err_code_t hdf5io_io_write(const hdf5io_io_t *io, int fd, const char *path,
-                           const void *bytes, size_t count, off_t offset,
-                           err_t *err)
+                           const hdf5io_io_data_t *data, err_t *err)
 {
-    const char *next = bytes;
+    const char *next = data->bytes;
+    size_t count = data->count;
+    off_t offset = data->offset;
 
     while (count > 0) {
         size_t bite = count < BITE_MAX ? count : BITE_MAX;
@@ -121,7 +122,8 @@ err_code_t hdf5io_io_create(const hdf5io_io_t *io, const char *path,
     if (fd < 0)
         return err_set(err, ERR_IO, "%s: cannot create: %s", path,
                        strerror(errno));
-    rc = hdf5io_io_write(io, fd, path, bytes, count, 0, err);
+    rc = hdf5io_io_write(io, fd, path, &(hdf5io_io_data_t){bytes, count, 0},
+                         err);
     if (rc == ERR_OK)
         rc = hdf5io_io_flush(io, fd, path, err);
     if (close(fd) != 0 && rc == ERR_OK)

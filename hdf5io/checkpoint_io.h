@@ -50,10 +50,16 @@ extern const hdf5io_io_t hdf5io_io_system;
 /* The table for [config], with the [alive] callback of its votes. */
 hdf5io_io_t hdf5io_io_of(const hdf5io_checkpoint_config_t *config);
 
-/* Write all [count] bytes at [offset] of [fd]. [path] is used in errors. */
+/* Bytes to write, and their offset in the file. */
+typedef struct hdf5io_io_data {
+    const void *bytes;
+    size_t count;
+    off_t offset;
+} hdf5io_io_data_t;
+
+/* Write all of [data] to [fd]. [path] is used in errors. */
 err_code_t hdf5io_io_write(const hdf5io_io_t *io, int fd, const char *path,
-                           const void *bytes, size_t count, off_t offset,
-                           err_t *err);
+                           const hdf5io_io_data_t *data, err_t *err);
 
 /* Create [path], which must not exist, with [count] bytes, durably. */
 err_code_t hdf5io_io_create(const hdf5io_io_t *io, const char *path,

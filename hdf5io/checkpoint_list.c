@@ -196,13 +196,14 @@ static err_code_t whole_check(const hdf5io_io_t *io, const char *path,
 {
     hdf5io_manifest_t m = {0};
     uint64_t hash;
+    const hdf5io_saved_t saved = {io, path, &m};
     retry_cause_t cause = RETRY_ABSENT;
     err_t why = ERR_INIT;
     err_code_t rc =
         hdf5io_checkpoint_manifest(io, path, &m, &hash, &cause, &why);
 
     for (int i = 0; i < m.file_count && rc == ERR_OK; i++)
-        rc = hdf5io_checkpoint_check(io, path, &m, i, &cause, &why);
+        rc = hdf5io_checkpoint_check(&saved, i, &cause, &why);
     *whole = rc == ERR_OK && m.progress.step == step;
     hdf5io_manifest_free(&m);
     if (rc == ERR_OK || (rc == ERR_DATA && cause == RETRY_ABSENT))

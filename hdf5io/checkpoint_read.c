@@ -71,6 +71,7 @@ static err_code_t candidate_check(reader_t *r, const char *path, bool *damaged,
 {
     err_t mine = ERR_INIT;
     uint64_t numbers[VOTE_NUMBERS] = {0};
+    const hdf5io_saved_t saved = {&r->io, path, &r->manifest};
     retry_cause_t cause = RETRY_ABSENT;
     err_code_t rc;
 
@@ -87,7 +88,7 @@ static err_code_t candidate_check(reader_t *r, const char *path, bool *damaged,
         return rc;
     for (int i = r->votes->rank;
          i < r->manifest.file_count && mine.code == ERR_OK; i += r->votes->size)
-        hdf5io_checkpoint_check(&r->io, path, &r->manifest, i, &cause, &mine);
+        hdf5io_checkpoint_check(&saved, i, &cause, &mine);
     return damage_vote(r, &mine, cause, numbers, damaged, err);
 }
 
@@ -246,18 +247,19 @@ static err_code_t model_compare(const hdf5io_manifest_t *m, const char *path,
 static void tensor_read(const reader_t *r, const char *path,
                         const hdf5io_tensor_t *tensor, int number, err_t *err)
 {
+    const hdf5io_saved_t saved = {&r->io, path, &r->manifest};
+
     if (tensor->parts == NULL)
-        hdf5io_checkpoint_fetch(&r->io, path, &r->manifest, number,
-                                tensor->data, err);
+        hdf5io_checkpoint_fetch(&saved, number, tensor->data, err);
     for (int p = 0;
          tensor->parts != NULL && p < tensor->part_count && err->code == ERR_OK;
          p++) {
         const hdf5io_part_t *part = &tensor->parts[p];
+        const hdf5io_range_t range = {number, part->first, part->count,
+                                      part->data};
 
         if (part->rank == r->votes->rank)
-            hdf5io_checkpoint_fetch_run(&r->io, path, &r->manifest, number,
-                                        part->first, part->count, part->data,
-                                        err);
+            hdf5io_checkpoint_fetch_range(&saved, &range, err);
     }
 }
 

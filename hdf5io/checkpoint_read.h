@@ -15,26 +15,35 @@ err_code_t hdf5io_checkpoint_manifest(const hdf5io_io_t *io,
                                       hdf5io_manifest_t *out, uint64_t *hash,
                                       retry_cause_t *cause, err_t *err);
 
-/* Compare size and hash of file number [file] in [directory] with the manifest.
- * ERR_DATA: the file is missing, cut off or changed. *cause (see retry_run) is
- * RETRY_ABSENT for such damage; another cause means that the file could not be
- * read. */
-err_code_t hdf5io_checkpoint_check(const hdf5io_io_t *io, const char *directory,
-                                   const hdf5io_manifest_t *manifest, int file,
+/* A checkpoint to read: its directory and its manifest. */
+typedef struct hdf5io_saved {
+    const hdf5io_io_t *io;
+    const char *directory;
+    const hdf5io_manifest_t *manifest;
+} hdf5io_saved_t;
+
+/* Elements [first, first + count) of tensor number [tensor], and the place to
+ * read them to. */
+typedef struct hdf5io_range {
+    int tensor;
+    int64_t first, count;
+    float *data;
+} hdf5io_range_t;
+
+/* Compare size and hash of file number [file] with the manifest. ERR_DATA: the
+ * file is missing, cut off or changed. *cause (see retry_run) is RETRY_ABSENT
+ * for such damage; another cause means that the file could not be read. */
+err_code_t hdf5io_checkpoint_check(const hdf5io_saved_t *saved, int file,
                                    retry_cause_t *cause, err_t *err);
 
 /* Read the whole tensor number [tensor] of a checked checkpoint into [data].
  * ERR_IO, ERR_DATA. */
-err_code_t hdf5io_checkpoint_fetch(const hdf5io_io_t *io, const char *directory,
-                                   const hdf5io_manifest_t *manifest,
-                                   int tensor, float *data, err_t *err);
+err_code_t hdf5io_checkpoint_fetch(const hdf5io_saved_t *saved, int tensor,
+                                   float *data, err_t *err);
 
-/* Read elements [first, first + count) of tensor number [tensor] into [data].
- * Errors as above. */
-err_code_t hdf5io_checkpoint_fetch_run(const hdf5io_io_t *io,
-                                       const char *directory,
-                                       const hdf5io_manifest_t *manifest,
-                                       int tensor, int64_t first, int64_t count,
-                                       float *data, err_t *err);
+/* Read the elements of [range]. Errors as above. */
+err_code_t hdf5io_checkpoint_fetch_range(const hdf5io_saved_t *saved,
+                                         const hdf5io_range_t *range,
+                                         err_t *err);
 
 #endif

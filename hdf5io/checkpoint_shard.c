@@ -171,8 +171,10 @@ static err_code_t piece_fill(const hdf5io_files_t *files, int fd,
         size_t room = DIRTY_MAX - *dirty;
         size_t bite = bytes - done < room ? bytes - done : room;
 
-        rc = hdf5io_io_write(files->io, fd, path, data + done, bite,
-                             piece->offset + (off_t)done, err);
+        rc = hdf5io_io_write(
+            files->io, fd, path,
+            &(hdf5io_io_data_t){data + done, bite, piece->offset + (off_t)done},
+            err);
         done += bite;
         *dirty += bite;
         check(*dirty <= DIRTY_MAX, "%zu bytes are not synced", *dirty);

@@ -37,107 +37,104 @@ static herr_t run_select(hid_t space, const hdf5io_manifest_tensor_t *tensor,
     return status;
 }
 
-/* Write elements [first, last) of the tensor from [data]. The memory space is
- * one run, since HDF5 walks a selection in the order of the flat tensor. */
-static err_code_t run_write(hid_t dataset, hid_t space,
-                            const hdf5io_manifest_tensor_t *tensor,
-                            const float *data, int64_t first, int64_t last,
+/* Elements [first, last) of a tensor that is being written. */
+typedef struct shared_run {
+    hdf5io_files_t *files;
+    int number; /* of the tensor */
+    hid_t dataset, space;
+    int64_t first, last;
+} shared_run_t;
+
+/* Write the elements of [run] from [data]. The memory space is one run, since
+ * HDF5 walks a selection in the order of the flat tensor. */
+static err_code_t run_write(const shared_run_t *run, const float *data,
                             err_t *err)
 {
-    hsize_t elems = (hsize_t)(last - first);
+    const hdf5io_manifest_tensor_t *tensor =
+        &run->files->manifest->tensors[run->number];
+    hsize_t elems = (hsize_t)(run->last - run->first);
     err_code_t rc = ERR_OK;
     hid_t memory;
 
-    if (last <= first)
+    if (run->last <= run->first)
         return ERR_OK;
     memory = H5Screate_simple(1, &elems, NULL);
-    if (run_select(space, tensor, first, last) < 0 ||
-        H5Dwrite(dataset, H5T_NATIVE_FLOAT, memory, space, H5P_DEFAULT, data) <
-            0)
+    if (run_select(run->space, tensor, run->first, run->last) < 0 ||
+        H5Dwrite(run->dataset, H5T_NATIVE_FLOAT, memory, run->space,
+                 H5P_DEFAULT, data) < 0)
         rc = h5_err_set(err, ERR_IO, "%s: cannot write %s", MANIFEST_SHARED,
                         tensor->name);
+    else
+        run->files->bytes += (int64_t)elems * (int64_t)sizeof(float);
     if (memory >= 0)
         H5Sclose(memory);
     return rc;
 }
 
-/* Elements [*first, *last) of tensor number [i] that this rank writes. The
- * tensor is whole on all ranks and starts at element [start] of the [elems]
- * elements of all such tensors. */
-static void run_mine(const hdf5io_files_t *files, int64_t elems, int64_t start,
-                     int i, int64_t *first, int64_t *last)
+/* Set [run] to the elements that this rank writes. The tensor is whole on all
+ * ranks and starts at element [start] of the [elems] elements of all such
+ * tensors. */
+static void run_mine(shared_run_t *run, int64_t elems, int64_t start)
 {
-    int64_t size = files->manifest->tensors[i].elems;
+    const hdf5io_files_t *files = run->files;
+    int64_t size = files->manifest->tensors[run->number].elems, first, last;
 
     hdf5io_manifest_share(elems, files->rank, files->manifest->world_size,
-                          first, last);
-    *first = *first > start ? *first - start : 0;
-    *last = *last > start ? *last - start : 0;
-    *first = *first < size ? *first : size;
-    *last = *last < size ? *last : size;
-    check(*first <= *last, "rank %d writes elements %lld to %lld of tensor %d",
-          files->rank, (long long)*first, (long long)*last, i);
+                          &first, &last);
+    first = first > start ? first - start : 0;
+    last = last > start ? last - start : 0;
+    run->first = first < size ? first : size;
+    run->last = last < size ? last : size;
+    check(run->first <= run->last,
+          "rank %d writes elements %lld to %lld of tensor %d", files->rank,
+          (long long)run->first, (long long)run->last, run->number);
 }
 
 /* Write the parts that this rank holds. */
-static err_code_t parts_write(hdf5io_files_t *files, hid_t dataset, hid_t space,
-                              int i, err_t *err)
+static err_code_t parts_write(shared_run_t *run, err_t *err)
 {
-    const hdf5io_tensor_t *tensor = &files->tensors[i];
+    const hdf5io_tensor_t *tensor = &run->files->tensors[run->number];
     err_code_t rc = ERR_OK;
 
     for (int p = 0; rc == ERR_OK && p < tensor->part_count; p++) {
         const hdf5io_part_t *part = &tensor->parts[p];
 
-        if (part->rank != files->rank)
+        if (part->rank != run->files->rank)
             continue;
-        rc = run_write(dataset, space, &files->manifest->tensors[i], part->data,
-                       part->first, part->first + part->count, err);
-        if (rc == ERR_OK)
-            files->bytes += part->count * (int64_t)sizeof(float);
+        run->first = part->first;
+        run->last = part->first + part->count;
+        rc = run_write(run, part->data, err);
     }
     return rc;
 }
 
-/* Write elements [first, last) of a tensor that is whole on all ranks. */
-static err_code_t share_write(hdf5io_files_t *files, hid_t dataset, hid_t space,
-                              int i, int64_t first, int64_t last, err_t *err)
-{
-    err_code_t rc;
-
-    rc = run_write(dataset, space, &files->manifest->tensors[i],
-                   files->tensors[i].data + first, first, last, err);
-    if (rc == ERR_OK)
-        files->bytes += (last - first) * (int64_t)sizeof(float);
-    return rc;
-}
-
 /* Create (collective), write and locate one tensor. */
-static err_code_t tensor_write(hdf5io_files_t *files, hid_t file, hid_t layout,
-                               int i, int64_t first, int64_t last, err_t *err)
+static err_code_t tensor_write(shared_run_t *run, hid_t file, hid_t layout,
+                               err_t *err)
 {
-    hdf5io_manifest_t *m = files->manifest;
-    hdf5io_manifest_tensor_t *t = &m->tensors[i];
+    const hdf5io_tensor_t *tensor = &run->files->tensors[run->number];
+    hdf5io_manifest_t *m = run->files->manifest;
+    hdf5io_manifest_tensor_t *t = &m->tensors[run->number];
     hsize_t extent[MANIFEST_DIMS_MAX];
     int ndim = hdf5io_box_extent(t, extent);
-    hid_t space = H5Screate_simple(ndim, extent, NULL);
-    hid_t dataset = hdf5io_files_dataset(file, t->name, space, layout);
     err_code_t rc = ERR_OK;
 
-    if (dataset < 0)
+    run->space = H5Screate_simple(ndim, extent, NULL);
+    run->dataset = hdf5io_files_dataset(file, t->name, run->space, layout);
+    if (run->dataset < 0)
         rc = h5_err_set(err, ERR_IO, "%s: cannot create dataset %s",
                         MANIFEST_SHARED, t->name);
-    else if (files->tensors[i].parts != NULL)
-        rc = parts_write(files, dataset, space, i, err);
+    else if (tensor->parts != NULL)
+        rc = parts_write(run, err);
     else
-        rc = share_write(files, dataset, space, i, first, last, err);
+        rc = run_write(run, tensor->data + run->first, err);
     if (rc == ERR_OK && t->elems > 0)
-        rc = hdf5io_files_locate(dataset, MANIFEST_SHARED, t->name,
+        rc = hdf5io_files_locate(run->dataset, MANIFEST_SHARED, t->name,
                                  &m->pieces[t->piece].offset, err);
-    if (dataset >= 0)
-        H5Dclose(dataset);
-    if (space >= 0)
-        H5Sclose(space);
+    if (run->dataset >= 0)
+        H5Dclose(run->dataset);
+    if (run->space >= 0)
+        H5Sclose(run->space);
     return rc;
 }
 
@@ -146,15 +143,16 @@ static err_code_t tensors_write(hdf5io_files_t *files, hid_t file, hid_t layout,
 {
     hdf5io_manifest_t *m = files->manifest;
     int64_t elems = hdf5io_manifest_common(m, files->tensors);
-    int64_t start = 0, first, last;
+    int64_t start = 0;
     err_code_t result = ERR_OK;
 
     for (int i = 0; i < m->tensor_count; i++) {
-        err_code_t rc;
+        shared_run_t run = {.files = files, .number = i};
         err_t why = ERR_INIT;
+        err_code_t rc;
 
-        run_mine(files, elems, start, i, &first, &last);
-        rc = tensor_write(files, file, layout, i, first, last, &why);
+        run_mine(&run, elems, start);
+        rc = tensor_write(&run, file, layout, &why);
         if (rc != ERR_OK && result == ERR_OK)
             result = err_set(err, rc, "%s", why.text);
         if (files->tensors[i].parts == NULL)

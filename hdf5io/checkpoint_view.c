@@ -17,24 +17,30 @@
 #include "hdf5io/checkpoint_files.h"
 #include "hdf5io/h5.h"
 
-/* Map one box of a tensor to elements [first, first + elems) of a 1-dimensional
- * source. */
-static herr_t box_map(hid_t list, int ndim, const hsize_t *extent,
-                      const hdf5io_box_t *box, const char *file,
-                      const char *name, hsize_t source_elems, hsize_t first)
+/* The 1-dimensional dataset of a piece. */
+typedef struct piece_source {
+    const char *file, *name;
+    hsize_t elems;
+} piece_source_t;
+
+/* Map one box of [tensor] to elements of [source], from [first] on. */
+static herr_t box_map(hid_t list, const hdf5io_manifest_tensor_t *tensor,
+                      const hdf5io_box_t *box, const piece_source_t *source,
+                      hsize_t first)
 {
-    hsize_t elems = (hsize_t)box->elems;
+    hsize_t extent[MANIFEST_DIMS_MAX], elems = (hsize_t)box->elems;
+    int ndim = hdf5io_box_extent(tensor, extent);
     hid_t whole = H5Screate_simple(ndim, extent, NULL);
-    hid_t source = H5Screate_simple(1, &source_elems, NULL);
+    hid_t from = H5Screate_simple(1, &source->elems, NULL);
     herr_t status = -1;
 
     if (H5Sselect_hyperslab(whole, H5S_SELECT_SET, box->start, NULL, box->count,
                             NULL) >= 0 &&
-        H5Sselect_hyperslab(source, H5S_SELECT_SET, &first, NULL, &elems,
-                            NULL) >= 0)
-        status = H5Pset_virtual(list, whole, file, name, source);
-    if (source >= 0)
-        H5Sclose(source);
+        H5Sselect_hyperslab(from, H5S_SELECT_SET, &first, NULL, &elems, NULL) >=
+            0)
+        status = H5Pset_virtual(list, whole, source->file, source->name, from);
+    if (from >= 0)
+        H5Sclose(from);
     if (whole >= 0)
         H5Sclose(whole);
     return status;
@@ -44,10 +50,11 @@ static herr_t piece_map(hid_t list, const hdf5io_manifest_t *m, int number)
 {
     const hdf5io_manifest_piece_t *piece = &m->pieces[number];
     const hdf5io_manifest_tensor_t *tensor = &m->tensors[piece->tensor];
-    hsize_t extent[MANIFEST_DIMS_MAX];
-    int ndim = hdf5io_box_extent(tensor, extent);
     int64_t at = piece->first, last = piece->first + piece->count;
     char *name = hdf5io_manifest_piece_name(m, number);
+    const piece_source_t source = {.file = m->files[piece->file].name,
+                                   .name = name,
+                                   .elems = (hsize_t)piece->count};
     herr_t status = 0;
 
     while (at < last && status >= 0) {
@@ -55,8 +62,7 @@ static herr_t piece_map(hid_t list, const hdf5io_manifest_t *m, int number)
 
         hdf5io_box_next(tensor, at, last, &box);
         status =
-            box_map(list, ndim, extent, &box, m->files[piece->file].name, name,
-                    (hsize_t)piece->count, (hsize_t)(at - piece->first));
+            box_map(list, tensor, &box, &source, (hsize_t)(at - piece->first));
         at += box.elems;
     }
     free(name);

@@ -97,14 +97,20 @@ err_code_t hdf5io_column_read_space(const hdf5io_column_t *column,
                                     const column_spaces_t *spaces,
                                     hid_t transfer, void *out, err_t *err);
 
-/* Read the rows of [runs] (ascending, disjoint) one after the other into [out].
- * A located column is read from [fd], unless it has its own descriptor.
- * [transfer] is H5P_DEFAULT or a collective transfer list; in the latter case
- * all ranks must call, some maybe with no runs. Takes the lock itself. ERR_IO
+/* Rows to read. */
+typedef struct column_rows {
+    const column_run_t *runs; /* ascending, disjoint */
+    int64_t count;            /* of runs */
+    int fd;                   /* of the shard, for located columns */
+    hid_t transfer; /* H5P_DEFAULT, or a collective transfer list: then all
+                       ranks must call, some maybe with no runs */
+} column_rows_t;
+
+/* Read [rows], one after the other, into [out]. A located column is read from
+ * rows->fd, unless it has its own descriptor. Takes the lock itself. ERR_IO
  * (errno: the reason), or ERR_DATA for damaged data. */
-err_code_t hdf5io_column_read(const hdf5io_column_t *column, int fd,
-                              const column_run_t *runs, int64_t count,
-                              hid_t transfer, void *out, err_t *err);
+err_code_t hdf5io_column_read(const hdf5io_column_t *column,
+                              const column_rows_t *rows, void *out, err_t *err);
 
 /* Name of the file that holds the column's bytes. */
 const char *hdf5io_column_source(const hdf5io_column_t *column);

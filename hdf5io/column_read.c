@@ -125,53 +125,49 @@ err_code_t hdf5io_column_read_space(const hdf5io_column_t *column,
 }
 
 static err_code_t column_read_h5(const hdf5io_column_t *column,
-                                 const column_run_t *runs, int64_t count,
-                                 hid_t transfer, void *out, err_t *err)
+                                 const column_rows_t *rows, void *out,
+                                 err_t *err)
 {
-    column_spaces_t spaces = {.row = count > 0 ? runs[0].row : 0};
+    column_spaces_t spaces = {.row = rows->count > 0 ? rows->runs[0].row : 0};
     err_code_t rc;
 
     h5_lock();
     spaces.from = H5Dget_space(column->dataset);
-    spaces.to = column_memory_space(column, runs, count);
+    spaces.to = column_memory_space(column, rows->runs, rows->count);
     if (spaces.from >= 0 &&
-        column_select(column, runs, count, spaces.from) < 0) {
+        column_select(column, rows->runs, rows->count, spaces.from) < 0) {
         H5Sclose(spaces.from);
         spaces.from = H5I_INVALID_HID;
     }
-    rc = hdf5io_column_read_space(column, &spaces, transfer, out, err);
+    rc = hdf5io_column_read_space(column, &spaces, rows->transfer, out, err);
     h5_unlock();
     return rc;
 }
 
-err_code_t hdf5io_column_read(const hdf5io_column_t *column, int fd,
-                              const column_run_t *runs, int64_t count,
-                              hid_t transfer, void *out, err_t *err)
+err_code_t hdf5io_column_read(const hdf5io_column_t *column,
+                              const column_rows_t *rows, void *out, err_t *err)
 {
+    const int fd = column->fd >= 0 ? column->fd : rows->fd;
     err_code_t rc = ERR_OK;
     char *next = out;
 
-    if (column->fd >= 0)
-        fd = column->fd;
-    if (!column->collective)
-        transfer = H5P_DEFAULT;
-    if (transfer != H5P_DEFAULT)
-        return column_read_h5(column, runs, count, transfer, out, err);
+    if (column->collective && rows->transfer != H5P_DEFAULT)
+        return column_read_h5(column, rows, out, err);
     check(column->located ? fd >= 0 : column->dataset >= 0,
           "%s is read while it is closed: located %d, descriptor %d, dataset "
           "%lld",
           column->path, column->located, fd, (long long)column->dataset);
-    for (int64_t i = 0; i < count && rc == ERR_OK; i++) {
-        check(
-            runs[i].count > 0 && runs[i].row >= 0 &&
-                (i == 0 || runs[i].row >= runs[i - 1].row + runs[i - 1].count),
-            "%s: run %lld has %lld rows from %lld on", column->path,
-            (long long)i, (long long)runs[i].count, (long long)runs[i].row);
-        if (column->located)
-            rc = column_read_located(column, fd, &runs[i], next, err);
-        else
-            rc = column_read_h5(column, &runs[i], 1, transfer, next, err);
-        next += (size_t)runs[i].count * column->row_bytes;
+    for (int64_t i = 0; i < rows->count && rc == ERR_OK; i++) {
+        const column_run_t *run = &rows->runs[i];
+        const column_rows_t one = {run, 1, fd, H5P_DEFAULT};
+
+        check(run->count > 0 && run->row >= 0 &&
+                  (i == 0 || run->row >= run[-1].row + run[-1].count),
+              "%s: run %lld has %lld rows from %lld on", column->path,
+              (long long)i, (long long)run->count, (long long)run->row);
+        rc = column->located ? column_read_located(column, fd, run, next, err)
+                             : column_read_h5(column, &one, next, err);
+        next += (size_t)run->count * column->row_bytes;
     }
     return rc;
 }

@@ -123,8 +123,9 @@ static err_code_t column_locate_external(hdf5io_column_t *out, hid_t create,
 
     if (__builtin_mul_overflow((uint64_t)out->rows, out->row_bytes, &bytes))
         bytes = UINT64_MAX;
-    rc = hdf5io_external_check(create, hdf5io_column_source(out), out->path,
-                               bytes, &only, &offset, err);
+    rc = hdf5io_external_check(
+        &(external_data_t){create, hdf5io_column_source(out), out->path, bytes},
+        &only, &offset, err);
     if (rc != ERR_OK || only == NULL)
         return rc;
     free(out->source);

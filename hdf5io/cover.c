@@ -204,26 +204,26 @@ static err_code_t cover_rest(cover_work_t *work, int dim, const size_t *pieces,
     return rc;
 }
 
-err_code_t hdf5io_cover_check(const uint64_t *extent, int ndim,
-                              const cover_side_t *sides, size_t count,
-                              bool *whole, uint64_t hole[2], err_t *err)
+err_code_t hdf5io_cover_check(const cover_pieces_t *pieces, bool *whole,
+                              uint64_t hole[2], err_t *err)
 {
-    cover_work_t work = {.extent = extent,
-                         .ndim = ndim,
-                         .sides = sides,
+    cover_work_t work = {.extent = pieces->extent,
+                         .ndim = pieces->ndim,
+                         .sides = pieces->sides,
                          .left = COVER_WORK_MAX,
-                         .hole = {0, extent[0]},
+                         .hole = {0, pieces->extent[0]},
                          .err = err};
-    size_t *pieces = calloc(count + 1, sizeof *pieces);
+    const size_t count = pieces->count;
+    size_t *numbers = calloc(count + 1, sizeof *numbers);
     bool covered = false;
     err_code_t rc;
 
-    if (pieces == NULL)
+    if (numbers == NULL)
         return err_set(err, ERR_MEMORY, "no memory for %zu pieces", count);
     for (size_t i = 0; i < count; i++)
-        pieces[i] = i;
-    rc = cover_rest(&work, 0, pieces, count, &covered);
-    free(pieces);
+        numbers[i] = i;
+    rc = cover_rest(&work, 0, numbers, count, &covered);
+    free(numbers);
     if (rc != ERR_OK)
         return rc;
     *whole = covered;

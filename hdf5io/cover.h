@@ -21,15 +21,20 @@ typedef struct cover_side {
 
 #define COVER_ALL UINT64_MAX /* count, block or limit: unlimited */
 
-/*
- * Is every element of [extent] ([ndim] dimensions) in at least one of the
- * [count] pieces? The sides of piece i are sides[i * ndim] to sides[i * ndim +
- * ndim - 1]. If not, *whole is false and [hole[0], hole[1]) are positions of
- * the first hole along dimension 0. ERR_DATA: too many blocks, or too much work
- * (the sentence has no subject; the caller adds it). ERR_MEMORY.
- */
-err_code_t hdf5io_cover_check(const uint64_t *extent, int ndim,
-                              const cover_side_t *sides, size_t count,
-                              bool *whole, uint64_t hole[2], err_t *err);
+/* A dataset of shape [extent] and its pieces. The sides of piece i are sides[i
+ * * ndim] to sides[i * ndim + ndim - 1]. */
+typedef struct cover_pieces {
+    const uint64_t *extent;
+    int ndim;
+    const cover_side_t *sides;
+    size_t count; /* of pieces */
+} cover_pieces_t;
+
+/* Is every element in at least one of the pieces? If not, *whole is false and
+ * [hole[0], hole[1]) are positions of the first hole along dimension 0.
+ * ERR_DATA: too many blocks, or too much work (the sentence has no subject; the
+ * caller adds it). ERR_MEMORY. */
+err_code_t hdf5io_cover_check(const cover_pieces_t *pieces, bool *whole,
+                              uint64_t hole[2], err_t *err);
 
 #endif

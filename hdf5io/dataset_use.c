@@ -197,9 +197,11 @@ static err_code_t rows_work(void *context, err_t *err)
 {
     const dataset_rows_t *rows = context;
 
-    return hdf5io_column_read(&rows->shard->columns[rows->column],
-                              rows->shard->fd, rows->runs, rows->count,
-                              rows->dataset->transfer, rows->out, err);
+    const column_rows_t from = {rows->runs, rows->count, rows->shard->fd,
+                                rows->dataset->transfer};
+
+    return hdf5io_column_read(&rows->shard->columns[rows->column], &from,
+                              rows->out, err);
 }
 
 err_code_t hdf5io_dataset_rows(dataset_rows_t *rows, err_t *err)

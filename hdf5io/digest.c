@@ -174,6 +174,7 @@ static err_code_t digest_block_flat(const hdf5io_column_t *column, int fd,
                                     err_t *err)
 {
     const column_run_t run = {.row = block->flat, .count = block->elems};
+    const column_rows_t rows = {&run, 1, fd, H5P_DEFAULT};
     hdf5io_column_t flat = *column;
 
     flat.ndim = 0;
@@ -181,7 +182,7 @@ static err_code_t digest_block_flat(const hdf5io_column_t *column, int fd,
     flat.row_bytes = hdf5io_convert_bytes(column->type);
     flat.stream = column->stream > 0 ? 1 : 0;
     flat.collective = false;
-    return hdf5io_column_read(&flat, fd, &run, 1, H5P_DEFAULT, out, err);
+    return hdf5io_column_read(&flat, &rows, out, err);
 }
 
 static err_code_t digest_sample(const hdf5io_dataset_t *dataset,
@@ -237,10 +238,10 @@ static err_code_t digest_all(const hdf5io_shard_t *shard, int field,
         const int64_t left = column.rows - row;
         const column_run_t run = {.row = row,
                                   .count = left < block ? left : block};
+        const column_rows_t rows = {&run, 1, shard->fd, H5P_DEFAULT};
         const size_t bytes = (size_t)run.count * column.row_bytes;
 
-        rc = hdf5io_column_read(&column, shard->fd, &run, 1, H5P_DEFAULT, stage,
-                                err);
+        rc = hdf5io_column_read(&column, &rows, stage, err);
         if (rc != ERR_OK)
             break;
         hash_state_add(state, stage, bytes);

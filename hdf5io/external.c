@@ -48,29 +48,28 @@ static err_code_t external_part_check(const external_part_t *part, err_t *err)
                    (long long)status.st_size, part->bytes);
 }
 
-err_code_t hdf5io_external_check(hid_t create, const char *file,
-                                 const char *path, uint64_t bytes, char **only,
+err_code_t hdf5io_external_check(const external_data_t *data, char **only,
                                  uint64_t *offset, err_t *err)
 {
-    const int count = H5Pget_external_count(create);
+    const int count = H5Pget_external_count(data->create);
     err_code_t rc = ERR_OK;
     char *first = NULL;
-    uint64_t left = bytes, first_offset = 0;
+    uint64_t left = data->bytes, first_offset = 0;
 
     h5_lock_check();
     for (int i = 0; i < count && left > 0 && rc == ERR_OK; i++) {
-        external_part_t part = {.file = file, .path = path};
+        external_part_t part = {.file = data->file, .path = data->path};
         char name[PATH_MAX] = "";
         hsize_t size = 0;
         off_t at = 0;
 
-        if (H5Pget_external(create, (unsigned)i, sizeof name - 1, name, &at,
-                            &size) < 0 ||
+        if (H5Pget_external(data->create, (unsigned)i, sizeof name - 1, name,
+                            &at, &size) < 0 ||
             at < 0)
             return err_set(err, ERR_DATA,
                            "%s: the list of external files of %s is damaged",
-                           file, path);
-        part.raw = hdf5io_home_raw(file, name);
+                           data->file, data->path);
+        part.raw = hdf5io_home_raw(data->file, name);
         part.offset = (uint64_t)at;
         part.bytes = size < left ? size : left;
         rc = external_part_check(&part, err);
@@ -86,7 +85,7 @@ err_code_t hdf5io_external_check(hid_t create, const char *file,
         rc = err_set(err, ERR_DATA,
                      "%s: the external files of %s hold %" PRIu64
                      " bytes less than it has",
-                     file, path, left);
+                     data->file, data->path, left);
     if (rc != ERR_OK) {
         free(first);
         return rc;

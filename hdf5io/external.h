@@ -10,13 +10,18 @@
 
 #include "base/err.h"
 
-/* Check that the external files of the creation list [create] hold the [bytes]
- * bytes of the dataset [path] in the file [file]. ERR_DATA if a file is missing
- * or too short. If the first file holds all bytes, *only becomes its path (to
- * be freed) and *offset the byte offset in it; else *only is NULL. Lock
- * held. */
-err_code_t hdf5io_external_check(hid_t create, const char *file,
-                                 const char *path, uint64_t bytes, char **only,
+/* A dataset whose bytes are in external files. */
+typedef struct external_data {
+    hid_t create;            /* its creation list */
+    const char *file, *path; /* for sentences */
+    uint64_t bytes;          /* of the whole dataset */
+} external_data_t;
+
+/* Check that the external files hold all bytes of [data]. ERR_DATA if a file is
+ * missing or too short. If the first file holds all bytes, *only becomes its
+ * path (to be freed) and *offset the byte offset in it; else *only is NULL.
+ * Lock held. */
+err_code_t hdf5io_external_check(const external_data_t *data, char **only,
                                  uint64_t *offset, err_t *err);
 
 #endif

@@ -155,8 +155,10 @@ err_code_t hdf5io_storage_check(const hdf5io_storage_t *storage, err_t *err)
                        "is undefined: write all of it",
                        storage->file, storage->path);
     if (H5Pget_external_count(storage->create) > 0)
-        rc = hdf5io_external_check(storage->create, storage->file,
-                                   storage->path, bytes, &only, &offset, err);
+        rc = hdf5io_external_check(&(external_data_t){storage->create,
+                                                      storage->file,
+                                                      storage->path, bytes},
+                                   &only, &offset, err);
     free(only);
     return rc;
 }

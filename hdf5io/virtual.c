@@ -351,8 +351,9 @@ static err_code_t virtual_holes(const virtual_map_t *map, err_t *err)
     }
     if (empty || map->ndim == 0)
         return ERR_OK;
-    rc = hdf5io_cover_check(extent, map->ndim, map->sides, map->count, &whole,
-                            hole, &why);
+    rc = hdf5io_cover_check(
+        &(cover_pieces_t){extent, map->ndim, map->sides, map->count}, &whole,
+        hole, &why);
     if (rc != ERR_OK)
         return err_set(err, rc, "%s: the virtual dataset %s: %s",
                        map->set->file, map->set->path, why.text);

@@ -26,10 +26,10 @@ static bool choice_is_map(const tree_t *tree, const char *beside, size_t *at)
 }
 
 /* Get the name in [tree], its place, and its options (NULL: none). */
-static err_code_t choice_read(const tree_t *tree, const char *what,
-                              const char *beside, const char **name,
-                              opt_pick_t *out, err_t *err)
+static err_code_t choice_read(const tree_t *tree, const opt_pick_table_t *table,
+                              const char **name, opt_pick_t *out, err_t *err)
 {
+    const char *beside = table->beside;
     char at[OPT_PLACE_TEXT];
     size_t index = 0;
 
@@ -49,51 +49,53 @@ static err_code_t choice_read(const tree_t *tree, const char *what,
     return err_set(err, ERR_CONFIG,
                    "%s: %s is a name or a map with one name as key%s%s%s, and "
                    "the options below that",
-                   at, what, beside != NULL ? " (and '" : "",
+                   at, table->what, beside != NULL ? " (and '" : "",
                    beside != NULL ? beside : "",
                    beside != NULL ? "' beside it)" : "");
 }
 
 /* Set the error for a name that no row has. */
-static err_code_t choice_unknown(const char *what, const char *name,
-                                 tree_place_t place,
-                                 const opt_pick_row_t *const *rows, int count,
+static err_code_t choice_unknown(const opt_pick_table_t *table,
+                                 const char *name, tree_place_t place,
                                  err_t *err)
 {
     const char *names[ROWS_MAX + 1] = {NULL}, *near;
     char at[OPT_PLACE_TEXT];
     str_buf_t known = {0};
 
-    check(count <= ROWS_MAX, "%d rows of %s", count, what);
-    for (int i = 0; i < count && i < ROWS_MAX; i++) {
-        names[i] = rows[i]->name;
-        str_buf_add(&known, "%s%s", i == 0 ? "" : ", ", rows[i]->name);
+    check(table->count <= ROWS_MAX, "%d rows of %s", table->count, table->what);
+    for (int i = 0; i < table->count && i < ROWS_MAX; i++) {
+        names[i] = table->rows[i]->name;
+        str_buf_add(&known, "%s%s", i == 0 ? "" : ", ", table->rows[i]->name);
     }
     near = str_nearest(name, names);
     tree_place_format(place, at, sizeof at);
     if (near != NULL)
         err_set(err, ERR_CONFIG,
-                "%s: unknown %s '%s'; did you mean '%s'? (known: %s)", at, what,
-                name, near, known.text);
+                "%s: unknown %s '%s'; did you mean '%s'? (known: %s)", at,
+                table->what, name, near, known.text);
     else
-        err_set(err, ERR_CONFIG, "%s: unknown %s '%s' (known: %s)", at, what,
-                name, known.text);
+        err_set(err, ERR_CONFIG, "%s: unknown %s '%s' (known: %s)", at,
+                table->what, name, known.text);
     str_buf_free(&known);
     return ERR_CONFIG;
 }
 
-/* Fill the options of [row]. Absent options are an empty map at [place], so
- * that a missing required option is reported there. */
-static err_code_t options_read(const opt_pick_row_t *row, const char *what,
-                               const tree_t *tree, tree_place_t place,
-                               void *options, err_t *err)
+/* Fill the options of the row that [choice] has found. Absent options are an
+ * empty map at its place, so that a missing required option is reported there.
+ */
+static err_code_t options_read(const opt_pick_table_t *table,
+                               const opt_pick_t *choice, void *options,
+                               err_t *err)
 {
-    char *path = str_printf("%s.%s", what, row->name);
+    const opt_pick_row_t *row = table->rows[choice->index];
+    char *path = str_printf("%s.%s", table->what, row->name);
+    const tree_t *tree = choice->options;
     tree_t *empty = NULL;
     err_code_t rc;
 
     if (tree == NULL || tree_kind(tree) == TREE_NULL) {
-        empty = tree_new(TREE_MAP, NULL, place);
+        empty = tree_new(TREE_MAP, NULL, choice->place);
         tree = empty;
     }
     rc = opt_fill(row->options, tree, path, options, err);
@@ -102,27 +104,25 @@ static err_code_t options_read(const opt_pick_row_t *row, const char *what,
     return rc;
 }
 
-err_code_t opt_pick_read(const tree_t *tree, const char *what,
-                         const char *beside, const opt_pick_row_t *const *rows,
-                         int count, void *options, opt_pick_t *out, err_t *err)
+err_code_t opt_pick_read(const tree_t *tree, const opt_pick_table_t *table,
+                         void *options, opt_pick_t *out, err_t *err)
 {
     opt_pick_t choice = {0};
     const char *name = NULL;
     err_code_t rc;
 
-    rc = choice_read(tree, what, beside, &name, &choice, err);
+    rc = choice_read(tree, table, &name, &choice, err);
     if (rc != ERR_OK)
         return rc;
-    for (; choice.index < count; choice.index++) {
-        if (strcmp(rows[choice.index]->name, name) != 0)
+    for (; choice.index < table->count; choice.index++) {
+        if (strcmp(table->rows[choice.index]->name, name) != 0)
             continue;
-        rc = options_read(rows[choice.index], what, choice.options,
-                          choice.place, options, err);
+        rc = options_read(table, &choice, options, err);
         if (rc == ERR_OK)
             *out = choice;
         return rc;
     }
-    return choice_unknown(what, name, choice.place, rows, count, err);
+    return choice_unknown(table, name, choice.place, err);
 }
 
 const opt_row_t *opt_pick_rows(const opt_pick_row_t *const *rows, int count,

@@ -25,13 +25,19 @@ typedef struct opt_pick {
     const tree_t *options; /* options below the name; NULL: none */
 } opt_pick_t;
 
-/* Find the row that [tree] (a name, or a map with one name as key, beside which
- * a key [beside] may stand; NULL: none) asks for among rows[0 .. count), and
- * fill its options into the zeroed [options], which has room for any row's.
- * [what], the section's name, is for errors. */
-err_code_t opt_pick_read(const tree_t *tree, const char *what,
-                         const char *beside, const opt_pick_row_t *const *rows,
-                         int count, void *options, opt_pick_t *out, err_t *err);
+/* The kinds that a section of the run file may select. */
+typedef struct opt_pick_table {
+    const char *what;   /* the section's name, for errors */
+    const char *beside; /* a key that may stand next to the kind; NULL: none */
+    const opt_pick_row_t *const *rows;
+    int count; /* of rows */
+} opt_pick_table_t;
+
+/* Find the row of [table] that [tree] selects (a name, or a map with one name
+ * as key, and perhaps the key [beside]), and fill its options into the zeroed
+ * [options], which must be large enough for every row. ERR_CONFIG. */
+err_code_t opt_pick_read(const tree_t *tree, const opt_pick_table_t *table,
+                         void *options, opt_pick_t *out, err_t *err);
 
 /* Options of the kind called [name]; NULL: there is no such kind. */
 const opt_row_t *opt_pick_rows(const opt_pick_row_t *const *rows, int count,

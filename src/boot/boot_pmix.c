@@ -145,15 +145,23 @@ static err_code_t judge(const client_t *client, const boot_t *boot,
     return ERR_OK;
 }
 
+/* One exchange: [bytes] bytes per rank under [key], gathered in [all]. */
+typedef struct exchange {
+    const char *key;
+    size_t bytes;
+    char *all;
+} exchange_t;
+
 /* After a fence with status [fenced]: get the data of all ranks, or name the
  * missing ranks (the fence does not name them, but asking each rank does). */
-static err_code_t collect(client_t *client, const boot_t *boot, const char *key,
-                          size_t bytes, char *all, pmix_status_t fenced,
+static err_code_t collect(client_t *client, const boot_t *boot,
+                          const exchange_t *exchange, pmix_status_t fenced,
                           err_t *err)
 {
     bool probe = fenced != PMIX_SUCCESS;
-    boot_gather_t *gathering = boot_wire_gather(
-        client->wire, key, bytes, all, probe ? PROBE_TIMEOUT : boot->timeout);
+    boot_gather_t *gathering =
+        boot_wire_gather(client->wire, exchange->key, exchange->bytes,
+                         exchange->all, probe ? PROBE_TIMEOUT : boot->timeout);
     err_code_t rc;
 
     if (gathering == NULL)
@@ -161,7 +169,7 @@ static err_code_t collect(client_t *client, const boot_t *boot, const char *key,
     if (probe)
         return name_absent(client, boot, gathering, PMIx_Error_string(fenced),
                            err);
-    rc = judge(client, boot, gathering, bytes, err);
+    rc = judge(client, boot, gathering, exchange->bytes, err);
     /* All answers are there, so no callback can use it any more. */
     if (rc == ERR_OK)
         boot_wire_drop(client->wire, gathering);
@@ -184,7 +192,7 @@ static err_code_t pmix_exchange(boot_t *boot, const void *mine, size_t bytes,
     if (status != PMIX_SUCCESS)
         return pmix_error(err, status, "publishing start-up data");
     status = boot_wire_fence(client->wire, boot->timeout);
-    rc = collect(client, boot, key, bytes, all, status, err);
+    rc = collect(client, boot, &(exchange_t){key, bytes, all}, status, err);
     if (rc == ERR_OK && bytes > 0)
         memcpy((char *)all + (size_t)boot->rank * bytes, mine, bytes);
     client->failed = rc != ERR_OK;

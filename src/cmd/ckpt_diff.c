@@ -48,11 +48,13 @@ static err_code_t values_diff(const side_t *a, int i, const side_t *b, int j,
     if (rc == ERR_OK)
         rc = mem_new(float, (size_t)elems, "a tensor", &y, err);
     if (rc == ERR_OK)
-        rc = hdf5io_checkpoint_fetch(&hdf5io_io_system, a->path, &a->manifest,
-                                     i, x, err);
+        rc = hdf5io_checkpoint_fetch(
+            &(hdf5io_saved_t){&hdf5io_io_system, a->path, &a->manifest}, i, x,
+            err);
     if (rc == ERR_OK)
-        rc = hdf5io_checkpoint_fetch(&hdf5io_io_system, b->path, &b->manifest,
-                                     j, y, err);
+        rc = hdf5io_checkpoint_fetch(
+            &(hdf5io_saved_t){&hdf5io_io_system, b->path, &b->manifest}, j, y,
+            err);
     if (rc == ERR_OK)
         *out = distance_of(x, y, elems);
     mem_free(y);

@@ -85,8 +85,9 @@ static err_code_t hook_pick(const ddp_config_t *config,
             bytes = hooks[i]->option_bytes;
     rc = mem_alloc(bytes, "options of a comm hook", &room, err);
     if (rc == ERR_OK)
-        rc = opt_pick_read(config->hook, "ddp.hook", NULL, rows, count, room,
-                           &pick, err);
+        rc = opt_pick_read(config->hook,
+                           &(opt_pick_table_t){"ddp.hook", NULL, rows, count},
+                           room, &pick, err);
     if (rc != ERR_OK) {
         mem_free(room);
         return rc;

@@ -69,8 +69,9 @@ static err_code_t kind_read(optim_t *optim, const tree_t *tree,
                        "the run file has no optimizer; add a line such as "
                        "'optimizer: {adamw: {lr: 1.0e-3}}'");
     kind_rows(rows);
-    rc = opt_pick_read(tree, "optimizer", "groups", rows, KIND_COUNT,
-                       optim->options, choice, err);
+    rc = opt_pick_read(
+        tree, &(opt_pick_table_t){"optimizer", "groups", rows, KIND_COUNT},
+        optim->options, choice, err);
     if (rc != ERR_OK)
         return rc;
     optim->kind = kinds[choice->index];

@@ -44,7 +44,8 @@ static err_code_t schedule_read(optim_schedule_t *schedule, const tree_t *tree,
     err_code_t rc;
 
     kind_rows(rows);
-    rc = opt_pick_read(tree, "schedule", NULL, rows, KIND_COUNT,
+    rc = opt_pick_read(tree,
+                       &(opt_pick_table_t){"schedule", NULL, rows, KIND_COUNT},
                        schedule->options, &choice, err);
     if (rc != ERR_OK)
         return rc;

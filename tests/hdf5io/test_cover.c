@@ -97,7 +97,8 @@ Test(cover, random_pieces)
         for (size_t i = 0; i < count * (size_t)ndim; i++)
             sides[i] = side_draw(&rng);
         cr_assert_eq(
-            hdf5io_cover_check(extent, ndim, sides, count, &whole, hole, &err),
+            hdf5io_cover_check(&(cover_pieces_t){extent, ndim, sides, count},
+                               &whole, hole, &err),
             ERR_OK, "%s", err.text);
         open = rows_open(sides, ndim, count, extent);
         cr_assert_eq(whole, open == 0, "round %d", round);
@@ -128,10 +129,12 @@ Test(cover, numbers_near_the_end_of_all)
     bool whole = false;
     err_t err = ERR_INIT;
 
-    cr_assert_eq(hdf5io_cover_check(extent, 2, sides, 2, &whole, hole, &err),
+    cr_assert_eq(hdf5io_cover_check(&(cover_pieces_t){extent, 2, sides, 2},
+                                    &whole, hole, &err),
                  ERR_OK);
     cr_assert(whole, "%llu", (unsigned long long)hole[0]);
-    cr_assert_eq(hdf5io_cover_check(extent, 2, sides, 1, &whole, hole, &err),
+    cr_assert_eq(hdf5io_cover_check(&(cover_pieces_t){extent, 2, sides, 1},
+                                    &whole, hole, &err),
                  ERR_OK);
     cr_assert_not(whole);
     cr_assert_eq(hole[0], UINT64_MAX / 2);
@@ -146,7 +149,8 @@ Test(cover, what_is_too_much_is_said)
     bool whole = false;
     err_t err = ERR_INIT;
 
-    cr_assert_eq(hdf5io_cover_check(extent, 2, sides, 1, &whole, hole, &err),
+    cr_assert_eq(hdf5io_cover_check(&(cover_pieces_t){extent, 2, sides, 1},
+                                    &whole, hole, &err),
                  ERR_DATA);
     cr_assert_not_null(strstr(err.text, "blocks"), "%s", err.text);
 }

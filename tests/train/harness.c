@@ -358,8 +358,10 @@ static float *tensor_read(const newest_t *newest, int tensor)
     float *data = malloc((size_t)elems * sizeof *data + 1);
     err_t err = ERR_INIT;
 
-    cr_assert_eq(hdf5io_checkpoint_fetch(&hdf5io_io_system, newest->path,
-                                         &newest->manifest, tensor, data, &err),
+    cr_assert_eq(hdf5io_checkpoint_fetch(&(hdf5io_saved_t){&hdf5io_io_system,
+                                                           newest->path,
+                                                           &newest->manifest},
+                                         tensor, data, &err),
                  ERR_OK, "%s", err.text);
     return data;
 }
