@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/mem.h"
 
 void hdf5io_marks_free(hdf5io_mark_t *marks, int count)
 {
@@ -17,16 +18,18 @@ void hdf5io_marks_free(hdf5io_mark_t *marks, int count)
         free(marks[i].split);
         free(marks[i].name);
     }
-    free(marks);
+    mem_free(marks);
 }
 
 err_code_t hdf5io_marks_copy(const hdf5io_mark_t *marks, int count,
                              hdf5io_mark_t **out, err_t *err)
 {
-    hdf5io_mark_t *copy = calloc((size_t)count + 1, sizeof *copy);
+    hdf5io_mark_t *copy = NULL;
+    err_code_t rc =
+        mem_new(hdf5io_mark_t, (size_t)count, "marks of the data", &copy, err);
 
-    if (copy == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for the checkpoint's plan");
+    if (rc != ERR_OK)
+        return rc;
     for (int i = 0; i < count; i++) {
         copy[i] = marks[i];
         copy[i].split = str_dup(marks[i].split);
@@ -111,15 +114,16 @@ err_code_t hdf5io_marks_parse(json_t *list, hdf5io_mark_t **out, int *count,
                               err_t *err)
 {
     const size_t items = json_array_size(list);
-    hdf5io_mark_t *marks;
+    hdf5io_mark_t *marks = NULL;
     json_t *item;
     size_t i;
+    err_code_t rc;
 
     if (list != NULL && (!json_is_array(list) || items > INT_MAX))
         return err_set(err, ERR_DATA, "its member \"data\" is no list");
-    marks = calloc(items + 1, sizeof *marks);
-    if (marks == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for the manifest");
+    rc = mem_new(hdf5io_mark_t, items, "marks of the data", &marks, err);
+    if (rc != ERR_OK)
+        return rc;
     json_array_foreach(list, i, item)
     {
         if (mark_parse(item, &marks[i]))

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/mem.h"
 #include "hdf5io/checkpoint_data.h"
 #include "hdf5io/h5.h"
 
@@ -59,9 +60,9 @@ void hdf5io_manifest_free(hdf5io_manifest_t *manifest)
         free(manifest->files[i].name);
     for (int i = 0; i < manifest->tensor_count; i++)
         free(manifest->tensors[i].name);
-    free(manifest->files);
-    free(manifest->tensors);
-    free(manifest->pieces);
+    mem_free(manifest->files);
+    mem_free(manifest->tensors);
+    mem_free(manifest->pieces);
     free(manifest->config_text);
     free(manifest->versions);
     hdf5io_marks_free(manifest->marks, manifest->mark_count);
@@ -300,9 +301,10 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
                                  const hdf5io_tensor_t *tensors, int count,
                                  hdf5io_manifest_t *out, err_t *err)
 {
+    static const char what[] = "the plan of a checkpoint";
     char now[64];
     size_t size = (size_t)config->votes->size, n = (size_t)count;
-    int *file_of = calloc(size, sizeof *file_of);
+    int *file_of = NULL;
     err_code_t rc;
     hdf5io_manifest_t m = {
         .progress = *progress,
@@ -312,15 +314,17 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
         .build_hash = config->build_hash,
     };
 
-    m.tensors = calloc(n + 1, sizeof *m.tensors);
-    m.files = calloc(size + 1, sizeof *m.files);
-    m.pieces = calloc(n + size + parts_count(tensors, count), sizeof *m.pieces);
-    if (m.tensors == NULL || m.files == NULL || m.pieces == NULL ||
-        file_of == NULL) {
-        rc = err_set(err, ERR_MEMORY, "no memory for the checkpoint's plan");
-        goto fail;
-    }
-    rc = tensors_copy(tensors, count, &m, err);
+    rc = mem_new(int, size, what, &file_of, err);
+    if (rc == ERR_OK)
+        rc = mem_new(hdf5io_manifest_tensor_t, n, what, &m.tensors, err);
+    if (rc == ERR_OK)
+        rc = mem_new(hdf5io_manifest_file_t, size + 1, what, &m.files, err);
+    if (rc == ERR_OK)
+        rc = mem_new(hdf5io_manifest_piece_t,
+                     n + size + parts_count(tensors, count), what, &m.pieces,
+                     err);
+    if (rc == ERR_OK)
+        rc = tensors_copy(tensors, count, &m, err);
     if (rc == ERR_OK)
         rc =
             hdf5io_marks_copy(config->marks, config->mark_count, &m.marks, err);
@@ -340,6 +344,6 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
 fail:
     hdf5io_manifest_free(&m);
 out:
-    free(file_of);
+    mem_free(file_of);
     return rc;
 }

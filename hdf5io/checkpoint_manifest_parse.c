@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/mem.h"
 #include "base/numeric.h"
 #include "hdf5io/checkpoint_data.h"
 #include "hdf5io/checkpoint_manifest.h"
@@ -256,10 +257,11 @@ static err_code_t files_parse(json_t *list, hdf5io_manifest_t *m, err_t *err)
     json_t *item;
     size_t i;
     json_error_t why;
+    err_code_t rc = mem_new(hdf5io_manifest_file_t, json_array_size(list),
+                            "a manifest", &m->files, err);
 
-    m->files = calloc(json_array_size(list) + 1, sizeof *m->files);
-    if (m->files == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for the manifest");
+    if (rc != ERR_OK)
+        return rc;
     json_array_foreach(list, i, item)
     {
         const char *name, *hash;
@@ -369,10 +371,13 @@ static err_code_t tensors_parse(json_t *list, hdf5io_manifest_t *m, err_t *err)
 
     json_array_foreach(list, i, item) pieces +=
         json_array_size(json_object_get(item, "pieces"));
-    m->tensors = calloc(json_array_size(list) + 1, sizeof *m->tensors);
-    m->pieces = calloc(pieces + 1, sizeof *m->pieces);
-    if (m->tensors == NULL || m->pieces == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for the manifest");
+    rc = mem_new(hdf5io_manifest_tensor_t, json_array_size(list), "a manifest",
+                 &m->tensors, err);
+    if (rc == ERR_OK)
+        rc = mem_new(hdf5io_manifest_piece_t, pieces, "a manifest", &m->pieces,
+                     err);
+    if (rc != ERR_OK)
+        return rc;
     json_array_foreach(list, i, item)
     {
         rc = tensor_parse(item, m, (int)i, err);
@@ -405,11 +410,11 @@ static err_code_t twice_check(const hdf5io_manifest_t *m, err_t *err)
 {
     const int tensors = m->tensor_count, files = m->file_count;
     const size_t most = (size_t)(tensors > files ? tensors : files);
-    const char **names = calloc(most + 1, sizeof *names);
-    err_code_t rc;
+    const char **names = NULL;
+    err_code_t rc = mem_new(const char *, most, "a manifest", &names, err);
 
-    if (names == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for the manifest");
+    if (rc != ERR_OK)
+        return rc;
     for (int i = 0; i < tensors; i++)
         names[i] = m->tensors[i].name;
     rc = names_check(names, tensors, "tensor", err);
@@ -417,7 +422,7 @@ static err_code_t twice_check(const hdf5io_manifest_t *m, err_t *err)
         names[i] = m->files[i].name;
     if (rc == ERR_OK)
         rc = names_check(names, files, "file", err);
-    free(names);
+    mem_free(names);
     return rc;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "hdf5io/checkpoint.h"
 #include "hdf5io/checkpoint_dir.h"
 #include "hdf5io/checkpoint_read.h"
@@ -346,10 +347,10 @@ err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
     bool damaged;
     err_code_t rc;
 
-    r.ballots = calloc((size_t)r.votes->size, sizeof *r.ballots);
-    if (r.ballots == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for a vote of %d ranks",
-                       r.votes->size);
+    rc = mem_new(hdf5io_ballot_t, (size_t)r.votes->size, "a vote", &r.ballots,
+                 err);
+    if (rc != ERR_OK)
+        return rc;
     if (path == NULL)
         rc = candidate_find(&r, &chosen, err);
     else
@@ -364,6 +365,6 @@ err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
     hdf5io_manifest_free(&r.manifest);
     str_buf_free(&r.damaged);
     free(r.entries);
-    free(r.ballots);
+    mem_free(r.ballots);
     return rc;
 }

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mem.h"
+
 typedef struct excuse {
     char host[ERR_HOST_MAX];
     char text[ERR_TEXT_MAX];
@@ -20,19 +22,18 @@ static err_code_t excuses_exchange(const hdf5io_votes_t *votes,
                                    excuse_t *out, err_t *err)
 {
     excuse_t own = {0};
-    excuse_t *all = calloc((size_t)votes->size, sizeof *all);
-    err_code_t rc;
+    excuse_t *all = NULL;
+    err_code_t rc = mem_new(excuse_t, (size_t)votes->size, "a vote", &all, err);
 
-    if (all == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for a vote of %d ranks",
-                       votes->size);
+    if (rc != ERR_OK)
+        return rc;
     gethostname(own.host, sizeof own.host - 1);
     memcpy(own.text, mine->text, sizeof own.text);
     own.text[sizeof own.text - 1] = '\0';
     rc = votes->exchange(votes->context, &own, sizeof own, all, err);
     if (rc == ERR_OK)
         *out = all[culprit];
-    free(all);
+    mem_free(all);
     return rc;
 }
 
@@ -56,16 +57,15 @@ err_code_t hdf5io_vote(const hdf5io_votes_t *votes, const err_t *mine,
 {
     hdf5io_ballot_t ballot = {.code = mine->code};
     hdf5io_ballot_t *got = all;
-    err_code_t rc;
+    err_code_t rc = ERR_OK;
     int culprit = -1;
 
     if (agreed != NULL)
         *agreed = false;
     if (got == NULL)
-        got = calloc((size_t)votes->size, sizeof *got);
-    if (got == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for a vote of %d ranks",
-                       votes->size);
+        rc = mem_new(hdf5io_ballot_t, (size_t)votes->size, "a vote", &got, err);
+    if (rc != ERR_OK)
+        return rc;
     for (int i = 0; numbers != NULL && i < VOTE_NUMBERS; i++)
         ballot.numbers[i] = numbers[i];
     rc = votes->exchange(votes->context, &ballot, sizeof ballot, got, err);
@@ -78,6 +78,6 @@ err_code_t hdf5io_vote(const hdf5io_votes_t *votes, const err_t *mine,
         rc = failure_share(votes, mine, culprit, (err_code_t)got[culprit].code,
                            err);
     if (got != all)
-        free(got);
+        mem_free(got);
     return rc;
 }

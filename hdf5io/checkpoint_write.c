@@ -22,6 +22,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "hdf5io/checkpoint.h"
 #include "hdf5io/checkpoint_dir.h"
 #include "hdf5io/checkpoint_files.h"
@@ -334,10 +335,10 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
     err_t plan = ERR_INIT;
     err_code_t rc;
 
-    w.ballots = calloc((size_t)w.votes->size, sizeof *w.ballots);
-    if (w.ballots == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for a vote of %d ranks",
-                       w.votes->size);
+    rc = mem_new(hdf5io_ballot_t, (size_t)w.votes->size, "a vote", &w.ballots,
+                 err);
+    if (rc != ERR_OK)
+        return rc;
     writer_plan(&w, progress, tensors, count, &plan);
     w.files = (hdf5io_files_t){.io = &w.io,
                                .tensors = tensors,
@@ -354,6 +355,6 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
     free(w.final);
     free(w.tmp);
     hdf5io_manifest_free(&w.manifest);
-    free(w.ballots);
+    mem_free(w.ballots);
     return rc;
 }

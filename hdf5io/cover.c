@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/mem.h"
 
 #define COVER_SPANS_MAX \
     ((size_t)1 << 22) /* spans of one dimension kept in memory */
@@ -95,7 +96,9 @@ static err_code_t cover_spans(cover_work_t *work, int dim, const size_t *pieces,
 {
     const uint64_t extent = work->extent[dim];
     cover_sweep_t sweep = {.spans = NULL};
+    static const char what[] = "the blocks of a virtual dataset";
     size_t at = 0;
+    err_code_t rc;
 
     for (size_t i = 0; i < count; i++) {
         uint64_t blocks = cover_blocks(
@@ -106,13 +109,14 @@ static err_code_t cover_spans(cover_work_t *work, int dim, const size_t *pieces,
                            "is made of more than %zu blocks", COVER_SPANS_MAX);
         sweep.count += (size_t)blocks;
     }
-    sweep.spans = calloc(sweep.count + 1, sizeof *sweep.spans);
-    sweep.active = calloc(sweep.count + 1, sizeof *sweep.active);
-    sweep.pieces = calloc(sweep.count + 1, sizeof *sweep.pieces);
+    rc = mem_new(cover_span_t, sweep.count, what, &sweep.spans, work->err);
+    if (rc == ERR_OK)
+        rc = mem_new(cover_span_t, sweep.count, what, &sweep.active, work->err);
+    if (rc == ERR_OK)
+        rc = mem_new(size_t, sweep.count, what, &sweep.pieces, work->err);
     *out = sweep;
-    if (sweep.spans == NULL || sweep.active == NULL || sweep.pieces == NULL)
-        return err_set(work->err, ERR_MEMORY,
-                       "no memory for the blocks of a virtual dataset");
+    if (rc != ERR_OK)
+        return rc;
     for (size_t i = 0; i < count; i++) {
         const cover_side_t *side =
             &work->sides[pieces[i] * (size_t)work->ndim + (size_t)dim];
@@ -127,9 +131,9 @@ static err_code_t cover_spans(cover_work_t *work, int dim, const size_t *pieces,
 
 static void cover_sweep_free(cover_sweep_t *sweep)
 {
-    free(sweep->pieces);
-    free(sweep->active);
-    free(sweep->spans);
+    mem_free(sweep->pieces);
+    mem_free(sweep->active);
+    mem_free(sweep->spans);
 }
 
 /* Move the sweep to [at]: update the active spans and return the next position
@@ -214,16 +218,18 @@ err_code_t hdf5io_cover_check(const cover_pieces_t *pieces, bool *whole,
                          .hole = {0, pieces->extent[0]},
                          .err = err};
     const size_t count = pieces->count;
-    size_t *numbers = calloc(count + 1, sizeof *numbers);
+    size_t *numbers = NULL;
     bool covered = false;
     err_code_t rc;
 
-    if (numbers == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for %zu pieces", count);
+    rc = mem_new(size_t, count, "the pieces of a virtual dataset", &numbers,
+                 err);
+    if (rc != ERR_OK)
+        return rc;
     for (size_t i = 0; i < count; i++)
         numbers[i] = i;
     rc = cover_rest(&work, 0, numbers, count, &covered);
-    free(numbers);
+    mem_free(numbers);
     if (rc != ERR_OK)
         return rc;
     *whole = covered;

@@ -286,10 +286,13 @@ static err_code_t dataset_shards_open(hdf5io_dataset_t *dataset,
 {
     err_code_t rc = ERR_OK;
 
-    dataset->shards = calloc((size_t)count, sizeof *dataset->shards);
-    dataset->touched = calloc((size_t)count, sizeof *dataset->touched);
-    if (dataset->shards == NULL || dataset->touched == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for %d shards", count);
+    rc =
+        mem_new(hdf5io_shard_t, (size_t)count, "shards", &dataset->shards, err);
+    if (rc == ERR_OK)
+        rc = mem_new(unsigned char, (size_t)count, "shards", &dataset->touched,
+                     err);
+    if (rc != ERR_OK)
+        return rc;
     dataset_how_set(dataset, config, count);
     for (int i = 0; i < count && rc == ERR_OK; i++)
         rc = dataset_shard_add(dataset, config, paths[i], err);
@@ -463,15 +466,13 @@ static err_code_t dataset_open_own(hdf5io_dataset_t *dataset,
 err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
                                hdf5io_dataset_t **out, err_t *err)
 {
-    hdf5io_dataset_t *dataset = calloc(1, sizeof *dataset);
-    err_code_t rc;
+    hdf5io_dataset_t *dataset = NULL;
+    err_code_t rc = mem_new(hdf5io_dataset_t, 1, "a dataset", &dataset, err);
 
-    if (dataset != NULL) {
+    if (rc == ERR_OK) {
         pthread_mutex_init(&dataset->lock, NULL);
         dataset->transfer = H5P_DEFAULT;
         rc = dataset_open_own(dataset, config, err);
-    } else {
-        rc = err_set(err, ERR_MEMORY, "no memory for a dataset");
     }
     if (config->mpi != NULL)
         rc = hdf5io_dataset_join(dataset, config->mpi, rc, err);
@@ -503,15 +504,15 @@ void hdf5io_dataset_close(hdf5io_dataset_t *dataset)
         H5Pclose(dataset->how.access);
         h5_unlock();
     }
-    free(dataset->touched);
-    free(dataset->shards);
+    mem_free(dataset->touched);
+    mem_free(dataset->shards);
     hdf5io_read_scratch_free(dataset->scratch);
     pthread_mutex_destroy(&dataset->lock);
     for (int k = 0; k < dataset->field_count; k++) {
         free(dataset->fields[k].place);
         free(dataset->fields[k].path);
     }
-    free(dataset);
+    mem_free(dataset);
 }
 
 int64_t hdf5io_dataset_samples(const hdf5io_dataset_t *dataset)

@@ -63,7 +63,7 @@ void hdf5io_read_scratch_free(read_scratch_t *scratch)
         mem_free(scratch->stage);
         mem_free(scratch->runs);
         mem_free(scratch->entries);
-        free(scratch);
+        mem_free(scratch);
         scratch = next;
     }
 }
@@ -88,17 +88,16 @@ static err_code_t read_stage_grow(read_scratch_t *scratch, size_t bytes,
 static err_code_t read_room_grow(read_scratch_t *scratch, int64_t count,
                                  err_t *err)
 {
-    void *entries, *runs;
+    read_entry_t *entries = NULL;
+    column_run_t *runs = NULL;
     err_code_t rc;
 
     if (count <= scratch->room)
         return ERR_OK;
-    rc = mem_alloc((size_t)count * sizeof(read_entry_t), "sample numbers",
-                   &entries, err);
+    rc = mem_new(read_entry_t, (size_t)count, "sample numbers", &entries, err);
     if (rc != ERR_OK)
         return rc;
-    rc = mem_alloc((size_t)count * sizeof(column_run_t), "runs of samples",
-                   &runs, err);
+    rc = mem_new(column_run_t, (size_t)count, "runs of samples", &runs, err);
     if (rc != ERR_OK) {
         mem_free(entries);
         return rc;
@@ -126,7 +125,7 @@ static err_code_t read_scratch_take(hdf5io_dataset_t *dataset, int64_t count,
 {
     size_t bytes = READ_STAGE_BYTES;
     read_scratch_t *scratch;
-    err_code_t rc;
+    err_code_t rc = ERR_OK;
 
     pthread_mutex_lock(&dataset->lock);
     scratch = dataset->scratch;
@@ -134,9 +133,9 @@ static err_code_t read_scratch_take(hdf5io_dataset_t *dataset, int64_t count,
         dataset->scratch = scratch->next;
     pthread_mutex_unlock(&dataset->lock);
     if (scratch == NULL)
-        scratch = calloc(1, sizeof *scratch);
-    if (scratch == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for reading samples");
+        rc = mem_new(read_scratch_t, 1, "reading samples", &scratch, err);
+    if (rc != ERR_OK)
+        return rc;
     if (bytes < dataset->row_bytes)
         bytes = dataset->row_bytes;
     rc = read_stage_grow(scratch, bytes, err);

@@ -19,6 +19,8 @@
 #include <mpi.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
+
 struct h5mpi {
     MPI_Comm comm;
     bool owner; /* we initialized MPI, so we finalize it */
@@ -81,12 +83,11 @@ static err_code_t h5mpi_check(int rank, int size, err_t *err)
 
 err_code_t h5mpi_open(int rank, int size, h5mpi_t **out, err_t *err)
 {
-    err_code_t rc;
-    h5mpi_t *mpi;
+    h5mpi_t *mpi = NULL;
+    err_code_t rc = mem_new(h5mpi_t, 1, "the MPI handle", &mpi, err);
 
-    mpi = calloc(1, sizeof *mpi);
-    if (mpi == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for the MPI handle");
+    if (rc != ERR_OK)
+        return rc;
     rc = h5mpi_start(&mpi->owner, err);
     if (rc != ERR_OK)
         goto fail;
@@ -105,7 +106,7 @@ fail_started:
     if (mpi->owner)
         MPI_Finalize();
 fail:
-    free(mpi);
+    mem_free(mpi);
     return rc;
 }
 
@@ -116,7 +117,7 @@ void h5mpi_close(h5mpi_t *mpi)
     MPI_Comm_free(&mpi->comm);
     if (mpi->owner)
         MPI_Finalize();
-    free(mpi);
+    mem_free(mpi);
 }
 
 bool h5mpi_same(h5mpi_t *mpi, uint64_t value)

@@ -204,13 +204,13 @@ static err_code_t loader_buffers_open(hdf5io_loader_t *loader, err_t *err)
 err_code_t hdf5io_loader_open(const hdf5io_loader_config_t *config,
                               hdf5io_loader_t **out, err_t *err)
 {
-    hdf5io_loader_t *loader = calloc(1, sizeof *loader);
+    hdf5io_loader_t *loader = NULL;
     bool threaded =
         config->prefetch > 0 && !hdf5io_dataset_collective(config->dataset);
-    err_code_t rc;
+    err_code_t rc = mem_new(hdf5io_loader_t, 1, "the loader", &loader, err);
 
-    if (loader == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for the loader");
+    if (rc != ERR_OK)
+        return rc;
     loader->config = *config;
     loader->count = threaded ? config->prefetch + 1 : 1;
     loader->epoch = config->epoch;
@@ -288,5 +288,5 @@ void hdf5io_loader_close(hdf5io_loader_t *loader)
     pthread_mutex_destroy(&loader->lock);
     mem_free(loader->block);
     mem_free(loader->slots);
-    free(loader);
+    mem_free(loader);
 }

@@ -13,7 +13,6 @@
  */
 #include "hdf5io/sampler.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -71,40 +70,31 @@ static int64_t sampler_items(const hdf5io_sampler_config_t *config)
 err_code_t hdf5io_sampler_open(const hdf5io_sampler_config_t *config,
                                hdf5io_sampler_t **out, err_t *err)
 {
-    hdf5io_sampler_t *sampler;
-    void *order, *window;
+    const size_t samples = (size_t)SAMPLER_WINDOW_SAMPLES;
+    hdf5io_sampler_t *sampler = NULL;
     err_code_t rc;
-    int64_t items;
 
     rc = sampler_check(config, err);
     if (rc != ERR_OK)
         return rc;
-    sampler = calloc(1, sizeof *sampler);
-    if (sampler == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for the sampler");
-    items = sampler_items(config);
-    rc = mem_alloc((size_t)items * sizeof *sampler->order,
-                   "the order of an epoch", &order, err);
+    rc = mem_new(hdf5io_sampler_t, 1, "the sampler", &sampler, err);
     if (rc != ERR_OK)
-        goto fail;
-    rc = mem_alloc((size_t)SAMPLER_WINDOW_SAMPLES * sizeof *sampler->window,
-                   "the shuffle window", &window, err);
-    if (rc != ERR_OK)
-        goto fail_order;
+        return rc;
     sampler->config = *config;
-    sampler->order = order;
-    sampler->items = items;
-    sampler->window = window;
+    sampler->items = sampler_items(config);
     sampler->epoch = -1;
+    rc = mem_new(uint32_t, (size_t)sampler->items, "the order of an epoch",
+                 &sampler->order, err);
+    if (rc == ERR_OK)
+        rc = mem_new(int64_t, samples, "the shuffle window", &sampler->window,
+                     err);
+    if (rc != ERR_OK) {
+        hdf5io_sampler_close(sampler);
+        return rc;
+    }
     hdf5io_sampler_epoch_set(sampler, 0);
     *out = sampler;
     return ERR_OK;
-
-fail_order:
-    mem_free(order);
-fail:
-    free(sampler);
-    return rc;
 }
 
 void hdf5io_sampler_close(hdf5io_sampler_t *sampler)
@@ -113,7 +103,7 @@ void hdf5io_sampler_close(hdf5io_sampler_t *sampler)
         return;
     mem_free(sampler->window);
     mem_free(sampler->order);
-    free(sampler);
+    mem_free(sampler);
 }
 
 int64_t hdf5io_sampler_steps(const hdf5io_sampler_t *sampler)

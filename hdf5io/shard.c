@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "hdf5io/descriptor.h"
 #include "hdf5io/h5.h"
@@ -163,10 +164,11 @@ static void shard_trim(hdf5io_shard_t *shard)
 static err_code_t shard_columns_make(hdf5io_shard_t *shard, int count,
                                      err_t *err)
 {
-    shard->columns = calloc((size_t)count, sizeof *shard->columns);
-    if (shard->columns == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for the columns of %s",
-                       shard->path);
+    err_code_t rc = mem_new(hdf5io_column_t, (size_t)count,
+                            "the columns of a shard", &shard->columns, err);
+
+    if (rc != ERR_OK)
+        return rc;
     shard->count = count;
     for (int k = 0; k < count; k++)
         shard->columns[k] = (hdf5io_column_t){
@@ -291,6 +293,6 @@ void hdf5io_shard_adopt(hdf5io_shard_t *shard, hdf5io_shard_t *from)
 void hdf5io_shard_close(hdf5io_shard_t *shard)
 {
     hdf5io_shard_rest(shard);
-    free(shard->columns);
+    mem_free(shard->columns);
     free(shard->path);
 }

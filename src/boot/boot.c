@@ -131,18 +131,19 @@ static err_code_t agree_judge(const agree_entry_t *all, int size,
                               const char *what, err_t *err)
 {
     char names[256];
-    bool *odd = calloc((size_t)size, sizeof *odd);
+    bool *odd = NULL;
     int majority = agree_majority(all, size), first = -1, count;
+    err_code_t rc = mem_new(bool, (size_t)size, "a comparison", &odd, err);
 
-    if (odd == NULL)
-        return err_set(err, ERR_MEMORY, "out of memory comparing the %s", what);
+    if (rc != ERR_OK)
+        return rc;
     for (int rank = size - 1; rank >= 0; rank--) {
         odd[rank] = all[rank].hash != all[majority].hash;
         if (odd[rank])
             first = rank;
     }
     count = boot_rank_list(odd, size, names, sizeof names);
-    free(odd);
+    mem_free(odd);
     if (count == 0)
         return ERR_OK;
     return err_set(err, ERR_CONFIG,
@@ -155,13 +156,13 @@ static err_code_t agree_judge(const agree_entry_t *all, int size,
 err_code_t boot_agree(boot_t *boot, const char *what, uint64_t hash, err_t *err)
 {
     agree_entry_t mine = {.hash = hash};
-    void *all = NULL;
+    agree_entry_t *all = NULL;
     err_code_t rc;
 
     if (gethostname(mine.host, sizeof mine.host - 1) != 0)
         snprintf(mine.host, sizeof mine.host, "?");
-    rc = mem_alloc((size_t)boot->size * sizeof mine, "start-up exchange", &all,
-                   err);
+    rc = mem_new(agree_entry_t, (size_t)boot->size, "start-up exchange", &all,
+                 err);
     if (rc != ERR_OK)
         return rc;
     rc = boot_exchange(boot, &mine, sizeof mine, all, err);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "boot/boot_backend.h"
 
 /* Maximum ranks named in one sentence; further ones are counted. */
@@ -12,10 +13,11 @@
 err_code_t boot_new(const boot_backend_t *backend, const boot_config_t *config,
                     boot_t **out, err_t *err)
 {
-    boot_t *boot = calloc(1, sizeof *boot);
+    boot_t *boot = NULL;
+    err_code_t rc = mem_new(boot_t, 1, "start-up", &boot, err);
 
-    if (boot == NULL)
-        return err_set(err, ERR_MEMORY, "out of memory at start-up");
+    if (rc != ERR_OK)
+        return rc;
     boot->backend = backend;
     boot->size = 1;
     boot->timeout = config == NULL ? 0 : config->timeout;

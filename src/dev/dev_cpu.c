@@ -12,15 +12,15 @@
 
 static err_code_t dev_cpu_open(int index, dev_device_t **out, err_t *err)
 {
-    void *dev;
     err_code_t rc;
+    dev_device_t *dev = NULL;
 
     if (index != 0)
         return err_set(err, ERR_UNAVAILABLE,
                        "the cpu backend has one device, index 0, "
                        "but index %d was asked for",
                        index);
-    rc = mem_alloc(sizeof(dev_device_t), "the cpu device", &dev, err);
+    rc = mem_new(dev_device_t, 1, "the cpu device", &dev, err);
     if (rc == ERR_OK)
         *out = dev;
     return rc;
@@ -47,9 +47,8 @@ static void dev_cpu_free(dev_device_t *dev, void *block)
 static err_code_t dev_cpu_stream_open(dev_device_t *dev, dev_stream_t **out,
                                       err_t *err)
 {
-    void *stream;
-    err_code_t rc =
-        mem_alloc(sizeof(dev_stream_t), "a cpu stream", &stream, err);
+    dev_stream_t *stream = NULL;
+    err_code_t rc = mem_new(dev_stream_t, 1, "a cpu stream", &stream, err);
 
     (void)dev;
     if (rc == ERR_OK)
@@ -93,8 +92,8 @@ static err_code_t dev_cpu_fill(dev_stream_t *stream, void *to, int byte,
 static err_code_t dev_cpu_event_open(dev_device_t *dev, dev_event_t **out,
                                      err_t *err)
 {
-    void *event;
-    err_code_t rc = mem_alloc(sizeof(dev_event_t), "a cpu event", &event, err);
+    dev_event_t *event = NULL;
+    err_code_t rc = mem_new(dev_event_t, 1, "a cpu event", &event, err);
 
     (void)dev;
     if (rc == ERR_OK)
