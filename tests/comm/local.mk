@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 COMM_TESTS = \
+	tests/comm/node/test_node \
+	tests/comm/node/test_node_backoff \
+	tests/comm/node/test_node_claim \
+	tests/comm/node/test_node_sum \
 	tests/comm/test_comm_faults \
 	tests/comm/test_comm_plan \
 	tests/comm/test_comm_slot \
@@ -10,9 +14,7 @@ COMM_TESTS = \
 	tests/comm/test_comm_threads \
 	tests/comm/test_comm_tree \
 	tests/comm/test_comm_ucx \
-	tests/comm/test_node_sum \
 	tests/comm/test_ucx_fabric \
-	tests/comm/test_ucx_pace \
 	tests/comm/test_ucx_strangers \
 	tests/comm/test_ucx_tasks \
 	tests/comm/test_watch \
