@@ -100,6 +100,37 @@ Test(node, every_way_sums_in_rank_order)
     }
 }
 
+/* More one-shots in flight than a rank has slots for them. */
+static int run_many(const comm_oob_t *oob, void *argument)
+{
+    enum { MANY = 100, COUNT = 9 };
+    static _Thread_local float data[MANY][COUNT];
+    node_work_t *works[MANY];
+    node_rank_t *rank;
+
+    if (node_rank_open(argument, oob, &rank))
+        return 1;
+    for (uint64_t i = 0; i < MANY; i++) {
+        fill(rank, i, data[i], COUNT);
+        works[i] = node_rank_start(rank, NODE_ONESHOT, data[i], COUNT);
+    }
+    for (uint64_t i = MANY; i-- > 0;)
+        if (wait_well(rank, works[i]) || check_sum(rank, i, data[i], COUNT))
+            return 1;
+    node_rank_close(rank);
+    return 0;
+}
+
+Test(node, more_one_shots_than_slots)
+{
+    node_ranks_t all;
+
+    for (int size = 2; size <= 3; size++) {
+        node_ranks_init(&all, NULL);
+        cr_assert_eq(ranks_threads(size, run_many, &all), 0);
+    }
+}
+
 /* ---- a rank that does not wait ------------------------------------------- */
 
 /* Rank 0 starts and then does something else until the others are through. */
