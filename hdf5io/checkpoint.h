@@ -89,7 +89,7 @@ typedef struct hdf5io_progress {
 typedef struct hdf5io_mark {
     char *split; /* "train" */
     char *name;  /* file name of the (first) shard */
-    int shards;  /* that this mark covers, at least 1 */
+    int shards;  /* number of shards that this mark covers, >= 1 */
     int64_t samples;
     uint64_t quick; /* hash of shapes and some bytes, see hdf5io/digest.h */
     uint64_t full;  /* hash of all bytes, if [whole] */

@@ -114,7 +114,7 @@ static void swap_out(const hdf5io_io_t *io, const char *tmp, const char *path,
     if (status == 0 && old == trash)
         status = io->rename(io->context, trash, path, 0);
     if (status != 0)
-        log_warn("hdf5io", "%s: cannot take the name back: %s", path,
+        log_warn("hdf5io", "%s: cannot undo the rename: %s", path,
                  strerror(errno));
 }
 

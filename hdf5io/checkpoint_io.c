@@ -91,7 +91,7 @@ err_code_t hdf5io_io_write(const hdf5io_io_t *io, int fd, const char *path,
             continue;
         if (done <= 0)
             return err_set(err, ERR_IO, "%s: write failed: %s", path,
-                           done == 0 ? "nothing was taken" : strerror(errno));
+                           done == 0 ? "no byte was written" : strerror(errno));
         next += done;
         offset += done;
         count -= (size_t)done;

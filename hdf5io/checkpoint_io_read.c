@@ -61,8 +61,8 @@ static err_code_t take(reading_t *r, void *bytes, size_t count, off_t offset,
         if (done < 0 && reason == EINTR)
             continue;
         if (done == 0)
-            return err_set(err, ERR_DATA, "%s: read failed: it ends too early",
-                           r->path);
+            return err_set(err, ERR_DATA,
+                           "%s: read failed: the file is too short", r->path);
         if (done < 0) {
             r->number = reason;
             return err_set(err, ERR_IO, "%s: read failed: %s", r->path,

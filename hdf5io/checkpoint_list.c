@@ -224,12 +224,12 @@ static err_code_t name_give(const hdf5io_io_t *io, const char *directory,
 
     if (io->rename(io->context, from, to, 0) == 0) {
         log_warn("hdf5io",
-                 "%s is whole: an interrupted save has left it; it is now %s",
+                 "an interrupted save left %s, which is intact; it is now %s",
                  from, to);
         rc = hdf5io_io_sync(io, directory, err);
     } else if (errno != ENOENT && errno != EEXIST && errno != ENOTEMPTY) {
         rc = err_set(err, ERR_IO,
-                     "%s is a whole checkpoint that an interrupted save has "
+                     "%s is an intact checkpoint that an interrupted save "
                      "left, but it cannot be renamed to %s: %s",
                      from, to, strerror(errno));
     }

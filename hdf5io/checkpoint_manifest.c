@@ -136,7 +136,7 @@ typedef struct plan {
     const hdf5io_tensor_t *tensors;
     int *file_of;  /* [world_size], -1: none */
     int64_t elems; /* total elements of tensors that are whole on every rank */
-    int64_t at;    /* how many of them are planned */
+    int64_t at;    /* elements planned so far */
     int rank;      /* rank whose share is being planned */
     int64_t first, last; /* its share: [first, last) of [elems] */
 } plan_t;

@@ -147,8 +147,8 @@ static err_code_t candidate_find(reader_t *r, char **path, err_t *err)
             return ERR_OK;
         if (candidate == NULL)
             return err_set(err, ERR_DATA,
-                           "no checkpoint in %s is whole: to start anew "
-                           "without them, say --fresh: %s",
+                           "no checkpoint in %s is intact; to start anew "
+                           "without them, use --fresh: %s",
                            r->config->directory, r->damaged.text);
         rc = candidate_check(r, candidate, &damaged, &why);
         if (rc == ERR_OK) {

@@ -20,9 +20,9 @@ err_code_t hdf5io_descriptor_fail(const char *path, err_t *err)
 
     if (number == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
         rc = err_set(err, ERR_UNAVAILABLE,
-                     "cannot open %s: too many open files: this process has "
-                     "all %llu that it may have (hard limit %llu), for all "
-                     "its ranks: raise that (ulimit -Hn)",
+                     "cannot open %s: too many open files: this process, with "
+                     "all its ranks, has reached its limit of %llu (hard "
+                     "limit %llu): raise the limit (ulimit -Hn)",
                      path, (unsigned long long)limit.rlim_cur,
                      (unsigned long long)limit.rlim_max);
     else if (number == EACCES || number == EPERM ||

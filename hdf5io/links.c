@@ -108,9 +108,9 @@ static void links_external(const links_value_t *value, const char *name,
         links_no_file(value, name, path, refused, err);
     else if (depth >= LINKS_DEPTH)
         err_set(err, ERR_DATA,
-                "%s: %s is an external link to %s:%s, the last of %d links one "
-                "behind the other: HDF5 follows fewer, and they may lead in a "
-                "circle",
+                "%s: %s is an external link to %s:%s, the last one of a chain "
+                "of %d links: HDF5 follows fewer, and the links may form a "
+                "cycle",
                 name, path, value->external, value->inner, depth + 1);
     else if (!links_search(target, home, value->inner, depth + 1, err))
         err_set(err, ERR_DATA,

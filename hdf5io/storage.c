@@ -141,7 +141,7 @@ err_code_t hdf5io_storage_check(const hdf5io_storage_t *storage, err_t *err)
     if (!storage_long_enough(storage, bytes))
         return err_set(err, ERR_DATA,
                        "%s is damaged: %s has a shape of %" PRIu64
-                       " bytes, but others are stored",
+                       " bytes, but storage of another size",
                        storage->file, storage->path, bytes);
     if (bytes > 0 && !storage_chunks_fit(storage))
         return err_set(err, ERR_DATA,

@@ -4,8 +4,8 @@
  * Opening and reading of regular files only. Anybody who may write to a
  * directory can replace a name that is about to be opened: by a symbolic link
  * to another of our files, a FIFO without a writer, or a device. So files are
- * opened without blocking and without following a link, and are checked before
- * they are read or truncated.
+ * opened without blocking and, in a run directory, without following a link,
+ * and are checked before they are read or truncated.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -153,11 +153,12 @@ static err_code_t give_up(const retry_t *retry, const char *path, int number,
 {
     if (retry_cause(number) == RETRY_FORBIDDEN)
         return forbidden_set(path, number, err);
-    return err_set(err, ERR_IO,
-                   "%s, also when it was opened and read %d more times within "
-                   "%g s: that is storage, not damage: start again when it "
-                   "answers",
-                   why->text, RETRY_TRIES, retry->seconds);
+    return err_set(
+        err, ERR_IO,
+        "%s; it was opened and read %d more times within %g s, without "
+        "success: that is storage, not damage: start again when "
+        "storage works",
+        why->text, RETRY_TRIES, retry->seconds);
 }
 
 err_code_t retry_run(const retry_t *retry, const char *path,

@@ -101,7 +101,8 @@ bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock,
     struct timespec until;
     double whole;
 
-    if (instant < 0 || !(instant < 1e15)) /* fits time_t */
+    if (instant < 0 ||
+        !(instant < 1e15)) /* a larger one might not fit time_t */
         return pthread_cond_wait(cond, lock) == 0;
     until.tv_nsec = (long)(modf(instant, &whole) * 1e9);
     until.tv_sec = (time_t)whole;

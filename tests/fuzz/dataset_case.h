@@ -54,9 +54,9 @@ typedef struct case_map {
 
 /* A dataset. */
 typedef struct case_set {
-    bool numbers,
-        reals;  /* does it hold numbers, and are they floating-point? */
-    bool named; /* an enumeration, which HDF5 does not convert */
+    bool numbers; /* does it hold numbers? */
+    bool reals;   /* floating-point numbers */
+    bool named;   /* an enumeration, which HDF5 does not convert */
     case_verdict_t
         verdict;     /* of its type, storage and mappings, without its shape */
     bool damaged;    /* bytes covered by a checksum were changed */
