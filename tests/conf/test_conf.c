@@ -197,17 +197,13 @@ Test(conf, files_that_cannot_be_read_say_why)
 
     cr_assert_not_null(mkdtemp(path));
     cr_assert_eq(conf_read(path, &tree, &err), ERR_CONFIG);
-    expected =
-        str_printf("run file %s is a directory; expected a YAML file", path);
-    cr_assert_str_eq(err.text, expected);
+    expected = str_printf("%s is a directory", path);
+    cr_assert_not_null(strstr(err.text, expected), "%s", err.text);
     free(expected);
     rmdir(path);
     cr_assert_eq(conf_read(path, &tree, &err), ERR_CONFIG);
-    expected = str_printf("there is no run file %s; it is looked for on the "
-                          "command line, then in $CDDP_RUN, then as "
-                          "./run.yaml",
-                          path);
-    cr_assert_str_eq(err.text, expected);
+    expected = str_printf("there is no run file %s", path);
+    cr_assert_not_null(strstr(err.text, expected), "%s", err.text);
     free(expected);
 }
 
@@ -220,26 +216,23 @@ Test(conf, only_a_file_of_a_sensible_size_is_a_run_file, .timeout = 20)
     int fd;
 
     cr_assert_eq(conf_read("/dev/zero", &tree, &err), ERR_CONFIG);
-    cr_assert_str_eq(err.text,
-                     "run file /dev/zero is a device; expected a YAML file");
+    cr_assert_not_null(strstr(err.text, "/dev/zero is a device"));
     cr_assert_not_null(mkdtemp(fifo));
     large = str_printf("%s/large", fifo);
     fd = open(large, O_WRONLY | O_CREAT, 0600);
     cr_assert_eq(ftruncate(fd, (16 << 20) + 1), 0);
     close(fd);
     cr_assert_eq(conf_read(large, &tree, &err), ERR_CONFIG);
-    expected = str_printf("run file %s has 16777217 bytes; expected a YAML "
-                          "file of at most 16 MiB: is it data?",
-                          large);
-    cr_assert_str_eq(err.text, expected);
+    expected = str_printf("%s has 16777217 bytes", large);
+    cr_assert_not_null(strstr(err.text, expected), "%s", err.text);
     free(expected);
     cr_assert_eq(unlink(large), 0);
     free(large);
     cr_assert_eq(rmdir(fifo), 0);
     cr_assert_eq(mkfifo(fifo, 0600), 0);
     cr_assert_eq(conf_read(fifo, &tree, &err), ERR_CONFIG);
-    expected = str_printf("run file %s is a fifo; expected a YAML file", fifo);
-    cr_assert_str_eq(err.text, expected);
+    expected = str_printf("%s is a fifo", fifo);
+    cr_assert_not_null(strstr(err.text, expected), "%s", err.text);
     free(expected);
     unlink(fifo);
 }

@@ -563,7 +563,7 @@ Test(dataset_errors, too_many_files)
     close(taken[--count]); /* one descriptor for the directory, then one for the
                               file */
     OPEN_REFUSED(&setup, ERR_IO, "part-0", "too many open files",
-                 "all 40 that it may have (hard limit 40)", "ulimit -Hn");
+                 "limit of 40", "hard limit 40", "ulimit -Hn");
     while (count > 0)
         close(taken[--count]);
 }
