@@ -44,9 +44,13 @@ static int64_t columns_row(const op_t *op)
 }
 
 /*
- * oneDNN's own is faster for large images of many channels. It is slow (2.6,
- * AMX) where weights are many for the positions of y, where the window jumps,
- * and in volumes of few channels.
+ * oneDNN's gradient of the weights is faster for large images with many
+ * channels. oneDNN 2.6 with AMX is slow in three cases: many weights for few
+ * positions of y, strides above 1, and volumes with few channels.
+ *
+ * Without AMX this way is not taken: oneDNN 2.6 and 3.2 then choose no layout
+ * with channels last. With AMX and oneDNN 3.x the two ways have not been
+ * compared, so the version does not decide (docs/benchmarks/libraries.md).
  */
 static bool columns_pay(const op_t *op)
 {
