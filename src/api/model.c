@@ -244,13 +244,13 @@ static err_code_t exec_open(const nn_graph_t *graph,
                             const cddp_exec_config_t *config, cddp_exec_t *exec,
                             err_t *err)
 {
-    nn_exec_config_t inner = {.op_backend = "cpu",
-                              .batch = config->samples,
-                              .training = config->training != 0,
-                              .recompute = config->recompute != 0,
-                              .bf16 = config->bf16 != 0,
-                              .threads = config->threads > 0 ? config->threads
-                                                             : thread_cores()};
+    nn_exec_config_t inner = {
+        .op_backend = "cpu",
+        .batch = config->samples,
+        .training = config->training != 0,
+        .recompute = config->recompute != 0,
+        .compute_type = config->bf16 != 0 ? OP_BFLOAT16 : OP_FLOAT32,
+        .threads = config->threads > 0 ? config->threads : thread_cores()};
     err_code_t rc = exec_check(graph, config, err);
 
     if (rc != ERR_OK)

@@ -67,7 +67,7 @@ static err_code_t flops_measure(int threads, bool bf16, double *flops_s,
     const size_t square = (size_t)SIDE * SIDE;
     op_config_t config = {
         .kind = OP_LINEAR,
-        .bf16 = bf16,
+        .compute_type = bf16 ? OP_BFLOAT16 : OP_FLOAT32,
         .threads = threads,
         .out = SIDE,
         .in = {.type = OP_FLOAT32, .ndim = 2, .dims = {SIDE, SIDE}}};

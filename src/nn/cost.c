@@ -124,10 +124,11 @@ nn_layer_plan_t nn_exec_layer_plan(const nn_exec_t *exec, int layer)
                                  .block = holder->part + 1};
     return (nn_layer_plan_t){.joined = -1,
                              .blocked = op_out(node->op)->layout != NULL,
-                             .bf16 = op_out(node->op)->bf16,
+                             .stored_as = op_desc_storage(op_out(node->op)),
+                             .grad_stored_as =
+                                 op_desc_storage(op_grad_out(node->op)),
                              .in_place = is_in_place(exec, layer),
                              .bias = adds_bias(exec, node->own),
-                             .narrow = node->narrow,
                              .recomputed = node->redo,
                              .block = node->part + 1};
 }
@@ -142,9 +143,10 @@ nn_plan_facts_t nn_exec_facts(const nn_exec_t *exec)
 
         facts.in_place += layer.in_place;
         facts.blocked += layer.blocked;
-        facts.bf16 += layer.bf16;
+        facts.bf16 += layer.grad_stored_as == OP_BFLOAT16;
         facts.biases += layer.bias;
-        facts.narrow += layer.narrow;
+        facts.bf16_output += layer.stored_as == OP_BFLOAT16 &&
+                             layer.grad_stored_as != OP_BFLOAT16;
         facts.recomputed += layer.recomputed;
         facts.fused += layer.joined >= 0;
     }

@@ -19,12 +19,14 @@ nn_cost_t nn_exec_cost(const nn_exec_t *exec, double flops_s, double bytes_s);
 
 typedef struct nn_plan_facts {
     int layers;
-    int in_place; /* layers whose output takes the place of an input */
-    int blocked;  /* layers whose output stays in the backend's own layout */
-    int bf16;     /* layers whose output and its gradient lie as bfloat16 */
-    int fused;    /* layers that another one's call computes, too */
-    int biases;   /* layers that add theirs inside of their product */
-    int narrow;   /* layers whose output alone lies as bfloat16 */
+    int in_place;    /* layers whose output takes the place of an input */
+    int blocked;     /* layers whose output stays in the backend's own layout */
+    int bf16;        /* layers that store their output and its gradient as
+                        bfloat16 */
+    int fused;       /* layers that another one's call computes, too */
+    int biases;      /* layers that add theirs inside of their product */
+    int bf16_output; /* layers that store their output as bfloat16, but not
+                        its gradient */
     int recomputed_blocks, recomputed; /* blocks and layers of them that run
                                           again ahead of their backward */
     size_t kept;  /* bytes that are held from forward to backward */
@@ -35,12 +37,11 @@ nn_plan_facts_t nn_exec_facts(const nn_exec_t *exec);
 
 /* What became of one layer. */
 typedef struct nn_layer_plan {
-    int joined;      /* the layer whose call computes it, too; else -1 */
-    bool blocked;    /* its output stays in the backend's own layout */
-    bool bf16;       /* its output and the gradient of that lie as bfloat16 */
+    int joined;   /* the layer whose call computes it, too; else -1 */
+    bool blocked; /* its output stays in the backend's own layout */
+    op_type_t stored_as, grad_stored_as; /* its output; the gradient of that */
     bool in_place;   /* its output takes the place of its first input */
     bool bias;       /* added inside of its product */
-    bool narrow;     /* its output alone lies as bfloat16 */
     bool recomputed; /* runs again ahead of its block's backward */
     int block;       /* number of its block, from 1; of how many: facts */
 } nn_layer_plan_t;

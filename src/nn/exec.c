@@ -53,11 +53,10 @@ static err_code_t node_open(nn_exec_t *exec, int i, err_t *err)
         config.other[k - 1] = node_desc(exec, node->from[k]);
     config.relu = node->relu;
     config.activation = node->activation;
-    config.narrow = node->narrow;
+    config.y_stored_as = node->y_stored_as;
     node->back = back && exec->config.training;
     config.training = exec->config.training;
-    config.bf16 = exec->config.bf16;
-    config.y_bf16 = node->bf16;
+    config.compute_type = exec->config.compute_type;
     config.need_dx = runs_back(exec, node->from[0]);
     config.threads = exec->config.threads;
     code = op_open(exec->backend, exec->config.dev, &config, &node->op, err);
@@ -356,8 +355,8 @@ static err_code_t add_inputs(nn_exec_t *exec, int i, err_t *err)
         input = &exec->nodes[node->from[k]];
         out = op_grad_out(input->op);
         code = op_add(exec->backend, block_at(exec, input->dy),
-                      block_at(exec, node->grad[k]), op_desc_stored(out),
-                      op_desc_lies(out), exec->bind.stream, err);
+                      block_at(exec, node->grad[k]), op_desc_stored_elems(out),
+                      op_desc_storage(out), exec->bind.stream, err);
     }
     return code;
 }

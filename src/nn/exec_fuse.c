@@ -21,7 +21,7 @@
 
 static op_kind_t kind_of(const nn_exec_t *exec, int node)
 {
-    return node < 0 ? OP_CUSTOM : exec->graph->layers[node].config.kind;
+    return node < 0 ? OP_NONE : exec->graph->layers[node].config.kind;
 }
 
 static void node_link(nn_exec_t *exec, int i)
@@ -88,23 +88,23 @@ static void join_before(nn_exec_t *exec, int i, const int *readers)
     }
 }
 
-/* Is what [from] gives wanted by [node] as bfloat16? */
-static bool wants_narrow(const nn_exec_t *exec, int node, int from)
+/* Would [node] round what [from] gives, and can [from] store it rounded? */
+static bool takes_rounded(const nn_exec_t *exec, int node, int from)
 {
     return kind_of(exec, exec->nodes[node].own) == OP_LINEAR &&
            (op_is_sample_norm(kind_of(exec, exec->nodes[from].own)) ||
-            exec->nodes[from].activation != OP_LINEAR);
+            exec->nodes[from].activation != OP_NONE);
 }
 
-/* Which outputs are stored rounded: those that one linear alone reads. */
-static void choose_narrow(nn_exec_t *exec, const int *readers)
+/* Which outputs are stored as bfloat16: those that only one linear reads. */
+static void choose_rounded(nn_exec_t *exec, const int *readers)
 {
     for (int i = 0; i < exec->count; i++) {
         const nn_node_t *node = &exec->nodes[i];
         const int from = node->inputs > 0 ? node->from[0] : NN_NONE;
 
-        if (from >= 0 && readers[from] == 1 && wants_narrow(exec, i, from))
-            exec->nodes[from].narrow = true;
+        if (from >= 0 && readers[from] == 1 && takes_rounded(exec, i, from))
+            exec->nodes[from].y_stored_as = OP_BFLOAT16;
     }
 }
 
@@ -127,8 +127,9 @@ err_code_t nn_exec_link(nn_exec_t *exec, err_t *err)
     }
     for (int i = 1; i < exec->count && fuse; i++)
         join_before(exec, i, readers);
-    if (fuse && exec->config.bf16 && exec->config.training)
-        choose_narrow(exec, readers);
+    if (fuse && exec->config.compute_type == OP_BFLOAT16 &&
+        exec->config.training)
+        choose_rounded(exec, readers);
     mem_free(block);
     return ERR_OK;
 }

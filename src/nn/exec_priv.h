@@ -41,13 +41,11 @@ typedef struct nn_node {
     int joined; /* the node whose call computes it, too, or NN_NONE; a joined
                    node has no op and no inputs */
     bool relu;  /* its call ends with relu, behind the layer's own op */
-    op_kind_t activation; /* the activation that a linear's call ends with;
-                        OP_LINEAR: none */
-    bool bf16;   /* its output, and the gradient of that, may lie as bfloat16 */
-    bool narrow; /* its output alone lies as bfloat16, as only products that
-                    round it read it */
-    int own;     /* the layer whose parameters it uses */
-    int inputs;  /* earlier nodes, or inputs: see nn_is_input */
+    op_kind_t activation;  /* the activation that a linear's call ends with;
+                              OP_NONE: none */
+    op_type_t y_stored_as; /* see op_config_t */
+    int own;               /* the layer whose parameters it uses */
+    int inputs;            /* earlier nodes, or inputs: see nn_is_input */
     int from[OP_INPUTS_MAX];
     bool back;                /* backward runs through it */
     int part;                 /* its block, when blocks are recomputed */

@@ -10,26 +10,30 @@
  */
 #include "nn/exec_priv.h"
 
-static op_store_t node_stores(const nn_exec_t *exec, int i)
+static op_bf16_use_t node_use(const nn_exec_t *exec, int i)
 {
-    return op_backend_stores(
+    return op_backend_bf16_use(
         exec->backend, exec->graph->layers[exec->nodes[i].own].config.kind);
 }
 
 /* From the last node to the first, so that readers are known. */
 void nn_exec_store(nn_exec_t *exec)
 {
+    if (exec->config.compute_type != OP_BFLOAT16)
+        return;
     for (int i = 0; i < exec->count; i++)
-        exec->nodes[i].bf16 =
-            exec->config.bf16 && node_stores(exec, i) >= OP_STORE_KEEPS;
+        if (node_use(exec, i) == OP_BF16_KEPT ||
+            node_use(exec, i) == OP_BF16_GIVEN)
+            exec->nodes[i].y_stored_as = OP_BFLOAT16;
     for (int i = exec->count - 1; i >= 0; i--) {
         const nn_node_t *node = &exec->nodes[i];
-        const op_store_t stores = node_stores(exec, i);
+        const op_bf16_use_t use = node_use(exec, i);
         const bool takes =
-            stores == OP_STORE_READS || stores == OP_STORE_GIVES || node->bf16;
+            use == OP_BF16_TAKEN || use == OP_BF16_GIVEN ||
+            (use == OP_BF16_KEPT && node->y_stored_as == OP_BFLOAT16);
 
         for (int k = 0; k < node->inputs && !takes; k++)
             if (!nn_is_input(node->from[k]))
-                exec->nodes[node->from[k]].bf16 = false;
+                exec->nodes[node->from[k]].y_stored_as = OP_FLOAT32;
     }
 }

@@ -187,8 +187,8 @@ static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
     for (int i = 0; i < config->view.ndim; i++)
         str_buf_add(text, " %" PRId64, config->view.dims[i]);
     str_buf_add(text, " op %d last %d alpha %a norm %d %d %" PRId64,
-                config->kind, config->last, config->alpha, config->norm.affine,
-                config->norm.axis, config->norm.groups);
+                (int)config->kind - OP_LINEAR, config->last, config->alpha,
+                config->norm.affine, config->norm.axis, config->norm.groups);
     str_buf_add(text, " heads %" PRId64 " %" PRId64 " causal %d",
                 config->heads.heads, config->heads.kv_heads,
                 config->heads.causal);

@@ -129,6 +129,13 @@ const nn_kind_t nn_kind_silu = {
     .rows = no_rows,
 };
 
+const nn_kind_t nn_kind_hardswish = {
+    .name = "hardswish",
+    .op = OP_HARDSWISH,
+    .help = "x times min(max(x + 3, 0), 6) / 6: silu without an exponential",
+    .rows = no_rows,
+};
+
 const nn_kind_t nn_kind_sigmoid = {
     .name = "sigmoid",
     .op = OP_SIGMOID,

@@ -12,7 +12,7 @@ typedef struct nn_exec_config {
     const char *op_backend; /* "cpu" or "ref" */
     int64_t batch;          /* samples of every run of this exec */
     bool training;
-    bool bf16; /* layers multiply bfloat16 where they can, see op_config_t */
+    op_type_t compute_type; /* OP_FLOAT32 or OP_BFLOAT16; see op_config_t */
     bool recompute; /* training: keep what lies between blocks of layers only,
                        and compute a block again ahead of its backward; the
                        same bits in less memory */

@@ -11,62 +11,9 @@
 #include "nn/preset.h"
 #include "nn/registry.h"
 
-/* One a line, so that additions seldom meet. */
-/* clang-format off */
-static const nn_kind_t *const layer_kinds[] = {
-    &nn_kind_linear,
-    &nn_kind_conv,
-    &nn_kind_conv_transpose,
-    &nn_kind_relu,
-    &nn_kind_leaky_relu,
-    &nn_kind_gelu,
-    &nn_kind_silu,
-    &nn_kind_elu,
-    &nn_kind_sigmoid,
-    &nn_kind_tanh,
-    &nn_kind_softplus,
-    &nn_kind_scale,
-    &nn_kind_prelu,
-    &nn_kind_softmax,
-    &nn_kind_log_softmax,
-    &nn_kind_maxpool,
-    &nn_kind_avgpool,
-    &nn_kind_adaptive_avgpool,
-    &nn_kind_adaptive_maxpool,
-    &nn_kind_batchnorm,
-    &nn_kind_syncbatchnorm,
-    &nn_kind_layernorm,
-    &nn_kind_rmsnorm,
-    &nn_kind_groupnorm,
-    &nn_kind_instancenorm,
-    &nn_kind_dropout,
-    &nn_kind_flatten,
-    &nn_kind_embedding,
-    &nn_kind_attention,
-    &nn_kind_position,
-    &nn_kind_rotary,
-    &nn_kind_lstm,
-    &nn_kind_gru,
-    &nn_kind_add,
-    &nn_kind_mul,
-    &nn_kind_matmul,
-    &nn_kind_concat,
-    &nn_kind_reshape,
-    &nn_kind_permute,
-    &nn_kind_slice,
-    &nn_kind_split,
-    &nn_kind_pad,
-    &nn_kind_mean,
-    &nn_kind_max,
-    &nn_kind_upsample,
-    NULL,
-};
-/* clang-format on */
-
-static const nn_kind_t *const loss_kinds[] = {
-    &nn_kind_cross_entropy, &nn_kind_mse, &nn_kind_mae, &nn_kind_huber,
-    &nn_kind_bce,           &nn_kind_kl,  NULL,
-};
+#define NN_ADDRESS(name) &nn_kind_##name,
+static const nn_kind_t *const layer_kinds[] = {NN_LAYER_KINDS(NN_ADDRESS) NULL};
+static const nn_kind_t *const loss_kinds[] = {NN_LOSS_KINDS(NN_ADDRESS) NULL};
 
 _Static_assert(sizeof layer_kinds / sizeof layer_kinds[0] <= NN_KINDS_MAX,
                "NN_KINDS_MAX is too small");

@@ -11,25 +11,68 @@
 /* Kinds of layers, those of a plugin included. */
 #define NN_KINDS_MAX 160
 
-extern const nn_kind_t nn_kind_linear, nn_kind_conv, nn_kind_relu,
-    nn_kind_maxpool, nn_kind_batchnorm, nn_kind_syncbatchnorm, nn_kind_dropout,
-    nn_kind_flatten;
-extern const nn_kind_t nn_kind_leaky_relu, nn_kind_gelu, nn_kind_silu,
-    nn_kind_elu, nn_kind_sigmoid, nn_kind_tanh, nn_kind_softplus, nn_kind_scale,
-    nn_kind_prelu, nn_kind_softmax, nn_kind_log_softmax;
-extern const nn_kind_t nn_kind_layernorm, nn_kind_rmsnorm, nn_kind_groupnorm,
-    nn_kind_instancenorm;
-extern const nn_kind_t nn_kind_attention, nn_kind_position, nn_kind_embedding,
-    nn_kind_rotary;
-extern const nn_kind_t nn_kind_conv_transpose;
-extern const nn_kind_t nn_kind_lstm, nn_kind_gru;
-extern const nn_kind_t nn_kind_avgpool, nn_kind_adaptive_avgpool,
-    nn_kind_adaptive_maxpool, nn_kind_split, nn_kind_pad, nn_kind_max;
-extern const nn_kind_t nn_kind_add, nn_kind_mul, nn_kind_matmul, nn_kind_concat,
-    nn_kind_reshape, nn_kind_permute, nn_kind_slice, nn_kind_mean,
-    nn_kind_upsample;
-extern const nn_kind_t nn_kind_cross_entropy, nn_kind_mse, nn_kind_mae,
-    nn_kind_huber, nn_kind_bce, nn_kind_kl;
+/* All kinds, in the order of the documentation: nn_kind_linear and so on, each
+ * defined in the file of its layer or loss. */
+/* clang-format off */
+#define NN_LAYER_KINDS(KIND) \
+    KIND(linear) \
+    KIND(conv) \
+    KIND(conv_transpose) \
+    KIND(relu) \
+    KIND(leaky_relu) \
+    KIND(gelu) \
+    KIND(silu) \
+    KIND(hardswish) \
+    KIND(elu) \
+    KIND(sigmoid) \
+    KIND(tanh) \
+    KIND(softplus) \
+    KIND(scale) \
+    KIND(prelu) \
+    KIND(softmax) \
+    KIND(log_softmax) \
+    KIND(maxpool) \
+    KIND(avgpool) \
+    KIND(adaptive_avgpool) \
+    KIND(adaptive_maxpool) \
+    KIND(batchnorm) \
+    KIND(syncbatchnorm) \
+    KIND(layernorm) \
+    KIND(rmsnorm) \
+    KIND(groupnorm) \
+    KIND(instancenorm) \
+    KIND(dropout) \
+    KIND(flatten) \
+    KIND(embedding) \
+    KIND(attention) \
+    KIND(position) \
+    KIND(rotary) \
+    KIND(lstm) \
+    KIND(gru) \
+    KIND(add) \
+    KIND(mul) \
+    KIND(matmul) \
+    KIND(concat) \
+    KIND(reshape) \
+    KIND(permute) \
+    KIND(slice) \
+    KIND(split) \
+    KIND(pad) \
+    KIND(mean) \
+    KIND(max) \
+    KIND(upsample)
+#define NN_LOSS_KINDS(KIND) \
+    KIND(cross_entropy) \
+    KIND(mse) \
+    KIND(mae) \
+    KIND(huber) \
+    KIND(bce) \
+    KIND(kl)
+/* clang-format on */
+
+#define NN_DECLARE(name) extern const nn_kind_t nn_kind_##name;
+NN_LAYER_KINDS(NN_DECLARE)
+NN_LOSS_KINDS(NN_DECLARE)
 
 /* NULL-terminated lists of the rows. */
 const nn_kind_t *const *nn_layer_kinds(void);

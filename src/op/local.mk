@@ -27,6 +27,7 @@ libop_la_SOURCES = \
 	src/op/op_shape_window.c \
 	src/op/op_spread.c \
 	src/op/op_spread.h \
+	src/op/op_table.inc \
 	src/op/op_tokens.c \
 	src/op/registry.c \
 	src/op/ref/activation.c \

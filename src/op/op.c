@@ -39,45 +39,6 @@ err_code_t op_backend_get(const char *name, const op_backend_ops_t **out,
     return rc;
 }
 
-/* Operations for each element of x, of the ops that look at nothing else; the
- * ops that only move numbers have none. */
-static const double op_element_flops[OP_KINDS] = {
-    [OP_RELU] = 1,
-    [OP_LEAKY_RELU] = 1,
-    [OP_PRELU] = 1,
-    [OP_DROPOUT] = 1,
-    [OP_SCALE] = 1,
-    [OP_POSITION] = 1,
-    [OP_MEAN] = 1,
-    [OP_MAX] = 1,
-    [OP_ROTARY] = 3,
-    [OP_MSE] = 3,
-    [OP_CROSS_ENTROPY] = 3,
-    [OP_CROSS_ENTROPY_SOFT] = 6,
-    [OP_ADAPTIVE_AVGPOOL] = 1,
-    [OP_ADAPTIVE_MAXPOOL] = 1,
-    [OP_SYNCBATCHNORM] = 7,
-    [OP_BATCHNORM] = 7, /* two moments, centre, scale, shift */
-    [OP_LAYERNORM] = 8,
-    [OP_RMSNORM] = 8,
-    [OP_GROUPNORM] = 8,
-    [OP_INSTANCENORM] = 8,
-    /* about an exponential */
-    [OP_GELU] = 10,
-    [OP_GELU_TANH] = 10,
-    [OP_SILU] = 10,
-    [OP_ELU] = 10,
-    [OP_SIGMOID] = 10,
-    [OP_TANH] = 10,
-    [OP_SOFTPLUS] = 10,
-    [OP_SOFTMAX] = 13, /* the largest, exponential, sum, quotient */
-    [OP_LOG_SOFTMAX] = 13,
-    [OP_MAE] = 10,
-    [OP_HUBER] = 10,
-    [OP_BCE] = 10,
-    [OP_KL] = 10,
-};
-
 bool op_backend_bf16(const op_backend_ops_t *backend)
 {
     return backend->bf16 == NULL || backend->bf16();
@@ -88,9 +49,10 @@ bool op_backend_fuses(const op_backend_ops_t *backend)
     return backend->fuses;
 }
 
-op_store_t op_backend_stores(const op_backend_ops_t *backend, op_kind_t kind)
+op_bf16_use_t op_backend_bf16_use(const op_backend_ops_t *backend,
+                                  op_kind_t kind)
 {
-    return backend->stores[kind];
+    return backend->bf16_use[kind];
 }
 
 /* Multiplications and additions of one forward. */
@@ -102,7 +64,7 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
     switch (config->kind) {
     case OP_LINEAR:
         return out_elems * (2.0 * (double)op_linear_features(config) +
-                            op_element_flops[config->activation]);
+                            op_kind_flops(config->activation));
     case OP_CONV2D:
         return 2.0 * out_elems *
                (double)(config->in.dims[1] / config->conv.groups *
@@ -132,11 +94,11 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
         return 2.0 * out_elems * (double)op_matmul_of(config).K;
     case OP_BATCHNORM:
         return in_elems *
-               (op_element_flops[config->kind] + config->others + config->relu);
+               (op_kind_flops(config->kind) + config->others + config->relu);
     case OP_ATTENTION:
         return op_attention_flops(config);
     default:
-        return in_elems * op_element_flops[config->kind];
+        return in_elems * op_kind_flops(config->kind);
     }
 }
 
@@ -149,33 +111,25 @@ static bool op_has_private_in(const op_config_t *config)
     return found;
 }
 
-static bool op_has_bf16_in(const op_config_t *config)
+/* Does this op read [desc], an input, if it is stored as bfloat16? Only a
+ * linear that would round it reads a plain one. */
+static bool op_takes_storage(const op_backend_ops_t *backend,
+                             const op_config_t *config, const op_desc_t *desc)
 {
-    bool found = config->in.bf16;
-
-    for (int i = 0; i < config->others; i++)
-        found = found || config->other[i].bf16;
-    return found;
+    if (!op_stored_bf16(desc))
+        return true;
+    if (desc->layout != NULL)
+        return backend->bf16_use[config->kind] != OP_BF16_REFUSED;
+    return backend->fuses && config->kind == OP_LINEAR &&
+           op_computes_bf16(config);
 }
 
-static bool op_has_narrow_in(const op_config_t *config)
+/* Does this op store y rounded, but not the gradient of y? */
+static bool op_rounds_y(const op_config_t *config)
 {
-    bool found = config->in.narrow;
-
-    for (int i = 0; i < config->others; i++)
-        found = found || config->other[i].narrow;
-    return found;
-}
-
-/* Are tensors that are stored as bfloat16 where they may be? */
-static bool op_may_narrow(const op_config_t *config)
-{
-    const bool norm = op_is_sample_norm(config->kind);
-    const bool linear = config->kind == OP_LINEAR && config->bf16;
-
-    return (!op_has_narrow_in(config) || linear) &&
-           (!config->narrow || norm ||
-            (linear && config->activation != OP_LINEAR));
+    return config->y_stored_as == OP_BFLOAT16 &&
+           (op_is_sample_norm(config->kind) ||
+            (config->kind == OP_LINEAR && config->activation != OP_NONE));
 }
 
 /* Can [backend] do [config]? */
@@ -193,7 +147,7 @@ static err_code_t op_check_support(const op_backend_ops_t *backend,
                        "%s: the op backend \"%s\" works in float32 only; "
                        "use the backend \"ref\" for float64",
                        kind, backend->name);
-    if (config->bf16 && !op_backend_bf16(backend))
+    if (op_computes_bf16(config) && !op_backend_bf16(backend))
         return err_set(err, ERR_UNAVAILABLE,
                        "%s: this CPU cannot multiply bfloat16 in the op "
                        "backend \"%s\" (it lacks AVX512_BF16 or AMX)",
@@ -202,19 +156,20 @@ static err_code_t op_check_support(const op_backend_ops_t *backend,
         return err_set(err, ERR_UNAVAILABLE,
                        "%s: the op backend \"%s\" takes plain inputs only",
                        kind, backend->name);
-    if (op_has_bf16_in(config) &&
-        backend->stores[config->kind] == OP_STORE_WIDE)
+    for (int i = 0; i <= config->others; i++)
+        if (!op_takes_storage(backend, config,
+                              i == 0 ? &config->in : &config->other[i - 1]))
+            return err_set(
+                err, ERR_UNAVAILABLE,
+                "%s: the op backend \"%s\" takes no inputs stored as "
+                "bfloat16",
+                kind, backend->name);
+    if (op_rounds_y(config) && (!backend->fuses || (config->kind == OP_LINEAR &&
+                                                    !op_computes_bf16(config))))
         return err_set(err, ERR_UNAVAILABLE,
-                       "%s: the op backend \"%s\" takes no inputs that lie as "
+                       "%s: the op backend \"%s\" does not store its output as "
                        "bfloat16",
                        kind, backend->name);
-    if ((config->narrow || op_has_narrow_in(config)) &&
-        !(backend->fuses && op_may_narrow(config)))
-        return err_set(
-            err, ERR_UNAVAILABLE,
-            "%s: the op backend \"%s\" does not store its tensors as "
-            "bfloat16",
-            kind, backend->name);
     if (config->threads < 1)
         return err_set(err, ERR_CONFIG,
                        "%s: threads is %d, but must be at least 1", kind,
@@ -222,22 +177,23 @@ static err_code_t op_check_support(const op_backend_ops_t *backend,
     return ERR_OK;
 }
 
-/* A plain tensor's room follows from its shape. */
+/* The size of a plain tensor follows from its shape. */
 static void op_fill_bytes(op_desc_t *desc)
 {
     if (desc->layout == NULL)
         desc->bytes =
-            (size_t)op_desc_elems(desc) * op_type_bytes(op_desc_lies(desc));
+            (size_t)op_desc_elems(desc) * op_type_bytes(op_desc_storage(desc));
 }
 
-/* The gradient of [desc]: only what lies in a layout lies there as bfloat16. */
+/* The gradient of [desc]; that of a plain tensor is not rounded. */
 static op_desc_t op_gradient_of(const op_desc_t *desc)
 {
     op_desc_t gradient = *desc;
 
-    gradient.narrow = false;
-    if (desc->narrow)
+    if (desc->layout == NULL) {
+        gradient.stored_as = desc->type;
         op_fill_bytes(&gradient);
+    }
     return gradient;
 }
 
@@ -267,7 +223,8 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
     for (int i = 0; i < config->others; i++)
         op_fill_bytes(&op->config.other[i]);
     op->grad_in = op_gradient_of(&op->config.in);
-    op->out.narrow = config->narrow;
+    if (op_rounds_y(config))
+        op->out.stored_as = OP_BFLOAT16;
     op_fill_bytes(&op->out);
     if (backend->team != NULL)
         backend->team(config->threads);

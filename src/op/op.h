@@ -66,23 +66,24 @@ typedef struct op_args {
 err_code_t op_backend_get(const char *name, const op_backend_ops_t **out,
                           err_t *err);
 
-/* Can [backend] do op_config.bf16 on this machine? */
+/* Can [backend] compute in bfloat16 on this machine? */
 bool op_backend_bf16(const op_backend_ops_t *backend);
 
-/* What a kind of op does with tensors that lie as bfloat16 (op_desc.bf16).
- * Arithmetic and sums are float32 all the same. */
-typedef enum op_store {
-    OP_STORE_WIDE,  /* takes none */
-    OP_STORE_READS, /* takes them; y is float32 */
-    OP_STORE_KEEPS, /* y lies as its inputs do */
-    OP_STORE_GIVES  /* takes them; y lies so, if op_config.y_bf16 */
-} op_store_t;
+/* What a kind of op does with inputs in the backend's own layout that are
+ * stored as bfloat16. Arithmetic and sums are float32 in every case. */
+typedef enum op_bf16_use {
+    OP_BF16_REFUSED, /* it cannot read them */
+    OP_BF16_TAKEN,   /* it reads them; y is stored as float32 */
+    OP_BF16_KEPT,    /* y is stored as the inputs are */
+    OP_BF16_GIVEN    /* it reads them; op_config_t.y_stored_as decides on y */
+} op_bf16_use_t;
 
-op_store_t op_backend_stores(const op_backend_ops_t *backend, op_kind_t kind);
+op_bf16_use_t op_backend_bf16_use(const op_backend_ops_t *backend,
+                                  op_kind_t kind);
 
 /* Is an op with config.relu or config.activation, or a batchnorm that adds,
- * faster there than its parts one by one? (All backends can do them.) And does
- * it know op_config.narrow? */
+ * faster than separate ops in this backend? (Every backend supports them.) Such
+ * a backend also stores plain outputs as bfloat16 (y_stored_as). */
 bool op_backend_fuses(const op_backend_ops_t *backend);
 
 /* Infer the output of [config]: plain dims of y ([*out].layout NULL). Pure;
@@ -145,8 +146,8 @@ err_code_t op_backward(op_t *op, const op_args_t *args, dev_stream_t *stream,
 
 /* What the elements of a tensor are as it lies, and how many, padding of the
  * layout included. */
-op_type_t op_desc_lies(const op_desc_t *desc);
-size_t op_desc_stored(const op_desc_t *desc);
+op_type_t op_desc_storage(const op_desc_t *desc);
+size_t op_desc_stored_elems(const op_desc_t *desc);
 
 /* Is this a norm of a sample: layernorm, rmsnorm, groupnorm, instancenorm? */
 bool op_is_sample_norm(op_kind_t kind);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* op: what one can ask for: the options of the kinds of ops (op_kind.h), and
- * the shapes and layouts of tensors. See op.h for the legend. */
+/* op: options of the kinds of ops, shapes and layouts of tensors. See op.h for
+ * the legend. */
 #ifndef CDDP_OP_OP_CONFIG_H
 #define CDDP_OP_OP_CONFIG_H
 
@@ -12,160 +12,170 @@
 #include "op/op_kind.h"
 
 #define OP_DIMS_MAX 6
-#define OP_SPACE_MAX 3 /* dimensions of space: those after the channels */
+#define OP_SPACE_MAX 3 /* spatial dimensions: those after the channels */
 #define OP_INPUTS_MAX 8
-#define OP_HEAD_MAX 256 /* features of a head of attention */
+#define OP_HEAD_MAX 256 /* features of an attention head */
 #define OP_PARAMS_MAX 4
-#define OP_CUSTOM_OPTIONS 16 /* numbers that an op of a plugin may take */
+#define OP_CUSTOM_OPTIONS 16 /* options of a plugin's op, all numbers */
 
 typedef enum op_type {
     OP_FLOAT32,
     OP_FLOAT64,
     OP_INT64,
     OP_INT32,
-    OP_BFLOAT16 /* of op_add only; see op_desc.bf16 */
+    OP_BFLOAT16 /* of storage (op_desc_t.stored_as) and of products
+                   (op_config_t.compute_type); never the type of a tensor */
 } op_type_t;
 
 /* Shape and layout of a tensor. */
 typedef struct op_desc {
-    op_type_t type;
+    op_type_t type;      /* of the numbers */
+    op_type_t stored_as; /* OP_BFLOAT16: the float32 numbers are stored rounded;
+                            any other value: they are stored as [type] */
     int ndim;
     int64_t dims[OP_DIMS_MAX];
-    const void *layout; /* NULL: plain; else private to the backend, and owned
-                           by the op that chose it: close that one last */
-    bool bf16;          /* the layout holds float32 numbers as bfloat16 */
-    bool narrow;        /* a plain tensor does (op_config.narrow), but not its
-                           gradient */
-    size_t bytes;       /* room it needs, padding of the layout included;
-                           ignored in op_config.in when layout is NULL */
+    const void *layout; /* NULL: plain; else the backend's own layout. The op
+                           that chose the layout owns it: close that op last */
+    size_t bytes;       /* of storage, padding of the layout included; ignored
+                           in op_config_t.in when layout is NULL */
 } op_desc_t;
+
+/* If a tensor with a layout is stored as bfloat16, so is its gradient; that of
+ * a plain tensor is stored as its type. */
+static inline bool op_stored_bf16(const op_desc_t *desc)
+{
+    return desc->stored_as == OP_BFLOAT16;
+}
 
 typedef struct op_conv {
     int64_t out; /* channels */
     int64_t kernel[OP_SPACE_MAX], stride[OP_SPACE_MAX], pad[OP_SPACE_MAX],
-        dilation[OP_SPACE_MAX]; /* of each dimension of space, in x's order */
+        dilation[OP_SPACE_MAX]; /* of each spatial dimension, in x's order */
     int64_t groups;
-    int64_t out_pad[OP_SPACE_MAX]; /* conv_transpose: < stride; y is larger by
-                                      this, behind the last */
-    int64_t behind[OP_SPACE_MAX];  /* conv: zeros behind x, beyond pad */
+    int64_t out_pad[OP_SPACE_MAX]; /* conv_transpose: elements added at the end
+                                      of y; less than the stride */
+    int64_t behind[OP_SPACE_MAX];  /* conv: zeros after x, in addition to pad */
 } op_conv_t;
 
 typedef struct op_pool {
     int64_t kernel[OP_SPACE_MAX], stride[OP_SPACE_MAX], pad[OP_SPACE_MAX];
-    bool inside; /* avgpool: the mean of what lies inside of x only; else
+    bool inside; /* avgpool: the mean is over elements of x only; otherwise
                     padding counts as zeros */
-    bool ceil;   /* a last window that begins inside of x or in the padding
-                    before it counts, too, though it reaches beyond the padding
-                    behind it; what is beyond counts for nothing */
+    bool ceil;   /* PyTorch's ceil_mode: a last window that starts in x or in
+                    the padding before it is used even if it ends after the
+                    padding; elements there are left out */
 } op_pool_t;
 
-/* Of pad: elements put before and after each dimension of space. */
+/* pad: elements added before and after each spatial dimension. */
 typedef struct op_pad {
     int64_t before[OP_SPACE_MAX], after[OP_SPACE_MAX];
-    bool reflect; /* x mirrored at its edge elements; else value */
+    bool reflect; /* the elements are x, mirrored at its edges; otherwise they
+                     are [value] */
     double value;
 } op_pad_t;
 
-/* Of the norms. */
+/* Normalisations. */
 typedef struct op_norm {
-    bool affine;    /* of a sample: with gamma */
-    int axis;       /* layernorm, rmsnorm: first dimension of the norm */
+    bool affine;    /* sample norms: with gamma */
+    int axis;       /* layernorm, rmsnorm: first normalised dimension */
     int64_t groups; /* groupnorm */
-    bool bare;      /* batchnorm, syncbatchnorm: without gamma and beta, as if
-                       these were 1 and 0 */
-    bool frozen;    /* batchnorm: by the running statistics in training, too,
-                       which then are constants; no moments are written */
+    bool bare;      /* batchnorm, syncbatchnorm: without gamma and beta */
+    bool frozen;    /* batchnorm: training normalises with the running
+                       statistics, too, and does not change them */
 } op_norm_t;
 
-/* Of attention. Query head h reads the key and value head
+/* attention. Query head h reads the key and value head
  * h / (heads / kv_heads). */
 typedef struct op_heads {
     int64_t heads, kv_heads;
-    bool causal; /* token t reads tokens 0 .. t only; needs S = T */
-    bool masked; /* the last of the others tells which keys are there */
+    bool causal; /* token t reads tokens 0 .. t only; requires S = T */
+    bool masked; /* the last input says which keys are valid */
 } op_heads_t;
 
-/* Of rotary (Su et al., RoFormer, 2021). */
+/* rotary (Su et al., RoFormer, 2021). */
 typedef struct op_rotary {
-    int64_t parts; /* x's features are this many heads of D = 2n features */
-    int64_t heads; /* the first of them turn, the others stay */
-    double base;   /* pair i of token t turns by t * base^(-2i/D) */
-    bool halves;   /* pair i is features i and i + D/2; else 2i and 2i+1 */
+    int64_t parts; /* x consists of this many heads of D = 2n features */
+    int64_t heads; /* the first heads are rotated, the others are copied */
+    double base;   /* pair i of token t is rotated by t * base^(-2i/D) */
+    bool halves;   /* pair i is features i and i + D/2; otherwise 2i and 2i+1 */
 } op_rotary_t;
 
-/* Of lstm and gru, whose features out are op_config.out. */
+/* lstm and gru. op_config_t.out is their number of output features. */
 typedef struct op_recurrent {
     bool reverse; /* from the last token to the first; y keeps x's order */
-    bool last;    /* y [N,out]: the state after the last step only */
+    bool last;    /* y is the state after the last step only, [N,out] */
 } op_recurrent_t;
 
-/* Of embedding. */
+/* embedding. */
 typedef struct op_embedding {
-    int64_t rows;   /* tokens are 0 .. rows-1 */
+    int64_t rows;   /* of w; tokens are 0 .. rows-1 */
     op_type_t type; /* of w and y: OP_FLOAT32 or OP_FLOAT64 */
 } op_embedding_t;
 
-/* Of cross_entropy: with p = softmax(x), a position with target t has the loss
+/* cross_entropy: with p = softmax(x), the loss of a position with target t is
  *   -(1 - smoothing) w[t] log p[t] - smoothing / K sum_k w[k] log p[k]
- * and 0, with no gradient, where t is the ignored number. Where the targets
- * are probabilities t[k], the first term is
+ * If t is the ignored number, loss and gradient are 0. If targets are
+ * probabilities t[k], the first term is
  *   -(1 - smoothing) sum_k t[k] w[k] log p[k]
- * bce: the target t of an element of class k (along axis, too) counts
- * weights[k] times. */
+ * bce: the term of target t is multiplied by weights[k] in elements of class k,
+ * which are along [axis] as well. */
 typedef struct op_loss {
-    int axis; /* dimension of the classes; 0 stands for 1 */
+    int axis; /* dimension of the classes; 0 means 1 */
     double smoothing;
-    bool ignore; /* is there a number that is ignored? */
-    int64_t ignored;
-    const float *weights; /* w [K], outlives the op; NULL: all 1 */
-    double positive;      /* bce without weights: of t; 0 stands for 1 */
+    bool ignore;          /* is [ignored] used? */
+    int64_t ignored;      /* target that has no loss */
+    const float *weights; /* w [K], must outlive the op; NULL: all 1 */
+    double positive;      /* bce without weights: factor of the term of t; 0
+                             means 1 */
 } op_loss_t;
 
-/* Of matmul: does the input lie transposed, a as [...,K,M], b as [...,P,K]? */
+/* matmul: is the input stored transposed, a as [...,K,M], b as [...,P,K]? */
 typedef struct op_turn {
     bool a, b;
 } op_turn_t;
 
-/* Of the ops of structure; dimension 0 is the batch, which stays as it is. */
+/* Ops that change the shape of a sample. Dimension 0 is the batch. */
 typedef struct op_view {
-    int axis;            /* concat, slice; mean, max, softmax, log_softmax: the
-                            first of them */
-    int axis_last;       /* mean, max, softmax, log_softmax */
+    int axis;            /* concat, slice: the dimension; mean, max, softmax,
+                            log_softmax: the first dimension */
+    int axis_last;       /* mean, max, softmax, log_softmax: the last one */
     int64_t start, size; /* slice */
-    int ndim;            /* numbers in dims */
+    int ndim;            /* entries of dims */
     int64_t dims[OP_DIMS_MAX]; /* reshape: the sample's new shape; permute: y's
                                   dimension i+1 is x's dims[i]; upsample:
-                                  factor of each spatial dimension; adaptive:
-                                  y's size of each */
+                                  factor of each spatial dimension; adaptive
+                                  pools: y's size in each spatial dimension */
 } op_view_t;
 
 typedef struct op_config {
     op_kind_t kind;
-    bool training; /* false: forward only, dropout and batch norm in their
-                      evaluation form, no workspace kept */
+    bool training; /* false: forward only; dropout and batchnorm in their
+                      evaluation form; no workspace */
     bool bias;     /* linear, conv, lstm, gru: with b */
-    bool bf16;     /* linear, conv, attention, lstm, gru: multiply numbers
-                      rounded to bfloat16; sums and all tensors outside stay
-                      float32 (conv: db is the sum of the rounded dy) */
-    bool y_bf16;   /* conv with bf16: y may lie rounded to bfloat16 */
-    bool relu;     /* batchnorm, add: y = max(0, .), where NaN stays NaN */
-    op_kind_t activation; /* linear: y = gelu, gelu_tanh or silu of the product;
-                        OP_LINEAR, which is 0: the product itself */
-    bool narrow; /* linear with an activation, norms of a sample: y is stored as
-                    bfloat16, for a linear with bf16, which would round it.
-                    Its gradient is not: dy is float32 */
-    bool need_dx;  /* backward computes dx (false for the first layer) */
-    int threads;   /* team size, >= 1 */
-    int64_t out;   /* linear, embedding, lstm, gru: features out */
-    bool last;     /* linear: of the last dimension, for each of the others */
-    bool channels; /* prelu: a slope for each channel; else one */
+    /* OP_BFLOAT16: linear, conv, attention, lstm and gru round the factors of
+     * their products; sums and stored tensors stay float32 (conv: db is the sum
+     * of the rounded dy). Any other value: factors are not rounded. */
+    op_type_t compute_type;
+    /* OP_BFLOAT16: a conv may store y and its gradient as bfloat16 in a layout
+     * of its own. A linear with an activation and sample norms store y so, but
+     * not its gradient; y is for a linear that computes in bfloat16. Other
+     * kinds ignore it. */
+    op_type_t y_stored_as;
+    bool relu;            /* batchnorm, add: y = max(0, .); NaN stays NaN */
+    op_kind_t activation; /* linear: OP_GELU, OP_GELU_TANH or OP_SILU of the
+                             product; OP_NONE */
+    bool need_dx;         /* backward computes dx (false for the first layer) */
+    int threads;          /* of the op, >= 1 */
+    int64_t out;          /* linear, embedding, lstm, gru: output features */
+    bool last;     /* linear: works on the last dimension and keeps the others;
+                      otherwise it flattens x */
+    bool channels; /* prelu: one slope per channel; otherwise one slope */
     op_conv_t conv;
     op_pool_t pool;
     op_pad_t pad;
-    double epsilon; /* norms */
-    double rate;    /* dropout */
-    double alpha;   /* leaky_relu, elu: >= 0; softplus, huber: > 0; scale;
-                       kl: 1 if targets are logarithms, else 0 */
+    double epsilon, rate; /* norms; dropout */
+    double alpha; /* leaky_relu, elu: >= 0; softplus, huber: > 0; scale: any;
+                     kl: 1 if targets are logarithms, otherwise 0 */
     op_view_t view;
     op_norm_t norm;
     op_heads_t heads;
@@ -174,12 +184,17 @@ typedef struct op_config {
     op_recurrent_t recurrent;
     op_loss_t loss;
     op_turn_t turn;
-    const struct cddp_layer *custom; /* OP_CUSTOM: cddp/plugin.h */
+    const struct cddp_layer *custom; /* OP_CUSTOM; see cddp/plugin.h */
     double custom_options[OP_CUSTOM_OPTIONS];
     op_desc_t in; /* the first input, as its producer describes it */
-    int others;   /* add, mul, concat: inputs after the first; batchnorm: 1 if
-                     other[0] is added to its result; else 0 */
+    int others;   /* number of inputs after the first; batchnorm: 1 if other[0]
+                     is added to its result */
     op_desc_t other[OP_INPUTS_MAX - 1];
 } op_config_t;
+
+static inline bool op_computes_bf16(const op_config_t *config)
+{
+    return config->compute_type == OP_BFLOAT16;
+}
 
 #endif

@@ -64,14 +64,14 @@ size_t op_type_bytes(op_type_t type)
     return type == OP_FLOAT32 || type == OP_INT32 ? 4 : 8;
 }
 
-op_type_t op_desc_lies(const op_desc_t *desc)
+op_type_t op_desc_storage(const op_desc_t *desc)
 {
-    return desc->bf16 || desc->narrow ? OP_BFLOAT16 : desc->type;
+    return op_stored_bf16(desc) ? OP_BFLOAT16 : desc->type;
 }
 
-size_t op_desc_stored(const op_desc_t *desc)
+size_t op_desc_stored_elems(const op_desc_t *desc)
 {
-    return desc->bytes / op_type_bytes(op_desc_lies(desc));
+    return desc->bytes / op_type_bytes(op_desc_storage(desc));
 }
 
 op_type_t op_number_type(const op_config_t *config)

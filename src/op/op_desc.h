@@ -10,6 +10,9 @@
 /* "linear", "conv" ...: the name in the run file (op_rules.c). */
 const char *op_kind_name(op_kind_t kind);
 
+/* FLOPs per element of x, as in op_table.inc; OP_NONE: 0. */
+double op_kind_flops(op_kind_t kind);
+
 /* Longest text of op_desc_text, with the NUL. */
 #define OP_TEXT_MAX 160
 

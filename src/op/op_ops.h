@@ -24,14 +24,14 @@ typedef struct op_kernel {
 struct op_backend_ops {
     const char *name;
     bool float64; /* does it take float64? (float32: always) */
-    /* (optional) Can this machine multiply bfloat16? default: it can */
+    /* (optional) Can this machine compute in bfloat16? NULL: it can. */
     bool (*bf16)(void);
-    bool private_in; /* does it take inputs in its private layouts? */
+    bool private_in; /* does it take inputs in its own layouts? */
     bool fuses;      /* see op_backend_fuses */
-    op_store_t stores[OP_KINDS];          /* see op_backend_stores */
+    op_bf16_use_t bf16_use[OP_KINDS];     /* see op_backend_bf16_use */
     const op_kernel_t *kernels[OP_KINDS]; /* NULL: not supported */
-    /* (optional) Called in the thread that runs the op, before open, forward
-     * and backward: make its thread team as large as op->config.threads. */
+    /* (optional) Called before open, forward and backward, in the thread that
+     * makes these calls: sets the size of its team of threads. */
     void (*team)(int threads);
     /* to[i] += from[i] */
     void (*add)(void *to, const void *from, size_t count, op_type_t type);

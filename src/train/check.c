@@ -123,7 +123,7 @@ static void layer_plan_format(const nn_graph_t *graph, const nn_exec_t *exec,
     else
         at = (size_t)snprintf(out, room, "%s%s%s",
                               plan.blocked ? "blocked" : "plain",
-                              plan.bf16 || plan.narrow ? ", bf16" : "",
+                              plan.stored_as == OP_BFLOAT16 ? ", bf16" : "",
                               plan.in_place ? ", in place" : "");
     if (plan.recomputed && at < room)
         snprintf(out + at, room - at, ", block %d again", plan.block);
@@ -299,7 +299,7 @@ static void plan_print(const check_t *check)
         str_print(
             "  the output of %d layers lies as bf16, forward and backward; "
             "of %d, which a\n  product reads, forward only\n",
-            facts.bf16, facts.narrow);
+            facts.bf16, facts.bf16_output);
 }
 
 err_code_t train_check(const train_config_t *config, int ranks, err_t *err)

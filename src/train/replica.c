@@ -114,13 +114,13 @@ err_code_t train_bf16_choose(const train_config_t *config, bool *bf16,
 static err_code_t teams_open(train_replica_t *replica,
                              const train_replica_plan_t *plan, err_t *err)
 {
-    const nn_exec_config_t like = {.dev = replica->dev,
-                                   .op_backend = "cpu",
-                                   .bf16 = plan->bf16,
-                                   .recompute = plan->config->train.recompute ==
-                                                TRAIN_RECOMPUTE_BLOCKS,
-                                   .anew = plan->config->train.accumulate == 1,
-                                   .threads = plan->team_threads};
+    const nn_exec_config_t like = {
+        .dev = replica->dev,
+        .op_backend = "cpu",
+        .compute_type = plan->bf16 ? OP_BFLOAT16 : OP_FLOAT32,
+        .recompute = plan->config->train.recompute == TRAIN_RECOMPUTE_BLOCKS,
+        .anew = plan->config->train.accumulate == 1,
+        .threads = plan->team_threads};
     err_code_t rc;
 
     rc = mem_new(train_team_t, (size_t)plan->teams, "teams", &replica->teams,

@@ -141,11 +141,12 @@ Test(fuse, what_goes_together_is_one_call)
     nn_graph_close(graph);
 }
 
-static void expect_narrow(const fixture_t *f, const char *layer, bool narrow)
+static void expect_rounded(const fixture_t *f, const char *layer, bool rounded)
 {
     cr_expect_eq(
-        nn_exec_layer_plan(f->exec, layer_called(f->graph, layer)).narrow,
-        narrow, "%s", layer);
+        nn_exec_layer_plan(f->exec, layer_called(f->graph, layer)).stored_as ==
+            OP_BFLOAT16,
+        rounded, "%s", layer);
 }
 
 Test(fuse, a_linear_takes_its_activation)
@@ -164,19 +165,19 @@ Test(fuse, a_linear_takes_its_activation)
     expect_joined(&f, "l5", "g5");
     cr_expect_eq(nn_exec_facts(f.exec).fused, 3);
     cr_expect_eq(nn_exec_facts(f.exec).biases, 8);
-    cr_expect_eq(nn_exec_facts(f.exec).narrow, 0);
+    cr_expect_eq(nn_exec_facts(f.exec).bf16_output, 0);
     fixture_close(&f);
-    config.bf16 = true;
+    config.compute_type = OP_BFLOAT16;
     if (fixture_has_bf16("cpu")) {
         fixture_open_as(&f, graph, &config, 0);
-        expect_narrow(&f, "n0", false);
-        expect_narrow(&f, "n1", true);
-        expect_narrow(&f, "g1", true);
-        expect_narrow(&f, "n2", true);
-        expect_narrow(&f, "s2", true);
-        expect_narrow(&f, "t4", false);
-        expect_narrow(&f, "g5", true);
-        cr_expect_eq(nn_exec_facts(f.exec).narrow, 5);
+        expect_rounded(&f, "n0", false);
+        expect_rounded(&f, "n1", true);
+        expect_rounded(&f, "g1", true);
+        expect_rounded(&f, "n2", true);
+        expect_rounded(&f, "s2", true);
+        expect_rounded(&f, "t4", false);
+        expect_rounded(&f, "g5", true);
+        cr_expect_eq(nn_exec_facts(f.exec).bf16_output, 5);
         fixture_close(&f);
     }
     nn_graph_close(graph);
@@ -204,7 +205,7 @@ static void expect_same_bits(const char *model, nn_exec_config_t config)
     }
     cr_expect_eq(memcmp(fused.bind.grads, apart.bind.grads, bytes), 0,
                  "training: %d, bf16: %d, recompute: %d", config.training,
-                 config.bf16, config.recompute);
+                 config.compute_type == OP_BFLOAT16, config.recompute);
     cr_expect_eq(memcmp(fused.bind.moments, apart.bind.moments,
                         nn_graph_moment_elems(graph) * sizeof(double)),
                  0);
@@ -225,8 +226,8 @@ Test(fuse, fused_calls_change_no_bit)
         nn_exec_config_t config = config_of(false, round % 3 > 0);
 
         config.recompute = round % 3 == 2;
-        config.bf16 = round >= 6;
-        if (!config.bf16 || fixture_has_bf16("cpu"))
+        config.compute_type = round >= 6 ? OP_BFLOAT16 : OP_FLOAT32;
+        if (config.compute_type == OP_FLOAT32 || fixture_has_bf16("cpu"))
             expect_same_bits(models[round >= 3], config);
     }
 }

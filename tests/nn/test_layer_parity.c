@@ -122,7 +122,8 @@ static void check_case(const json_t *json, const arithmetic_t *in)
                                         .batch = batch,
                                         .training = true,
                                         .threads = 1,
-                                        .bf16 = in->bf16},
+                                        .compute_type = in->bf16 ? OP_BFLOAT16
+                                                                 : OP_FLOAT32},
                     0);
     weights_copy(&f, json_object_get(json, "params"));
     buffers_copy(&f, json_object_get(json, "buffers"));

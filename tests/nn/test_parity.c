@@ -132,7 +132,8 @@ static nn_exec_t *exec_open(parity_t *p, bool training)
 {
     nn_exec_config_t config = {.dev = p->dev,
                                .op_backend = p->arithmetic->backend,
-                               .bf16 = p->arithmetic->bf16,
+                               .compute_type = p->arithmetic->bf16 ? OP_BFLOAT16
+                                                                   : OP_FLOAT32,
                                .batch = p->reference->batch,
                                .training = training,
                                .threads = 1};

@@ -153,7 +153,8 @@ static void check_case(const json_t *json, const arithmetic_t *in)
                                         .batch = batch,
                                         .training = true,
                                         .threads = 1,
-                                        .bf16 = in->bf16},
+                                        .compute_type = in->bf16 ? OP_BFLOAT16
+                                                                 : OP_FLOAT32},
                     0);
     preset_weights(graph, f.params);
     for (int64_t step = 0; step < PRESET_STEPS; step++) {

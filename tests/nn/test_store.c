@@ -53,7 +53,8 @@ static void open_stored(const nn_graph_t *graph, const char *backend, bool bf16,
     const nn_exec_config_t config = {.op_backend = backend,
                                      .batch = BATCH,
                                      .training = true,
-                                     .bf16 = bf16,
+                                     .compute_type =
+                                         bf16 ? OP_BFLOAT16 : OP_FLOAT32,
                                      .unfused = unfused,
                                      .recompute = recompute,
                                      .threads = 1};
@@ -63,7 +64,7 @@ static void open_stored(const nn_graph_t *graph, const char *backend, bool bf16,
 
 Test(store, readers_decide_how_outputs_lie, .init = need_bf16)
 {
-    static const bool narrow[] = {
+    static const bool rounded[] = {
         /* c0 n0 r0 c1 n1 a1 r1 p1 */
         true, true, true, true, true, true, true, true,
         /* c2 l2 p2 c3, which mul reads; m3 m4 f5 v5 */
@@ -75,11 +76,12 @@ Test(store, readers_decide_how_outputs_lie, .init = need_bf16)
 
     open_stored(graph, "cpu", false, true, false, &wide);
     open_stored(graph, "cpu", true, true, false, &f);
-    cr_assert_eq(sizeof narrow, (size_t)nn_graph_layers(graph));
+    cr_assert_eq(sizeof rounded, (size_t)nn_graph_layers(graph));
     for (int i = 0; i < nn_graph_layers(graph); i++) {
-        cr_expect_eq(nn_exec_layer_plan(f.exec, i).bf16, narrow[i], "%s",
-                     nn_graph_layer(graph, i).name);
-        cr_expect_not(nn_exec_layer_plan(wide.exec, i).bf16);
+        cr_expect_eq(nn_exec_layer_plan(f.exec, i).grad_stored_as ==
+                         OP_BFLOAT16,
+                     rounded[i], "%s", nn_graph_layer(graph, i).name);
+        cr_expect_neq(nn_exec_layer_plan(wide.exec, i).stored_as, OP_BFLOAT16);
     }
     cr_expect_eq(nn_exec_facts(f.exec).bf16, 8);
     cr_expect_eq(2 * op_out(f.exec->nodes[2].op)->bytes,

@@ -88,8 +88,8 @@ static void rig_borrow_layout(op_rig_t *rig, bool bf16, op_desc_t *desc,
         .kind = OP_CONV2D,
         .training = true,
         .threads = rig->config.threads,
-        .bf16 = bf16,
-        .y_bf16 = bf16,
+        .compute_type = bf16 ? OP_BFLOAT16 : OP_FLOAT32,
+        .y_stored_as = bf16 ? OP_BFLOAT16 : OP_FLOAT32,
         .conv = {.out = desc->dims[1],
                  .kernel = {3, 3, 3},
                  .stride = {1, 1, 1},
@@ -103,7 +103,7 @@ static void rig_borrow_layout(op_rig_t *rig, bool bf16, op_desc_t *desc,
     cr_assert_eq(op_open(rig->backend, NULL, &config, donor, &err), ERR_OK,
                  "%s", err.text);
     *desc = *op_out(*donor);
-    cr_assert_eq(desc->bf16, bf16);
+    cr_assert_eq(op_stored_bf16(desc), bf16);
 }
 
 /* A flatten between [desc] and plain; NULL if it is plain. */
@@ -278,7 +278,7 @@ static bool rig_may_lie(const op_desc_t *desc)
 bool op_rig_lies(const op_backend_ops_t *backend, const op_case_t *test)
 {
     return rig_may_lie(&test->config.in) &&
-           op_backend_stores(backend, test->config.kind) != OP_STORE_WIDE;
+           op_backend_bf16_use(backend, test->config.kind) != OP_BF16_REFUSED;
 }
 
 /* May [tensor] lie as bfloat16? */
@@ -322,7 +322,9 @@ void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
             rig->backend->private_in)
             rig_borrow_layout(rig, test->bf16, &rig->config.other[k],
                               &rig->other_donor[k]);
-    rig->config.y_bf16 = test->bf16 && rig->backend->private_in;
+    if (test->bf16 &&
+        op_backend_bf16_use(rig->backend, test->config.kind) >= OP_BF16_KEPT)
+        rig->config.y_stored_as = OP_BFLOAT16;
     cr_assert_eq(op_open(rig->backend, NULL, &rig->config, &rig->op, &err),
                  ERR_OK, "%s: %s", test->name, err.text);
     cr_assert_eq(op_params(&rig->config, rig->params, &rig->param_count, &err),
@@ -381,7 +383,7 @@ void op_rig_close(op_rig_t *rig)
 
 /* ---- tensors ------------------------------------------------------------ */
 
-bool op_rig_narrows(op_kind_t kind)
+bool op_rig_rounds(op_kind_t kind)
 {
     return kind == OP_LINEAR || kind == OP_CONV2D || kind == OP_ATTENTION ||
            kind == OP_LSTM || kind == OP_GRU;

@@ -71,11 +71,12 @@ void op_rig_forward(op_rig_t *rig);
 void op_rig_backward(op_rig_t *rig);
 
 bool op_rig_is_loss(const op_rig_t *rig);
-/* Can x, and the other inputs, of this case lie as bfloat16 (op_case_t.bf16)
- * for [backend]? */
+/* Can x and the other inputs of this case be stored as bfloat16
+ * (op_case_t.bf16) for [backend]? */
 bool op_rig_lies(const op_backend_ops_t *backend, const op_case_t *test);
-/* Does this kind round the factors of its products with op_config.bf16? */
-bool op_rig_narrows(op_kind_t kind);
+/* Does this kind round the factors of its products with compute_type
+ * OP_BFLOAT16? */
+bool op_rig_rounds(op_kind_t kind);
 /* The case's configuration with numbers of [type]; tokens stay tokens. */
 op_config_t op_rig_config(const op_case_t *test, op_type_t type);
 /* The same for all cases: allocate zeroed [count] doubles; freed with free. */

@@ -92,7 +92,7 @@ static void print_case(const op_case_t *row, int threads, bool bf16,
     op_case_t test = *row;
     op_rig_t rig;
 
-    test.config.bf16 = bf16;
+    test.config.compute_type = bf16 ? OP_BFLOAT16 : OP_FLOAT32;
     op_rig_open(&rig, &test, "cpu", OP_FLOAT32, threads);
     in = bytes_in(&rig);
     params = bytes_params(&rig);
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
            "GFLOP/s", "GB/s", "of it", "bwd us", "GFLOP/s", "GB/s", "of it");
     for (int i = 0; i < op_perf_case_count; i++)
         if (strstr(op_perf_cases[i].name, part) != NULL &&
-            (!bf16 || op_rig_narrows(op_perf_cases[i].config.kind)))
+            (!bf16 || op_rig_rounds(op_perf_cases[i].config.kind)))
             print_case(&op_perf_cases[i], threads, bf16, &peak);
     return 0;
 }

@@ -263,7 +263,8 @@ Test(op_check, tensors_lie_as_bf16, .timeout = 300)
         if (!op_rig_lies(cpu, &test))
             continue;
         test.bf16 = true;
-        test.config.bf16 = op_rig_narrows(test.config.kind);
+        if (op_rig_rounds(test.config.kind))
+            test.config.compute_type = OP_BFLOAT16;
         test.tolerance = 1e-2;
         check_case(&test, 1 + i % 2, 1 + i % 2);
         if (test.config.kind == OP_BATCHNORM)
@@ -277,8 +278,10 @@ Test(op_check, tensors_lie_as_bf16, .timeout = 300)
 /* And where a kind does not take them, it says so. */
 Test(op_check, others_refuse_bf16)
 {
-    op_config_t config = {
-        .kind = OP_MUL, .others = 1, .threads = 1, .in = {.bf16 = true}};
+    op_config_t config = {.kind = OP_MUL,
+                          .others = 1,
+                          .threads = 1,
+                          .in = {.stored_as = OP_BFLOAT16}};
     const op_backend_ops_t *cpu = NULL;
     err_t err = ERR_INIT;
     op_t *op;
@@ -288,7 +291,7 @@ Test(op_check, others_refuse_bf16)
     for (int d = 0; d < 2; d++)
         config.in.dims[d] = config.other[0].dims[d] = 3;
     cr_assert_eq(op_open(cpu, NULL, &config, &op, &err), ERR_UNAVAILABLE);
-    cr_assert(strstr(err.text, "lie as bfloat16") != NULL, "%s", err.text);
+    cr_assert(strstr(err.text, "stored as bfloat16") != NULL, "%s", err.text);
 }
 
 /* A NaN in x must reach y: nothing may hide that a run diverges. */
@@ -311,9 +314,9 @@ Test(op_check, bf16)
         op_config_t config;
         op_t *op = NULL;
 
-        if (!op_rig_narrows(test.config.kind))
+        if (!op_rig_rounds(test.config.kind))
             continue;
-        test.config.bf16 = true;
+        test.config.compute_type = OP_BFLOAT16;
         /* Both round in the same way; but attention may round p before it is
          * divided by the sum of its row, and what a step hands to the next, or
          * an activation's slope to the products, may lie on the other side of a
@@ -323,8 +326,8 @@ Test(op_check, bf16)
                                  test.config.kind == OP_LSTM ||
                                  test.config.kind == OP_GRU
                              ? 1e-2
-                         : test.config.activation != OP_LINEAR ? 1e-3
-                                                               : 1e-5;
+                         : test.config.activation != OP_NONE ? 1e-3
+                                                             : 1e-5;
         config = op_rig_config(&test, OP_FLOAT32);
         if (op_backend_bf16(cpu)) {
             check_case(&test, 1 + i % 2, 1 + i % 2);

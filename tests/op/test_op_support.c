@@ -18,7 +18,7 @@ static bool supports(const op_backend_ops_t *backend, const op_case_t *test,
     op_config_t config = op_rig_config(test, type);
     op_t *op;
 
-    config.bf16 = bf16;
+    config.compute_type = bf16 ? OP_BFLOAT16 : OP_FLOAT32;
     if (op_open(backend, NULL, &config, &op, err) != ERR_OK)
         return false;
     op_close(op);
@@ -37,7 +37,7 @@ static const char *bf16_text(const op_backend_ops_t *backend,
                  test->name, err.text);
     if (!taken)
         return "no";
-    return op_rig_narrows(kind) ? "yes" : "f32";
+    return op_rig_rounds(kind) ? "yes" : "f32";
 }
 
 Test(op_support, table)

@@ -421,6 +421,9 @@ for at, (shape, kernel, stride, pad) in enumerate((
             lambda x, f=getattr(F, f"avg_pool{dims}d"), k=kernel, s=stride,
             p=pad, count=count: f(x, k, s, p, True, count))
 
+# Enough numbers that some are beyond -3 and 3.
+through("hardswish", [40, 5], "hardswish", F.hardswish)
+
 
 def label(key):
     """cddp's name of a parameter: a recurrent module has one layer."""

@@ -12,25 +12,11 @@
 
 #include "op/op_ops.h"
 
-extern const op_kernel_t cpu_syncbatchnorm_kernel;
-extern const op_kernel_t cpu_linear_kernel, cpu_conv_kernel, cpu_relu_kernel,
-    cpu_maxpool_kernel, cpu_pool_kernel, cpu_batchnorm_kernel,
-    cpu_dropout_kernel, cpu_flatten_kernel, cpu_cross_entropy_kernel,
-    cpu_mse_kernel;
-extern const op_kernel_t cpu_add_kernel, cpu_mul_kernel, cpu_concat_kernel,
-    cpu_slice_kernel, cpu_permute_kernel, cpu_mean_kernel, cpu_upsample_kernel;
-extern const op_kernel_t cpu_activation_kernel;
-extern const op_kernel_t cpu_norm_kernel;
-extern const op_kernel_t cpu_adaptive_kernel;
-extern const op_kernel_t cpu_attention_kernel, cpu_position_kernel;
-extern const op_kernel_t cpu_upsample_linear_kernel, cpu_max_kernel,
-    cpu_pad_kernel;
-extern const op_kernel_t cpu_recurrent_kernel;
-extern const op_kernel_t cpu_embedding_kernel, cpu_rotary_kernel;
-extern const op_kernel_t cpu_pointwise_kernel, cpu_custom_kernel;
-extern const op_kernel_t cpu_softmax_kernel, cpu_prelu_kernel;
-extern const op_kernel_t cpu_spread_kernel, cpu_matmul_kernel;
-extern const op_kernel_t cpu_avgpool_ceil_kernel;
+/* cpu_linear_kernel and so on, as the table of ops names them. */
+#define OP(kind, name, shape, params, flops, ref, cpu, bf16) \
+    extern const op_kernel_t cpu_##cpu##_kernel;
+#include "op/op_table.inc"
+#undef OP
 
 /* Space as three dimensions: numbers of its [space] dimensions go last, [fill]
  * stands for those that are not there. */

@@ -13,6 +13,8 @@
  *   gelu_tanh   x s(2u), u = sqrt(2/pi) (x + 0.044715 x^3)
  *   silu        x s(x)
  *   softplus    log(1 + exp(a x)) / a        s(a x)
+ *   hardswish   x min(max(x + 3, 0), 6) / 6  0 up to -3, 1 from 3 on, and
+ *                                            x / 3 + 1/2 in between
  */
 #include <math.h>
 
@@ -54,6 +56,8 @@ double ref_activation(op_kind_t kind, double x, double a)
         return x * ref_sigmoid(ref_gelu_inner(x));
     case OP_SILU:
         return x * ref_sigmoid(x);
+    case OP_HARDSWISH:
+        return x <= -3 ? 0 : x >= 3 ? x : x * (x + 3) / 6;
     default: /* softplus, without overflow */
         return (a * x > 0 ? x : 0 * x) + log1p(exp(-fabs(a * x))) / a;
     }
@@ -85,6 +89,8 @@ double ref_slope(op_kind_t kind, double of, double a)
     case OP_SILU:
         s = ref_sigmoid(of);
         return s + of * s * (1 - s);
+    case OP_HARDSWISH:
+        return of <= -3 ? 0 : of >= 3 ? 1 : of / 3 + 0.5;
     default:
         return ref_sigmoid(a * of);
     }

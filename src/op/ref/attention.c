@@ -156,7 +156,7 @@ static err_code_t ref_attention_forward(op_t *op, const op_args_t *args,
             double y = 0;
 
             for (int64_t j = 0; j < a->S; j++)
-                y += ref_narrow(op, s.p[i * a->S + j]) *
+                y += ref_round(op, s.p[i * a->S + j]) *
                      ref_attention_get(&s, V, n, j, g, d);
             ref_put(s.type, args->y, ref_attention_y(&s, n, i, h, d), y);
         }
@@ -198,8 +198,8 @@ static void ref_attention_pull(const ref_attention_t *s, const op_args_t *args,
         double dy = ref_factor(s->op, args->dy, ref_attention_y(s, n, i, h, d));
 
         for (int64_t j = 0; j < S; j++) {
-            double p = ref_narrow(s->op, s->p[i * S + j]);
-            double ds = ref_narrow(s->op, s->ds[i * S + j]);
+            double p = ref_round(s->op, s->p[i * S + j]);
+            double ds = ref_round(s->op, s->ds[i * S + j]);
 
             dq += ds * ref_attention_get(s, K, n, j, g, d);
             s->sums[K][j * D + d] += ds * q;

@@ -11,15 +11,15 @@
 #include "op/op_geometry.h"
 #include "op/ref/ref.h"
 
-static bool ref_bends(const op_t *op)
+static bool ref_has_activation(const op_t *op)
 {
-    return op->config.activation != OP_LINEAR;
+    return op->config.activation != OP_NONE;
 }
 
 static err_code_t ref_linear_open(op_t *op, err_t *err)
 {
     (void)err;
-    if (ref_bends(op) && op->config.training)
+    if (ref_has_activation(op) && op->config.training)
         op->workspace_bytes = op->out.bytes;
     return ERR_OK;
 }
@@ -30,10 +30,11 @@ static double ref_linear_dy(const op_t *op, const op_args_t *args, int64_t i)
     const op_type_t type = op->config.in.type;
     const double dy = ref_get(type, args->dy, i);
 
-    return ref_bends(op) ? dy * ref_slope(op->config.activation,
-                                          ref_get(type, args->workspace, i),
-                                          op->config.alpha)
-                         : dy;
+    return ref_has_activation(op)
+               ? dy * ref_slope(op->config.activation,
+                                ref_get(type, args->workspace, i),
+                                op->config.alpha)
+               : dy;
 }
 
 static err_code_t ref_linear_forward(op_t *op, const op_args_t *args,
@@ -52,9 +53,9 @@ static err_code_t ref_linear_forward(op_t *op, const op_args_t *args,
             for (int64_t f = 0; f < F; f++)
                 sum +=
                     ref_factor(op, w, o * F + f) * ref_factor(op, x, n * F + f);
-            if (ref_bends(op) && op->config.training)
+            if (ref_has_activation(op) && op->config.training)
                 ref_put(type, args->workspace, n * O + o, sum);
-            if (ref_bends(op))
+            if (ref_has_activation(op))
                 sum = ref_activation(op->config.activation, sum,
                                      op->config.alpha);
             ref_put(type, args->y, n * O + o, sum);
@@ -74,7 +75,7 @@ static void ref_linear_backward_data(op_t *op, const op_args_t *args)
 
             for (int64_t o = 0; o < O; o++)
                 sum += ref_factor(op, args->params[0], o * F + f) *
-                       ref_narrow(op, ref_linear_dy(op, args, n * O + o));
+                       ref_round(op, ref_linear_dy(op, args, n * O + o));
             ref_put(type, args->dx, n * F + f, sum);
         }
 }
@@ -92,7 +93,7 @@ static void ref_linear_backward_params(op_t *op, const op_args_t *args)
             double sum = 0;
 
             for (int64_t n = 0; n < N; n++)
-                sum += ref_narrow(op, ref_linear_dy(op, args, n * O + o)) *
+                sum += ref_round(op, ref_linear_dy(op, args, n * O + o)) *
                        ref_factor(op, args->x, n * F + f);
             ref_put(type, args->dparams[0], o * F + f, sum);
         }

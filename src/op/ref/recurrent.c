@@ -98,7 +98,7 @@ static double ref_recurrent_sum(const ref_recurrent_t *r, const op_args_t *args,
     for (int64_t k = 0; k < size; k++)
         sum += ref_factor(r->op, args->params[which], g * size + k) *
                (which == 0 ? ref_factor(r->op, args->x, at + k)
-                           : ref_narrow(r->op, r->h[s * r->H + k]));
+                           : ref_round(r->op, r->h[s * r->H + k]));
     return sum;
 }
 
@@ -200,7 +200,7 @@ static void ref_recurrent_pull(const op_t *op, const ref_recurrent_t *r,
         double dx = 0;
 
         for (int64_t g = 0; g < r->G; g++) {
-            const double da = ref_narrow(op, r->da[g]);
+            const double da = ref_round(op, r->da[g]);
 
             r->dwi[g * r->F + f] += da * ref_factor(op, args->x, at + f);
             dx += da * ref_factor(op, args->params[0], g * r->F + f);
@@ -209,12 +209,12 @@ static void ref_recurrent_pull(const op_t *op, const ref_recurrent_t *r,
             ref_put(r->type, args->dx, at + f, dx);
     }
     for (int64_t g = 0; g < r->G; g++) {
-        const double du = ref_narrow(op, r->du[g]);
+        const double du = ref_round(op, r->du[g]);
 
         r->db[g] += r->da[g];
         r->db[r->G + g] += r->du[g];
         for (int64_t k = 0; k < r->H; k++) {
-            r->dwh[g * r->H + k] += du * ref_narrow(op, r->h[s * r->H + k]);
+            r->dwh[g * r->H + k] += du * ref_round(op, r->h[s * r->H + k]);
             r->dh[k] += du * ref_factor(op, args->params[1], g * r->H + k);
         }
     }

@@ -200,7 +200,7 @@ err_code_t cpu_md_publish(const cpu_md_t *md, cpu_engine_t *engine,
     if (rc != ERR_OK)
         return rc;
     desc->layout = cpu_md_equal(md, &plain) ? NULL : md;
-    desc->bf16 = cpu_md_is_bf16(md);
+    desc->stored_as = cpu_md_is_bf16(md) ? OP_BFLOAT16 : desc->type;
     desc->bytes = cpu_md_bytes(md);
     return ERR_OK;
 }

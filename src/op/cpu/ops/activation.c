@@ -63,8 +63,8 @@ static void cpu_activation_run(const op_t *op, cpu_activation_work_t *work)
 {
     work->activation = cpu_activation_of(op->config.kind);
     work->alpha = (float)op->config.alpha;
-    work->bf16 = op->out.bf16;
-    simd_team_run(op->config.threads, (int64_t)op_desc_stored(&op->out),
+    work->bf16 = op_stored_bf16(&op->out);
+    simd_team_run(op->config.threads, (int64_t)op_desc_stored_elems(&op->out),
                   CPU_ACTIVATION_GRAIN, cpu_activation_body, work);
 }
 

@@ -86,12 +86,13 @@ static err_code_t cpu_add_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_add_work_t work = {.others = op->config.others,
                            .relu = op->config.relu,
-                           .bf16 = op->out.bf16,
+                           .bf16 = op_stored_bf16(&op->out),
                            .y = args->y};
     err_code_t rc = cpu_combine_bring(op, args, work.in, err);
 
     if (rc == ERR_OK)
-        simd_team_run(op->config.threads, (int64_t)op_desc_stored(&op->out),
+        simd_team_run(op->config.threads,
+                      (int64_t)op_desc_stored_elems(&op->out),
                       CPU_COMBINE_GRAIN, cpu_add_body, &work);
     return rc;
 }

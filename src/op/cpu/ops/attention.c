@@ -311,7 +311,7 @@ static err_code_t cpu_attention_open(op_t *op, err_t *err)
         state->open = cpu_scratch_take(&state->combine.scratch,
                                        (size_t)(a.N * a.S) * sizeof(float));
     cpu_scratch_finish(&state->combine.scratch, op);
-    if (!op->config.bf16)
+    if (!op_computes_bf16(&op->config))
         return ERR_OK;
     state->memory_bytes = cpu_attention_bf16_bytes(&a, op->config.training);
     state->memory =
@@ -339,7 +339,7 @@ static err_code_t attention_start(op_t *op, const op_args_t *args,
         rc = op_attention_open_keys(&op->config, inside[op->config.others],
                                     work->open, err);
     }
-    if (op->config.bf16) {
+    if (op_computes_bf16(&op->config)) {
         work->memory = (char *)args->scratch + state->memory;
         work->memory_bytes = state->memory_bytes;
         work->tiles = simd_has_amx();
@@ -364,8 +364,8 @@ static err_code_t cpu_attention_forward(op_t *op, const op_args_t *args,
         return rc;
     work.y = args->y;
     simd_team_run(op->config.threads, work.a.N * work.a.H, 1,
-                  op->config.bf16 ? cpu_attention_bf16_forward
-                                  : attention_body_forward,
+                  op_computes_bf16(&op->config) ? cpu_attention_bf16_forward
+                                                : attention_body_forward,
                   &work);
     return ERR_OK;
 }
@@ -389,8 +389,9 @@ static err_code_t cpu_attention_backward(op_t *op, const op_args_t *args,
     }
     if (rc == ERR_OK)
         simd_team_run(op->config.threads, work.a.N * work.a.G, 1,
-                      op->config.bf16 ? cpu_attention_bf16_backward
-                                      : attention_body_backward,
+                      op_computes_bf16(&op->config)
+                          ? cpu_attention_bf16_backward
+                          : attention_body_backward,
                       &work);
     for (int k = 0; k <= op->config.others && rc == ERR_OK; k++) {
         void *to = cpu_combine_gradient(op, args, k);

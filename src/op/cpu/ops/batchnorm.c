@@ -94,7 +94,7 @@ static void bn_shape(const op_t *op, int lanes, cpu_bn_t *bn)
     if (bn->segments == 0)
         bn->segments = 1;
     bn->run.apart = bn->sample;
-    bn->run.bf16 = op->out.bf16;
+    bn->run.bf16 = op_stored_bf16(&op->out);
     bn->group = BN_CHUNK_VECTORS / (bn->run.vectors + 1);
     if (bn->group == 0)
         bn->group = 1;

@@ -18,7 +18,7 @@ static err_code_t combine_choose(op_t *op, cpu_combine_t *combine, err_t *err)
 
     for (int k = op->config.others; k >= 0; k--)
         if (combine_desc(op, k)->layout != NULL &&
-            (combine_desc(op, k)->bf16 || !chosen->bf16))
+            (op_stored_bf16(combine_desc(op, k)) || !op_stored_bf16(chosen)))
             chosen = combine_desc(op, k);
     rc = cpu_md_of(&combine->layout, &combine->scratch.engine, chosen, err);
     if (rc == ERR_OK)

@@ -35,7 +35,7 @@ const void *cpu_combine_input(const op_args_t *args, int k);
 void *cpu_combine_gradient(const op_t *op, const op_args_t *args, int k);
 
 /* Bring in all inputs: inside[0 .. others]; in the common layout, which may be
- * one of bfloat16 (op->out.bf16). */
+ * one of bfloat16 (op_stored_bf16(&op->out)). */
 err_code_t cpu_combine_bring(op_t *op, const op_args_t *args,
                              const void *inside[OP_INPUTS_MAX], err_t *err);
 /* The same where they are float32: of ops on plain tensors, and of those that

@@ -107,7 +107,7 @@ static err_code_t cpu_conv_spec(const op_t *op, unsigned tensors,
     cpu_engine_t *engine = &conv->scratch.engine;
     const op_config_t *config = &op->config;
     const unsigned narrow =
-        config->bf16 && config->kind == OP_CONV2D ? tensors : 0;
+        op_computes_bf16(config) && config->kind == OP_CONV2D ? tensors : 0;
     int64_t w[OP_DIMS_MAX];
     const int ndim = cpu_conv_weight_dims(config, w);
     err_code_t rc;
@@ -156,7 +156,7 @@ static err_code_t cpu_conv_open_forward(op_t *op, err_t *err)
 {
     cpu_conv_t *conv = op->state;
     cpu_scratch_t *scratch = &conv->scratch;
-    const unsigned y = op->config.y_bf16 ? CPU_CONV_Y : 0;
+    const unsigned y = op->config.y_stored_as == OP_BFLOAT16 ? CPU_CONV_Y : 0;
     cpu_conv_spec_t spec;
     cpu_md_t x, w;
     err_code_t rc = cpu_conv_spec(op, CPU_CONV_X | CPU_CONV_W | y, &spec, err);
@@ -178,7 +178,7 @@ static err_code_t cpu_conv_open_data(op_t *op, err_t *err)
 {
     cpu_conv_t *conv = op->state;
     cpu_scratch_t *scratch = &conv->scratch;
-    const unsigned x = op->config.in.bf16 ? CPU_CONV_X : 0;
+    const unsigned x = op_stored_bf16(&op->config.in) ? CPU_CONV_X : 0;
     cpu_conv_spec_t spec;
     cpu_md_t dy, w, dx;
     err_code_t rc = cpu_conv_spec(op, CPU_CONV_Y | CPU_CONV_W | x, &spec, err);
@@ -205,8 +205,9 @@ static err_code_t cpu_conv_open_x(op_t *op, const cpu_md_t *x, err_t *err)
     cpu_conv_t *conv = op->state;
     const cpu_md_t forward_x = cpu_prim_md(&conv->forward, DNNL_ARG_SRC);
 
-    conv->keeps_x = op->config.bf16 && op->config.kind == OP_CONV2D &&
-                    !conv->forward_x.direct && cpu_md_equal(x, &forward_x);
+    conv->keeps_x = op_computes_bf16(&op->config) &&
+                    op->config.kind == OP_CONV2D && !conv->forward_x.direct &&
+                    cpu_md_equal(x, &forward_x);
     if (!conv->keeps_x)
         return cpu_reorder_open_in(&conv->weights_x, &conv->scratch, &conv->x,
                                    x, err);

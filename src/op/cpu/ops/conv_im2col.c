@@ -72,8 +72,9 @@ err_code_t cpu_im2col_suit(const op_t *op, cpu_engine_t *engine,
     int lanes = -1;
     err_code_t rc = ERR_OK;
 
-    if (config->kind == OP_CONV2D && config->bf16 && config->conv.groups == 1 &&
-        bytes <= COLUMNS_BYTES && columns_pay(op) && cpu_md_is_bf16(x))
+    if (config->kind == OP_CONV2D && op_computes_bf16(config) &&
+        config->conv.groups == 1 && bytes <= COLUMNS_BYTES && columns_pay(op) &&
+        cpu_md_is_bf16(x))
         rc = cpu_md_lanes(x, engine, config->in.ndim, config->in.dims, &lanes,
                           err);
     if (rc == ERR_OK)

@@ -32,7 +32,7 @@ static err_code_t cpu_linear_open_products(op_t *op, err_t *err)
     const cpu_matmul_spec_t dx = {.M = N, .N = F, .K = O};
     err_code_t rc;
 
-    if (op->config.training && op->config.activation != OP_LINEAR) {
+    if (op->config.training && op->config.activation != OP_NONE) {
         op->workspace_bytes = (size_t)(N * O) * sizeof(float);
         linear->dh_at = cpu_scratch_take(scratch, op->workspace_bytes);
         cpu_scratch_keep(scratch);
@@ -52,7 +52,7 @@ static err_code_t cpu_linear_open(op_t *op, err_t *err)
     cpu_linear_t *linear;
     err_code_t rc;
 
-    if (op->config.bf16) {
+    if (op_computes_bf16(&op->config)) {
         op->kernel = &cpu_linear_bf16_kernel;
         return op->kernel->open(op, err);
     }
@@ -88,7 +88,7 @@ static err_code_t cpu_linear_forward(op_t *op, const op_args_t *args,
                                      err_t *err)
 {
     cpu_linear_t *linear = op->state;
-    const bool activated = op->config.activation != OP_LINEAR;
+    const bool activated = op->config.activation != OP_NONE;
     float *h = activated && op->config.training ? args->workspace : args->y;
     const void *x;
     err_code_t rc = cpu_reorder_read(&linear->plain.x, &linear->scratch, args,
@@ -124,7 +124,7 @@ static err_code_t cpu_linear_backward(op_t *op, const op_args_t *args,
                                       err_t *err)
 {
     cpu_linear_t *linear = op->state;
-    const bool activated = op->config.activation != OP_LINEAR;
+    const bool activated = op->config.activation != OP_NONE;
     float *dh =
         activated ? (float *)((char *)args->scratch + linear->dh_at) : NULL;
     const void *dy = activated ? dh : args->dy;

@@ -21,6 +21,12 @@ typedef struct cpu_linear_bf16 {
     size_t h_scratch_at;    /* of h in scratch, in evaluation */
 } cpu_linear_bf16_t;
 
+/* Is x plain and stored as bfloat16? Then no rounded copy is made. */
+static bool takes_rounded(const op_t *op)
+{
+    return op->config.in.layout == NULL && op_stored_bf16(&op->config.in);
+}
+
 /* The port of a plain matrix. */
 static err_code_t linear_open_reorder(cpu_reorder_t *reorder,
                                       cpu_scratch_t *scratch, int64_t rows,
@@ -52,15 +58,15 @@ linear_bf16_open_backward(op_t *op, const cpu_matmul_spec_t *y, err_t *err)
         rc = cpu_prim_matmul(&linear->data, engine, &dx, err);
     if (rc == ERR_OK)
         rc = linear_open_reorder(&linear->dy, &linear->scratch, N, O, err);
-    if (!op->config.in.narrow)
+    if (!takes_rounded(op))
         linear->w_at = mem_round(sizeof(uint16_t) * (size_t)(N * F));
     linear->h_at = linear->w_at;
     if (op->config.need_dx)
         linear->h_at += mem_round(sizeof(uint16_t) * (size_t)(O * F));
     op->workspace_bytes = linear->h_at;
-    if (op->config.activation != OP_LINEAR)
+    if (op->config.activation != OP_NONE)
         op->workspace_bytes += sizeof(float) * (size_t)(N * O);
-    op->reads_x = op->config.in.narrow;
+    op->reads_x = takes_rounded(op);
     return rc;
 }
 
@@ -80,13 +86,13 @@ static err_code_t linear_bf16_open(op_t *op, err_t *err)
     if (rc == ERR_OK)
         rc =
             cpu_prim_matmul(&linear->forward, &linear->scratch.engine, &y, err);
-    if (rc == ERR_OK && !op->config.in.narrow)
+    if (rc == ERR_OK && !takes_rounded(op))
         rc = linear_open_reorder(&linear->x, &linear->scratch, y.M, y.K, err);
     if (rc == ERR_OK)
         rc = linear_open_reorder(&linear->w, &linear->scratch, y.N, y.K, err);
     if (rc == ERR_OK && op->config.training)
         rc = linear_bf16_open_backward(op, &y, err);
-    if (op->config.activation != OP_LINEAR && !op->config.training)
+    if (op->config.activation != OP_NONE && !op->config.training)
         linear->h_scratch_at = cpu_scratch_take(
             &linear->scratch, sizeof(float) * (size_t)(y.M * y.N));
     if (rc == ERR_OK)
@@ -121,7 +127,7 @@ static err_code_t linear_bf16_read(op_t *op, const op_args_t *args,
     err_code_t rc;
 
     *out = args->x;
-    if (op->config.in.narrow)
+    if (takes_rounded(op))
         return ERR_OK;
     kept = op->config.training ? args->workspace
                                : cpu_reorder_place(&linear->x, args, NULL);
@@ -139,7 +145,7 @@ static float *linear_bf16_product(const op_t *op, const op_args_t *args)
 {
     const cpu_linear_bf16_t *linear = op->state;
 
-    if (op->config.activation == OP_LINEAR)
+    if (op->config.activation == OP_NONE)
         return args->y;
     return (float *)(op->config.training
                          ? (char *)args->workspace + linear->h_at
@@ -167,7 +173,7 @@ static err_code_t linear_bf16_forward(op_t *op, const op_args_t *args,
     cpu_prim_bind(&linear->forward, DNNL_ARG_BIAS, args->params[1]);
     cpu_prim_bind(&linear->forward, DNNL_ARG_DST, h);
     rc = cpu_scratch_run(&linear->scratch, &linear->forward, args, err);
-    if (rc == ERR_OK && op->config.activation != OP_LINEAR)
+    if (rc == ERR_OK && op->config.activation != OP_NONE)
         cpu_linear_activate(op, args, h);
     return rc;
 }
@@ -195,8 +201,8 @@ static err_code_t linear_bf16_backward(op_t *op, const op_args_t *args,
                                        err_t *err)
 {
     cpu_linear_bf16_t *linear = op->state;
-    const bool activated = op->config.activation != OP_LINEAR;
-    const void *x = op->config.in.narrow ? args->x : args->workspace;
+    const bool activated = op->config.activation != OP_NONE;
+    const void *x = takes_rounded(op) ? args->x : args->workspace;
     const void *dy = cpu_reorder_place(&linear->dy, args, NULL);
     err_code_t rc = ERR_OK;
 

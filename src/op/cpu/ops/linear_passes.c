@@ -57,7 +57,7 @@ void cpu_linear_activate(const op_t *op, const op_args_t *args, const float *h)
         .alpha = (float)op->config.alpha,
         .h = h,
         .y = args->y,
-        .narrow = op->config.narrow,
+        .narrow = op_stored_bf16(&op->out),
     };
 
     simd_team_run(op->config.threads,
@@ -126,7 +126,7 @@ void cpu_linear_pass_dy(const op_t *op, const op_args_t *args, const float *h,
                           .N = op_linear_rows(&op->config),
                           .O = op->config.out};
 
-    if (op->config.activation != OP_LINEAR)
+    if (op->config.activation != OP_NONE)
         work.activation = cpu_activation_of(op->config.activation);
     if (op->config.bias)
         work.db = args->dparams[1];

@@ -45,14 +45,15 @@ static err_code_t cpu_maxpool_open(op_t *op, err_t *err)
         rc = cpu_md_of(&x, engine, in, err);
     if (rc == ERR_OK)
         rc = cpu_md_lanes(&x, engine, in->ndim, in->dims, &lanes, err);
-    pool->ported = lanes < 0 || (in->bf16 && !reads_halves(op, lanes));
+    pool->ported =
+        lanes < 0 || (op_stored_bf16(in) && !reads_halves(op, lanes));
     if (rc == ERR_OK && pool->ported) {
         lanes = 1;
         rc = cpu_plain_open(&pool->plain, &pool->scratch, op, err);
     }
     if (rc == ERR_OK)
         rc = cpu_md_in_lanes(&pool->y, engine, &op->out, lanes,
-                             in->bf16 && !pool->ported, err);
+                             op_stored_bf16(in) && !pool->ported, err);
     if (rc == ERR_OK)
         rc = cpu_md_publish(&pool->y, engine, &op->out, err);
     if (rc != ERR_OK)
@@ -60,7 +61,7 @@ static err_code_t cpu_maxpool_open(op_t *op, err_t *err)
     cpu_windows_open(&pool->windows, op, lanes);
     if (op->config.training)
         op->workspace_bytes =
-            cpu_windows_bytes(&pool->windows, op_desc_stored(&op->out));
+            cpu_windows_bytes(&pool->windows, op_desc_stored_elems(&op->out));
     cpu_scratch_finish(&pool->scratch, op);
     return ERR_OK;
 }

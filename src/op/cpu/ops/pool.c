@@ -47,7 +47,7 @@ static err_code_t cpu_pool_open(op_t *op, err_t *err)
         rc = cpu_md_of(&pool->x, &pool->scratch.engine, &op->config.in, err);
     if (rc == ERR_OK)
         rc = cpu_md_any(&any, &pool->scratch.engine, op->out.ndim, op->out.dims,
-                        op->config.in.bf16, err);
+                        op_stored_bf16(&op->config.in), err);
     if (rc == ERR_OK)
         rc = cpu_prim_pool_forward(&pool->forward, &pool->scratch.engine,
                                    &op->config, &pool->x, &any, err);

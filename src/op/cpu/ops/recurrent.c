@@ -91,7 +91,7 @@ static err_code_t recurrent_matmuls(op_t *op, const recurrent_work_t *w,
     err_code_t rc = ERR_OK;
 
     for (size_t i = 0; i < sizeof all / sizeof all[0] && rc == ERR_OK; i++) {
-        all[i].spec.bf16 = op->config.bf16;
+        all[i].spec.bf16 = op_computes_bf16(&op->config);
         if (all[i].wanted)
             rc = cpu_prim_matmul(all[i].prim, engine, &all[i].spec, err);
     }
@@ -118,7 +118,7 @@ static size_t recurrent_narrow(op_t *op, int64_t count)
 {
     cpu_recurrent_t *state = op->state;
 
-    if (!op->config.bf16)
+    if (!op_computes_bf16(&op->config))
         return 0;
     return cpu_scratch_take(&state->scratch, (size_t)count * sizeof(uint16_t));
 }
@@ -274,7 +274,7 @@ static const void *recurrent_factor(const op_t *op, const op_args_t *args,
     uint16_t *to = (uint16_t *)(void *)((char *)args->scratch + narrow);
     recurrent_round_t work = {from + at, to + at};
 
-    if (!op->config.bf16)
+    if (!op_computes_bf16(&op->config))
         return from + at;
     simd_team_run(op->config.threads, count, ROUND_GRAIN, recurrent_round_body,
                   &work);

@@ -29,7 +29,7 @@ static err_code_t cpu_relu_open(op_t *op, err_t *err)
     op->reads_y = true;
     op->out.layout = op->config.in.layout;
     op->out.bytes = op->config.in.bytes;
-    op->out.bf16 = op->config.in.bf16;
+    op->out.stored_as = op_desc_storage(&op->config.in);
     return ERR_OK;
 }
 
@@ -82,8 +82,8 @@ static void cpu_relu_body_backward(void *context, int64_t first, int64_t last)
 static void cpu_relu_share(const op_t *op, simd_team_body_t *body,
                            cpu_relu_work_t *work)
 {
-    work->bf16 = op->out.bf16;
-    simd_team_run(op->config.threads, (int64_t)op_desc_stored(&op->out),
+    work->bf16 = op_stored_bf16(&op->out);
+    simd_team_run(op->config.threads, (int64_t)op_desc_stored_elems(&op->out),
                   CPU_RELU_GRAIN, body, work);
 }
 

@@ -129,7 +129,7 @@ static void tiles_share(const op_t *op, tiles_work_t *work,
 {
     const int64_t *out = work->tiles->out;
 
-    work->bf16 = op->out.bf16;
+    work->bf16 = op_stored_bf16(&op->out);
     simd_team_run(op->config.threads, work->tiles->images * out[0] * out[1],
                   1 + 4096 / (out[2] * work->tiles->run), body, work);
 }

@@ -315,7 +315,7 @@ static void forward_body(void *context, int64_t first, int64_t last)
 static void windows_share(const op_t *op, windows_work_t *work, int64_t lines,
                           int64_t width, simd_team_body_t *body)
 {
-    work->bf16 = op->out.bf16;
+    work->bf16 = op_stored_bf16(&op->out);
     work->wide = windows_wide(work->windows);
     simd_team_run(op->config.threads, lines, 1 + 4096 / width, body, work);
 }
@@ -518,7 +518,7 @@ void cpu_windows_backward(const cpu_windows_t *windows, const op_t *op,
                            .to = args->dx,
                            .winners = args->workspace};
 
-    if (windows->run == 1 && !op->out.bf16)
+    if (windows->run == 1 && !op_stored_bf16(&op->out))
         windows_share(op, &work, windows->images, in[0] * in[1] * in[2],
                       scatter_body);
     else

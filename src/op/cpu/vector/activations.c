@@ -88,6 +88,20 @@ SIMD_INLINE float softplus(float x, float alpha)
            simd_math_log1p(simd_math_exp(-fabsf(z))) / alpha;
 }
 
+SIMD_INLINE float hardswish(float x)
+{
+    float inner = x >= 3.0f ? x : x * (x + 3.0f) / 6.0f;
+
+    return x <= -3.0f ? 0.0f : inner;
+}
+
+SIMD_INLINE float hardswish_slope(float x)
+{
+    float inner = x >= 3.0f ? 1.0f : x / 3.0f + 0.5f;
+
+    return x <= -3.0f ? 0.0f : inner;
+}
+
 CPU_LOOP(leaky_forward, CPU_ABOVE(x, alpha *x))
 CPU_LOOP(elu_forward, CPU_ABOVE(x, alpha *simd_math_expm1(x)))
 CPU_LOOP(sigmoid_forward, simd_math_sigmoid(x))
@@ -97,6 +111,7 @@ CPU_LOOP(gelu_forward, x *simd_math_normal(x))
 CPU_LOOP(gelu_tanh_forward, x *gelu_gate(x))
 CPU_LOOP(silu_forward, x *simd_math_sigmoid(x))
 CPU_LOOP(softplus_forward, softplus(x, alpha))
+CPU_LOOP(hardswish_forward, hardswish(x))
 
 CPU_LOOP_BACK(leaky_backward, x > 0 ? 1.0f : alpha)
 CPU_LOOP_BACK(elu_backward, x > 0 ? 1.0f : x + alpha)
@@ -107,6 +122,7 @@ CPU_LOOP_BACK(gelu_backward, gelu_slope(x))
 CPU_LOOP_BACK(gelu_tanh_backward, gelu_tanh_slope(x))
 CPU_LOOP_BACK(silu_backward, silu_slope(x))
 CPU_LOOP_BACK(softplus_backward, simd_math_sigmoid(alpha *x))
+CPU_LOOP_BACK(hardswish_backward, hardswish_slope(x))
 
 static const cpu_activation_t activations[OP_KINDS] = {
     [OP_LEAKY_RELU] = {leaky_forward, leaky_backward, .of_y = true},
@@ -118,6 +134,7 @@ static const cpu_activation_t activations[OP_KINDS] = {
     [OP_GELU_TANH] = {gelu_tanh_forward, gelu_tanh_backward, false, false},
     [OP_SILU] = {silu_forward, silu_backward, false, false},
     [OP_SOFTPLUS] = {softplus_forward, softplus_backward, .fills = true},
+    [OP_HARDSWISH] = {hardswish_forward, hardswish_backward, false, false},
 };
 
 const cpu_activation_t *cpu_activation_of(op_kind_t kind)
