@@ -33,7 +33,7 @@ typedef struct comm_oob {
     err_code_t (*exchange)(void *context, const void *mine, size_t bytes,
                            void *all, err_t *err);
     /* (optional) Name of this rank's node; default: its host name. Ranks of
-     * different names are never taken for node-mates; those of one name only
+     * different names never count as ranks of one node; those of one name only
      * if they prove it. */
     const char *host;
     /* (optional) What faults call this rank; default: its number. */

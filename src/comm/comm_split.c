@@ -38,12 +38,12 @@ int comm_split_ranks(const comm_group_t *group, comm_split_t how, int *ranks)
     for (int rank = 0; rank < group->rank; rank++)
         place += strcmp(hellos[rank].host, hellos[group->rank].host) == 0;
     for (int rank = 0; rank < group->size; rank++) {
-        bool mate = strcmp(hellos[rank].host, hellos[group->rank].host) == 0;
+        bool same = strcmp(hellos[rank].host, hellos[group->rank].host) == 0;
         int before = 0;
 
         for (int i = 0; how == COMM_SPLIT_ACROSS && i < rank; i++)
             before += strcmp(hellos[i].host, hellos[rank].host) == 0;
-        if (how == COMM_SPLIT_NODE ? mate : before == place)
+        if (how == COMM_SPLIT_NODE ? same : before == place)
             ranks[count++] = rank;
     }
     return count;

@@ -48,15 +48,6 @@ static bool work_completed(threads_team_t *team, uint64_t number)
     return atomic_load(&slot->completed) > number;
 }
 
-void threads_slot_complete(threads_team_t *team, threads_slot_t *slot,
-                           uint64_t number)
-{
-    pthread_mutex_lock(&team->lock);
-    atomic_store(&slot->completed, number + 1);
-    pthread_cond_broadcast(&team->changed);
-    pthread_mutex_unlock(&team->lock);
-}
-
 /* ---- faults -------------------------------------------------------------- */
 
 /* Wait until no thread touches a buffer any more. Called once failed is set:

@@ -256,7 +256,7 @@ static void ucx_close(comm_group_t *base)
                          "left behind");
         return;
     }
-    ucx_mates_end(group);
+    ucx_local_end(group);
     descriptors_close(group);
     /* UCX (1.13) aborts the process when a worker with unfinished protocols is
      * destroyed, so after a fault the worker is left to the process's end. */

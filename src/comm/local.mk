@@ -17,7 +17,7 @@ libcomm_la_SOURCES = \
 	src/comm/ucx_lane.c src/comm/ucx_halving.c \
 	src/comm/ucx_fabric.c src/comm/ucx_fabric.h \
 	src/comm/ucx_gate.c src/comm/ucx_gate.h \
-	src/comm/ucx_worker.c src/comm/ucx_mates.c src/comm/ucx_net.c src/comm/ucx_notes.c \
+	src/comm/ucx_worker.c src/comm/ucx_local.c src/comm/ucx_net.c src/comm/ucx_notes.c \
 	src/comm/ucx_ring.c src/comm/ucx_small.c src/comm/ucx_thread.c \
 	src/comm/ucx_tree.c src/comm/ucx_direct.c src/comm/ucx_algorithm.c \
 	src/comm/ucx_node.h src/comm/ucx_node.c src/comm/ucx_drive.c \

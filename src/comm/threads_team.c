@@ -161,3 +161,12 @@ err_code_t threads_team_join(const comm_oob_t *oob, double timeout,
         *err = reason;
     return made;
 }
+
+void threads_slot_complete(threads_team_t *team, threads_slot_t *slot,
+                           uint64_t number)
+{
+    pthread_mutex_lock(&team->lock);
+    atomic_store(&slot->completed, number + 1);
+    pthread_cond_broadcast(&team->changed);
+    pthread_mutex_unlock(&team->lock);
+}

@@ -9,8 +9,9 @@
  * moment after its last wait.
  *
  * Between events the driver sleeps in epoll: the worker's descriptor, an
- * eventfd for new works, the pidfds of node-mates; only while works are under
- * way, and where a core is free for it, it looks a little longer before that.
+ * eventfd for new works, the pidfds of ranks of this node; only while works are
+ * under way, and where a core is free for it, it looks a little longer before
+ * that.
  */
 #include <poll.h>
 #include <sched.h>
@@ -212,7 +213,7 @@ static bool owner_calls(ucx_group_t *group, bool leaving)
 }
 
 /* Have the ranks of this node come for whom a lane waits? */
-static bool mates_came(ucx_group_t *group)
+static bool posts_arrived(ucx_group_t *group)
 {
     for (int i = 0; i < UCX_ACTIVE; i++)
         for (int j = 0; j < COMM_LANES; j++) {
@@ -232,7 +233,7 @@ static bool mates_came(ucx_group_t *group)
 static bool sleep_ready(ucx_group_t *group, bool leaving)
 {
     node_wakeup_asleep(group->node, true);
-    return !owner_calls(group, leaving) && !mates_came(group) &&
+    return !owner_calls(group, leaving) && !posts_arrived(group) &&
            !node_stage_needs_help(group->node) &&
            (group->frozen || ucp_worker_arm(group->worker) == UCS_OK);
 }
@@ -424,7 +425,7 @@ static void owner_sleep(ucx_group_t *group, double instant)
 {
     events_t events;
 
-    node_stage_present(group->node, false); /* node-mates ring for who is not */
+    node_stage_present(group->node, false); /* others wake it */
     if (sleep_ready(group, false)) {
         events_await(group, instant, &events);
         events_take(group, &events);
@@ -448,7 +449,7 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
     bool held, left;
 
     if (group->place.nodes == 1 && node_is_open(group->node))
-        return false; /* node-mates may ring for the comm thread at any time */
+        return false; /* others may wake the comm thread at any time */
     if (work->number + 1 != group->started || !drive_ask(group))
         return false;
     node_wakeup_asleep(group->node, false);

@@ -187,9 +187,9 @@ static int face_choose(const ucx_fabric_t *fabrics, int size, int rank)
 }
 
 ucx_reach_t ucx_fabric_reach(const ucx_fabric_t *fabrics, int size, int rank,
-                             bool mates, int *face)
+                             bool local, int *face)
 {
-    bool memory = mates, network = true, own_tls = false, own_devices = false;
+    bool memory = local, network = true, own_tls = false, own_devices = false;
 
     for (int i = 0; i < size; i++) {
         memory = memory && fabrics[i].memory == fabrics[0].memory;

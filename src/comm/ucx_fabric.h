@@ -51,13 +51,13 @@ typedef enum ucx_reach {
 
 /*
  * Pure, and the same kind on all ranks. [fabrics] are those of all ranks;
- * [mates]: all prove to be on one node. *face becomes the number of this rank's
+ * [local]: all prove to be on one node. *face becomes the number of this rank's
  * interface with UCX_REACH_FACE. The network is one that all ranks have, in
  * which no two machines have one address (as container bridges do); the
  * fastest, then the one with the lowest number.
  */
 ucx_reach_t ucx_fabric_reach(const ucx_fabric_t *fabrics, int size, int rank,
-                             bool mates, int *face);
+                             bool local, int *face);
 
 /* UCX_NET_DEVICES for interface [face]: that and the active ports of RDMA
  * devices, which listen to no TCP. [room] UCX_DEVICES. */

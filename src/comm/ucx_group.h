@@ -181,7 +181,7 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work);
 /* ---- ucx_thread.c -------------------------------------------------------- */
 
 err_code_t ucx_thread_start(ucx_group_t *group, err_t *err);
-/* From now on the comm thread wakes when [fd], of the node stage's bell, can be
+/* From now on the comm thread wakes when [fd], of the node stage, can be
  * read. Owner. */
 err_code_t ucx_thread_watch_bell(ucx_group_t *group, int fd, err_t *err);
 

@@ -29,8 +29,8 @@ ucp_ep_h ucx_net_endpoint(ucx_group_t *group, int rank)
                       UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER,
         .address = peer->address,
-        .err_mode = peer->mate ? UCP_ERR_HANDLING_MODE_NONE
-                               : UCP_ERR_HANDLING_MODE_PEER,
+        .err_mode = peer->local ? UCP_ERR_HANDLING_MODE_NONE
+                                : UCP_ERR_HANDLING_MODE_PEER,
         .err_handler = {.cb = endpoint_broken, .arg = peer},
     };
     err_t fault = ERR_INIT;

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Peers of a ucx group: the other ranks, as UCX reaches them (ucx_net.c), and
- * which of them are on this node (ucx_mates.c).
+ * which of them are on this node (ucx_local.c).
  */
 #ifndef CDDP_COMM_UCX_PEER_H
 #define CDDP_COMM_UCX_PEER_H
@@ -19,8 +19,8 @@ typedef struct ucx_peer {
     ucx_group_t *group;
     ucp_ep_h endpoint; /* NULL until first used */
     const void *address;
-    int pidfd; /* -1: not on this node */
-    bool mate; /* both sides have verified that it is on this node */
+    int pidfd;  /* -1: not on this node */
+    bool local; /* both sides have verified that it is on this node */
 } ucx_peer_t;
 
 #define UCX_INBOXES 8 /* receives of notes that are posted */
@@ -31,7 +31,7 @@ typedef struct ucx_inbox {
     watch_note_t note;
 } ucx_inbox_t;
 
-/* ---- ucx_mates.c: who is on this node ------------------------------------ */
+/* ---- ucx_local.c: who is on this node ------------------------------------ */
 
 typedef struct ucx_card { /* what ranks exchange about themselves */
     int64_t pid;
@@ -41,15 +41,15 @@ typedef struct ucx_card { /* what ranks exchange about themselves */
     ucx_fabric_t fabric;
 } ucx_card_t;
 
-/* Fill [card]; *fd stays open until ucx_mates_find has returned everywhere. */
-err_code_t ucx_mates_card(ucx_card_t *card, int *fd, err_t *err);
+/* Fill [card]; *fd stays open until ucx_local_find has returned everywhere. */
+err_code_t ucx_local_card(ucx_card_t *card, int *fd, err_t *err);
 /* Set mate and pidfd of the peers, and spin; collective. */
-err_code_t ucx_mates_find(ucx_group_t *group, const comm_oob_t *oob,
+err_code_t ucx_local_find(ucx_group_t *group, const comm_oob_t *oob,
                           const comm_hello_t *hellos, const ucx_card_t *cards,
                           err_t *err);
 /* After a fault: end the culprit if it is on this node and stalls, or the step
  * would wait for it for ever. Owner, after the comm thread has ended. */
-void ucx_mates_end(ucx_group_t *group);
+void ucx_local_end(ucx_group_t *group);
 
 /* ---- ucx_notes.c: the notes of the watch, over UCX ----------------------- */
 

@@ -140,7 +140,7 @@ err_code_t ucx_thread_start(ucx_group_t *group, err_t *err)
     if (code == ERR_OK)
         code = event_add(group, efd, UCX_EVENT_WORKER, err);
     for (int i = 0; code == ERR_OK && i < group->base.size; i++)
-        if (group->peers[i].mate && group->peers[i].pidfd >= 0)
+        if (group->peers[i].local && group->peers[i].pidfd >= 0)
             code = event_add(group, group->peers[i].pidfd, i, err);
     if (code != ERR_OK)
         return code;

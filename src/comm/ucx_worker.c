@@ -162,7 +162,8 @@ static err_code_t worker_open(ucx_group_t *group, err_t *err)
 }
 
 /* Whom does this rank reach over the network? With UCX_TLS of the users' that
- * may be node-mates, too. false: nothing is known of somebody's addresses. */
+ * may be ranks of this node, too. false: nothing is known of somebody's
+ * addresses. */
 static bool gate_reached(const ucx_group_t *group, const ucx_fabric_t *fabrics,
                          uint8_t *reached)
 {
@@ -175,7 +176,7 @@ static bool gate_reached(const ucx_group_t *group, const ucx_fabric_t *fabrics,
     }
     for (int rank = 0; rank < group->base.size; rank++)
         reached[rank] =
-            own_tls || (rank != group->base.rank && !group->peers[rank].mate);
+            own_tls || (rank != group->base.rank && !group->peers[rank].local);
     return known;
 }
 
@@ -317,11 +318,11 @@ err_code_t ucx_net_open(ucx_group_t *group, const comm_oob_t *oob,
     err_code_t code = mem_alloc(size * sizeof card, "comm cards", &cards, err);
 
     if (code == ERR_OK)
-        code = ucx_mates_card(&card, &fd, err);
+        code = ucx_local_card(&card, &fd, err);
     if (code == ERR_OK)
         code = oob->exchange(oob->context, &card, sizeof card, cards, err);
     if (code == ERR_OK)
-        code = ucx_mates_find(group, oob, hellos, cards, err);
+        code = ucx_local_find(group, oob, hellos, cards, err);
     if (code == ERR_OK)
         code = worker_make(group, cards, err);
     if (code == ERR_OK)

@@ -209,7 +209,7 @@ Test(comm_faults, killed_at_random_moments)
 static const fault_case_t stops = {
     .kind = STOPS, .timeout = 2, .within = 6, .count = 5000};
 
-/* ... and killed by its node-mates, so that the job step ends. */
+/* ... and killed by the other ranks of its node, so that the job step ends. */
 Test(comm_faults, stopped_rank_is_named_after_the_timeout)
 {
     fault_on(3, stops, 128 + SIGKILL);

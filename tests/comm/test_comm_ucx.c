@@ -240,8 +240,8 @@ Test(comm_ucx, different_arguments_are_told)
 
 #define ARENA_COUNT 70001
 
-/* Rank-dependent places in two arenas, more collectives than the board has
- * slots, barriers between; sums of floats that depend on their order. */
+/* Rank-dependent places in two arenas, more collectives than the control block
+ * has slots, barriers between; sums of floats that depend on their order. */
 static int run_node(const comm_oob_t *oob, void *argument)
 {
     comm_config_t config = {.backend = "ucx", .timeout = 20};

@@ -29,7 +29,7 @@
 /* The cores that this rank may use: a hash of the machine that has them and of
  * the affinity mask. Containers and network namespaces of one machine share its
  * cores though they are several hosts, so the host name would not do. */
-static uint64_t mates_cpus(void)
+static uint64_t cores_hash(void)
 {
     struct {
         char machine[256];
@@ -47,7 +47,7 @@ static uint64_t mates_cpus(void)
     return hash_bytes(&cores, sizeof cores);
 }
 
-err_code_t ucx_mates_card(ucx_card_t *card, int *fd, err_t *err)
+err_code_t ucx_local_card(ucx_card_t *card, int *fd, err_t *err)
 {
     int made;
 
@@ -57,7 +57,7 @@ err_code_t ucx_mates_card(ucx_card_t *card, int *fd, err_t *err)
         (ssize_t)sizeof card->nonce)
         return err_set(err, ERR_IO, "no random number for the comm group: %s",
                        strerror(errno));
-    card->cpus = mates_cpus();
+    card->cpus = cores_hash();
     ucx_fabric_find(&card->fabric);
     made = memfd_create("cddp-comm", MFD_CLOEXEC);
     if (made >= 0 && write(made, &card->nonce, sizeof card->nonce) !=
@@ -72,7 +72,7 @@ err_code_t ucx_mates_card(ucx_card_t *card, int *fd, err_t *err)
 
 /* A pidfd is got before the nonce is read: so it cannot be of a process that
  * got the same id afterwards. */
-static bool mate_verify(const ucx_card_t *card, int *pidfd)
+static bool local_verify(const ucx_card_t *card, int *pidfd)
 {
     char path[64];
     uint64_t nonce = 0;
@@ -100,7 +100,7 @@ static bool mate_verify(const ucx_card_t *card, int *pidfd)
 
 /* Busy waiting pays only if every rank that shares our cores has one for its
  * owner and there is one over. */
-static void mates_spin(ucx_group_t *group, const ucx_card_t *cards)
+static void cores_count(ucx_group_t *group, const ucx_card_t *cards)
 {
     int sharing = 0;
 
@@ -110,7 +110,7 @@ static void mates_spin(ucx_group_t *group, const ucx_card_t *cards)
     group->core = thread_cores() >= sharing; /* owners only */
 }
 
-err_code_t ucx_mates_find(ucx_group_t *group, const comm_oob_t *oob,
+err_code_t ucx_local_find(ucx_group_t *group, const comm_oob_t *oob,
                           const comm_hello_t *hellos, const ucx_card_t *cards,
                           err_t *err)
 {
@@ -118,7 +118,7 @@ err_code_t ucx_mates_find(ucx_group_t *group, const comm_oob_t *oob,
     void *memory = NULL;
     char *mine, *all;
     err_code_t code =
-        mem_alloc(size + size * size, "comm node-mates", &memory, err);
+        mem_alloc(size + size * size, "comm local ranks", &memory, err);
 
     if (code != ERR_OK)
         return code;
@@ -126,29 +126,29 @@ err_code_t ucx_mates_find(ucx_group_t *group, const comm_oob_t *oob,
     all = mine + size;
     for (int rank = 0; rank < oob->size; rank++)
         if (strcmp(hellos[rank].host, hellos[oob->rank].host) == 0)
-            mine[rank] = mate_verify(&cards[rank], &group->peers[rank].pidfd);
+            mine[rank] = local_verify(&cards[rank], &group->peers[rank].pidfd);
     code = oob->exchange(oob->context, mine, size, all, err);
     for (int rank = 0; code == ERR_OK && rank < oob->size; rank++)
-        group->peers[rank].mate =
+        group->peers[rank].local =
             node_place_together(all, oob->size, oob->rank, rank);
     if (code == ERR_OK)
         code = node_place_open(all, oob->size, oob->rank, &group->place, err);
     if (code == ERR_OK)
-        mates_spin(group, cards);
+        cores_count(group, cards);
     mem_free(memory);
     return code;
 }
 
 /* A culprit that still beats has been told of its fault and may be on its way
  * out: it gets a moment. One that gives no sign of life gets none. */
-void ucx_mates_end(ucx_group_t *group)
+void ucx_local_end(ucx_group_t *group)
 {
     int culprit = comm_rank_find(&group->base, group->fault.culprit);
     double patience = 0.75 * group->base.timeout;
     struct pollfd process = {.events = POLLIN};
 
     if (!atomic_load(&group->failed) || culprit < 0 ||
-        culprit == group->base.rank || !group->peers[culprit].mate ||
+        culprit == group->base.rank || !group->peers[culprit].local ||
         group->peers[culprit].pidfd < 0)
         return;
     if (patience > 10)
