@@ -150,8 +150,8 @@ nn_plan_facts_t nn_exec_facts(const nn_exec_t *exec)
         facts.recomputed += layer.recomputed;
         facts.fused += layer.joined >= 0;
     }
-    for (int b = 0; b < exec->block_count; b++) {
-        const nn_block_t *block = &exec->blocks[b];
+    for (int b = 0; b < exec->region_count; b++) {
+        const nn_region_t *block = &exec->regions[b];
 
         facts.apart += block->bytes;
         if (exec->config.training && block->first < exec->count &&

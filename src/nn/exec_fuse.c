@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Which layers one call computes: batchnorm and relu; batchnorm, the add of a
- * shortcut and relu; add and relu; linear and gelu or silu. They must follow
- * each other in the list, and nobody else may read what lies between them. The
- * last of them, the activation, becomes the node of the call; the others are
- * joined to it and have no op. As no other layer lies between, gradients become
- * ready in the same order as without.
+ * Layers that one call computes: batchnorm and relu; batchnorm, the add of a
+ * shortcut and relu; add and relu; linear and gelu or silu. They must be
+ * neighbours in the list, and no other layer may read a result between them.
+ * The last of them, the activation, becomes the node of the call. The others
+ * are joined to it and have no op. As they are neighbours, gradients become
+ * ready in the same order as without fusing.
  *
- * With products in bfloat16, what a norm of a sample or such a linear gives to
- * one linear only, which would round it, is stored rounded.
+ * If products are computed in bfloat16, the output of a sample norm, or of a
+ * linear with activation, is stored as bfloat16 if its only reader is a linear,
+ * which would round it anyway.
  *
- * Fused or not, the numbers are the same to the last bit; but where tensors lie
- * as bfloat16 (exec_store.c), what a call does not store is not rounded.
- * Products (linear, conv) add their bias themselves, but take no relu:
- * oneDNN's, inside of a product, turns NaN into 0.
+ * Fusing changes no bit, with one exception: where tensors are stored as
+ * bfloat16 (exec_store.c), intermediate results inside a call are not rounded.
+ * linear and conv add their bias themselves, but are not fused with relu, as
+ * the relu inside oneDNN's products turns NaN into 0.
  */
+#include "base/check.h"
 #include "base/mem.h"
 #include "nn/exec_priv.h"
 
@@ -36,12 +38,17 @@ static void node_link(nn_exec_t *exec, int i)
         node->from[k] = layer->from[k];
 }
 
-/* Let [node] compute [part], too, whose result only it reads, and take what
- * that takes. */
+/* Make [node] compute [part] as well, whose only reader it is, and read the
+ * inputs of [part]. */
 static void node_join(nn_exec_t *exec, int node, int part)
 {
     nn_node_t *to = &exec->nodes[node], *from = &exec->nodes[part];
 
+    check(part < node && from->joined == NN_NONE && to->joined == NN_NONE,
+          "node %d joins node %d, which is joined to %d", part, node,
+          from->joined);
+    check(to->from[0] == part || to->from[1] == part,
+          "node %d does not read node %d, which it computes", node, part);
     to->own = part;
     to->inputs = from->inputs;
     for (int k = 0; k < from->inputs; k++)
@@ -111,14 +118,12 @@ static void choose_rounded(nn_exec_t *exec, const int *readers)
 err_code_t nn_exec_link(nn_exec_t *exec, err_t *err)
 {
     const bool fuse = op_backend_fuses(exec->backend) && !exec->config.unfused;
-    int *readers;
-    void *block;
-    err_code_t code = mem_alloc((size_t)exec->count * sizeof *readers,
-                                "a memory plan", &block, err);
+    int *readers = NULL;
+    err_code_t rc =
+        mem_new(int, (size_t)exec->count, "a memory plan", &readers, err);
 
-    if (code != ERR_OK)
-        return code;
-    readers = block;
+    if (rc != ERR_OK)
+        return rc;
     for (int i = 0; i < exec->count; i++) {
         node_link(exec, i);
         for (int k = 0; k < exec->nodes[i].inputs; k++)
@@ -130,6 +135,6 @@ err_code_t nn_exec_link(nn_exec_t *exec, err_t *err)
     if (fuse && exec->config.compute_type == OP_BFLOAT16 &&
         exec->config.training)
         choose_rounded(exec, readers);
-    mem_free(block);
+    mem_free(readers);
     return ERR_OK;
 }

@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Which blocks of memory an exec needs, and when. Time is counted in calls: op
- * i's forward is time i; after all of them come the backward calls and, if
- * blocks of layers are recomputed (exec_recompute.c), those that run again.
+ * Which regions of memory an exec needs, and when. Time is counted in calls:
+ * the forward of op i is time i. After all forwards come the backward calls
+ * and, if blocks of layers are recomputed (exec_recompute.c), the forwards that
+ * run again.
  *
- * In training, what a layer's backward reads (inputs, output, workspace) lives
- * until then. A gradient lives from the backward that writes it first, that of
- * the tensor's last reader, to the backward of the layer that made the tensor;
- * other readers write beside it and their part is added. Ops that can work in
- * place do, where nobody needs what they overwrite; then several values share
- * one block, which lives as long as all of them.
+ * In training, the inputs, output and workspace that a layer's backward reads
+ * are kept until then. The gradient of a tensor is written first by the
+ * backward of the tensor's last reader, and read by the backward of the layer
+ * that made the tensor. Other readers write a region of their own, which is
+ * added. An op works in place if it can and nobody reads what it overwrites.
+ * Then several tensors share one region, which is in use as long as any of
+ * them.
  */
+#include "base/check.h"
 #include "base/mem.h"
 #include "nn/exec_priv.h"
 
 /* y, workspace, scratch, moments, twice; scratch and fresh of backward, and a
  * gradient for each input; and per exec: results, plain outputs and their
  * scratch. */
-#define BLOCKS_PER_NODE (10 + OP_INPUTS_MAX)
-#define BLOCKS_PER_EXEC (1 + 2 * NN_FIELDS_MAX)
+#define REGIONS_PER_NODE (10 + OP_INPUTS_MAX)
+#define REGIONS_PER_EXEC (1 + 2 * NN_FIELDS_MAX)
 
 /* When do calls run? Forward i at time i; then, from the last block of layers
  * to the first, what runs again and backward. */
@@ -37,6 +40,7 @@ static void plan_times(nn_exec_t *exec)
             exec->nodes[i].later = time++;
         last = start - 1;
     }
+    check(time <= 3 * exec->count, "%d calls of %d ops", time, exec->count);
     exec->end = time;
 }
 
@@ -81,20 +85,33 @@ static void plan_reads(nn_exec_t *exec)
         read_at(&nodes[nn_exec_loss_from(exec, k)].first, exec->end - 1);
 }
 
-static int block_add(nn_exec_t *exec, size_t bytes, int first, int last)
+static int region_room(const nn_exec_t *exec)
+{
+    return exec->count * REGIONS_PER_NODE + REGIONS_PER_EXEC;
+}
+
+static int region_add(nn_exec_t *exec, size_t bytes, int first, int last)
 {
     if (bytes == 0)
         return NN_NONE;
-    exec->blocks[exec->block_count] = (nn_block_t){
+    check(first >= 0 && first <= last && last < exec->end,
+          "a region in use from call %d to %d of %d", first, last, exec->end);
+    check(exec->region_count < region_room(exec), "more than %d regions",
+          exec->region_count);
+    exec->regions[exec->region_count] = (nn_region_t){
         .bytes = bytes, .first = first, .last = last, .busy = last};
-    return exec->block_count++;
+    return exec->region_count++;
 }
 
-/* Let [block] also hold [bytes] from [first] to [last]. */
-static void block_extend(nn_exec_t *exec, int block, size_t bytes, int first,
-                         int last)
+/* Make [region] hold [bytes] from [first] to [last] as well. */
+static void region_extend(nn_exec_t *exec, int region, size_t bytes, int first,
+                          int last)
 {
-    nn_block_t *b = &exec->blocks[block];
+    nn_region_t *b = &exec->regions[region];
+
+    check(region >= 0 && region < exec->region_count, "region %d of %d", region,
+          exec->region_count);
+    check(first <= last, "a region in use from call %d to %d", first, last);
 
     if (bytes > b->bytes)
         b->bytes = bytes;
@@ -104,7 +121,7 @@ static void block_extend(nn_exec_t *exec, int block, size_t bytes, int first,
         b->last = last;
 }
 
-/* Which block holds what [node] gives to those that run [again]? */
+/* Which region holds what [node] gives to those that run [again]? */
 static int *output_of(nn_exec_t *exec, int node, bool again)
 {
     nn_node_t *n = &exec->nodes[node];
@@ -116,17 +133,17 @@ static int *output_of(nn_exec_t *exec, int node, bool again)
 static bool may_overwrite(nn_exec_t *exec, int node, bool again, int time)
 {
     const nn_node_t *n = &exec->nodes[node];
-    int block;
+    int region;
 
     if (nn_is_input(n->from[0]) || !op_in_place(n->op))
         return false; /* the graph's input is not ours */
-    block = *output_of(exec, n->from[0], again);
+    region = *output_of(exec, n->from[0], again);
     for (int k = 1; k < n->inputs; k++)
         if (!nn_is_input(n->from[k]) &&
-            *output_of(exec, n->from[k], again) == block)
+            *output_of(exec, n->from[k], again) == region)
             return false;
     return exec->graph->layers[node].kind->view ||
-           exec->blocks[block].busy <= time;
+           exec->regions[region].busy <= time;
 }
 
 /* Where [node]'s output goes at [time], and until [read] it is read. */
@@ -139,14 +156,14 @@ static void plan_output(nn_exec_t *exec, int node, bool again, int time,
     int busy;
 
     if (!may_overwrite(exec, node, again, time)) {
-        *y = block_add(exec, bytes, time, read);
+        *y = region_add(exec, bytes, time, read);
         return;
     }
     *y = *output_of(exec, n->from[0], again);
-    block_extend(exec, *y, bytes, time, read);
+    region_extend(exec, *y, bytes, time, read);
     /* A view's input is still there, too. */
-    busy = exec->blocks[*y].busy;
-    exec->blocks[*y].busy =
+    busy = exec->regions[*y].busy;
+    exec->regions[*y].busy =
         exec->graph->layers[node].kind->view && busy > read ? busy : read;
 }
 
@@ -181,8 +198,8 @@ static bool is_read(const nn_exec_t *exec, int x, int first, int last)
 /*
  * [node] adds two tensors: may the gradient of the second be read where that of
  * the sum lies? The first one's is there, too, if anybody wants it. So nobody
- * may change that block until the second's maker has run backward, and that one
- * neither; and only [node] may read the second.
+ * may change that region until the second's maker has run backward, and that
+ * one neither; and only [node] may read the second.
  */
 static bool may_pass(const nn_exec_t *exec, int node, int k)
 {
@@ -225,14 +242,14 @@ static void plan_input(nn_exec_t *exec, int node, int k)
         (k == 0 ? op_in_place(reader->op)
                 : !reader->adds[k] && may_pass(exec, node, k))) {
         reader->grad[k] = reader->dy;
-        block_extend(exec, reader->dy, bytes, made, made);
+        region_extend(exec, reader->dy, bytes, made, made);
     } else {
-        reader->grad[k] = block_add(exec, bytes, made, made);
+        reader->grad[k] = region_add(exec, bytes, made, made);
     }
     if (reader->adds[k])
         return;
     input->dy = reader->grad[k];
-    block_extend(exec, input->dy, bytes, made, input->later);
+    region_extend(exec, input->dy, bytes, made, input->later);
 }
 
 static void plan_gradients(nn_exec_t *exec)
@@ -276,11 +293,12 @@ static void plan_pass(nn_exec_t *exec, int i, int time, int read,
     const nn_node_t *node = &exec->nodes[i];
     const nn_layer_t *layer = &exec->graph->layers[node->own];
 
-    pass->workspace = block_add(exec, op_workspace_bytes(node->op), time, read);
-    pass->scratch = block_add(exec, op_scratch_bytes(node->op), time, time);
+    pass->workspace =
+        region_add(exec, op_workspace_bytes(node->op), time, read);
+    pass->scratch = region_add(exec, op_scratch_bytes(node->op), time, time);
     pass->moments = NN_NONE;
     if (nn_layer_has_moments(layer) && exec->config.training)
-        pass->moments = block_add(
+        pass->moments = region_add(
             exec, 2 * sizeof(double) * (size_t)layer->config.in.dims[1], time,
             time);
 }
@@ -304,20 +322,96 @@ static void plan_node(nn_exec_t *exec, int i)
     if (!back)
         return;
     node->scratch =
-        block_add(exec, op_scratch_bytes(node->op), node->later, node->later);
+        region_add(exec, op_scratch_bytes(node->op), node->later, node->later);
     if (needs_fresh(exec, i))
-        node->fresh = block_add(exec, fresh_bytes(exec->graph, layer),
-                                node->later, node->later);
+        node->fresh = region_add(exec, fresh_bytes(exec->graph, layer),
+                                 node->later, node->later);
+}
+
+/* Is [region], which node [i] uses at [time], in use then? */
+static void use_check(const nn_exec_t *exec, int i, int region, int time)
+{
+    const nn_region_t *r = &exec->regions[region];
+
+    check(region == NN_NONE || (r->first <= time && time <= r->last),
+          "node %d uses region %d in call %d, but it is in use from %d to %d",
+          i, region, time, r->first, r->last);
+}
+
+/* Does everything that the backward of node [i] touches exist then? */
+static void backward_check(const nn_exec_t *exec, int i)
+{
+    const nn_node_t *node = &exec->nodes[i];
+    const int time = node->later;
+
+    check(i >= nn_exec_first_loss(exec) || node->dy != NN_NONE,
+          "node %d runs backward, but no reader gives it a gradient", i);
+    use_check(exec, i, node->dy, time);
+    use_check(exec, i, node->scratch, time);
+    use_check(exec, i, node->fresh, time);
+    use_check(exec, i, node->again.workspace, time);
+    if (op_reads_y(node->op))
+        use_check(exec, i, node->again.y, time);
+    check(!node->sums || !node->adds[0],
+          "node %d adds its gradient to the input's twice", i);
+    for (int k = 0; k < node->inputs; k++) {
+        use_check(exec, i, node->grad[k], time);
+        if (nn_is_input(node->from[k]))
+            continue;
+        if (op_reads_x(node->op))
+            use_check(exec, i, exec->nodes[node->from[k]].again.y, time);
+        check(node->grad[k] == NN_NONE ||
+                  exec->nodes[node->from[k]].later > time,
+              "node %d gives a gradient to node %d, whose backward is over", i,
+              node->from[k]);
+    }
+}
+
+/* Does everything that a forward of node [i] touches at [time] exist then? */
+static void forward_check(const nn_exec_t *exec, int i, bool again)
+{
+    const nn_node_t *node = &exec->nodes[i];
+    const nn_pass_t *pass = again ? &node->again : &node->first;
+    const int time = again ? node->at : i;
+
+    check(!again || (node->at >= exec->count && node->at < node->later),
+          "node %d runs again in call %d and backward in call %d", i, node->at,
+          node->later);
+    use_check(exec, i, pass->y, time);
+    use_check(exec, i, pass->workspace, time);
+    use_check(exec, i, pass->scratch, time);
+    use_check(exec, i, pass->moments, time);
+    for (int k = 0; k < node->inputs; k++) {
+        const nn_node_t *from = &exec->nodes[node->from[k]];
+
+        if (!nn_is_input(node->from[k]))
+            use_check(exec, i, again ? from->again.y : from->first.y, time);
+    }
+}
+
+static void plan_check(const nn_exec_t *exec)
+{
+    for (int i = 0; CHECK_ON && i < exec->count; i++) {
+        const nn_node_t *node = &exec->nodes[i];
+
+        if (node->op == NULL)
+            continue;
+        forward_check(exec, i, false);
+        if (node->redo)
+            forward_check(exec, i, true);
+        if (node->back)
+            backward_check(exec, i);
+    }
 }
 
 err_code_t nn_exec_plan_parts(nn_exec_t *exec, int parts, err_t *err)
 {
     const int last = exec->count - 1;
-    err_code_t code = nn_recompute_cut(exec, parts, err);
+    err_code_t rc = nn_recompute_cut(exec, parts, err);
 
-    if (code != ERR_OK)
-        return code;
-    exec->block_count = 0;
+    if (rc != ERR_OK)
+        return rc;
+    exec->region_count = 0;
     plan_times(exec);
     for (int i = 0; i < exec->count; i++)
         plan_node(exec, i);
@@ -328,38 +422,39 @@ err_code_t nn_exec_plan_parts(nn_exec_t *exec, int parts, err_t *err)
         if (!exec->nodes[i].redo)
             exec->nodes[i].again = exec->nodes[i].first;
     exec->result =
-        block_add(exec, (size_t)exec->graph->loss_count * sizeof(nn_result_t),
-                  nn_exec_first_loss(exec), last);
+        region_add(exec, (size_t)exec->graph->loss_count * sizeof(nn_result_t),
+                   nn_exec_first_loss(exec), last);
     for (int k = 0; k < exec->graph->loss_count; k++) {
         nn_plain_t *plain = &exec->plain[k];
 
         if (plain->op == NULL)
             continue;
         plain->y =
-            block_add(exec, op_out(plain->op)->bytes, last, exec->end - 1);
+            region_add(exec, op_out(plain->op)->bytes, last, exec->end - 1);
         plain->scratch =
-            block_add(exec, op_scratch_bytes(plain->op), last, exec->end - 1);
+            region_add(exec, op_scratch_bytes(plain->op), last, exec->end - 1);
     }
-    return nn_plan_place(exec->blocks, exec->block_count, &exec->bytes, err);
+    plan_check(exec);
+    return nn_plan_place(exec->regions, exec->region_count, &exec->bytes, err);
 }
 
 /* The number of blocks with which the arena is smallest. More than one block
  * for two layers saves nothing; larger numbers are tried in larger steps. */
 static err_code_t plan_smallest(nn_exec_t *exec, err_t *err)
 {
-    err_code_t code = nn_exec_plan_parts(exec, 1, err);
+    err_code_t rc = nn_exec_plan_parts(exec, 1, err);
     size_t bytes = exec->bytes;
     int best = 1;
 
-    for (int parts = 2; parts <= exec->count / 2 && code == ERR_OK;
+    for (int parts = 2; parts <= exec->count / 2 && rc == ERR_OK;
          parts += 1 + parts / 8) {
-        code = nn_exec_plan_parts(exec, parts, err);
+        rc = nn_exec_plan_parts(exec, parts, err);
         if (exec->bytes < bytes) {
             bytes = exec->bytes;
             best = parts;
         }
     }
-    return code == ERR_OK ? nn_exec_plan_parts(exec, best, err) : code;
+    return rc == ERR_OK ? nn_exec_plan_parts(exec, best, err) : rc;
 }
 
 bool nn_exec_writes_first(const nn_exec_t *exec, int layer, bool accumulate)
@@ -371,14 +466,11 @@ bool nn_exec_writes_first(const nn_exec_t *exec, int layer, bool accumulate)
 
 err_code_t nn_exec_plan(nn_exec_t *exec, err_t *err)
 {
-    size_t room = (size_t)exec->count * BLOCKS_PER_NODE + BLOCKS_PER_EXEC;
-    void *block;
-    err_code_t code;
+    err_code_t rc = mem_new(nn_region_t, (size_t)region_room(exec),
+                            "a memory plan", &exec->regions, err);
 
-    code = mem_alloc(room * sizeof *exec->blocks, "a memory plan", &block, err);
-    if (code != ERR_OK)
-        return code;
-    exec->blocks = block;
+    if (rc != ERR_OK)
+        return rc;
     return exec->config.training && exec->config.recompute
                ? plan_smallest(exec, err)
                : nn_exec_plan_parts(exec, 1, err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What the files of an exec share, and nobody else sees: its nodes, and the
- * blocks of its arena. */
+/* What the files of an exec share: its nodes, and the regions of its arena. */
 #ifndef CDDP_NN_EXEC_PRIV_H
 #define CDDP_NN_EXEC_PRIV_H
 
@@ -9,63 +8,64 @@
 
 /* ---- memory plan --------------------------------------------------------- */
 
-/* A block of the arena, in use from time [first] to time [last], both in. */
-typedef struct nn_block {
+/* A region of the arena, in use from call [first] to call [last], both
+ * included. */
+typedef struct nn_region {
     size_t bytes;
     int first, last;
-    int busy;      /* when what it holds at present is read last */
+    int busy;      /* the last call that reads what the region holds now */
     size_t offset; /* written by nn_plan_place */
-} nn_block_t;
+} nn_region_t;
 
-/* Place blocks so that two in use at the same time never overlap; offsets are
- * multiples of MEM_ALIGN. Returns the arena's size in bytes through [total]. */
-err_code_t nn_plan_place(nn_block_t *blocks, int count, size_t *total,
+/* Place regions so that two in use at the same time never overlap. Offsets are
+ * multiples of MEM_ALIGN. [total] is the size of the arena in bytes. */
+err_code_t nn_plan_place(nn_region_t *regions, int count, size_t *total,
                          err_t *err);
 
 /* ---- exec ---------------------------------------------------------------- */
 
-#define NN_NONE (-1) /* no such block */
+#define NN_NONE (-1) /* no region, no node */
 
-/* What a forward call of an op writes: block numbers; and when y is read last.
- */
+/* Regions that a forward call of an op writes. */
 typedef struct nn_pass {
     int y, workspace, scratch;
-    int moments; /* this batch's sums, before they are added */
-    int read;
+    int moments; /* of this batch, before they are added to those of the step */
+    int read;    /* the last call that reads y */
 } nn_pass_t;
 
-/* One op of the graph; dy, grad, scratch and fresh are block numbers, at and
- * later are times. */
+/* One op of the graph. The members y, dy, grad, scratch and fresh are numbers
+ * of regions; at and later are numbers of calls. */
 typedef struct nn_node {
     op_t *op;
-    int joined; /* the node whose call computes it, too, or NN_NONE; a joined
-                   node has no op and no inputs */
-    bool relu;  /* its call ends with relu, behind the layer's own op */
-    op_kind_t activation;  /* the activation that a linear's call ends with;
-                              OP_NONE: none */
+    int joined; /* the node whose call computes this one as well; then this one
+                   has no op and no inputs. NN_NONE: it is not joined */
+    bool relu;  /* the call applies relu to its result */
+    op_kind_t activation;  /* the activation that a linear applies to its
+                              result; OP_NONE */
     op_type_t y_stored_as; /* see op_config_t */
     int own;               /* the layer whose parameters it uses */
-    int inputs;            /* earlier nodes, or inputs: see nn_is_input */
-    int from[OP_INPUTS_MAX];
-    bool back;                /* backward runs through it */
-    int part;                 /* its block, when blocks are recomputed */
-    bool redo;                /* runs again before its block's backward */
-    int at, later;            /* when it runs again; its backward */
-    nn_pass_t first, again;   /* again is what backward reads; without redo,
-                                 the same as first */
-    int dy;                   /* gradient of y */
-    int grad[OP_INPUTS_MAX];  /* where the gradient of input k is written; */
-    bool adds[OP_INPUTS_MAX]; /* then it is added to the input's dy, in a call
-                                 of its own */
-    bool sums;   /* that of the first is added while it is computed: grad[0] is
-                    the input's dy */
+    int inputs;
+    int from[OP_INPUTS_MAX]; /* earlier nodes, or inputs: see nn_is_input */
+    bool back;               /* backward runs through it */
+    int part;                /* its block of layers, if blocks are recomputed */
+    bool redo;               /* runs again before the backward of its block */
+    int at;                  /* the call in which it runs again */
+    int later;               /* the call of its backward */
+    nn_pass_t first, again;  /* backward reads [again], which is the same as
+                                [first] without redo */
+    int dy;                  /* gradient of y */
+    int grad[OP_INPUTS_MAX]; /* where backward writes the gradient of input k */
+    bool adds[OP_INPUTS_MAX]; /* a call of op_add adds grad[k] to the input's
+                                 dy */
+    bool sums; /* the op itself adds the gradient of input 0 to the input's dy,
+                  which is grad[0] */
     int scratch; /* of backward */
-    int fresh;   /* this batch's parameter gradients, before they are added */
+    int fresh;   /* parameter gradients of this batch, before they are added */
 } nn_node_t;
 
-/* What makes a loss's input plain. */
+/* An op that copies a loss's input to the plain layout. */
 typedef struct nn_plain {
-    op_t *op; /* NULL: it is plain */
+    op_t *op; /* NULL: the input is plain */
     int y, scratch;
 } nn_plain_t;
 
@@ -74,14 +74,14 @@ struct nn_exec {
     nn_exec_config_t config;
     const op_backend_ops_t *backend;
     nn_node_t *nodes; /* layers, then the losses */
-    int count;
-    int end;   /* time after the last call of a backward */
-    int parts; /* blocks; 1: nothing is recomputed */
-    nn_plain_t plain[NN_FIELDS_MAX]; /* of what each loss reads */
-    int result;                      /* nn_result_t for each loss */
-    nn_block_t *blocks;
-    int block_count;
-    size_t bytes;
+    int count;        /* of nodes */
+    int end;          /* calls of a step */
+    int parts;        /* blocks of layers; 1: nothing is recomputed */
+    nn_plain_t plain[NN_FIELDS_MAX]; /* for each loss */
+    int result;                      /* region: nn_result_t for each loss */
+    nn_region_t *regions;
+    int region_count;
+    size_t bytes; /* of the arena */
     nn_bind_t bind;
 };
 
@@ -96,30 +96,31 @@ static inline int nn_exec_loss_from(const nn_exec_t *exec, int loss)
     return exec->nodes[nn_exec_first_loss(exec) + loss].from[0];
 }
 
-/* Take the nodes' inputs from the graph, and join layers into one call where
+/* Copy the nodes' inputs from the graph, and join layers into one call where
  * that saves passes over memory (exec_fuse.c). */
 err_code_t nn_exec_link(nn_exec_t *exec, err_t *err);
 
-/* Which outputs may lie as bfloat16: those of ops that can write them so, where
- * all readers can take them (exec_store.c). */
+/* Decide which outputs are stored as bfloat16: those of ops that can write them
+ * so, where all readers can read them (exec_store.c). */
 void nn_exec_store(nn_exec_t *exec);
 
-/* Choose and place the blocks of an exec whose ops are open. */
+/* Choose and place the regions of an exec whose ops are open. */
 err_code_t nn_exec_plan(nn_exec_t *exec, err_t *err);
 
-/* Plan anew with the nodes in at most [parts] blocks, all but the last of which
- * are recomputed. */
+/* Plan again with the nodes in at most [parts] blocks, all but the last of
+ * which are recomputed. */
 err_code_t nn_exec_plan_parts(nn_exec_t *exec, int parts, err_t *err);
 
 /* ---- recomputing (exec_recompute.c) -------------------------------------- */
 
-/* Cut the nodes into at most [parts] blocks (nn_node_t.part), and say which run
- * again. */
+/* Divide the nodes into at most [parts] blocks (nn_node_t.part), and decide
+ * which of them run again. */
 err_code_t nn_recompute_cut(nn_exec_t *exec, int parts, err_t *err);
-/* The first node of the block of [node]. */
+/* The first node of the block that [node] is in. */
 int nn_recompute_start(const nn_exec_t *exec, int node);
 
-/* Is this layer's backward the first to write its parameters' gradients? */
+/* Is this layer's backward the first to write the gradients of its parameters?
+ */
 bool nn_exec_writes_first(const nn_exec_t *exec, int layer, bool accumulate);
 
 #endif

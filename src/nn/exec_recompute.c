@@ -2,20 +2,21 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Activation checkpointing (Chen et al., "Training Deep Nets with Sublinear
- * Memory Cost", 2016). A block is a run of layers that follow each other in the
- * list. What a later block reads is kept; everything else of a block is dropped
- * when its forward is over, and computed again, by the same calls on the same
- * numbers, right before its backward. The last block's backward comes at once:
- * it keeps everything.
+ * Memory Cost", 2016). A block is a sequence of layers in the order of the
+ * list. What a later block reads is kept. Everything else of a block is freed
+ * when its forward is over, and is computed again right before its backward, by
+ * the same calls on the same numbers. The last block keeps everything, as its
+ * backward comes at once.
  *
- * Blocks are about equally large, and cut where the fewest bytes cross: at the
- * end of an iteration of a repeat or of a residual block, where there are any.
- * The planner takes the number of blocks that gives the smallest arena; in a
- * plain chain that is about the square root of its length.
+ * Blocks have about equal sizes, and are cut where the fewest bytes cross: at
+ * the end of a residual block or of an iteration of repeat, where there are
+ * any. The planner takes the number of blocks with the smallest arena. In a
+ * plain chain that is about the square root of the chain's length.
  *
- * Layers that meet other ranks in forward (syncbatchnorm) must not do so twice,
- * and keep what they give.
+ * syncbatchnorm communicates with other ranks in forward. It must not do so
+ * twice, so its output is kept.
  */
+#include "base/check.h"
 #include "base/mem.h"
 #include "nn/exec_priv.h"
 
@@ -27,29 +28,35 @@ static size_t node_bytes(const nn_exec_t *exec, int i)
     return op == NULL ? 0 : op_out(op)->bytes + op_workspace_bytes(op);
 }
 
-/* crossing[p]: bytes of outputs that nodes before p give to p and later ones;
- * before[p]: bytes of all nodes before p. Both for p up to exec->count. */
-static void count_bytes(const nn_exec_t *exec, size_t *crossing, size_t *before,
-                        int *reader)
+/* Node p, and the cut before it: for p from 0 to exec->count. */
+typedef struct place {
+    size_t crossing; /* bytes of outputs that cross the cut */
+    size_t before;   /* bytes of all nodes before the cut */
+    int reader;      /* the last node that reads the output of node p */
+    bool kept;       /* that output is kept from forward to backward */
+    bool wanted;     /* backward, or a node that runs again, reads it */
+} place_t;
+
+static void count_bytes(const nn_exec_t *exec, place_t *places)
 {
     const int count = exec->count;
 
-    for (int i = 0; i <= count; i++) {
-        crossing[i] = 0;
-        reader[i] = i;
-    }
-    before[0] = 0;
+    for (int i = 0; i <= count; i++)
+        places[i].reader = i;
     for (int i = 0; i < count; i++) {
         const nn_node_t *node = &exec->nodes[i];
 
-        before[i + 1] = before[i] + node_bytes(exec, i);
+        places[i + 1].before = places[i].before + node_bytes(exec, i);
         for (int k = 0; k < node->inputs; k++)
             if (!nn_is_input(node->from[k]))
-                reader[node->from[k]] = i;
+                places[node->from[k]].reader = i;
     }
-    for (int i = 0; i < count; i++) /* a joined node has no reader */
-        for (int p = i + 1; p <= reader[i]; p++)
-            crossing[p] += op_out(exec->nodes[i].op)->bytes;
+    for (int i = 0; i < count; i++) { /* a joined node has no reader */
+        check(places[i].reader == i || exec->nodes[i].op != NULL,
+              "node %d without an op is read by node %d", i, places[i].reader);
+        for (int p = i + 1; p <= places[i].reader; p++)
+            places[p].crossing += op_out(exec->nodes[i].op)->bytes;
+    }
 }
 
 static size_t apart(size_t a, size_t b)
@@ -57,21 +64,21 @@ static size_t apart(size_t a, size_t b)
     return a > b ? a - b : b - a;
 }
 
-/* The best place for a cut near [target] bytes, behind [after] and before the
- * losses; 0: none. */
-static int find_cut(const nn_exec_t *exec, const size_t *crossing,
-                    const size_t *before, size_t target, size_t near, int after)
+/* The best cut about [target] bytes from the start, [near] bytes more or less;
+ * after the cut [after] and before the losses. 0: none. */
+static int find_cut(const nn_exec_t *exec, const place_t *places, size_t target,
+                    size_t near, int after)
 {
     int best = 0;
 
     for (int p = after + 1; p < nn_exec_first_loss(exec); p++) {
-        const size_t off = apart(before[p], target);
+        const size_t off = apart(places[p].before, target);
 
         if (off > near)
             continue;
-        if (best == 0 || crossing[p] < crossing[best] ||
-            (crossing[p] == crossing[best] &&
-             off < apart(before[best], target)))
+        if (best == 0 || places[p].crossing < places[best].crossing ||
+            (places[p].crossing == places[best].crossing &&
+             off < apart(places[best].before, target)))
             best = p;
     }
     return best;
@@ -84,9 +91,9 @@ static void cut_at(nn_exec_t *exec, int from)
     exec->parts++;
 }
 
-/* Whose output backward or a node that runs again reads, and who runs again:
- * from the last node to the first, so that all readers of a node are known. */
-static void choose_redo(nn_exec_t *exec, bool *kept, bool *wanted)
+/* Decide which nodes run again. From the last node to the first, so that all
+ * readers of a node are known. */
+static void choose_redo(nn_exec_t *exec, place_t *places)
 {
     for (int i = exec->count - 1; i >= 0; i--) {
         nn_node_t *node = &exec->nodes[i];
@@ -96,58 +103,81 @@ static void choose_redo(nn_exec_t *exec, bool *kept, bool *wanted)
             continue;
         if (node->part == exec->parts - 1 ||
             exec->graph->layers[node->own].config.kind == OP_SYNCBATCHNORM)
-            kept[i] = true;
+            places[i].kept = true;
         if (node->back &&
             (op_reads_y(node->op) || op_workspace_bytes(node->op) > 0))
-            wanted[i] = true;
-        node->redo = wanted[i] && !kept[i];
+            places[i].wanted = true;
+        node->redo = places[i].wanted && !places[i].kept;
         for (int k = 0; k < node->inputs; k++) {
             const int from = node->from[k];
 
             if (nn_is_input(from))
                 continue;
             if (node->redo || (node->back && op_reads_x(node->op)))
-                wanted[from] = true;
+                places[from].wanted = true;
             if (exec->nodes[from].part != node->part)
-                kept[from] = true;
+                places[from].kept = true;
+        }
+    }
+}
+
+/* Does each node that runs again find its inputs: kept, or run again before it
+ * in its own block? */
+static void redo_check(const nn_exec_t *exec)
+{
+    for (int i = 0; CHECK_ON && i < exec->count; i++) {
+        const nn_node_t *node = &exec->nodes[i];
+
+        check(node->part >= 0 && node->part < exec->parts,
+              "node %d is in block %d of %d", i, node->part, exec->parts);
+        check(i == 0 || node->part - exec->nodes[i - 1].part <= 1,
+              "node %d is in block %d, the one before it in %d", i, node->part,
+              exec->nodes[i - 1].part);
+        check(!node->redo || (node->op != NULL && node->part < exec->parts - 1),
+              "node %d of the last block, or without an op, runs again", i);
+        for (int k = 0; k < node->inputs; k++) {
+            const int from = node->from[k];
+
+            check(nn_is_input(from) || (from < i && node->joined == NN_NONE),
+                  "node %d reads node %d", i, from);
+            check(nn_is_input(from) || !exec->nodes[from].redo ||
+                      exec->nodes[from].part == node->part,
+                  "node %d of block %d reads node %d, which runs again with "
+                  "block %d",
+                  i, node->part, from, exec->nodes[from].part);
         }
     }
 }
 
 err_code_t nn_recompute_cut(nn_exec_t *exec, int parts, err_t *err)
 {
-    const size_t room = (size_t)exec->count + 1;
-    size_t *crossing, *before;
-    void *block;
-    err_code_t code =
-        mem_alloc(room * (2 * sizeof(size_t) + sizeof(int) + 2 * sizeof(bool)),
-                  "a memory plan", &block, err);
-    bool *flags;
-    int cut = 0, *reader;
+    place_t *places = NULL;
+    err_code_t rc = mem_new(place_t, (size_t)exec->count + 1, "a memory plan",
+                            &places, err);
+    int cut = 0;
 
-    if (code != ERR_OK)
-        return code;
-    crossing = block;
-    before = crossing + room;
-    reader = (int *)(before + room);
-    flags = (bool *)(reader + room); /* mem_alloc gives zeros */
+    if (rc != ERR_OK)
+        return rc;
     exec->parts = 1;
     for (int i = 0; i < exec->count; i++)
         exec->nodes[i].part = 0;
     if (parts > 1)
-        count_bytes(exec, crossing, before, reader);
+        count_bytes(exec, places);
     for (int b = 1; b < parts; b++) {
-        const size_t total = before[exec->count], share = total / (size_t)parts;
+        const size_t share = places[exec->count].before / (size_t)parts;
         const int at =
-            find_cut(exec, crossing, before, share * (size_t)b, share / 2, cut);
+            find_cut(exec, places, share * (size_t)b, share / 2, cut);
 
         if (at == 0)
             continue;
+        check(at > cut && at < exec->count, "a cut at %d after one at %d", at,
+              cut);
         cut_at(exec, at);
         cut = at;
     }
-    choose_redo(exec, flags, flags + room);
-    mem_free(block);
+    choose_redo(exec, places);
+    redo_check(exec);
+    mem_free(places);
     return ERR_OK;
 }
 

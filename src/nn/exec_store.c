@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * How the tensors between layers lie when products are of bfloat16. A
- * convolution can write its result rounded, which its reader would do anyway;
- * batchnorm, add, activations and pools then keep what they get, forward and
- * backward, and compute in float32 inside. So between convolutions half of the
- * memory is moved and kept. A tensor stays float32 if any reader cannot take it
- * otherwise: a loss, or a layer whose results would go to one.
+ * Which tensors between layers are stored as bfloat16 when products are
+ * computed in bfloat16. A convolution can round its result, as its reader would
+ * do anyway. batchnorm, add, activations and pools then store their results and
+ * gradients as bfloat16, too, and compute in float32. So half of the memory
+ * between convolutions is moved and kept. A tensor stays float32 if any reader
+ * requires that: a loss, or a layer whose result goes to a loss.
  */
 #include "nn/exec_priv.h"
 

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/rng.h"
 #include "nn/nn_build.h"
@@ -95,6 +96,8 @@ static void normal_fill(fill_t *fill, crew_t *crew)
         fill->firsts[m] = first;
         first += fill->counts[m];
     }
+    check(first <= count, "%d threads draw %llu of %zu numbers", fill->members,
+          (unsigned long long)first, (size_t)count);
     crew_run(crew, normal_share, fill);
     rng_skip(&rest, (uint64_t)fill->members * fill->blocks);
     draw(fill->tensor, &rest, fill->to + first, count - first);
@@ -146,6 +149,9 @@ void nn_table_fill(const nn_table_t *table, uint64_t seed, crew_t *crew,
                                : table->elems;
         float *from = to + public->offset;
 
+        check(public->offset + public->count <= end,
+              "%s ends after %zu, where the next tensor starts", public->name,
+              end);
         if (!constant_fill(tensor, from))
             random_fill(tensor, seed, crew, from);
         for (float *gap = from + public->count; gap < to + end; gap++)

@@ -63,31 +63,31 @@ static err_code_t graph_read_model(nn_graph_t *graph, const tree_t *model,
     const bool plugin = model != NULL && tree_get(model, "plugin") != NULL;
     const bool preset = model != NULL && tree_get(model, "preset") != NULL;
     opt_ints_t input;
-    err_code_t code;
+    err_code_t rc;
 
     if (plugin && preset)
         return nn_fail_at(tree_place(tree_get(model, "plugin")), err,
                           "the model has a preset and a plugin; take out one "
                           "of them");
     if (plugin) {
-        code = nn_plugin_open(model, &graph->plugin, err);
-        if (code != ERR_OK)
-            return code;
+        rc = nn_plugin_open(model, &graph->plugin, err);
+        if (rc != ERR_OK)
+            return rc;
     }
     if (!preset && (!plugin || tree_get(model, "layers") != NULL)) {
-        code = opt_fill(model_rows, model, "model", options, err);
-        return code == ERR_OK ? nn_build_inputs(graph, model, err) : code;
+        rc = opt_fill(model_rows, model, "model", options, err);
+        return rc == ERR_OK ? nn_build_inputs(graph, model, err) : rc;
     }
     /* The other keys are options of what makes the layers. */
-    code = nn_build_inputs(graph, model, err);
-    if (code == ERR_OK && plugin)
-        code = nn_plugin_build(graph, model, made, err);
-    if (code == ERR_OK && preset)
-        code = only_input(graph, model, &input, err);
-    if (code == ERR_OK && preset)
-        code = nn_preset_write(model, &input, &made->layers, err);
+    rc = nn_build_inputs(graph, model, err);
+    if (rc == ERR_OK && plugin)
+        rc = nn_plugin_build(graph, model, made, err);
+    if (rc == ERR_OK && preset)
+        rc = only_input(graph, model, &input, err);
+    if (rc == ERR_OK && preset)
+        rc = nn_preset_write(model, &input, &made->layers, err);
     options->layers = made->layers;
-    return code;
+    return rc;
 }
 
 /* `loss: plugin` stands for the losses that the plugin has [made]. */
@@ -115,29 +115,27 @@ err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,
     model_options_t options = {0};
     nn_graph_t *graph = NULL;
     nn_built_t made = {NULL, NULL};
-    void *block;
-    err_code_t code;
+    err_code_t rc;
 
-    code = mem_alloc(sizeof *graph, "a model", &block, err);
-    if (code != ERR_OK)
-        return code;
-    graph = block;
-    code = graph_read_model(graph, model, &options, &made, err);
-    if (code == ERR_OK)
-        code = nn_build_layers(graph, options.layers, err);
-    if (code == ERR_OK)
-        code = graph_read_loss(graph, made.losses, &loss, err);
-    if (code == ERR_OK)
-        code = nn_build_losses(graph, loss, err);
-    if (code == ERR_OK)
-        code = nn_build_tables(graph, err);
-    if (code == ERR_OK)
+    rc = mem_new(nn_graph_t, 1, "a model", &graph, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = graph_read_model(graph, model, &options, &made, err);
+    if (rc == ERR_OK)
+        rc = nn_build_layers(graph, options.layers, err);
+    if (rc == ERR_OK)
+        rc = graph_read_loss(graph, made.losses, &loss, err);
+    if (rc == ERR_OK)
+        rc = nn_build_losses(graph, loss, err);
+    if (rc == ERR_OK)
+        rc = nn_build_tables(graph, err);
+    if (rc == ERR_OK)
         *out = graph;
     else
         nn_graph_close(graph);
     tree_free(made.layers);
     tree_free(made.losses);
-    return code;
+    return rc;
 }
 
 static void table_free(nn_table_t *table)

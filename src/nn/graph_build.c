@@ -57,7 +57,7 @@ static double layer_product(const op_config_t *config)
 err_code_t nn_layer_infer(nn_layer_t *layer, err_t *err)
 {
     char shape[NN_SHAPE_TEXT];
-    err_code_t code;
+    err_code_t rc;
 
     if (!(layer_product(&layer->config) < PRODUCT_LIMIT))
         return err_set(err, ERR_CONFIG,
@@ -65,12 +65,12 @@ err_code_t nn_layer_infer(nn_layer_t *layer, err_t *err)
                        "large for any computer",
                        layer->place, layer->name, layer->kind->name,
                        nn_shape_format(&layer->config.in, shape));
-    code = op_shape(&layer->config, &layer->out, err);
-    if (code != ERR_OK) {
+    rc = op_shape(&layer->config, &layer->out, err);
+    if (rc != ERR_OK) {
         nn_shape_format(&layer->config.in, shape);
         err_prefix(err, "%s: layer %s (%s) with input %s", layer->place,
                    layer->name, layer->kind->name, shape);
-        return code;
+        return rc;
     }
     if (nn_sample_elems(&layer->out) > SAMPLE_LIMIT)
         return err_set(err, ERR_CONFIG,
@@ -143,75 +143,72 @@ static err_code_t layer_build(nn_graph_t *graph, int index,
 {
     nn_layer_t *layer = &graph->layers[index];
     char path[NN_PATH_TEXT + 64];
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     layer->config.kind = layer->kind->op;
     layer->config.training = true;
     layer->config.threads = 1;
     layer->config.others = layer->inputs - 1;
-    for (int k = 0; k < layer->inputs && code == ERR_OK; k++)
+    for (int k = 0; k < layer->inputs && rc == ERR_OK; k++)
         if (nn_is_input(layer->from[k]))
-            code = input_read(graph, index,
-                              &graph->inputs[nn_input_of(layer->from[k])], err);
-    if (code != ERR_OK)
-        return code;
+            rc = input_read(graph, index,
+                            &graph->inputs[nn_input_of(layer->from[k])], err);
+    if (rc != ERR_OK)
+        return rc;
     output_desc(graph, layer->from[0], &layer->config.in);
     for (int k = 1; k < layer->inputs; k++)
         output_desc(graph, layer->from[k], &layer->config.other[k - 1]);
-    code = nn_kind_configure(layer, item->options, item->place,
-                             nn_kind_path(item, layer->kind, path), err);
-    if (code == ERR_OK)
-        code = nn_init_read(layer, item, err);
-    if (code == ERR_OK)
-        code = nn_layer_infer(layer, err);
-    if (code == ERR_OK)
+    rc = nn_kind_configure(layer, item->options, item->place,
+                           nn_kind_path(item, layer->kind, path), err);
+    if (rc == ERR_OK)
+        rc = nn_init_read(layer, item, err);
+    if (rc == ERR_OK)
+        rc = nn_layer_infer(layer, err);
+    if (rc == ERR_OK)
         input_count(graph, index);
-    return code;
+    return rc;
 }
 
 /* Kinds and names of all layers, before any is looked into. */
 static err_code_t layers_name(nn_graph_t *graph, const nn_items_t *items,
                               err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
-    for (int i = 0; i < items->count && code == ERR_OK; i++) {
+    for (int i = 0; i < items->count && rc == ERR_OK; i++) {
         const nn_item_t *item = &items->items[i];
         nn_layer_t *layer = &graph->layers[i];
 
-        code = nn_kind_find(nn_plugin_kinds(graph->plugin), "layer", item->kind,
-                            item->place, &layer->kind, err);
-        if (code != ERR_OK)
-            return code;
+        rc = nn_kind_find(nn_plugin_kinds(graph->plugin), "layer", item->kind,
+                          item->place, &layer->kind, err);
+        if (rc != ERR_OK)
+            return rc;
         tree_place_format(item->place, layer->place, sizeof layer->place);
-        code = nn_layer_name(graph, i, item, err);
+        rc = nn_layer_name(graph, i, item, err);
     }
-    return code;
+    return rc;
 }
 
 err_code_t nn_build_layers(nn_graph_t *graph, const tree_t *list, err_t *err)
 {
     nn_items_t items = {0};
-    void *block;
-    err_code_t code;
+    err_code_t rc;
 
-    code = nn_items_read(graph, list, &items, err);
-    if (code != ERR_OK)
-        return code;
-    code =
-        mem_alloc(((size_t)items.count + NN_FIELDS_MAX) * sizeof *graph->layers,
-                  "the layers", &block, err);
-    if (code != ERR_OK)
+    rc = nn_items_read(graph, list, &items, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = mem_new(nn_layer_t, (size_t)items.count + NN_FIELDS_MAX, "the layers",
+                 &graph->layers, err);
+    if (rc != ERR_OK)
         goto out;
-    graph->layers = block;
     graph->layer_count = items.count;
-    code = layers_name(graph, &items, err);
-    for (int i = 0; i < items.count && code == ERR_OK; i++) {
-        code = nn_layer_resolve(graph, i, &items.items[i], err);
-        if (code == ERR_OK)
-            code = layer_build(graph, i, &items.items[i], err);
+    rc = layers_name(graph, &items, err);
+    for (int i = 0; i < items.count && rc == ERR_OK; i++) {
+        rc = nn_layer_resolve(graph, i, &items.items[i], err);
+        if (rc == ERR_OK)
+            rc = layer_build(graph, i, &items.items[i], err);
     }
 out:
     nn_items_free(&items);
-    return code;
+    return rc;
 }

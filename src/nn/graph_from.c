@@ -146,34 +146,32 @@ static err_code_t fail_unknown(const nn_graph_t *graph, int index,
                                const char *name, err_t *err)
 {
     const int known = index < graph->layer_count ? index : graph->layer_count;
-    const char *nearest, **names;
-    void *block;
-    err_code_t code;
+    const char *nearest, **names = NULL;
+    err_code_t rc;
 
-    code = mem_alloc(((size_t)known + NN_FIELDS_MAX + 1) * sizeof *names,
-                     "names", &block, err);
-    if (code != ERR_OK)
-        return code;
-    names = block;
+    rc = mem_new(const char *, (size_t)known + NN_FIELDS_MAX + 1, "names",
+                 &names, err);
+    if (rc != ERR_OK)
+        return rc;
     for (int i = 0; i < known; i++)
         names[i] = graph->layers[i].name;
     for (int k = 0; k < graph->input_count; k++)
         names[known + k] = graph->inputs[k].name;
     nearest = str_nearest(name, names);
-    mem_free(block);
+    mem_free(names);
     if (nearest != NULL)
-        code = nn_fail_at(tree_place(node), err,
-                          "%s %s: %s names '%s', but no layer is called so; "
-                          "did you mean '%s'?",
-                          what_is(graph, index), graph->layers[index].name, key,
-                          name, nearest);
+        rc = nn_fail_at(tree_place(node), err,
+                        "%s %s: %s names '%s', but no layer is called so; "
+                        "did you mean '%s'?",
+                        what_is(graph, index), graph->layers[index].name, key,
+                        name, nearest);
     else
-        code = nn_fail_at(tree_place(node), err,
-                          "%s %s: %s names '%s', but no layer is called so; "
-                          "give that layer a name: {name: %s, relu: }",
-                          what_is(graph, index), graph->layers[index].name, key,
-                          name, name);
-    return code;
+        rc = nn_fail_at(tree_place(node), err,
+                        "%s %s: %s names '%s', but no layer is called so; "
+                        "give that layer a name: {name: %s, relu: }",
+                        what_is(graph, index), graph->layers[index].name, key,
+                        name, name);
+    return rc;
 }
 
 /* Follow one reference of layer [index], written at [node] below [key]. */
@@ -231,7 +229,7 @@ static err_code_t resolve_from(nn_graph_t *graph, int index,
                                              : 1;
     tree_place_t place =
         item->from == NULL ? item->place : tree_place(item->from);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (count < (size_t)least && layer->kind->several)
         return nn_fail_at(place, err,
@@ -251,12 +249,12 @@ static err_code_t resolve_from(nn_graph_t *graph, int index,
     layer->inputs = (int)count;
     layer->from[0] = index - 1; /* NN_INPUT for the first */
     if (item->from == NULL)
-        code = check_start(graph, index, index - 1, place, err);
-    for (size_t k = 0; k < count && item->from != NULL && code == ERR_OK; k++)
-        code = follow(graph, index, item, "from",
-                      list ? tree_at(item->from, k) : item->from,
-                      &layer->from[k], err);
-    return code;
+        rc = check_start(graph, index, index - 1, place, err);
+    for (size_t k = 0; k < count && item->from != NULL && rc == ERR_OK; k++)
+        rc = follow(graph, index, item, "from",
+                    list ? tree_at(item->from, k) : item->from, &layer->from[k],
+                    err);
+    return rc;
 }
 
 static err_code_t resolve_share(nn_graph_t *graph, int index,
@@ -266,15 +264,15 @@ static err_code_t resolve_share(nn_graph_t *graph, int index,
     const nn_kind_t *lender = layer->kind->lender;
     const nn_layer_t *other;
     int found = index;
-    err_code_t code;
+    err_code_t rc;
 
     layer->owner = index;
     layer->last_user = index;
     if (item->share == NULL)
         return ERR_OK;
-    code = follow(graph, index, item, "share", item->share, &found, err);
-    if (code != ERR_OK)
-        return code;
+    rc = follow(graph, index, item, "share", item->share, &found, err);
+    if (rc != ERR_OK)
+        return rc;
     other = nn_is_input(found) ? NULL : &graph->layers[found];
     if (other == NULL || (other->kind != layer->kind && other->kind != lender))
         return nn_fail_at(
@@ -301,9 +299,9 @@ static err_code_t resolve_share(nn_graph_t *graph, int index,
 err_code_t nn_layer_resolve(nn_graph_t *graph, int index, const nn_item_t *item,
                             err_t *err)
 {
-    err_code_t code = resolve_from(graph, index, item, err);
+    err_code_t rc = resolve_from(graph, index, item, err);
 
-    return code == ERR_OK ? resolve_share(graph, index, item, err) : code;
+    return rc == ERR_OK ? resolve_share(graph, index, item, err) : rc;
 }
 
 err_code_t nn_loss_resolve(nn_graph_t *graph, int index, const nn_item_t *item,
@@ -311,21 +309,21 @@ err_code_t nn_loss_resolve(nn_graph_t *graph, int index, const nn_item_t *item,
 {
     nn_layer_t *layer = nn_loss_of(graph, index);
     const tree_t *from = item->from;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     layer->inputs = 1;
     layer->from[0] = graph->layer_count - 1;
     if (from != NULL && tree_kind(from) == TREE_LIST && tree_count(from) == 1)
         from = tree_at(from, 0);
     if (from != NULL)
-        code = follow(graph, graph->layer_count + index, item, "from", from,
-                      &layer->from[0], err);
-    if (code == ERR_OK && nn_is_input(layer->from[0]))
+        rc = follow(graph, graph->layer_count + index, item, "from", from,
+                    &layer->from[0], err);
+    if (rc == ERR_OK && nn_is_input(layer->from[0]))
         return nn_fail_at(tree_place(from), err,
                           "loss %s: from names the input '%s', but a loss "
                           "takes what a layer gives",
                           layer->name, tree_text(from));
-    return code;
+    return rc;
 }
 
 /* Does a layer or loss read layer or input [index]? */

@@ -28,13 +28,13 @@ static err_code_t shape_read(const tree_t *model, const tree_t *node,
                                .help = "Shape of one sample"},
                               {.name = NULL}};
     tree_t *alone = tree_new(TREE_MAP, NULL, tree_place(model));
-    err_code_t code;
+    err_code_t rc;
 
     if (node != NULL)
         tree_put(alone, key, tree_place(node), tree_clone(node));
-    code = opt_fill(rows, alone, path, out, err);
+    rc = opt_fill(rows, alone, path, out, err);
     tree_free(alone);
-    return code;
+    return rc;
 }
 
 static err_code_t input_add(nn_graph_t *graph, const char *name,
@@ -70,14 +70,14 @@ static err_code_t input_add(nn_graph_t *graph, const char *name,
 static err_code_t inputs_read(nn_graph_t *graph, const tree_t *map, err_t *err)
 {
     const size_t count = tree_count(map);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (count < 1 || count > NN_FIELDS_MAX)
         return nn_fail_at(tree_place(map), err,
                           "model.input names %zu inputs, but 1 to %d are "
                           "possible",
                           count, NN_FIELDS_MAX);
-    for (size_t i = 0; i < count && code == ERR_OK; i++) {
+    for (size_t i = 0; i < count && rc == ERR_OK; i++) {
         const char *name = tree_key(map, i);
         opt_ints_t shape = {0};
 
@@ -86,25 +86,24 @@ static err_code_t inputs_read(nn_graph_t *graph, const tree_t *map, err_t *err)
                               "an input's name is made of letters, digits, _ "
                               "and - (and is not 'entry'), but this is '%s'",
                               name);
-        code =
-            shape_read(map, tree_at(map, i), "model.input", name, &shape, err);
-        if (code == ERR_OK)
-            code = input_add(graph, name, &shape, tree_key_place(map, i), err);
+        rc = shape_read(map, tree_at(map, i), "model.input", name, &shape, err);
+        if (rc == ERR_OK)
+            rc = input_add(graph, name, &shape, tree_key_place(map, i), err);
     }
-    return code;
+    return rc;
 }
 
 err_code_t nn_build_inputs(nn_graph_t *graph, const tree_t *model, err_t *err)
 {
     const tree_t *node = tree_get(model, only);
     opt_ints_t shape = {0};
-    err_code_t code;
+    err_code_t rc;
 
     if (node != NULL && tree_kind(node) == TREE_MAP)
         return inputs_read(graph, node, err);
-    code = shape_read(model, node, "model", only, &shape, err);
-    if (code != ERR_OK)
-        return code;
+    rc = shape_read(model, node, "model", only, &shape, err);
+    if (rc != ERR_OK)
+        return rc;
     return input_add(graph, only, &shape, tree_place(node), err);
 }
 

@@ -124,30 +124,30 @@ err_code_t nn_items_read_losses(const tree_t *tree, nn_item_t *out, int *count,
 {
     const bool list = tree_kind(tree) == TREE_LIST;
     const size_t items = list ? tree_count(tree) : 1;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (items < 1 || items > NN_FIELDS_MAX)
         return nn_fail_at(tree_place(tree), err,
                           "loss is one loss or a list of 1 to %d, but has %zu",
                           NN_FIELDS_MAX, items);
-    for (size_t i = 0; i < items && code == ERR_OK; i++) {
+    for (size_t i = 0; i < items && rc == ERR_OK; i++) {
         nn_item_t item = {.path = "loss"};
 
         if (list)
             snprintf(item.path, sizeof item.path, "loss[%zu]", i);
-        code = item_read(list ? tree_at(tree, i) : tree, "loss", false,
-                         "cross_entropy", &item, err);
+        rc = item_read(list ? tree_at(tree, i) : tree, "loss", false,
+                       "cross_entropy", &item, err);
         out[i] = item;
     }
     *count = (int)items;
-    return code;
+    return rc;
 }
 
 static err_code_t items_append(nn_items_t *items, int *room,
                                const nn_item_t *item, err_t *err)
 {
-    void *block;
-    err_code_t code;
+    nn_item_t *larger = NULL;
+    err_code_t rc;
 
     if (items->count == LAYERS_LIMIT)
         return nn_fail_at(item->place, err,
@@ -157,15 +157,14 @@ static err_code_t items_append(nn_items_t *items, int *room,
     if (items->count == *room) {
         int more = *room == 0 ? 64 : 2 * *room;
 
-        code = mem_alloc((size_t)more * sizeof *items->items, "the layers",
-                         &block, err);
-        if (code != ERR_OK)
-            return code;
+        rc = mem_new(nn_item_t, (size_t)more, "the layers", &larger, err);
+        if (rc != ERR_OK)
+            return rc;
         if (items->count > 0)
-            memcpy(block, items->items,
+            memcpy(larger, items->items,
                    (size_t)items->count * sizeof *items->items);
         mem_free(items->items);
-        items->items = block;
+        items->items = larger;
         *room = more;
     }
     items->items[items->count++] = *item;
@@ -180,7 +179,7 @@ static err_code_t walk_repeat(walk_t *walk, const nn_item_t *item, err_t *err)
     repeat_options_t options = {0};
     char path[NN_PATH_TEXT + 16], scope[NN_SCOPE_TEXT];
     walk_t inner = *walk;
-    err_code_t code;
+    err_code_t rc;
 
     if (item->name != NULL || item->from != NULL || item->share != NULL ||
         item->init != NULL)
@@ -192,21 +191,21 @@ static err_code_t walk_repeat(walk_t *walk, const nn_item_t *item, err_t *err)
                           "more than %d repeats are inside of each other",
                           DEPTH_LIMIT);
     snprintf(path, sizeof path, "%s.repeat", item->path);
-    code = opt_fill(repeat_rows, item->options, path, &options, err);
-    if (code != ERR_OK)
-        return code;
+    rc = opt_fill(repeat_rows, item->options, path, &options, err);
+    if (rc != ERR_OK)
+        return rc;
     snprintf(path, sizeof path, "%s.repeat.layers", item->path);
     inner.path = path;
     inner.scope = scope;
     inner.depth++;
-    for (int64_t r = 1; r <= options.times && code == ERR_OK; r++) {
+    for (int64_t r = 1; r <= options.times && rc == ERR_OK; r++) {
         snprintf(scope, sizeof scope, "%s_%d", walk->scope, (int)r);
         inner.start = walk->out->count - 1; /* 0 layers: NN_INPUT */
-        code = walk_list(&inner, options.layers, err);
+        rc = walk_list(&inner, options.layers, err);
     }
     walk->room = inner.room;
     opt_free(repeat_rows, &options);
-    return code;
+    return rc;
 }
 
 /* ---- presets among the layers -------------------------------------------- */
@@ -246,7 +245,7 @@ static err_code_t preset_make(walk_t *walk, const nn_item_t *item, int input,
     opt_ints_t shape = {.count = from->ndim};
     char path[NN_PATH_TEXT + 64];
     tree_t *name = NULL;
-    err_code_t code;
+    err_code_t rc;
 
     if (options == NULL ||
         (map ? tree_count(options) != 1 : tree_kind(options) != TREE_SCALAR))
@@ -260,18 +259,18 @@ static err_code_t preset_make(walk_t *walk, const nn_item_t *item, int input,
                           tree_key_place(options, 0))
                : tree_clone(options);
     snprintf(path, sizeof path, "%s.preset.%s", item->path, tree_text(name));
-    code = nn_preset_make(name,
-                          map && tree_kind(tree_at(options, 0)) != TREE_NULL
-                              ? tree_at(options, 0)
-                              : NULL,
-                          path, &shape, out, err);
-    if (code == ERR_OK) {
+    rc = nn_preset_make(name,
+                        map && tree_kind(tree_at(options, 0)) != TREE_NULL
+                            ? tree_at(options, 0)
+                            : NULL,
+                        path, &shape, out, err);
+    if (rc == ERR_OK) {
         if (walk->out->made == NULL)
             walk->out->made = tree_new(TREE_LIST, NULL, item->place);
         tree_add(walk->out->made, *out);
     }
     tree_free(name);
-    return code;
+    return rc;
 }
 
 /* Does layer [number] of a preset read the input? */
@@ -285,70 +284,70 @@ static bool reads_input(const nn_item_t *layer, size_t number)
 }
 
 /* Write out a preset: its first layer reads the input, its last one gets the
- * name, which stands behind those of the others. */
+ * name, which is appended to the names of the others. */
 static err_code_t walk_preset(walk_t *walk, const nn_item_t *item, err_t *err)
 {
     const char *name = item->name == NULL ? NULL : tree_text(item->name);
     tree_t *list = NULL;
     int input = 0;
-    err_code_t code = preset_input(walk, item, &input, err);
+    err_code_t rc = preset_input(walk, item, &input, err);
 
-    if (code == ERR_OK && (item->share != NULL || item->init != NULL))
-        code = nn_fail_at(item->place, err,
-                          "a preset has a name and from, but no share or init");
-    if (code == ERR_OK && name != NULL &&
+    if (rc == ERR_OK && (item->share != NULL || item->init != NULL))
+        rc = nn_fail_at(item->place, err,
+                        "a preset has a name and from, but no share or init");
+    if (rc == ERR_OK && name != NULL &&
         strlen(walk->scope) + 1 + strlen(name) >= NN_SCOPE_TEXT)
-        code = nn_fail_at(tree_place(item->name), err,
-                          "the name of a preset has at most %d letters here",
-                          NN_SCOPE_TEXT - 2 - (int)strlen(walk->scope));
-    if (code == ERR_OK)
-        code = preset_make(walk, item, input, &list, err);
-    for (size_t i = 0; code == ERR_OK && i < tree_count(list); i++) {
+        rc = nn_fail_at(tree_place(item->name), err,
+                        "the name of a preset has at most %d letters here",
+                        NN_SCOPE_TEXT - 2 - (int)strlen(walk->scope));
+    if (rc == ERR_OK)
+        rc = preset_make(walk, item, input, &list, err);
+    for (size_t i = 0; rc == ERR_OK && i < tree_count(list); i++) {
         nn_item_t layer = {.start = walk->start};
 
         snprintf(layer.path, sizeof layer.path, "%s", item->path);
         snprintf(layer.scope, sizeof layer.scope, "%s%s%s", walk->scope,
                  name == NULL ? "" : "_", name == NULL ? "" : name);
         layer.scoped = (int)strlen(layer.scope);
-        code = item_read(tree_at(list, i), "layer", true, "relu", &layer, err);
-        if (code != ERR_OK)
-            return code;
+        rc = item_read(tree_at(list, i), "layer", true, "relu", &layer, err);
+        if (rc != ERR_OK)
+            return rc;
         if (item->from != NULL && reads_input(&layer, i))
             layer.from = item->from;
         if (i + 1 == tree_count(list) && item->name != NULL) {
             layer.name = item->name;
             layer.scoped = (int)strlen(walk->scope);
         }
-        code = items_append(walk->out, &walk->room, &layer, err);
+        rc = items_append(walk->out, &walk->room, &layer, err);
     }
-    return code;
+    return rc;
 }
 
 static err_code_t walk_list(walk_t *walk, const tree_t *list, err_t *err)
 {
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     if (tree_kind(list) != TREE_LIST || tree_count(list) == 0)
         return nn_fail_at(tree_place(list), err,
                           "%s must be a list with at least one layer, one "
                           "dash each",
                           walk->path);
-    for (size_t i = 0; i < tree_count(list) && code == ERR_OK; i++) {
+    for (size_t i = 0; i < tree_count(list) && rc == ERR_OK; i++) {
         nn_item_t item = {.start = walk->start};
 
         snprintf(item.path, sizeof item.path, "%s[%zu]", walk->path, i);
         snprintf(item.scope, sizeof item.scope, "%s", walk->scope);
         item.scoped = (int)strlen(item.scope);
-        code = item_read(tree_at(list, i), "layer", true,
-                         "{conv: {out: 32, kernel: 3}}", &item, err);
-        if (code == ERR_OK && strcmp(item.kind, "repeat") == 0)
-            code = walk_repeat(walk, &item, err);
-        else if (code == ERR_OK && strcmp(item.kind, "preset") == 0)
-            code = walk_preset(walk, &item, err);
-        else if (code == ERR_OK)
-            code = items_append(walk->out, &walk->room, &item, err);
+        rc = item_read(tree_at(list, i), "layer", true,
+                       "{conv: {out: 32, kernel: 3}}", &item, err);
+        if (rc == ERR_OK && strcmp(item.kind, "repeat") == 0)
+            rc = walk_repeat(walk, &item, err);
+        else if (rc == ERR_OK && strcmp(item.kind, "preset") == 0)
+            rc = walk_preset(walk, &item, err);
+        else if (rc == ERR_OK)
+            rc = items_append(walk->out, &walk->room, &item, err);
     }
-    return code;
+    return rc;
 }
 
 err_code_t nn_items_read(const nn_graph_t *graph, const tree_t *list,
@@ -360,13 +359,13 @@ err_code_t nn_items_read(const nn_graph_t *graph, const tree_t *list,
                    .path = "model.layers",
                    .scope = "",
                    .start = NN_INPUT};
-    err_code_t code = walk_list(&walk, list, err);
+    err_code_t rc = walk_list(&walk, list, err);
 
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *out = items;
     else
         nn_items_free(&items);
-    return code;
+    return rc;
 }
 
 void nn_items_free(nn_items_t *items)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* What a built graph tells about its losses: their targets, and what the sums
- * over them are divided by. The losses stand behind the layers. */
+ * over them are divided by. In graph->layers the losses come after the layers.
+ */
 #include "nn/nn_priv.h"
 
 int nn_graph_losses(const nn_graph_t *graph)

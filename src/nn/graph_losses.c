@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * From `loss` in the run file to the losses behind the layers, and the targets
- * that they read. Losses that take a target of one name in the same way share
- * it.
+ * From `loss` in the run file to the losses, which are stored after the layers,
+ * and the targets that they read. Losses that take a target of one name in the
+ * same way share it.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -45,16 +45,16 @@ static err_code_t loss_name(nn_graph_t *graph, int index, const nn_item_t *item,
 {
     nn_layer_t *layer = nn_loss_of(graph, index);
     const char *name;
-    err_code_t code = name_read(item->target, "target", &wanted->target, err);
+    err_code_t rc = name_read(item->target, "target", &wanted->target, err);
 
     name = wanted->target;
-    if (code == ERR_OK)
-        code = name_read(item->name, "name", &name, err);
-    if (code == ERR_OK)
-        code = name_read(item->sample_weight, "sample_weight", &wanted->weights,
-                         err);
-    if (code != ERR_OK)
-        return code;
+    if (rc == ERR_OK)
+        rc = name_read(item->name, "name", &name, err);
+    if (rc == ERR_OK)
+        rc = name_read(item->sample_weight, "sample_weight", &wanted->weights,
+                       err);
+    if (rc != ERR_OK)
+        return rc;
     layer->name = str_dup(name);
     for (int k = 0; k < index; k++)
         if (strcmp(nn_loss_of(graph, k)->name, name) == 0)
@@ -122,13 +122,13 @@ static err_code_t loss_targets(nn_graph_t *graph, int index,
 {
     nn_layer_t *layer = nn_loss_of(graph, index);
     int weights = -1;
-    err_code_t code =
+    err_code_t rc =
         target_find(graph, index, wanted->target, false, &layer->target, err);
 
-    if (code == ERR_OK && wanted->weights != NULL)
-        code = target_find(graph, index, wanted->weights, true, &weights, err);
+    if (rc == ERR_OK && wanted->weights != NULL)
+        rc = target_find(graph, index, wanted->weights, true, &weights, err);
     layer->sample_weight = weights + 1;
-    return code;
+    return rc;
 }
 
 static err_code_t loss_build(nn_graph_t *graph, int index,
@@ -137,32 +137,32 @@ static err_code_t loss_build(nn_graph_t *graph, int index,
     nn_layer_t *layer = nn_loss_of(graph, index);
     wanted_t wanted = {.target = TARGET_NAME};
     char path[NN_PATH_TEXT + 64];
-    err_code_t code;
+    err_code_t rc;
 
-    code = nn_kind_find(nn_loss_kinds(), "loss", item->kind, item->place,
-                        &layer->kind, err);
-    if (code != ERR_OK)
-        return code;
+    rc = nn_kind_find(nn_loss_kinds(), "loss", item->kind, item->place,
+                      &layer->kind, err);
+    if (rc != ERR_OK)
+        return rc;
     tree_place_format(item->place, layer->place, sizeof layer->place);
     graph->loss_count = index + 1;
-    code = loss_name(graph, index, item, &wanted, err);
-    if (code == ERR_OK)
-        code = loss_weight(layer, item, err);
-    if (code == ERR_OK)
-        code = nn_loss_resolve(graph, index, item, err);
-    if (code != ERR_OK)
-        return code;
+    rc = loss_name(graph, index, item, &wanted, err);
+    if (rc == ERR_OK)
+        rc = loss_weight(layer, item, err);
+    if (rc == ERR_OK)
+        rc = nn_loss_resolve(graph, index, item, err);
+    if (rc != ERR_OK)
+        return rc;
     layer->owner = layer->last_user = graph->layer_count + index;
     layer->config.kind = layer->kind->op;
     layer->config.in = graph->layers[layer->from[0]].out;
     layer->config.training = true;
     layer->config.need_dx = true;
     layer->config.threads = 1;
-    code = nn_kind_configure(layer, item->options, item->place,
-                             nn_kind_path(item, layer->kind, path), err);
-    if (code == ERR_OK)
-        code = nn_layer_infer(layer, err);
-    return code == ERR_OK ? loss_targets(graph, index, &wanted, err) : code;
+    rc = nn_kind_configure(layer, item->options, item->place,
+                           nn_kind_path(item, layer->kind, path), err);
+    if (rc == ERR_OK)
+        rc = nn_layer_infer(layer, err);
+    return rc == ERR_OK ? loss_targets(graph, index, &wanted, err) : rc;
 }
 
 err_code_t nn_build_losses(nn_graph_t *graph, const tree_t *loss, err_t *err)
@@ -170,20 +170,20 @@ err_code_t nn_build_losses(nn_graph_t *graph, const tree_t *loss, err_t *err)
     nn_item_t items[NN_FIELDS_MAX];
     double weights = 0;
     int count = 0;
-    err_code_t code;
+    err_code_t rc;
 
     if (loss == NULL)
         return err_set(err, ERR_CONFIG,
                        "the run file has no loss; add a line such as 'loss: "
                        "cross_entropy'");
-    code = nn_items_read_losses(loss, items, &count, err);
-    for (int k = 0; k < count && code == ERR_OK; k++) {
-        code = loss_build(graph, k, &items[k], err);
-        weights += code == ERR_OK ? nn_loss_of(graph, k)->weight : 0;
+    rc = nn_items_read_losses(loss, items, &count, err);
+    for (int k = 0; k < count && rc == ERR_OK; k++) {
+        rc = loss_build(graph, k, &items[k], err);
+        weights += rc == ERR_OK ? nn_loss_of(graph, k)->weight : 0;
     }
-    if (code == ERR_OK && !(weights > 0))
-        code = nn_fail_at(tree_place(loss), err,
-                          "the weight of every loss is 0, so there is nothing "
-                          "to train for; give one of them another");
-    return code == ERR_OK ? nn_graph_check_used(graph, err) : code;
+    if (rc == ERR_OK && !(weights > 0))
+        rc = nn_fail_at(tree_place(loss), err,
+                        "the weight of every loss is 0, so there is nothing "
+                        "to train for; give one of them another");
+    return rc == ERR_OK ? nn_graph_check_used(graph, err) : rc;
 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The parameter, buffer and moment arenas: where each tensor lies, how it
- * begins, and how running statistics take in a step's moments.
+ * The parameter, buffer and moment arenas: the offset and the initial values of
+ * each tensor, and how the moments of a step update the running statistics.
  *
- * Parameters lie in reverse order of use (last layer first, and within a layer
- * the last parameter first), because backward finishes them in this order;
- * those that several layers share are finished by the first of these, their
- * owner. Buffers and moments lie in order of use.
+ * Parameters are in reverse order of use: last layer first, and within a layer
+ * the last parameter first. Backward finishes their gradients in this order.
+ * The gradient of a parameter that several layers share is finished by the
+ * first of these layers, its owner. Buffers and moments are in order of use.
  */
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "nn/nn_build.h"
@@ -42,6 +43,10 @@ static int table_add(nn_table_t *table, const nn_layer_t *layer, int index,
         public->count *= (size_t)dims[i];
     }
     tensor->fill = slot->fill;
+    check(slot->name != NULL && ndim >= 1 && ndim <= OP_DIMS_MAX &&
+              public->count > 0,
+          "tensor %d of layer %s has %d dimensions and %zu elements",
+          table->count, layer->name, ndim, public->count);
     table->elems += align_elems(public->count);
     return table->count++;
 }
@@ -65,10 +70,10 @@ static err_code_t layer_borrow_params(nn_graph_t *graph, nn_layer_t *layer,
     op_desc_t owned[OP_PARAMS_MAX];
     char mine[NN_SHAPE_TEXT], theirs[NN_SHAPE_TEXT];
     int count = 0;
-    err_code_t code = op_params(&owner->config, owned, &count, err);
+    err_code_t rc = op_params(&owner->config, owned, &count, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (count != layer->param_count)
         return err_set(err, ERR_CONFIG,
                        "%s: layer %s has %d parameters and cannot share the "
@@ -98,19 +103,19 @@ static err_code_t layer_add_params(nn_graph_t *graph, int index, err_t *err)
     nn_layer_t *layer = &graph->layers[index];
     op_desc_t descs[OP_PARAMS_MAX];
     double fan_in = 1;
-    err_code_t code;
+    err_code_t rc;
 
-    code = op_params(&layer->config, descs, &layer->param_count, err);
-    if (code != ERR_OK) {
+    rc = op_params(&layer->config, descs, &layer->param_count, err);
+    if (rc != ERR_OK) {
         err_prefix(err, "%s: layer %s", layer->place, layer->name);
-        return code;
+        return rc;
     }
     if (layer->owner != index)
         return layer_borrow_params(graph, layer, descs, err);
     /* The first parameter is the weight, [out, in...]. */
     if (layer->param_count > 0)
         fan_in = (double)nn_sample_elems(&descs[0]);
-    for (int i = layer->param_count - 1; i >= 0 && code == ERR_OK; i--) {
+    for (int i = layer->param_count - 1; i >= 0 && rc == ERR_OK; i--) {
         const nn_slot_t *slot = &layer->kind->params[i];
         int at = table_add(&graph->params, layer, index, slot, descs[i].ndim,
                            descs[i].dims);
@@ -119,12 +124,12 @@ static err_code_t layer_add_params(nn_graph_t *graph, int index, err_t *err)
             slot->fill == NN_FILL_NORMAL ? 1
             : slot->fill == NN_FILL_OUT  ? 1 / sqrt((double)layer->config.out)
                                          : 1 / sqrt(fan_in);
-        code = nn_init_tensor(layer, slot, &graph->params.tensors[at], err);
+        rc = nn_init_tensor(layer, slot, &graph->params.tensors[at], err);
         layer->params[i] = at;
         layer->param_elems += graph->params.tensors[at].public.count;
     }
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (layer->param_elems > PARAM_LIMIT)
         return err_set(err, ERR_CONFIG,
                        "%s: layer %s has %zu parameters, more than 2^40",
@@ -148,41 +153,64 @@ static void layer_add_buffers(nn_graph_t *graph, int index)
         graph->moments += 2 * (size_t)channels;
 }
 
+/* Do the tensors follow each other without overlap, up to the table's end, in
+ * the order of layers that [step], 1 or -1, says? */
+static void table_check(const nn_table_t *table, int step)
+{
+    size_t end = 0;
+    int layer = 0;
+
+    for (int i = 0; CHECK_ON && i < table->count; i++) {
+        const nn_param_t *tensor = &table->tensors[i].public;
+
+        check(tensor->offset == end && end % NN_TENSOR_ALIGN == 0,
+              "%s is at %zu, but the tensor before it ends at %zu",
+              tensor->name, tensor->offset, end);
+        check(i == 0 || step * (tensor->layer - layer) >= 0,
+              "%s of layer %d comes after a tensor of layer %d", tensor->name,
+              tensor->layer, layer);
+        layer = tensor->layer;
+        end = align_elems(tensor->offset + tensor->count);
+    }
+    check(end == table->elems, "%zu elements in an arena of %zu", end,
+          table->elems);
+}
+
 static err_code_t table_open(nn_table_t *table, int room, err_t *err)
 {
-    void *block;
-    err_code_t code;
-
-    code = mem_alloc((size_t)room * sizeof *table->tensors,
-                     "the parameter table", &block, err);
-    if (code == ERR_OK)
-        table->tensors = block;
-    return code;
+    return mem_new(nn_tensor_t, (size_t)room, "the parameter table",
+                   &table->tensors, err);
 }
 
 err_code_t nn_build_tables(nn_graph_t *graph, err_t *err)
 {
     const int layers = graph->layer_count;
-    err_code_t code;
+    err_code_t rc;
 
-    code = table_open(&graph->params, layers * OP_PARAMS_MAX, err);
-    if (code == ERR_OK)
-        code = table_open(&graph->buffers, layers * NN_BUFFERS_MAX, err);
-    for (int i = layers - 1; i >= 0 && code == ERR_OK; i--)
-        code = layer_add_params(graph, i, err);
-    for (int i = 0; i < layers && code == ERR_OK; i++) {
+    rc = table_open(&graph->params, layers * OP_PARAMS_MAX, err);
+    if (rc == ERR_OK)
+        rc = table_open(&graph->buffers, layers * NN_BUFFERS_MAX, err);
+    for (int i = layers - 1; i >= 0 && rc == ERR_OK; i--)
+        rc = layer_add_params(graph, i, err);
+    for (int i = 0; i < layers && rc == ERR_OK; i++) {
         nn_layer_t *layer = &graph->layers[i];
 
         memcpy(layer->params, graph->layers[layer->owner].params,
                sizeof layer->params);
         layer_add_buffers(graph, i);
     }
-    if (code == ERR_OK && graph->params.count == 0)
-        code = err_set(err, ERR_CONFIG,
-                       "%s: the model has nothing to train, as no layer has "
-                       "parameters; add one such as {linear: {out: 10}}",
-                       graph->layers[layers - 1].place);
-    return code;
+    if (rc == ERR_OK) {
+        check(graph->params.count <= layers * OP_PARAMS_MAX,
+              "%d parameters of %d layers", graph->params.count, layers);
+        table_check(&graph->params, -1);
+        table_check(&graph->buffers, 1);
+    }
+    if (rc == ERR_OK && graph->params.count == 0)
+        rc = err_set(err, ERR_CONFIG,
+                     "%s: the model has nothing to train, as no layer has "
+                     "parameters; add one such as {linear: {out: 10}}",
+                     graph->layers[layers - 1].place);
+    return rc;
 }
 
 int nn_graph_params(const nn_graph_t *graph)
@@ -192,6 +220,8 @@ int nn_graph_params(const nn_graph_t *graph)
 
 const nn_param_t *nn_graph_param(const nn_graph_t *graph, int index)
 {
+    check(index >= 0 && index < graph->params.count, "parameter %d of %d",
+          index, graph->params.count);
     return &graph->params.tensors[index].public;
 }
 
@@ -207,6 +237,8 @@ int nn_graph_buffers(const nn_graph_t *graph)
 
 const nn_param_t *nn_graph_buffer(const nn_graph_t *graph, int index)
 {
+    check(index >= 0 && index < graph->buffers.count, "buffer %d of %d", index,
+          graph->buffers.count);
     return &graph->buffers.tensors[index].public;
 }
 
@@ -284,6 +316,9 @@ void nn_graph_fold_moments(const nn_graph_t *graph, const double *moments,
         if (!nn_layer_has_moments(layer) ||
             (space == 1 && ((lone >> nn_layer_moments(layer)) & 1) != 0))
             continue;
+        check(layer->moments + 2 * channels <= graph->moments,
+              "layer %s has moments from %zu on, of %zu", layer->name,
+              layer->moments, graph->moments);
         fold_layer(layer->momentum, moments + layer->moments, channels,
                    (double)samples * (double)space,
                    buffers + nn_graph_buffer(graph, layer->buffers[0])->offset,

@@ -125,18 +125,18 @@ static err_code_t init_fill(const char *name, tree_place_t place,
                             nn_init_t *init, err_t *err)
 {
     char *where = str_printf("%s.init.%s", path, name);
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     int i = 0;
 
     while (i < KINDS && strcmp(kinds[i].name, name) != 0)
         i++;
     if (i == KINDS)
-        code = fail_unknown(name, place, err);
+        rc = fail_unknown(name, place, err);
     else
-        code = opt_fill(kinds[i].rows, options, where, init, err);
+        rc = opt_fill(kinds[i].rows, options, where, init, err);
     init->kind = i + 1;
     free(where);
-    return code;
+    return rc;
 }
 
 err_code_t nn_init_read(nn_layer_t *layer, const nn_item_t *item, err_t *err)

@@ -119,21 +119,21 @@ static err_code_t conv_configure(nn_layer_t *layer, const void *options,
 {
     const conv_options_t *conv = options;
     op_conv_t *config = &layer->config.conv;
-    err_code_t code;
+    err_code_t rc;
 
     layer->config.bias = conv->bias;
     config->out = conv->out;
     config->groups = conv->groups;
-    code = nn_space(&conv->kernel, &layer->config.in, tree, "kernel",
-                    config->kernel, err);
-    if (code == ERR_OK)
-        code = nn_space(&conv->stride, &layer->config.in, tree, "stride",
-                        config->stride, err);
-    if (code == ERR_OK)
-        code = nn_space(&conv->dilation, &layer->config.in, tree, "dilation",
-                        config->dilation, err);
-    if (code != ERR_OK)
-        return code;
+    rc = nn_space(&conv->kernel, &layer->config.in, tree, "kernel",
+                  config->kernel, err);
+    if (rc == ERR_OK)
+        rc = nn_space(&conv->stride, &layer->config.in, tree, "stride",
+                      config->stride, err);
+    if (rc == ERR_OK)
+        rc = nn_space(&conv->dilation, &layer->config.in, tree, "dilation",
+                      config->dilation, err);
+    if (rc != ERR_OK)
+        return rc;
     if (conv->pad.count < 0)
         return conv_pad_same(config, layer->config.in.ndim - 2, tree, err);
     return nn_space(&conv->pad, &layer->config.in, tree, "pad", config->pad,
@@ -154,12 +154,12 @@ static err_code_t transpose_configure(nn_layer_t *layer, const void *options,
                                       const tree_t *tree, err_t *err)
 {
     const conv_options_t *conv = options;
-    err_code_t code = conv_configure(layer, options, tree, err);
+    err_code_t rc = conv_configure(layer, options, tree, err);
 
-    if (code == ERR_OK)
-        code = nn_space(&conv->out_pad, &layer->config.in, tree, "out_pad",
-                        layer->config.conv.out_pad, err);
-    return code;
+    if (rc == ERR_OK)
+        rc = nn_space(&conv->out_pad, &layer->config.in, tree, "out_pad",
+                      layer->config.conv.out_pad, err);
+    return rc;
 }
 
 const nn_kind_t nn_kind_conv_transpose = {

@@ -67,18 +67,18 @@ static err_code_t pool_configure(nn_layer_t *layer, const void *options,
     const pool_options_t *pool = options;
     op_pool_t *config = &layer->config.pool;
     char at[NN_PLACE_TEXT];
-    err_code_t code;
+    err_code_t rc;
 
-    code = nn_space(&pool->kernel, &layer->config.in, tree, "kernel",
-                    config->kernel, err);
-    if (code == ERR_OK)
-        code = nn_space(&pool->stride, &layer->config.in, tree, "stride",
-                        config->stride, err);
-    if (code == ERR_OK)
-        code = nn_space(&pool->pad, &layer->config.in, tree, "pad", config->pad,
-                        err);
-    if (code != ERR_OK)
-        return code;
+    rc = nn_space(&pool->kernel, &layer->config.in, tree, "kernel",
+                  config->kernel, err);
+    if (rc == ERR_OK)
+        rc = nn_space(&pool->stride, &layer->config.in, tree, "stride",
+                      config->stride, err);
+    if (rc == ERR_OK)
+        rc = nn_space(&pool->pad, &layer->config.in, tree, "pad", config->pad,
+                      err);
+    if (rc != ERR_OK)
+        return rc;
     config->ceil = pool->ceil;
     config->inside = layer->kind->op == OP_AVGPOOL && !pool->count_pad;
     for (int i = 0; i < OP_SPACE_MAX; i++) {

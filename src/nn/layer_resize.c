@@ -55,18 +55,18 @@ static err_code_t pad_configure(nn_layer_t *layer, const void *options,
 {
     const pad_options_t *options_pad = options;
     op_pad_t *pad = &layer->config.pad;
-    err_code_t code = nn_space(&options_pad->before, &layer->config.in, tree,
-                               "before", pad->before, err);
+    err_code_t rc = nn_space(&options_pad->before, &layer->config.in, tree,
+                             "before", pad->before, err);
 
-    if (code == ERR_OK)
-        code = nn_space(&options_pad->after, &layer->config.in, tree, "after",
-                        pad->after, err);
+    if (rc == ERR_OK)
+        rc = nn_space(&options_pad->after, &layer->config.in, tree, "after",
+                      pad->after, err);
     for (int i = 0; i < OP_SPACE_MAX; i++)
         if (pad->after[i] < 0)
             pad->after[i] = pad->before[i];
     pad->reflect = options_pad->mode == 1;
     pad->value = options_pad->value;
-    return code;
+    return rc;
 }
 
 const nn_kind_t nn_kind_pad = {

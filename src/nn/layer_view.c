@@ -63,10 +63,10 @@ static err_code_t reshape_configure(nn_layer_t *layer, const void *options,
     op_view_t *view = &layer->config.view;
     int64_t left = nn_sample_elems(&layer->config.in);
     int open = -1;
-    err_code_t code = view_dims(layer, &reshape->dims, tree, "shape", err);
+    err_code_t rc = view_dims(layer, &reshape->dims, tree, "shape", err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     for (int i = 0; i < view->ndim; i++) {
         if (view->dims[i] == 0 || (view->dims[i] < 0 && open >= 0))
             return fail_key(tree, "shape",

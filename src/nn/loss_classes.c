@@ -67,8 +67,7 @@ err_code_t nn_class_weights_read(nn_layer_t *layer, const char *key,
 {
     const int64_t classes = op_classes_of(&layer->config).classes;
     double sum = 0;
-    void *block;
-    err_code_t code;
+    err_code_t rc;
 
     if (tree_kind(list) != TREE_LIST || (int64_t)tree_count(list) != classes)
         return nn_fail_at(tree_place(list), err,
@@ -76,11 +75,10 @@ err_code_t nn_class_weights_read(nn_layer_t *layer, const char *key,
                           "%lld classes of the output, but has %zu",
                           layer->kind->name, key, (long long)classes,
                           tree_count(list));
-    code = mem_alloc((size_t)classes * sizeof(float), "class weights", &block,
-                     err);
-    if (code != ERR_OK)
-        return code;
-    layer->class_weights = block;
+    rc = mem_new(float, (size_t)classes, "class weights", &layer->class_weights,
+                 err);
+    if (rc != ERR_OK)
+        return rc;
     for (int64_t k = 0; k < classes; k++) {
         const tree_t *item = tree_at(list, (size_t)k);
         double value;
@@ -120,7 +118,7 @@ static err_code_t classes_configure(nn_layer_t *layer, const void *options,
 {
     const classes_options_t *classes = options;
     op_loss_t *loss = &layer->config.loss;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     (void)tree;
     loss->axis = nn_class_axis_find((nn_class_axis_t)classes->axis,
@@ -135,10 +133,10 @@ static err_code_t classes_configure(nn_layer_t *layer, const void *options,
                           "take one of the two out (a sample_weight of 0 "
                           "leaves a sample out, too)");
     if (classes->weight != NULL)
-        code = nn_class_weights_read(layer, "weight", classes->weight, err);
-    if (code == ERR_OK && classes->ignore != NULL)
-        code = ignore_read(loss, classes->ignore, err);
-    return code;
+        rc = nn_class_weights_read(layer, "weight", classes->weight, err);
+    if (rc == ERR_OK && classes->ignore != NULL)
+        rc = ignore_read(loss, classes->ignore, err);
+    return rc;
 }
 
 const nn_kind_t nn_kind_cross_entropy = {

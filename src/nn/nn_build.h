@@ -22,7 +22,7 @@ typedef struct nn_item {
     const tree_t *target, *weight, *sample_weight; /* of a loss */
     char path[NN_PATH_TEXT];   /* "model.layers[2]", for errors */
     char scope[NN_SCOPE_TEXT]; /* inside repeats: "_2_1", behind names */
-    int scoped;                /* letters of scope behind its own name */
+    int scoped;                /* letters of scope that follow its own name */
     int start; /* inside repeats: the layer that entry names, or NN_INPUT */
 } nn_item_t;
 
@@ -59,13 +59,14 @@ err_code_t nn_loss_resolve(nn_graph_t *graph, int index, const nn_item_t *item,
 /* graph_input.c: read model.input, dims or a map of names to dims. */
 err_code_t nn_build_inputs(nn_graph_t *graph, const tree_t *model, err_t *err);
 
-/* Read the layer's init; let it say how a tensor of the layer begins. */
+/* Read the option init of a layer; set the initial values of one of its
+ * tensors. */
 err_code_t nn_init_read(nn_layer_t *layer, const nn_item_t *item, err_t *err);
 err_code_t nn_init_tensor(const nn_layer_t *layer, const nn_slot_t *slot,
                           nn_tensor_t *tensor, err_t *err);
 
-/* Read the list of layers into graph->layers, with room for the losses; let a
- * layer find its output; read the losses. */
+/* Read the list of layers into graph->layers, which has space for the losses;
+ * infer the shape of a layer's output; read the losses. */
 err_code_t nn_build_layers(nn_graph_t *graph, const tree_t *list, err_t *err);
 err_code_t nn_layer_infer(nn_layer_t *layer, err_t *err);
 err_code_t nn_build_losses(nn_graph_t *graph, const tree_t *loss, err_t *err);

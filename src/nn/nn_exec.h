@@ -13,13 +13,13 @@ typedef struct nn_exec_config {
     int64_t batch;          /* samples of every run of this exec */
     bool training;
     op_type_t compute_type; /* OP_FLOAT32 or OP_BFLOAT16; see op_config_t */
-    bool recompute; /* training: keep what lies between blocks of layers only,
-                       and compute a block again ahead of its backward; the
-                       same bits in less memory */
+    bool recompute; /* training: keep only the tensors between blocks of layers,
+                       and compute a block again before its backward; the same
+                       bits in less memory */
     bool unfused;   /* each layer is a call of its own: the same bits, slower;
                        for comparisons */
-    bool anew;      /* training: no backward is asked to accumulate, so that no
-                       room is kept beside the gradients for that */
+    bool anew;      /* training: backward never accumulates, so no memory is
+                       needed to add gradients */
     int threads;
 } nn_exec_config_t;
 
@@ -43,12 +43,14 @@ typedef struct nn_bind {
 } nn_bind_t;
 
 typedef struct nn_batch {
-    /* [batch, input dims], see nn_input_info_t; the one there is, or each */
+    /* [batch, input dims], see nn_input_info_t: of the only input, or of each
+     */
     union {
         const void *input;
         const void *inputs[NN_FIELDS_MAX];
     };
-    /* int64 [batch, positions] or float [batch, dims]; the same */
+    /* int64 [batch, positions] or float [batch, dims]: of the only target, or
+     * of each */
     union {
         const void *target;
         const void *targets[NN_FIELDS_MAX];
@@ -82,8 +84,8 @@ err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
 err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
                             const double *scale, bool accumulate, err_t *err);
 
-/* What [loss] read in the last forward, plain [batch, dims]: the output of a
- * layer; for metrics, tests and prediction. */
+/* The tensor that [loss] read in the last forward, plain [batch, dims], for
+ * metrics and prediction. */
 err_code_t nn_exec_output(nn_exec_t *exec, int loss, float *out, err_t *err);
 
 #endif

@@ -16,7 +16,8 @@
 #include "nn/nn.h"
 #include "nn/shape.h"
 
-/* Room for the options struct of any kind; each file asserts that it fits. */
+/* Most bytes of the options struct of a kind; each file asserts that it fits.
+ */
 #define NN_OPTIONS_MAX 1024
 #define NN_BUFFERS_MAX 2
 /* The graph's first input, where a layer's number is expected; the others
@@ -28,7 +29,7 @@
 
 typedef struct nn_layer nn_layer_t;
 
-/* How a tensor begins. */
+/* Initial values of a tensor. */
 typedef enum nn_fill {
     NN_FILL_ZERO,
     NN_FILL_ONE,
@@ -54,16 +55,16 @@ typedef struct nn_kind {
     nn_slot_t buffers[NN_BUFFERS_MAX]; /* [channels] each */
     bool moments;    /* training forward gives [2 * channels] sums, unless
                         frozen */
-    bool view;       /* y holds x's numbers: in place is always harmless */
-    bool classifier; /* loss: of classes, and counts right answers */
+    bool view;       /* y has the numbers of x, so it may always overwrite x */
+    bool classifier; /* loss: targets are classes; right answers are counted */
     bool several;    /* takes 2 to OP_INPUTS_MAX inputs */
-    int most;        /* unless several: takes 1 to this many inputs; 0: one */
-    bool tokens;     /* takes whole numbers; else real ones */
+    int most;        /* without several: takes 1 to [most] inputs; 0: one */
+    bool tokens;     /* takes int32 tokens; otherwise real numbers */
     const struct nn_kind *lender; /* another kind whose parameters it may share,
                                      or NULL */
-    /* Carry [options] over into layer->config (kind, in and training are set)
-     * and the layer's own fields. [tree], where the options were written (may
-     * be NULL), is there for the places in errors. */
+    /* Copy [options] to layer->config, in which kind, in and training are set,
+     * and to the layer's own fields. [tree] is where the options were written,
+     * for the places in errors; it may be NULL. */
     err_code_t (*configure)(nn_layer_t *layer, const void *options,
                             const tree_t *tree, err_t *err);
 } nn_kind_t;

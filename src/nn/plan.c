@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Placing blocks by lifetime. Blocks are taken largest first, and each goes
+ * Placing regions by lifetime. Regions are taken largest first, and each goes
  * into the lowest gap that is free during its whole life: simple, independent
  * of the graph's form, and within a few percent of the best for the chains we
  * have (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
@@ -13,17 +13,17 @@
 #include "base/mem.h"
 #include "nn/exec_priv.h"
 
-static bool blocks_meet(const nn_block_t *a, const nn_block_t *b)
+static bool regions_overlap(const nn_region_t *a, const nn_region_t *b)
 {
     return a->first <= b->last && b->first <= a->last;
 }
 
 /* Larger first; equal ones in order of life, so that the plan is the same
  * everywhere (qsort is not stable). */
-static int block_order(const void *left, const void *right)
+static int region_order(const void *left, const void *right)
 {
-    const nn_block_t *a = *(nn_block_t *const *)left;
-    const nn_block_t *b = *(nn_block_t *const *)right;
+    const nn_region_t *a = *(nn_region_t *const *)left;
+    const nn_region_t *b = *(nn_region_t *const *)right;
 
     if (a->bytes != b->bytes)
         return a->bytes < b->bytes ? 1 : -1;
@@ -32,9 +32,9 @@ static int block_order(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* The lowest offset at which [block] meets none of placed[0 .. count), which
+/* The lowest offset at which [region] meets none of placed[0 .. count), which
  * are in order of offset. */
-static size_t lowest_gap(const nn_block_t *block, nn_block_t *const *placed,
+static size_t lowest_gap(const nn_region_t *region, nn_region_t *const *placed,
                          int count)
 {
     size_t offset = 0;
@@ -42,9 +42,9 @@ static size_t lowest_gap(const nn_block_t *block, nn_block_t *const *placed,
     for (int i = 0; i < count; i++) {
         size_t end = placed[i]->offset + mem_round(placed[i]->bytes);
 
-        if (!blocks_meet(block, placed[i]))
+        if (!regions_overlap(region, placed[i]))
             continue;
-        if (offset + mem_round(block->bytes) <= placed[i]->offset)
+        if (offset + mem_round(region->bytes) <= placed[i]->offset)
             break;
         if (end > offset)
             offset = end;
@@ -53,56 +53,56 @@ static size_t lowest_gap(const nn_block_t *block, nn_block_t *const *placed,
 }
 
 /* Put placed[count] among the others by its offset. */
-static void insert_sorted(nn_block_t **placed, int count)
+static void insert_sorted(nn_region_t **placed, int count)
 {
-    nn_block_t *block = placed[count];
+    nn_region_t *region = placed[count];
     int i;
 
-    for (i = count; i > 0 && placed[i - 1]->offset > block->offset; i--)
+    for (i = count; i > 0 && placed[i - 1]->offset > region->offset; i--)
         placed[i] = placed[i - 1];
-    placed[i] = block;
+    placed[i] = region;
 }
 
-/* No two blocks that are needed at once share a byte; [placed] are in order of
- * offset. */
-static void places_check(nn_block_t *const *placed, int count, size_t end)
+/* Regions in use at the same time share no byte. [placed] is in order of
+ * offset.
+ */
+static void places_check(nn_region_t *const *placed, int count, size_t end)
 {
     for (int i = 0; CHECK_ON && i < count; i++) {
-        const nn_block_t *a = placed[i];
+        const nn_region_t *a = placed[i];
 
-        check(a->first <= a->last, "a block lives from %d to %d", a->first,
+        check(a->first <= a->last, "a region lives from %d to %d", a->first,
               a->last);
         check(a->offset % MEM_ALIGN == 0 && a->offset + a->bytes <= end,
-              "a block of %zu bytes at %zu in a plan of %zu", a->bytes,
+              "a region of %zu bytes at %zu in a plan of %zu", a->bytes,
               a->offset, end);
         for (int k = i + 1; k < count; k++)
             check(placed[k]->offset >= a->offset + a->bytes ||
-                      !blocks_meet(a, placed[k]),
-                  "blocks of %zu bytes at %zu and of %zu at %zu meet in steps "
+                      !regions_overlap(a, placed[k]),
+                  "regions of %zu bytes at %zu and of %zu at %zu overlap in "
+                  "calls "
                   "%d to %d",
                   a->bytes, a->offset, placed[k]->bytes, placed[k]->offset,
                   placed[k]->first, a->last);
     }
 }
 
-err_code_t nn_plan_place(nn_block_t *blocks, int count, size_t *total,
+err_code_t nn_plan_place(nn_region_t *regions, int count, size_t *total,
                          err_t *err)
 {
-    nn_block_t **order = NULL, **placed;
+    nn_region_t **order = NULL, **placed;
     size_t end = 0;
-    void *block;
-    err_code_t code;
+    err_code_t rc;
 
-    code = mem_alloc(2 * (size_t)count * sizeof(nn_block_t *), "a memory plan",
-                     &block, err);
-    if (code != ERR_OK)
-        return code;
-    order = block;
+    rc =
+        mem_new(nn_region_t *, 2 * (size_t)count, "a memory plan", &order, err);
+    if (rc != ERR_OK)
+        return rc;
     placed = order + count;
     for (int i = 0; i < count; i++)
-        order[i] = &blocks[i];
+        order[i] = &regions[i];
     if (count > 1)
-        qsort(order, (size_t)count, sizeof(nn_block_t *), block_order);
+        qsort(order, (size_t)count, sizeof(nn_region_t *), region_order);
     for (int i = 0; i < count; i++) {
         order[i]->offset = lowest_gap(order[i], placed, i);
         placed[i] = order[i];
@@ -112,6 +112,6 @@ err_code_t nn_plan_place(nn_block_t *blocks, int count, size_t *total,
     }
     places_check(placed, count, end);
     *total = end;
-    mem_free(block);
+    mem_free(order);
     return ERR_OK;
 }

@@ -148,21 +148,21 @@ static err_code_t kinds_make(nn_plugin_t *plugin, err_t *err)
 {
     const cddp_layer_t *const *layers = plugin->plugin->layers;
     int all = 0;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     while (nn_layer_kinds()[all] != NULL) {
         plugin->all[all] = nn_layer_kinds()[all];
         all++;
     }
-    for (; layers != NULL && *layers != NULL && code == ERR_OK; layers++) {
+    for (; layers != NULL && *layers != NULL && rc == ERR_OK; layers++) {
         if (plugin->count == CDDP_LAYERS_MAX || all == NN_KINDS_MAX)
             return nn_fail_at(plugin->place, err,
                               "the plugin has more than %d layers",
                               CDDP_LAYERS_MAX);
-        code = kind_make(plugin, *layers, err);
+        rc = kind_make(plugin, *layers, err);
         plugin->all[all++] = &plugin->kinds[plugin->count++].kind;
     }
-    return code;
+    return rc;
 }
 
 /* ---- loading ------------------------------------------------------------- */
@@ -218,23 +218,23 @@ err_code_t nn_plugin_open(const tree_t *model, nn_plugin_t **out, err_t *err)
 {
     const tree_t *node = tree_get(model, "plugin");
     nn_plugin_t *plugin = NULL;
-    err_code_t code;
+    err_code_t rc;
 
-    code = mem_alloc(sizeof *plugin, "a plugin", (void **)&plugin, err);
-    if (code != ERR_OK)
-        return code;
+    rc = mem_new(nn_plugin_t, 1, "a plugin", &plugin, err);
+    if (rc != ERR_OK)
+        return rc;
     plugin->place = tree_place(node);
-    code = plugin_load(plugin, node, err);
-    if (code == ERR_OK)
-        code = kinds_make(plugin, err);
-    if (code == ERR_OK)
-        code = rows_make(&plugin->rows, plugin->plugin->options, plugin->place,
-                         "build", err);
-    if (code == ERR_OK)
+    rc = plugin_load(plugin, node, err);
+    if (rc == ERR_OK)
+        rc = kinds_make(plugin, err);
+    if (rc == ERR_OK)
+        rc = rows_make(&plugin->rows, plugin->plugin->options, plugin->place,
+                       "build", err);
+    if (rc == ERR_OK)
         *out = plugin;
     else
         nn_plugin_close(plugin);
-    return code;
+    return rc;
 }
 
 void nn_plugin_close(nn_plugin_t *plugin)
@@ -286,7 +286,7 @@ static err_code_t build_call(const nn_graph_t *graph, nn_recipe_t *recipe,
                           .options = options,
                           .inputs = graph->input_count};
     cddp_error_t error = {.culprit = -1};
-    cddp_code_t code;
+    cddp_code_t rc;
 
     for (int k = 0; k < graph->input_count; k++) {
         const nn_input_t *input = &graph->inputs[k];
@@ -295,15 +295,15 @@ static err_code_t build_call(const nn_graph_t *graph, nn_recipe_t *recipe,
         build.input[k].ndim = input->ndim;
         memcpy(build.input[k].dims, input->dims, sizeof input->dims);
     }
-    code = graph->plugin->plugin->build(&build, &error);
-    if (code == CDDP_OK)
+    rc = graph->plugin->plugin->build(&build, &error);
+    if (rc == CDDP_OK)
         return ERR_OK;
     nn_fail_at(recipe->place, err, "the plugin: %s",
                error.text[0] != '\0' ? error.text
-                                     : err_code_text((err_code_t)code));
+                                     : err_code_text((err_code_t)rc));
     if (err != NULL)
-        err->code = (err_code_t)code;
-    return (err_code_t)code;
+        err->code = (err_code_t)rc;
+    return (err_code_t)rc;
 }
 
 err_code_t nn_plugin_build(const nn_graph_t *graph, const tree_t *model,
@@ -314,26 +314,26 @@ err_code_t nn_plugin_build(const nn_graph_t *graph, const tree_t *model,
     double options[CDDP_OPTIONS_MAX] = {0};
     nn_recipe_t recipe = {.place = tree_place(tree_get(model, "plugin"))};
     tree_t *own;
-    err_code_t code;
+    err_code_t rc;
 
     if (plugin->plugin->build == NULL)
         return nn_fail_at(recipe.place, err,
                           "the plugin builds no model; give model.layers, "
                           "which may use its layers");
     own = nn_model_options(model, "plugin");
-    code = opt_fill(plugin->rows.rows, own, "model", values, err);
+    rc = opt_fill(plugin->rows.rows, own, "model", values, err);
     tree_free(own);
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     rows_values(&plugin->rows, values, options);
     recipe.list = tree_new(TREE_LIST, NULL, recipe.place);
     recipe.losses = tree_new(TREE_LIST, NULL, recipe.place);
-    code = build_call(graph, &recipe, options, err);
-    if (code == ERR_OK) {
+    rc = build_call(graph, &recipe, options, err);
+    if (rc == ERR_OK) {
         *out = (nn_built_t){recipe.list, recipe.losses};
     } else {
         tree_free(recipe.list);
         tree_free(recipe.losses);
     }
-    return code;
+    return rc;
 }

@@ -26,8 +26,8 @@ typedef struct nn_built {
     tree_t *layers, *losses;
 } nn_built_t;
 
-/* Let the plugin of [graph], whose inputs are known, build from all other keys
- * of [model]; both lists are freed with tree_free. */
+/* Call the plugin of [graph], whose inputs are known, to build from all other
+ * keys of [model]; both lists are freed with tree_free. */
 err_code_t nn_plugin_build(const nn_graph_t *graph, const tree_t *model,
                            nn_built_t *out, err_t *err);
 

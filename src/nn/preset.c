@@ -23,7 +23,7 @@ static err_code_t preset_find(const tree_t *node, const nn_preset_t **out,
     const char *name = tree_text(node), *names[PRESETS + 1] = {NULL};
     str_buf_t known = {0};
     const char *nearest;
-    err_code_t code;
+    err_code_t rc;
 
     for (int i = 0; i < PRESETS; i++) {
         if (name != NULL && strcmp(presets[i]->name, name) == 0) {
@@ -35,13 +35,13 @@ static err_code_t preset_find(const tree_t *node, const nn_preset_t **out,
         str_buf_add(&known, "%s%s", i == 0 ? "" : ", ", presets[i]->name);
     }
     nearest = name == NULL ? NULL : str_nearest(name, names);
-    code = nn_fail_at(
+    rc = nn_fail_at(
         tree_place(node), err, "unknown preset '%s'%s%s%s (known: %s)",
         name == NULL ? "" : name, nearest == NULL ? "" : "; did you mean '",
         nearest == NULL ? "" : nearest, nearest == NULL ? "" : "'?",
         known.text);
     str_buf_free(&known);
-    return code;
+    return rc;
 }
 
 err_code_t nn_preset_make(const tree_t *name, const tree_t *own,
@@ -51,30 +51,30 @@ err_code_t nn_preset_make(const tree_t *name, const tree_t *own,
     _Alignas(max_align_t) unsigned char options[NN_OPTIONS_MAX] = {0};
     nn_recipe_t recipe = {.place = tree_place(name), .ndim = input->count};
     const nn_preset_t *preset = NULL;
-    err_code_t code = preset_find(name, &preset, err);
+    err_code_t rc = preset_find(name, &preset, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     for (int i = 0; i < input->count && i < OP_DIMS_MAX; i++)
         recipe.input[i] = input->items[i];
-    code = opt_fill(preset->rows, own, path, options, err);
-    if (code != ERR_OK)
-        return code;
+    rc = opt_fill(preset->rows, own, path, options, err);
+    if (rc != ERR_OK)
+        return rc;
     recipe.list = tree_new(TREE_LIST, NULL, recipe.place);
-    code = preset->write(&recipe, options, err);
+    rc = preset->write(&recipe, options, err);
     opt_free(preset->rows, options);
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *out = recipe.list;
     else
         tree_free(recipe.list);
-    return code;
+    return rc;
 }
 
 err_code_t nn_preset_write(const tree_t *model, const opt_ints_t *input,
                            tree_t **out, err_t *err)
 {
     tree_t *own;
-    err_code_t code;
+    err_code_t rc;
 
     if (tree_get(model, "layers") != NULL)
         return nn_fail_at(tree_place(tree_get(model, "layers")), err,
@@ -82,10 +82,10 @@ err_code_t nn_preset_write(const tree_t *model, const opt_ints_t *input,
                           "them, or put the preset among the layers: "
                           "{preset: {NAME: {...}}}");
     own = nn_model_options(model, "preset");
-    code = nn_preset_make(tree_get(model, "preset"), own, "model", input, out,
-                          err);
+    rc = nn_preset_make(tree_get(model, "preset"), own, "model", input, out,
+                        err);
     tree_free(own);
-    return code;
+    return rc;
 }
 
 void nn_preset_document(str_buf_t *out)

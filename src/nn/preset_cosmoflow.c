@@ -90,11 +90,11 @@ static err_code_t cosmoflow_write(nn_recipe_t *recipe, const void *options,
                                   err_t *err)
 {
     const cosmoflow_options_t *net = options;
-    err_code_t code = nn_recipe_check_input(
+    err_code_t rc = nn_recipe_check_input(
         recipe, "cosmoflow", 4, "[channels, depth, height, width]", err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     for (int i = 1; i < 4; i++)
         if (recipe->input[i] >> net->depth == 0)
             return nn_fail_at(recipe->place, err,

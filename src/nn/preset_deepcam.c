@@ -168,11 +168,11 @@ static void write_decoder(nn_recipe_t *recipe, const deepcam_options_t *net)
 static err_code_t deepcam_write(nn_recipe_t *recipe, const void *options,
                                 err_t *err)
 {
-    err_code_t code = nn_recipe_check_input(recipe, "deepcam", 3,
-                                            "[channels, height, width]", err);
+    err_code_t rc = nn_recipe_check_input(recipe, "deepcam", 3,
+                                          "[channels, height, width]", err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     for (int i = 1; i < 3; i++)
         if (recipe->input[i] % STRIDE != 0)
             return nn_fail_at(recipe->place, err,

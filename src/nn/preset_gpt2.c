@@ -110,12 +110,11 @@ static void write_block(nn_recipe_t *recipe, const gpt2_options_t *gpt,
 static err_code_t gpt2_check(const nn_recipe_t *recipe,
                              const gpt2_options_t *gpt, err_t *err)
 {
-    err_code_t code = nn_recipe_check_input(recipe, "gpt2", 1, "[tokens]", err);
+    err_code_t rc = nn_recipe_check_input(recipe, "gpt2", 1, "[tokens]", err);
 
-    if (code == ERR_OK)
-        code =
-            nn_recipe_check_heads(recipe, "gpt2", gpt->width, gpt->heads, err);
-    return code;
+    if (rc == ERR_OK)
+        rc = nn_recipe_check_heads(recipe, "gpt2", gpt->width, gpt->heads, err);
+    return rc;
 }
 
 static err_code_t gpt2_write(nn_recipe_t *recipe, const void *options,
@@ -123,10 +122,10 @@ static err_code_t gpt2_write(nn_recipe_t *recipe, const void *options,
 {
     const gpt2_options_t *gpt = options;
     char before[NAME_TEXT] = "start";
-    err_code_t code = gpt2_check(recipe, gpt, err);
+    err_code_t rc = gpt2_check(recipe, gpt, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     nn_recipe_add(recipe, "embedding", "tokens", NULL,
                   "vocabulary %lld out %lld", (long long)gpt->vocabulary,
                   (long long)gpt->width);

@@ -102,13 +102,12 @@ static err_code_t lstm_write(nn_recipe_t *recipe, const void *options,
     const lstm_options_t *lstm = options;
     const bool tokens = lstm->vocabulary > 0;
     char before[NAME_TEXT] = "input";
-    err_code_t code;
+    err_code_t rc;
 
-    code =
-        nn_recipe_check_input(recipe, "lstm", tokens ? 1 : 2,
-                              tokens ? "[tokens]" : "[tokens, features]", err);
-    if (code != ERR_OK)
-        return code;
+    rc = nn_recipe_check_input(recipe, "lstm", tokens ? 1 : 2,
+                               tokens ? "[tokens]" : "[tokens, features]", err);
+    if (rc != ERR_OK)
+        return rc;
     if (tokens) {
         snprintf(before, sizeof before, "tokens");
         nn_recipe_add(recipe, "embedding", before, NULL,

@@ -135,11 +135,11 @@ static err_code_t resnet_write(nn_recipe_t *recipe, const void *options,
 {
     const resnet_options_t *resnet = options;
     char name[BLOCK_TEXT], before[BLOCK_TEXT] = "stem";
-    err_code_t code = nn_recipe_check_input(recipe, preset, 3,
-                                            "[channels, height, width]", err);
+    err_code_t rc = nn_recipe_check_input(recipe, preset, 3,
+                                          "[channels, height, width]", err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     write_stem(recipe, resnet);
     for (int s = 0; s < 4; s++)
         for (int b = 0; b < depths[s]; b++) {

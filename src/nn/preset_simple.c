@@ -88,11 +88,11 @@ static err_code_t lenet_write(nn_recipe_t *recipe, const void *options,
                               err_t *err)
 {
     const mlp_options_t *lenet = options;
-    err_code_t code = nn_recipe_check_input(recipe, "lenet", 3,
-                                            "[channels, height, width]", err);
+    err_code_t rc = nn_recipe_check_input(recipe, "lenet", 3,
+                                          "[channels, height, width]", err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     nn_recipe_add(recipe, "conv", NULL, NULL, "out 6 kernel 5 pad 2");
     nn_recipe_plain(recipe, "relu", NULL, NULL);
     nn_recipe_add(recipe, "maxpool", NULL, NULL, "kernel 2");

@@ -87,14 +87,14 @@ static void write_decoder(nn_recipe_t *recipe, const unet_options_t *unet)
 static err_code_t unet_check(const nn_recipe_t *recipe, const char *name,
                              const unet_options_t *unet, int space, err_t *err)
 {
-    err_code_t code =
+    err_code_t rc =
         nn_recipe_check_input(recipe, name, 1 + space,
                               space == 2 ? "[channels, height, width]"
                                          : "[channels, depth, height, width]",
                               err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     for (int i = 1; i <= space; i++)
         if (recipe->input[i] % (1 << unet->depth) != 0)
             return nn_fail_at(recipe->place, err,
@@ -111,10 +111,10 @@ static err_code_t unet_write(nn_recipe_t *recipe, const char *preset,
                              const unet_options_t *unet, int space, err_t *err)
 {
     char name[NAME_TEXT];
-    err_code_t code = unet_check(recipe, preset, unet, space, err);
+    err_code_t rc = unet_check(recipe, preset, unet, space, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     if (unet->mask > 0)
         nn_recipe_add(recipe, "dropout", "mask", NULL, "rate %.17g",
                       unet->mask);

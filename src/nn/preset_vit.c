@@ -86,11 +86,11 @@ static void write_block(nn_recipe_t *recipe, const vit_options_t *vit,
 static err_code_t vit_check(const nn_recipe_t *recipe, const vit_options_t *vit,
                             err_t *err)
 {
-    err_code_t code = nn_recipe_check_input(recipe, "vit", 3,
-                                            "[channels, height, width]", err);
+    err_code_t rc = nn_recipe_check_input(recipe, "vit", 3,
+                                          "[channels, height, width]", err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     for (int i = 1; i < 3; i++)
         if (recipe->input[i] % vit->patch != 0)
             return nn_fail_at(recipe->place, err,
@@ -108,10 +108,10 @@ static err_code_t vit_write(nn_recipe_t *recipe, const void *options,
 {
     const vit_options_t *vit = options;
     char before[NAME_TEXT] = "tokens";
-    err_code_t code = vit_check(recipe, vit, err);
+    err_code_t rc = vit_check(recipe, vit, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     nn_recipe_add(recipe, "conv", "patches", NULL,
                   "out %lld kernel %lld stride %lld", (long long)vit->width,
                   (long long)vit->patch, (long long)vit->patch);

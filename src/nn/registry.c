@@ -55,7 +55,7 @@ static err_code_t kind_unknown(const nn_kind_t *const *kinds, const char *what,
     char at[NN_PLACE_TEXT];
     str_buf_t known = {0};
     const char *nearest;
-    err_code_t code;
+    err_code_t rc;
     int i;
 
     for (i = 0; kinds[i] != NULL; i++) {
@@ -66,15 +66,15 @@ static err_code_t kind_unknown(const nn_kind_t *const *kinds, const char *what,
     tree_place_format(place, at, sizeof at);
     nearest = str_nearest(name, names);
     if (nearest != NULL)
-        code = err_set(err, ERR_CONFIG,
-                       "%s: unknown %s '%s'; did you mean '%s'? (known: "
-                       "%s)",
-                       at, what, name, nearest, known.text);
+        rc = err_set(err, ERR_CONFIG,
+                     "%s: unknown %s '%s'; did you mean '%s'? (known: "
+                     "%s)",
+                     at, what, name, nearest, known.text);
     else
-        code = err_set(err, ERR_CONFIG, "%s: unknown %s '%s' (known: %s)", at,
-                       what, name, known.text);
+        rc = err_set(err, ERR_CONFIG, "%s: unknown %s '%s' (known: %s)", at,
+                     what, name, known.text);
     str_buf_free(&known);
-    return code;
+    return rc;
 }
 
 err_code_t nn_kind_find(const nn_kind_t *const *kinds, const char *what,
@@ -96,7 +96,7 @@ err_code_t nn_kind_configure(nn_layer_t *layer, const tree_t *tree,
     const opt_row_t *rows = layer->kind->rows;
     tree_t *empty = NULL;
     str_buf_t later = {0};
-    err_code_t code;
+    err_code_t rc;
 
     /* An empty map in place of nothing, so that a missing required option is
      * reported where the layer stands. */
@@ -104,17 +104,17 @@ err_code_t nn_kind_configure(nn_layer_t *layer, const tree_t *tree,
         empty = tree_new(TREE_MAP, NULL, place);
         tree = empty;
     }
-    code = opt_fill(rows, tree, path, options, err);
-    if (code != ERR_OK)
+    rc = opt_fill(rows, tree, path, options, err);
+    if (rc != ERR_OK)
         goto out;
     if (layer->kind->configure != NULL)
-        code = layer->kind->configure(layer, options, tree, err);
+        rc = layer->kind->configure(layer, options, tree, err);
     nn_hash_options(layer->kind, options, &later);
     layer->later_options = later.text; /* NULL, if nothing was printed */
     opt_free(rows, options);
 out:
     tree_free(empty);
-    return code;
+    return rc;
 }
 
 static void document_kinds(const nn_kind_t *const *kinds, const char *title,

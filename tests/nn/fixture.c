@@ -120,13 +120,13 @@ const char *const fixture_tokens =
 err_code_t fixture_graph_try(const char *yaml, nn_graph_t **out, err_t *err)
 {
     tree_t *tree = NULL;
-    err_code_t code = conf_parse("m.yaml", yaml, &tree, err);
+    err_code_t rc = conf_parse("m.yaml", yaml, &tree, err);
 
-    if (code == ERR_OK)
-        code = nn_graph_open(tree_get(tree, "model"), tree_get(tree, "loss"),
-                             out, err);
+    if (rc == ERR_OK)
+        rc = nn_graph_open(tree_get(tree, "model"), tree_get(tree, "loss"), out,
+                           err);
     tree_free(tree);
-    return code;
+    return rc;
 }
 
 nn_graph_t *fixture_graph(const char *yaml)

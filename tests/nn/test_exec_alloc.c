@@ -87,7 +87,7 @@ static long count_step_as(const nn_exec_config_t *config, const char *yaml)
     const double one = 1;
     nn_result_t result;
     err_t err = ERR_INIT;
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
     fixture_t f;
 
     fixture_open_as(&f, graph, config, 0);
@@ -96,13 +96,13 @@ static long count_step_as(const nn_exec_config_t *config, const char *yaml)
     fixture_backward(&f, 1, false);
     allocations = 0;
     counting = true;
-    for (int i = 0; i < 3 && code == ERR_OK; i++) {
-        code = nn_exec_forward(f.exec, &f.batch, &result, &err);
-        if (code == ERR_OK)
-            code = nn_exec_backward(f.exec, &f.batch, &one, i > 0, &err);
+    for (int i = 0; i < 3 && rc == ERR_OK; i++) {
+        rc = nn_exec_forward(f.exec, &f.batch, &result, &err);
+        if (rc == ERR_OK)
+            rc = nn_exec_backward(f.exec, &f.batch, &one, i > 0, &err);
     }
     counting = false;
-    cr_assert_eq(code, ERR_OK);
+    cr_assert_eq(rc, ERR_OK);
     fixture_close(&f);
     nn_graph_close(graph);
     return allocations;

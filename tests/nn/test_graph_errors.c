@@ -514,9 +514,9 @@ Test(graph_errors, every_sentence_has_its_place)
         const wrong_t *w = &wrongs[i];
         nn_graph_t *graph = NULL;
         err_t err = ERR_INIT;
-        err_code_t code = fixture_graph_try(w->yaml, &graph, &err);
+        err_code_t rc = fixture_graph_try(w->yaml, &graph, &err);
 
-        cr_expect_eq(code, ERR_CONFIG, "accepted: %s", w->yaml);
+        cr_expect_eq(rc, ERR_CONFIG, "accepted: %s", w->yaml);
         cr_expect_null(graph);
         cr_expect_eq(strncmp(err.text, w->begins, strlen(w->begins)), 0,
                      "expected: %s\n   found: %s", w->begins, err.text);

@@ -12,15 +12,15 @@
 #include "nn/exec_priv.h"
 #include "nn/fixture.h"
 
-static void expect_disjoint(const nn_block_t *blocks, int count, size_t total)
+static void expect_disjoint(const nn_region_t *blocks, int count, size_t total)
 {
     for (int i = 0; i < count; i++) {
-        const nn_block_t *a = &blocks[i];
+        const nn_region_t *a = &blocks[i];
 
         cr_expect_eq(a->offset % MEM_ALIGN, 0);
         cr_expect_leq(a->offset + a->bytes, total);
         for (int k = 0; k < i; k++) {
-            const nn_block_t *b = &blocks[k];
+            const nn_region_t *b = &blocks[k];
             bool meet = a->first <= b->last && b->first <= a->last;
             bool overlap = a->offset < b->offset + b->bytes &&
                            b->offset < a->offset + a->bytes;
@@ -32,7 +32,7 @@ static void expect_disjoint(const nn_block_t *blocks, int count, size_t total)
 
 Test(plan, random_lifetimes_never_overlap)
 {
-    nn_block_t blocks[40];
+    nn_region_t blocks[40];
     size_t total = 0, sum;
     rng_t rng;
 
@@ -56,9 +56,9 @@ Test(plan, random_lifetimes_never_overlap)
 
 Test(plan, blocks_of_different_times_share_memory)
 {
-    nn_block_t blocks[] = {{.bytes = 100, .first = 0, .last = 1},
-                           {.bytes = 100, .first = 2, .last = 3},
-                           {.bytes = 60, .first = 1, .last = 2}};
+    nn_region_t blocks[] = {{.bytes = 100, .first = 0, .last = 1},
+                            {.bytes = 100, .first = 2, .last = 3},
+                            {.bytes = 60, .first = 1, .last = 2}};
     size_t total = 0;
 
     cr_assert_eq(nn_plan_place(blocks, 3, &total, NULL), ERR_OK);
@@ -189,9 +189,9 @@ static char *random_graph(rng_t *rng)
     return text.text;
 }
 
-static int fresh_block(nn_block_t *blocks, int *count, size_t bytes)
+static int fresh_block(nn_region_t *blocks, int *count, size_t bytes)
 {
-    blocks[*count] = (nn_block_t){.bytes = bytes, .last = 1};
+    blocks[*count] = (nn_region_t){.bytes = bytes, .last = 1};
     return (*count)++;
 }
 
@@ -200,9 +200,9 @@ static int fresh_block(nn_block_t *blocks, int *count, size_t bytes)
 static void unshare(fixture_t *f)
 {
     nn_exec_t *exec = f->exec;
-    const int old = exec->block_count;
+    const int old = exec->region_count;
     int count = old;
-    nn_block_t *blocks;
+    nn_region_t *blocks;
     void *block = NULL;
 
     cr_assert_eq(mem_alloc((size_t)(old + (2 + OP_INPUTS_MAX) * exec->count) *
@@ -211,7 +211,7 @@ static void unshare(fixture_t *f)
                  ERR_OK);
     blocks = block;
     for (int i = 0; i < old; i++)
-        blocks[i] = (nn_block_t){.bytes = exec->blocks[i].bytes, .last = 1};
+        blocks[i] = (nn_region_t){.bytes = exec->regions[i].bytes, .last = 1};
     for (int i = 0; i + 1 < exec->count; i++) {
         size_t bytes;
 
@@ -240,9 +240,9 @@ static void unshare(fixture_t *f)
         }
     /* All live at once, so that none share. */
     cr_assert_eq(nn_plan_place(blocks, count, &exec->bytes, NULL), ERR_OK);
-    mem_free(exec->blocks);
-    exec->blocks = blocks;
-    exec->block_count = count;
+    mem_free(exec->regions);
+    exec->regions = blocks;
+    exec->region_count = count;
     fixture_rebind(f);
     fixture_poison(f);
 }
@@ -274,7 +274,7 @@ static void compare_parts(const char *yaml, const char *backend, int parts)
     cr_assert_eq(nn_exec_plan_parts(f.exec, parts, NULL), ERR_OK);
     fixture_rebind(&f);
     fixture_poison(&f);
-    expect_disjoint(f.exec->blocks, f.exec->block_count, f.exec->bytes);
+    expect_disjoint(f.exec->regions, f.exec->region_count, f.exec->bytes);
     unshare(&g);
     cr_expect_eq(fixture_forward(&f), fixture_forward(&g), "%s", yaml);
     for (int round = 0; round < 2; round++) {
