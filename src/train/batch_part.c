@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-#include "train/run_priv.h"
+#include "train/batch_part.h"
 
-nn_batch_t train_batch_part(const train_state_t *run,
+#include "base/check.h"
+
+nn_batch_t train_batch_part(const nn_graph_t *graph, uint64_t seed,
                             const hdf5io_batch_t *whole, int64_t from)
 {
-    const nn_graph_t *graph = run->graph;
     nn_batch_t part = {.sample_ids = whole->sample_ids + from,
-                       .seed = (uint64_t)run->config->run.seed,
+                       .seed = seed,
                        .epoch = (uint64_t)whole->epoch};
 
+    check(from >= 0 && from <= whole->count, "sample %lld of %lld",
+          (long long)from, (long long)whole->count);
     for (int k = 0; k < nn_graph_inputs(graph); k++)
         part.inputs[k] = (const float *)whole->inputs[k] +
                          (size_t)(from * nn_graph_input_info(graph, k).elems);

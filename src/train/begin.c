@@ -11,8 +11,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "hdf5io/checkpoint.h"
 
-/* A name that nothing has: this run holds the directory's lock. */
+/* A name that no file has. Nobody takes it meanwhile, as this run holds the
+ * directory's lock. */
 static char *aside_name(const char *from)
 {
     char stamp[32];
@@ -27,8 +29,7 @@ static char *aside_name(const char *from)
     return to;
 }
 
-/* Nothing is deleted, what is there gets another name. A directory
- * with nothing in it is not worth one. */
+/* Rename [name] in [dir]; an empty directory is removed instead. */
 static err_code_t set_aside(const char *dir, const char *name, err_t *err)
 {
     char *from = str_printf("%s/%s", dir, name);
@@ -47,25 +48,25 @@ free:
     return rc;
 }
 
-static err_code_t begin_fresh(const train_config_t *config, err_t *err)
+static err_code_t begin_fresh(const char *dir, err_t *err)
 {
-    char *checkpoints = str_printf("%s/checkpoints", config->run.dir);
+    char *checkpoints = str_printf("%s/checkpoints", dir);
     err_code_t rc;
 
-    rc = set_aside(config->run.dir, "checkpoints", err);
+    rc = set_aside(dir, "checkpoints", err);
     if (rc == ERR_OK)
-        rc = set_aside(config->run.dir, "metrics.jsonl", err);
+        rc = set_aside(dir, "metrics.jsonl", err);
     if (rc == ERR_OK)
         rc = file_make_dirs(checkpoints, err);
     free(checkpoints);
     return rc;
 }
 
-/* --resume never: a directory with checkpoints would later be resumed from the
- * wrong run, so it is refused. */
-static err_code_t check_never(const train_config_t *config, err_t *err)
+/* --resume never refuses a directory with checkpoints: a later life would
+ * resume from them, and they are of another run. */
+static err_code_t check_never(const char *dir, err_t *err)
 {
-    char *directory = str_printf("%s/checkpoints", config->run.dir);
+    char *directory = str_printf("%s/checkpoints", dir);
     char **paths = NULL;
     int count = 0;
     err_code_t rc;
@@ -86,15 +87,15 @@ static err_code_t check_never(const train_config_t *config, err_t *err)
 
 /* ---- once in the life of a job ------------------------------------------- */
 
-static char *mark_path(const train_state_t *run)
+static char *mark_path(const train_dir_t *dir)
 {
-    return str_printf("%s/begun", run->config->run.dir);
+    return str_printf("%s/begun", dir->path);
 }
 
-/* Has an earlier life of this job done what the command line asks for? */
-static err_code_t mark_read(const train_state_t *run, bool *there, err_t *err)
+/* *there: an earlier life of this job has done what the command line says. */
+static err_code_t mark_read(const train_dir_t *dir, bool *there, err_t *err)
 {
-    char *path = mark_path(run), *text = NULL;
+    char *path = mark_path(dir), *text = NULL;
     size_t bytes;
     err_code_t rc = ERR_OK;
 
@@ -104,7 +105,7 @@ static err_code_t mark_read(const train_state_t *run, bool *there, err_t *err)
     rc = file_read_own(path, &text, &bytes, err);
     if (rc == ERR_OK) {
         text[strcspn(text, "\n")] = '\0';
-        *there = strcmp(text, run->env->job->id) == 0;
+        *there = strcmp(text, dir->env->job->id) == 0;
     }
 free:
     free(text);
@@ -113,15 +114,15 @@ free:
 }
 
 /* Outside of Slurm there is no later life. */
-static err_code_t mark_set(const train_state_t *run, err_t *err)
+static err_code_t mark_set(const train_dir_t *dir, err_t *err)
 {
     char *path, *text;
     err_code_t rc;
 
-    if (run->env->job->id[0] == '\0')
+    if (dir->env->job->id[0] == '\0')
         return ERR_OK;
-    path = mark_path(run);
-    text = str_printf("%s\n", run->env->job->id);
+    path = mark_path(dir);
+    text = str_printf("%s\n", dir->env->job->id);
     rc = file_publish(path, text, strlen(text), err);
     free(text);
     free(path);
@@ -129,70 +130,71 @@ static err_code_t mark_set(const train_state_t *run, err_t *err)
 }
 
 /* Rank 0's part. */
-static err_code_t begin(const train_state_t *run, bool *first, err_t *err)
+static err_code_t begin(train_dir_t *dir, err_t *err)
 {
     bool done = false;
     err_code_t rc = ERR_OK;
 
-    if (run->env->job->restarts > 0)
-        rc = mark_read(run, &done, err);
-    *first = !done;
-    if (rc != ERR_OK || done || run->env->resume != TRAIN_RESUME_NEVER)
+    if (dir->env->job->restarts > 0)
+        rc = mark_read(dir, &done, err);
+    dir->first = !done;
+    if (rc != ERR_OK || done || dir->env->resume != TRAIN_RESUME_NEVER)
         return rc;
-    return check_never(run->config, err);
+    return check_never(dir->path, err);
 }
 
-err_code_t train_begin(train_state_t *run, bool *first, err_t *err)
+err_code_t train_begin(train_dir_t *dir, train_world_t *world, err_t *err)
 {
     err_code_t rc = ERR_OK;
 
-    *first = true;
-    if (run->env->resume == TRAIN_RESUME_AUTO)
+    dir->first = true;
+    if (dir->env->resume == TRAIN_RESUME_AUTO)
         return ERR_OK;
-    if (run->rank == 0)
-        rc = begin(run, first, err);
-    rc = train_vote(&run->votes, rc, &run->speaker, err);
-    return rc == ERR_OK ? train_tell(&run->votes, 0, first, sizeof *first, err)
+    if (world->rank == 0)
+        rc = begin(dir, err);
+    rc = train_world_vote(world, rc, err);
+    return rc == ERR_OK ? train_tell(&world->votes, 0, &dir->first,
+                                     sizeof dir->first, err)
                         : rc;
 }
 
-static err_code_t begin_from(const train_state_t *run, err_t *err)
+static err_code_t begin_from(const train_dir_t *dir, int64_t step, err_t *err)
 {
-    const char *dir = run->config->run.dir;
-    char *checkpoints = str_printf("%s/checkpoints", dir);
+    char *checkpoints = str_printf("%s/checkpoints", dir->path);
     bool elsewhere = false;
     err_code_t rc;
 
-    rc = hdf5io_checkpoint_supersede(checkpoints, run->resumed,
-                                     run->progress.step, &elsewhere, err);
+    rc = hdf5io_checkpoint_supersede(checkpoints, dir->resumed, step,
+                                     &elsewhere, err);
     if (rc == ERR_OK && elsewhere)
-        rc = set_aside(dir, "metrics.jsonl", err);
+        rc = set_aside(dir->path, "metrics.jsonl", err);
     free(checkpoints);
     return rc;
 }
 
-/* What the run goes on from may have a temporary name. */
-static err_code_t begin_again(const train_state_t *run, err_t *err)
+/* A checkpoint that was being published when its run ended may still have its
+ * temporary name. */
+static err_code_t begin_again(const train_dir_t *dir, err_t *err)
 {
-    char *checkpoints = str_printf("%s/checkpoints", run->config->run.dir);
+    char *checkpoints = str_printf("%s/checkpoints", dir->path);
     err_code_t rc = ERR_OK;
 
-    if (run->resumed != NULL)
-        rc = hdf5io_checkpoint_adopt(checkpoints, run->resumed, err);
+    if (dir->resumed != NULL)
+        rc = hdf5io_checkpoint_adopt(checkpoints, dir->resumed, err);
     free(checkpoints);
     return rc;
 }
 
-err_code_t train_begin_done(const train_state_t *run, err_t *err)
+err_code_t train_begin_done(const train_dir_t *dir, int64_t step, err_t *err)
 {
-    const train_resume_t how = run->env->resume;
+    const train_resume_t how = dir->env->resume;
     err_code_t rc = ERR_OK;
 
-    if (how == TRAIN_RESUME_AUTO || !run->first)
-        return begin_again(run, err);
+    if (how == TRAIN_RESUME_AUTO || !dir->first)
+        return begin_again(dir, err);
     if (how == TRAIN_RESUME_FRESH)
-        rc = begin_fresh(run->config, err);
+        rc = begin_fresh(dir->path, err);
     else if (how == TRAIN_RESUME_PATH)
-        rc = begin_from(run, err);
-    return rc == ERR_OK ? mark_set(run, err) : rc;
+        rc = begin_from(dir, step, err);
+    return rc == ERR_OK ? mark_set(dir, err) : rc;
 }

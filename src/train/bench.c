@@ -76,7 +76,8 @@ static err_code_t batch_alloc(const nn_graph_t *graph, size_t count,
 static err_code_t batch_make(const train_state_t *run, hdf5io_batch_t *batch,
                              err_t *err)
 {
-    const hdf5io_share_t share = hdf5io_sampler_share(run->train.sampler, 0);
+    const hdf5io_share_t share =
+        hdf5io_sampler_share(run->data.train.sampler, 0);
     const size_t count = (size_t)share.count;
     const nn_graph_t *graph = run->graph;
     rng_t rng;
@@ -88,7 +89,7 @@ static err_code_t batch_make(const train_state_t *run, hdf5io_batch_t *batch,
     if (rc != ERR_OK)
         return rc;
     rng_open(&rng, (uint64_t)run->config->run.seed, RNG_BENCH,
-             (uint64_t)run->rank, 0);
+             (uint64_t)run->world.rank, 0);
     for (int k = 0; k < nn_graph_inputs(graph); k++) {
         nn_input_info_t input = nn_graph_input_info(graph, k);
 
@@ -120,21 +121,11 @@ err_code_t train_bench_open(const train_config_t *config, const char *backend,
                                .signal = no_signal,
                                .started = clock_now(),
                                .backend = backend};
-    bench->run = (train_state_t){
-        .config = config,
-        .env = &bench->env,
-        .boot = boot,
-        .rank = boot_rank(boot),
-        .size = boot_size(boot),
-        .eval_step = -1,
-        .progress = {.seed = (uint64_t)config->run.seed, .best = -1.0},
-        .phase = "start"};
-    log_rank_set(bench->run.rank);
+    train_state_init(&bench->run, config, &bench->env, boot);
     rc = train_open_bench(&bench->run, BENCH_STEPS, err);
     if (rc == ERR_OK)
-        rc = train_vote(&bench->run.votes,
-                        batch_make(&bench->run, &bench->batch, err),
-                        &bench->run.speaker, err);
+        rc = train_world_vote(&bench->run.world,
+                              batch_make(&bench->run, &bench->batch, err), err);
     if (rc != ERR_OK) {
         train_bench_close(bench);
         return rc;
@@ -163,13 +154,13 @@ train_bench_info_t train_bench_info(const train_bench_t *bench)
     const size_t slots = (size_t)optim_slots(run->replica.optim);
 
     return (train_bench_info_t){
-        .rank = run->rank,
-        .size = run->size,
-        .threads = run->threads,
-        .bf16 = run->bf16,
+        .rank = run->world.rank,
+        .size = run->world.size,
+        .threads = run->compute.threads,
+        .bf16 = run->compute.bf16,
         .count = bench->batch.count,
         .global = bench->batch.global,
-        .group = run->group,
+        .group = run->world.group,
         .graph = run->graph,
         .params = run->replica.params,
         .buffers = run->replica.buffers,
@@ -217,5 +208,5 @@ err_code_t train_bench_step(train_bench_t *bench, double *loss, err_t *err)
 
 double train_bench_exposed(const train_bench_t *bench)
 {
-    return bench->run.exposed_s;
+    return bench->run.life.exposed_s;
 }

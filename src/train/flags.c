@@ -3,14 +3,14 @@
 #include "base/clock.h"
 #include "train/run_priv.h"
 
-void train_flags_fill(train_state_t *run, double *flags)
+void train_flags_fill(const train_state_t *run, double *flags)
 {
     const opt_every_t *every = &run->config->checkpoint.every;
     slurm_signal_t asked = run->env->signal();
 
     flags[TRAIN_REPLICA_REQUEST] = asked == SLURM_SIGNAL_CHECKPOINT ? 1.0 : 0.0;
     flags[TRAIN_REPLICA_TERM] = asked == SLURM_SIGNAL_TERM ? 1.0 : 0.0;
-    if (run->rank == 0 && every->unit == OPT_TIME &&
-        clock_now() - run->last_checkpoint >= every->value)
+    if (run->world.rank == 0 && every->unit == OPT_TIME &&
+        clock_now() - run->dir.saved_at >= every->value)
         flags[TRAIN_REPLICA_DUE] = 1.0;
 }

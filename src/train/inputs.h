@@ -1,31 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* inputs: whose fault a loss or gradient is that is no number. */
+/* inputs: is the data the reason for a loss or gradient that is not finite? */
 #ifndef CDDP_TRAIN_INPUTS_H
 #define CDDP_TRAIN_INPUTS_H
 
-#include "train/run_priv.h"
+#include "train/data.h"
 
-/* ERR_DATA if one of [count] samples of [batch], read from [data],
- * holds what is no number: names file and row. Without data nothing is. */
-err_code_t train_inputs_check(const train_state_t *run,
-                              const train_data_t *data, const nn_batch_t *batch,
-                              int64_t count, err_t *err);
+typedef struct train_state train_state_t;
 
-/* If [value], called [what] in the sentence, is no number: ERR_DATA if this
- * rank's [batch] is to blame, else ERR_DIVERGED. */
+/* ERR_DATA, naming file and row, if one of the [count] samples of [batch], read
+ * from [data], holds a number that is not finite. ERR_OK for samples that were
+ * not read from files. */
+err_code_t train_inputs_check(const nn_graph_t *graph, const train_data_t *data,
+                              const nn_batch_t *batch, int64_t count,
+                              err_t *err);
+
+/* If [value], which messages call [what], is not finite: ERR_DATA if this
+ * rank's [batch] is the reason, else ERR_DIVERGED. */
 err_code_t train_number_check(const train_state_t *run, const char *what,
                               double value, const hdf5io_batch_t *batch,
                               err_t *err);
 
-/* The same where [value] is the same on all ranks: one rank's bad data ends
- * all. Then collective. */
+/* The same for a [value] that all ranks have in common: bad data of one rank
+ * gives all ranks ERR_DATA. Collective if [value] is not finite. */
 err_code_t train_number_agree(train_state_t *run, const char *what,
                               double value, const hdf5io_batch_t *batch,
                               err_t *err);
 
-/* ERR_DIVERGED: [what] became [value] in [step]; says what is kept. */
-err_code_t train_diverged(const train_state_t *run, const char *what,
-                          const char *value, int64_t step, err_t *err);
+/* ERR_DIVERGED: [what] became [value] ("nan") in step [step]. Names the newest
+ * checkpoint, of [saved_step] (-1: none). */
+err_code_t train_diverged(const char *what, const char *value, int64_t step,
+                          int64_t saved_step, err_t *err);
 
 #endif

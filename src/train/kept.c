@@ -9,9 +9,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* A tensor of one row for all, or of one row each rank. */
-static void tensor_enter(train_kept_t *kept, const ddp_hook_part_t *part,
-                         int rank, int size, hdf5io_part_t *rows)
+/* Append a tensor: one row that all ranks share, or one row for each rank. */
+static void tensor_add(train_kept_t *kept, const ddp_hook_part_t *part,
+                       int rank, int size, hdf5io_part_t *rows)
 {
     hdf5io_tensor_t *tensor = &kept->hook[kept->hook_count];
     int64_t count = (int64_t)part->count;
@@ -35,10 +35,11 @@ static void tensor_enter(train_kept_t *kept, const ddp_hook_part_t *part,
     tensor->part_count = size;
 }
 
-err_code_t train_kept_open(ddp_t *ddp, const hdf5io_tensor_t *tensors,
-                           int count, int rank, int size, train_kept_t *kept,
-                           err_t *err)
+err_code_t train_kept_open(ddp_t *ddp, const comm_group_t *group,
+                           const hdf5io_tensor_t *tensors, int count,
+                           train_kept_t *kept, err_t *err)
 {
+    const int rank = comm_group_rank(group), size = comm_group_size(group);
     ddp_hook_part_t parts[DDP_HOOK_PARTS];
     int part_count = ddp_hook_parts(ddp, parts);
     err_code_t rc;
@@ -54,8 +55,8 @@ err_code_t train_kept_open(ddp_t *ddp, const hdf5io_tensor_t *tensors,
         memcpy(kept->tensors, tensors, (size_t)count * sizeof *tensors);
     kept->hook = kept->tensors + count;
     for (int p = 0; p < part_count; p++)
-        tensor_enter(kept, &parts[p], rank, size,
-                     kept->rows + (size_t)p * (size_t)size);
+        tensor_add(kept, &parts[p], rank, size,
+                   kept->rows + (size_t)p * (size_t)size);
     kept->count = count + part_count;
     return ERR_OK;
 }
@@ -69,64 +70,67 @@ void train_kept_close(train_kept_t *kept)
     *kept = (train_kept_t){0};
 }
 
-/* ---- coming back -------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------- */
 
-static void forget(const ddp_hook_part_t *parts, int count)
+static void parts_zero(const ddp_hook_part_t *parts, int count)
 {
     for (int p = 0; p < count; p++)
         memset(parts[p].data, 0, parts[p].count * sizeof *parts[p].data);
 }
 
-/* The hook's state is not there, or of no use. */
-static void begin_anew(const train_kept_t *kept, ddp_t *ddp,
-                       const hdf5io_checkpoint_config_t *config,
+/* The checkpoint has no state of this hook, or none that fits: start with
+ * zeros.
+ */
+static void begin_anew(const train_kept_t *kept,
+                       const train_kept_source_t *source,
                        const hdf5io_checkpoint_info_t *info)
 {
+    const hdf5io_votes_t *votes = source->config->votes;
     ddp_hook_part_t parts[DDP_HOOK_PARTS];
 
     if (kept->hook_count == 0)
         return;
-    forget(parts, ddp_hook_parts(ddp, parts));
-    if (config->votes->rank != 0)
+    parts_zero(parts, ddp_hook_parts(source->ddp, parts));
+    if (votes->rank != 0)
         return;
-    if (info->world_size == config->votes->size)
+    if (info->world_size == votes->size)
         log_warn("train",
-                 "%s was made without this comm hook: ddp.hook begins with "
-                 "nothing kept back",
+                 "%s was written without this comm hook: ddp.hook starts with "
+                 "zero residuals",
                  info->path);
     else
         log_warn("train",
-                 "%s was written by %d ranks and this run has %d: what "
-                 "ddp.hook kept back on each rank is dropped",
-                 info->path, info->world_size, config->votes->size);
+                 "%s was written by %d ranks and this run has %d: the "
+                 "residuals that ddp.hook kept on each rank are dropped",
+                 info->path, info->world_size, votes->size);
 }
 
-err_code_t train_kept_read(const train_kept_t *kept, ddp_t *ddp,
-                           const hdf5io_checkpoint_config_t *config,
-                           const char *path, bool *found,
+err_code_t train_kept_read(const train_kept_t *kept,
+                           const train_kept_source_t *source, bool *found,
                            hdf5io_checkpoint_info_t *info, err_t *err)
 {
+    const hdf5io_checkpoint_config_t *config = source->config;
     err_t why = ERR_INIT;
     err_code_t rc = ERR_CONFIG;
 
-    /* ERR_CONFIG: the hook's state is not there, or of another shape; or the
-     * model is another one, which the second look finds, too. */
+    /* ERR_CONFIG: the checkpoint has no state of this hook, or one of another
+     * shape. Or it is of another model: then the second read fails, too. */
     if (kept->hook_count > 0)
-        rc = hdf5io_checkpoint_read(config, path, kept->tensors, kept->count,
-                                    found, info, &why);
+        rc = hdf5io_checkpoint_read(config, source->path, kept->tensors,
+                                    kept->count, found, info, &why);
     if (rc == ERR_OK) {
         if (*found && info->world_size != config->votes->size)
-            begin_anew(kept, ddp, config, info);
+            begin_anew(kept, source, info);
         return ERR_OK;
     }
     if (rc != ERR_CONFIG) {
         *err = why;
         return rc;
     }
-    rc = hdf5io_checkpoint_read(config, path, kept->tensors,
+    rc = hdf5io_checkpoint_read(config, source->path, kept->tensors,
                                 kept->count - kept->hook_count, found, info,
                                 err);
     if (rc == ERR_OK && *found)
-        begin_anew(kept, ddp, config, info);
+        begin_anew(kept, source, info);
     return rc;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * kept: what a checkpoint keeps of the comm hook, beside the replica's tensors:
- * "hook/PART", of which each rank holds a row where ranks differ (residuals).
- * Another number of ranks, or another hook, has no use for it: then the hook
- * starts afresh, with a warning. Thread rule: one thread.
+ * kept: all tensors of a checkpoint: the replica's, and the comm hook's
+ * "hook/PART". A part that differs between ranks (residuals) has a row for each
+ * rank. Another number of ranks, or another hook, cannot use this state: then
+ * the hook starts with zeros, with a warning. Thread rule: one thread.
  */
 #ifndef CDDP_TRAIN_KEPT_H
 #define CDDP_TRAIN_KEPT_H
@@ -13,29 +13,34 @@
 #include "hdf5io/checkpoint.h"
 
 typedef struct train_kept {
-    hdf5io_tensor_t *tensors; /* all that a checkpoint writes */
+    hdf5io_tensor_t *tensors; /* [count], the hook's last */
     int count;
-    hdf5io_tensor_t *hook; /* the last of them */
+    hdf5io_tensor_t *hook; /* [hook_count], within [tensors] */
     int hook_count;
-    hdf5io_part_t *rows; /* who holds what of those */
+    hdf5io_part_t *rows; /* of the hook's tensors: which rank holds which */
     char *names[DDP_HOOK_PARTS];
 } train_kept_t;
 
-/* List [tensors] (not owned) and the hook state of [ddp] for [size] ranks, of
- * which this is [rank]. [kept] is zeroed before; on failure, too,
- * train_kept_close frees it. Local. */
-err_code_t train_kept_open(ddp_t *ddp, const hdf5io_tensor_t *tensors,
-                           int count, int rank, int size, train_kept_t *kept,
-                           err_t *err);
+/* List [count] tensors (not owned) and the hook state of [ddp] for the ranks of
+ * [group]. [kept] is zeroed before; on failure, too, train_kept_close frees it.
+ * Local. */
+err_code_t train_kept_open(ddp_t *ddp, const comm_group_t *group,
+                           const hdf5io_tensor_t *tensors, int count,
+                           train_kept_t *kept, err_t *err);
 void train_kept_close(train_kept_t *kept);
 
-/* As hdf5io_checkpoint_read, of all that is kept: in one go where the
- * checkpoint has the hook's state, too; else, or where another number of ranks
- * wrote it, the hook begins with none, with a warning (on rank 0). Collective.
- */
-err_code_t train_kept_read(const train_kept_t *kept, ddp_t *ddp,
-                           const hdf5io_checkpoint_config_t *config,
-                           const char *path, bool *found,
+/* What is read: see hdf5io_checkpoint_read. */
+typedef struct train_kept_source {
+    ddp_t *ddp;
+    const hdf5io_checkpoint_config_t *config;
+    const char *path;
+} train_kept_source_t;
+
+/* Read all tensors of [kept], as hdf5io_checkpoint_read does. If the checkpoint
+ * has no hook state that fits, the hook starts with zeros, and rank 0 logs a
+ * warning. Collective. */
+err_code_t train_kept_read(const train_kept_t *kept,
+                           const train_kept_source_t *source, bool *found,
                            hdf5io_checkpoint_info_t *info, err_t *err);
 
 #endif

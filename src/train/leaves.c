@@ -12,22 +12,25 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "comm/comm_fold.h"
+#include "train/batch_part.h"
 #include "train/run_priv.h"
 
-/* What the teams work on. */
+/* The leaves of one step, which the teams of this rank share. */
 typedef struct leaves_job {
     train_state_t *run;
     const hdf5io_batch_t *batch;
+    int64_t size; /* samples of a leaf: train.microbatch */
     train_leaves_t mine;
     double scales[NN_FIELDS_MAX];
-    pthread_mutex_t lock; /* of all below */
-    double forward, backward;
-    int64_t failed; /* the lowest leaf with an error: the same one whoever is
-                       faster */
-    err_code_t rc;
+    pthread_mutex_t lock;     /* of all below */
+    double forward, backward; /* seconds, summed over teams */
+    int64_t failed; /* the lowest leaf with an error: which one that is does not
+                       depend on the speed of the teams */
+    err_code_t rc;  /* its error */
     err_t *err;
 } leaves_job_t;
 
@@ -38,6 +41,7 @@ static leaves_job_t job_of(train_state_t *run, const train_data_t *data,
 
     return (leaves_job_t){.run = run,
                           .batch = batch,
+                          .size = config->train.microbatch,
                           .mine =
                               train_leaves_of(data, config->train.microbatch,
                                               config->train.batch, batch->step),
@@ -45,18 +49,30 @@ static leaves_job_t job_of(train_state_t *run, const train_data_t *data,
                           .err = err};
 }
 
-/* The first sample of leaf [number], counted from my own first. */
+/* Index in this rank's batch of the first sample of leaf [number]. */
 static int64_t leaf_from(const leaves_job_t *job, int64_t number)
 {
-    return (number - job->mine.first) * job->run->config->train.microbatch;
+    check(number >= job->mine.first &&
+              number < job->mine.first + job->mine.held,
+          "leaf %lld, held are %lld from %lld", (long long)number,
+          (long long)job->mine.held, (long long)job->mine.first);
+    return (number - job->mine.first) * job->size;
 }
 
-/* Samples of the leaf that begins at my sample [from]. */
+/* Samples of the leaf whose first sample has index [from]. */
 static int64_t leaf_size(const leaves_job_t *job, int64_t from)
 {
-    int64_t leaf = job->run->config->train.microbatch;
+    const int64_t left = job->batch->count - from;
 
-    return job->batch->count - from < leaf ? job->batch->count - from : leaf;
+    return left < job->size ? left : job->size;
+}
+
+/* The samples from index [from] on. */
+static nn_batch_t leaf_batch(const leaves_job_t *job, int64_t from)
+{
+    return train_batch_part(job->run->graph,
+                            (uint64_t)job->run->config->run.seed, job->batch,
+                            from);
 }
 
 static void leaf_failed(leaves_job_t *job, int64_t number, err_code_t rc,
@@ -74,20 +90,23 @@ static void leaf_failed(leaves_job_t *job, int64_t number, err_code_t rc,
 
 /* ---- training ----------------------------------------------------------- */
 
-typedef struct leaf_times {
+/* Where a leaf's sums go, and the seconds that a team has spent so far. */
+typedef struct leaf_sums {
+    float *grads;
+    double *tail;
     double forward, backward;
-} leaf_times_t;
+} leaf_sums_t;
 
-static err_code_t leaf_compute(const leaves_job_t *job, int member,
-                               const ddp_leaf_t *leaf, float *grads,
-                               double *tail, leaf_times_t *times, err_t *err)
+/* Forward and backward of leaf [number], into its own sums. */
+static err_code_t leaf_compute(const leaves_job_t *job,
+                               const train_team_t *team, int64_t number,
+                               leaf_sums_t *leaf, err_t *err)
 {
-    const train_team_t *team = &job->run->replica.teams[member];
     const int losses = nn_graph_losses(job->run->graph);
-    const int64_t from = leaf_from(job, leaf->number);
-    nn_batch_t part = train_batch_part(job->run, job->batch, from);
-    nn_exec_t *exec = train_team_leaf(team, leaf_size(job, from), grads,
-                                      tail + train_replica_sums(losses));
+    const int64_t from = leaf_from(job, number);
+    nn_batch_t part = leaf_batch(job, from);
+    nn_exec_t *exec = train_team_leaf(team, leaf_size(job, from), leaf->grads,
+                                      leaf->tail + train_replica_sums(losses));
     double begin = clock_now();
     nn_result_t results[NN_FIELDS_MAX];
     double middle;
@@ -95,17 +114,17 @@ static err_code_t leaf_compute(const leaves_job_t *job, int member,
 
     rc = nn_exec_forward(exec, &part, results, err);
     middle = clock_now();
-    times->forward += middle - begin;
+    leaf->forward += middle - begin;
     if (rc != ERR_OK)
         return rc;
     for (int k = 0; k < losses; k++) {
-        double *sums = tail + train_replica_sums(k);
+        double *sums = leaf->tail + train_replica_sums(k);
 
         sums[TRAIN_REPLICA_LOSS] = results[k].loss_sum;
         sums[TRAIN_REPLICA_CORRECT] = (double)results[k].correct;
     }
     rc = nn_exec_backward(exec, &part, job->scales, false, err);
-    times->backward += clock_now() - middle;
+    leaf->backward += clock_now() - middle;
     return rc;
 }
 
@@ -114,19 +133,18 @@ static void leaves_train(void *context, int member)
 {
     leaves_job_t *job = context;
     ddp_tree_t *tree = job->run->replica.tree;
-    leaf_times_t times = {0};
+    const train_team_t *team = &job->run->replica.teams[member];
+    leaf_sums_t sums = {0};
     ddp_leaf_t leaf;
-    double *tail;
-    float *grads;
 
-    while (ddp_tree_claim(tree, &leaf, &grads, &tail)) {
+    while (ddp_tree_claim(tree, &leaf, &sums.grads, &sums.tail)) {
         err_t err = ERR_INIT;
         err_code_t rc;
 
-        /* A sign of life: the step of a large batch may take long. */
+        /* Progress for the other ranks: a step may take long. */
         if (member == 0)
-            train_phase_set(job->run, "forward and backward");
-        rc = leaf_compute(job, member, &leaf, grads, tail, &times, &err);
+            train_phase_set(&job->run->world, "forward and backward");
+        rc = leaf_compute(job, team, leaf.number, &sums, &err);
         if (rc == ERR_OK) {
             ddp_tree_fold(tree, &leaf);
             continue;
@@ -135,8 +153,8 @@ static void leaves_train(void *context, int member)
         ddp_tree_stop(tree);
     }
     pthread_mutex_lock(&job->lock);
-    job->forward += times.forward;
-    job->backward += times.backward;
+    job->forward += sums.forward;
+    job->backward += sums.backward;
     pthread_mutex_unlock(&job->lock);
 }
 
@@ -145,9 +163,9 @@ static err_code_t leaves_compute(train_state_t *run,
                                  train_times_t *times, err_t *err)
 {
     const train_replica_t *replica = &run->replica;
-    leaves_job_t job = job_of(run, &run->train, batch, err);
+    leaves_job_t job = job_of(run, &run->data.train, batch, err);
 
-    train_weigh_scales(run, job.scales);
+    train_weigh_scales(&run->weigh, job.scales);
     ddp_tree_begin(replica->tree, job.mine.first, job.mine.held,
                    job.mine.leaves);
     crew_run(replica->crew, leaves_train, &job);
@@ -159,12 +177,17 @@ static err_code_t leaves_compute(train_state_t *run,
 err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
                              train_times_t *times, err_code_t *own, err_t *err)
 {
+    const train_config_t *config = run->config;
+    const train_leaves_t mine =
+        train_leaves_of(&run->data.train, config->train.microbatch,
+                        config->train.batch, run->progress.epoch_step);
     double *tail = ddp_tail(run->replica.ddp);
     double flags[TRAIN_REPLICA_FLAGS] = {0};
     double begin;
     err_code_t rc;
 
-    rc = train_weigh_leaves(run, *own == ERR_OK ? batch : NULL,
+    rc = train_weigh_leaves(&run->weigh, *own == ERR_OK ? batch : NULL, &mine,
+                            config->train.microbatch,
                             *own == ERR_OK ? err : NULL);
     if (rc != ERR_OK)
         return *own != ERR_OK ? *own : rc;
@@ -172,10 +195,10 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
         *own = leaves_compute(run, batch, times, err);
     train_flags_fill(run, flags);
     flags[TRAIN_REPLICA_FAILED] = *own != ERR_OK ? 1.0 : 0.0;
-    train_phase_set(run, "all-reduce");
+    train_phase_set(&run->world, "all-reduce");
     begin = clock_now();
-    rc = comm_allreduce(run->group, flags, TRAIN_REPLICA_FLAGS, COMM_FLOAT64,
-                        COMM_SUM, *own == ERR_OK ? err : NULL);
+    rc = comm_allreduce(run->world.group, flags, TRAIN_REPLICA_FLAGS,
+                        COMM_FLOAT64, COMM_SUM, *own == ERR_OK ? err : NULL);
     if (rc != ERR_OK)
         return *own != ERR_OK ? *own : rc;
     if (flags[TRAIN_REPLICA_FAILED] == 0.0)
@@ -188,63 +211,65 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
 
 /* ---- evaluation --------------------------------------------------------- */
 
-/* The sums of a leaf, from EVAL_FLAGS on. */
-static double *eval_leaf(const train_eval_room_t *room, int slot)
+/* The sums of the leaf in [slot], from EVAL_FLAGS on. */
+static double *eval_leaf(const train_evaluator_t *evaluator, int slot)
 {
-    return room->leaves + (size_t)slot * (room->count - EVAL_FLAGS);
+    return evaluator->leaves + (size_t)slot * (evaluator->count - EVAL_FLAGS);
 }
 
 static void eval_add(void *context, int to, int from)
 {
-    const train_eval_room_t *room = context;
+    const train_evaluator_t *evaluator = context;
 
-    ddp_fold_sum(eval_leaf(room, to), eval_leaf(room, from),
-                 room->count - EVAL_FLAGS, COMM_FLOAT64);
+    ddp_fold_sum(eval_leaf(evaluator, to), eval_leaf(evaluator, from),
+                 evaluator->count - EVAL_FLAGS, COMM_FLOAT64);
 }
 
-err_code_t train_leaves_eval_open(train_state_t *run, err_t *err)
+err_code_t train_leaves_eval_open(const train_config_t *config, int teams,
+                                  train_evaluator_t *evaluator, err_t *err)
 {
-    train_eval_room_t *room = &run->room;
-    const train_config_t *config = run->config;
-    int slots = train_partials(&run->valid, config->train.microbatch,
-                               config->train.batch, run->teams);
-    err_code_t rc;
+    int slots = train_partials(evaluator->data, config->train.microbatch,
+                               config->train.batch, teams);
+    err_code_t rc =
+        mem_new(double, (size_t)slots *(evaluator->count - EVAL_FLAGS),
+                "metrics", &evaluator->leaves, err);
 
-    rc = mem_new(double, (size_t)slots *(room->count - EVAL_FLAGS), "metrics",
-                 &room->leaves, err);
-    return rc == ERR_OK ? ddp_fold_open(slots, eval_add, room, &room->fold, err)
+    return rc == ERR_OK ? ddp_fold_open(slots, eval_add, evaluator,
+                                        &evaluator->fold, err)
                         : rc;
 }
 
 static void leaves_eval(void *context, int member)
 {
     leaves_job_t *job = context;
-    const train_eval_room_t *room = &job->run->room;
+    const train_eval_job_t mine = {&job->run->evaluator,
+                                   &job->run->replica.teams[member], member};
+    ddp_fold_t *fold = mine.evaluator->fold;
     ddp_leaf_t leaf;
 
-    while (ddp_fold_claim(room->fold, &leaf)) {
+    while (ddp_fold_claim(fold, &leaf)) {
         const int64_t from = leaf_from(job, leaf.number);
-        nn_batch_t part = train_batch_part(job->run, job->batch, from);
+        nn_batch_t part = leaf_batch(job, from);
         err_t err = ERR_INIT;
         err_code_t rc;
 
-        rc = train_eval_forward(job->run, member, &part, leaf_size(job, from),
-                                eval_leaf(room, leaf.slot), &err);
+        rc = train_eval_forward(&mine, &part, leaf_size(job, from),
+                                eval_leaf(mine.evaluator, leaf.slot), &err);
         if (rc == ERR_OK) {
-            ddp_fold_done(room->fold, &leaf);
+            ddp_fold_done(fold, &leaf);
             continue;
         }
         leaf_failed(job, leaf.number, rc, &err);
-        ddp_fold_stop(room->fold);
+        ddp_fold_stop(fold);
     }
 }
 
 err_code_t train_leaves_eval(train_state_t *run, const hdf5io_batch_t *batch,
                              err_t *err)
 {
-    leaves_job_t job = job_of(run, &run->valid, batch, err);
+    leaves_job_t job = job_of(run, &run->data.valid, batch, err);
 
-    ddp_fold_begin(run->room.fold, job.mine.first, job.mine.held,
+    ddp_fold_begin(run->evaluator.fold, job.mine.first, job.mine.held,
                    job.mine.leaves);
     crew_run(run->replica.crew, leaves_eval, &job);
     return job.rc;
@@ -254,15 +279,15 @@ err_code_t train_leaves_eval_reduce(train_state_t *run,
                                     const hdf5io_batch_t *batch, double *sums,
                                     err_t *err)
 {
-    const train_eval_room_t *room = &run->room;
-    const leaves_job_t job = job_of(run, &run->valid, batch, err);
+    const train_evaluator_t *evaluator = &run->evaluator;
+    const leaves_job_t job = job_of(run, &run->data.valid, batch, err);
     void *views[COMM_VIEWS_MAX];
     int slots[COMM_VIEWS_MAX];
-    int count = ddp_fold_views(room->fold, slots);
+    int count = ddp_fold_views(evaluator->fold, slots);
 
     for (int i = 0; i < count; i++)
-        views[i] = eval_leaf(room, slots[i]);
-    return comm_allreduce_tree(run->group, views, job.mine.first, job.mine.held,
-                               job.mine.leaves, sums + EVAL_FLAGS,
-                               room->count - EVAL_FLAGS, COMM_FLOAT64, err);
+        views[i] = eval_leaf(evaluator, slots[i]);
+    return comm_allreduce_tree(
+        run->world.group, views, job.mine.first, job.mine.held, job.mine.leaves,
+        sums + EVAL_FLAGS, evaluator->count - EVAL_FLAGS, COMM_FLOAT64, err);
 }

@@ -8,7 +8,11 @@ libtrain_la_SOURCES = \
 	src/train/config.c src/train/config.h \
 	src/train/data.c src/train/data.h \
 	src/train/dir_name.c src/train/dir_name.h \
-	src/train/batch_part.c src/train/flags.c src/train/phase.c \
+	src/train/batch_part.c src/train/batch_part.h src/train/flags.c \
+	src/train/checkpoint.c src/train/checkpoint.h \
+	src/train/outcome.c src/train/outcome.h \
+	src/train/resumed.c src/train/resumed.h \
+	src/train/world.c src/train/world.h \
 	src/train/eval_forward.c \
 	src/train/eval.c src/train/eval.h \
 	src/train/fields.c src/train/fields.h \
@@ -34,7 +38,7 @@ libtrain_la_SOURCES = \
 	src/train/score_sums.c \
 	src/train/shard.c src/train/shard.h \
 	src/train/spread.c src/train/spread.h \
-	src/train/step.c src/train/weigh.c \
+	src/train/step.c src/train/weigh.c src/train/weigh.h \
 	src/train/sync.c src/train/sync.h \
 	src/train/team.c src/train/team.h \
 	src/train/touch.c src/train/touch.h \

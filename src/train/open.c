@@ -5,6 +5,7 @@
  * a phase ends in a vote, so an error of one ends all before anybody waits in a
  * collective that it will never enter.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -20,7 +21,6 @@
 #include "train/hello.h"
 #include "train/lone.h"
 #include "train/marks.h"
-#include "train/plateau.h"
 #include "train/run_priv.h"
 
 static train_split_t split_of(const train_state_t *run, bool valid)
@@ -28,9 +28,9 @@ static train_split_t split_of(const train_state_t *run, bool valid)
     return (train_split_t){
         .config = run->config,
         .graph = run->graph,
-        .mpi = run->config->data.io == TRAIN_IO_MPI ? run->mpi : NULL,
-        .rank = run->rank,
-        .size = run->size,
+        .mpi = run->config->data.io == TRAIN_IO_MPI ? run->world.mpi : NULL,
+        .rank = run->world.rank,
+        .size = run->world.size,
         .valid = valid};
 }
 
@@ -42,28 +42,29 @@ static err_code_t oob_exchange(void *context, const void *mine, size_t bytes,
     return boot_exchange(context, mine, bytes, all, err);
 }
 
-static err_code_t group_open(train_state_t *run, err_t *err)
+/* [backend] is the group of "auto". */
+static err_code_t group_open(train_world_t *world, const train_config_t *run,
+                             const char *backend, err_t *err)
 {
-    comm_oob_t oob = {.context = run->boot,
-                      .rank = run->rank,
-                      .size = run->size,
+    comm_oob_t oob = {.context = world->boot,
+                      .rank = world->rank,
+                      .size = world->size,
                       .exchange = oob_exchange};
-    const char *backend = ddp_backend_name(&run->config->ddp);
-    comm_config_t config = {.timeout = run->config->fault.timeout,
-                            .table_path = run->config->ddp.comm_table};
+    comm_config_t config = {.backend = ddp_backend_name(&run->ddp),
+                            .timeout = run->fault.timeout,
+                            .table_path = run->ddp.comm_table};
     err_code_t rc;
 
-    if (strcmp(backend, "auto") == 0)
-        backend = run->size == 1 ? "self" : run->env->backend;
-    config.backend = backend;
-    rc = comm_group_open(&config, &oob, &run->group, err);
+    if (strcmp(config.backend, "auto") == 0)
+        config.backend = world->size == 1 ? "self" : backend;
+    rc = comm_group_open(&config, &oob, &world->group, err);
     if (rc != ERR_OK)
         return rc;
-    run->votes = train_votes_of_group(run->group);
-    return run->size == 1 ? ERR_OK
-                          : train_patience_open(run->group, config.timeout,
-                                                run->config->fault.io_timeout,
-                                                &run->patience, err);
+    world->votes = train_votes_of_group(world->group);
+    return world->size == 1 ? ERR_OK
+                            : train_patience_open(world->group, config.timeout,
+                                                  run->fault.io_timeout,
+                                                  &world->patience, err);
 }
 
 /* The OpenMP library reads it once, before main(). */
@@ -74,15 +75,13 @@ static bool waits_passively(void)
     return policy != NULL && strcasecmp(policy, "passive") == 0;
 }
 
-/* Team size: the cores of this rank's mask, shared with the ranks that have the
- * same mask on the same host. More threads than cores only wait for each other.
- */
-static int threads_choose(const train_state_t *run, const train_hello_t *hello)
+/* Threads of this rank: [asked] (train.threads), or by default [fair], the
+ * cores of its affinity mask divided by the ranks that share the mask. More
+ * threads than cores only wait for each other: that is logged if [speak]. */
+static int threads_choose(int asked, int fair, const train_hello_t *hello,
+                          bool speak)
 {
-    int fair = run->cores;
-    int asked = (int)run->config->train.threads;
-
-    if (asked > fair && run->rank == 0)
+    if (asked > fair && speak)
         log_warn("train",
                  "train.threads is %d, but this rank has %d core%s to "
                  "itself (%d for %d rank%s): expect it to be slower%s",
@@ -100,12 +99,11 @@ static uint64_t versions_hash(const char *versions)
     return versions == NULL ? 0 : hash_bytes(versions, strlen(versions));
 }
 
-/* MPI knows processes, not ranks that are threads of one. */
-static err_code_t mpi_check(const train_state_t *run, err_t *err)
+/* MPI has processes as ranks, but --local makes ranks that are threads. */
+static err_code_t mpi_check(const train_config_t *config, const boot_t *boot,
+                            err_t *err)
 {
-    const train_config_t *config = run->config;
-
-    if (strcmp(boot_name(run->boot), "threads") != 0 ||
+    if (strcmp(boot_name(boot), "threads") != 0 ||
         (config->data.io != TRAIN_IO_MPI &&
          config->checkpoint.io != TRAIN_IO_MPI))
         return ERR_OK;
@@ -123,38 +121,43 @@ static err_code_t meet(train_state_t *run, err_t *err)
     train_hello_t hello;
     err_code_t rc;
 
-    run->phase = "bootstrap";
-    rc = mpi_check(run, err);
+    run->world.phase = "bootstrap";
+    rc = mpi_check(config, run->world.boot, err);
     if (rc != ERR_OK)
         return rc;
-    rc = train_hello(run->boot, train_config_hash(config), run->env->build_hash,
-                     &hello, err);
+    rc = train_hello(run->world.boot, train_config_hash(config),
+                     run->env->build_hash, &hello, err);
     if (rc == ERR_OK && config->train.reproducible)
-        rc = boot_agree(run->boot, "CPU model or library versions",
+        rc = boot_agree(run->world.boot, "CPU model or library versions",
                         versions_hash(run->env->versions), err);
     if (rc != ERR_OK)
         return rc;
-    if (config->train.batch < run->size)
+    if (config->train.batch < run->world.size)
         return err_set(err, ERR_CONFIG,
                        "train.batch is %lld, smaller than the %d ranks: some "
                        "would never have a sample; raise it or start fewer "
                        "ranks",
-                       (long long)config->train.batch, run->size);
-    run->cores = hello.cores > hello.sharers ? hello.cores / hello.sharers : 1;
-    run->threads = threads_choose(run, &hello);
-    return group_open(run, err);
+                       (long long)config->train.batch, run->world.size);
+    run->compute.cores =
+        hello.cores > hello.sharers ? hello.cores / hello.sharers : 1;
+    run->compute.threads =
+        threads_choose((int)config->train.threads, run->compute.cores, &hello,
+                       run->world.rank == 0);
+    return group_open(&run->world, config, run->env->backend, err);
 }
 
-/* PMIx is left before training, as its loss kills the step; MPI needs it. */
+/* Leave PMIx before training: if a rank loses it, Slurm kills the step. MPI-IO
+ * needs it until the end. */
 static err_code_t leave_boot(train_state_t *run, err_t *err)
 {
     const train_config_t *config = run->config;
 
     if (config->data.io == TRAIN_IO_MPI ||
         config->checkpoint.io == TRAIN_IO_MPI)
-        return h5mpi_open(run->rank, run->size, &run->mpi, err);
-    boot_close(run->boot);
-    run->boot = NULL;
+        return h5mpi_open(run->world.rank, run->world.size, &run->world.mpi,
+                          err);
+    boot_close(run->world.boot);
+    run->world.boot = NULL;
     return ERR_OK;
 }
 
@@ -166,6 +169,8 @@ static err_code_t data_open(train_state_t *run, err_t *err)
     err_code_t rc;
 
     rc = nn_graph_open(run->config->model, run->config->loss, &run->graph, err);
+    run->weigh.graph = run->graph;
+    run->weigh.group = run->world.group;
     if (rc == ERR_OK && run->config->train.reproducible &&
         nn_graph_syncs(run->graph) > 0)
         rc = err_set(err, ERR_CONFIG,
@@ -176,50 +181,58 @@ static err_code_t data_open(train_state_t *run, err_t *err)
     if (rc != ERR_OK)
         return rc;
     split = split_of(run, false);
-    rc = train_data_open(&split, &run->train, err);
+    rc = train_data_open(&split, &run->data.train, err);
     if (rc != ERR_OK)
         return rc;
-    rc = train_lone_check(run->config, run->graph, &run->train, run->size,
-                          run->rank == 0, &run->lone, err);
+    rc = train_lone_check(run->config, run->graph, &run->data.train,
+                          run->world.size, run->world.rank == 0,
+                          &run->data.lone, err);
     if (rc != ERR_OK)
         return rc;
-    run->teams = train_teams(run->config, &run->train, run->threads);
+    run->compute.teams =
+        train_teams(run->config, &run->data.train, run->compute.threads);
     split = split_of(run, true);
-    rc = train_data_open(&split, &run->valid, err);
-    return rc == ERR_OK ? train_eval_open(run, err) : rc;
+    rc = train_data_open(&split, &run->data.valid, err);
+    return rc == ERR_OK
+               ? train_eval_open(run->config, run->graph, &run->data.valid,
+                                 run->compute.teams, &run->evaluator, err)
+               : rc;
 }
 
-/* Bytes are being compared: what comes next may be slow, too. */
+/* Called while bytes are compared: report progress. The next read may be slow,
+ * too. */
 static void compare_alive(void *context)
 {
-    train_state_t *run = context;
+    train_world_t *world = context;
 
-    train_storage_begin(run, run->phase);
+    train_storage_begin(world, world->phase);
 }
 
 /* Do all ranks see the same samples? Collective. */
 static err_code_t data_compare(train_state_t *run, err_t *err)
 {
-    train_same_t same = {.group = run->group,
+    train_same_t same = {.group = run->world.group,
                          .what = "data.train",
                          .how = (train_validate_t)run->config->data.validate,
                          .alive = compare_alive,
-                         .context = run};
+                         .context = &run->world};
     err_code_t rc;
 
-    train_phase_set(run, "comparing data");
-    rc = train_same(&same, run->train.dataset, &run->train.marks, err);
-    rc = train_vote(&run->votes, rc, &run->speaker, err);
-    if (rc == ERR_OK && run->valid.dataset != NULL) {
+    train_phase_set(&run->world, "comparing data");
+    rc =
+        train_same(&same, run->data.train.dataset, &run->data.train.marks, err);
+    rc = train_world_vote(&run->world, rc, err);
+    if (rc == ERR_OK && run->data.valid.dataset != NULL) {
         same.what = "data.valid";
-        rc = train_same(&same, run->valid.dataset, &run->valid.marks, err);
-        rc = train_vote(&run->votes, rc, &run->speaker, err);
+        rc = train_same(&same, run->data.valid.dataset, &run->data.valid.marks,
+                        err);
+        rc = train_world_vote(&run->world, rc, err);
     }
     if (rc != ERR_OK)
         return rc;
-    rc = train_marks_list(&run->train, &run->valid, &run->marks,
-                          &run->mark_count, err);
-    return train_vote(&run->votes, rc, &run->speaker, err);
+    rc = train_marks_list(&run->data.train, &run->data.valid, &run->data.marks,
+                          &run->data.mark_count, err);
+    return train_world_vote(&run->world, rc, err);
 }
 
 static err_code_t directory_open(train_state_t *run, err_t *err)
@@ -228,14 +241,14 @@ static err_code_t directory_open(train_state_t *run, err_t *err)
     char *owner = NULL;
     err_code_t rc;
 
-    if (run->rank != 0)
+    if (run->world.rank != 0)
         return ERR_OK;
     if (job->step_id[0] != '\0')
         owner = str_printf("Slurm step %s on host %s, process %d", job->step_id,
                            job->host, (int)getpid());
     else
         owner = str_printf("process %d on host %s", (int)getpid(), job->host);
-    rc = train_rundir_open(run->config->run.dir, owner, &run->rundir, err);
+    rc = train_rundir_open(run->config->run.dir, owner, &run->dir.lock, err);
     free(owner);
     return rc;
 }
@@ -247,48 +260,50 @@ static train_replica_plan_t plan_of(train_state_t *run)
     return (train_replica_plan_t){
         .config = run->config,
         .graph = run->graph,
-        .group = run->group,
-        .rank = run->rank,
-        .ranks = run->size,
-        .threads = run->threads,
-        .cores = run->cores,
-        .teams = run->teams,
-        .team_threads = train_team_threads(config, run->threads),
-        .bf16 = run->bf16,
-        .span = {.steps = run->config->train.epochs * run->train.steps,
-                 .epoch_steps = run->train.steps},
-        .sizes = train_sizes_of(&run->train, &run->valid),
-        .partials = config->train.reproducible
-                        ? train_partials(&run->train, config->train.microbatch,
-                                         config->train.batch, run->teams)
-                        : 0};
+        .group = run->world.group,
+        .rank = run->world.rank,
+        .ranks = run->world.size,
+        .threads = run->compute.threads,
+        .cores = run->compute.cores,
+        .teams = run->compute.teams,
+        .team_threads = train_team_threads(config, run->compute.threads),
+        .bf16 = run->compute.bf16,
+        .span = {.steps = run->config->train.epochs * run->data.train.steps,
+                 .epoch_steps = run->data.train.steps},
+        .sizes = train_sizes_of(&run->data.train, &run->data.valid),
+        .partials =
+            config->train.reproducible
+                ? train_partials(&run->data.train, config->train.microbatch,
+                                 config->train.batch, run->compute.teams)
+                : 0};
 }
 
-/* Local work, then the vote that nobody is missing. */
+/* Do local work, then vote on its outcome. */
 static err_code_t voted(train_state_t *run,
                         err_code_t (*work)(train_state_t *run, err_t *err),
                         err_t *err)
 {
     err_code_t rc = work(run, err);
 
-    return train_vote(&run->votes, rc, &run->speaker, err);
+    return train_world_vote(&run->world, rc, err);
 }
 
-/* bf16 only where all ranks can: replicas must compute alike. Collective. */
+/* bf16 only if all ranks can: replicas must compute alike. Collective. */
 static err_code_t precision_choose(train_state_t *run, err_t *err)
 {
     double lacking = 0;
-    err_code_t rc = train_bf16_choose(run->config, &run->bf16, err);
+    err_code_t rc = train_bf16_choose(run->config, &run->compute.bf16, err);
 
     if (run->config->train.precision != TRAIN_PRECISION_AUTO)
         return rc;
-    lacking = run->bf16 ? 0 : 1;
-    rc = comm_allreduce(run->group, &lacking, 1, COMM_FLOAT64, COMM_MAX, err);
-    run->bf16 = lacking == 0;
-    if (rc == ERR_OK && run->rank == 0)
+    lacking = run->compute.bf16 ? 0 : 1;
+    rc = comm_allreduce(run->world.group, &lacking, 1, COMM_FLOAT64, COMM_MAX,
+                        err);
+    run->compute.bf16 = lacking == 0;
+    if (rc == ERR_OK && run->world.rank == 0)
         log_info("train", "train.precision auto: %s",
-                 run->bf16 ? "bf16"
-                           : "fp32, as a CPU cannot multiply bfloat16");
+                 run->compute.bf16 ? "bf16"
+                                   : "fp32, as a CPU cannot multiply bfloat16");
     return rc;
 }
 
@@ -297,15 +312,20 @@ static err_code_t replica_make(train_state_t *run, err_t *err)
     train_replica_plan_t plan;
     err_code_t rc;
 
-    train_phase_set(run, "planning");
+    train_phase_set(&run->world, "planning");
     rc = precision_choose(run, err);
     if (rc != ERR_OK)
         return rc;
     plan = plan_of(run);
     rc = train_replica_open(&plan, &run->replica, err);
+    run->plateau = (train_plateau_t){.schedule = run->replica.schedule,
+                                     .optim = run->replica.optim,
+                                     .progress = &run->progress,
+                                     .speaks = run->world.rank == 0};
     if (rc == ERR_OK)
-        rc = train_plateau_check(run, err);
-    if (rc == ERR_OK && run->rank == 0 &&
+        rc = train_plateau_check(&run->plateau, run->config, &run->evaluator,
+                                 err);
+    if (rc == ERR_OK && run->world.rank == 0 &&
         run->config->train.scale_lr != TRAIN_SCALE_NONE)
         log_info("train",
                  "learning rate %.6g: %.6g times the optimizer's, for batch "
@@ -319,8 +339,10 @@ static err_code_t replica_make(train_state_t *run, err_t *err)
 static err_code_t replica_join(train_state_t *run, err_t *err)
 {
     train_replica_plan_t plan = plan_of(run);
+    err_code_t rc = train_replica_join(&plan, &run->replica, err);
 
-    return train_replica_join(&plan, &run->replica, err);
+    run->world.sync = train_sync_group(run->replica.sync);
+    return rc;
 }
 
 /* ---- the first batch ---------------------------------------------------- */
@@ -332,36 +354,54 @@ static err_code_t loaders_start(train_state_t *run, err_t *err)
     train_split_t split = split_of(run, false);
     err_code_t rc;
 
-    if (step == run->train.steps) {
+    if (step == run->data.train.steps) {
         epoch++;
         step = 0;
     }
-    rc = train_data_start(&split, &run->train, epoch, step, err);
+    rc = train_data_start(&split, &run->data.train, epoch, step, err);
     if (rc != ERR_OK)
         return rc;
     split = split_of(run, true);
-    return train_data_start(&split, &run->valid, 0, 0, err);
+    return train_data_start(&split, &run->data.valid, 0, 0, err);
 }
 
-/* Nothing is left that could refuse the start: now the run directory may
- * change. */
+/* Nothing is left that could refuse the start, so the run directory may change.
+ */
 static err_code_t directory_accept(train_state_t *run, err_t *err)
 {
     char *path = NULL;
     err_code_t rc;
 
-    if (run->rank != 0)
+    if (run->world.rank != 0)
         return ERR_OK;
-    rc = train_begin_done(run, err);
+    rc = train_begin_done(&run->dir, run->progress.step, err);
     if (rc == ERR_OK)
-        rc = train_rundir_accept(run->rundir, run->config, run->progress.step,
+        rc = train_rundir_accept(run->dir.lock, run->config, run->progress.step,
                                  err);
     if (rc != ERR_OK)
         return rc;
     path = str_printf("%s/metrics.jsonl", run->config->run.dir);
-    rc = obs_metrics_open(path, run->progress.step, &run->metrics, err);
+    rc = obs_metrics_open(path, run->progress.step, &run->dir.metrics, err);
     free(path);
     return rc;
+}
+
+void train_state_init(train_state_t *run, const train_config_t *config,
+                      const train_env_t *env, boot_t *boot)
+{
+    *run = (train_state_t){
+        .config = config,
+        .env = env,
+        .world = {.boot = boot,
+                  .rank = boot_rank(boot),
+                  .size = boot_size(boot),
+                  .phase = "start",
+                  .step = &run->progress.step},
+        .dir = {.path = config->run.dir, .env = env, .saved_step = -1},
+        .progress = {.seed = (uint64_t)config->run.seed, .best = -1.0},
+        .last_eval = {.found = {.accuracy = NAN}, .step = -1}};
+    run->world.speaker = run->world.rank == 0;
+    log_rank_set(run->world.rank);
 }
 
 err_code_t train_open(train_state_t *run, err_t *err)
@@ -374,40 +414,41 @@ err_code_t train_open(train_state_t *run, err_t *err)
         rc = voted(run, leave_boot, err);
     if (rc != ERR_OK)
         return rc;
-    train_storage_begin(run, "opening data");
+    train_storage_begin(&run->world, "opening data");
     rc = voted(run, data_open, err);
     if (rc == ERR_OK)
         rc = data_compare(run, err);
     if (rc == ERR_OK) {
-        train_storage_begin(run, "run directory");
+        train_storage_begin(&run->world, "run directory");
         rc = voted(run, directory_open, err);
     }
-    train_storage_end(run);
-    run->owns_dir = rc == ERR_OK;
+    train_storage_end(&run->world);
+    run->dir.owned = rc == ERR_OK;
     if (rc == ERR_OK)
         rc = voted(run, replica_make, err);
     if (rc == ERR_OK)
         rc = voted(run, replica_join, err);
     if (rc != ERR_OK)
         return rc;
-    train_patience_also(run->patience, train_sync_group(run->replica.sync));
-    train_storage_begin(run, "resume");
+    train_patience_also(run->world.patience, run->world.sync);
+    train_storage_begin(&run->world, "resume");
     rc = train_restore(run, err);
     if (rc == ERR_OK)
         rc = voted(run, loaders_start, err);
     if (rc == ERR_OK) {
-        train_storage_begin(run, "run directory");
+        train_storage_begin(&run->world, "run directory");
         rc = voted(run, directory_accept, err);
     }
-    train_storage_end(run);
+    train_storage_end(&run->world);
     if (rc != ERR_OK)
         return rc;
-    run->accepted = true;
+    run->dir.accepted = true;
     plan = plan_of(run);
-    train_phase_set(run, "initial weights");
-    rc = train_replica_start(&plan, run->saved_step >= 0, &run->replica, err);
-    run->first_step = run->progress.step;
-    run->last_checkpoint = clock_now();
+    train_phase_set(&run->world, "initial weights");
+    rc = train_replica_start(&plan, run->dir.saved_step >= 0, &run->replica,
+                             err);
+    run->life.first_step = run->progress.step;
+    run->dir.saved_at = clock_now();
     return rc;
 }
 
@@ -422,10 +463,13 @@ static err_code_t bench_data_plan(train_state_t *run, int64_t steps, err_t *err)
     rc = nn_graph_open(run->config->model, run->config->loss, &run->graph, err);
     if (rc != ERR_OK)
         return rc;
+    run->weigh.graph = run->graph;
+    run->weigh.group = run->world.group;
     split = split_of(run, false);
-    rc = train_data_plan(&split, steps, &run->train, err);
+    rc = train_data_plan(&split, steps, &run->data.train, err);
     if (rc == ERR_OK)
-        run->teams = train_teams(run->config, &run->train, run->threads);
+        run->compute.teams =
+            train_teams(run->config, &run->data.train, run->compute.threads);
     return rc;
 }
 
@@ -440,7 +484,7 @@ err_code_t train_open_bench(train_state_t *run, int64_t steps, err_t *err)
     if (rc != ERR_OK)
         return rc;
     rc = bench_data_plan(run, steps, err);
-    rc = train_vote(&run->votes, rc, &run->speaker, err);
+    rc = train_world_vote(&run->world, rc, err);
     if (rc == ERR_OK)
         rc = voted(run, replica_make, err);
     if (rc == ERR_OK)
@@ -453,18 +497,19 @@ err_code_t train_open_bench(train_state_t *run, int64_t steps, err_t *err)
 
 void train_close(train_state_t *run)
 {
-    obs_metrics_close(run->metrics);
-    train_eval_close(run);
-    hdf5io_marks_free(run->marks, run->mark_count);
-    train_data_close(&run->valid);
-    train_data_close(&run->train);
-    train_patience_also(run->patience, NULL);
+    obs_metrics_close(run->dir.metrics);
+    train_eval_close(&run->evaluator);
+    hdf5io_marks_free(run->data.marks, run->data.mark_count);
+    train_data_close(&run->data.valid);
+    train_data_close(&run->data.train);
+    train_patience_also(run->world.patience, NULL);
+    run->world.sync = NULL;
     train_replica_close(&run->replica);
     nn_graph_close(run->graph);
-    free(run->resumed);
-    train_rundir_close(run->rundir);
-    train_patience_close(run->patience);
-    comm_group_close(run->group);
-    h5mpi_close(run->mpi);
-    boot_close(run->boot);
+    free(run->dir.resumed);
+    train_rundir_close(run->dir.lock);
+    train_patience_close(run->world.patience);
+    comm_group_close(run->world.group);
+    h5mpi_close(run->world.mpi);
+    boot_close(run->world.boot);
 }

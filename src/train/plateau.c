@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/*
- * A schedule that watches a metric. What it has seen is part of the run's
- * progress, so a resumed run goes on with it. The metric is the same bits on
- * all ranks, so all of them cut the rate at the same step.
- */
 #include "train/plateau.h"
 
 #include <string.h>
@@ -13,15 +8,15 @@
 
 #define TRAIN_LOSS "train_loss"
 
-/* The metric of the run's schedule; NULL: it watches none. */
-static const char *metric_of(const train_state_t *run)
+/* The metric that the schedule watches; NULL: none. */
+static const char *metric_of(const train_plateau_t *plateau)
 {
-    return optim_schedule_metric(run->replica.schedule);
+    return optim_schedule_metric(plateau->schedule);
 }
 
-static optim_watch_t watch_of(const train_state_t *run)
+static optim_watch_t watch_of(const train_plateau_t *plateau)
 {
-    const hdf5io_progress_t *progress = &run->progress;
+    const hdf5io_progress_t *progress = plateau->progress;
 
     return (optim_watch_t){.best = progress->watch.best,
                            .seen = progress->watch.seen,
@@ -30,14 +25,14 @@ static optim_watch_t watch_of(const train_state_t *run)
                            .cuts = progress->watch.cuts};
 }
 
-double train_plateau_lr(const train_state_t *run, double lr)
+double train_plateau_lr(const train_plateau_t *plateau, double lr)
 {
-    const optim_watch_t watch = watch_of(run);
+    const optim_watch_t watch = watch_of(plateau);
 
-    return optim_schedule_cut(run->replica.schedule, &watch, lr);
+    return optim_schedule_cut(plateau->schedule, &watch, lr);
 }
 
-/* ---- at the beginning ---------------------------------------------------- */
+/* ---- start-up ------------------------------------------------------------ */
 
 /* The number called [name] of an evaluation; NULL: it has none. */
 static const double *value_find(const train_eval_t *eval, const char *name)
@@ -52,13 +47,13 @@ static const double *value_find(const train_eval_t *eval, const char *name)
     return NULL;
 }
 
-static err_code_t metric_check(train_state_t *run, const char *metric,
-                               err_t *err)
+static err_code_t metric_check(const train_evaluator_t *evaluator,
+                               const char *metric, err_t *err)
 {
     train_eval_t eval;
     str_buf_t known = {0};
 
-    train_eval_names(run, &eval);
+    train_eval_names(evaluator, &eval);
     if (value_find(&eval, metric) != NULL)
         return ERR_OK;
     for (int i = 0; i < eval.value_count; i++)
@@ -71,94 +66,100 @@ static err_code_t metric_check(train_state_t *run, const char *metric,
     return ERR_CONFIG;
 }
 
-err_code_t train_plateau_check(train_state_t *run, err_t *err)
+err_code_t train_plateau_check(const train_plateau_t *plateau,
+                               const train_config_t *config,
+                               const train_evaluator_t *evaluator, err_t *err)
 {
-    const char *metric = metric_of(run);
+    const char *metric = metric_of(plateau);
 
     if (metric == NULL)
         return ERR_OK;
-    if (run->config->ddp.local_sgd.period > 0)
-        return err_set(err, ERR_CONFIG,
-                       "schedule.plateau and ddp.local_sgd are both set; "
-                       "between averages no rank can evaluate what all have, "
-                       "so choose one of the two");
+    if (config->ddp.local_sgd.period > 0)
+        return err_set(
+            err, ERR_CONFIG,
+            "schedule.plateau and ddp.local_sgd are both set; "
+            "ranks have different parameters between two averages, so "
+            "they cannot evaluate together; choose one of the two");
     if (strcmp(metric, TRAIN_LOSS) == 0)
         return ERR_OK;
-    if (run->valid.dataset == NULL)
+    if (evaluator->data->dataset == NULL)
         return err_set(err, ERR_CONFIG,
                        "schedule.plateau watches the %s of evaluations, but "
                        "there are none without data.valid; name validation "
                        "shards, or watch the training: metric: train_loss",
                        metric);
-    if (run->config->train.eval_every.unit == OPT_NEVER)
+    if (config->train.eval_every.unit == OPT_NEVER)
         return err_set(err, ERR_CONFIG,
                        "schedule.plateau watches the %s of evaluations, but "
                        "train.eval_every is never; give it steps or epochs, or "
                        "watch the training: metric: train_loss",
                        metric);
-    return metric_check(run, metric, err);
+    return metric_check(evaluator, metric, err);
 }
 
-void train_plateau_resumed(const train_state_t *run)
+void train_plateau_resumed(const train_plateau_t *plateau)
 {
-    const char *metric = metric_of(run);
+    const char *metric = metric_of(plateau);
 
-    if (metric == NULL || run->rank != 0 || run->progress.watch.step > 0)
+    if (metric == NULL || !plateau->speaks || plateau->progress->watch.step > 0)
         return;
     log_info("train",
-             "schedule.plateau: no %s was watched up to this checkpoint, so "
-             "the learning rate is that of the run file, without cuts",
+             "schedule.plateau: the checkpoint has no record of %s, so the "
+             "learning rate starts from the run file's value, without cuts",
              metric);
 }
 
-/* ---- on the way ---------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------- */
 
-bool train_plateau_owed(const train_state_t *run)
+bool train_plateau_owed(const train_plateau_t *plateau)
 {
-    const char *metric = metric_of(run);
+    const char *metric = metric_of(plateau);
 
     return metric != NULL && strcmp(metric, TRAIN_LOSS) != 0 &&
-           run->progress.watch.step != run->progress.step;
+           plateau->progress->watch.step != plateau->progress->step;
 }
 
-/* The metric after this step is [value]. It is seen once, in whichever life. */
-static void see(train_state_t *run, double value)
+/* The metric after this step is [value]. A step is counted once, even if a
+ * resumed run evaluates it again. */
+static void watch_add(const train_plateau_t *plateau, double value)
 {
-    hdf5io_progress_t *progress = &run->progress;
-    optim_watch_t watch = watch_of(run);
+    hdf5io_progress_t *progress = plateau->progress;
+    optim_watch_t watch = watch_of(plateau);
     bool cut;
 
     if (progress->watch.step == progress->step)
         return;
-    cut = optim_schedule_watch(run->replica.schedule, value, &watch);
+    cut = optim_schedule_watch(plateau->schedule, value, &watch);
     progress->watch.step = progress->step;
     progress->watch.best = watch.best;
     progress->watch.seen = watch.seen;
     progress->watch.bad = watch.bad;
     progress->watch.rest = watch.rest;
     progress->watch.cuts = watch.cuts;
-    if (cut && run->rank == 0)
+    if (cut && plateau->speaks)
         log_info("train",
-                 "step %lld: %s is %.6g and got no better than %.6g: the "
+                 "step %lld: %s is %.6g and did not improve on %.6g: the "
                  "learning rate becomes %.6g",
-                 (long long)progress->step, metric_of(run), value, watch.best,
-                 train_plateau_lr(run, optim_lr(run->replica.optim)));
+                 (long long)progress->step, metric_of(plateau), value,
+                 watch.best,
+                 train_plateau_lr(plateau, optim_lr(plateau->optim)));
 }
 
-void train_plateau_eval(train_state_t *run, const train_eval_t *eval)
+void train_plateau_eval(const train_plateau_t *plateau,
+                        const train_eval_t *eval)
 {
-    const char *metric = metric_of(run);
+    const char *metric = metric_of(plateau);
     const double *value = metric == NULL ? NULL : value_find(eval, metric);
 
     if (value != NULL)
-        see(run, *value);
+        watch_add(plateau, *value);
 }
 
-void train_plateau_epoch(train_state_t *run)
+void train_plateau_epoch(const train_plateau_t *plateau)
 {
-    const hdf5io_progress_t *progress = &run->progress;
-    const char *metric = metric_of(run);
+    const hdf5io_progress_t *progress = plateau->progress;
+    const char *metric = metric_of(plateau);
 
     if (metric != NULL && strcmp(metric, TRAIN_LOSS) == 0)
-        see(run, progress->loss_sum / (double)progress->loss_count);
+        watch_add(plateau, progress->loss_sum / (double)progress->loss_count);
 }

@@ -224,11 +224,16 @@ static err_code_t shard_open(train_replica_t *replica,
                              const train_replica_plan_t *plan, err_t *err)
 {
     const ddp_layout_t layout = train_replica_layout(replica);
+    const train_shard_plan_t shards = {.config = &plan->config->ddp,
+                                       .layout = &layout,
+                                       .group = plan->group,
+                                       .rank = plan->rank,
+                                       .size = plan->ranks,
+                                       .threads = plan->threads};
 
     return plan->config->ddp.zero == 0
                ? ERR_OK
-               : train_shard_open(&plan->config->ddp, &layout, plan->rank,
-                                  plan->ranks, &replica->shard, err);
+               : train_shard_open(&shards, &replica->shard, err);
 }
 
 static err_code_t reducer_open(train_replica_t *replica,
@@ -403,10 +408,8 @@ err_code_t train_replica_join(const train_replica_plan_t *plan,
     if (rc == ERR_OK)
         rc = tensors_list(replica, err);
     if (rc == ERR_OK)
-        rc =
-            train_kept_open(replica->ddp, replica->tensors,
-                            replica->tensor_count, comm_group_rank(plan->group),
-                            comm_group_size(plan->group), &replica->kept, err);
+        rc = train_kept_open(replica->ddp, plan->group, replica->tensors,
+                             replica->tensor_count, &replica->kept, err);
     return rc;
 }
 

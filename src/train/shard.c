@@ -4,9 +4,27 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 
 /* ---- opening ------------------------------------------------------------- */
+
+/* The ranges of a rank are in order, without overlap, within the arena. */
+static void ranges_check(const train_shard_t *shard, size_t elems)
+{
+    size_t end = 0;
+
+    for (int b = 0; CHECK_ON && b < shard->range_count; b++) {
+        const view_range_t range = shard->ranges[b];
+
+        if (range.count == 0)
+            continue;
+        check(range.first >= end && range.first + range.count <= elems,
+              "range %d: %zu elements from %zu, after %zu, of %zu", b,
+              range.count, range.first, end, elems);
+        end = range.first + range.count;
+    }
+}
 
 static err_code_t tables_open(train_shard_t *shard, size_t elems, err_t *err)
 {
@@ -24,9 +42,8 @@ static err_code_t tables_open(train_shard_t *shard, size_t elems, err_t *err)
     return rc;
 }
 
-err_code_t train_shard_open(const ddp_config_t *config,
-                            const ddp_layout_t *layout, int rank, int size,
-                            train_shard_t **out, err_t *err)
+err_code_t train_shard_open(const train_shard_plan_t *plan, train_shard_t **out,
+                            err_t *err)
 {
     train_shard_t *shard = NULL;
     err_code_t rc;
@@ -34,11 +51,16 @@ err_code_t train_shard_open(const ddp_config_t *config,
     rc = mem_new(train_shard_t, 1, "shards", &shard, err);
     if (rc != ERR_OK)
         return rc;
-    shard->rank = rank;
-    shard->size = size;
-    rc = ddp_shards_open(config, layout, size, OPTIM_UNIT, &shard->cut, err);
+    shard->group = plan->group;
+    shard->rank = plan->rank;
+    shard->size = plan->size;
+    shard->threads = plan->threads;
+    rc = ddp_shards_open(plan->config, plan->layout, plan->size, OPTIM_UNIT,
+                         &shard->cut, err);
     if (rc == ERR_OK)
-        rc = tables_open(shard, layout->grad_elems, err);
+        rc = tables_open(shard, plan->layout->grad_elems, err);
+    if (rc == ERR_OK)
+        ranges_check(shard, plan->layout->grad_elems);
     if (rc != ERR_OK)
         train_shard_close(shard);
     else
@@ -62,15 +84,17 @@ void train_shard_close(train_shard_t *shard)
 err_code_t train_shard_parts_open(train_shard_t *shard, size_t params,
                                   size_t slots, err_t *err)
 {
-    /* In a slot's arena, a part ends where a parameter or a range does. */
+    /* In the arena of a slot, a part ends where a parameter or a range ends. */
     size_t ranges = (size_t)shard->range_count * (size_t)shard->size;
 
+    shard->part_limit = (int)(slots * (params + ranges));
     return mem_new(hdf5io_part_t, slots * (params + ranges) + 1,
                    "checkpoint table", &shard->parts, err);
 }
 
-static void part_add(train_shard_t *shard, optim_t *optim, int slot,
-                     const nn_param_t *param, int bucket, int rank)
+/* The part of [param] that [rank] has in [bucket]; of count 0 if none. */
+static hdf5io_part_t part_of(const train_shard_t *shard,
+                             const nn_param_t *param, int bucket, int rank)
 {
     const view_range_t range = ddp_shards_range(shard->cut, bucket, rank);
     const size_t end = param->offset + param->count;
@@ -79,18 +103,17 @@ static void part_add(train_shard_t *shard, optim_t *optim, int slot,
     from = from > param->offset ? from : param->offset;
     to = to < end ? to : end;
     if (from >= to)
-        return;
-    shard->parts[shard->part_count++] = (hdf5io_part_t){
-        .rank = rank,
-        .first = (int64_t)(from - param->offset),
-        .count = (int64_t)(to - from),
-        .data = rank == shard->rank ? optim_slot_at(optim, slot, from) : NULL};
+        return (hdf5io_part_t){.count = 0};
+    return (hdf5io_part_t){.rank = rank,
+                           .first = (int64_t)(from - param->offset),
+                           .count = (int64_t)(to - from)};
 }
 
 void train_shard_parts(train_shard_t *shard, optim_t *optim, int slot,
                        const nn_param_t *param, hdf5io_tensor_t *tensor)
 {
     const int first = shard->part_count;
+    int64_t covered = 0;
 
     for (int b = 0; b < shard->range_count; b++) {
         const view_range_t whole = ddp_shards_whole(shard->cut, b);
@@ -98,9 +121,22 @@ void train_shard_parts(train_shard_t *shard, optim_t *optim, int slot,
         if (whole.first >= param->offset + param->count ||
             whole.first + whole.count <= param->offset)
             continue;
-        for (int r = 0; r < shard->size; r++)
-            part_add(shard, optim, slot, param, b, r);
+        for (int r = 0; r < shard->size; r++) {
+            hdf5io_part_t part = part_of(shard, param, b, r);
+
+            if (part.count == 0)
+                continue;
+            if (r == shard->rank)
+                part.data = optim_slot_at(optim, slot,
+                                          param->offset + (size_t)part.first);
+            covered += part.count;
+            shard->parts[shard->part_count++] = part;
+        }
     }
+    check(covered == (int64_t)param->count, "%s: parts of %lld of %zu elements",
+          param->name, (long long)covered, param->count);
+    check(shard->part_count <= shard->part_limit, "%d parts of %d",
+          shard->part_count, shard->part_limit);
     tensor->data = NULL;
     tensor->parts = shard->parts + first;
     tensor->part_count = shard->part_count - first;
@@ -108,33 +144,33 @@ void train_shard_parts(train_shard_t *shard, optim_t *optim, int slot,
 
 /* ---- one update ---------------------------------------------------------- */
 
-err_code_t train_shard_clip(train_shard_t *shard, comm_group_t *group,
-                            float *grads, double limit, int threads,
+err_code_t train_shard_clip(train_shard_t *shard, float *grads, double limit,
                             double *norm, err_t *err)
 {
     err_code_t rc;
 
     memset(shard->blocks, 0, shard->block_count * sizeof *shard->blocks);
     for (int b = 0; b < shard->range_count; b++)
-        optim_norm_part(grads, shard->ranges[b], shard->blocks, threads);
-    /* One rank's number and zeros: this sum has no order. */
-    rc = comm_allreduce(group, shard->blocks, shard->block_count, COMM_FLOAT64,
-                        COMM_SUM, err);
+        optim_norm_part(grads, shard->ranges[b], shard->blocks, shard->threads);
+    /* Of each block one rank has the sum and the others 0, so the order of this
+     * sum over ranks does not matter. */
+    rc = comm_allreduce(shard->group, shard->blocks, shard->block_count,
+                        COMM_FLOAT64, COMM_SUM, err);
     if (rc != ERR_OK)
         return rc;
     *norm = optim_norm_whole(shard->blocks, shard->block_count);
     for (int b = 0; b < shard->range_count; b++)
         optim_clip_by(grads + shard->ranges[b].first, shard->ranges[b].count,
-                      *norm, limit, threads);
+                      *norm, limit, shard->threads);
     return ERR_OK;
 }
 
 void train_shard_clip_value(const train_shard_t *shard, float *grads,
-                            double limit, int threads)
+                            double limit)
 {
     for (int b = 0; b < shard->range_count; b++)
         optim_clip_value(grads + shard->ranges[b].first, shard->ranges[b].count,
-                         limit, threads);
+                         limit, shard->threads);
 }
 
 static err_code_t tensor_norms(comm_group_t *group, optim_t *optim, err_t *err)
@@ -145,20 +181,20 @@ static err_code_t tensor_norms(comm_group_t *group, optim_t *optim, err_t *err)
     return comm_allreduce(group, sums, count, COMM_FLOAT64, COMM_SUM, err);
 }
 
-err_code_t train_shard_update(train_shard_t *shard, comm_group_t *group,
-                              ddp_t *ddp, optim_t *optim, float *params,
-                              double lr, int64_t update, err_t *err)
+err_code_t train_shard_update(train_shard_t *shard,
+                              const train_shard_step_t *step, err_t *err)
 {
-    const float *grads = ddp_grads(ddp);
+    const float *grads = ddp_grads(step->ddp);
     err_code_t rc, waited;
 
-    optim_prepare(optim, params, grads, update);
-    rc = tensor_norms(group, optim, err);
+    optim_prepare(step->optim, step->params, grads, step->update);
+    rc = tensor_norms(shard->group, step->optim, err);
     for (int b = 0; rc == ERR_OK && b < shard->range_count; b++) {
-        optim_apply(optim, b, params, grads, lr, update);
-        rc = ddp_share(ddp, b, params, err);
+        optim_apply(step->optim, b, step->params, grads, step->lr,
+                    step->update);
+        rc = ddp_share(step->ddp, b, step->params, err);
     }
-    waited = ddp_share_wait(ddp, rc == ERR_OK ? err : NULL);
+    waited = ddp_share_wait(step->ddp, rc == ERR_OK ? err : NULL);
     return rc != ERR_OK ? rc : waited;
 }
 

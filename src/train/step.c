@@ -1,53 +1,58 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * One update. The loss, the requests of signals and the word "I failed" travel
- * in the tail of the gradients, so a step has no other collective, and at its
+ * One update. The losses, requests to stop and failures of all ranks are summed
+ * with the tail of the gradients. So a step has no other collective, and at its
  * end all ranks know the same: they go on, checkpoint or stop together.
  *
- * A rank that meets an error in the middle (a bad label, say) still takes part
- * in the step's reductions with what it has; only then do all ranks stop and
- * hear its sentence. So nobody waits for it, and no update is made.
+ * A rank that meets an error within a step (a bad label, say) still takes part
+ * in the reductions of the step, so nobody waits for it. Then all ranks stop
+ * without an update, and get its error.
  */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "train/batch_part.h"
 #include "train/inputs.h"
-#include "train/plateau.h"
 #include "train/run_priv.h"
 
 /* ---- forward and backward ----------------------------------------------- */
 
-static void tail_begin(train_state_t *run)
+static void tail_begin(const train_replica_t *replica)
 {
-    double *tail = ddp_tail(run->replica.ddp);
+    const nn_graph_t *graph = replica->graph;
 
-    memset(tail, 0,
-           (train_replica_sums(nn_graph_losses(run->graph)) +
-            nn_graph_moment_elems(run->graph)) *
-               sizeof *tail);
-    train_flags_fill(run, tail);
+    memset(ddp_tail(replica->ddp), 0,
+           (train_replica_sums(nn_graph_losses(graph)) +
+            nn_graph_moment_elems(graph)) *
+               sizeof(double));
 }
 
-static err_code_t micro_step(train_state_t *run, const nn_batch_t *batch,
-                             int64_t count, bool accumulate,
+/* Samples of a step that are computed at once. */
+typedef struct micro {
+    nn_batch_t batch;
+    int64_t count;
+    bool accumulate; /* add to the gradients of the micro-batches before */
+} micro_t;
+
+static err_code_t micro_step(train_state_t *run, const micro_t *micro,
                              train_times_t *times, err_t *err)
 {
-    train_replica_t *replica = &run->replica;
-    nn_exec_t *exec = train_replica_exec(replica, count, true);
-    double *tail = ddp_tail(replica->ddp);
+    nn_exec_t *exec = train_replica_exec(&run->replica, micro->count, true);
+    double *tail = ddp_tail(run->replica.ddp);
     double begin = clock_now();
     nn_result_t results[NN_FIELDS_MAX];
     double scales[NN_FIELDS_MAX];
     double middle;
     err_code_t rc;
 
-    /* A sign of life: the step of a large batch may take long. */
-    train_phase_set(run, "forward and backward");
-    rc = nn_exec_forward(exec, batch, results, err);
+    /* Progress for the other ranks: a step may take long. */
+    train_phase_set(&run->world, "forward and backward");
+    rc = nn_exec_forward(exec, &micro->batch, results, err);
     middle = clock_now();
     times->forward += middle - begin;
     if (rc != ERR_OK)
@@ -58,15 +63,16 @@ static err_code_t micro_step(train_state_t *run, const nn_batch_t *batch,
         sums[TRAIN_REPLICA_LOSS] += results[k].loss_sum;
         sums[TRAIN_REPLICA_CORRECT] += (double)results[k].correct;
     }
-    rc = train_weigh_finish(run, err);
-    train_weigh_scales(run, scales);
+    rc = train_weigh_finish(&run->weigh, err);
+    train_weigh_scales(&run->weigh, scales);
     if (rc == ERR_OK)
-        rc = nn_exec_backward(exec, batch, scales, accumulate, err);
+        rc = nn_exec_backward(exec, &micro->batch, scales, micro->accumulate,
+                              err);
     times->backward += clock_now() - middle;
     return rc;
 }
 
-/* My samples of the step, micro-batch by micro-batch. */
+/* This rank's samples of the step, one micro-batch after the other. */
 static err_code_t share_run(train_state_t *run, const hdf5io_batch_t *batch,
                             train_times_t *times, err_t *err)
 {
@@ -75,36 +81,37 @@ static err_code_t share_run(train_state_t *run, const hdf5io_batch_t *batch,
     err_code_t rc = ERR_OK;
 
     for (int64_t from = 0; rc == ERR_OK && from < batch->count; from += size) {
-        int64_t left = batch->count - from;
-        nn_batch_t part = train_batch_part(run, batch, from);
+        const int64_t left = batch->count - from;
+        const micro_t micro = {
+            .batch = train_batch_part(
+                run->graph, (uint64_t)run->config->run.seed, batch, from),
+            .count = left < size ? left : size,
+            .accumulate = from > 0};
 
         run->replica.last_micro = left <= size;
-        rc = micro_step(run, &part, left < size ? left : size, from > 0, times,
-                        err);
+        rc = micro_step(run, &micro, times, err);
     }
     return rc;
 }
 
-/* A step begins: all ranks know how many micro-batches the busiest has. */
-static void sync_begin(train_state_t *run)
+/* The micro-batches of the rank that has most in [step], cut into [parts]. */
+static int64_t micros_most(const hdf5io_sampler_t *sampler, int64_t step,
+                           int ranks, int64_t parts)
 {
-    const int64_t parts = run->config->train.accumulate;
     int64_t most = 0;
 
-    for (int r = 0; r < run->size; r++) {
-        int64_t count = hdf5io_sampler_share_of(run->train.sampler,
-                                                run->progress.epoch_step, r)
-                            .count;
+    for (int r = 0; r < ranks; r++) {
+        int64_t count = hdf5io_sampler_share_of(sampler, step, r).count;
         int64_t size = train_micro_size(count, parts);
         int64_t micros = count == 0 ? 0 : (count + size - 1) / size;
 
         most = micros > most ? micros : most;
     }
-    train_sync_begin(run->replica.sync, most);
+    return most;
 }
 
-/* My samples, unless [own] is an error already; then what the ranks that have
- * more still expect of me. */
+/* This rank's samples, unless [own] is an error already. Ranks with more
+ * micro-batches then expect it to take part in their syncbatchnorm sums. */
 static err_code_t share_step(train_state_t *run, const hdf5io_batch_t *batch,
                              train_times_t *times, err_code_t own, err_t *err)
 {
@@ -112,7 +119,9 @@ static err_code_t share_step(train_state_t *run, const hdf5io_batch_t *batch,
     err_code_t rc = ERR_OK;
 
     if (sync != NULL)
-        sync_begin(run);
+        train_sync_begin(
+            sync, micros_most(run->data.train.sampler, run->progress.epoch_step,
+                              run->world.size, run->config->train.accumulate));
     if (own == ERR_OK && batch->count > 0)
         own = share_run(run, batch, times, err);
     if (sync != NULL && own != ERR_PEER)
@@ -120,8 +129,9 @@ static err_code_t share_step(train_state_t *run, const hdf5io_batch_t *batch,
     return own == ERR_OK ? rc : own;
 }
 
-/* Default mode: sums grow in ddp's arena, buckets leave as they are complete.
- * An error of this rank alone (*own) does not keep it from the reductions. */
+/* Default mode: gradients are summed in ddp's arena; the reduction of a bucket
+ * starts as soon as its gradients are complete. A rank with an error of its own
+ * (*own) still takes part in the reductions. */
 static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
                                train_times_t *times, err_code_t *own,
                                err_t *err)
@@ -131,24 +141,25 @@ static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
 
     ddp_step_begin(ddp);
     train_local_begin(run);
-    tail_begin(run);
-    rc = train_weigh_begin(run, *own == ERR_OK ? batch : NULL,
+    tail_begin(&run->replica);
+    train_flags_fill(run, ddp_tail(ddp));
+    rc = train_weigh_begin(&run->weigh, *own == ERR_OK ? batch : NULL,
                            *own == ERR_OK ? err : NULL);
     if (*own == ERR_OK)
         *own = rc;
     *own = share_step(run, batch, times, *own, err);
     if (*own == ERR_OK && batch->count > 0)
         *own = train_local_check(run, batch, err);
-    rc = train_weigh_finish(run, *own == ERR_OK ? err : NULL);
+    rc = train_weigh_finish(&run->weigh, *own == ERR_OK ? err : NULL);
     if (*own == ERR_OK)
         *own = rc;
     if (*own == ERR_PEER) {
-        ddp_step_wait(ddp, NULL); /* what is in flight fails at once */
+        ddp_step_wait(ddp, NULL); /* fails at once */
         return *own;
     }
     if (*own != ERR_OK)
         ddp_tail(ddp)[TRAIN_REPLICA_FAILED] = 1.0;
-    train_phase_set(run, "all-reduce");
+    train_phase_set(&run->world, "all-reduce");
     rc = ddp_step_skip(ddp, *own == ERR_OK ? err : NULL);
     if (rc == ERR_OK)
         rc = ddp_step_wait(ddp, *own == ERR_OK ? err : NULL);
@@ -164,29 +175,32 @@ static err_code_t step_compute(train_state_t *run, const hdf5io_batch_t *batch,
                : buckets_step(run, batch, times, own, err);
 }
 
-/* ---- what the step ends with -------------------------------------------- */
+/* ---- the end of a step --------------------------------------------------- */
 
-typedef struct step_end {
+/* The results of a step. */
+typedef struct step_result {
     double losses[NN_FIELDS_MAX], loss; /* each, and their weighted sum */
-    double lr, norm;
-} step_end_t;
+    double lr, norm; /* norm of the gradients before clipping */
+} step_result_t;
 
-/* An epoch's loss of a model with one loss is the sum over all that counts in
- * it; where targets have weights, the mean of its steps' losses, by what counts
- * in them; of several losses, or a weighted one, by the samples. */
-static void loss_advance(train_state_t *run, const hdf5io_batch_t *batch,
-                         double loss)
+/* Add a step of [samples] samples to the epoch's loss. With one loss that is
+ * the mean over all targets that count in the epoch; if targets have weights,
+ * the mean of the steps' losses, weighted by the targets that count. With
+ * several losses, or one of weight other than 1, the mean of the steps' [loss],
+ * weighted by samples. [tail] holds the sums over all ranks. */
+static void loss_advance(const train_weigh_t *weigh, const double *tail,
+                         int64_t samples, double loss,
+                         hdf5io_progress_t *progress)
 {
-    const double *tail = ddp_tail(run->replica.ddp) + train_replica_sums(0);
-    const double counted = run->weigh.sums[0][WEIGH_COUNTED];
-    const double denominator = run->weigh.sums[0][WEIGH_DENOMINATOR];
-    hdf5io_progress_t *progress = &run->progress;
+    const double counted = weigh->sums[0][WEIGH_COUNTED];
+    const double denominator = weigh->sums[0][WEIGH_DENOMINATOR];
 
-    if (nn_graph_losses(run->graph) > 1 ||
-        nn_graph_loss_info(run->graph, 0).weight != 1) {
+    tail += train_replica_sums(0);
+    if (nn_graph_losses(weigh->graph) > 1 ||
+        nn_graph_loss_info(weigh->graph, 0).weight != 1) {
         if (isfinite(loss)) {
-            progress->loss_sum += loss * (double)batch->global;
-            progress->loss_count += batch->global;
+            progress->loss_sum += loss * (double)samples;
+            progress->loss_count += samples;
         }
     } else {
         if (denominator == counted)
@@ -208,87 +222,97 @@ static void progress_advance(train_state_t *run, const hdf5io_batch_t *batch,
     progress->step++;
     progress->epoch_step++;
     progress->samples += batch->global;
-    loss_advance(run, batch, loss);
-    run->checkpoint_due = tail[TRAIN_REPLICA_DUE] > 0.0;
-    run->stop =
+    check(run->data.train.loader == NULL ||
+              progress->epoch_step <= run->data.train.steps,
+          "step %lld of an epoch of %lld", (long long)progress->epoch_step,
+          (long long)run->data.train.steps);
+    check(!run->agreed.stop, "a step after all ranks agreed to stop");
+    loss_advance(&run->weigh, tail, batch->global, loss, progress);
+    run->agreed.checkpoint = tail[TRAIN_REPLICA_DUE] > 0.0;
+    run->agreed.stop =
         tail[TRAIN_REPLICA_REQUEST] > 0.0 || tail[TRAIN_REPLICA_TERM] > 0.0;
 }
 
-/* Clip; *norm is the gradients' norm before. */
-static err_code_t grads_clip(train_state_t *run, double *norm, err_t *err)
+/* Clip the gradients; *norm is their norm before. */
+static err_code_t grads_clip(const train_replica_t *replica,
+                             const train_config_t *config, int threads,
+                             double *norm, err_t *err)
 {
-    train_replica_t *replica = &run->replica;
-    size_t elems = nn_graph_param_elems(run->graph);
+    const size_t elems = nn_graph_param_elems(replica->graph);
     float *grads = ddp_grads(replica->ddp);
-    double limit = run->config->train.clip_norm;
-    double most = run->config->train.clip_value;
+    double limit = config->train.clip_norm;
+    double most = config->train.clip_value;
     err_code_t rc = ERR_OK;
 
     optim_mask(replica->optim, grads);
     if (replica->shard != NULL) {
-        rc = train_shard_clip(replica->shard, run->group, grads, limit,
-                              run->threads, norm, err);
-        train_shard_clip_value(replica->shard, grads, most, run->threads);
+        rc = train_shard_clip(replica->shard, grads, limit, norm, err);
+        train_shard_clip_value(replica->shard, grads, most);
     } else {
-        *norm = optim_clip(grads, elems, limit, run->threads);
-        optim_clip_value(grads, elems, most, run->threads);
+        *norm = optim_clip(grads, elems, limit, threads);
+        optim_clip_value(grads, elems, most, threads);
     }
     return rc;
 }
 
-/* Clip, fold the running statistics, update; no update where no target counts.
- */
+/* Clip, fold the running statistics, update. Without targets that count there
+ * is no update. */
 static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
-                         double *lr, double *norm, err_t *err)
+                         step_result_t *out, err_t *err)
 {
     train_replica_t *replica = &run->replica;
     const int64_t number = run->progress.updates + 1;
     double scales[NN_FIELDS_MAX];
     err_code_t rc;
 
-    rc = grads_clip(run, norm, err);
+    rc =
+        grads_clip(replica, run->config, run->compute.threads, &out->norm, err);
     if (rc == ERR_OK)
-        rc = train_number_agree(run, "the gradient's norm", *norm, batch, err);
+        rc = train_number_agree(run, "the gradient's norm", out->norm, batch,
+                                err);
     if (rc != ERR_OK)
         return rc;
-    *lr = optim_schedule_lr(replica->schedule, optim_lr(replica->optim),
-                            run->progress.step);
-    *lr = train_plateau_lr(run, *lr);
-    nn_graph_fold_moments(
-        run->graph,
-        ddp_tail(replica->ddp) +
-            train_replica_sums(nn_graph_losses(run->graph)),
-        batch->global,
-        run->progress.epoch_step + 1 == run->train.steps ? run->lone : 0,
-        replica->buffers);
-    if (!train_weigh_scales(run, scales))
+    out->lr = optim_schedule_lr(replica->schedule, optim_lr(replica->optim),
+                                run->progress.step);
+    out->lr = train_plateau_lr(&run->plateau, out->lr);
+    nn_graph_fold_moments(run->graph,
+                          ddp_tail(replica->ddp) +
+                              train_replica_sums(nn_graph_losses(run->graph)),
+                          batch->global,
+                          run->progress.epoch_step + 1 == run->data.train.steps
+                              ? run->data.lone
+                              : 0,
+                          replica->buffers);
+    if (!train_weigh_scales(&run->weigh, scales))
         return ERR_OK;
     run->progress.updates = number;
     if (replica->shard != NULL)
-        return train_shard_update(replica->shard, run->group, replica->ddp,
-                                  replica->optim, replica->params, *lr, number,
-                                  err);
-    optim_step(replica->optim, replica->params, ddp_grads(replica->ddp), *lr,
-               number);
+        return train_shard_update(
+            replica->shard,
+            &(train_shard_step_t){replica->ddp, replica->optim, replica->params,
+                                  out->lr, number},
+            err);
+    optim_step(replica->optim, replica->params, ddp_grads(replica->ddp),
+               out->lr, number);
     return ERR_OK;
 }
 
-/* Each of several losses, under its name. */
-static int losses_name(const train_state_t *run, const double *losses,
+/* Several losses, each under its name; returns their number, 0 for one loss. */
+static int losses_name(const nn_graph_t *graph, const double *losses,
                        obs_value_t *out)
 {
-    const int count = nn_graph_losses(run->graph);
+    const int count = nn_graph_losses(graph);
 
     for (int k = 0; k < count && count > 1; k++) {
         snprintf(out[k].name, sizeof out[k].name, "%.40s_loss",
-                 nn_graph_loss_info(run->graph, k).name);
+                 nn_graph_loss_info(graph, k).name);
         out[k].value = losses[k];
     }
     return count > 1 ? count : 0;
 }
 
 static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
-                     const train_times_t *times, const step_end_t *end)
+                     const train_times_t *times, const step_result_t *result)
 {
     ddp_stats_t comm = ddp_stats_take(run->replica.ddp);
     double took = clock_now() - times->begin;
@@ -296,10 +320,11 @@ static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
     obs_step_t row = {.step = run->progress.step,
                       .epoch = run->progress.epoch,
                       .samples = run->progress.samples,
-                      .loss = end->loss,
+                      .loss = result->loss,
                       .values = values,
-                      .value_count = losses_name(run, end->losses, values),
-                      .lr = end->lr,
+                      .value_count =
+                          losses_name(run->graph, result->losses, values),
+                      .lr = result->lr,
                       .step_s = took,
                       .data_s = times->data,
                       .forward_s = times->forward,
@@ -308,43 +333,44 @@ static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
                       .comm_exposed_s = comm.exposed_s + times->tree,
                       .comm_bytes = (double)comm.bytes + run->local.bytes,
                       .samples_per_s = (double)batch->global / took,
-                      .grad_norm = end->norm};
+                      .grad_norm = result->norm};
 
-    run->step_s += took;
-    run->data_s += times->data;
-    run->exposed_s += row.comm_exposed_s;
-    if (run->metrics != NULL &&
+    run->life.step_s += took;
+    run->life.data_s += times->data;
+    run->life.exposed_s += row.comm_exposed_s;
+    if (run->dir.metrics != NULL &&
         run->progress.step % run->config->train.log_every == 0)
-        obs_metrics_step(run->metrics, &row);
+        obs_metrics_step(run->dir.metrics, &row);
 }
 
-/* All ranks are alive and know the same; [own] is this rank's own error. */
-static err_code_t step_end(train_state_t *run, const hdf5io_batch_t *batch,
-                           train_times_t *times, err_code_t own, err_t *err)
+/* The step is reduced, so all ranks know the same. [own] is this rank's own
+ * error. */
+static err_code_t step_finish(train_state_t *run, const hdf5io_batch_t *batch,
+                              train_times_t *times, err_code_t own, err_t *err)
 {
     const double *tail = ddp_tail(run->replica.ddp);
-    step_end_t end;
+    step_result_t result;
     err_code_t rc = ERR_OK;
 
     if (tail[TRAIN_REPLICA_FAILED] > 0.0)
-        return train_vote(&run->votes, own, &run->speaker, err);
-    run->speaker = run->rank == 0;
-    if (train_weigh_losses(run, tail, end.losses, &end.loss))
-        rc = train_number_agree(run, "the loss", end.loss, batch, err);
+        return train_world_vote(&run->world, own, err);
+    run->world.speaker = run->world.rank == 0;
+    if (train_weigh_losses(&run->weigh, tail, result.losses, &result.loss))
+        rc = train_number_agree(run, "the loss", result.loss, batch, err);
     if (rc != ERR_OK)
         return rc;
-    train_phase_set(run, "update");
-    rc = update(run, batch, &end.lr, &end.norm, err);
+    train_phase_set(&run->world, "update");
+    rc = update(run, batch, &result, err);
     if (rc != ERR_OK)
         return rc;
-    progress_advance(run, batch, end.loss);
+    progress_advance(run, batch, result.loss);
     rc = train_local_end(run, times, err);
     if (rc == ERR_OK)
-        step_log(run, batch, times, &end);
+        step_log(run, batch, times, &result);
     return rc;
 }
 
-/* Compute, reduce, update; [own] is what reading the batch answered. */
+/* Compute, reduce, update. [own] is the error of reading the batch. */
 static err_code_t step_run(train_state_t *run, const hdf5io_batch_t *batch,
                            train_times_t *times, err_code_t own, err_t *err)
 {
@@ -352,7 +378,7 @@ static err_code_t step_run(train_state_t *run, const hdf5io_batch_t *batch,
 
     times->data = clock_now() - times->begin;
     rc = step_compute(run, batch, times, &own, err);
-    return rc == ERR_OK ? step_end(run, batch, times, own, err) : rc;
+    return rc == ERR_OK ? step_finish(run, batch, times, own, err) : rc;
 }
 
 err_code_t train_step(train_state_t *run, err_t *err)
@@ -361,10 +387,10 @@ err_code_t train_step(train_state_t *run, err_t *err)
     hdf5io_batch_t *batch = NULL;
     err_code_t own;
 
-    train_storage_begin(run, "reading data");
-    own = hdf5io_loader_next(run->train.loader, &batch, err);
-    train_storage_end(run);
-    train_phase_set(run, "forward and backward");
+    train_storage_begin(&run->world, "reading data");
+    own = hdf5io_loader_next(run->data.train.loader, &batch, err);
+    train_storage_end(&run->world);
+    train_phase_set(&run->world, "forward and backward");
     return step_run(run, batch, &times, own, err);
 }
 

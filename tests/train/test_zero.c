@@ -177,13 +177,15 @@ static size_t state_bytes(int rank, int size, const ddp_layout_t *layout,
 {
     const ddp_config_t config = {
         .first_bucket_mb = 1, .bucket_cap_mb = 4, .last_bucket_mb = 1};
+    const train_shard_plan_t plan = {
+        .config = &config, .layout = layout, .rank = rank, .size = size};
     train_shard_t *shard = NULL;
     optim_t *optim = NULL;
     size_t bytes;
     err_t err = ERR_INIT;
 
-    cr_assert_eq(train_shard_open(&config, layout, rank, size, &shard, &err),
-                 ERR_OK, "%s", err.text);
+    cr_assert_eq(train_shard_open(&plan, &shard, &err), ERR_OK, "%s",
+                 err.text);
     cr_assert_eq(
         optim_open(optimizer, NULL,
                    &(optim_layout_t){.views = layout->views,

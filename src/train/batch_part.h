@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#ifndef CDDP_TRAIN_BATCH_PART_H
+#define CDDP_TRAIN_BATCH_PART_H
+
+#include "hdf5io/loader.h"
+#include "nn/nn.h"
+
+/* The samples of [whole] from sample [from] on, in the form that nn reads.
+ * [seed] (run.seed) keys dropout; no matter where forward does not follow. */
+nn_batch_t train_batch_part(const nn_graph_t *graph, uint64_t seed,
+                            const hdf5io_batch_t *whole, int64_t from);
+
+#endif

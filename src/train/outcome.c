@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/outcome.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "obs/summary.h"
+#include "slurm/job.h"
+
+void train_outcome_fill(const train_state_t *run, train_outcome_t *out)
+{
+    out->speaker = run->world.speaker;
+    out->have_eval = run->last_eval.step >= 0;
+    out->loss = run->last_eval.found.loss;
+    out->accuracy = run->last_eval.found.accuracy;
+    out->bound = run->data.valid.bound;
+    out->step = run->progress.step;
+}
+
+bool train_outcome_survivor(const train_world_t *world, err_code_t rc,
+                            const err_t *err)
+{
+    int culprit = rc == ERR_PEER ? err->culprit : -1;
+
+    if (culprit < 0)
+        return world->rank == 0;
+    for (int r = 0; world->group != NULL && r < world->size; r++)
+        if (strcmp(comm_group_host(world->group, r),
+                   comm_group_host(world->group, culprit)) != 0)
+            return world->rank == r;
+    return world->rank == (culprit == 0 ? 1 : 0);
+}
+
+bool train_outcome_refused(const train_dir_t *dir, err_code_t rc)
+{
+    return !dir->accepted && !err_code_requeue(rc);
+}
+
+void train_outcome_record(const train_state_t *run, err_code_t rc,
+                          const err_t *err)
+{
+    err_t trouble = ERR_INIT;
+    slurm_exit_t record = {.job = run->env->job,
+                           .status = rc,
+                           .rank = run->world.rank,
+                           .culprit = rc == ERR_OK ? -1 : err->culprit,
+                           .culprit_host = rc == ERR_OK ? "" : err->host,
+                           .phase = run->world.phase,
+                           .step = run->progress.step,
+                           .text = rc == ERR_OK ? "" : err->text};
+
+    if (run->dir.owned && !train_outcome_refused(&run->dir, rc) &&
+        train_outcome_survivor(&run->world, rc, err) &&
+        slurm_exit_write(run->config->run.dir, &record, &trouble) != ERR_OK)
+        log_warn("train", "%s", trouble.text);
+}
+
+err_code_t train_outcome_summary(const train_state_t *run, err_code_t rc,
+                                 const err_t *why, err_t *err)
+{
+    obs_summary_t summary = {
+        .status = rc,
+        .step = run->progress.step,
+        .epoch = run->progress.epoch,
+        .loss = run->last_eval.step >= 0 ? run->last_eval.found.loss : NAN,
+        .accuracy =
+            run->last_eval.step >= 0 ? run->last_eval.found.accuracy : NAN,
+        .values = run->last_eval.found.values,
+        .value_count =
+            run->last_eval.step >= 0 ? run->last_eval.found.value_count : 0,
+        .bound = run->data.valid.bound,
+        .seconds = clock_now() - run->env->started,
+        .first_step_s = run->life.first_step_s,
+        .main_to_step_s = run->life.main_to_step_s,
+        .first_step_at = run->life.first_step_at,
+        .data_share =
+            run->life.step_s > 0.0 ? run->life.data_s / run->life.step_s : 0.0,
+        .peak_rss_mb =
+            1e-6 * (run->life.peak_rss > 0.0 ? run->life.peak_rss : mem_peak()),
+        .world_size = run->world.size};
+
+    if (!run->life.opened || !run->dir.owned ||
+        !train_outcome_survivor(&run->world, rc, why))
+        return ERR_OK;
+    return obs_summary_write(run->config->run.dir, &summary, err);
+}
