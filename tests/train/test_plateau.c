@@ -112,7 +112,7 @@ Test(plateau, an_interrupted_run_ends_with_the_same_bits, .timeout = 240)
 Test(plateau, begins_where_a_checkpoint_holds_nothing_of_it)
 {
     static const char sentence[] =
-        "schedule.plateau: no loss was watched up to this checkpoint";
+        "schedule.plateau: the checkpoint has no record of loss";
     const double expected[STEPS] = {0.1,   0.1,   0.1,    0.1,    0.1,
                                     0.1,   0.1,   0.1,    0.1,    0.05,
                                     0.025, 0.025, 0.0125, 0.0125, 0.0125};
