@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The reducer. Buckets are contiguous runs of views, cut once (bucket.c); a
- * bucket starts when its last gradient is ready and every bucket before it has
- * started, so that all ranks start them in one order whatever order their
- * gradients come in. The tail (float64 sums) starts right behind the last
- * bucket. Nothing is copied: the all-reduce works in place in the arena.
+ * The reducer. Buckets are contiguous runs of views, formed once (bucket.c).
+ * The all-reduce of a bucket starts when its last gradient is ready and all
+ * buckets before it have started: so all ranks start the buckets in one order,
+ * whatever the order of their gradients. The all-reduce of the tail (float64
+ * sums) starts after that of the last bucket. Nothing is copied: all of them
+ * work in place.
  */
 #include "ddp/ddp.h"
 
@@ -17,8 +18,7 @@
 #include "base/mem.h"
 #include "ddp/ddp_priv.h"
 
-/* ---- opening --------------------------------------------------------------
- */
+/* ---- opening ------------------------------------------------------------- */
 
 static err_code_t tables_alloc(ddp_t *ddp, const ddp_config_t *config,
                                const ddp_layout_t *layout, err_t *err)
@@ -56,7 +56,42 @@ static err_code_t arena_open(ddp_t *ddp, err_t *err)
         return rc;
     ddp->grads = comm_arena_data(ddp->arena);
     ddp->tail = (double *)((char *)comm_arena_data(ddp->arena) + grad_bytes);
+    check((uintptr_t)ddp->tail % MEM_ALIGN == 0 &&
+              (char *)ddp->tail >= (char *)(ddp->grads + ddp->grad_elems),
+          "the tail is %zu bytes behind %zu gradients", grad_bytes,
+          ddp->grad_elems);
     return ERR_OK;
+}
+
+static err_code_t hook_open(ddp_t *ddp, const ddp_config_t *config,
+                            const ddp_layout_t *layout, err_t *err)
+{
+    const ddp_hooked_plan_t plan = {.layout = layout,
+                                    .buckets = ddp->buckets,
+                                    .bucket_count = ddp->bucket_count,
+                                    .grads = ddp->grads,
+                                    .group = ddp->group,
+                                    .stats = &ddp->stats,
+                                    .rank = comm_group_rank(ddp->group),
+                                    .size = comm_group_size(ddp->group)};
+
+    return ddp_hooked_open(config, &plan, &ddp->hooked, err);
+}
+
+/* Views are in order, without overlap, within the arena. */
+static void views_check(const ddp_layout_t *layout)
+{
+    size_t end = 0;
+
+    for (int v = 0; CHECK_ON && v < layout->view_count; v++) {
+        const ddp_view_t *view = &layout->views[v];
+
+        check(view->offset >= end, "%s begins at %zu, before %zu", view->name,
+              view->offset, end);
+        end = view->offset + view->count;
+        check(end <= layout->grad_elems, "%s ends at %zu of %zu", view->name,
+              end, layout->grad_elems);
+    }
 }
 
 err_code_t ddp_open(const ddp_config_t *config, comm_group_t *group,
@@ -69,6 +104,7 @@ err_code_t ddp_open(const ddp_config_t *config, comm_group_t *group,
         return err_set(err, ERR_CONFIG,
                        "ddp.zero is 1, but this program keeps the optimizer's "
                        "state whole on every rank; leave ddp.zero 0");
+    views_check(layout);
     rc = ddp_layout_check(group, layout, err);
     if (rc != ERR_OK)
         goto out;
@@ -84,9 +120,7 @@ err_code_t ddp_open(const ddp_config_t *config, comm_group_t *group,
         goto close;
     rc = arena_open(ddp, err);
     if (rc == ERR_OK)
-        rc = ddp_hooked_open(config, group, layout, ddp->buckets,
-                             ddp->bucket_count, ddp->grads, &ddp->stats,
-                             &ddp->hooked, err);
+        rc = hook_open(ddp, config, layout, err);
     if (rc == ERR_OK && layout->shards != NULL)
         rc = ddp_zero_open(ddp, layout, err);
     if (rc != ERR_OK)
@@ -126,6 +160,16 @@ double *ddp_tail(ddp_t *ddp)
     return ddp->tail;
 }
 
+size_t ddp_grad_elems(const ddp_t *ddp)
+{
+    return ddp->grad_elems;
+}
+
+size_t ddp_tail_doubles(const ddp_t *ddp)
+{
+    return ddp->tail_doubles;
+}
+
 int ddp_buckets(const ddp_t *ddp)
 {
     return ddp->bucket_count;
@@ -136,12 +180,15 @@ err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err)
     return comm_broadcast(ddp->group, data, bytes, 0, err);
 }
 
-/* ---- one step -------------------------------------------------------------
- */
+/* ---- one step ------------------------------------------------------------ */
 
 void ddp_step_begin(ddp_t *ddp)
 {
     memset(ddp->ready, 0, (size_t)ddp->view_count * sizeof *ddp->ready);
+    for (int b = 0; CHECK_ON && b <= ddp->bucket_count; b++)
+        check(ddp->flights[b].work == NULL,
+              "step %lld begins, but bucket %d is still in flight",
+              (long long)ddp->step + 1, b);
     for (int b = 0; b < ddp->bucket_count; b++)
         ddp->flights[b] = (ddp_flight_t){.missing = ddp->buckets[b].view_count};
     ddp->flights[ddp->bucket_count] = (ddp_flight_t){0};
@@ -156,19 +203,22 @@ void ddp_step_begin(ddp_t *ddp)
 
 void ddp_step_local(ddp_t *ddp)
 {
+    check(ddp->next == 0, "a step becomes local after %d buckets started",
+          ddp->next);
     ddp->local = true;
 }
 
-/* Account a flight that is over at [now]. */
+/* Flight [flight] is complete at [now]. */
 static void flight_end(ddp_t *ddp, ddp_flight_t *flight, double now)
 {
     if (flight->done)
         return;
+    check(flight->started > 0, "a bucket is complete that never started");
     flight->done = true;
     ddp->stats.comm_s += now - flight->started;
 }
 
-/* What flight [index] carries. */
+/* Start the collective of bucket [index], or of the tail. */
 static comm_state_t flight_launch(ddp_t *ddp, int index, size_t *bytes,
                                   err_t *err)
 {
@@ -239,7 +289,7 @@ static err_code_t buckets_start(ddp_t *ddp, err_t *err)
     return rc;
 }
 
-/* Stamp the flights that have landed meanwhile. */
+/* Note the time of the flights that are complete. */
 static void flights_poll(ddp_t *ddp)
 {
     if (ddp->hooked != NULL)
@@ -270,7 +320,7 @@ err_code_t ddp_grad_ready(ddp_t *ddp, int view, err_t *err)
     return buckets_start(ddp, err);
 }
 
-/* No bucket starts: each counts as one that is over. */
+/* A local step: no bucket starts, each counts as complete. */
 static void buckets_stay(ddp_t *ddp)
 {
     for (int b = 0; b < ddp->bucket_count; b++)
@@ -294,8 +344,8 @@ err_code_t ddp_step_skip(ddp_t *ddp, err_t *err)
     return buckets_start(ddp, err);
 }
 
-/* Every flight is waited for even after a failure, so that no work handle is
- * left behind; the first error is kept. */
+/* Wait for every flight even after a failure, as each holds a work handle. The
+ * first error is returned. */
 err_code_t ddp_step_wait(ddp_t *ddp, err_t *err)
 {
     double begin = clock_now();

@@ -100,6 +100,8 @@ void ddp_close(ddp_t *ddp);
 
 float *ddp_grads(ddp_t *ddp); /* [grad_elems] */
 double *ddp_tail(ddp_t *ddp); /* [tail_doubles] */
+size_t ddp_grad_elems(const ddp_t *ddp);
+size_t ddp_tail_doubles(const ddp_t *ddp);
 int ddp_buckets(const ddp_t *ddp);
 
 /* Copy [bytes] at [data] from rank 0 to all (initial parameters, buffers). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The reducer's state, shared by ddp.c, options.c and check.c. */
+/* The state of the reducer, for the files that are parts of it. */
 #ifndef CDDP_DDP_DDP_PRIV_H
 #define CDDP_DDP_DDP_PRIV_H
 
@@ -9,7 +9,7 @@
 #include "ddp/ddp.h"
 #include "ddp/hook_priv.h"
 
-/* One bucket in flight. */
+/* The collective of one bucket in this step. */
 typedef struct ddp_flight {
     comm_work_t *work;
     int missing;    /* views not yet ready in this step */
@@ -19,38 +19,39 @@ typedef struct ddp_flight {
 
 struct ddp {
     comm_group_t *group;
-    comm_arena_t *arena; /* grads, then the tail at a multiple of MEM_ALIGN */
+    comm_arena_t *arena; /* grads, then tail, aligned to MEM_ALIGN */
     float *grads;
     double *tail;
     size_t grad_elems;
     size_t tail_doubles;
     int view_count;
     int *bucket_of_view;
-    bool *ready; /* [view_count], of this step */
+    bool *ready; /* [view_count]: gradients final in this step */
     ddp_bucket_t *buckets;
     int bucket_count;
     ddp_flight_t *flights; /* [bucket_count + 1]: the last one is the tail */
     int next;              /* first bucket not started */
     const ddp_shards_t *shards; /* ZeRO-1; NULL: none */
-    view_range_t *gaps;         /* between views: what must stay zero */
+    view_range_t *gaps; /* elements between views, which must stay zero */
     int gap_count;
-    comm_work_t **shares; /* [bucket_count]: parameters on their way */
+    comm_work_t **shares; /* [bucket_count]: all-gathers of parameters */
     uint64_t *hashes;     /* [size], for ddp_replica_check */
     ddp_stats_t stats;
     ddp_hooked_t *hooked; /* comm hook; NULL: none */
     int64_t step;         /* updates before the next step */
-    bool local;           /* this step's gradients stay here */
+    bool local;           /* this step's gradients stay on this rank */
 };
 
 /* zero.c: what ZeRO-1 needs beside the tables of ddp.c. */
 err_code_t ddp_zero_open(ddp_t *ddp, const ddp_layout_t *layout, err_t *err);
 void ddp_zero_close(ddp_t *ddp);
 
-/* A step begins: what other ranks' ranges held between views was scratch. */
+/* A step begins: zero the gaps, which the last reduce-scatter may have written.
+ */
 void ddp_zero_begin(ddp_t *ddp);
 
-/* ERR_CONFIG on every rank, naming one whose parameter table is not rank 0's.
- * Collective. */
+/* ERR_CONFIG on every rank if one of them, which it names, has another
+ * parameter table than rank 0. Collective. */
 err_code_t ddp_layout_check(comm_group_t *group, const ddp_layout_t *layout,
                             err_t *err);
 

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "ddp/fold.h"
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/thread.h"
 #include "comm/comm_fold.h"
@@ -19,8 +20,9 @@ typedef struct slot {
 
 struct ddp_fold {
     pthread_mutex_t lock;
-    pthread_cond_t moved; /* a slot is free, or no leaf is left */
-    int64_t first, next, end, leaves;
+    pthread_cond_t moved;     /* a slot is free, or no leaf is left */
+    int64_t first, next, end; /* this rank's leaves; next: not yet claimed */
+    int64_t leaves;           /* of all ranks */
     bool stopped;
     ddp_fold_add_t *add;
     void *context;
@@ -41,8 +43,8 @@ int ddp_fold_slots(int64_t first, int64_t held, int64_t leaves, int threads)
 {
     int most = 1;
 
-    /* Leaves before n are folded as far as they go, threads are at those from
-     * n on. */
+    /* Leaves before n are added up as far as possible; threads compute those
+     * from n on. */
     for (int64_t n = 0; n < held; n++) {
         int64_t left = held - n;
         int slots = comm_tree_views(first, n, leaves) +
@@ -84,6 +86,12 @@ void ddp_fold_close(ddp_fold_t *fold)
 void ddp_fold_begin(ddp_fold_t *fold, int64_t first, int64_t held,
                     int64_t leaves)
 {
+    check(first >= 0 && held >= 0 && first + held <= leaves,
+          "%lld leaves from %lld, of %lld", (long long)held, (long long)first,
+          (long long)leaves);
+    for (int i = 0; CHECK_ON && i < fold->slot_count; i++)
+        check(fold->stopped || fold->slots[i].state != SLOT_BUSY,
+              "slot %d is still in use", i);
     fold->first = fold->next = first;
     fold->end = first + held;
     fold->leaves = leaves;
@@ -92,8 +100,7 @@ void ddp_fold_begin(ddp_fold_t *fold, int64_t first, int64_t held,
         fold->slots[i].state = SLOT_FREE;
 }
 
-/* ---- at work, under the lock ----------------------------------------------
- */
+/* ---- computing: under the lock ------------------------------------------- */
 
 static int slot_free(const ddp_fold_t *fold)
 {
@@ -119,6 +126,8 @@ bool ddp_fold_claim(ddp_fold_t *fold, ddp_leaf_t *out)
         pthread_cond_wait(&fold->moved, &fold->lock);
     got = leaf_left(fold);
     if (got) {
+        check(slot >= 0 && slot < fold->slot_count, "slot %d of %d", slot,
+              fold->slot_count);
         fold->slots[slot].state = SLOT_BUSY;
         *out = (ddp_leaf_t){.number = fold->next++, .slot = slot};
         if (!leaf_left(fold))
@@ -128,7 +137,7 @@ bool ddp_fold_claim(ddp_fold_t *fold, ddp_leaf_t *out)
     return got;
 }
 
-/* Do these two make a node of the tree, in this order? */
+/* Are these two the halves of one node of the tree? */
 static bool siblings(const ddp_fold_t *fold, const slot_t *left,
                      const slot_t *right)
 {
@@ -137,7 +146,7 @@ static bool siblings(const ddp_fold_t *fold, const slot_t *left,
                right->end;
 }
 
-/* Another whole slot that makes a node with [mine]: the pair in order. */
+/* Find a whole slot that is the other half of a node with [mine]. */
 static bool pair_find(ddp_fold_t *fold, slot_t *mine, slot_t **left,
                       slot_t **right)
 {
@@ -160,6 +169,11 @@ void ddp_fold_done(ddp_fold_t *fold, const ddp_leaf_t *leaf)
     slot_t *left, *right;
 
     pthread_mutex_lock(&fold->lock);
+    check(mine->state == SLOT_BUSY && leaf->number >= fold->first &&
+              leaf->number < fold->next,
+          "leaf %lld is done, claimed are %lld to %lld; slot state %d",
+          (long long)leaf->number, (long long)fold->first,
+          (long long)fold->next, (int)mine->state);
     *mine = (slot_t){SLOT_WHOLE, leaf->number, leaf->number + 1};
     while (pair_find(fold, mine, &left, &right)) {
         left->state = right->state = SLOT_BUSY;
@@ -183,8 +197,7 @@ void ddp_fold_stop(ddp_fold_t *fold)
     pthread_mutex_unlock(&fold->lock);
 }
 
-/* ---- at rest --------------------------------------------------------------
- */
+/* ---- after all leaves ---------------------------------------------------- */
 
 /* The whole slot that begins at [begin]; NULL: none. */
 static const slot_t *slot_at(const ddp_fold_t *fold, int64_t begin)
@@ -203,5 +216,6 @@ int ddp_fold_views(const ddp_fold_t *fold, int *slots)
     for (int64_t at = fold->first; (slot = slot_at(fold, at)) != NULL;
          at = slot->end)
         slots[count++] = (int)(slot - fold->slots);
+    check(count <= COMM_VIEWS_MAX, "%d subtrees", count);
     return count;
 }

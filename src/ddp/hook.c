@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Choosing a hook and walking the buckets through its turns. The table of hooks
- * is the built-in rows and behind them the caller's; there is no registry that
- * anybody could change behind anybody's back.
+ * Choosing a hook, and taking its turns for all buckets. The hooks are the
+ * built-in ones and those of the configuration: there is no global registry.
  */
 #include "ddp/hook.h"
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "ddp/ddp_priv.h"
 #include "ddp/hook_priv.h"
@@ -23,6 +23,7 @@ struct ddp_hooked {
     ddp_hook_view_t *views;
     ddp_hook_bucket_t *buckets;
     ddp_wire_t *wires; /* [bucket_count] */
+    int *turns;        /* [bucket_count]: turns taken in this step */
     int bucket_count;
 };
 
@@ -33,16 +34,15 @@ enum { BUILTIN = sizeof builtin / sizeof builtin[0] };
 
 static const opt_row_t no_options[] = {{.name = NULL}};
 
-/* There is a row for it, so that the run file can say it; it is never opened.
- */
+/* A row for the run file only: it is never opened. */
 const ddp_hook_ops_t ddp_hook_none = {
     .row = {.name = "none",
-            .help = "Gradients travel as they are",
+            .help = "Gradients are summed as they are",
             .options = no_options}};
 
 /* ---- choosing ------------------------------------------------------------ */
 
-/* All rows, built in and brought along. */
+/* All hooks: the built-in ones, then those of [config]. */
 static err_code_t hooks_list(const ddp_config_t *config,
                              const ddp_hook_ops_t *hooks[HOOKS_MAX],
                              const opt_pick_row_t *rows[HOOKS_MAX], int *count,
@@ -73,7 +73,7 @@ static err_code_t hook_pick(const ddp_config_t *config,
     const opt_pick_row_t *rows[HOOKS_MAX];
     opt_pick_t pick = {0};
     size_t bytes = 0;
-    void *room = NULL;
+    void *values = NULL;
     err_code_t rc;
     int count = 0;
 
@@ -83,17 +83,17 @@ static err_code_t hook_pick(const ddp_config_t *config,
     for (int i = 0; i < count; i++)
         if (hooks[i]->option_bytes > bytes)
             bytes = hooks[i]->option_bytes;
-    rc = mem_alloc(bytes, "options of a comm hook", &room, err);
+    rc = mem_alloc(bytes, "options of a comm hook", &values, err);
     if (rc == ERR_OK)
         rc = opt_pick_read(config->hook,
                            &(opt_pick_table_t){"ddp.hook", NULL, rows, count},
-                           room, &pick, err);
+                           values, &pick, err);
     if (rc != ERR_OK) {
-        mem_free(room);
+        mem_free(values);
         return rc;
     }
     *out = hooks[pick.index];
-    *options = room;
+    *options = values;
     return ERR_OK;
 }
 
@@ -136,10 +136,11 @@ void ddp_hook_document(str_buf_t *out)
 
     for (int i = 0; i < BUILTIN; i++)
         rows[i] = &builtin[i]->row;
-    str_buf_add(out, "## Comm hooks\n\n"
-                     "What travels instead of the plain gradients: "
-                     "`ddp.hook: NAME`, or `ddp.hook: {NAME: {OPTION: "
-                     "VALUE}}`. See docs/DDP-HOOKS.md.\n\n");
+    str_buf_add(out,
+                "## Comm hooks\n\n"
+                "What is summed over ranks instead of the plain gradients: "
+                "`ddp.hook: NAME`, or `ddp.hook: {NAME: {OPTION: "
+                "VALUE}}`. See docs/DDP-HOOKS.md.\n\n");
     opt_pick_document(rows, BUILTIN, "ddp.hook", out);
 }
 
@@ -156,11 +157,12 @@ static ddp_hook_view_t view_of(const ddp_view_t *view)
                                  rows > 0 ? (int64_t)(view->count / rows) : 0};
 }
 
-static err_code_t tables_make(ddp_hooked_t *hooked, const ddp_layout_t *layout,
-                              const ddp_bucket_t *buckets, float *grads,
-                              err_t *err)
+static err_code_t tables_make(ddp_hooked_t *hooked,
+                              const ddp_hooked_plan_t *plan, err_t *err)
 {
-    size_t count = (size_t)hooked->bucket_count;
+    const ddp_layout_t *layout = plan->layout;
+    const ddp_bucket_t *buckets = plan->buckets;
+    size_t count = (size_t)plan->bucket_count;
     err_code_t rc;
 
     rc = mem_new(ddp_hook_view_t, (size_t)layout->view_count, "comm hook",
@@ -170,27 +172,30 @@ static err_code_t tables_make(ddp_hooked_t *hooked, const ddp_layout_t *layout,
                      err);
     if (rc == ERR_OK)
         rc = mem_new(ddp_wire_t, count, "comm hook", &hooked->wires, err);
+    if (rc == ERR_OK)
+        rc = mem_new(int, count, "comm hook", &hooked->turns, err);
     if (rc != ERR_OK)
         return rc;
     for (int v = 0; v < layout->view_count; v++)
         hooked->views[v] = view_of(&layout->views[v]);
-    for (int b = 0; b < hooked->bucket_count; b++)
+    for (int b = 0; b < plan->bucket_count; b++) {
+        hooked->wires[b] =
+            (ddp_wire_t){.group = plan->group, .stats = plan->stats};
         hooked->buckets[b] = (ddp_hook_bucket_t){
             .index = b,
-            .grads = grads == NULL ? NULL : grads + buckets[b].offset,
+            .grads =
+                plan->grads == NULL ? NULL : plan->grads + buckets[b].offset,
             .offset = buckets[b].offset,
             .count = buckets[b].count,
             .views = hooked->views + buckets[b].first_view,
             .view_count = buckets[b].view_count};
+    }
     return ERR_OK;
 }
 
-/* As rank [rank] of [size]; the wires lead nowhere yet. */
 static err_code_t hooked_make(const ddp_config_t *config,
-                              const ddp_layout_t *layout,
-                              const ddp_bucket_t *buckets, int bucket_count,
-                              float *grads, int rank, int size,
-                              ddp_hooked_t **out, err_t *err)
+                              const ddp_hooked_plan_t *plan, ddp_hooked_t **out,
+                              err_t *err)
 {
     ddp_hooked_t *hooked = NULL;
     err_code_t rc;
@@ -198,19 +203,19 @@ static err_code_t hooked_make(const ddp_config_t *config,
     rc = mem_new(ddp_hooked_t, 1, "comm hook", &hooked, err);
     if (rc != ERR_OK)
         return rc;
-    hooked->bucket_count = bucket_count;
+    hooked->bucket_count = plan->bucket_count;
     rc = hook_pick(config, &hooked->ops, &hooked->options, err);
     if (rc == ERR_OK)
-        rc = tables_make(hooked, layout, buckets, grads, err);
+        rc = tables_make(hooked, plan, err);
     if (rc != ERR_OK)
         goto close;
     hooked->plan = (ddp_hook_plan_t){.options = hooked->options,
                                      .context = hooked->ops->context,
                                      .buckets = hooked->buckets,
-                                     .bucket_count = bucket_count,
-                                     .elems = layout->grad_elems,
-                                     .rank = rank,
-                                     .size = size};
+                                     .bucket_count = plan->bucket_count,
+                                     .elems = plan->layout->grad_elems,
+                                     .rank = plan->rank,
+                                     .size = plan->size};
     rc = hooked->ops->open(&hooked->plan, &hooked->state, err);
     if (rc != ERR_OK)
         goto close;
@@ -222,28 +227,20 @@ close:
     return rc;
 }
 
-err_code_t ddp_hooked_open(const ddp_config_t *config, comm_group_t *group,
-                           const ddp_layout_t *layout,
-                           const ddp_bucket_t *buckets, int bucket_count,
-                           float *grads, ddp_stats_t *stats, ddp_hooked_t **out,
+err_code_t ddp_hooked_open(const ddp_config_t *config,
+                           const ddp_hooked_plan_t *plan, ddp_hooked_t **out,
                            err_t *err)
 {
-    err_code_t rc;
-
     *out = NULL;
-    if (!ddp_hook_wanted(config))
-        return ERR_OK;
-    rc = hooked_make(config, layout, buckets, bucket_count, grads,
-                     comm_group_rank(group), comm_group_size(group), out, err);
-    for (int b = 0; rc == ERR_OK && b < bucket_count; b++)
-        (*out)->wires[b] = (ddp_wire_t){.group = group, .stats = stats};
-    return rc;
+    return ddp_hook_wanted(config) ? hooked_make(config, plan, out, err)
+                                   : ERR_OK;
 }
 
 err_code_t ddp_hook_bytes(const ddp_config_t *config,
                           const ddp_layout_t *layout, int ranks, size_t *bytes,
                           err_t *err)
 {
+    ddp_hooked_plan_t plan = {.layout = layout, .size = ranks};
     ddp_hooked_t *hooked = NULL;
     ddp_bucket_t *buckets = NULL;
     err_code_t rc;
@@ -255,9 +252,9 @@ err_code_t ddp_hook_bytes(const ddp_config_t *config,
                  err);
     if (rc != ERR_OK)
         return rc;
-    rc = hooked_make(config, layout, buckets,
-                     ddp_bucket_cut(config, layout, buckets), NULL, 0, ranks,
-                     &hooked, err);
+    plan.buckets = buckets;
+    plan.bucket_count = ddp_bucket_cut(config, layout, buckets);
+    rc = hooked_make(config, &plan, &hooked, err);
     if (rc == ERR_OK && hooked->ops->bytes != NULL)
         *bytes = hooked->ops->bytes(hooked->state);
     ddp_hooked_close(hooked);
@@ -272,6 +269,7 @@ void ddp_hooked_close(ddp_hooked_t *hooked)
     if (hooked->state != NULL)
         hooked->ops->close(hooked->state);
     options_free(hooked->ops, hooked->options);
+    mem_free(hooked->turns);
     mem_free(hooked->wires);
     mem_free(hooked->buckets);
     mem_free(hooked->views);
@@ -282,6 +280,8 @@ void ddp_hooked_close(ddp_hooked_t *hooked)
 
 void ddp_hooked_begin(ddp_hooked_t *hooked, int64_t step)
 {
+    memset(hooked->turns, 0,
+           (size_t)hooked->bucket_count * sizeof *hooked->turns);
     if (hooked->ops->begin != NULL)
         hooked->ops->begin(hooked->state, step);
 }
@@ -289,6 +289,13 @@ void ddp_hooked_begin(ddp_hooked_t *hooked, int64_t step)
 static err_code_t turn_take(ddp_hooked_t *hooked, int bucket, int turn,
                             err_t *err)
 {
+    check(bucket >= 0 && bucket < hooked->bucket_count, "bucket %d of %d",
+          bucket, hooked->bucket_count);
+    check(hooked->turns[bucket] == turn && turn < hooked->ops->turns,
+          "%s: bucket %d takes turn %d of %d, expected %d",
+          hooked->ops->row.name, bucket, turn, hooked->ops->turns,
+          hooked->turns[bucket]);
+    hooked->turns[bucket]++;
     return hooked->ops->turn(hooked->state, &hooked->buckets[bucket], turn,
                              &hooked->wires[bucket], err);
 }
@@ -305,10 +312,10 @@ void ddp_hooked_poll(ddp_hooked_t *hooked)
             ddp_wire_poll(&hooked->wires[b]);
 }
 
-/* Fewer buckets than all were started only if the step has failed already. */
+/* Some buckets have not started only if the step has failed already. */
 err_code_t ddp_hooked_finish(ddp_hooked_t *hooked, int started, err_t *err)
 {
-    bool whole = started >= hooked->bucket_count;
+    const bool whole = started >= hooked->bucket_count;
     err_code_t rc = ERR_OK;
 
     for (int turn = 1; whole && turn < hooked->ops->turns; turn++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What the reducer knows of its hook. */
+/* The hook of a reducer, and the collectives of its buckets. */
 #ifndef CDDP_DDP_HOOK_PRIV_H
 #define CDDP_DDP_HOOK_PRIV_H
 
@@ -17,21 +17,29 @@ struct ddp_wire {
     ddp_stats_t *stats; /* of the reducer */
     comm_work_t *works[DDP_WIRE_WORKS];
     int count;
-    double started; /* clock, of the first work since the last was over */
-    bool flying;
+    double started; /* clock, when the first of [works] started */
+    bool flying;    /* some of [works] are not known to be complete */
 };
 
-/* Stamp the end of what has landed meanwhile. Never blocks. */
+/* Note the time if all works are complete. Never blocks. */
 void ddp_wire_poll(ddp_wire_t *wire);
 
 typedef struct ddp_hooked ddp_hooked_t;
 
-/* Open what [config] chooses; *out is NULL if that is none. [grads] is the
- * arena, [stats] are counted into. */
-err_code_t ddp_hooked_open(const ddp_config_t *config, comm_group_t *group,
-                           const ddp_layout_t *layout,
-                           const ddp_bucket_t *buckets, int bucket_count,
-                           float *grads, ddp_stats_t *stats, ddp_hooked_t **out,
+/* What a hook works on. */
+typedef struct ddp_hooked_plan {
+    const ddp_layout_t *layout;
+    const ddp_bucket_t *buckets;
+    int bucket_count;
+    float *grads;        /* the gradient arena; NULL: no step is made */
+    comm_group_t *group; /* NULL: no step is made */
+    ddp_stats_t *stats;  /* bytes and seconds are added here */
+    int rank, size;
+} ddp_hooked_plan_t;
+
+/* Open the hook that [config] names; *out is NULL if it names none. */
+err_code_t ddp_hooked_open(const ddp_config_t *config,
+                           const ddp_hooked_plan_t *plan, ddp_hooked_t **out,
                            err_t *err);
 void ddp_hooked_close(ddp_hooked_t *hooked); /* NULL allowed */
 
@@ -41,8 +49,8 @@ void ddp_hooked_begin(ddp_hooked_t *hooked, int64_t step);
 err_code_t ddp_hooked_start(ddp_hooked_t *hooked, int bucket, err_t *err);
 void ddp_hooked_poll(ddp_hooked_t *hooked);
 
-/* All other turns, if [started] says that all buckets took turn 0; and wait for
- * what is under way in any case. Returns the first error. */
+/* Take all other turns if all buckets took turn 0 ([started] buckets did). Wait
+ * for all collectives in any case. Returns the first error. */
 err_code_t ddp_hooked_finish(ddp_hooked_t *hooked, int started, err_t *err);
 
 int ddp_hooked_parts(ddp_hooked_t *hooked, ddp_hook_part_t *parts);

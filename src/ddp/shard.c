@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "ddp/shard.h"
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "ddp/bucket.h"
 
 struct ddp_shards {
     int size, buckets;
-    size_t *first; /* [buckets + 1]: where each transfer begins */
-    size_t *cuts;  /* [buckets][size + 1], from there */
+    size_t *first; /* [buckets + 1]: first element of each transfer */
+    size_t *cuts;  /* [buckets][size + 1], counted from that element */
 };
 
 static size_t *cuts_of(const ddp_shards_t *shards, int bucket)
@@ -16,7 +17,8 @@ static size_t *cuts_of(const ddp_shards_t *shards, int bucket)
     return shards->cuts + (size_t)bucket * ((size_t)shards->size + 1);
 }
 
-/* Deal the units of one transfer; the last unit of the arena may be short. */
+/* Cut one transfer evenly among the ranks, in whole units. The last unit of the
+ * arena may be short. */
 static void bucket_cut(ddp_shards_t *shards, int bucket, size_t unit)
 {
     const size_t size = (size_t)shards->size;
@@ -25,11 +27,33 @@ static void bucket_cut(ddp_shards_t *shards, int bucket, size_t unit)
     size_t *cuts = cuts_of(shards, bucket);
 
     for (size_t r = 0; r <= size; r++) {
-        /* floor(units * r / size), without a product that grows */
+        /* floor(units * r / size), without overflow of the product */
         size_t at = (units / size * r + units % size * r / size) * unit;
 
         cuts[r] = at < elems ? at : elems;
     }
+}
+
+/* The ranges of all ranks ascend, begin at whole units and cover the arena
+ * exactly once. */
+static void shards_check(const ddp_shards_t *shards, size_t elems, size_t unit)
+{
+    size_t end = 0;
+
+    for (int b = 0; CHECK_ON && b < shards->buckets; b++)
+        for (int r = 0; r < shards->size; r++) {
+            const view_range_t range = ddp_shards_range(shards, b, r);
+
+            check(range.first == end,
+                  "bucket %d of rank %d begins at %zu, expected %zu", b, r,
+                  range.first, end);
+            check(range.count == 0 || range.first % unit == 0,
+                  "bucket %d of rank %d begins at %zu, units have %zu", b, r,
+                  range.first, unit);
+            end = range.first + range.count;
+        }
+    check(shards->buckets == 0 || end == elems, "ranges end at %zu of %zu", end,
+          elems);
 }
 
 static err_code_t tables_alloc(ddp_shards_t *shards, err_t *err)
@@ -70,6 +94,7 @@ err_code_t ddp_shards_open(const ddp_config_t *config,
     shards->first[0] = 0;
     for (int b = 0; b < shards->buckets; b++)
         bucket_cut(shards, b, unit);
+    shards_check(shards, layout->grad_elems, unit);
     *out = shards;
     shards = NULL;
 free:

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "comm/comm_fold.h"
 
@@ -59,10 +60,11 @@ static void arenas_add(void *context, int to, int from)
     ddp_fold_sum(a->tail, b->tail, tree->tail_doubles, COMM_FLOAT64);
 }
 
-err_code_t ddp_tree_open(ddp_t *ddp, comm_group_t *group, size_t grad_elems,
-                         size_t tail_doubles, int partials, ddp_tree_t **out,
-                         err_t *err)
+err_code_t ddp_tree_open(ddp_t *ddp, comm_group_t *group, int partials,
+                         ddp_tree_t **out, err_t *err)
 {
+    const size_t grad_elems = ddp_grad_elems(ddp);
+    const size_t tail_doubles = ddp_tail_doubles(ddp);
     ddp_tree_t *tree = NULL;
     err_code_t rc;
 
@@ -112,6 +114,8 @@ bool ddp_tree_claim(ddp_tree_t *tree, ddp_leaf_t *leaf, float **grads,
 
     if (!ddp_fold_claim(tree->fold, leaf))
         return false;
+    check(leaf->slot < tree->partials, "slot %d of %d", leaf->slot,
+          tree->partials);
     arena = &tree->arenas[leaf->slot];
     memset(arena->tail, 0, tree->tail_doubles * sizeof(double));
     *grads = arena->grads;
@@ -137,6 +141,8 @@ err_code_t ddp_tree_reduce(ddp_tree_t *tree, err_t *err)
     int views = ddp_fold_views(tree->fold, slots);
     err_code_t rc;
 
+    check(tree->held == 0 || views > 0, "%lld leaves gave no sum",
+          (long long)tree->held);
     for (int i = 0; i < views; i++) {
         grads[i] = tree->arenas[slots[i]].grads;
         tails[i] = tree->arenas[slots[i]].tail;

@@ -2,12 +2,13 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * tree: the reducer of the reproducible mode. A step is cut into leaves (micro-
- * batches) whatever the number of ranks; each leaf's gradients and tail are
- * computed alone, folded on this rank along one fixed binary tree (fold.h), and
- * summed over ranks along the same tree. So the sums have the same bits for any
- * distribution of leaves over ranks and threads. It works in the arenas of a
- * ddp_t, plus one partial arena for each level that a rank must keep apart (at
- * most 2 log2(leaves)) and for each thread beyond the first.
+ * batches) in one way for any number of ranks. The gradients and the tail of
+ * each leaf are computed alone, added up on this rank along one fixed binary
+ * tree (fold.h), and summed over ranks along the same tree. So the sums have
+ * the same bits for any distribution of leaves over ranks and threads. The
+ * reducer works in the arena of a ddp_t and in partial arenas: one for each
+ * complete subtree (at most 2 log2(leaves)) and for each thread beyond the
+ * first.
  *
  * A step: begin; by each thread claim, (compute), fold, until claim answers
  * false; then reduce. Thread rule: claim, fold and stop by any thread, all else
@@ -21,19 +22,17 @@
 
 typedef struct ddp_tree ddp_tree_t;
 
-/* Open beside [ddp] (not owned) over [group], with [partials] arenas, the main
- * one included (ddp_fold_slots of the widest step), of [grad_elems] gradients
- * and [tail_doubles] sums. Local. */
-err_code_t ddp_tree_open(ddp_t *ddp, comm_group_t *group, size_t grad_elems,
-                         size_t tail_doubles, int partials, ddp_tree_t **out,
-                         err_t *err);
+/* Open beside [ddp] (not owned) over [group], with [partials] arenas like that
+ * of [ddp], which is one of them (ddp_fold_slots of the largest step). Local.
+ */
+err_code_t ddp_tree_open(ddp_t *ddp, comm_group_t *group, int partials,
+                         ddp_tree_t **out, err_t *err);
 void ddp_tree_close(ddp_tree_t *tree); /* NULL allowed */
 
 /* Bytes of the partial arenas beside the main one. Pure. */
 size_t ddp_tree_bytes(size_t grad_elems, size_t tail_doubles, int partials);
 
-/* Begin a step of [leaves] leaves of which this rank has [held] from [first].
- */
+/* Begin a step: this rank has [held] of [leaves] leaves, from [first] on. */
 void ddp_tree_begin(ddp_tree_t *tree, int64_t first, int64_t held,
                     int64_t leaves);
 

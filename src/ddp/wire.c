@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "ddp/hook_priv.h"
 
@@ -15,7 +16,8 @@ int ddp_wire_size(const ddp_wire_t *wire)
     return comm_group_size(wire->group);
 }
 
-static void wire_land(ddp_wire_t *wire)
+/* All works of [wire] are complete. */
+static void wire_complete(ddp_wire_t *wire)
 {
     if (!wire->flying)
         return;
@@ -23,7 +25,8 @@ static void wire_land(ddp_wire_t *wire)
     wire->stats->comm_s += clock_now() - wire->started;
 }
 
-static err_code_t wire_room(const ddp_wire_t *wire, err_t *err)
+/* ERR_CONFIG: too many works for the table of [wire]. */
+static err_code_t wire_limit(const ddp_wire_t *wire, err_t *err)
 {
     if (wire->count < DDP_WIRE_WORKS)
         return ERR_OK;
@@ -33,7 +36,8 @@ static err_code_t wire_room(const ddp_wire_t *wire, err_t *err)
                    DDP_WIRE_WORKS);
 }
 
-static void wire_depart(ddp_wire_t *wire, size_t bytes)
+/* A collective over [bytes] bytes starts. */
+static void wire_account(ddp_wire_t *wire, size_t bytes)
 {
     if (!wire->flying)
         wire->started = clock_now();
@@ -41,12 +45,15 @@ static void wire_depart(ddp_wire_t *wire, size_t bytes)
     wire->stats->bytes += (int64_t)bytes;
 }
 
+/* Count the work that was started with [state]. */
 static err_code_t wire_started(ddp_wire_t *wire, comm_state_t state,
                                const err_t *err)
 {
     if (state == COMM_FAILED)
         return err != NULL ? err->code : ERR_PEER;
     wire->count++;
+    check(wire->count <= DDP_WIRE_WORKS, "%d works of %d", wire->count,
+          DDP_WIRE_WORKS);
     return ERR_OK;
 }
 
@@ -70,12 +77,12 @@ err_code_t ddp_wire_sum(ddp_wire_t *wire, void *data, size_t count,
                         comm_type_t type, err_t *err)
 {
     comm_work_t **work = &wire->works[wire->count];
-    err_code_t rc = wire_room(wire, err);
+    err_code_t rc = wire_limit(wire, err);
 
     if (rc != ERR_OK)
         return rc;
     *work = NULL;
-    wire_depart(wire, count * type_bytes(type));
+    wire_account(wire, count * type_bytes(type));
     return wire_started(wire,
                         comm_allreduce_start(wire->group, data, count, type,
                                              COMM_SUM, work, err),
@@ -86,12 +93,12 @@ err_code_t ddp_wire_gather(ddp_wire_t *wire, const void *mine, size_t bytes,
                            void *all, err_t *err)
 {
     comm_work_t **work = &wire->works[wire->count];
-    err_code_t rc = wire_room(wire, err);
+    err_code_t rc = wire_limit(wire, err);
 
     if (rc != ERR_OK)
         return rc;
     *work = NULL;
-    wire_depart(wire, bytes);
+    wire_account(wire, bytes);
     return wire_started(
         wire, comm_allgather_start(wire->group, mine, bytes, all, work, err),
         err);
@@ -103,10 +110,10 @@ void ddp_wire_poll(ddp_wire_t *wire)
         if (wire->works[i] != NULL &&
             comm_work_poll(wire->works[i]) == COMM_PENDING)
             return;
-    wire_land(wire);
+    wire_complete(wire);
 }
 
-/* Every work is waited for even after a failure, so that no handle is left. */
+/* Wait for every work even after a failure, as each is a handle. */
 err_code_t ddp_wire_wait(ddp_wire_t *wire, err_t *err)
 {
     err_code_t rc = ERR_OK;
@@ -119,6 +126,6 @@ err_code_t ddp_wire_wait(ddp_wire_t *wire, err_t *err)
             rc = one;
     }
     wire->count = 0;
-    wire_land(wire);
+    wire_complete(wire);
     return rc;
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * ZeRO-1 in the reducer: parameters go around after the update as gradients did
- * before it, bucket by bucket, in place.
+ * ZeRO-1 in the reducer: after the update the ranks all-gather the parameters,
+ * bucket by bucket, in place.
  */
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "ddp/ddp_priv.h"
 
-/* The elements of the arena that no view has. */
+/* List the elements of the arena that belong to no view. */
 static void gaps_find(ddp_t *ddp, const ddp_layout_t *layout)
 {
     size_t at = 0;
@@ -60,6 +61,9 @@ err_code_t ddp_share(ddp_t *ddp, int bucket, float *params, err_t *err)
     const view_range_t whole = ddp_shards_whole(ddp->shards, bucket);
     comm_state_t state;
 
+    check(bucket >= 0 && bucket < ddp->bucket_count, "bucket %d of %d", bucket,
+          ddp->bucket_count);
+    check(ddp->shares[bucket] == NULL, "bucket %d is shared twice", bucket);
     state = comm_allgather_ranges_start(
         ddp->group, params + whole.first, ddp_shards_cuts(ddp->shards, bucket),
         COMM_FLOAT32, &ddp->shares[bucket], err);
@@ -69,7 +73,7 @@ err_code_t ddp_share(ddp_t *ddp, int bucket, float *params, err_t *err)
     return ERR_OK;
 }
 
-/* All are waited for even after a failure, so that no work is left behind. */
+/* Wait for all of them even after a failure, as each holds a work handle. */
 err_code_t ddp_share_wait(ddp_t *ddp, err_t *err)
 {
     double begin = clock_now();

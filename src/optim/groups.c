@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Parameter groups: options that differ for the parameters whose names match.
- * Groups apply in order, key by key, so several may speak about one parameter.
- * Parameters that the same groups match share a set of options; a set is read
- * from one map, put together from what those groups and the optimizer say, so
- * that a group may name any option the optimizer has.
+ * Parameter groups: options for the parameters whose names match. Groups apply
+ * in order, key by key, so several groups may match one parameter. Parameters
+ * that the same groups match share a set of options. A set is read from one
+ * map, which is merged from these groups and the optimizer's own options: so a
+ * group may name any option of the optimizer.
  */
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "optim/optim_priv.h"
 
 #define GROUPS_MAX 64  /* bits of optim_set_t.groups */
-#define NAMES_SHOWN 12 /* in a sentence */
+#define NAMES_SHOWN 12 /* parameters that an error names */
 
 typedef struct group {
     opt_texts_t match;
@@ -36,13 +37,13 @@ static const opt_row_t group_rows[] = {
      .fallback = "1",
      .min = 0,
      .max = 1e6,
-     .help = "Their learning rate is multiplied by this"},
+     .help = "Factor of the learning rate of these parameters"},
     {.name = "freeze",
      .type = OPT_BOOL,
      .offset = offsetof(group_t, freeze),
      .fallback = "false",
-     .help = "Do not train them; their gradients count in no norm, and running "
-             "statistics still follow the data"},
+     .help = "Do not train these parameters. Their gradients count in no norm; "
+             "running statistics still follow the data"},
     {.name = NULL},
 };
 
@@ -54,8 +55,7 @@ typedef struct groups {
     const optim_layout_t *layout;
     opt_row_t rows[GROUP_ROWS + OPTIM_ROWS_MAX + 1]; /* group_rows, then the
                                                         kind's, at .options */
-    optim_set_t *sets;
-    int set_count;
+    optim_sets_t sets;
 } groups_t;
 
 static void rows_join(groups_t *groups)
@@ -79,8 +79,7 @@ static err_code_t fail_at(tree_place_t place, const char *text, err_t *err)
                    tree_place_format(place, at, sizeof at), text);
 }
 
-/* ---- a pattern that matches nothing ---------------------------------------
- */
+/* ---- a pattern that matches nothing -------------------------------------- */
 
 /* Keep the nearer one of *near (NULL: none yet) and [candidate], both owned. */
 static void consider(const char *pattern, char *candidate, char **near)
@@ -96,7 +95,7 @@ static void consider(const char *pattern, char *candidate, char **near)
     }
 }
 
-/* What could have been meant: a name, or a name with one half left open. */
+/* The nearest pattern that would match: a name, "LAYER.*" or "*.PARAMETER". */
 static char *nearest(const optim_layout_t *layout, const char *pattern)
 {
     char *near = NULL;
@@ -125,7 +124,7 @@ static err_code_t fail_unmatched(const groups_t *groups, const char *pattern,
     if (near != NULL)
         str_buf_add(&text, "did you mean '%s'? ", near);
     str_buf_add(&text, "The model has ");
-    /* Arena order is reverse; a reader expects the first layer first. */
+    /* In the arena the last layer comes first; a reader expects the first. */
     for (int i = 0; i < layout->view_count && i < NAMES_SHOWN; i++)
         str_buf_add(&text, "%s%s", i == 0 ? "" : ", ",
                     layout->views[layout->view_count - 1 - i].name);
@@ -137,8 +136,7 @@ static err_code_t fail_unmatched(const groups_t *groups, const char *pattern,
     return ERR_CONFIG;
 }
 
-/* ---- one group ------------------------------------------------------------
- */
+/* ---- one group ----------------------------------------------------------- */
 
 /* Mark in matched[view] what pattern [pattern] of group [index] matches. */
 static err_code_t pattern_apply(const groups_t *groups, int index,
@@ -156,7 +154,7 @@ static err_code_t pattern_apply(const groups_t *groups, int index,
     return any ? ERR_OK : fail_unmatched(groups, pattern, place, err);
 }
 
-/* Check the keys of group [index] and see whom it matches. */
+/* Check the keys of group [index], and mark the parameters that it matches. */
 static err_code_t group_apply(const groups_t *groups, int index,
                               uint64_t *matched, err_t *err)
 {
@@ -188,10 +186,9 @@ static err_code_t group_apply(const groups_t *groups, int index,
     return rc;
 }
 
-/* ---- sets -----------------------------------------------------------------
- */
+/* ---- sets ---------------------------------------------------------------- */
 
-/* Put what [from] says into [to] where nothing is said yet. */
+/* Copy to [to] the keys of [from] that it lacks. */
 static void merge(tree_t *to, const tree_t *from)
 {
     if (from == NULL || tree_kind(from) != TREE_MAP)
@@ -208,7 +205,7 @@ static double lr_of(const optim_kind_t *kind, const void *options)
     return *(const double *)((const char *)options + kind->lr);
 }
 
-/* The set's numbers, from what all its groups say. */
+/* Fill [set] from the merged options of its groups. */
 static err_code_t set_take(const groups_t *groups, group_t *group,
                            tree_place_t place, optim_set_t *set, err_t *err)
 {
@@ -219,10 +216,12 @@ static err_code_t set_take(const groups_t *groups, group_t *group,
     char at[OPT_PLACE_TEXT];
 
     if (own != base && base == 0)
-        return fail_at(place,
-                       "a group's lr is reached as a multiple of the "
-                       "optimizer's, which is 0; set that, and freeze the rest",
-                       err);
+        return fail_at(
+            place,
+            "a group's lr becomes a multiple of the optimizer's lr, "
+            "which is 0: set the optimizer's lr, and freeze the other "
+            "parameters",
+            err);
     if (kind->validate != NULL)
         rc = kind->validate(group->options, err);
     if (rc != ERR_OK) {
@@ -251,7 +250,7 @@ static err_code_t set_read(const groups_t *groups, optim_set_t *set, err_t *err)
         merge(merged, tree_at(groups->tree, (size_t)i));
     }
     merge(merged, groups->base.written);
-    /* Without any group nothing need match. */
+    /* The set without groups has no key 'match'. */
     rc = opt_fill(groups->rows + (set->groups == 0 ? 1 : 0), merged,
                   "optimizer.groups", &group, err);
     tree_free(merged);
@@ -265,21 +264,24 @@ static err_code_t set_read(const groups_t *groups, optim_set_t *set, err_t *err)
     return rc;
 }
 
-/* The set for parameters that [mask] groups match, made if there is none. */
+/* Find or make the set of parameters that the groups in [mask] match. */
 static err_code_t set_find(groups_t *groups, uint64_t mask, int *out,
                            err_t *err)
 {
     optim_set_t *set;
     err_code_t rc;
 
-    for (*out = 0; *out < groups->set_count; ++*out)
-        if (groups->sets[*out].groups == mask)
+    for (*out = 0; *out < groups->sets.count; ++*out)
+        if (groups->sets.list[*out].groups == mask)
             return ERR_OK;
-    set = &groups->sets[groups->set_count];
+    check(groups->sets.count <= groups->layout->view_count,
+          "%d sets for %d parameters", groups->sets.count,
+          groups->layout->view_count);
+    set = &groups->sets.list[groups->sets.count];
     set->groups = mask;
     rc = set_read(groups, set, err);
     if (rc == ERR_OK)
-        groups->set_count++;
+        groups->sets.count++;
     return rc;
 }
 
@@ -292,7 +294,7 @@ static err_code_t sets_make(groups_t *groups, const uint64_t *matched,
 
     for (int i = 0; i < views && rc == ERR_OK; i++) {
         rc = set_find(groups, matched[i], &set_of[i], err);
-        if (rc == ERR_OK && !groups->sets[set_of[i]].freeze)
+        if (rc == ERR_OK && !groups->sets.list[set_of[i]].freeze)
             trains = true;
     }
     if (rc == ERR_OK && !trains)
@@ -303,8 +305,7 @@ static err_code_t sets_make(groups_t *groups, const uint64_t *matched,
     return rc;
 }
 
-/* ---- all ------------------------------------------------------------------
- */
+/* ---- all groups ---------------------------------------------------------- */
 
 static err_code_t groups_check(const tree_t *tree, err_t *err)
 {
@@ -314,16 +315,17 @@ static err_code_t groups_check(const tree_t *tree, err_t *err)
                        "'*.bias', weight_decay: 0}]",
                        err);
     if (tree_count(tree) > GROUPS_MAX)
-        return fail_at(tree_place(tree),
-                       "optimizer.groups has more than 64 groups; let one "
-                       "match several patterns: match: [a.*, b.*]",
-                       err);
+        return fail_at(
+            tree_place(tree),
+            "optimizer.groups has more than 64 groups; give one group "
+            "several patterns: match: [a.*, b.*]",
+            err);
     return ERR_OK;
 }
 
 err_code_t optim_groups_read(const optim_base_t *base, const tree_t *tree,
-                             const optim_layout_t *layout, optim_set_t **sets,
-                             int *set_count, int *set_of, err_t *err)
+                             const optim_layout_t *layout, optim_sets_t *out,
+                             int *set_of, err_t *err)
 {
     const size_t views = (size_t)layout->view_count;
     tree_t *none = tree_new(TREE_LIST, NULL, (tree_place_t){.file = ""});
@@ -336,8 +338,8 @@ err_code_t optim_groups_read(const optim_base_t *base, const tree_t *tree,
     rows_join(&groups);
     rc = groups_check(groups.tree, err);
     if (rc == ERR_OK)
-        rc = mem_new(optim_set_t, views + 1, "parameter groups", &groups.sets,
-                     err);
+        rc = mem_new(optim_set_t, views + 1, "parameter groups",
+                     &groups.sets.list, err);
     if (rc == ERR_OK)
         rc = mem_new(uint64_t, views + 1, "parameter groups", &matched, err);
     for (int i = 0; rc == ERR_OK && i < (int)tree_count(groups.tree); i++)
@@ -347,31 +349,31 @@ err_code_t optim_groups_read(const optim_base_t *base, const tree_t *tree,
     mem_free(matched);
     tree_free(none);
     if (rc != ERR_OK) {
-        optim_sets_free(base->kind, groups.sets, groups.set_count);
+        optim_sets_free(base->kind, &groups.sets);
         return rc;
     }
-    *sets = groups.sets;
-    *set_count = groups.set_count;
+    *out = groups.sets;
     return ERR_OK;
 }
 
-void optim_sets_free(const optim_kind_t *kind, optim_set_t *sets, int count)
+void optim_sets_free(const optim_kind_t *kind, optim_sets_t *sets)
 {
-    for (int i = 0; i < count; i++)
-        opt_free(kind->row.options, sets[i].options);
-    mem_free(sets);
+    for (int i = 0; i < sets->count; i++)
+        opt_free(kind->row.options, sets->list[i].options);
+    mem_free(sets->list);
+    *sets = (optim_sets_t){0};
 }
 
 void optim_groups_document(str_buf_t *out)
 {
     str_buf_add(
         out, "### groups\n\n"
-             "Beside the optimizer's name `groups` may stand: a list of maps, "
-             "each for the parameters whose names it matches (`*`, `?` and "
-             "`[...]` as in a shell). Besides the keys below a group may name "
-             "any option of the optimizer. Groups apply in order: where "
+             "`groups`, beside the optimizer's name, is a list of maps. Each "
+             "map holds for the parameters whose names it matches (`*`, `?` "
+             "and `[...]` as in a shell). It may name any option of the "
+             "optimizer, and the keys below. Groups apply in order: if "
              "several match a parameter, the last one that names a key wins. "
-             "The schedule moves all rates together.\n\n"
+             "The schedule scales all rates together.\n\n"
              "    optimizer:\n"
              "      adamw: {lr: 1.0e-3, weight_decay: 0.01}\n"
              "      groups:\n"

@@ -98,8 +98,8 @@ static err_code_t groups_open(optim_t *optim, const opt_pick_t *choice,
     rc = mem_new(int, (size_t)layout->view_count + 1, "parameter groups",
                  &set_of, err);
     if (rc == ERR_OK)
-        rc = optim_groups_read(&base, groups, layout, &optim->sets,
-                               &optim->set_count, set_of, err);
+        rc =
+            optim_groups_read(&base, groups, layout, &optim->sets, set_of, err);
     if (rc == ERR_OK)
         rc = optim_runs_cut(optim, layout, set_of, err);
     mem_free(set_of);
@@ -127,8 +127,8 @@ static err_code_t slots_open(optim_t *optim, const optim_ema_t *ema, err_t *err)
     unsigned used = 0;
     err_code_t rc = ERR_OK;
 
-    for (int i = 0; i < optim->set_count; i++)
-        used |= optim->kind->slots_used(optim->sets[i].options);
+    for (int i = 0; i < optim->sets.count; i++)
+        used |= optim->kind->slots_used(optim->sets.list[i].options);
     for (int i = 0; i < OPTIM_SLOTS_MAX && rc == ERR_OK; i++)
         if ((used >> i) & 1)
             rc = slot_open(optim, optim->kind->slots[i], &optim->state[i], err);
@@ -174,7 +174,7 @@ void optim_close(optim_t *optim)
     mem_free(optim->runs);
     mem_free(optim->parts);
     if (optim->kind != NULL) {
-        optim_sets_free(optim->kind, optim->sets, optim->set_count);
+        optim_sets_free(optim->kind, &optim->sets);
         opt_free(optim->kind->row.options, optim->options);
     }
     mem_free(optim);
@@ -249,7 +249,9 @@ const char *optim_slot_name(const optim_t *optim, int slot)
 
 float *optim_slot_data(optim_t *optim, int slot)
 {
-    check(optim->whole, "slot %d of a part of the state is asked for", slot);
+    check(slot >= 0 && slot < optim->slot_count, "slot %d of %d", slot,
+          optim->slot_count);
+    check(optim->whole, "slot %d of a sharded state has no whole arena", slot);
     return optim->slots[slot];
 }
 

@@ -104,15 +104,19 @@ typedef struct optim_base {
     const void *options;   /* and as read */
 } optim_base_t;
 
-/*
- * Read [groups] (NULL: none): which options hold for which view. sets[0 ..
- * set_count) are allocated with mem_alloc, freed by optim_sets_free;
- * set_of[view] is an index.
+/* The sets of options of an optimizer. */
+typedef struct optim_sets {
+    optim_set_t *list; /* [count] */
+    int count;
+} optim_sets_t;
+
+/* Read [groups] (NULL: none): which options hold for which view of [layout].
+ * set_of[view] is the index of its set in [out], which optim_sets_free frees.
  */
 err_code_t optim_groups_read(const optim_base_t *base, const tree_t *groups,
-                             const optim_layout_t *layout, optim_set_t **sets,
-                             int *set_count, int *set_of, err_t *err);
-void optim_sets_free(const optim_kind_t *kind, optim_set_t *sets, int count);
+                             const optim_layout_t *layout, optim_sets_t *out,
+                             int *set_of, err_t *err);
+void optim_sets_free(const optim_kind_t *kind, optim_sets_t *sets);
 void optim_groups_document(str_buf_t *out);
 
 /* ---- the optimizer ------------------------------------------------------- */
@@ -148,8 +152,7 @@ struct optim {
     const char *slot_names[OPTIM_SLOTS_MAX + 1]; /* those that exist */
     float *slots[OPTIM_SLOTS_MAX + 1];
     int slot_count;
-    optim_set_t *sets;
-    int set_count;
+    optim_sets_t sets;
     bool whole; /* no ranges were given */
     optim_part_t *parts;
     int part_count;

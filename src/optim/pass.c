@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * One pass over the arena. It is cut into runs: neighbours in the arena with
- * one set of options are one run, gaps included, so that a model without groups
- * is one flat pass; only an optimizer that needs norms of tensors sees them one
- * by one; and a run ends where this rank's range does. Runs go in pieces, which
- * the threads share. Pieces and blocks lie at multiples of their size in the
- * arena, so that neither threads nor ranges change a bit.
+ * An update is one pass over the arena. The arena is cut into runs:
+ * neighbouring parameters with the same options are one run, the gaps between
+ * them included, so a model without groups is one flat pass. An optimizer that
+ * needs norms of tensors has a run for each tensor. A run ends where this
+ * rank's range ends. Threads share the pieces of runs. Pieces and blocks begin
+ * at multiples of their size in the arena, so neither threads nor ranges change
+ * a bit.
  */
 #include <math.h>
 #include <string.h>
@@ -17,13 +18,14 @@
 #include "simd/team.h"
 #include "simd/vector.h"
 
-/* One stays in the cache until the moving average has taken it in; whole
- * blocks. */
+/* Elements of a piece: whole blocks, few enough to stay in the cache until the
+ * moving average is updated, too. */
 #define PIECE ((size_t)4 * OPTIM_BLOCK)
 
 /* ---- cutting ------------------------------------------------------------- */
 
-/* Items of [unit] elements that [from, to), not empty, touches. */
+/* Number of units of [unit] elements that overlap [from, to), which is not
+ * empty. */
 static size_t touched(size_t from, size_t to, size_t unit)
 {
     return (to - 1) / unit - from / unit + 1;
@@ -35,6 +37,7 @@ static err_code_t parts_take(optim_t *optim, const optim_layout_t *layout,
     const view_range_t all = {.count = layout->elems};
     const bool whole = layout->ranges == NULL;
     const int count = whole ? 1 : layout->range_count;
+    size_t end = 0;
     err_code_t rc;
 
     rc = mem_new(optim_part_t, (size_t)count + 1, "parameter ranges",
@@ -46,6 +49,9 @@ static err_code_t parts_take(optim_t *optim, const optim_layout_t *layout,
     for (int i = 0; i < count; i++) {
         const view_range_t range = whole ? all : layout->ranges[i];
 
+        check(i == 0 || range.count == 0 || range.first >= end,
+              "part %d begins at %zu, before %zu", i, range.first, end);
+        end = range.first + range.count;
         check(range.first % OPTIM_UNIT == 0, "a part begins at element %zu",
               range.first);
         check((range.first + range.count) % OPTIM_UNIT == 0 ||
@@ -67,7 +73,7 @@ typedef struct stretch {
     size_t sums, sum_count;
 } stretch_t;
 
-/* Add what [part] has of [stretch]. */
+/* Add the run that is in [part] and in [stretch]. */
 static void run_add(optim_t *optim, optim_part_t *part,
                     const stretch_t *stretch)
 {
@@ -97,7 +103,7 @@ static void run_add(optim_t *optim, optim_part_t *part,
     optim->run_count++;
 }
 
-/* Views from [first] on that go in one stretch; returns the next view. */
+/* Join views from [first] on to one stretch; returns the next view. */
 static int stretch_make(optim_t *optim, const optim_layout_t *layout,
                         const int *set_of, int first, stretch_t *out)
 {
@@ -107,7 +113,7 @@ static int stretch_make(optim_t *optim, const optim_layout_t *layout,
 
     *out = (stretch_t){.from = view->offset,
                        .to = view->offset + view->count,
-                       .set = &optim->sets[set_of[first]],
+                       .set = &optim->sets.list[set_of[first]],
                        .vector = view->ndim <= 1};
     if (alone && view->count > 0) {
         out->sums = optim->sum_count;
@@ -125,6 +131,60 @@ static int stretch_make(optim_t *optim, const optim_layout_t *layout,
     check(out->to <= layout->elems, "parameters end at %zu of %zu", out->to,
           layout->elems);
     return next;
+}
+
+/* Within each part runs ascend, do not overlap and stay in its range. */
+static void runs_check(const optim_t *optim)
+{
+    int runs = 0;
+
+    for (int p = 0; CHECK_ON && p < optim->part_count; p++) {
+        const optim_part_t *part = &optim->parts[p];
+        size_t end = part->range.first;
+        int64_t pieces = 0;
+
+        check(part->runs == 0 || part->run == runs,
+              "part %d has runs from %d on, expected %d", p, part->run, runs);
+        for (int r = runs; r < runs + part->runs; r++) {
+            const optim_run_t *run = &optim->runs[r];
+
+            check(run->offset >= end, "run %d begins at %zu, before %zu", r,
+                  run->offset, end);
+            check(run->first == pieces,
+                  "run %d has pieces from %lld on, "
+                  "expected %lld",
+                  r, (long long)run->first, (long long)pieces);
+            end = run->offset + run->elems;
+            pieces += run->pieces;
+        }
+        check(end <= part->range.first + part->range.count,
+              "the runs of part %d end at %zu", p, end);
+        check(pieces == part->pieces, "%lld pieces of %lld", (long long)pieces,
+              (long long)part->pieces);
+        runs += part->runs;
+    }
+    check(runs == optim->run_count, "%d runs of %d", runs, optim->run_count);
+}
+
+/* Every parameter is in exactly one run, if this rank has all of the arena. */
+static void cover_check(const optim_t *optim, const optim_layout_t *layout)
+{
+    int r = 0;
+
+    for (int v = 0; CHECK_ON && optim->whole && v < layout->view_count; v++) {
+        const optim_view_t *view = &layout->views[v];
+        const optim_run_t *run;
+
+        if (view->count == 0)
+            continue;
+        while (r < optim->run_count &&
+               optim->runs[r].offset + optim->runs[r].elems <= view->offset)
+            r++;
+        run = &optim->runs[r];
+        check(r < optim->run_count && run->offset <= view->offset &&
+                  view->offset + view->count <= run->offset + run->elems,
+              "no run has all of %s", view->name);
+    }
 }
 
 /* Stretches and ranges both ascend: walk them together. */
@@ -160,8 +220,10 @@ err_code_t optim_runs_cut(optim_t *optim, const optim_layout_t *layout,
     if (rc != ERR_OK)
         return rc;
     runs_cut(optim, layout, set_of);
+    runs_check(optim);
+    cover_check(optim, layout);
     for (int v = 0; v < layout->view_count; v++)
-        if (optim->sets[set_of[v]].freeze)
+        if (optim->sets.list[set_of[v]].freeze)
             optim->frozen += layout->views[v].count;
     if (optim->sum_count == 0)
         return ERR_OK;
@@ -334,7 +396,7 @@ double *optim_sums(optim_t *optim, size_t *count)
     return optim->sums;
 }
 
-/* Every piece is computed alone, so the bits do not hang on the threads. */
+/* Every piece is computed alone, so the bits do not depend on the threads. */
 void optim_apply(optim_t *optim, int range, float *params, const float *grads,
                  double lr, int64_t update)
 {
@@ -347,6 +409,8 @@ void optim_apply(optim_t *optim, int range, float *params, const float *grads,
                    .update = update};
 
     check(update >= 1, "update number %lld", (long long)update);
+    check(range >= 0 && range < optim->part_count, "range %d of %d", range,
+          optim->part_count);
     if (optim->sum_count > 0)
         ratios_take(optim, part);
     simd_team_run(optim->threads, part->pieces, 1, update_body, &pass);

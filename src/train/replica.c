@@ -244,9 +244,8 @@ static err_code_t reducer_open(train_replica_t *replica,
 
     rc = ddp_open(&plan->config->ddp, plan->group, &layout, &replica->ddp, err);
     if (rc == ERR_OK && plan->partials > 0)
-        rc = ddp_tree_open(replica->ddp, plan->group, layout.grad_elems,
-                           layout.tail_doubles, plan->partials, &replica->tree,
-                           err);
+        rc = ddp_tree_open(replica->ddp, plan->group, plan->partials,
+                           &replica->tree, err);
     return rc;
 }
 

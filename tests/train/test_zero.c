@@ -184,8 +184,7 @@ static size_t state_bytes(int rank, int size, const ddp_layout_t *layout,
     size_t bytes;
     err_t err = ERR_INIT;
 
-    cr_assert_eq(train_shard_open(&plan, &shard, &err), ERR_OK, "%s",
-                 err.text);
+    cr_assert_eq(train_shard_open(&plan, &shard, &err), ERR_OK, "%s", err.text);
     cr_assert_eq(
         optim_open(optimizer, NULL,
                    &(optim_layout_t){.views = layout->views,
