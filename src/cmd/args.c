@@ -18,22 +18,23 @@ err_code_t cmd_sets_take(cmd_sets_t *sets, const char *text, err_t *err)
     return ERR_OK;
 }
 
-err_code_t cmd_number_take(const char *option, const char *what, int least,
-                           int most, const char *text, int *out, err_t *err)
+err_code_t cmd_number_take(const cmd_number_t *of, const char *text, int *out,
+                           err_t *err)
 {
     int64_t number;
 
-    if (!str_to_int(text, &number) || number < least || number > most)
+    if (!str_to_int(text, &number) || number < of->least || number > of->most)
         return err_set(err, ERR_USAGE,
                        "%s: expected a number of %s from %d to %d, found "
                        "\"%s\"",
-                       option, what, least, most, text);
+                       of->option, of->what, of->least, of->most, text);
     *out = (int)number;
     return ERR_OK;
 }
 
-/* getopt_long has refused [given]: a letter, which may stand behind others, or
- * a word; optopt tells. A letter that is known was given as a word. */
+/* getopt_long has refused [given]. If optopt is a letter, [given] holds it,
+ * perhaps behind other letters. A known option in optopt has a value, but takes
+ * none. */
 static err_code_t option_refuse(const cmd_options_t *options, const char *given,
                                 err_t *err)
 {

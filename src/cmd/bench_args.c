@@ -126,11 +126,13 @@ static err_code_t option_take(void *context, int option, err_t *err)
         args->plain = true;
         return ERR_OK;
     case OPT_LOCAL:
-        return cmd_number_take("--local", "ranks", 1, CMD_LOCAL_MAX, optarg,
-                               &args->local, err);
+        return cmd_number_take(
+            &(cmd_number_t){"--local", "ranks", 1, CMD_LOCAL_MAX}, optarg,
+            &args->local, err);
     case OPT_ROUNDS:
-        return cmd_number_take("--rounds", "calls", 1, BENCH_ROUNDS_MAX, optarg,
-                               &args->rounds, err);
+        return cmd_number_take(
+            &(cmd_number_t){"--rounds", "calls", 1, BENCH_ROUNDS_MAX}, optarg,
+            &args->rounds, err);
     case OPT_BACKEND:
         args->backend = optarg;
         return ERR_OK;

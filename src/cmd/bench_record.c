@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The format (safetensors): 8 bytes with the length of a JSON map, little
- * endian; the map, which gives each name its type, shape and range; the bytes
+ * The format (safetensors): 8 bytes, little endian: the length of a JSON map.
+ * Then the map: name, type, shape and byte range of each tensor. Then the bytes
  * of all tensors.
  */
 #include "cmd/bench_record.h"
@@ -65,7 +65,7 @@ static tensor_t target_of(const train_bench_info_t *info, int index)
                                (size_t)(info->count * elems)};
 }
 
-/* The map, padded with spaces so that the data begin at a multiple of 8. */
+/* The JSON map, padded with spaces: the data begin at a multiple of 8. */
 static void header_make(const tensor_t *tensors, int count, str_buf_t *out)
 {
     size_t at = 0;
@@ -110,10 +110,10 @@ static err_code_t file_write(const char *path, const tensor_t *tensors,
                           strerror(errno));
 }
 
-err_code_t bench_record_write(const char *path, const train_bench_info_t *info,
-                              const float *params, const float *buffers,
-                              const double *losses, int loss_count, err_t *err)
+err_code_t bench_record_write(const char *path, const bench_record_t *record,
+                              err_t *err)
 {
+    const train_bench_info_t *info = record->info;
     const nn_graph_t *graph = info->graph;
     const int inputs = nn_graph_inputs(graph);
     const int targets = nn_graph_targets(graph);
@@ -126,19 +126,20 @@ err_code_t bench_record_write(const char *path, const train_bench_info_t *info,
     if (rc != ERR_OK)
         return rc;
     for (int p = 0; p < nn_graph_params(graph); p++)
-        tensors[at++] = tensor_of(nn_graph_param(graph, p), params);
+        tensors[at++] = tensor_of(nn_graph_param(graph, p), record->params);
     for (int b = 0; b < nn_graph_buffers(graph); b++)
-        tensors[at++] = tensor_of(nn_graph_buffer(graph, b), buffers);
+        tensors[at++] = tensor_of(nn_graph_buffer(graph, b), record->buffers);
     for (int k = 0; k < inputs; k++)
         tensors[at++] = input_of(info, k);
     for (int k = 0; k < targets; k++)
         tensors[at++] = target_of(info, k);
-    tensors[at++] = (tensor_t){.name = "losses",
-                               .type = "F64",
-                               .ndim = 1,
-                               .dims = {loss_count},
-                               .data = losses,
-                               .bytes = sizeof(double) * (size_t)loss_count};
+    tensors[at++] =
+        (tensor_t){.name = "losses",
+                   .type = "F64",
+                   .ndim = 1,
+                   .dims = {record->loss_count},
+                   .data = record->losses,
+                   .bytes = sizeof(double) * (size_t)record->loss_count};
     rc = file_write(path, tensors, at, err);
     mem_free(tensors);
     return rc;

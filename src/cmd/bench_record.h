@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* cddp-bench step --record: what another program needs to make the same steps
- * and to check that it did. */
+/* cddp-bench step --record: a file with which another program can make the same
+ * steps and compare its losses. */
 #ifndef CDDP_CMD_BENCH_RECORD_H
 #define CDDP_CMD_BENCH_RECORD_H
 
 #include "train/bench.h"
 
-/* Write parameters and buffers by name, `input`, `target`, and `losses`
- * (float64 [loss_count]) to the safetensors file [path]. [params] and [buffers]
- * are arenas laid out as those of [info]. ERR_IO. */
-err_code_t bench_record_write(const char *path, const train_bench_info_t *info,
-                              const float *params, const float *buffers,
-                              const double *losses, int loss_count, err_t *err);
+typedef struct bench_record {
+    const train_bench_info_t *info;
+    const float *params, *buffers; /* arenas, laid out as those of [info] */
+    const double *losses;          /* [loss_count] */
+    int loss_count;
+} bench_record_t;
+
+/* Write all parameters and buffers, inputs and targets, each under its name,
+ * and `losses` (float64) to the safetensors file [path]. ERR_IO. */
+err_code_t bench_record_write(const char *path, const bench_record_t *record,
+                              err_t *err);
 
 #endif

@@ -201,8 +201,10 @@ static err_code_t record(bench_t *bench, err_t *err)
     for (int i = 0; rc == ERR_OK && i < RECORD_STEPS; i++)
         rc = train_bench_step(bench->train, &losses[i], err);
     if (rc == ERR_OK)
-        rc = bench_record_write(bench->args->record, info, params, buffers,
-                                losses, RECORD_STEPS, err);
+        rc = bench_record_write(
+            bench->args->record,
+            &(bench_record_t){info, params, buffers, losses, RECORD_STEPS},
+            err);
     mem_free(params);
     mem_free(buffers);
     return rc;

@@ -79,16 +79,18 @@ static err_code_t option_take(void *context, int option, err_t *err)
 
     switch (option) {
     case OPT_STEPS:
-        return cmd_number_take("--steps", "steps", 1, 1000000, optarg,
-                               &args->steps, err);
+        return cmd_number_take(&(cmd_number_t){"--steps", "steps", 1, 1000000},
+                               optarg, &args->steps, err);
     case OPT_WARM_UP:
-        return cmd_number_take("--warm-up", "steps", 0, 1000000, optarg,
-                               &args->warm_up, err);
+        return cmd_number_take(
+            &(cmd_number_t){"--warm-up", "steps", 0, 1000000}, optarg,
+            &args->warm_up, err);
     case OPT_SET:
         return cmd_sets_take(&args->sets, optarg, err);
     case OPT_LOCAL:
-        return cmd_number_take("--local", "ranks", 1, CMD_LOCAL_MAX, optarg,
-                               &args->local, err);
+        return cmd_number_take(
+            &(cmd_number_t){"--local", "ranks", 1, CMD_LOCAL_MAX}, optarg,
+            &args->local, err);
     case OPT_SCALING:
         return scaling_take(args, optarg, err);
     case OPT_CSV:

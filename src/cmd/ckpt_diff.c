@@ -15,9 +15,9 @@ typedef struct side {
     hdf5io_manifest_t manifest;
 } side_t;
 
-/* Two arrays, element by element. */
+/* How two arrays differ. */
 typedef struct distance {
-    int64_t other;  /* elements with other bits */
+    int64_t other;  /* elements whose bits differ */
     double largest; /* difference of two finite values */
 } distance_t;
 
@@ -37,11 +37,17 @@ static distance_t distance_of(const float *a, const float *b, int64_t elems)
     return d;
 }
 
-/* Read tensor [i] of [a] and [j] of [b], of the same shape, and compare. */
-static err_code_t values_diff(const side_t *a, int i, const side_t *b, int j,
-                              distance_t *out, err_t *err)
+/* The same tensor on both sides: its index in each. */
+typedef struct pair {
+    const side_t *a, *b;
+    int i, j;
+} pair_t;
+
+/* Read both tensors of [pair], of the same shape, and compare. */
+static err_code_t values_diff(const pair_t *pair, distance_t *out, err_t *err)
 {
-    int64_t elems = a->manifest.tensors[i].elems;
+    const side_t *a = pair->a, *b = pair->b;
+    int64_t elems = a->manifest.tensors[pair->i].elems;
     float *x = NULL, *y = NULL;
     err_code_t rc = mem_new(float, (size_t)elems, "a tensor", &x, err);
 
@@ -49,12 +55,12 @@ static err_code_t values_diff(const side_t *a, int i, const side_t *b, int j,
         rc = mem_new(float, (size_t)elems, "a tensor", &y, err);
     if (rc == ERR_OK)
         rc = hdf5io_checkpoint_fetch(
-            &(hdf5io_saved_t){&hdf5io_io_system, a->path, &a->manifest}, i, x,
-            err);
+            &(hdf5io_saved_t){&hdf5io_io_system, a->path, &a->manifest}, pair->i,
+            x, err);
     if (rc == ERR_OK)
         rc = hdf5io_checkpoint_fetch(
-            &(hdf5io_saved_t){&hdf5io_io_system, b->path, &b->manifest}, j, y,
-            err);
+            &(hdf5io_saved_t){&hdf5io_io_system, b->path, &b->manifest}, pair->j,
+            y, err);
     if (rc == ERR_OK)
         *out = distance_of(x, y, elems);
     mem_free(y);
@@ -69,11 +75,11 @@ static bool same_shape(const hdf5io_manifest_tensor_t *x,
            memcmp(x->dims, y->dims, (size_t)x->ndim * sizeof *x->dims) == 0;
 }
 
-static err_code_t tensor_diff(const side_t *a, int i, const side_t *b, int j,
-                              str_buf_t *out, int *differences, err_t *err)
+static err_code_t tensor_diff(const pair_t *pair, str_buf_t *out,
+                              int *differences, err_t *err)
 {
-    const hdf5io_manifest_tensor_t *x = &a->manifest.tensors[i];
-    const hdf5io_manifest_tensor_t *y = &b->manifest.tensors[j];
+    const hdf5io_manifest_tensor_t *x = &pair->a->manifest.tensors[pair->i];
+    const hdf5io_manifest_tensor_t *y = &pair->b->manifest.tensors[pair->j];
     char one[160], two[160];
     distance_t d = {0};
     err_code_t rc;
@@ -85,7 +91,7 @@ static err_code_t tensor_diff(const side_t *a, int i, const side_t *b, int j,
         ++*differences;
         return ERR_OK;
     }
-    rc = values_diff(a, i, b, j, &d, err);
+    rc = values_diff(pair, &d, err);
     if (rc != ERR_OK || d.other == 0)
         return rc;
     str_buf_add(out,
@@ -114,7 +120,7 @@ static err_code_t tensors_diff(const side_t *a, const side_t *b, str_buf_t *out,
         int j = tensor_find(&b->manifest, name);
 
         if (j >= 0) {
-            rc = tensor_diff(a, i, b, j, out, differences, err);
+            rc = tensor_diff(&(pair_t){a, b, i, j}, out, differences, err);
             continue;
         }
         str_buf_add(out, "%s: only in %s\n", name, a->path);

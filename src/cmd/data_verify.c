@@ -21,13 +21,13 @@
 #include "hdf5io/h5.h"
 #include "hdf5io/virtual.h"
 
-/* Read at a time: enough to hide the latency. */
+/* Bytes that are read at a time: enough to hide the latency of storage. */
 #define VERIFY_BLOCK_BYTES ((size_t)8 << 20)
-/* One value, of a type of the user's own. */
+/* Largest size of a value, in bytes. */
 #define VERIFY_ITEM_MAX ((size_t)1 << 30)
-/* Chunks of a sparse dataset that are looked up one by one. */
+/* Most chunks of a sparse dataset that are read one by one. */
 #define VERIFY_CHUNKS_MAX 4096
-/* Values that are read although most of them are not stored. */
+/* Largest dataset, in bytes, that is read whole although chunks are missing. */
 #define VERIFY_SPARSE_BYTES ((uint64_t)1 << 40)
 
 typedef struct verify {
@@ -45,12 +45,13 @@ typedef struct verify_set {
     uint64_t bytes; /* of all values */
     hsize_t dims[H5S_MAX_RANK];
     hsize_t from[H5S_MAX_RANK], to[H5S_MAX_RANK];
-    hsize_t block[H5S_MAX_RANK]; /* read at a time */
+    hsize_t block[H5S_MAX_RANK]; /* shape of what is read at a time */
+    void *buffer;                /* of one block */
+    uint64_t done;               /* bytes read so far */
 } verify_set_t;
 
-/* A sign of life on long work. */
-static void verify_tell(verify_t *verify, const verify_set_t *set,
-                        uint64_t done)
+/* Print progress now and then. */
+static void verify_tell(verify_t *verify, const verify_set_t *set)
 {
     const double now = clock_now();
     char read[32], all[32];
@@ -62,15 +63,15 @@ static void verify_tell(verify_t *verify, const verify_set_t *set,
     name = str_visible_dup(verify->name);
     path = str_visible_dup(set->path);
     fprintf(stderr, "cddp-data: %s: %s: %s of %s read\n", name, path,
-            str_bytes(done, read, sizeof read),
+            str_bytes(set->done, read, sizeof read),
             str_bytes(set->bytes, all, sizeof all));
     free(path);
     free(name);
 }
 
 /* Read the block that begins at [start], clipped to the box. */
-static err_code_t verify_block(const verify_set_t *set, const hsize_t *start,
-                               void *buffer, uint64_t *bytes, err_t *err)
+static err_code_t verify_block(verify_set_t *set, const hsize_t *start,
+                               err_t *err)
 {
     hsize_t count[H5S_MAX_RANK];
     hid_t memory = H5I_INVALID_HID;
@@ -89,17 +90,18 @@ static err_code_t verify_block(const verify_set_t *set, const hsize_t *start,
                             NULL);
     }
     if (H5Dread(set->id, set->type, set->ndim > 0 ? memory : H5S_ALL,
-                set->ndim > 0 ? set->space : H5S_ALL, H5P_DEFAULT, buffer) < 0)
+                set->ndim > 0 ? set->space : H5S_ALL, H5P_DEFAULT,
+                set->buffer) < 0)
         rc = h5_err_set(err, ERR_DATA, "dataset %s cannot be read at row %llu",
                         set->path,
                         set->ndim > 0 ? (unsigned long long)start[0] : 0ULL);
     else if (H5Tdetect_class(set->type, H5T_VLEN) > 0 ||
              H5Tis_variable_str(set->type) > 0)
         H5Dvlen_reclaim(set->type, set->ndim > 0 ? memory : set->space,
-                        H5P_DEFAULT, buffer);
+                        H5P_DEFAULT, set->buffer);
     if (memory >= 0)
         H5Sclose(memory);
-    *bytes += read;
+    set->done += read;
     return rc;
 }
 
@@ -117,16 +119,15 @@ static bool verify_advance(const verify_set_t *set, hsize_t *start)
 }
 
 /* Read the box set->from to set->to. */
-static err_code_t verify_box(verify_t *verify, const verify_set_t *set,
-                             void *buffer, uint64_t *bytes, err_t *err)
+static err_code_t verify_box(verify_t *verify, verify_set_t *set, err_t *err)
 {
     hsize_t start[H5S_MAX_RANK];
     err_code_t rc;
 
     memcpy(start, set->from, sizeof start);
     do {
-        rc = verify_block(set, start, buffer, bytes, err);
-        verify_tell(verify, set, *bytes);
+        rc = verify_block(set, start, err);
+        verify_tell(verify, set);
     } while (rc == ERR_OK && verify_advance(set, start));
     return rc;
 }
@@ -163,7 +164,7 @@ static bool verify_chunks(const verify_set_t *set, hid_t create, hsize_t *chunk,
 /* Read the chunks that are stored. */
 static err_code_t verify_stored(verify_t *verify, verify_set_t *set,
                                 const hsize_t *chunk, uint64_t count,
-                                void *buffer, uint64_t *bytes, err_t *err)
+                                err_t *err)
 {
     err_code_t rc = ERR_OK;
 
@@ -183,15 +184,14 @@ static err_code_t verify_stored(verify_t *verify, verify_set_t *set,
                              : set->from[d] + chunk[d];
         }
         if (inside)
-            rc = verify_box(verify, set, buffer, bytes, err);
+            rc = verify_box(verify, set, err);
     }
     return rc;
 }
 
 /* Read what is stored of [set]. */
 static err_code_t verify_values(verify_t *verify, verify_set_t *set,
-                                hid_t create, void *buffer, uint64_t *bytes,
-                                err_t *err)
+                                hid_t create, err_t *err)
 {
     H5D_space_status_t status = H5D_SPACE_STATUS_ALLOCATED;
     const H5D_layout_t layout = H5Pget_layout(create);
@@ -205,8 +205,7 @@ static err_code_t verify_values(verify_t *verify, verify_set_t *set,
         return ERR_OK;
     if (verify_chunks(set, create, chunk, &stored, &all) && stored < all) {
         if (stored <= VERIFY_CHUNKS_MAX)
-            return verify_stored(verify, set, chunk, stored, buffer, bytes,
-                                 err);
+            return verify_stored(verify, set, chunk, stored, err);
         if (set->bytes > VERIFY_SPARSE_BYTES)
             return err_set(err, ERR_DATA,
                            "dataset %s has %llu of %llu chunks: expected at "
@@ -215,7 +214,7 @@ static err_code_t verify_values(verify_t *verify, verify_set_t *set,
                            set->path, (unsigned long long)stored,
                            (unsigned long long)all, VERIFY_CHUNKS_MAX);
     }
-    return verify_box(verify, set, buffer, bytes, err);
+    return verify_box(verify, set, err);
 }
 
 /* Types and shape; checks that their product can be counted. */
@@ -261,9 +260,7 @@ static err_code_t verify_dataset(void *context, hid_t id, const char *path,
     verify_t *verify = context;
     const hid_t create = H5Dget_create_plist(id);
     verify_set_t set = {.type = H5I_INVALID_HID, .space = H5I_INVALID_HID};
-    uint64_t bytes = 0;
     size_t room;
-    void *buffer = NULL;
     int files;
     err_code_t rc = hdf5io_virtual_check(id, path, &files, err);
 
@@ -276,13 +273,13 @@ static err_code_t verify_dataset(void *context, hid_t id, const char *path,
         room = set.item;
         for (int d = 0; d < set.ndim; d++)
             room *= (size_t)set.block[d];
-        rc = mem_alloc(room, "reading a dataset", &buffer, err);
+        rc = mem_alloc(room, "reading a dataset", &set.buffer, err);
         if (rc == ERR_OK)
-            rc = verify_values(verify, &set, create, buffer, &bytes, err);
-        mem_free(buffer);
+            rc = verify_values(verify, &set, create, err);
+        mem_free(set.buffer);
     }
     verify->report.datasets++;
-    verify->report.bytes += (int64_t)bytes;
+    verify->report.bytes += (int64_t)set.done;
     if (set.space >= 0)
         H5Sclose(set.space);
     if (set.type >= 0)

@@ -77,8 +77,9 @@ static err_code_t option_take(void *context, int option, err_t *err)
         args->check = true;
         return ERR_OK;
     case OPT_LOCAL:
-        return cmd_number_take("--local", "ranks", 1, CMD_LOCAL_MAX, optarg,
-                               &args->local, err);
+        return cmd_number_take(
+            &(cmd_number_t){"--local", "ranks", 1, CMD_LOCAL_MAX}, optarg,
+            &args->local, err);
     case OPT_RESUME:
         resume_take(args, optarg);
         return ERR_OK;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Both sides are brought into the same form first: the option tables read the
- * old text, with today's defaults, and print it. Sections of the run file that
- * no table describes as a whole (model, loss, optimizer, ...) are trees. Where
- * a key in them is the name of a kind (adamw, conv, mse), the rows of that kind
- * tell the defaults of what is below it.
+ * First both sides get the same form: the option tables read the old text, with
+ * today's defaults, and print it. Sections of the run file that no table
+ * describes as a whole (model, loss, optimizer, ...) are compared as trees. If
+ * a key of a tree is the name of a kind (adamw, conv, mse), the option rows of
+ * that kind give the defaults of the keys below it.
  */
 #include "train/changes.h"
 
@@ -16,16 +16,15 @@
 #include "conf/conf.h"
 #include "nn/nn.h"
 
-#define VALUE_MAX 60 /* bytes of a value that are shown */
+#define VALUE_MAX 60 /* bytes of a value that messages show */
 
-/* Where in the run file the trees that are compared stand. */
+/* Place in the run file of the two trees that are compared. */
 typedef struct place {
     const char *section; /* "optimizer" */
     const char *path;    /* "optimizer.groups[0]" */
 } place_t;
 
-/* ---- values ---------------------------------------------------------------
- */
+/* ---- values -------------------------------------------------------------- */
 
 static bool is_absent(const tree_t *tree)
 {
@@ -55,7 +54,7 @@ static void value_add(const tree_t *tree, str_buf_t *out)
     str_buf_add(out, map ? "}" : "]");
 }
 
-/* To be freed. */
+/* The value as text; the caller frees it. */
 static char *value_text(const tree_t *tree)
 {
     str_buf_t text = {0};
@@ -64,7 +63,7 @@ static char *value_text(const tree_t *tree)
     value_add(tree, &text);
     if (text.length > VALUE_MAX) {
         while (cut > 0 && ((unsigned char)text.text[cut] & 0xc0) == 0x80)
-            cut--; /* not within a character */
+            cut--; /* cut between characters */
         text.text[cut] = '\0';
         text.length = cut;
         str_buf_add(&text, "...");
@@ -94,10 +93,9 @@ static bool same_scalar(const char *a, const char *b)
     return opt_value_bool(a, &p) && opt_value_bool(b, &q) && p == q;
 }
 
-/* ---- trees ----------------------------------------------------------------
- */
+/* ---- trees --------------------------------------------------------------- */
 
-/* The options of the kind called [name]; NULL: in this section it is none. */
+/* The options of the kind [name]; NULL: this section has no such kind. */
 static const opt_row_t *rows_of(const char *section, const char *name)
 {
     if (strcmp(section, "optimizer") == 0)
@@ -111,8 +109,8 @@ static const opt_row_t *rows_of(const char *section, const char *name)
     return NULL;
 }
 
-/* The kind that [tree] names: adamw, or {adamw: ..., groups: ...}. Beside a
- * name [alone] the only key of a map is one, too. */
+/* The kind that [tree] names: adamw, or {adamw: ..., groups: ...}. If the other
+ * side is a name [alone], the only key of a map counts as a kind, too. */
 static const char *kind_of(const char *section, const tree_t *tree, bool alone)
 {
     if (tree_kind(tree) == TREE_SCALAR)
@@ -126,7 +124,8 @@ static const char *kind_of(const char *section, const tree_t *tree, bool alone)
 static void compare(place_t at, const tree_t *was, const tree_t *now,
                     train_changes_t *out);
 
-/* [fallback] ("" or NULL: nothing) stands for what is left out on one side. */
+/* Compare; [fallback] ("" or NULL: none) replaces a value that one side lacks.
+ */
 static void compare_or(place_t at, const char *fallback, const tree_t *was,
                        const tree_t *now, train_changes_t *out)
 {
@@ -139,7 +138,7 @@ static void compare_or(place_t at, const char *fallback, const tree_t *was,
     tree_free(none);
 }
 
-/* What is below [key] on both sides; NULL: nothing, or [fallback]. */
+/* Compare the values of [key], NULL on a side that lacks it. */
 static void compare_key(place_t at, const char *key, const char *fallback,
                         const tree_t *was, const tree_t *now,
                         train_changes_t *out)
@@ -156,12 +155,12 @@ static const tree_t *get(const tree_t *tree, const char *key)
                                                           : tree_get(tree, key);
 }
 
-/* The options of a kind, of which one may be left out on one side. */
+/* Compare the options of a kind; a side may lack some. */
 static void compare_options(place_t at, const opt_row_t *rows,
                             const tree_t *was, const tree_t *now,
                             train_changes_t *out)
 {
-    /* Options are no kinds, whatever they are called. */
+    /* The name of an option is never that of a kind. */
     const place_t inside = {"", at.path};
 
     for (; rows->name != NULL; rows++)
@@ -169,7 +168,8 @@ static void compare_options(place_t at, const opt_row_t *rows,
                     get(now, rows->name), out);
 }
 
-/* The options of the preset that both sides name; NULL: they do not. */
+/* The options of the preset that both sides name; NULL: they name no common
+ * preset. */
 static const opt_row_t *preset_rows(place_t at, const tree_t *was,
                                     const tree_t *now)
 {
@@ -191,8 +191,8 @@ static const char *default_of(const opt_row_t *rows, const char *key)
     return NULL;
 }
 
-/* The map of a preset: its options are no layers, though some are called like
- * them (dropout). */
+/* Compare the maps of a preset. Its options are no layers, though some have the
+ * name of a layer (dropout). */
 static void compare_preset(place_t at, const opt_row_t *rows, const tree_t *was,
                            const tree_t *now, train_changes_t *out)
 {
@@ -214,7 +214,7 @@ static bool is_map(const tree_t *tree)
     return is_absent(tree) || tree_kind(tree) == TREE_MAP;
 }
 
-/* Keys of either map. */
+/* Compare all keys of both maps. */
 static void compare_maps(place_t at, const tree_t *was, const tree_t *now,
                          train_changes_t *out)
 {
@@ -239,7 +239,7 @@ static void compare_maps(place_t at, const tree_t *was, const tree_t *now,
             compare_key(at, tree_key(now, i), NULL, NULL, tree_at(now, i), out);
 }
 
-/* A kind by its name alone has all defaults. */
+/* The name of a kind alone stands for a map with all defaults. */
 static const tree_t *as_map(const tree_t *tree, tree_t **made)
 {
     if (tree_kind(tree) != TREE_SCALAR)
@@ -250,7 +250,7 @@ static const tree_t *as_map(const tree_t *tree, tree_t **made)
     return *made;
 }
 
-/* One of them is a map. */
+/* Compare kinds; at least one side is a map. */
 static void compare_kinds(place_t at, const tree_t *was, const tree_t *now,
                           train_changes_t *out)
 {
@@ -280,7 +280,7 @@ static void compare_lists(place_t at, const tree_t *was, const tree_t *now,
     }
 }
 
-/* What a list of one holds; anything else is itself. */
+/* The element of a list with one element; any other tree itself. */
 static const tree_t *only_one(const tree_t *tree)
 {
     return tree_kind(tree) == TREE_LIST && tree_count(tree) == 1
@@ -288,8 +288,8 @@ static const tree_t *only_one(const tree_t *tree)
                : tree;
 }
 
-/* A list and something else: the same where one alone is meant, or where a
- * default, "[1, 1]", stands in for a list that was left out. */
+/* Compare a list with another tree. They are equal if the list has one element,
+ * equal to the other, or if both have the same text (a default "[1, 1]"). */
 static void compare_texts(place_t at, const tree_t *was, const tree_t *now,
                           train_changes_t *out)
 {
@@ -327,10 +327,9 @@ static void compare(place_t at, const tree_t *was, const tree_t *now,
     }
 }
 
-/* ---- the run file ---------------------------------------------------------
- */
+/* ---- the run file -------------------------------------------------------- */
 
-/* What a tree means that is left out. */
+/* The meaning of a tree that is missing. */
 static const char *tree_default(const char *key)
 {
     if (strcmp(key, "schedule") == 0)
@@ -338,7 +337,8 @@ static const char *tree_default(const char *key)
     return strcmp(key, "ddp.hook") == 0 ? "none" : NULL;
 }
 
-/* What an older version did not know has no value then, and is passed over. */
+/* Compare all rows. A key that an older version did not know has no value in
+ * [was], and is skipped. */
 static void compare_rows(const opt_row_t *rows, const char *path,
                          const tree_t *was, const tree_t *now,
                          train_changes_t *out)
@@ -357,8 +357,7 @@ static void compare_rows(const opt_row_t *rows, const char *path,
     }
 }
 
-/* [text] as this version would print it; as it is, if its tables do not take
- * it. */
+/* [text] as this version would print it; unchanged if its tables refuse it. */
 static err_code_t resolved(const char *text, tree_t **out, err_t *err)
 {
     train_config_t config = {0};

@@ -60,8 +60,9 @@ static err_code_t check_open(check_t *check, err_t *err)
     rc = train_data_open(&split, &check->train, err);
     if (rc != ERR_OK)
         return rc;
-    rc = train_lone_check(check->config, check->graph, &check->train,
-                          check->ranks, true, &lone, err);
+    rc = train_lone_check(&(train_deal_t){check->config, check->graph,
+                                          &check->train, check->ranks, true},
+                          &lone, err);
     if (rc != ERR_OK)
         return rc;
     split.valid = true;

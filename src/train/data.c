@@ -14,7 +14,7 @@ int64_t train_micro_size(int64_t count, int64_t parts)
     return (count + parts - 1) / parts;
 }
 
-/* Does the sentence begin with its place? */
+/* Does the message begin with a place in the run file? */
 static bool is_placed(const hdf5io_dataset_config_t *shards, const err_t *err)
 {
     for (int k = 0; k < NN_FIELDS_MAX; k++) {
@@ -55,7 +55,7 @@ static err_code_t shards_open(const train_split_t *split, train_data_t *data,
     return rc;
 }
 
-/* The micro-batch sizes of a step in which this rank has [count] samples. */
+/* Plan the micro-batch sizes of a step with [count] samples of this rank. */
 static void sizes_add(train_data_t *data, int at, int64_t count, int64_t parts)
 {
     int64_t size = train_micro_size(count, parts);
@@ -64,8 +64,8 @@ static void sizes_add(train_data_t *data, int at, int64_t count, int64_t parts)
     data->sizes[at + 1] = size > 0 ? count % size : 0;
 }
 
-/* Leaves of the reproducible mode: whole ones, and what is left at the end of a
- * full and of the last step. */
+/* Leaf sizes of the reproducible mode: a whole leaf, and the last leaf of a
+ * full step and of the last step. */
 static void leaves_plan(const train_split_t *split, train_data_t *data)
 {
     int64_t leaf = split->config->train.microbatch;

@@ -12,15 +12,15 @@
 #include "train/same.h"
 #include "train/team.h"
 
-/* Batch sizes that one rank meets in one split: a full and a short step, each
- * cut into micro-batches of two sizes. */
+/* Most micro-batch sizes of one rank in one split: two in a full step, two in a
+ * short step. */
 #define TRAIN_SIZES_MAX 4
 
 typedef struct train_data {
-    hdf5io_dataset_t *dataset; /* NULL: the split is not there */
+    hdf5io_dataset_t *dataset; /* NULL: no shards */
     hdf5io_sampler_t *sampler;
     hdf5io_loader_t *loader;
-    train_marks_t marks;            /* what all ranks see in it */
+    train_marks_t marks;            /* hashes of the shards */
     int64_t steps;                  /* of an epoch */
     int64_t sizes[TRAIN_SIZES_MAX]; /* micro-batches; 0: unused */
     double bound; /* attribute bound_accuracy of the shards, NaN: none */
@@ -34,12 +34,12 @@ typedef struct train_split {
     bool valid; /* which split */
 } train_split_t;
 
-/* Open shards and sampler and plan the sizes. Collective with MPI-IO. A split
- * without shards (valid: []) leaves [out] zeroed. */
+/* Open shards and sampler, and plan the micro-batch sizes. Collective with
+ * MPI-IO. A split without shards (valid: []) leaves [out] zeroed. */
 err_code_t train_data_open(const train_split_t *split, train_data_t *out,
                            err_t *err);
 
-/* Plan [steps] full steps without shards: for a caller that makes the samples.
+/* Plan [steps] full steps without shards, for a caller that makes the samples.
  */
 err_code_t train_data_plan(const train_split_t *split, int64_t steps,
                            train_data_t *out, err_t *err);
@@ -49,33 +49,34 @@ err_code_t train_data_start(const train_split_t *split, train_data_t *data,
                             int64_t epoch, int64_t step, err_t *err);
 void train_data_close(train_data_t *data);
 
-/* Samples of a micro-batch when [count] samples are cut into [parts]: all are
- * of this size but the last, which holds the rest. */
+/* Samples of a micro-batch if [count] samples are cut into [parts]. The last
+ * micro-batch may be smaller. */
 int64_t train_micro_size(int64_t count, int64_t parts);
 
 /* The leaves of a step in reproducible mode, and those of this rank. */
 typedef struct train_leaves {
-    int64_t first, held, leaves;
+    int64_t first, held; /* of this rank */
+    int64_t leaves;      /* of all ranks */
 } train_leaves_t;
 
 /* Of step [step] of [data]; [leaf] is train.microbatch, [batch] train.batch. */
 train_leaves_t train_leaves_of(const train_data_t *data, int64_t leaf,
                                int64_t batch, int64_t step);
 
-/* Partial arenas, the main one included, with which [teams] teams fold this
- * rank's leaves in its widest step. */
+/* Arenas that [teams] teams need to fold this rank's leaves in its largest
+ * step, the main one included. */
 int train_partials(const train_data_t *data, int64_t leaf, int64_t batch,
                    int teams);
 
-/* Teams of train.leaf_threads that [threads] threads make: no more than this
- * rank ever has leaves, and one in the default mode. */
+/* Teams of train.leaf_threads threads that [threads] threads make, at most as
+ * many as this rank has leaves; 1 in the default mode. */
 int train_teams(const train_config_t *config, const train_data_t *data,
                 int threads);
 
-/* Threads of such a team; all of [threads] in the default mode. */
+/* Threads of a team; in the default mode all [threads]. */
 int train_team_threads(const train_config_t *config, int threads);
 
-/* The sizes of both splits. */
+/* The micro-batch sizes of both splits. */
 train_team_sizes_t train_sizes_of(const train_data_t *train,
                                   const train_data_t *valid);
 

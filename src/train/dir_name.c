@@ -10,15 +10,14 @@
     "known are {name} (run.name), {array} (the number of the task in its " \
     "Slurm array) and {job} (the Slurm job's id)"
 
-/* What [name] has in the environment of a job. */
+/* A word in braces, and its value for a job. */
 typedef struct dir_word {
     const char *name;
     const char *value; /* "": this job has none; NULL: not known yet */
-    const char *lack;  /* what is missing then, and how to get it */
+    const char *lack;  /* if there is none: why, and how to get one */
 } dir_word_t;
 
-/* Append what the word of [length] bytes at [at], between braces, stands for.
- */
+/* Append the value of the word of [length] bytes at [at]. */
 static err_code_t word_add(const char *pattern, const char *at, size_t length,
                            const dir_word_t *words, str_buf_t *out, err_t *err)
 {
@@ -41,7 +40,7 @@ static err_code_t word_add(const char *pattern, const char *at, size_t length,
     return ERR_OK;
 }
 
-/* The path is printed as it is for scripts, which a terminal may show. */
+/* --print-rundir prints the path unchanged, perhaps to a terminal. */
 static err_code_t control_check(const char *path, err_t *err)
 {
     for (const char *c = path; *c != '\0'; c++)

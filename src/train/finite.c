@@ -7,9 +7,9 @@
 
 #include "base/clones.h"
 
-#define FINITE_BLOCK 4096 /* elements between two looks at what was found */
+#define FINITE_BLOCK 4096 /* elements between two tests for an early end */
 
-/* A nan is not at most anything. */
+/* A comparison with a nan is false. */
 BASE_CLONES static bool finite_block(const float *data, int64_t count)
 {
     unsigned bad = 0;

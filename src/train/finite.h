@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Is there a nan or an infinite number among many? At the speed of memory. */
+/* Are all [count] numbers finite? As fast as memory is read. */
 #ifndef CDDP_TRAIN_FINITE_H
 #define CDDP_TRAIN_FINITE_H
 

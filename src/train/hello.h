@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The first word between ranks, while boot is open: has everybody read the same
- * run file with the same build, and who shares cores with whom?
+ * hello: the first exchange between ranks, through boot: do all ranks have the
+ * same run file and the same build, and which ranks share cores?
  */
 #ifndef CDDP_TRAIN_HELLO_H
 #define CDDP_TRAIN_HELLO_H
@@ -14,7 +14,7 @@
 
 typedef struct train_hello {
     int cores;   /* in this rank's affinity mask */
-    int sharers; /* ranks on the same host with the same mask, this one too */
+    int sharers; /* ranks on this host with this mask, this rank included */
 } train_hello_t;
 
 /*

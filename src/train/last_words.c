@@ -16,7 +16,7 @@
     "UCX ended it on bytes from the network that no rank sends: perhaps " \
     "a stranger on the network, see Security in ADMIN.md"
 
-/* global: all that the handler can reach; written before it is installed */
+/* global: the state of the handler, written before it is installed */
 static struct {
     char path[4096];
     char life[256]; /* "STEP RESTARTS" */
@@ -24,7 +24,7 @@ static struct {
     bool (*guilty)(void);
 } left;
 
-/* Only calls that a handler may make. abort() goes on when this returns. */
+/* Calls only async-signal-safe functions. abort() goes on when this returns. */
 static void on_abort(int number)
 {
     int fd;

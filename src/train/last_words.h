@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Last words: UCX ends its process (abort) when the network brings it what no
- * rank sends. The survivors see a rank that died and cannot know why, and no
- * connection is left to tell them. So the rank leaves a file in the run
- * directory, RUNDIR/fell-RANK, before its connections close.
+ * last_words: UCX aborts its process if it receives bytes that no rank sends.
+ * The other ranks see that a rank died, but not why, and no connection is left
+ * to tell them. So the dying rank first writes the file RUNDIR/fell-RANK.
  */
 #ifndef CDDP_TRAIN_LAST_WORDS_H
 #define CDDP_TRAIN_LAST_WORDS_H
@@ -13,24 +12,23 @@
 
 #include "base/err.h"
 
-/* What is remembered for the handler of SIGABRT. */
+/* What the handler of SIGABRT needs. */
 typedef struct train_last_words {
     const char *dir;     /* run directory */
-    const char *step_id; /* of this step and its restarts, */
-    int restarts;        /* lest words of an earlier one are heard */
+    const char *step_id; /* Slurm step; with [restarts] it tells this life */
+    int restarts;        /* from earlier ones */
     int rank;
-    /* Did the thread that aborts do so within the transport? Called in the
-     * handler. */
+    /* Is the aborting thread within the transport? Called in the handler. */
     bool (*guilty)(void);
 } train_last_words_t;
 
-/* From now on an abort of this process for which [guilty] answers true says so
- * on standard error and leaves the file. One rank of a process; what was left
- * by an earlier life is removed. Words that are too long are not remembered. */
+/* Install the handler. From now on, an abort for which [guilty] is true prints
+ * a line to standard error and writes the file. One rank per process. The file
+ * of an earlier life is removed. Nothing is installed if a text is too long. */
 void train_last_words_arm(const train_last_words_t *words);
 
-/* Has rank [err]->culprit left words of this step in [dir]? Then they are put
- * behind the sentence. */
+/* If rank [err]->culprit has left its file in this life, append the reason to
+ * the message of [err]. */
 void train_last_words_hear(const char *dir, const char *step_id, int restarts,
                            err_t *err);
 

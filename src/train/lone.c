@@ -4,15 +4,9 @@
 
 #include "base/log.h"
 
-/* Who is dealt what. */
-typedef struct deal {
-    const train_config_t *config;
-    const train_data_t *train;
-    int ranks;
-} deal_t;
-
-/* Samples of micro-batch [micro] when [count] samples are cut. */
-static int64_t micro_count(const deal_t *deal, int64_t count, int64_t micro)
+/* Samples of micro-batch [micro] of [count] samples. */
+static int64_t micro_count(const train_deal_t *deal, int64_t count,
+                           int64_t micro)
 {
     const int64_t size =
         count == 0 ? 0
@@ -22,13 +16,13 @@ static int64_t micro_count(const deal_t *deal, int64_t count, int64_t micro)
     return left <= 0 ? 0 : left < size ? left : size;
 }
 
-static int64_t share_count(const deal_t *deal, int64_t step, int rank)
+static int64_t share_count(const train_deal_t *deal, int64_t step, int rank)
 {
     return hdf5io_sampler_share_of(deal->train->sampler, step, rank).count;
 }
 
-/* Is a micro-batch of some rank in [step] one sample? */
-static bool lone_own(const deal_t *deal, int64_t step)
+/* Has a micro-batch of some rank one sample in [step]? */
+static bool lone_own(const train_deal_t *deal, int64_t step)
 {
     bool lone = false;
 
@@ -44,8 +38,8 @@ static bool lone_own(const deal_t *deal, int64_t step)
     return lone;
 }
 
-/* Is a micro-batch of all ranks together in [step] one sample? */
-static bool lone_all(const deal_t *deal, int64_t step)
+/* Has a micro-batch one sample in [step], over all ranks? */
+static bool lone_all(const train_deal_t *deal, int64_t step)
 {
     bool lone = false;
 
@@ -59,8 +53,8 @@ static bool lone_all(const deal_t *deal, int64_t step)
     return lone;
 }
 
-/* Is a leaf of [step] one sample? */
-static bool lone_leaf(const deal_t *deal, int64_t step)
+/* Has a leaf one sample in [step]? */
+static bool lone_leaf(const train_deal_t *deal, int64_t step)
 {
     const int64_t leaf = deal->config->train.microbatch;
     const int64_t all = hdf5io_sampler_share(deal->train->sampler, step).global;
@@ -68,8 +62,8 @@ static bool lone_leaf(const deal_t *deal, int64_t step)
     return leaf == 1 || all % leaf == 1;
 }
 
-/* Whose layers have one sample at a time in [step]. */
-static unsigned lone_step(const deal_t *deal, int64_t step)
+/* The kinds of moments (a bit each) that come from one sample in [step]. */
+static unsigned lone_step(const train_deal_t *deal, int64_t step)
 {
     unsigned lone = 0;
 
@@ -81,7 +75,8 @@ static unsigned lone_step(const deal_t *deal, int64_t step)
     return lone;
 }
 
-/* The first layer of [lone] that has no positions; -1: none. */
+/* The first layer without positions whose kind of moments is in [lone]; -1:
+ * none. */
 static int layer_find(const nn_graph_t *graph, unsigned lone)
 {
     for (int i = 0; i < nn_graph_layers(graph); i++) {
@@ -102,14 +97,14 @@ static const char *together(const train_config_t *config,
                                       : "a micro-batch of a rank";
 }
 
-static err_code_t fail_lone(const deal_t *deal, const nn_layer_info_t *layer,
-                            err_t *err)
+static err_code_t fail_lone(const train_deal_t *deal,
+                            const nn_layer_info_t *layer, err_t *err)
 {
     const train_config_t *config = deal->config;
 
     return err_set(
         err, ERR_CONFIG,
-        "layer %s (%s) normalizes one value a channel: with %d rank%s, "
+        "layer %s (%s) normalizes one value per channel: with %d rank%s, "
         "train.batch %lld, train.accumulate %lld%s %s is one sample, which has "
         "no variance; raise train.batch%s, start fewer ranks, or use "
         "layernorm%s",
@@ -123,11 +118,12 @@ static err_code_t fail_lone(const deal_t *deal, const nn_layer_info_t *layer,
         layer->moments == NN_MOMENTS_OWN ? " or syncbatchnorm" : "");
 }
 
-err_code_t train_lone_check(const train_config_t *config,
-                            const nn_graph_t *graph, const train_data_t *train,
-                            int ranks, bool say, unsigned *lone, err_t *err)
+err_code_t train_lone_check(const train_deal_t *deal, unsigned *lone,
+                            err_t *err)
 {
-    const deal_t deal = {config, train, ranks};
+    const nn_graph_t *graph = deal->graph;
+    const train_data_t *train = deal->train;
+    const int ranks = deal->ranks;
     const unsigned all = 1U << NN_MOMENTS_OWN | 1U << NN_MOMENTS_ALL;
     const int64_t last = train->steps - 1;
     unsigned found;
@@ -136,24 +132,24 @@ err_code_t train_lone_check(const train_config_t *config,
     *lone = 0;
     if (train->steps == 0 || layer_find(graph, all) < 0)
         return ERR_OK;
-    at = layer_find(graph, lone_step(&deal, 0));
+    at = layer_find(graph, lone_step(deal, 0));
     if (at >= 0) {
         const nn_layer_info_t layer = nn_graph_layer(graph, at);
 
-        return fail_lone(&deal, &layer, err);
+        return fail_lone(deal, &layer, err);
     }
-    found = lone_step(&deal, last);
+    found = lone_step(deal, last);
     at = layer_find(graph, found);
     if (at < 0)
         return ERR_OK;
-    if (say) {
+    if (deal->speaks) {
         const nn_layer_info_t layer = nn_graph_layer(graph, at);
 
         log_warn("train",
-                 "layer %s (%s) normalizes one value a channel in the last "
-                 "step of an epoch, which has %lld samples for %d rank%s: it "
-                 "gives its bias there, and its running statistics leave that "
-                 "step out; another train.batch avoids it",
+                 "layer %s (%s) normalizes one value per channel in the last "
+                 "step of an epoch, which has %lld samples for %d rank%s: its "
+                 "output is its bias there, and its running statistics do not "
+                 "count that step; another train.batch avoids it",
                  layer.name, layer.kind,
                  (long long)hdf5io_sampler_share(train->sampler, last).global,
                  ranks, ranks == 1 ? "" : "s");

@@ -13,7 +13,7 @@
 
 #define MARKS_ROWS_MAX 4096
 
-/* Shards that one row of [marks] stands for. */
+/* Shards per row. */
 static int row_shards(const train_marks_t *marks)
 {
     return (marks->shards + MARKS_ROWS_MAX - 1) / MARKS_ROWS_MAX;
@@ -80,8 +80,7 @@ err_code_t train_marks_list(const train_data_t *train,
     return ERR_OK;
 }
 
-/* ---- then and now ---------------------------------------------------------
- */
+/* ---- then and now -------------------------------------------------------- */
 
 /* The rows of one split, which follow each other. */
 typedef struct rows {

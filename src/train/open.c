@@ -184,8 +184,9 @@ static err_code_t data_open(train_state_t *run, err_t *err)
     rc = train_data_open(&split, &run->data.train, err);
     if (rc != ERR_OK)
         return rc;
-    rc = train_lone_check(run->config, run->graph, &run->data.train,
-                          run->world.size, run->world.rank == 0,
+    rc = train_lone_check(&(train_deal_t){run->config, run->graph,
+                                          &run->data.train, run->world.size,
+                                          run->world.rank == 0},
                           &run->data.lone, err);
     if (rc != ERR_OK)
         return rc;

@@ -6,15 +6,16 @@
 #include "base/mem.h"
 #include "base/thread.h"
 
-#define TICKS 4 /* in fault.timeout */
+#define TICKS 4 /* reports within fault.timeout */
 
 struct train_patience {
-    comm_group_t *group, *also; /* the latter under lock; NULL: none */
+    comm_group_t *group;
+    comm_group_t *also; /* under lock; NULL: none */
     double tick, limit;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    double since; /* begin, under lock; 0: not in storage */
+    double since; /* clock of the last begin, under lock; 0: after end */
     int64_t step;
     const char *phase;
     bool stop;

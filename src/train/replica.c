@@ -25,7 +25,7 @@ static void tensor_add(train_replica_t *replica, char *name,
     tensor->data = arena == NULL ? NULL : arena + param->offset;
 }
 
-/* The optimizer's state of one parameter: whole, or who holds what of it. */
+/* Add the optimizer's state of one parameter: whole, or in parts of ranks. */
 static void slots_add(train_replica_t *replica, const nn_param_t *param)
 {
     optim_t *optim = replica->optim;
@@ -135,8 +135,8 @@ static err_code_t teams_open(train_replica_t *replica,
     return rc;
 }
 
-/* nn calls this when a gradient is final for one backward; only that of the
- * last micro-batch is the step's. */
+/* nn calls this when a gradient is final for one backward. It is final for the
+ * step only in the backward of the last micro-batch. */
 static err_code_t on_grad_ready(void *context, int index, err_t *err)
 {
     train_replica_t *replica = context;
@@ -152,8 +152,8 @@ static err_code_t on_reduce_small(void *context, double *sums, size_t count,
                              err);
 }
 
-/* What an evaluation looks at. The average of shards is put into the gradients'
- * arena before it. */
+/* The parameters that evaluations use. A sharded moving average is gathered in
+ * the gradients' arena before an evaluation. */
 static const float *eval_params(const train_replica_t *replica,
                                 const train_replica_plan_t *plan)
 {
@@ -184,7 +184,7 @@ static void teams_bind(train_replica_t *replica,
 
 /* ---- opening ------------------------------------------------------------ */
 
-/* The parameters as reducer and optimizer see them. */
+/* List the parameters for the reducer and the optimizer. */
 static err_code_t views_list(train_replica_t *replica, err_t *err)
 {
     const nn_graph_t *graph = replica->graph;
@@ -259,7 +259,7 @@ static err_code_t floats_new(dev_device_t *dev, size_t elems, const char *what,
     return rc;
 }
 
-/* Shards of parameters go around: their arena is comm's, opened later. */
+/* Sharded parameters are all-gathered: comm opens their arena later. */
 static err_code_t arenas_open(train_replica_t *replica, bool sharded,
                               err_t *err)
 {
@@ -277,11 +277,11 @@ static err_code_t arenas_open(train_replica_t *replica, bool sharded,
     return rc;
 }
 
-/* Weights from here on are worth threads to draw them. */
+/* Models with fewer parameters are initialized by one thread. */
 #define CREW_ELEMS ((size_t)1 << 20)
 
-/* Before the first step nothing depends on the number of threads, so cores that
- * train.threads leaves idle help. */
+/* Before the first step no bit depends on the number of threads, so all cores
+ * of the rank are used, whatever train.threads is. */
 static int start_cores(const train_replica_plan_t *plan)
 {
     return plan->cores > plan->threads ? plan->cores : plan->threads;
@@ -306,7 +306,7 @@ static void weights_draw(train_replica_t *replica,
     log_debug("train", "initial weights drawn in %.2f s", clock_now() - begin);
 }
 
-/* Rank 0's initial state goes to all, so no other rank draws one. */
+/* Rank 0 draws the initial weights and sends them to all ranks. */
 static err_code_t state_init(train_replica_t *replica,
                              const train_replica_plan_t *plan, err_t *err)
 {
@@ -345,8 +345,8 @@ static err_code_t optimizer_open(train_replica_t *replica,
     return rc;
 }
 
-/* A model that this host can never hold is told by numbers, before memory is
- * taken page by page until the kernel ends somebody. */
+/* Refuse a model that this host cannot hold. Otherwise its memory would be
+ * taken page by page until the kernel kills a process. */
 static err_code_t memory_check(const train_replica_plan_t *plan, err_t *err)
 {
     const double elems = (double)nn_graph_param_elems(plan->graph);
@@ -412,16 +412,17 @@ err_code_t train_replica_join(const train_replica_plan_t *plan,
     return rc;
 }
 
-/* Gradients and optimizer state, in the order in which the first step comes to
- * them. Not the activations: they are needed at once, and a plan has room that
- * a step never touches. Nor the state of frozen parameters. */
+/* Touch the pages of gradients and optimizer state, in the order in which the
+ * first step needs them. Not those of activations: they are needed at once, and
+ * a step does not use all of them. Not the state of frozen parameters, either.
+ */
 static void arenas_touch(train_replica_t *replica,
                          const train_replica_plan_t *plan)
 {
     optim_t *optim = replica->optim;
     const size_t elems = nn_graph_param_elems(plan->graph);
     const int spare = start_cores(plan) - plan->threads;
-    train_room_t rooms[TRAIN_TOUCH_ROOMS] = {
+    train_touch_arena_t arenas[TRAIN_TOUCH_MAX] = {
         {ddp_grads(replica->ddp), elems * sizeof(float)}};
     int count = 1;
     err_t err = ERR_INIT;
@@ -429,11 +430,13 @@ static void arenas_touch(train_replica_t *replica,
     if (spare < 1 || elems < CREW_ELEMS || optim_frozen(optim) > 0 ||
         replica->shard != NULL)
         return;
-    for (int s = 0; s < optim_slots(optim) && count < TRAIN_TOUCH_ROOMS; s++)
-        rooms[count++] =
-            (train_room_t){optim_slot_data(optim, s), elems * sizeof(float)};
-    if (train_touch_open(rooms, count, spare, &replica->touch, &err) != ERR_OK)
-        log_warn("train", "pages come when they are used: %s", err.text);
+    for (int s = 0; s < optim_slots(optim) && count < TRAIN_TOUCH_MAX; s++)
+        arenas[count++] = (train_touch_arena_t){optim_slot_data(optim, s),
+                                                elems * sizeof(float)};
+    if (train_touch_open(arenas, count, spare, &replica->touch, &err) != ERR_OK)
+        log_warn("train",
+                 "memory pages are mapped when they are first used: %s",
+                 err.text);
 }
 
 err_code_t train_replica_start(const train_replica_plan_t *plan, bool restored,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * replica: one rank's copy of the model with all that a step needs: parameter
- * and buffer arenas, optimizer, reducer, and the teams of threads that run the
- * model. What goes into a checkpoint is listed here, too. Thread rule: one
- * thread; it is the first team's.
+ * replica: one rank's copy of the model, with all that a step needs: the arenas
+ * of parameters and buffers, the optimizer, the reducer, and the teams of
+ * threads that run the model. It also lists the tensors of a checkpoint. Thread
+ * rule: one thread, which is that of the first team.
  */
 #ifndef CDDP_TRAIN_REPLICA_H
 #define CDDP_TRAIN_REPLICA_H
@@ -22,26 +22,27 @@
 #include "train/team.h"
 #include "train/touch.h"
 
-/* float64 sums that travel with each step's last bucket, in front of the
- * batch-norm moments: what all ranks must know at the step's end. First flags,
- * whole numbers: */
+/* The tail: float64 sums over ranks that are reduced with each step's
+ * gradients. They tell all ranks what they must know at the end of the step.
+ * First flags, which are whole numbers: */
 enum {
-    TRAIN_REPLICA_REQUEST, /* ranks that were asked to checkpoint and stop
-                              (USR1) */
+    TRAIN_REPLICA_REQUEST, /* ranks that were asked (USR1) to checkpoint and
+                              stop */
     TRAIN_REPLICA_TERM,    /* ranks that were told to end (TERM) */
     TRAIN_REPLICA_DUE,     /* rank 0: the checkpoint's time has come */
     TRAIN_REPLICA_FAILED,  /* ranks that met an error in this step */
     TRAIN_REPLICA_FLAGS    /* number of these */
 };
 
-/* Behind them, of each loss: */
+/* Then, for each loss: */
 enum {
     TRAIN_REPLICA_LOSS,    /* sum over samples */
-    TRAIN_REPLICA_CORRECT, /* right answers */
+    TRAIN_REPLICA_CORRECT, /* correct answers */
     TRAIN_REPLICA_SUMS     /* number of these */
 };
 
-/* Where the sums of [loss] begin; for the number of losses, the moments. */
+/* Index of the first sum of [loss]. For the number of losses: index of the
+ * batch-norm moments, which follow the losses. */
 static inline size_t train_replica_sums(int loss)
 {
     return TRAIN_REPLICA_FLAGS + TRAIN_REPLICA_SUMS * (size_t)loss;
@@ -53,15 +54,15 @@ typedef struct train_replica {
     ddp_t *ddp;
     ddp_tree_t *tree;    /* reproducible mode, else NULL */
     train_team_t *teams; /* [team_count], which work side by side */
-    int team_count;      /* 1 but in reproducible mode */
+    int team_count;      /* 1 in the default mode */
     crew_t *crew;        /* a thread of each team */
     optim_t *optim;
     optim_schedule_t *schedule;
     train_shard_t *shard;      /* ddp.zero: 1, else NULL */
     train_sync_t *sync;        /* of syncbatchnorm layers; NULL: none */
     comm_arena_t *param_arena; /* of params, with shards; else NULL */
-    float *params;             /* [nn_graph_param_elems] */
-    float *buffers;            /* [nn_graph_buffer_elems] */
+    float *params;             /* [nn_graph_param_elems of graph] */
+    float *buffers;            /* [nn_graph_buffer_elems of graph] */
     hdf5io_tensor_t *tensors;  /* of a checkpoint; data points into arenas */
     char **tensor_names;       /* owned */
     int tensor_count;
@@ -69,7 +70,7 @@ typedef struct train_replica {
     int view_count;
     train_kept_t kept;    /* those tensors, and the comm hook's */
     train_touch_t *touch; /* of the arenas; NULL: no core to spare */
-    bool last_micro;      /* the backward under way is the step's last one */
+    bool last_micro;      /* the current backward is the last one of its step */
 } train_replica_t;
 
 typedef struct train_replica_plan {
@@ -86,30 +87,32 @@ typedef struct train_replica_plan {
     int partials; /* partial arenas of the reproducible mode; 0: default mode */
 } train_replica_plan_t;
 
-/* What train.precision comes to on this machine; ERR_UNAVAILABLE: bf16 is asked
- * for, but this CPU cannot. Local. */
+/* Does train.precision mean bf16 on this machine? ERR_UNAVAILABLE: bf16 is
+ * requested, but this CPU has no bf16 products. Local. */
 err_code_t train_bf16_choose(const train_config_t *config, bool *bf16,
                              err_t *err);
 
-/* Build what needs nobody else: arenas, optimizer, execs. Local, so that its
- * errors can be voted on before anybody waits. [replica] is zeroed before; on
- * failure, too, train_replica_close frees it. */
+/* Make the parts that need no other rank: arenas, optimizer, execs. Local, so
+ * ranks can vote on its errors before one of them waits for the others.
+ * [replica] is zeroed before; on failure, too, train_replica_close frees it. */
 err_code_t train_replica_open(const train_replica_plan_t *plan,
                               train_replica_t *replica, err_t *err);
 
-/* Meet the others: reducer, layout check, what a checkpoint holds. Collective,
- * but memory may fail on one rank alone: vote before train_replica_start. */
+/* Make the parts that all ranks share: the reducer, and the list of a
+ * checkpoint's tensors. Collective; a single rank may run out of memory, so
+ * vote before train_replica_start. */
 err_code_t train_replica_join(const train_replica_plan_t *plan,
                               train_replica_t *replica, err_t *err);
 
-/* Take over rank 0's initial state, unless a checkpoint was read ([restored],
- * alike on all ranks). Collective. [replica] must not move afterwards. */
+/* Copy rank 0's initial state to all ranks, unless a checkpoint was read
+ * ([restored], the same on all ranks). Collective. [replica] must not move from
+ * here on. */
 err_code_t train_replica_start(const train_replica_plan_t *plan, bool restored,
                                train_replica_t *replica, err_t *err);
 
 void train_replica_close(train_replica_t *replica);
 
-/* The first team's exec for [batch] samples; never NULL for a size of the plan.
+/* The first team's exec for [batch] samples; never NULL for a size in the plan.
  */
 nn_exec_t *train_replica_exec(const train_replica_t *replica, int64_t batch,
                               bool training);
@@ -117,7 +120,7 @@ nn_exec_t *train_replica_exec(const train_replica_t *replica, int64_t batch,
 /* The gradients as the reducer sees them. */
 ddp_layout_t train_replica_layout(const train_replica_t *replica);
 
-/* Activations of all teams. */
+/* Bytes of activations of all teams. */
 size_t train_replica_activations(const train_replica_t *replica);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The lock is an open-file-description lock on RUNDIR/lock: it works between
- * the threads of one process and, where the file system carries POSIX locks,
- * between nodes. Where it does not (ENOLCK, ENOTSUP), we say so and go on:
- * refusing would make such file systems useless.
+ * The lock is an open-file-description lock on RUNDIR/lock. It works between
+ * threads of one process, and between nodes if the file system supports POSIX
+ * locks. If it does not (ENOLCK, ENOTSUP), a warning is logged and the run goes
+ * on, as otherwise it could not use such a file system at all.
  */
 #include "train/rundir.h"
 
@@ -23,11 +23,11 @@
 #include "train/settings.h"
 
 #define OWNER_MAX 4096 /* bytes of a lock file */
-#define ATTEMPTS 16    /* to lock a directory that others take away */
+#define ATTEMPTS 16    /* to lock a directory that other starts remove */
 
 struct train_rundir {
     int lock;
-    bool made_dir, made_lock; /* they were not there */
+    bool made_dir, made_lock; /* this start has made them */
     size_t owner_bytes;
     char *path, *lock_path;
     char owner_before[OWNER_MAX]; /* what the lock file held */
@@ -61,8 +61,8 @@ static err_code_t take_lock(const train_rundir_t *rundir, err_t *err)
     return ERR_OK;
 }
 
-/* Let the lock file hold [text]; overwritten in place, as a full disk must not
- * empty it. */
+/* Write [text] to the lock file, in place, so that a full disk does not leave
+ * it empty. */
 static bool owner_put(const train_rundir_t *rundir, const char *text,
                       size_t bytes)
 {
@@ -87,7 +87,7 @@ static err_code_t owner_set(train_rundir_t *rundir, const char *owner,
     return rc;
 }
 
-/* Is the lock file that this run has open the one that has its name? */
+/* Is the lock file at the path still the one that this run has open? */
 static bool lock_is_there(const train_rundir_t *rundir)
 {
     struct stat mine, there;
@@ -97,8 +97,8 @@ static bool lock_is_there(const train_rundir_t *rundir)
            mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
 }
 
-/* Open the lock file, in a directory that is made if need be; not, if it goes
- * away meanwhile. */
+/* Open the lock file; make its directory if necessary. ERR_OK without a file if
+ * another start removes it meanwhile. */
 static err_code_t lock_open(train_rundir_t *rundir, err_t *err)
 {
     struct stat info;
@@ -124,8 +124,8 @@ static err_code_t lock_open(train_rundir_t *rundir, err_t *err)
                    rundir->path, strerror(errno));
 }
 
-/* A start that was refused takes away what it made, perhaps just after this one
- * has opened it: then once more. */
+/* Open and lock. A refused start removes the files that it made, perhaps just
+ * after this one has opened them: then try again. */
 static err_code_t lock_take(train_rundir_t *rundir, err_t *err)
 {
     err_code_t rc;
@@ -141,8 +141,8 @@ static err_code_t lock_take(train_rundir_t *rundir, err_t *err)
         rundir->lock = -1;
     }
     return err_set(err, ERR_IO,
-                   "run directory %s comes and goes: something else makes and "
-                   "removes it; choose another with --set run.dir=DIR",
+                   "run directory %s is made and removed again and again by "
+                   "something else; choose another with --set run.dir=DIR",
                    rundir->path);
 }
 
@@ -193,7 +193,7 @@ void train_rundir_refuse(train_rundir_t *rundir)
                      rundir->lock_path, strerror(errno));
         return;
     }
-    /* Who opens it just now sees that it has no name any more. */
+    /* A start that opens the file now will see that it has no name any more. */
     unlink(rundir->lock_path);
     if (rundir->made_dir)
         rmdir(rundir->path);

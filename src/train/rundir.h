@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The run directory: made, locked and described by rank 0 alone. It is one run.
- * So a start has it locked while it looks whether it may go on with what is
- * there, and changes it only once it may (accept); if not, it leaves it as it
- * was (refuse).
+ * rundir: the run directory, which belongs to one run. Rank 0 alone makes,
+ * locks and writes it. A start locks it, then finds out whether it may go on
+ * with what is there. If it may, it changes the directory (accept); if not, it
+ * leaves the directory as it was (refuse).
  */
 #ifndef CDDP_TRAIN_RUNDIR_H
 #define CDDP_TRAIN_RUNDIR_H
@@ -17,33 +17,31 @@
 typedef struct train_rundir train_rundir_t;
 
 /*
- * Make [path] if it is not there, and lock it for this run, which is [owner]
- * ("job 12 on host n0"). ERR_BUSY names the owner that holds it, ERR_IO says
- * why it cannot be made or written. The lock is the kernel's and goes with the
- * process, so a killed run leaves nothing to clean up. But for the owner's name
- * in the lock file nothing in [path] changes.
+ * Make [path] if it does not exist, and lock it for this run, which is [owner]
+ * ("job 12 on host n0"). ERR_BUSY names the owner of the lock; ERR_IO says why
+ * [path] cannot be made or written. The kernel releases the lock when the
+ * process ends, however it ends. Nothing else in [path] changes than the
+ * owner's name in the lock file.
  */
 err_code_t train_rundir_open(const char *path, const char *owner,
                              train_rundir_t **out, err_t *err);
 
 /*
- * The run goes on from step [step] in this directory: make checkpoints/ in it,
- * remove drafts of killed runs, and write config.yaml, the resolved
- * configuration, behind a line that says from which step on it holds. A
- * config.yaml with other settings than these is kept as config-N.yaml, N
- * counting from 1.
+ * The run goes on from step [step] in this directory: make checkpoints/, remove
+ * temporary files of killed runs, and write config.yaml, the resolved
+ * configuration (see settings.h).
  */
 err_code_t train_rundir_accept(train_rundir_t *rundir,
                                const train_config_t *config, int64_t step,
                                err_t *err);
 
-/* The start is refused: take back what train_rundir_open has changed, an
- * owner's name, or files and directory that were not there. NULL allowed. */
+/* The start is refused: undo what train_rundir_open has changed (the owner's
+ * name, or the lock file and the directory if it made them). NULL allowed. */
 void train_rundir_refuse(train_rundir_t *rundir);
 
-/* Is the path still the directory that [rundir] locked? ERR_IO says that it was
- * removed, renamed or replaced: what is written there now would be lost or be
- * another run's. */
+/* Is the path still the directory that [rundir] locked? ERR_IO: it was removed,
+ * renamed or replaced, so files written there would be lost, or mixed with
+ * those of another run. */
 err_code_t train_rundir_check(const train_rundir_t *rundir, err_t *err);
 
 void train_rundir_close(train_rundir_t *rundir); /* NULL allowed */

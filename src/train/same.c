@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Two rounds, and a third if they differ. A card of each rank goes to all:
- * shapes of everything, and which files it looks at. Then each rank hashes the
- * units (a field of a shard) that fall to it among the ranks that look at the
- * same files, and one sum carries the hashes of rank 0's files to all: of each
- * unit one rank has the hash, the others 0. Every rank compares its own units.
+ * Two rounds, and a third one if the shapes differ. First all ranks exchange
+ * cards: a hash of all shapes, and one of the files that the rank sees. Then
+ * each rank hashes its units (a unit is a field of a shard), which the ranks
+ * that see the same files have divided among themselves. One sum over ranks
+ * brings the hashes of rank 0's files to all: for each unit one rank adds the
+ * hash and the others add 0. Every rank compares its own units.
  */
 #include "train/same.h"
 
@@ -25,14 +26,14 @@
 
 #define SAME_LOG_SECONDS 10.0
 
-/* What each rank tells the others first. */
+/* What the ranks exchange first. */
 typedef struct card {
     uint64_t place; /* host, mounts and files */
     uint64_t shape; /* of all shards */
     int64_t shards, samples;
 } card_t;
 
-/* One shard of rank 0, told when cards differ. */
+/* A shard of rank 0, sent to all if cards differ. */
 typedef struct entry {
     char name[104]; /* of the file, cut off; zeros behind it */
     uint64_t shape;
@@ -44,9 +45,9 @@ typedef struct look {
     const train_same_t *same;
     hdf5io_dataset_t *dataset;
     card_t card, first;   /* this rank's and rank 0's */
-    int mate, mates;      /* this rank's place among those of its files */
+    int member, members;  /* index among the ranks that see the same files */
     int shards, fields;   /* a unit is shard * fields + field */
-    double told;          /* clock: the last line about progress */
+    double logged;        /* clock: the last line about progress */
     int64_t bytes, total; /* read by this rank, and to be read */
 } look_t;
 
@@ -59,8 +60,8 @@ static const char *base_name(const char *path)
 
 /* ---- the cards ----------------------------------------------------------- */
 
-/* What tells this rank's view of the file system from another's: the kernel,
- * the host's name and the mounts. */
+/* Add what identifies this rank's view of the file system: the kernel, the host
+ * name and the mounts. */
 static void view_add(hash_state_t *state, const comm_group_t *group)
 {
     const char *host = comm_group_host(group, comm_group_rank(group));
@@ -69,7 +70,7 @@ static void view_add(hash_state_t *state, const comm_group_t *group)
     size_t bytes = 0;
 
     hash_state_add(state, host, strlen(host) + 1);
-    /* Where /proc does not say, host and inodes have to do. */
+    /* Without /proc, host and inodes must suffice. */
     if (stat("/proc/self/ns/mnt", &mounts) == 0)
         hash_state_add(state, &mounts.st_ino, sizeof mounts.st_ino);
     if (file_read("/proc/sys/kernel/random/boot_id", &boot, &bytes, NULL) ==
@@ -99,7 +100,7 @@ static card_t card_of(const look_t *look)
     return card;
 }
 
-/* Exchange cards; *alike: the shapes of all ranks are rank 0's. */
+/* Exchange cards; *alike: all ranks have the shapes of rank 0. */
 static err_code_t cards_exchange(look_t *look, bool *alike, err_t *err)
 {
     comm_group_t *group = look->same->group;
@@ -115,23 +116,22 @@ static err_code_t cards_exchange(look_t *look, bool *alike, err_t *err)
         goto free;
     *alike = true;
     look->first = cards[0];
-    look->mate = look->mates = 0;
+    look->member = look->members = 0;
     for (int r = 0; r < size; r++) {
         if (cards[r].shards != cards[0].shards ||
             cards[r].shape != cards[0].shape)
             *alike = false;
         if (cards[r].place != look->card.place)
             continue;
-        look->mate += r < rank ? 1 : 0;
-        look->mates++;
+        look->member += r < rank ? 1 : 0;
+        look->members++;
     }
 free:
     mem_free(cards);
     return rc;
 }
 
-/* ---- different shapes -----------------------------------------------------
- */
+/* ---- different shapes ---------------------------------------------------- */
 
 static void entries_fill(const look_t *look, entry_t *entries)
 {
@@ -145,7 +145,7 @@ static void entries_fill(const look_t *look, entry_t *entries)
     }
 }
 
-/* Shard number [s] against rank 0's [there]; NULL: it has no more. */
+/* Compare shard [s] with rank 0's shard [there] (NULL: rank 0 has none). */
 static err_code_t entry_compare(const look_t *look, int s, const entry_t *there,
                                 err_t *err)
 {
@@ -183,7 +183,8 @@ static err_code_t entry_compare(const look_t *look, int s, const entry_t *there,
     return ERR_OK;
 }
 
-/* Rank 0 tells its shards; who sees others finds the first that differs. */
+/* Rank 0 sends its shards; a rank that sees others names the first one that
+ * differs. */
 static err_code_t shapes_compare(const look_t *look, err_t *err)
 {
     const int there = (int)look->first.shards;
@@ -208,7 +209,7 @@ static err_code_t shapes_compare(const look_t *look, err_t *err)
 
 static bool unit_mine(const look_t *look, int unit)
 {
-    return look->mates <= 1 || unit % look->mates == look->mate;
+    return look->members <= 1 || unit % look->members == look->member;
 }
 
 static void look_alive(void *context, int64_t bytes)
@@ -222,15 +223,15 @@ static void look_alive(void *context, int64_t bytes)
     if (same->alive != NULL)
         same->alive(same->context);
     if (comm_group_rank(same->group) != 0 ||
-        now - look->told < SAME_LOG_SECONDS)
+        now - look->logged < SAME_LOG_SECONDS)
         return;
-    look->told = now;
-    log_info("train", "%s: rank 0 has looked at %s of its %s", same->what,
+    look->logged = now;
+    log_info("train", "%s: rank 0 has read %s of its %s to compare", same->what,
              str_bytes((uint64_t)look->bytes, done, sizeof done),
              str_bytes((uint64_t)look->total, total, sizeof total));
 }
 
-/* Bytes of the units that fall to this rank. */
+/* Bytes of this rank's units. */
 static int64_t total_of(const look_t *look)
 {
     int64_t total = 0;
@@ -244,15 +245,15 @@ static int64_t total_of(const look_t *look)
     return total;
 }
 
-/* Hash this rank's units into [mine], the others are 0: of the sample first,
- * behind it, with [rounds] 2, of all bytes. */
+/* Hash this rank's units into [mine]; those of other ranks stay 0. First the
+ * hashes of a sample of the bytes; with [rounds] 2 then those of all bytes. */
 static err_code_t units_hash(look_t *look, int rounds, uint64_t *mine,
                              err_t *err)
 {
     const int units = look->shards * look->fields;
     err_code_t rc = ERR_OK;
 
-    look->told = clock_now();
+    look->logged = clock_now();
     look->total = total_of(look);
     for (int i = 0; i < units * rounds && rc == ERR_OK; i++) {
         const int u = i % units;
@@ -282,8 +283,8 @@ static err_code_t units_compare(const look_t *look, int rounds,
             continue;
         return err_set(
             err, ERR_DATA,
-            "%s: %s holds other numbers in %s here than on %s, in the same "
-            "shape: all ranks need the same data; copy it again",
+            "%s: %s holds other numbers in %s here than on %s, with the "
+            "same shape: all ranks need the same data; copy it again",
             look->same->what,
             hdf5io_dataset_shard(look->dataset, u / look->fields),
             hdf5io_dataset_field_path(look->dataset, u % look->fields),
@@ -292,7 +293,7 @@ static err_code_t units_compare(const look_t *look, int rounds,
     return ERR_OK;
 }
 
-/* One hash for each shard, of those of its fields in [units]. */
+/* One hash for each shard, from the hashes of its fields in [units]. */
 static err_code_t marks_fold(const look_t *look, const uint64_t *units,
                              uint64_t **out, err_t *err)
 {
@@ -315,7 +316,7 @@ static err_code_t marks_fold(const look_t *look, const uint64_t *units,
     return ERR_OK;
 }
 
-/* What was hashed in [first], of one round or two, as [out] has it. */
+/* Make [out] from the hashes of [rounds] rounds in [first]. */
 static err_code_t marks_make(const look_t *look, int rounds,
                              const uint64_t *first, train_marks_t *out,
                              err_t *err)
@@ -329,7 +330,7 @@ static err_code_t marks_make(const look_t *look, int rounds,
     return rc;
 }
 
-/* After an error of its own a rank goes on to the sum with what it has. */
+/* A rank with an error of its own still takes part in the sum. */
 static err_code_t bytes_compare(look_t *look, train_marks_t *out, err_t *err)
 {
     const int rounds = look->same->how == TRAIN_VALIDATE_FULL ? 2 : 1;
@@ -346,7 +347,7 @@ static err_code_t bytes_compare(look_t *look, train_marks_t *out, err_t *err)
     found = units_hash(look, rounds, mine, &own);
     if (look->card.place == look->first.place)
         memcpy(first, mine, count * sizeof *mine);
-    /* The last number says how many ranks could not read: then what is there is
+    /* The last number counts the ranks that could not read: then the sums are
      * no reference. */
     first[count] = found == ERR_OK ? 0 : 1;
     rc = comm_allreduce(look->same->group, first, count + 1, COMM_INT64,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Do all ranks see the same samples? Each rank reads its share by number, so a
- * node whose files are others (an old copy, a mount of something else) would
- * train on them without a word.
+ * same: do all ranks see the same samples? Each rank reads its share by number,
+ * so a node with other files (an old copy, another mount) would train on them
+ * unnoticed.
  *
- * Each rank compares shapes and numbers of samples by itself, as it has opened
- * all shards anyway. The bytes are read once a host: ranks that look at the
- * same files (same host, same mounts, same inodes) divide them among
- * themselves. What rank 0's host has found is the reference for all.
+ * Each rank compares shapes and numbers of samples alone, as it has opened all
+ * shards anyway. The bytes are read once per host: ranks that see the same
+ * files (same host, same mounts, same inodes) divide them among themselves. The
+ * hashes of rank 0's host are the reference for all ranks.
  */
 #ifndef CDDP_TRAIN_SAME_H
 #define CDDP_TRAIN_SAME_H
@@ -22,28 +22,27 @@ typedef enum train_validate {
     TRAIN_VALIDATE_NONE   /* shapes and numbers of samples only */
 } train_validate_t;
 
-/* What the shards of a dataset hold, the same on all ranks; hashes as
- * hdf5io/digest.h has them, of all fields of a shard in one. */
+/* Hashes of the shards of a dataset, one for all fields of a shard (see
+ * hdf5io/digest.h). The same on all ranks. */
 typedef struct train_marks {
     int shards;
-    uint64_t *quick; /* [shards]; NULL: not looked at */
-    uint64_t *full;  /* [shards]; NULL: the same */
+    uint64_t *quick; /* [shards], of a sample of the bytes; NULL: not read */
+    uint64_t *full;  /* [shards], of all bytes; NULL: not read */
 } train_marks_t;
 
 typedef struct train_same {
     comm_group_t *group;
-    const char *what; /* "data.train", for sentences */
+    const char *what; /* "data.train", for messages */
     train_validate_t how;
     void (*alive)(void *context); /* (optional) while bytes are read */
     void *context;
 } train_same_t;
 
 /*
- * Compare what this rank sees with what rank 0 sees. ERR_DATA on the ranks that
- * see something else (the sentence names shard, field and rank 0's host);
- * ERR_OK on those that see the same, so that a vote has to follow. [out] is
- * filled on success; train_marks_free frees what is inside. Collective; blocks
- * for the reading.
+ * Compare the data that this rank sees with rank 0's. ERR_DATA on ranks that
+ * see other data; the message names shard, field and rank 0's host. ERR_OK on
+ * the others, so a vote has to follow. [out] is filled on success, and freed by
+ * train_marks_free. Collective; blocks while data is read.
  */
 err_code_t train_same(const train_same_t *same, hdf5io_dataset_t *dataset,
                       train_marks_t *out, err_t *err);

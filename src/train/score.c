@@ -11,16 +11,15 @@
 #include "base/str.h"
 #include "train/spread.h"
 
-/* Classes that miou keeps three sums of each. */
+/* Most classes for miou, which keeps three sums of each. */
 #define CLASSES_MAX 4096
-/* Outputs that r2 keeps sums of each. */
+/* Most outputs for r2, which keeps sums of each. */
 #define OUTPUTS_MAX 65536
 
-/* What a score is for, a bit each. */
+/* Kinds of losses that a score is for, a bit each. */
 enum { CLASSES = 1, NUMBERS = 2, YES_NO = 4 };
 
-/* ---- values ---------------------------------------------------------------
- */
+/* ---- values -------------------------------------------------------------- */
 
 static double share_value(const score_t *score, const train_scores_t *all,
                           double loss, const double *sums)
@@ -40,7 +39,7 @@ static double iou_value(const score_t *score, const train_scores_t *all,
     return sums[0] / (sums[1] + sums[2] - sums[0]);
 }
 
-/* The mean of the classes that there are, in targets or answers. */
+/* The mean over the classes that occur in targets or answers. */
 static double miou_value(const score_t *score, const train_scores_t *all,
                          double loss, const double *sums)
 {
@@ -124,8 +123,7 @@ static const score_kind_t kinds[] = {
 
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-/* ---- opening --------------------------------------------------------------
- */
+/* ---- opening ------------------------------------------------------------- */
 
 static int loss_suits(const nn_loss_info_t *loss)
 {
@@ -222,7 +220,7 @@ static err_code_t score_add(train_scores_t *all, int suits, const char *name,
     return ERR_OK;
 }
 
-/* What goes with the loss. */
+/* Choose the default scores of the loss. */
 static err_code_t scores_choose(train_scores_t *all, const char *loss,
                                 int suits, err_t *err)
 {
@@ -278,7 +276,7 @@ static void scores_shape(train_scores_t *all, const nn_loss_info_t *loss)
     all->soft = loss->soft;
 }
 
-/* Every name in a map of metrics is that of a loss. */
+/* Check that every key of a map of metrics is the name of a loss. */
 static err_code_t names_check(const tree_t *metrics, const nn_graph_t *graph,
                               err_t *err)
 {
@@ -344,8 +342,7 @@ void train_scores_close(train_scores_t *scores)
     mem_free(scores);
 }
 
-/* ---- using ----------------------------------------------------------------
- */
+/* ---- using --------------------------------------------------------------- */
 
 size_t train_scores_sums(const train_scores_t *scores)
 {

@@ -12,19 +12,21 @@ typedef struct score_kind score_kind_t;
 typedef struct score {
     const score_kind_t *kind;
     int64_t k; /* of topK, iouK */
-    size_t at; /* its first sum */
+    size_t at; /* index of its first sum */
 } score_t;
 
 struct train_scores {
-    int64_t classes, rows, inner; /* rows: of one sample */
-    bool ignore, plain;           /* plain: the loss is the mean of -log p */
-    bool soft; /* targets are probabilities: the largest one of a row
-                  is its label */
+    int64_t classes;    /* 0: no classes */
+    int64_t rows;       /* of one sample */
+    int64_t inner;      /* distance of two classes of a row, in elements */
+    bool ignore, plain; /* plain: the loss is the mean of -log p */
+    bool soft; /* targets are probabilities; the largest of a row is its
+                  label */
     int64_t ignored;
     size_t sums;
     bool look;
-    bool several;     /* losses has the model; */
-    const char *loss; /* the kind of this one */
+    bool several;     /* the model has several losses */
+    const char *loss; /* kind of this loss */
     int count;
     score_t scores[TRAIN_SCORES_MAX];
 };
@@ -39,19 +41,19 @@ typedef struct score_batch {
 } score_batch_t;
 
 struct score_kind {
-    const char *name; /* a number follows, if [first] is set */
-    int64_t first;    /* least number; -1: none */
-    int suits;
+    const char *name; /* a number K follows, unless [first] is -1 */
+    int64_t first;    /* least K; -1: no number */
+    int suits;        /* kinds of losses, a bit each */
     void (*add)(const score_t *score, const score_batch_t *batch, double *sums);
     double (*value)(const score_t *score, const train_scores_t *all,
                     double loss, const double *sums);
-    int sums; /* beside those [of] each class or output; */
-    enum { ALL, CLASS, OUTPUT } of;
-    int each; /* so many each */
+    int sums;                       /* of the whole score */
+    enum { ALL, CLASS, OUTPUT } of; /* further sums for each of these */
+    int each;                       /* number of further sums for each */
 };
 
-/* Add a batch to the sums of a score, which stand at each function's
- * definition. */
+/* Add a batch to the sums of a score; a comment at each definition lists them.
+ */
 void train_score_top_add(const score_t *score, const score_batch_t *batch,
                          double *sums);
 void train_score_miou_add(const score_t *score, const score_batch_t *batch,

@@ -5,10 +5,9 @@
 #include "train/score_priv.h"
 #include "train/spread.h"
 
-/* ---- classes --------------------------------------------------------------
- */
+/* ---- classes ------------------------------------------------------------- */
 
-/* Where class 0 of [row] is; class k is [k * inner] behind it. */
+/* Index of class 0 of [row]; class k is k * inner elements behind it. */
 static int64_t row_place(const train_scores_t *all, int64_t row)
 {
     return row / all->inner * all->classes * all->inner + row % all->inner;
@@ -34,7 +33,7 @@ static int64_t row_best(const train_scores_t *all, const float *x)
     return best;
 }
 
-/* The right answer of [row]. */
+/* The label of [row]. */
 static int64_t row_label(const score_batch_t *batch, int64_t row)
 {
     const train_scores_t *all = batch->all;
@@ -43,7 +42,8 @@ static int64_t row_label(const score_batch_t *batch, int64_t row)
                      : batch->labels[row];
 }
 
-/* Classes ahead of [label]; of equal ones the first is ahead. */
+/* Number of classes with a larger logit than [label]; of equal ones the first
+ * counts as larger. */
 static int64_t row_rank(const train_scores_t *all, const float *x,
                         int64_t label)
 {
@@ -58,7 +58,7 @@ static int64_t row_rank(const train_scores_t *all, const float *x,
     return rank;
 }
 
-/* sums: hits, rows */
+/* sums: rows whose label is among the k largest, rows */
 void train_score_top_add(const score_t *score, const score_batch_t *batch,
                          double *sums)
 {
@@ -72,7 +72,8 @@ void train_score_top_add(const score_t *score, const score_batch_t *batch,
     }
 }
 
-/* sums: of each class rows that are it and taken for it, taken, are */
+/* sums, of each class: rows that are correctly predicted as it, rows predicted
+ * as it, rows that have it as label */
 void train_score_miou_add(const score_t *score, const score_batch_t *batch,
                           double *sums)
 {
@@ -91,7 +92,7 @@ void train_score_miou_add(const score_t *score, const score_batch_t *batch,
     }
 }
 
-/* The same three of class k alone. */
+/* sums: the same three, of class k only */
 void train_score_iou_add(const score_t *score, const score_batch_t *batch,
                          double *sums)
 {
@@ -109,8 +110,8 @@ void train_score_iou_add(const score_t *score, const score_batch_t *batch,
     }
 }
 
-/* -log p of the label of [row], or of each class as much as its probability
- * says. */
+/* -log p of the label of [row]; with soft targets the mean of -log p over the
+ * classes, weighted by their probabilities. */
 static double row_entropy(const score_batch_t *batch, int64_t row,
                           const float *x, double log_sum)
 {
@@ -147,8 +148,7 @@ void train_score_entropy_add(const score_t *score, const score_batch_t *batch,
     }
 }
 
-/* ---- numbers, yes or no ---------------------------------------------------
- */
+/* ---- numbers, yes or no -------------------------------------------------- */
 
 /* sums: |d|, d^2, elements */
 void train_score_difference_add(const score_t *score,
@@ -164,7 +164,7 @@ void train_score_difference_add(const score_t *score,
     }
 }
 
-/* sums: samples; those of spread.h for each output */
+/* sums: samples; then those of spread.h for each output */
 void train_score_spread_add(const score_t *score, const score_batch_t *batch,
                             double *sums)
 {
@@ -177,8 +177,7 @@ void train_score_spread_add(const score_t *score, const score_batch_t *batch,
                          (double)batch->x[i], (double)batch->values[i]);
 }
 
-/* sums: right ones, elements; the sigmoid of x is above 1/2 where x is
- * positive */
+/* sums: correct elements, elements; sigmoid(x) is above 1/2 if x > 0 */
 void train_score_yes_no_add(const score_t *score, const score_batch_t *batch,
                             double *sums)
 {

@@ -13,8 +13,8 @@
 #include "base/file.h"
 #include "base/str.h"
 
-/* The first line: from which step on the settings below hold, and when that
- * life began. */
+/* Start of the first line, which tells from which step on the settings hold,
+ * and when that life began. */
 #define FIRST_LINE "# from step "
 
 /* The file's text into *out, NULL if it is not there. */
@@ -28,7 +28,7 @@ static err_code_t read_if_there(const char *path, char **out, err_t *err)
     return file_read_own(path, out, NULL, err);
 }
 
-/* The text behind the first line, and the step that it tells; an older version
+/* The text behind the first line, and the step in that line. Older versions
  * wrote no such line. */
 static const char *settings_of(const char *text, int64_t *step)
 {
@@ -41,8 +41,8 @@ static const char *settings_of(const char *text, int64_t *step)
     return end + 1;
 }
 
-/* Keep [text] under a name of its own, unless a start that was killed has done
- * so just before. */
+/* Write [text] to the next free config-N.yaml, unless an earlier start, killed
+ * since, has written it already. */
 static err_code_t keep(const char *directory, const char *text, err_t *err)
 {
     char *path, *there = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The settings that the lives of a run were trained with, in files that people
- * read: RUNDIR/config.yaml, and config-N.yaml of earlier lives. */
+/* settings: files for people with the settings of a run: RUNDIR/config.yaml,
+ * and config-N.yaml of earlier lives with other settings. */
 #ifndef CDDP_TRAIN_SETTINGS_H
 #define CDDP_TRAIN_SETTINGS_H
 
@@ -11,10 +11,11 @@
 #include "train/config.h"
 
 /*
- * Write [config], which holds from step [step] on, to [directory]/config.yaml.
- * What is there with other settings, or of a run that was ahead of [step], is
- * kept as config-N.yaml, with the lowest free N from 1; with the same settings,
- * it stays. ERR_IO.
+ * Write [config], in use from step [step] on, to [directory]/config.yaml. A
+ * file with the same settings stays. One with other settings, or of a run that
+ * was ahead of [step], is first copied to config-N.yaml, with the lowest free N
+ * from
+ * 1. ERR_IO.
  */
 err_code_t train_settings_keep(const char *directory,
                                const train_config_t *config, int64_t step,

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Variances below this part of the squares are rounding. */
+/* A variance smaller than this times the sum of squares is rounding. */
 #define NONE 1e-13
 
 static void sum_add(double sum[2], double value)

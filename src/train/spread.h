@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * spread: what r2 keeps of each output of a model: the squared differences from
- * the targets, and these' sum and sum of squares, each as two numbers of which
- * the second holds what the first has lost: targets that never change must have
- * no variance. All of it can be added up over batches and ranks. Pure.
+ * spread: the sums from which r2 of one output of a model is computed: squared
+ * differences from the targets, the targets, and their squares. The latter two
+ * are each a sum and its rounding error (compensated summation), so constant
+ * targets have variance 0. All can be added over batches and ranks. Pure.
  */
 #ifndef CDDP_TRAIN_SPREAD_H
 #define CDDP_TRAIN_SPREAD_H
 
 #define TRAIN_SPREAD_SUMS 5
 
-/* Take in an answer [x] to a target [t]. */
+/* Add output [x] for target [t]. */
 void train_spread_add(double sums[TRAIN_SPREAD_SUMS], double x, double t);
 
-/* r2 of [samples] of them, as scikit-learn: where targets never change 1 if
- * they are met, else 0. A variance that float32 cannot tell from none is none.
+/* r2 over [samples] samples, as scikit-learn: for constant targets 1 if the
+ * outputs equal them, else 0. A variance within float32 rounding counts as 0.
  */
 double train_spread_r2(const double sums[TRAIN_SPREAD_SUMS], double samples);
 

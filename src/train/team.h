@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * team: what a team of threads runs the model with: one exec per batch size
- * that the plan of the run knows, an activation arena for them, a stream. A
- * rank has one team; in reproducible mode it may have several, which compute
- * leaves side by side over the same parameters. Thread rule: one thread a team.
+ * team: the threads that run the model together, with one exec for each batch
+ * size, an arena of activations, and a stream. A rank has one team. In
+ * reproducible mode it may have several teams, which compute leaves side by
+ * side with the same parameters. Thread rule: one thread per team.
  */
 #ifndef CDDP_TRAIN_TEAM_H
 #define CDDP_TRAIN_TEAM_H
@@ -22,22 +22,22 @@ typedef struct train_team_exec {
 typedef struct train_team {
     dev_device_t *dev; /* not owned */
     dev_stream_t *stream;
-    nn_bind_t bind; /* of training execs, but for a leaf's own sums */
+    nn_bind_t bind; /* of training execs, except a leaf's own sums */
     void *activations;
     size_t activation_bytes;
     train_team_exec_t execs[TRAIN_TEAM_EXECS_MAX];
     int exec_count;
 } train_team_t;
 
-/* Sizes that will occur: micro-batches of training, then of evaluations; 0s and
- * repetitions are allowed. */
+/* Micro-batch sizes of training and of evaluations; 0s and repetitions are
+ * allowed. */
 typedef struct train_team_sizes {
     const int64_t *train, *eval;
     int train_count, eval_count;
 } train_team_sizes_t;
 
-/* Make execs like [like], whose batch and training are ignored, for [sizes] of
- * [graph]. [team] is zeroed before; on failure, too, train_team_close frees it.
+/* Open execs of [graph] for all [sizes], otherwise configured as [like]. [team]
+ * is zeroed before; on failure, too, train_team_close frees it.
  */
 err_code_t train_team_open(const nn_graph_t *graph,
                            const nn_exec_config_t *like,
@@ -45,12 +45,12 @@ err_code_t train_team_open(const nn_graph_t *graph,
                            err_t *err);
 void train_team_close(train_team_t *team);
 
-/* Bind all execs to [bind], but for what is the team's own; those of
- * evaluations look at [eval_params]. */
+/* Bind all execs to [bind], with the team's own activations and stream. Execs
+ * of evaluations use [eval_params]. */
 void train_team_bind(train_team_t *team, const nn_bind_t *bind,
                      const float *eval_params);
 
-/* The exec for [batch] samples; never NULL for a size of the plan. */
+/* The exec for [batch] samples; never NULL for a size in the plan. */
 nn_exec_t *train_team_exec(const train_team_t *team, int64_t batch,
                            bool training);
 

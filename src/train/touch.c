@@ -19,38 +19,39 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Taken at once: while its pages come, the process maps nothing new. */
+/* Bytes that a thread touches at once. Meanwhile the process can map no other
+ * memory, so not too many. */
 #define PIECE ((size_t)4 << 20)
 
 #define THREADS_MAX 4
 
 struct train_touch {
-    train_room_t rooms[TRAIN_TOUCH_ROOMS];
+    train_touch_arena_t arenas[TRAIN_TOUCH_MAX];
     int count;
-    atomic_size_t next; /* piece, counted through all rooms */
+    atomic_size_t next; /* number of the next piece, over all arenas */
     atomic_bool stop;
     pthread_t threads[THREADS_MAX];
     int started;
 };
 
-static size_t pieces_of(const train_room_t *room)
+static size_t pieces_of(const train_touch_arena_t *arena)
 {
-    return (room->bytes + PIECE - 1) / PIECE;
+    return (arena->bytes + PIECE - 1) / PIECE;
 }
 
-/* The whole pages of a piece; false: behind the last one. */
+/* Find piece number [piece]; false: there is none. */
 static bool piece_find(const train_touch_t *touch, size_t piece,
-                       train_room_t *out)
+                       train_touch_arena_t *out)
 {
     for (int i = 0; i < touch->count; i++) {
-        const train_room_t *room = &touch->rooms[i];
-        const size_t pieces = pieces_of(room), at = piece * PIECE;
+        const train_touch_arena_t *arena = &touch->arenas[i];
+        const size_t pieces = pieces_of(arena), at = piece * PIECE;
 
         if (piece < pieces) {
-            const size_t left = room->bytes - at;
+            const size_t left = arena->bytes - at;
 
-            *out = (train_room_t){.block = (char *)room->block + at,
-                                  .bytes = left < PIECE ? left : PIECE};
+            *out = (train_touch_arena_t){.block = (char *)arena->block + at,
+                                         .bytes = left < PIECE ? left : PIECE};
             return true;
         }
         piece -= pieces;
@@ -58,8 +59,9 @@ static bool piece_find(const train_touch_t *touch, size_t piece,
     return false;
 }
 
-/* Pages at the ends hold something else, too: they are left. */
-static bool piece_touch(train_room_t piece)
+/* Touch the whole pages of a piece. The pages at its ends hold other data, too,
+ * and are left. */
+static bool piece_touch(train_touch_arena_t piece)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t first = (uintptr_t)piece.block;
@@ -73,7 +75,7 @@ static bool piece_touch(train_room_t piece)
 static void *touch_main(void *argument)
 {
     train_touch_t *touch = argument;
-    train_room_t piece;
+    train_touch_arena_t piece;
 
     while (!atomic_load(&touch->stop) &&
            piece_find(touch, atomic_fetch_add(&touch->next, 1), &piece) &&
@@ -82,17 +84,17 @@ static void *touch_main(void *argument)
     return NULL;
 }
 
-err_code_t train_touch_open(const train_room_t *rooms, int count, int threads,
-                            train_touch_t **out, err_t *err)
+err_code_t train_touch_open(const train_touch_arena_t *arenas, int count,
+                            int threads, train_touch_t **out, err_t *err)
 {
     train_touch_t *touch = NULL;
     err_code_t rc;
 
-    check(count <= TRAIN_TOUCH_ROOMS, "%d rooms", count);
+    check(count <= TRAIN_TOUCH_MAX, "%d arenas", count);
     rc = mem_new(train_touch_t, 1, "early pages", &touch, err);
     if (rc != ERR_OK)
         return rc;
-    memcpy(touch->rooms, rooms, (size_t)count * sizeof *rooms);
+    memcpy(touch->arenas, arenas, (size_t)count * sizeof *arenas);
     touch->count = count;
     if (threads > THREADS_MAX)
         threads = THREADS_MAX;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * touch: arenas whose pages come before the first step asks for them, one by
- * one, on cores that would be idle meanwhile. What is in the arenas stays as it
- * is, and others may use them at the same time. A hint: where the kernel cannot
- * (Linux before 5.14), pages come when they are used, as they would anyway.
+ * touch: makes the kernel map the pages of arenas before the first step uses
+ * them, on cores that are idle meanwhile. The contents of the arenas stay, and
+ * other threads may use them at the same time. If the kernel cannot do this
+ * (Linux before 5.14), pages are mapped when they are first used.
  */
 #ifndef CDDP_TRAIN_TOUCH_H
 #define CDDP_TRAIN_TOUCH_H
@@ -13,24 +13,24 @@
 
 #include "base/err.h"
 
-#define TRAIN_TOUCH_ROOMS 8
+#define TRAIN_TOUCH_MAX 8
 
-typedef struct train_room {
+typedef struct train_touch_arena {
     void *block;
     size_t bytes;
-} train_room_t;
+} train_touch_arena_t;
 
 typedef struct train_touch train_touch_t;
 
-/* Let [threads] threads (>= 1) touch [rooms], [count] <= TRAIN_TOUCH_ROOMS, in
- * order. The rooms stay until train_touch_close. */
-err_code_t train_touch_open(const train_room_t *rooms, int count, int threads,
-                            train_touch_t **out, err_t *err);
+/* Start [threads] threads (>= 1) that touch [count] <= TRAIN_TOUCH_MAX arenas,
+ * in order. The arenas must stay until train_touch_close. */
+err_code_t train_touch_open(const train_touch_arena_t *arenas, int count,
+                            int threads, train_touch_t **out, err_t *err);
 
 /* Wait until all is touched. */
 void train_touch_wait(train_touch_t *touch);
 
-/* Stop where it is; NULL allowed. */
+/* Stop touching; NULL allowed. */
 void train_touch_close(train_touch_t *touch);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Two rounds: codes first (a few bytes, the common case ends there), sentences
- * only if somebody has one.
+ * Two rounds: first the codes, a few bytes; without an error that is all. Then
+ * the message of the first rank with an error.
  */
 #include "train/vote.h"
 
@@ -35,7 +35,7 @@ static int first_failed(const int32_t *codes, int size)
     return -1;
 }
 
-static bool any_well(const int32_t *codes, int size)
+static bool any_ok(const int32_t *codes, int size)
 {
     for (int r = 0; r < size; r++)
         if (codes[r] == ERR_OK)
@@ -43,7 +43,7 @@ static bool any_well(const int32_t *codes, int size)
     return false;
 }
 
-/* What only some ranks met may be the fault of their host: say where. */
+/* An error of some ranks only may come from their host: name rank and host. */
 static void place_say(const train_votes_t *votes, err_t *mine)
 {
     char host[ERR_HOST_MAX] = "";
@@ -93,7 +93,7 @@ err_code_t train_vote(const train_votes_t *votes, err_code_t code,
         *speaker = votes->rank == 0;
         goto free;
     }
-    if (any_well(codes, votes->size))
+    if (any_ok(codes, votes->size))
         place_say(votes, &said);
     rc = train_tell(votes, failed, &said, sizeof said, err);
     if (rc == ERR_OK) {

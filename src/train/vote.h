@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * How ranks agree that all of them are well, so that an error of one ends all
- * with the same status, and the sentence is printed once.
+ * vote: ranks tell each other whether they have an error. An error of one rank
+ * ends all ranks with the same status, and its message is printed once.
  */
 #ifndef CDDP_TRAIN_VOTE_H
 #define CDDP_TRAIN_VOTE_H
@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "comm/comm.h"
 
-/* The all-gather that a vote goes through; see boot_exchange. */
+/* The all-gather that votes use; see boot_exchange. */
 typedef struct train_votes {
     void *context;
     int rank, size;
@@ -25,18 +25,19 @@ typedef struct train_votes {
 train_votes_t train_votes_of_group(comm_group_t *group);
 
 /*
- * Tell all ranks how this one fares: [code] with its sentence in [err] (not
- * read for ERR_OK). ERR_OK when all are well; else the error of the lowest rank
- * that has one, on every rank, in [err], with rank and host in front if others
- * are well. *speaker is true on that rank only (rank 0 if all are well), which
- * is the one to print. Collective; blocks as the exchange does. When the
- * exchange itself fails, its error is returned and every rank speaks.
+ * Tell all ranks the outcome of this one: [code], with its message in [err]
+ * (not read for ERR_OK). Returns ERR_OK if no rank has an error; else every
+ * rank gets the error of the lowest rank that has one, with that rank and its
+ * host in front if other ranks have none. *speaker is true on that rank only
+ * (on rank 0 if there is no error): it prints the message. Collective; blocks
+ * as the exchange does. If the exchange itself fails, every rank gets its error
+ * and speaks.
  */
 err_code_t train_vote(const train_votes_t *votes, err_code_t code,
                       bool *speaker, err_t *err);
 
-/* Everybody learns the [bytes] bytes in [data] of rank [from], there. On
- * failure, the exchange's or ERR_MEMORY, [data] is as it was. Collective. */
+/* Copy the [bytes] bytes at [data] of rank [from] to [data] on all ranks. On
+ * failure (of the exchange, or ERR_MEMORY) [data] is unchanged. Collective. */
 err_code_t train_tell(const train_votes_t *votes, int from, void *data,
                       size_t bytes, err_t *err);
 
