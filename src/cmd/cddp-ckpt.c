@@ -24,21 +24,21 @@ static const char help_text[] =
     "       cddp-ckpt verify CKPT...\n"
     "       cddp-ckpt diff A B\n"
     "\n"
-    "list     the checkpoints of a run, newest first\n"
-    "show     step, files, tensors and run file of a checkpoint\n"
-    "verify   hash every byte of each checkpoint and compare\n"
+    "list     list the checkpoints of a run, newest first\n"
+    "show     print step, files, tensors and run file of a checkpoint\n"
+    "verify   compare the hash of every file with the checkpoint's record\n"
     "diff     name the tensors that differ in shape or in any bit\n"
     "\n"
-    "CKPT, A and B are directories like RUNDIR/checkpoints/step-0000000100, "
-    "or a\n"
-    "RUNDIR for its newest checkpoint.\n"
+    "CKPT, A and B are directories such as\n"
+    "RUNDIR/checkpoints/step-0000000100; a RUNDIR stands for its newest\n"
+    "checkpoint.\n"
     "\n"
-    "  -h, --help          this text\n"
-    "      --version       version of cddp and of HDF5\n"
+    "  -h, --help          print this text\n"
+    "      --version       print the versions of cddp and of HDF5\n"
     "\n"
-    "Exit status: 0 done (diff: no difference), 1 diff: they differ, 64 wrong\n"
-    "command line, 65 damaged or no checkpoint, 71 out of memory, 74 input or\n"
-    "output failed.\n";
+    "Exit status: 0 done (diff: no difference), 1 diff: they differ, 64\n"
+    "wrong command line, 65 damaged or no checkpoint, 71 out of memory, 74\n"
+    "input or output failed.\n";
 
 static err_code_t usage(err_t *err, const char *sentence)
 {

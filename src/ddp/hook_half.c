@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * fp16 and bf16: gradients travel as floats of 16 bits, which comm adds up in
- * 32 bits and rounds once. What rounding takes from a rank's gradients is its
- * residual, added in the next step (error feedback; Seide et al., "1-bit
- * stochastic gradient descent", Interspeech 2014, for the idea); so gradients
- * too small for fp16 arrive in time, and what could make a sum too large for it
- * is sent in several steps. Infinity and NaN go through as they are,
- * so that a run that diverges is seen to. The rounding of the sum itself is not
- * kept: it is relative to the sum and favours no side.
+ * fp16 and bf16: gradients are sent as 16-bit floats, which comm adds in 32
+ * bits and rounds once. The rounding error of a rank's gradients is its
+ * residual, which it adds in the next step (error feedback; the idea is from
+ * Seide et al., "1-bit stochastic gradient descent", Interspeech 2014). So
+ * gradients too small for fp16 count after several steps, and gradients whose
+ * sum could be too large are sent over several steps. Infinity and NaN are sent
+ * unchanged, so that divergence is noticed. The rounding error of the sum
+ * itself is dropped: it is relative to the sum, and unbiased.
  */
 #include <math.h>
 
@@ -16,17 +16,17 @@
 #include "base/mem.h"
 #include "ddp/hook_priv.h"
 
-/* Elements at a time: what stays in the first cache. */
+/* Elements rounded at a time: few enough for the first-level cache. */
 #define BLOCK ((size_t)1024)
 
 typedef struct half_options {
     bool error_feedback;
 } half_options_t;
 
-/* How one format does it. */
+/* A 16-bit format. */
 typedef struct half_format {
     comm_type_t type;
-    float largest; /* that a finite sum may become, before it is rounded */
+    float largest; /* limit of a finite sum before it is rounded */
     void (*round)(uint16_t *to, const float *from, size_t count);
     void (*widen)(float *to, const uint16_t *from, size_t count);
 } half_format_t;
@@ -43,7 +43,7 @@ static const half_format_t bf16 = {.type = COMM_BFLOAT16,
 typedef struct half {
     const half_format_t *format;
     size_t elems;
-    float largest;   /* that this rank may give */
+    float largest;   /* limit of this rank's gradients */
     uint16_t *sent;  /* [elems] */
     float *residual; /* [elems]; NULL: no error feedback */
 } half_t;
@@ -53,8 +53,8 @@ static const opt_row_t half_rows[] = {
      .type = OPT_BOOL,
      .offset = offsetof(half_options_t, error_feedback),
      .fallback = "true",
-     .help = "add what rounding took to the next step's gradients (a residual "
-             "of the gradients' size)"},
+     .help = "add the rounding error to the next step's gradients; its "
+             "residual takes as much memory as the gradients"},
     {.name = NULL}};
 
 static void half_close(void *state)
@@ -113,7 +113,7 @@ static err_code_t bf16_open(const ddp_hook_plan_t *plan, void **state,
     return half_open(&bf16, plan, state, err);
 }
 
-/* What is finite stays so. */
+/* Clamp finite numbers to +-[largest]. */
 static float bounded(float x, float largest)
 {
     if (x > largest && x < INFINITY)
@@ -121,7 +121,7 @@ static float bounded(float x, float largest)
     return x < -largest && x > -INFINITY ? -largest : x;
 }
 
-/* Round [count] <= BLOCK gradients; keep what that takes. */
+/* Round [count] <= BLOCK gradients, and store the rounding errors. */
 static void block_round(const half_t *half, const float *grads, size_t at,
                         size_t count)
 {
@@ -177,7 +177,7 @@ static int half_parts(void *state, ddp_hook_part_t *parts)
 
 const ddp_hook_ops_t ddp_hook_fp16 = {
     .row = {.name = "fp16",
-            .help = "Gradients travel as fp16, with error feedback",
+            .help = "Gradients are reduced as fp16, with error feedback",
             .options = half_rows},
     .option_bytes = sizeof(half_options_t),
     .turns = 2,
@@ -189,7 +189,7 @@ const ddp_hook_ops_t ddp_hook_fp16 = {
 
 const ddp_hook_ops_t ddp_hook_bf16 = {
     .row = {.name = "bf16",
-            .help = "Gradients travel as bf16, with error feedback",
+            .help = "Gradients are reduced as bf16, with error feedback",
             .options = half_rows},
     .option_bytes = sizeof(half_options_t),
     .turns = 2,

@@ -3,9 +3,9 @@
 /*
  * PowerSGD (Vogels, Karimireddy, Jaggi, "PowerSGD: Practical low-rank gradient
  * compression for distributed optimization", NeurIPS 2019), with the semantics
- * of PyTorch's hook: each gradient matrix M is approximated by P Q^T of a small
- * rank; vectors and matrices that would gain little travel as they are; before
- * start_step, everything does.
+ * of PyTorch's hook: each gradient matrix M is approximated by P Q^T of low
+ * rank. Vectors, and matrices that would gain little, are sent as they are;
+ * before start_step all gradients are.
  *
  *   turn 0   M += residual; Q made orthonormal (from the last step, or random);
  *            P = M Q, summed over ranks in one message with what is not
@@ -14,10 +14,10 @@
  *   turn 2   M = P Q^T, on all ranks from the same P and Q
  *
  * Both products are linear in M, so P Q^T of the sums is what one rank with the
- * sum of all M would get, and the sum over ranks of (what is used + residuals)
- * is the sum of gradients. PyTorch takes the residual against the mean of all
- * ranks, this against the rank's own share: equal in their sum, but a share of
- * its own does not wander off with the differences between ranks.
+ * sum of all M would get. Summed over ranks, the gradients used and the
+ * residuals equal the gradients. PyTorch's residual is the difference to the
+ * mean of all ranks, ours that to the rank's own part of P Q^T. Their sums over
+ * ranks are equal, but ours does not grow with the differences between ranks.
  */
 #include <string.h>
 
@@ -40,7 +40,8 @@ typedef struct matrix {
     uint64_t number; /* keys its random numbers */
 } matrix_t;
 
-/* A bucket's message: its plain gradients, then the Ps; and its Qs. */
+/* Where a bucket's numbers are: its message (plain gradients, then all P), and
+ * its Q. */
 typedef struct part {
     int first, count; /* matrices */
     size_t message, message_count;
@@ -64,7 +65,8 @@ static const opt_row_t powersgd_rows[] = {
      .fallback = "1",
      .min = 1,
      .max = 1024,
-     .help = "columns of P and Q: more approximate better and send more"},
+     .help = "columns of P and Q; more of them approximate better, and more "
+             "bytes are sent"},
     {.name = "start_step",
      .type = OPT_INT,
      .offset = offsetof(powersgd_options_t, start_step),
@@ -72,25 +74,25 @@ static const opt_row_t powersgd_rows[] = {
      .min = 0,
      .max = 1e15,
      .unit = "steps",
-     .help = "updates of the run before the first compressed one"},
+     .help = "updates of the run before compression begins"},
     {.name = "min_compression",
      .type = OPT_REAL,
      .offset = offsetof(powersgd_options_t, min_compression),
      .fallback = "2",
      .min = 1,
      .max = 1e9,
-     .help = "a matrix is compressed if it becomes smaller by more than this"},
+     .help = "compress a matrix if that divides its size by more than this"},
     {.name = "error_feedback",
      .type = OPT_BOOL,
      .offset = offsetof(powersgd_options_t, error_feedback),
      .fallback = "true",
-     .help = "add what was left out to the next step's gradients (a residual "
-             "of the gradients' size)"},
+     .help = "add the approximation error to the next step's gradients; its "
+             "residual takes as much memory as the gradients"},
     {.name = "warm_start",
      .type = OPT_BOOL,
      .offset = offsetof(powersgd_options_t, warm_start),
      .fallback = "true",
-     .help = "begin with the last step's Q instead of random numbers"},
+     .help = "start from the last step's Q instead of random numbers"},
     {.name = NULL}};
 
 /* ---- opening ------------------------------------------------------------- */
@@ -103,7 +105,7 @@ static bool compressed(const powersgd_t *sgd, const ddp_hook_view_t *view)
     return view->rows > 0 && sent < (double)view->count;
 }
 
-/* Enter [view] into the part if it is a matrix to be compressed. */
+/* Add [view] to the part if it is a matrix to be compressed. */
 static void view_enter(powersgd_t *sgd, part_t *part,
                        const ddp_hook_view_t *view, uint64_t number)
 {
@@ -124,7 +126,8 @@ static void view_enter(powersgd_t *sgd, part_t *part,
     part->count++;
 }
 
-/* Where everything lies; *messages is the length of all messages. */
+/* Plan the places of all numbers; *messages becomes the length of all messages.
+ */
 static void parts_plan(powersgd_t *sgd, size_t *messages)
 {
     const ddp_hook_plan_t *plan = sgd->plan;
@@ -238,8 +241,8 @@ static void q_draw(const powersgd_t *sgd, const matrix_t *matrix, int k)
         q[i] = (float)rng_normal(&rng);
 }
 
-/* An orthonormal Q. A vector that says nothing new (all are zeros at first) is
- * drawn anew; one try each, as a random one is never in the span. */
+/* Make Q orthonormal. A vector that depends on the others (at first all are
+ * zero) is drawn anew, once: a random vector is never in their span. */
 static void q_prepare(const powersgd_t *sgd, const matrix_t *matrix)
 {
     float *q = sgd->q + matrix->q;
@@ -384,8 +387,8 @@ static int powersgd_parts(void *state, ddp_hook_part_t *parts)
 
 const ddp_hook_ops_t ddp_hook_powersgd = {
     .row = {.name = "powersgd",
-            .help = "Matrices travel as products of two thin ones (Vogels et "
-                    "al., 2019), with error feedback",
+            .help = "Matrices are sent as products of two thin matrices "
+                    "(Vogels et al., 2019), with error feedback",
             .options = powersgd_rows},
     .option_bytes = sizeof(powersgd_options_t),
     .turns = 3,

@@ -10,8 +10,8 @@
 /* Independent sums, so that a loop can be vectorised in one fixed order. */
 #define LANES 16
 
-/* What is left of a vector after its projections, relative to its length, when
- * float32 can hold nothing but rounding. */
+/* A vector that becomes this much shorter when its projections are removed is
+ * only rounding error. */
 #define DEPENDENT 1e-6
 
 /* ---- products ------------------------------------------------------------ */
@@ -107,7 +107,8 @@ SIMD_CLONES static void scale(float *x, int64_t count, float factor)
         x[i] *= factor;
 }
 
-/* Take from vector [k] what lies along those before it; its length then. */
+/* Remove from vector [k] its projections on those before it; returns its new
+ * length. */
 static double project(float *vectors, int k, int64_t count)
 {
     float *v = vectors + k * count;
@@ -135,7 +136,7 @@ int lowrank_orthonormalize(float *vectors, int rank, int64_t count)
             continue;
         }
         scale(v, count, (float)(1.0 / left));
-        /* A second time: the first leaves rounding of its own size / left. */
+        /* Once more: the first time leaves a relative error of 1 / left. */
         left = project(vectors, k, count);
         scale(v, count, (float)(1.0 / left));
     }

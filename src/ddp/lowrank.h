@@ -34,9 +34,9 @@ void lowrank_rest(const lowrank_t *shape, const float *m, const float *p,
 
 /*
  * Make the [rank] vectors of [count] elements at [vectors] orthonormal, in
- * order (modified Gram-Schmidt in float64). One that hangs on those before it
- * (or is zero) becomes zero; returns the index of the first such, else [rank].
- * What is no number stays so.
+ * order (modified Gram-Schmidt in float64). A vector that depends on those
+ * before it, or is zero, becomes zero. Returns the index of the first such
+ * vector, or [rank]. NaN stays NaN.
  */
 int lowrank_orthonormalize(float *vectors, int rank, int64_t count);
 

@@ -11,7 +11,7 @@ static const char *const ddp_zeros[] = {"0", "1", NULL};
 
 #define LOCAL(field) offsetof(ddp_config_t, local_sgd.field)
 
-/* A section's offsets count from the whole struct. */
+/* Offsets of a section count from the start of ddp_config_t. */
 static const opt_row_t local_rows[] = {
     {.name = "period",
      .type = OPT_INT,
@@ -20,8 +20,8 @@ static const opt_row_t local_rows[] = {
      .min = 0,
      .max = 1e15,
      .unit = "steps",
-     .help = "average parameters and optimizer state every so many steps; 0: "
-             "no local SGD"},
+     .help = "average parameters and optimizer state every N steps; 0: no "
+             "local SGD"},
     {.name = "start",
      .type = OPT_INT,
      .offset = LOCAL(start),
@@ -29,7 +29,7 @@ static const opt_row_t local_rows[] = {
      .min = 0,
      .max = 1e15,
      .unit = "steps",
-     .help = "updates of the run before the first local one"},
+     .help = "updates of the run before local SGD begins"},
     {.name = NULL}};
 
 const opt_row_t ddp_options[] = {
@@ -39,15 +39,14 @@ const opt_row_t ddp_options[] = {
      .fallback = "auto",
      .choices = ddp_backends,
      .free = true,
-     .help = "how ranks reduce; auto: threads with --local, else ucx"},
+     .help = "how ranks communicate; auto: threads with --local, else ucx"},
     {.name = "comm_table",
      .type = OPT_TEXT,
      .offset = offsetof(ddp_config_t, comm_table),
      .fallback = "",
      .free = true,
-     .help = "file that says which algorithm carries out a collective, as "
-             "'cddp-bench allreduce --tune' writes it; default: the table "
-             "built in"},
+     .help = "table that chooses the algorithms of collectives, as written by "
+             "'cddp-bench allreduce --tune'; empty: the built-in table"},
     {.name = "bucket_cap_mb",
      .type = OPT_REAL,
      .offset = offsetof(ddp_config_t, bucket_cap_mb),
@@ -56,7 +55,7 @@ const opt_row_t ddp_options[] = {
      .max = 4096,
      .unit = "MiB",
      .free = true,
-     .help = "largest bucket; one larger parameter is a bucket of its own"},
+     .help = "largest bucket; a larger parameter is a bucket of its own"},
     {.name = "first_bucket_mb",
      .type = OPT_REAL,
      .offset = offsetof(ddp_config_t, first_bucket_mb),
@@ -65,7 +64,8 @@ const opt_row_t ddp_options[] = {
      .max = 4096,
      .unit = "MiB",
      .free = true,
-     .help = "largest first bucket: small, so that overlap begins early"},
+     .help = "largest first bucket; a small one starts its reduction early, "
+             "overlapped with backward"},
     {.name = "last_bucket_mb",
      .type = OPT_REAL,
      .offset = offsetof(ddp_config_t, last_bucket_mb),
@@ -74,26 +74,28 @@ const opt_row_t ddp_options[] = {
      .max = 4096,
      .unit = "MiB",
      .free = true,
-     .help = "largest last bucket, and half of the largest before it: what "
-             "finishes last cannot hide"},
+     .help = "largest last bucket; the bucket before it may be twice as "
+             "large, and so on. The last reduction cannot be overlapped with "
+             "backward"},
     {.name = "check_every",
      .type = OPT_EVERY,
      .offset = offsetof(ddp_config_t, check_every),
      .fallback = "never",
      .free = true,
-     .help = "compare the ranks' parameters every so many steps ('100 steps') "
-             "and stop when one has drifted"},
+     .help = "compare the ranks' parameters every N steps ('100 steps'), and "
+             "stop if they differ"},
     {.name = "local_sgd",
      .type = OPT_SECTION,
      .fallback = "",
      .rows = local_rows,
-     .help = "ranks update with their own gradients and average now and then"},
+     .help = "ranks update with their own gradients, and average parameters "
+             "every few steps"},
     {.name = "hook",
      .type = OPT_TREE,
      .offset = offsetof(ddp_config_t, hook),
      .fallback = "",
-     .help = "comm hook: what travels instead of the plain gradients; absent: "
-             "none (see the tables of comm hooks)"},
+     .help = "comm hook: what is reduced instead of the plain gradients; "
+             "absent: none (see the tables of comm hooks)"},
     {.name = "zero",
      .type = OPT_CHOICE,
      .offset = offsetof(ddp_config_t, zero),

@@ -17,8 +17,7 @@
 #define CONFIG(field, key, kind, value, ...) \
     ROW(train_config_t, field, key, kind, value, __VA_ARGS__)
 
-/* Sections are tables whose offsets count from the whole struct, so that one
- * struct describes the run file. */
+/* Sections are tables whose offsets count from the start of train_config_t. */
 static const char *const shuffles[] = {"none", "chunk", "full", NULL};
 static const char *const ios[] = {"independent", "mpi", NULL};
 static const char *const validates[] = {"quick", "full", "none", NULL};
@@ -30,46 +29,50 @@ static const opt_row_t run_options[] = {
     CONFIG(run.name, "name", OPT_TEXT, "run", .free = true,
            .help = "short name of the run; part of the default directory"),
     CONFIG(run.dir, "dir", OPT_TEXT, "", .free = true,
-           .help = "run directory for checkpoints and metrics, in quotes if it "
-                   "holds {name} (run.name), {array} (the number of the task "
-                   "in its Slurm array) or {job} (the Slurm job's id); empty: "
-                   "runs/{name}, in an array runs/{name}-{array}"),
+           .help = "run directory, for checkpoints and metrics. {name} "
+                   "(run.name), {array} (number of the task in a Slurm "
+                   "array) and {job} (id of the Slurm job) are replaced; "
+                   "put quotes around a value with them. Empty: "
+                   "runs/{name}, in a Slurm array runs/{name}-{array}"),
     CONFIG(run.seed, "seed", OPT_INT, "1", .min = 0, .max = 9e15,
-           .help = "keys every random number: initial weights, order, dropout"),
+           .help = "key of all random numbers: initial weights, order of "
+                   "samples, dropout"),
     {.name = NULL}};
 
 static const opt_row_t data_options[] = {
     CONFIG(data.train, "train", OPT_TEXTS, NULL,
-           .help = "training shards: a glob, a file, or a list of them"),
+           .help = "training shards: a glob, a file, or a list of these"),
     CONFIG(data.valid, "valid", OPT_TEXTS, "[]",
-           .help = "validation shards; none: no evaluation"),
+           .help = "validation shards; empty: no evaluation"),
     CONFIG(data.input, "input", OPT_MAP, "", .rows = hdf5io_input_options,
            .size = sizeof(hdf5io_field_t),
-           .help = "what the model sees; several inputs: each under its name "
-                   "in model.input"),
+           .help = "what the model reads; several inputs: each under its "
+                   "name in model.input"),
     CONFIG(data.target, "target", OPT_MAP, "", .rows = hdf5io_target_options,
            .size = sizeof(hdf5io_field_t),
-           .help = "what it should answer; several targets: each under the "
-                   "name that a loss gives as its target"),
+           .help = "what the model should output; several targets: each "
+                   "under the name that a loss gives as its target"),
     CONFIG(data.sequence, "sequence", OPT_INT, "0", .min = 0, .max = 1 << 30,
            .unit = "numbers",
-           .help = "length of a sample that is cut from data.input.path, one "
-                   "stream of numbers a file; the target of each is the next; "
+           .help = "length of the samples that are cut from "
+                   "data.input.path, which holds one stream of numbers "
+                   "per file; the target of each number is the next one. "
                    "0: samples along dimension 0"),
     CONFIG(data.shuffle, "shuffle", OPT_CHOICE, "chunk", .choices = shuffles,
            .help = "order of the training samples in an epoch"),
     CONFIG(data.prefetch, "prefetch", OPT_INT, "4", .min = 0, .max = 1024,
            .unit = "batches", .free = true,
-           .help = "batches read ahead by a thread; 0: read in the step"),
+           .help = "batches that a thread reads ahead; 0: read within the "
+                   "step"),
     CONFIG(data.io, "io", OPT_CHOICE, "independent", .choices = ios,
            .free = true,
-           .help = "independent: each rank reads for itself; mpi: collective "
-                   "MPI-IO"),
+           .help = "independent: each rank reads for itself; mpi: "
+                   "collective MPI-IO"),
     CONFIG(data.validate, "validate", OPT_CHOICE, "quick", .choices = validates,
            .free = true,
-           .help = "how hosts make sure at start, and a resume, that they see "
-                   "the same data: quick: shapes, and a sample of the bytes; "
-                   "full: all bytes; none: shapes only"),
+           .help = "how ranks (at start) and a resumed run check that "
+                   "they see the same data. quick: shapes, and a sample "
+                   "of the bytes; full: all bytes; none: shapes only"),
     {.name = NULL}};
 
 static const opt_row_t loop_options[] = {
@@ -77,79 +80,83 @@ static const opt_row_t loop_options[] = {
            .help = "passes over the training samples"),
     CONFIG(train.batch, "batch", OPT_INT, "256", .min = 1, .max = 1e9,
            .unit = "samples",
-           .help = "global batch: samples of one update, over all ranks"),
+           .help = "global batch: samples per update, over all ranks"),
     CONFIG(train.accumulate, "accumulate", OPT_INT, "1", .min = 1, .max = 1e6,
            .unit = "micro-batches",
-           .help = "parts that a rank cuts its share of a batch into, to save "
-                   "memory; one reduction"),
-    CONFIG(
-        train.precision, "precision", OPT_CHOICE, "fp32", .choices = precisions,
-        .help =
-            "fp32; bf16: linear, conv, attention, lstm and gru multiply "
-            "numbers rounded to bfloat16 (sums, parameters, gradients and "
-            "checkpoints stay float32); auto: bf16 where every rank's CPU can"),
+           .help = "micro-batches into which a rank cuts its share of a "
+                   "batch, to save memory; gradients are reduced once per "
+                   "batch"),
+    CONFIG(train.precision, "precision", OPT_CHOICE, "fp32",
+           .choices = precisions,
+           .help = "fp32; bf16 (mixed precision): linear, conv, "
+                   "attention, lstm and gru multiply numbers rounded to "
+                   "bfloat16, while sums, parameters, gradients and "
+                   "checkpoints stay float32; auto: bf16 if every rank's "
+                   "CPU supports it"),
     CONFIG(train.recompute, "recompute", OPT_CHOICE, "none",
            .choices = recomputes, .free = true,
-           .help = "blocks: keep for backward only what lies between blocks of "
-                   "layers, and compute each block again ahead of its "
-                   "backward; the same bits in less memory, for up to one more "
-                   "forward a step (see docs/ARCHITECTURE.md)"),
+           .help = "blocks: keep for backward only the tensors between "
+                   "blocks of layers, and compute each block again before "
+                   "its backward. The same bits in less memory, for up to "
+                   "one more forward per step (see docs/ARCHITECTURE.md)"),
     CONFIG(train.threads, "threads", OPT_INT, "0", .min = 0, .max = 4096,
            .free = true,
-           .help = "compute threads of a rank; 0: the cores it may use, shared "
-                   "fairly with the other ranks on the same cores"),
+           .help = "compute threads per rank; 0: all cores that the rank "
+                   "may use, divided by the ranks that share them"),
     CONFIG(train.clip_norm, "clip_norm", OPT_REAL, "0", .min = 0, .max = 1e30,
-           .help = "scale gradients down to this global norm; 0: do not"),
+           .help = "scale gradients so that their global norm is at most "
+                   "this; 0: off"),
     CONFIG(train.clip_value, "clip_value", OPT_REAL, "0", .min = 0, .max = 1e30,
-           .help = "clamp each gradient to this, up and down, after clip_norm; "
-                   "0: do not"),
+           .help = "clamp each gradient to plus or minus this, after "
+                   "clip_norm; 0: off"),
     CONFIG(train.scale_lr, "scale_lr", OPT_CHOICE, "none", .choices = scales,
-           .help = "multiply the learning rate by batch / base_batch (linear) "
-                   "or its square root (sqrt)"),
+           .help = "multiply the learning rate by batch / base_batch "
+                   "(linear), or by its square root (sqrt)"),
     CONFIG(train.base_batch, "base_batch", OPT_INT, "256", .min = 1, .max = 1e9,
            .unit = "samples",
-           .help = "global batch that the optimizer's rate was found with"),
+           .help = "global batch that the optimizer's learning rate is "
+                   "meant for"),
     CONFIG(train.log_every, "log_every", OPT_INT, "1", .min = 1, .max = 1e9,
            .unit = "steps", .free = true,
-           .help = "distance of rows in metrics.jsonl"),
+           .help = "log every N steps to metrics.jsonl"),
     CONFIG(train.eval_every, "eval_every", OPT_EVERY, "1 epoch",
-           .help = "when to evaluate on the validation shards; always at the "
-                   "end"),
+           .help = "when to evaluate on the validation shards; always at "
+                   "the end, too"),
     CONFIG(train.reproducible, "reproducible", OPT_BOOL, "false",
            .help = "the same bits on any number of ranks: see "
                    "docs/ARCHITECTURE.md"),
     CONFIG(train.microbatch, "microbatch", OPT_INT, "16", .min = 1, .max = 1e9,
            .unit = "samples",
-           .help = "reproducible mode: samples that are computed together, "
-                   "whatever the number of ranks"),
+           .help = "reproducible mode: samples per micro-batch, on any "
+                   "number of ranks"),
     CONFIG(train.leaf_threads, "leaf_threads", OPT_INT, "1", .min = 1,
            .max = 4096,
-           .help = "reproducible mode: threads that compute a micro-batch "
-                   "together, part of what the bits depend on; a rank with "
-                   "more threads computes several side by side"),
+           .help = "reproducible mode: threads per micro-batch. The bits "
+                   "depend on it. A rank with more threads computes "
+                   "several micro-batches side by side"),
     {.name = NULL}};
 
 static const opt_row_t checkpoint_options[] = {
     CONFIG(checkpoint.every, "every", OPT_EVERY, "10 min", .free = true,
-           .help = "when to write checkpoints; always at the end and before a "
-                   "requeue"),
+           .help = "when to write checkpoints; always at the end and "
+                   "before a requeue, too"),
     CONFIG(checkpoint.keep, "keep", OPT_INT, "3", .min = 1, .max = 1e6,
-           .free = true, .help = "newest checkpoints that are kept"),
+           .free = true, .help = "number of newest checkpoints to keep"),
     CONFIG(checkpoint.io, "io", OPT_CHOICE, "independent", .choices = ios,
            .free = true,
-           .help = "independent: a file per writer; mpi: one shared file by "
-                   "MPI-IO"),
+           .help = "independent: one file per writer; mpi: one shared "
+                   "file, by MPI-IO"),
     {.name = NULL}};
 
 static const opt_row_t fault_options[] = {
     CONFIG(fault.timeout, "timeout", OPT_SECONDS, "60 s", .min = 1,
            .max = 86400, .unit = "s", .free = true,
-           .help = "a rank without beat or progress for so long has failed"),
+           .help = "timeout: a rank that shows no sign of life, or no "
+                   "progress, for this time has failed"),
     CONFIG(fault.io_timeout, "io_timeout", OPT_SECONDS, "600 s", .min = 0,
            .max = 86400, .unit = "s", .free = true,
-           .help = "a rank that opens or reads data, or writes or reads a "
-                   "checkpoint, may be without progress for so long: storage "
-                   "can be slow"),
+           .help = "timeout of a rank that opens or reads data, or writes "
+                   "or reads a checkpoint: storage may be slow"),
     {.name = NULL}};
 
 const opt_row_t train_options[] = {
@@ -164,21 +171,21 @@ const opt_row_t train_options[] = {
      .rows = data_options,
      .help = "where samples come from"},
     CONFIG(model, "model", OPT_TREE, NULL,
-           .help = "input shape and layers, see the layer tables"),
+           .help = "input shape and layers: see the tables of layers"),
     CONFIG(loss, "loss", OPT_TREE, NULL,
-           .help = "see the loss tables; beside a kind may stand "
-                   "sample_weight, the name in data.target of a number for "
-                   "each sample that its loss counts by; several: a list, each "
-                   "with from, target and weight beside it"),
+           .help = "see the tables of losses. Beside its kind, a loss may "
+                   "have sample_weight: the name in data.target of a "
+                   "weight for each sample. Several losses: a list, each "
+                   "with from, target and weight beside its kind"),
     CONFIG(metrics, "metrics", OPT_TREE, "", .free = true,
-           .help = "list of what evaluations tell beside loss and accuracy: "
-                   "top5 (or another number), miou, iou1 (of class 1), "
-                   "perplexity, bits; of numbers: mae, rmse, r2 (the mean over "
-                   "outputs); auto (the "
-                   "default): what goes with the loss; of several losses: a "
-                   "map of their names to such"),
+           .help = "list of what evaluations compute besides loss and "
+                   "accuracy. For classes: top5 (or another number), "
+                   "miou, iou1 (of class 1), perplexity, bits. For "
+                   "numbers: mae, rmse, r2 (mean over the outputs). auto "
+                   "(default): those that suit the loss. Several losses: "
+                   "a map from their names to such lists"),
     CONFIG(optimizer, "optimizer", OPT_TREE, NULL,
-           .help = "see the optimizer tables"),
+           .help = "see the tables of optimizers"),
     CONFIG(schedule, "schedule", OPT_TREE, "",
            .help = "learning rate over the run; absent: constant"),
     CONFIG(ema, "ema", OPT_SECTION, "", .rows = optim_ema_options,
@@ -223,13 +230,14 @@ static err_code_t local_check(const tree_t *tree, const train_config_t *config,
         return ERR_OK;
     if (config->train.reproducible)
         return refuse(tree, "ddp", "local_sgd",
-                      "and train.reproducible are both set; what ranks do "
-                      "alone hangs on their number, so choose one of the two",
+                      "and train.reproducible are both set; local updates "
+                      "depend on the number of ranks, so choose one of the two",
                       err);
     if (ddp_hook_wanted(&config->ddp))
         return refuse(tree, "ddp", "local_sgd",
-                      "and ddp.hook are both set; between averages no gradient "
-                      "travels that a hook could see, so choose one of the two",
+                      "and ddp.hook are both set; between averages no "
+                      "gradients are reduced, so a hook has no effect: choose "
+                      "one of the two",
                       err);
     if (config->ddp.zero != 0)
         return refuse(tree, "ddp", "local_sgd",
@@ -240,7 +248,7 @@ static err_code_t local_check(const tree_t *tree, const train_config_t *config,
     return ERR_OK;
 }
 
-/* What one row alone cannot say. */
+/* Check what concerns several keys. */
 static err_code_t config_check(const tree_t *tree, const train_config_t *config,
                                err_t *err)
 {
@@ -257,14 +265,15 @@ static err_code_t config_check(const tree_t *tree, const train_config_t *config,
                       "is no number of steps; expected '100 steps' or never",
                       err);
     if (config->train.reproducible && ddp_hook_wanted(&config->ddp))
-        return refuse(tree, "ddp", "hook",
-                      "and train.reproducible are both set; what a hook sends "
-                      "hangs on the number of ranks, so choose one of the two",
-                      err);
+        return refuse(
+            tree, "ddp", "hook",
+            "and train.reproducible are both set; what a hook sends "
+            "depends on the number of ranks, so choose one of the two",
+            err);
     return local_check(tree, config, err);
 }
 
-/* A sequence is its own target; else each target has a path. */
+/* With data.sequence there is no target; else each target has a path. */
 static err_code_t fields_check(const tree_t *tree, const train_config_t *config,
                                err_t *err)
 {
@@ -303,7 +312,7 @@ static err_code_t fields_check(const tree_t *tree, const train_config_t *config,
     return ERR_OK;
 }
 
-/* What run.dir stands for, in its place. */
+/* Replace run.dir by the directory that it means. */
 static err_code_t dir_resolve(const tree_t *tree, const slurm_job_t *job,
                               train_config_t *config, err_t *err)
 {

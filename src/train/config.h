@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The run file as a checked struct. The option table train_options is the one
- * description of it: YAML, --set, the resolved config.yaml, docs/CONFIG.md. */
+/* config: the run file as a checked struct. The option table train_options
+ * alone describes it: for YAML, --set, the resolved config.yaml and
+ * docs/CONFIG.md. */
 #ifndef CDDP_TRAIN_CONFIG_H
 #define CDDP_TRAIN_CONFIG_H
 
@@ -45,7 +46,7 @@ typedef struct train_config {
         int io;       /* train_io_t */
         int validate; /* train_validate_t, see same.h */
     } data;
-    /* in the run tree */
+    /* parts of the tree */
     const tree_t *model, *loss, *metrics, *optimizer, *schedule;
     optim_ema_t ema;
     struct {
@@ -75,10 +76,9 @@ extern const opt_row_t train_options[];
 
 /*
  * Fill [config] from the parsed run file [tree], which must outlive it, and
- * check what one row alone cannot say. run.dir becomes the directory of the run
- * that [job] starts (see dir_name.h); [job] NULL: it is not known yet, {array}
- * and {job} stay as they are. train_config_free frees what is inside.
- * ERR_CONFIG with file:line:column.
+ * check what concerns several keys. run.dir becomes the directory of a run of
+ * [job] (see dir_name.h); [job] NULL: the job is not known yet, so {array} and
+ * {job} stay. Freed by train_config_free. ERR_CONFIG with file:line:column.
  */
 err_code_t train_config_read(const tree_t *tree, const slurm_job_t *job,
                              train_config_t *config, err_t *err);
@@ -87,7 +87,7 @@ void train_config_free(train_config_t *config);
 /* Field number [index] of data.input or data.target. */
 const hdf5io_field_t *train_field(const opt_map_t *fields, int index);
 
-/* What train.scale_lr multiplies the optimizer's rate by. */
+/* The factor of the optimizer's rate that train.scale_lr means. */
 double train_lr_factor(const train_config_t *config);
 
 /* A hash of every resolved value: equal runs have equal hashes. */
