@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * RUNDIR/exit.json. srun returns the highest status of its tasks, so a killed
- * rank's 137 hides the survivors' 76; the record tells which rank fell, where
- * and when. A shell script reads it line by line: keep one key a line.
+ * RUNDIR/exit.json. srun returns the highest status of its tasks, so the 137 of
+ * a killed rank hides the 76 of the other ranks. The record tells which rank
+ * failed, where and when. A shell script reads it line by line: keep one key
+ * per line.
  */
 #include <jansson.h>
 #include <stdlib.h>

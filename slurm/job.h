@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * job: what Slurm tells a step (environment, time left) and asks of it
- * (signals). Everything works outside Slurm, too: then there is no job id and
- * time has no end.
+ * job: what Slurm tells a step (environment, end of the job) and asks of it
+ * (signals). All functions work outside Slurm, too: then there is no job id and
+ * no end.
  */
 #ifndef CDDP_SLURM_JOB_H
 #define CDDP_SLURM_JOB_H
@@ -29,11 +29,12 @@ err_code_t slurm_job_read(const char *(*lookup)(const char *name),
                           slurm_job_t *out, err_t *err);
 
 /*
- * Learn job->end_time where the environment did not tell (before Slurm 23.02):
- * runs `squeue`, which asks the controller, so only one rank should, once.
- * Blocks, at most SLURM_ASK_TIMEOUT seconds. Does nothing if the end is known
- * or there is no job; a job without limit keeps 0. ERR_UNAVAILABLE if squeue is
- * missing (containers), fails or is late: then run on, the end is unknown.
+ * Find job->end_time if the environment does not have it (before Slurm 23.02).
+ * This runs `squeue`, which asks the controller, so only one rank should call
+ * it, once. Blocks for at most SLURM_ASK_TIMEOUT seconds. Does nothing if the
+ * end is known or there is no job; a job without limit keeps 0. ERR_UNAVAILABLE
+ * if squeue is missing (in containers), fails or takes too long: the end stays
+ * unknown.
  */
 #define SLURM_ASK_TIMEOUT 10.0
 err_code_t slurm_job_find_end(slurm_job_t *job, err_t *err);
@@ -48,10 +49,9 @@ typedef enum slurm_signal {
     SLURM_SIGNAL_TERM /* TERM, INT, HUP: requeue, scancel, or a peer died */
 } slurm_signal_t;
 
-/* Install handlers that only set the flag (USR1, TERM, INT), and ignore PIPE,
- * for the whole process; a second call changes nothing. Nor does a second INT
- * or TERM while the first is handled. Interrupted system calls are restarted.
- */
+/* Install handlers that only set a flag (USR1, TERM, INT), and ignore PIPE, for
+ * the whole process. A second call changes nothing, and a second INT or TERM
+ * neither. Interrupted system calls are restarted. */
 err_code_t slurm_signal_install(err_t *err);
 
 /* The strongest signal so far; never blocks. */
@@ -59,20 +59,20 @@ slurm_signal_t slurm_signal_pending(void);
 
 /*
  * Record how this step ended: RUNDIR/exit.json, atomically. A supervisor (the
- * sbatch template) believes a record of its own step, told by step id and
- * restart count, over srun's exit status. One key a line, in this order:
+ * sbatch template) prefers a record of its own step, which it knows by step id
+ * and restart count, to srun's exit status. One key per line, in this order:
  * job, step_id, restarts, status, name, requeue, rank, host, culprit,
  * culprit_host, phase, step, text, time. Unknown strings are null.
  */
 typedef struct slurm_exit {
     const slurm_job_t *job;
     err_code_t status;
-    int rank;                 /* who writes */
+    int rank;                 /* that writes the record */
     int culprit;              /* -1: none */
     const char *culprit_host; /* NULL: unknown */
     const char *phase;        /* NULL: unknown */
     int64_t step;             /* training step; -1: before the first */
-    const char *text;         /* the sentence; NULL: none */
+    const char *text;         /* the error message; NULL: none */
 } slurm_exit_t;
 
 err_code_t slurm_exit_write(const char *run_dir, const slurm_exit_t *record,

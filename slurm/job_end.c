@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * When will Slurm end the job? From 23.02 on the environment tells; before,
- * squeue knows the time left. squeue may hang when the controller does, so it
- * runs behind a deadline and is killed after it.
+ * When will Slurm end the job? Since 23.02 the environment has the time;
+ * before, squeue prints the time left. squeue may hang when the controller
+ * does, so it is killed after a deadline.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -116,7 +116,7 @@ static bool read_all(int fd, double deadline, char *out, size_t room)
     }
 }
 
-/* The first line of what squeue says about [job_id]. */
+/* The first line that squeue prints about [job_id]. */
 static err_code_t squeue_ask(const char *job_id, char *line, size_t room,
                              err_t *err)
 {
@@ -130,7 +130,7 @@ static err_code_t squeue_ask(const char *job_id, char *line, size_t room,
                        strerror(rc));
     complete = read_all(fd, clock_now() + SLURM_ASK_TIMEOUT, line, room);
     close(fd);
-    /* It has closed its output and is about to end, or is late. */
+    /* It has closed its output and will end, or has reached the deadline. */
     if (!complete)
         kill(pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Signals become a flag and nothing else: what they mean is decided at a step
- * boundary, by all ranks together. The flag is the process's one mutable global
- * beside the log level, as handlers have no other way to speak.
+ * A signal only sets a flag: at the next step boundary all ranks decide
+ * together what to do. The flag is a mutable global, as handlers can reach
+ * nothing else.
  */
 #include <errno.h>
 #include <signal.h>
@@ -40,7 +40,8 @@ static err_code_t install(int number, void (*handler)(int), err_t *err)
     return ERR_OK;
 }
 
-/* A terminal that closes ends the run like TERM; below nohup HUP stays ignored.
+/* A closed terminal (HUP) ends the run like TERM; under nohup HUP stays
+ * ignored.
  */
 static err_code_t install_hangup(err_t *err)
 {
@@ -61,10 +62,10 @@ err_code_t slurm_signal_install(err_t *err)
         rc = install(SIGINT, on_term, err);
     if (rc == ERR_OK)
         rc = install_hangup(err);
-    /* A reader of our output that has gone must not take the run with it. */
+    /* A closed pipe on our output must not end the run. */
     if (rc == ERR_OK)
         rc = install(SIGPIPE, SIG_IGN, err);
-    /* Nor a limit on the size of files: a write that fails is told. */
+    /* Nor must a limit on file sizes: the write fails with an error. */
     if (rc == ERR_OK)
         rc = install(SIGXFSZ, SIG_IGN, err);
     return rc;

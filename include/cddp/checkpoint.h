@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Checkpoints: every rank writes its share of the tensors into HDF5 files below
- * DIRECTORY/step-%010d, which shows up under that name only once it is whole;
- * reading checks every byte. Any number of ranks can go on from what another
- * number has written. h5py and cddp-ckpt read them.
+ * Checkpoints: every rank writes its share of the tensors into HDF5 files in
+ * DIRECTORY/step-%010d. The directory gets this name only when it is complete;
+ * reading checks every byte. A checkpoint may be read by another number of
+ * ranks than has written it. h5py and cddp-ckpt read checkpoints, too.
  *
  * Thread rule: one thread per rank; collective.
  */
@@ -27,24 +27,23 @@ typedef struct cddp_tensor {
     float *data;
 } cddp_tensor_t;
 
-/* Where the loop stands; kept with the tensors. */
+/* The position of the loop; kept with the tensors. */
 typedef struct cddp_progress {
     int64_t step;       /* updates done */
     int64_t epoch;      /* in progress, from 0 */
-    int64_t epoch_step; /* steps of it done */
-    int64_t samples;    /* of it consumed by all ranks */
+    int64_t epoch_step; /* steps of this epoch done */
+    int64_t samples;    /* of this epoch, consumed by all ranks */
     uint64_t seed;
 } cddp_progress_t;
 
 typedef struct cddp_checkpoint_config {
     const char *directory;
-    int keep;       /* newest checkpoints that are kept; 0: 3 */
-    uint64_t model; /* any number; reading with another one is refused
-                       (CDDP_CONFIG) */
-    /* Seconds that a rank may be kept by storage: meanwhile it tells the others
-     * that it lives, so that they do not give up after the group's timeout; and
-     * storage that cannot be read (CDDP_IO in the end) is tried again for a
-     * quarter of it. 0: 600. */
+    int keep;       /* number of newest checkpoints to keep; 0: 3 */
+    uint64_t model; /* any number; reading with another one is CDDP_CONFIG */
+    /* Seconds that a rank may wait for storage. Meanwhile it reports to the
+     * other ranks, so that they do not give up after the group's timeout.
+     * Failed reads are repeated for a quarter of this time, before CDDP_IO.
+     * 0: 600. */
     double io_timeout;
 } cddp_checkpoint_config_t;
 
@@ -56,10 +55,10 @@ cddp_code_t cddp_checkpoint_write(cddp_group_t *group,
                                   const cddp_tensor_t *tensors, int count,
                                   cddp_error_t *error);
 
-/* Read the newest whole checkpoint of the directory into [tensors]; *found is 0
- * when there is none at all, and then nothing else is written. What an
- * interrupted write has left whole is read, too; the next write gives it its
- * name. Only what is missing or has another size or content is passed over for
+/* Read the newest intact checkpoint of the directory into [tensors]. *found is
+ * 0 if there is none; then nothing else is written. A checkpoint that an
+ * interrupted write has completed under a temporary name counts, too; the next
+ * write renames it. A checkpoint with missing or changed files is skipped for
  * an older one. */
 cddp_code_t cddp_checkpoint_read(cddp_group_t *group,
                                  const cddp_checkpoint_config_t *config,

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Samples from HDF5 files: ordinary datasets with the samples along dimension
- * 0, in one or many files. Each step's samples are dealt to the ranks of a
- * group, and a thread reads ahead.
+ * 0, in one or many files. The samples of each step are divided among the ranks
+ * of a group, and a thread reads ahead.
  *
  * Thread rule: one thread per rank.
  */
@@ -26,10 +26,10 @@ extern "C" {
  * cddp_data_t is open or a rank is in a checkpoint. Not recursive: within it,
  * no function of this library may be called but the unlock, by the same thread.
  *
- * HDF5's automatic error printing is as the program has set it whenever the
- * lock is free or the program's. If this library was the first to call HDF5,
- * HDF5 closes nothing at the exit of the process (H5dont_atexit): the program
- * closes its own files.
+ * While the lock is free or held by the program, HDF5's automatic error
+ * printing is as the program has set it. If this library was the first to call
+ * HDF5, HDF5 closes nothing at process exit (H5dont_atexit): the program must
+ * close its own files.
  */
 void cddp_hdf5_lock(void);
 void cddp_hdf5_unlock(void);
@@ -51,7 +51,7 @@ typedef struct cddp_field {
 typedef struct cddp_data_config {
     const char *const *files; /* names or globs, ended by NULL */
     const char *input;        /* dataset of the inputs, "/spins" */
-    const char *target;       /* dataset of the targets; unused of a sequence */
+    const char *target;       /* dataset of the targets; not for sequences */
     int64_t input_elems;      /* of one sample */
     int64_t target_elems;     /* of one sample; 0: 1 */
     int64_t classes; /* > 0: targets are class numbers below this, read as
@@ -74,9 +74,9 @@ typedef struct cddp_data_config {
      * sequence, which takes one of each. */
     const cddp_field_t *inputs, *targets;
     int input_count, target_count;
-    /* How the ranks make sure that they see the same data: "quick" (also NULL):
-     * shapes, and a sample of the bytes; "full": all bytes, too; "none": not at
-     * all, for ranks that read different files on purpose. */
+    /* How ranks check that they see the same data. "quick" (also NULL): shapes,
+     * and a sample of the bytes; "full": all bytes, too; "none": no check, for
+     * ranks that read different files on purpose. */
     const char *validate;
 } cddp_data_config_t;
 
@@ -92,10 +92,10 @@ typedef struct cddp_batch {
 } cddp_batch_t;
 
 /* Open and check all files, and compare them with those of the other ranks of
- * [group], which are dealt samples by arithmetic alone. CDDP_DATA when a host
- * sees other data than rank 0: the sentence names host and file. All ranks call
- * it and get the same answer; blocks. With validate "none" it is local. Close
- * it before the group. */
+ * [group]: ranks know their samples by number only. CDDP_DATA if a host sees
+ * other data than rank 0; the message names host and file. Collective: all
+ * ranks get the same result; blocks. Local with validate "none". Close it
+ * before the group. */
 cddp_code_t cddp_data_open(cddp_group_t *group,
                            const cddp_data_config_t *config, cddp_data_t **out,
                            cddp_error_t *error);

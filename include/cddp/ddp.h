@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Distributed data parallel training for a loop of one's own: each rank
- * computes the gradients of its samples into one arena, and the reducer sums
- * them over ranks in buckets while the rest of backward goes on.
+ * Distributed data parallel training in your own loop: each rank computes the
+ * gradients of its samples into one arena, and the reducer sums them over ranks
+ * in buckets, overlapped with backward.
  *
  * One step: cddp_ddp_begin; cddp_ddp_ready once for each parameter, in any
  * order, as soon as its gradient is final; cddp_ddp_wait, after which the arena
- * holds the sums over ranks, the same bits everywhere. A rank that has no
- * samples, or that gave up on the way, calls cddp_ddp_skip ahead of the wait:
- * what was not ready counts as zero. Divide by the global number of samples, so
- * that the sum is the gradient of the global mean.
+ * holds the sums over ranks, with the same bits on all ranks. A rank without
+ * samples, or with an error, calls cddp_ddp_skip before the wait: gradients
+ * that were not ready count as zero. Divide gradients by the global number of
+ * samples, so that the sum is the gradient of the global mean.
  *
  * Thread rule: one thread per rank; every rank makes the same calls in the same
  * order.
@@ -39,20 +39,21 @@ typedef struct cddp_ddp_config {
                                  order in which backward finishes them */
     int view_count;
     size_t elems; /* of the arena */
-    size_t sums;  /* float64 numbers that are summed along with the gradients:
-                     loss, right answers; 0: none */
+    size_t sums;  /* float64 numbers that are summed with the gradients, such
+                     as loss and correct answers; 0: none */
     const char *options; /* the run file's `ddp` section as YAML, such as
                             "{bucket_cap_mb: 4}" or "{hook: bf16}"; NULL:
                             defaults */
-    const int64_t *rows; /* [view_count] first dimension of each parameter that
-                            has more than one, else 0: what a hook takes for a
-                            matrix; NULL: all 0 */
-    const cddp_hook_t *const *hooks; /* beside the built-in ones, ended by NULL;
-                                        outlive the reducer; NULL: none */
+    const int64_t *rows; /* [view_count] first dimension of each parameter with
+                            several dimensions, else 0: hooks treat those as
+                            matrices; NULL: all 0 */
+    const cddp_hook_t *const
+        *hooks; /* besides the built-in ones, ended by NULL;
+                   must outlive the reducer; NULL: none */
 } cddp_ddp_config_t;
 
 /* Open over [group]; collective. CDDP_CONFIG names ranks whose views differ.
- * Nothing of [config] is kept, but for the hooks. Close it before the group. */
+ * Of [config] only the hooks are kept. Close it before the group. */
 cddp_code_t cddp_ddp_open(cddp_group_t *group, const cddp_ddp_config_t *config,
                           cddp_ddp_t **out, cddp_error_t *error);
 void cddp_ddp_close(cddp_ddp_t *ddp); /* NULL allowed */
@@ -69,9 +70,9 @@ cddp_code_t cddp_ddp_broadcast(cddp_ddp_t *ddp, void *data, size_t bytes,
 cddp_code_t cddp_ddp_check(cddp_ddp_t *ddp, const void *data, size_t bytes,
                            cddp_error_t *error);
 
-/* Tell the hook that [step] updates were made so far, to go on from there; else
- * it counts from 0. CDDP_CONFIG unless [step] is from 0 to 2^61 - 1; then it
- * counts on as before. */
+/* Tell the hook that [step] updates were made before (after a resume); else it
+ * counts from 0. CDDP_CONFIG if [step] is not from 0 to 2^61 - 1; then the
+ * count is unchanged. */
 cddp_code_t cddp_ddp_step_set(cddp_ddp_t *ddp, int64_t step,
                               cddp_error_t *error);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Errors have two halves: a code that a program acts on, and one sentence for a
- * human. Every function that can fail returns the code and takes a
- * cddp_error_t * (NULL: the sentence is not wanted) as its last argument, which
- * it fills on failure and leaves alone otherwise. Outputs are written on
- * success only. The codes are exit statuses: a program may `return code` from
- * main, and a batch job knows whether to requeue.
+ * Errors have two halves: a code that a program acts on, and a message for
+ * people. Every function that can fail returns the code. Its last argument is a
+ * cddp_error_t * (NULL: no message wanted), which is filled on failure and
+ * otherwise unchanged. Outputs are written on success only. The codes are exit
+ * statuses: a program may return a code from main, and a batch job can decide
+ * by it whether to requeue.
  */
 #ifndef CDDP_ERROR_H
 #define CDDP_ERROR_H

@@ -34,7 +34,7 @@ typedef enum cddp_type {
     CDDP_BFLOAT16, /* sums are formed in 32 bits and rounded once */
     CDDP_FLOAT16   /* the same */
 } cddp_type_t;
-/* NaN wins a maximum and a minimum; integer sums wrap. */
+/* A maximum or minimum with a NaN is NaN; integer sums wrap. */
 typedef enum cddp_op { CDDP_SUM, CDDP_MAX, CDDP_MIN } cddp_op_t;
 typedef enum cddp_state { CDDP_DONE, CDDP_PENDING, CDDP_FAILED } cddp_state_t;
 
@@ -43,20 +43,20 @@ typedef struct cddp_run_config {
     /* N > 0: N ranks as threads of this process; 0: the ranks of the Slurm step
      * that `srun --mpi=pmix` has started, or one. */
     int local;
-    double timeout;      /* seconds until a silent peer is given up; 0: 60 */
+    double timeout;      /* seconds until a silent rank has failed; 0: 60 */
     const char *backend; /* "auto" (also NULL), "self", "threads", "ucx" */
 } cddp_run_config_t;
 
-/* What each rank does; its answer is the rank's. */
+/* The program of each rank; its result is that of the rank. */
 typedef cddp_code_t (*cddp_rank_t)(cddp_group_t *group, void *context,
                                    cddp_error_t *error);
 
 /*
- * Open the group, run [rank] in each rank, close the group. With local ranks
- * [rank] runs in threads that share [context]; the error of the lowest rank
- * that failed is returned, but one that only heard of it (CDDP_PEER) only if
- * all did. Under Slurm each process returns its own. Blocks until this
- * process's ranks have returned.
+ * Open the group, run [rank] in each rank, close the group. Local ranks are
+ * threads that share [context]; the error of the lowest failed rank is
+ * returned, with CDDP_PEER (another rank failed) only if no rank has another
+ * error. Under Slurm each process returns its own result. Blocks until the
+ * ranks of this process have returned.
  */
 cddp_code_t cddp_run(const cddp_run_config_t *config, cddp_rank_t rank,
                      void *context, cddp_error_t *error);
@@ -67,8 +67,8 @@ const char *cddp_group_backend(const cddp_group_t *group);
 const char *cddp_group_host(const cddp_group_t *group, int rank);
 
 /* Report progress: the step, and the name of a phase (which must stay valid).
- * Long work between two collectives calls it now and then, so that the others
- * do not take this rank for stuck. Never blocks. */
+ * Call it now and then during long work between two collectives; otherwise the
+ * other ranks conclude that this rank has failed. Never blocks. */
 void cddp_group_report(cddp_group_t *group, int64_t step, const char *phase);
 
 /* CDDP_OK while every peer is well. Never blocks. */

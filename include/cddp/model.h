@@ -28,15 +28,15 @@ extern "C" {
 typedef struct cddp_model cddp_model_t;
 typedef struct cddp_exec cddp_exec_t;
 
-/* Inputs, targets and losses of a model: so many of each at most. */
+/* Most inputs, most targets and most losses of a model. */
 #define CDDP_FIELDS_MAX 8
 
 /* One loss. The text lives as long as the model. */
 typedef struct cddp_loss {
-    const char *name; /* its target's, if it has no other */
+    const char *name; /* that of its target, if it has no own */
     const char *kind; /* "cross_entropy" */
     int target;       /* number of the target that it reads */
-    double weight;    /* its part of the sum that is trained for */
+    double weight;    /* its factor in the loss that is minimized */
 } cddp_loss_t;
 
 /* One tensor of the arena of parameters or buffers. */
@@ -71,10 +71,10 @@ const char *cddp_model_target(const cddp_model_t *model, int index);
 int cddp_model_losses(const cddp_model_t *model);
 cddp_loss_t cddp_model_loss(const cddp_model_t *model, int index);
 
-/* Calls of an exec's sum in a training forward, and as many in a backward: one
- * for each syncbatchnorm layer. Call [index] of a forward, then a backward
- * (from 0 to twice as many) sums so many numbers. Every rank makes all calls,
- * so one without samples makes them itself, with zeros. */
+/* syncs: the calls of an exec's sum in a training forward, and again in its
+ * backward: one for each syncbatchnorm layer. sync_count: the numbers that call
+ * [index] sums, with index from 0 to 2 * syncs - 1, forward first. All ranks
+ * make all calls: a rank without samples must make them itself, with zeros. */
 int cddp_model_syncs(const cddp_model_t *model);
 size_t cddp_model_sync_count(const cddp_model_t *model, int index);
 
@@ -85,13 +85,13 @@ uint64_t cddp_model_hash(const cddp_model_t *model);
 void cddp_model_init(const cddp_model_t *model, uint64_t seed, float *params,
                      float *buffers);
 
-/* What the summed loss of [samples] samples is divided by for their mean. It
- * hangs on the [target] where the loss has class weights or ignores some: then
- * sum it over ranks; else it is proportional to [samples], and [target] may be
- * NULL. */
+/* The denominator that turns the summed loss of [samples] samples into their
+ * mean. If the loss has class weights or ignores targets, it depends on
+ * [target]: then sum it over ranks. Otherwise it is proportional to [samples],
+ * and [target] may be NULL. */
 double cddp_model_weigh(const cddp_model_t *model, const void *target,
                         int64_t samples);
-/* The same of number [loss] of several, with the [target] that it reads. */
+/* The same for loss number [loss], with the [target] that it reads. */
 double cddp_model_weigh_loss(const cddp_model_t *model, int loss,
                              const void *target, int64_t samples);
 
@@ -112,18 +112,17 @@ typedef struct cddp_exec_config {
      * with 0, 1, 2, ... An error ends the backward. */
     cddp_code_t (*ready)(void *context, int index, cddp_error_t *error);
     void *context;
-    int recompute; /* training, 1: keep for backward only what lies between
-                      blocks of layers, and compute a block again ahead of its
+    int recompute; /* training, 1: keep for backward only the tensors between
+                      blocks of layers, and compute each block again before its
                       backward: the same bits in less memory, for up to one more
-                      forward (the run file's train.recompute) */
-    /* Add [count] numbers up over the ranks, in place: of models with
-     * syncbatchnorm layers, see cddp_model_syncs. Where a reducer works
-     * meanwhile, over a sub-group of its own. */
+                      forward (see train.recompute of the run file) */
+    /* Sum [count] numbers over the ranks, in place: for models with
+     * syncbatchnorm layers, see cddp_model_syncs. If a reducer works at the
+     * same time, this needs a group of its own. */
     cddp_code_t (*sum)(void *context, double *sums, size_t count,
                        cddp_error_t *error);
-    int bf16; /* 1: products of numbers rounded to bfloat16, as the run
-                 file's train.precision; CDDP_UNAVAILABLE where the CPU
-                 cannot */
+    int bf16; /* 1: mixed precision, as train.precision of the run file;
+                 CDDP_UNAVAILABLE if the CPU does not support it */
 } cddp_exec_config_t;
 
 typedef struct cddp_samples {
@@ -151,9 +150,10 @@ size_t cddp_exec_bytes(const cddp_exec_t *exec);
 double cddp_model_weigh_samples(const cddp_model_t *model, int loss,
                                 const cddp_samples_t *samples, int64_t count);
 
-/* Sum of the loss of all samples; classifiers: and right answers (with
- * soft_target: the class of the largest probability; NULL: they are dropped).
- * Several losses: an array for each. */
+/* The loss, summed over all samples, into *loss_sum; for classifiers the
+ * correct answers into *correct (NULL: not wanted; with soft_target the label
+ * is the class of the largest probability). Several losses: an element for
+ * each. */
 cddp_code_t cddp_exec_forward(cddp_exec_t *exec, const cddp_samples_t *samples,
                               double *loss_sum, int64_t *correct,
                               cddp_error_t *error);
@@ -162,15 +162,15 @@ cddp_code_t cddp_exec_forward(cddp_exec_t *exec, const cddp_samples_t *samples,
  * models with one loss. CDDP_CONFIG if the exec is not for training. */
 cddp_code_t cddp_exec_backward(cddp_exec_t *exec, const cddp_samples_t *samples,
                                double scale, int add, cddp_error_t *error);
-/* Gradients of the sum of scales[k] * loss_sum[k] over all losses; usually that
- * is weight / weigh_loss, and 0 where nothing counts. */
+/* Gradients of the sum of scales[k] * loss_sum[k] over all losses. A scale is
+ * usually weight / cddp_model_weigh_loss, or 0 if no target counts. */
 cddp_code_t cddp_exec_backward_losses(cddp_exec_t *exec,
                                       const cddp_samples_t *samples,
                                       const double *scales, int add,
                                       cddp_error_t *error);
 
-/* What the model gave in the last forward, [samples, output], into [out]: what
- * the (first) loss read, or that of number [loss]. */
+/* Copy to [out] the output of the last forward, [samples, output], that the
+ * first loss has read, or loss number [loss]. */
 cddp_code_t cddp_exec_output(cddp_exec_t *exec, float *out,
                              cddp_error_t *error);
 cddp_code_t cddp_exec_output_loss(cddp_exec_t *exec, int loss, float *out,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* A program's comm hooks as the reducer takes them. */
+/* The comm hooks of a program, as tables for the reducer. */
 #ifndef CDDP_API_HOOK_H
 #define CDDP_API_HOOK_H
 

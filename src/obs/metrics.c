@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A row is composed on the stack and leaves in one write to a file opened for
- * append. Reading back at resume looks only for the step's number: the file is
- * ours, and may be long.
+ * A row is composed on the stack and appended to the file by one write. At
+ * resume only the step of each row is parsed, as the file may be long.
  */
 #include "obs/metrics.h"
 
@@ -26,7 +25,8 @@
 
 #define METRICS_LINE_MAX (1024 + OBS_VALUES_MAX * 96)
 
-/* Keys in the order of a row; digits, 0: as many as give the same bits back. */
+/* Keys in the order of a row, with their digits; 0: as many as are needed to
+ * read the same bits back. */
 #define METRICS_STEP_MAP(X) \
     X(loss, 0)              \
     X(lr, 0)                \
@@ -44,7 +44,7 @@ struct obs_metrics {
     int fd;
     int64_t last_eval; /* step of the last evaluation in the file, or -1 */
     bool warned;
-    bool lost; /* removed, or it ends in half a row that cannot be taken back */
+    bool lost; /* the file was removed, or ends in part of a row */
     char *path;
 };
 
@@ -85,7 +85,7 @@ static void metrics_add_real(metrics_line_t *line, const char *key,
     metrics_add(line, ", \"%s\": %s", key, text);
 }
 
-/* The first failure is told. */
+/* Log the first failure. */
 static void metrics_tell(obs_metrics_t *metrics)
 {
     if (metrics->warned)
@@ -95,7 +95,8 @@ static void metrics_tell(obs_metrics_t *metrics)
              metrics->path, strerror(errno));
 }
 
-/* Half a row of a full disk would spoil the next one: take it back. */
+/* Remove the part of a row that a full disk left: it would spoil the next row.
+ */
 static void metrics_undo(obs_metrics_t *metrics, off_t whole)
 {
     if (ftruncate(metrics->fd, whole) == 0)
@@ -107,8 +108,8 @@ static void metrics_undo(obs_metrics_t *metrics, off_t whole)
     metrics->lost = true;
 }
 
-/* May a row be written? Its place into [whole]: the size of the file. Rows in a
- * file without a name are nobody's: say so instead of writing them. */
+/* May a row be written? [whole] becomes the size of the file. If the file was
+ * removed, log that instead of writing to it. */
 static bool metrics_there(obs_metrics_t *metrics, off_t *whole)
 {
     struct stat file;
@@ -129,7 +130,7 @@ static bool metrics_there(obs_metrics_t *metrics, off_t *whole)
     return false;
 }
 
-/* A run is worth more than its rows: one that did not fit is left out. */
+/* A row that does not fit is left out; the run goes on. */
 static void metrics_write(obs_metrics_t *metrics, metrics_line_t *line)
 {
     const char *at = line->text;
@@ -214,7 +215,7 @@ static size_t metrics_keep(char *text, size_t bytes, int64_t step,
         row = text + from;
         end = memchr(row, '\n', bytes - from);
         if (end == NULL)
-            break; /* torn: the writer died in it */
+            break; /* part of a row: the writer died */
         length = (size_t)(end - row);
         at = length == 0 ? -1 : metrics_row_step(row, length);
         if (at < 0 || at > step)
@@ -235,7 +236,7 @@ static err_code_t metrics_trim(const char *path, int64_t step,
     char *text;
 
     if (step <= 0 || access(path, F_OK) != 0)
-        return ERR_OK; /* all goes when the file is opened, or is not there */
+        return ERR_OK; /* open removes all rows, or there is no file */
     rc = file_read_own(path, &text, &bytes, err);
     if (rc != ERR_OK)
         return rc;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * metrics: RUNDIR/metrics.jsonl, one JSON object a line for each logged step
- * and each evaluation. A crash keeps whole lines; a resumed run drops the rows
- * after its step, so that the file has each step once. Thread rule: one thread.
+ * metrics: RUNDIR/metrics.jsonl. Each logged step and each evaluation is a row:
+ * one line with a JSON object. A crash loses at most the last row. A resumed
+ * run removes the rows after its step, so each step is there once. Thread rule:
+ * one thread.
  */
 #ifndef CDDP_OBS_METRICS_H
 #define CDDP_OBS_METRICS_H
@@ -21,13 +22,13 @@ typedef struct obs_step {
     int64_t samples; /* of the epoch, consumed by all ranks */
     double loss, lr;
     double step_s, data_s, forward_s, backward_s, comm_s, comm_exposed_s;
-    double comm_bytes; /* that rank 0 gave to reductions */
+    double comm_bytes; /* that rank 0 has reduced */
     double samples_per_s, grad_norm;
-    const struct obs_value *values; /* further ones, behind these */
+    const struct obs_value *values; /* further numbers of the row */
     int value_count;
 } obs_step_t;
 
-/* A number with a name of its own. */
+/* A number and its key. */
 #define OBS_VALUES_MAX 112
 typedef struct obs_value {
     char name[64];
@@ -48,10 +49,10 @@ typedef struct obs_eval {
 err_code_t obs_metrics_open(const char *path, int64_t step, obs_metrics_t **out,
                             err_t *err);
 
-/* Append a row. Allocates nothing. A row that cannot be written (disk full, the
- * file was removed) is told once as a warning and changes nothing else. Numbers
- * that are not finite become null. An evaluation of a step that the file has
- * already (its checkpoint came after it) is not repeated. */
+/* Append a row. Allocates nothing. If a row cannot be written (disk full, file
+ * removed), a warning is logged once and the run goes on. Numbers that are not
+ * finite become null. An evaluation of a step that is already in the file is
+ * not written again. */
 void obs_metrics_step(obs_metrics_t *metrics, const obs_step_t *row);
 void obs_metrics_eval(obs_metrics_t *metrics, const obs_eval_t *row);
 

@@ -12,12 +12,12 @@
 #include "base/file.h"
 #include "base/str.h"
 
-/* A reader that takes anything takes so much at once: a longer line could stop
- * in the middle and the run with it. */
+/* Bytes that a pipe takes in one write. A longer line could block after a part
+ * of it, and the run with it. */
 #define LINE_ROOM PIPE_BUF
 #define VALUES_ROOM (LINE_ROOM - 256)
 
-/* As many values as there is room for, the rest is in metrics.jsonl. */
+/* Append as many values as fit; metrics.jsonl has all of them. */
 static void values_format(const obs_epoch_t *epoch, char out[VALUES_ROOM])
 {
     static const char cut[] = "  ...";
@@ -57,8 +57,9 @@ char *obs_epoch_format(const obs_epoch_t *epoch, char *out, size_t room)
     return out;
 }
 
-/* A line that cannot be printed, or that nobody takes, is lost: the run is
- * worth more. */
+/* A line that cannot be printed, or that nobody reads, is lost; the run goes
+ * on.
+ */
 void obs_progress_epoch(const obs_epoch_t *epoch)
 {
     char line[LINE_ROOM]; /* the newline takes the place of the NUL */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * adam (Kingma and Ba, 2015) as torch.optim.Adam, whose weight decay is part of
- * the gradient, and adamw (Loshchilov and Hutter, 2019) as torch.optim.AdamW,
- * whose weight decay stands apart. Scalars are computed in float64, once an
- * update.
+ * adam (Kingma and Ba, 2015) as torch.optim.Adam, with weight decay in the
+ * gradient, and adamw (Loshchilov and Hutter, 2019) as torch.optim.AdamW, with
+ * decoupled weight decay. Scalars are computed in float64, once per update.
  */
 #include <math.h>
 
@@ -56,7 +55,7 @@ static unsigned adam_slots(const void *options)
 /* The scalars of one update. */
 typedef struct adam_scalars {
     float add;  /* weight decay in the gradient */
-    float keep; /* 1 - lr * weight_decay apart */
+    float keep; /* 1 - lr * weight_decay, if decoupled */
     float beta2;
     float new1, new2; /* 1 - beta1, 1 - beta2 */
     float rate;       /* lr / (1 - beta1^number) */
@@ -64,8 +63,8 @@ typedef struct adam_scalars {
     float eps;
 } adam_scalars_t;
 
-/* Elements of a cache line; and of the arenas that are fetched ahead: what the
- * processor does by itself ends at each small page. */
+/* Elements of a cache line, and elements that are prefetched ahead. (The
+ * processor itself prefetches only up to the end of a small page.) */
 #define ADAM_LINE 16
 #define ADAM_AHEAD 256
 
@@ -101,7 +100,7 @@ SIMD_CLONES static void adam_loop(float *restrict p,
         adam_element(p + i, grads[i], mean + i, square + i, &s);
 }
 
-/* The largest mean of squares stays; what is no number does, too. */
+/* Keeps the largest mean of squares; NaN stays NaN. */
 SIMD_CLONES static void
 adam_loop_most(float *restrict p, const float *restrict grads,
                float *restrict mean, float *restrict square,

@@ -3,9 +3,9 @@
 /*
  * lamb: layer-wise adaptation on Adam (You et al., "Large batch optimization
  * for deep learning: training BERT in 76 minutes", 2020, algorithm 2, with the
- * identity as scaling function): each tensor moves by its own norm along Adam's
- * direction plus weight decay. The direction is computed twice, block by block,
- * rather than stored: once for its norm, once for the update.
+ * identity as scaling function): the step of a tensor is proportional to its
+ * norm; its direction is Adam's plus weight decay. The direction is computed
+ * twice, block by block, instead of stored: for its norm and for the update.
  */
 #include <math.h>
 
@@ -101,7 +101,7 @@ SIMD_CLONES static void lamb_move(float *restrict p,
         p[i] -= rate * direction[i];
 }
 
-/* Take in the gradients; squares of the weights and of the direction. */
+/* Add the gradients to the means; square sums of weights and direction. */
 static void lamb_measure(const optim_update_t *u, double squares[2])
 {
     const lamb_options_t *lamb = u->options;
@@ -116,7 +116,8 @@ static void lamb_measure(const optim_update_t *u, double squares[2])
     squares[1] = optim_block_squares(direction, u->elems);
 }
 
-/* The tensor's norm over its direction's, 1 where a norm says nothing. */
+/* Norm of the tensor over that of its direction; 1 if one of them is 0 or NaN.
+ */
 static double lamb_ratio(const optim_update_t *u, const double squares[2])
 {
     (void)u;

@@ -24,8 +24,8 @@ static const opt_row_t lars_rows[] = {
     OPTIM_REAL(lars_options_t, weight_decay, "0", 0, 1e6,
                "Added to the gradient, times the parameter"),
     OPTIM_REAL(lars_options_t, trust, "0.001", 0, 1e6,
-               "Trust coefficient: the rate of a tensor is this times its norm "
-               "over that of its gradient and decay"),
+               "Trust coefficient: the rate of a tensor is this times its "
+               "norm over the norm of its gradient and decay"),
     {.name = "adapt_vectors",
      .type = OPT_BOOL,
      .offset = offsetof(lars_options_t, adapt_vectors),
@@ -61,7 +61,7 @@ static void lars_measure(const optim_update_t *u, double squares[2])
     squares[1] = optim_block_squares(u->grads, u->elems);
 }
 
-/* The tensor's own factor; 1 where a norm says nothing. */
+/* Factor of the tensor's rate; 1 if a norm is 0 or NaN. */
 static double lars_ratio(const optim_update_t *u, const double squares[2])
 {
     const lars_options_t *lars = u->options;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Norms, and clipping by them or by value. Squares are summed in float64 over
- * blocks of fixed size, and the blocks' sums along a binary tree over block
- * numbers, so that the bits depend on the numbers alone, not on who holds which
- * of them.
+ * Norms, and clipping by norm or by value. Squares are summed in float64 over
+ * blocks of fixed size, and the sums of blocks along a binary tree over block
+ * numbers: so the bits do not depend on which thread or rank has which block.
  */
 #include <math.h>
 
@@ -13,8 +12,8 @@
 #include "simd/vector.h"
 
 #define LANES 8   /* independent sums, so that the loop can be vectorised */
-#define AHEAD 512 /* elements */
-#define CHUNKS_MAX 256 /* that threads share */
+#define AHEAD 512 /* elements that are prefetched ahead */
+#define CHUNKS_MAX 256 /* most chunks of a pass, which threads share */
 #define CLIP_EPS 1e-6  /* as torch.nn.utils.clip_grad_norm_ */
 
 SIMD_CLONES double optim_block_squares(const float *x, size_t elems)
@@ -35,7 +34,7 @@ SIMD_CLONES double optim_block_squares(const float *x, size_t elems)
     return sum;
 }
 
-/* Adding a block is counting up in binary. */
+/* As in counting up in binary: equal subtrees are joined at once. */
 void optim_sum_add(optim_sum_t *sum, double block)
 {
     double node = block;
@@ -58,8 +57,7 @@ double optim_sum_total(const optim_sum_t *sum)
     return total;
 }
 
-/* ---- shared by threads ----------------------------------------------------
- */
+/* ---- passes that threads share ------------------------------------------- */
 
 /* One pass over an arena, in [chunks] chunks of [chunk] elements. */
 typedef struct pass {
@@ -67,7 +65,7 @@ typedef struct pass {
     float *out;
     size_t elems, chunk;
     float factor, most;
-    double *blocks; /* wanted one by one */
+    double *blocks; /* square sums of blocks; NULL: not wanted */
     double nodes[CHUNKS_MAX];
 } pass_t;
 
@@ -155,7 +153,7 @@ SIMD_CLONES static void scale(float *grads, size_t elems, float factor)
         grads[i] *= factor;
 }
 
-/* What is no number stays so. */
+/* NaN stays NaN. */
 SIMD_CLONES static void clamp(float *grads, size_t elems, float most)
 {
 #pragma omp simd

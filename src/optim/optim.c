@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/*
- * An optimizer: its row, its options and its state. pass.c cuts the arena and
- * makes the updates.
+/* Opening an optimizer: its kind, options and state. pass.c makes the updates.
  */
 #include "optim/optim.h"
 
@@ -13,7 +11,7 @@
 #include "optim/optim_priv.h"
 #include "simd/team.h"
 
-/* Fewer elements are not worth a team. */
+/* Smaller arenas are updated by one thread. */
 #define TEAM_ELEMS ((size_t)262144)
 
 const opt_row_t optim_ema_options[] = {
@@ -23,14 +21,15 @@ const opt_row_t optim_ema_options[] = {
      .fallback = "0",
      .min = 0,
      .max = 0.9999999,
-     .help = "keep a moving average of the parameters that forgets this slowly "
-             "(such as 0.999); 0: none"},
+     .help =
+         "decay of a moving average of the parameters, such as 0.999; 0: no "
+         "average"},
     {.name = "evaluate",
      .type = OPT_BOOL,
      .offset = offsetof(optim_ema_t, evaluate),
      .fallback = "true",
-     .help = "evaluate with the average, and with the current running "
-             "statistics"},
+     .help = "evaluate with the average of the parameters (and the current "
+             "running statistics)"},
     {.name = NULL},
 };
 

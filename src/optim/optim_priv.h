@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * What the files of optim share. An optimizer is one constant row (its options,
- * its state slots, its update), listed in optim.c; a schedule is one, listed in
- * schedule.c.
+ * Types for the files of optim. An optimizer is one constant row: its options,
+ * state slots and update; optim.c lists them. So is a schedule; schedule.c
+ * lists them.
  */
 #ifndef CDDP_OPTIM_OPTIM_PRIV_H
 #define CDDP_OPTIM_OPTIM_PRIV_H
@@ -11,7 +11,7 @@
 #include "base/opt_pick.h"
 #include "optim/optim.h"
 
-#define OPTIM_OPTIONS_MAX 256 /* bytes; each file asserts that its fit */
+#define OPTIM_OPTIONS_MAX 256 /* bytes of an options struct */
 #define OPTIM_ROWS_MAX 16     /* options of one kind */
 #define OPTIM_SLOTS_MAX 3
 
@@ -24,54 +24,54 @@
 #define OPTIM_LR(where, value) \
     OPTIM_REAL(where, lr, value, 0, 1e6, "Learning rate, before the schedule")
 
-/* One update of a stretch of the arena; pointers do not overlap. */
+/* One update of a contiguous part of the arena; pointers do not overlap. */
 typedef struct optim_update {
     const void *options;
     size_t elems;
     float *params;
     const float *grads;
-    float *slots[OPTIM_SLOTS_MAX]; /* as the kind's; NULL: unused */
+    float *slots[OPTIM_SLOTS_MAX]; /* in the kind's order; NULL: unused */
     double lr;
-    int64_t number; /* of this update, from 1 */
+    int64_t number; /* of the update, from 1 */
     bool vector;    /* a tensor of at most one dimension */
 } optim_update_t;
 
 typedef struct optim_kind {
     opt_pick_row_t row;
     const char *slots[OPTIM_SLOTS_MAX]; /* names */
-    size_t lr; /* offset of the double in the options */
-    /* Do the options fit together? (optional) */
+    size_t lr; /* offset of the rate, a double, in the options */
+    /* (optional) Are the options consistent with each other? */
     err_code_t (*validate)(const void *options, err_t *err);
     unsigned (*slots_used)(const void *options); /* bit i: slots[i] */
-    /* (optional) For a rate that hangs on the tensor: before the update, take
-     * in the gradients of at most OPTIM_BLOCK elements of a tensor and leave
-     * two square sums; of those, summed over the tensor, [ratio] makes the
-     * factor of its rate. */
+    /* (optional, together) For a rate that depends on the tensor. Before the
+     * update, [measure] computes two square sums of at most OPTIM_BLOCK
+     * elements of a tensor. From these, summed over the tensor, [ratio]
+     * computes the factor of its rate. */
     void (*measure)(const optim_update_t *update, double squares[2]);
     double (*ratio)(const optim_update_t *update, const double squares[2]);
     void (*update)(const optim_update_t *update);
 } optim_kind_t;
 
-/* What every schedule's options begin with. */
+/* The options of every schedule begin with this. */
 typedef struct optim_warmup {
     int64_t warmup_steps;
 } optim_warmup_t;
 
 typedef enum optim_warmup_form {
-    OPTIM_WARMUP_BEFORE, /* in a line to the rate; the shape has the rest */
-    OPTIM_WARMUP_OVER,   /* a factor on the shape, which has all of the run */
-    OPTIM_WARMUP_OWN     /* the shape sees to it */
+    OPTIM_WARMUP_BEFORE, /* linear; the shape begins after it */
+    OPTIM_WARMUP_OVER,   /* a factor on the shape, which spans the whole run */
+    OPTIM_WARMUP_OWN     /* the shape includes it */
 } optim_warmup_form_t;
 
 typedef struct optim_schedule_kind {
     opt_pick_row_t row;
     optim_warmup_form_t warmup;
-    /* Do the options fit together? (optional) */
+    /* (optional) Are the options consistent with each other? */
     err_code_t (*validate)(const void *options, err_t *err);
     /* The rate of update [step] (from 0) of [span]. */
     double (*lr)(const void *options, const optim_span_t *span, double lr,
                  int64_t step);
-    /* (optional, together) See optim_schedule_metric and those after it. */
+    /* (optional, together) See optim_schedule_metric, _watch and _cut. */
     const char *(*metric)(const void *options);
     bool (*watch)(const void *options, double value, optim_watch_t *watch);
     double (*cut)(const void *options, const optim_watch_t *watch, double lr);
@@ -89,19 +89,19 @@ void optim_schedule_document(str_buf_t *out);
 
 /* ---- groups -------------------------------------------------------------- */
 
-/* Options that hold for some of the parameters. */
+/* Options of some of the parameters. */
 typedef struct optim_set {
-    uint64_t groups; /* bit i: group i matches them; sets differ here */
+    uint64_t groups; /* bit i: group i matches them; unique among sets */
     double lr_ratio; /* of the base rate */
     bool freeze;
     _Alignas(max_align_t) unsigned char options[OPTIM_OPTIONS_MAX];
 } optim_set_t;
 
-/* What the groups are read against. */
+/* The optimizer, as the groups are read. */
 typedef struct optim_base {
     const optim_kind_t *kind;
-    const tree_t *written; /* the kind's options as written; NULL: none */
-    const void *options;   /* and as read */
+    const tree_t *written; /* its options in the run file; NULL: none */
+    const void *options;   /* its options as a struct */
 } optim_base_t;
 
 /* The sets of options of an optimizer. */
@@ -121,23 +121,24 @@ void optim_groups_document(str_buf_t *out);
 
 /* ---- the optimizer ------------------------------------------------------- */
 
-/* What one set of options holds for, within one range of this rank. */
+/* Contiguous elements with the same options, within one range of this rank. */
 typedef struct optim_run {
     size_t offset, elems;
-    size_t state; /* where the slots have its first element */
+    size_t state; /* index of its first element in the slots */
     const optim_set_t *set;
     bool vector;
-    size_t tensor;          /* where its tensor begins, if it is one's */
-    size_t sums, sum_count; /* blocks of that tensor, in [sums] */
-    double ratio;           /* of its rate, in this update */
-    int64_t first, pieces;  /* numbers of its pieces; frozen: none */
+    size_t tensor;          /* first element of its tensor, if it is part of
+                               one tensor only */
+    size_t sums, sum_count; /* index and number of the tensor's block sums */
+    double ratio;           /* factor of its rate in this update */
+    int64_t first, pieces;  /* its pieces: first number, count; frozen: 0 */
 } optim_run_t;
 
 typedef struct optim_part {
     view_range_t range;
-    size_t state;          /* where the slots have its first element */
+    size_t state;          /* index of its first element in the slots */
     int run, runs;         /* its runs: [run, run + runs) */
-    int64_t piece, pieces; /* and their pieces */
+    int64_t piece, pieces; /* of its runs */
 } optim_part_t;
 
 struct optim {
@@ -146,14 +147,14 @@ struct optim {
     size_t state_elems; /* of a slot */
     size_t frozen;
     double lr;
-    float *state[OPTIM_SLOTS_MAX]; /* as the kind's; NULL: unused */
+    float *state[OPTIM_SLOTS_MAX]; /* in the kind's order; NULL: unused */
     float *average;                /* NULL: none */
     float fresh;                   /* 1 - decay of the average */
     const char *slot_names[OPTIM_SLOTS_MAX + 1]; /* those that exist */
     float *slots[OPTIM_SLOTS_MAX + 1];
     int slot_count;
     optim_sets_t sets;
-    bool whole; /* no ranges were given */
+    bool whole; /* this rank has the whole arena */
     optim_part_t *parts;
     int part_count;
     optim_run_t *runs;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * plateau: the rate is cut when a metric gets no better, as
- * torch.optim.lr_scheduler.ReduceLROnPlateau does. What it has seen is kept by
- * the caller (optim_watch_t), who saves it with the run; all else is pure.
+ * plateau: cuts the rate when a metric stops improving, as
+ * torch.optim.lr_scheduler.ReduceLROnPlateau does. The caller keeps the state
+ * (optim_watch_t) and saves it with the run; all functions are pure.
  */
 #include <math.h>
 #include <string.h>
@@ -43,38 +43,38 @@ static const opt_row_t plateau_rows[] = {
      .min = 0,
      .max = 1e15,
      .unit = "steps",
-     .help =
-         "Updates during which the rate grows in a line to the optimizer's"},
+     .help = "Updates of linear warm-up to the optimizer's rate"},
     {.name = "metric",
      .type = OPT_TEXT,
      .offset = offsetof(plateau_options_t, metric),
      .fallback = "loss",
      .help =
-         "What is watched: loss or another number of the evaluations, by "
+         "Metric to watch: loss or another number of the evaluations, by "
          "its name in metrics.jsonl; or train_loss, the mean of each epoch"},
     {.name = "mode",
      .type = OPT_CHOICE,
      .offset = offsetof(plateau_options_t, mode),
      .fallback = "auto",
      .choices = modes,
-     .help = "What is better: less (min) or more (max); auto: more of "
-             "accuracy, top5, miou, iou1 and r2, else less"},
-    OPTIM_REAL(plateau_options_t, factor, "0.1", 0, 1, "Factor of a cut"),
+     .help = "min: less is better; max: more is better; auto: max for "
+             "accuracy, top5, miou, iou1 and r2, else min"},
+    OPTIM_REAL(plateau_options_t, factor, "0.1", 0, 1,
+               "Factor of the rate at a cut"),
     COUNT_ROW(patience, "10",
-              "The rate is cut when the metric was no better for more than "
-              "so many evaluations in a row"),
+              "The rate is cut after more than N evaluations in a row "
+              "without improvement"),
     OPTIM_REAL(plateau_options_t, threshold, "1e-4", 0, 1e30,
-               "How much better than the best counts as better"),
+               "Least difference to the best value that is an improvement"),
     {.name = "threshold_mode",
      .type = OPT_CHOICE,
      .offset = offsetof(plateau_options_t, relative),
      .fallback = "rel",
      .choices = threshold_modes,
-     .help = "rel: the threshold is a part of the best; abs: a difference"},
+     .help = "rel: the threshold is relative to the best value; abs: it is "
+             "absolute"},
     COUNT_ROW(cooldown, "0",
-              "Evaluations after a cut that are not counted as no better"),
-    OPTIM_REAL(plateau_options_t, min_lr, "0", 0, 1e6,
-               "No cut goes below this rate"),
+              "Evaluations after a cut that do not count for patience"),
+    OPTIM_REAL(plateau_options_t, min_lr, "0", 0, 1e6, "Lowest rate"),
     {.name = NULL},
 };
 
@@ -87,7 +87,7 @@ static double plateau_lr(const void *options, const optim_span_t *span,
     return lr;
 }
 
-/* Of the metric [name], which may have a loss's name and _ before its own. */
+/* For metric [name], which may begin with "LOSS_". */
 static bool more_is_better(const char *name)
 {
     static const char *const better[] = {"accuracy", "top", "miou", "iou",
@@ -157,7 +157,7 @@ static const char *plateau_metric(const void *options)
 
 const optim_schedule_kind_t optim_schedule_plateau = {
     .row = {.name = "plateau",
-            .help = "Cut by a factor whenever a metric gets no better",
+            .help = "Multiplied by a factor when a metric stops improving",
             .options = plateau_rows},
     .lr = plateau_lr,
     .metric = plateau_metric,

@@ -20,7 +20,7 @@ static const opt_row_t rmsprop_rows[] = {
     OPTIM_REAL(rmsprop_options_t, eps, "1e-8", 1e-30, 1,
                "Added to the denominator"),
     OPTIM_REAL(rmsprop_options_t, momentum, "0", 0, 1,
-               "Weight of past updates; 0 keeps none"),
+               "Weight of past updates; 0: no momentum"),
     {.name = "centered",
      .type = OPT_BOOL,
      .offset = offsetof(rmsprop_options_t, centered),
@@ -60,7 +60,7 @@ SIMD_CLONES static void loop_plain(float *restrict p,
     }
 }
 
-/* Rounding may leave a variance below zero, where there is none. */
+/* Rounding may make a variance of 0 negative. */
 SIMD_CLONES static void loop_centered(float *restrict p,
                                       const float *restrict grads,
                                       float *restrict square,

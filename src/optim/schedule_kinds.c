@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The shapes of schedules: pure functions of the update's number, so that a
- * resumed run needs no state of theirs. Where torch.optim.lr_scheduler has a
- * shape it is the same one, per update.
+ * The shapes of schedules: pure functions of the number of the update, so a
+ * resumed run needs no state for them. Shapes that torch.optim.lr_scheduler
+ * has, too, are the same, per update.
  */
 #include <math.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@
                        offsetof(type, warmup) == 0,     \
                    "options")
 
-/* How much of the span is done: 0 to 1. */
+/* The fraction of the span that is done: 0 to 1. */
 static double share(const optim_span_t *span, int64_t step)
 {
     return step < span->steps ? (double)step / (double)span->steps : 1;
@@ -51,7 +51,7 @@ static double constant_lr(const void *options, const optim_span_t *span,
 
 const optim_schedule_kind_t optim_schedule_constant = {
     .row = {.name = "constant",
-            .help = "The optimizer's rate, always",
+            .help = "The optimizer's rate",
             .options = constant_rows},
     .lr = constant_lr,
 };
@@ -66,17 +66,17 @@ typedef struct decay_options {
 
 FITS(decay_options_t);
 
-#define DECAY_ROWS(every_, gamma_)                            \
-    WARMUP_OVER,                                              \
-        {.name = "every",                                     \
-         .type = OPT_EVERY,                                   \
-         .offset = offsetof(decay_options_t, every),          \
-         .fallback = (every_),                                \
-         .help = "Distance of the steps, such as 30 epochs"}, \
-        OPTIM_REAL(decay_options_t, gamma, gamma_, 0, 1e6,    \
-                   "Factor of the rate at each of them"),     \
-    {                                                         \
-        .name = NULL                                          \
+#define DECAY_ROWS(every_, gamma_)                             \
+    WARMUP_OVER,                                               \
+        {.name = "every",                                      \
+         .type = OPT_EVERY,                                    \
+         .offset = offsetof(decay_options_t, every),           \
+         .fallback = (every_),                                 \
+         .help = "Interval between steps, such as 30 epochs"}, \
+        OPTIM_REAL(decay_options_t, gamma, gamma_, 0, 1e6,     \
+                   "Factor of the rate at each milestone"),    \
+    {                                                          \
+        .name = NULL                                           \
     }
 
 static const opt_row_t step_rows[] = {DECAY_ROWS(NULL, "0.1")};
@@ -122,8 +122,8 @@ static double decay_lr(const void *options, const optim_span_t *span, double lr,
 
 const optim_schedule_kind_t optim_schedule_step = {
     .row = {.name = "step",
-            .help = "Multiplied by gamma at regular distances, counted from "
-                    "the run's beginning",
+            .help = "Multiplied by gamma at regular intervals from the "
+                    "start of the run on",
             .options = step_rows},
     .warmup = OPTIM_WARMUP_OVER,
     .validate = decay_check,
@@ -132,7 +132,7 @@ const optim_schedule_kind_t optim_schedule_step = {
 
 const optim_schedule_kind_t optim_schedule_exponential = {
     .row = {.name = "exponential",
-            .help = "Multiplied by gamma at each epoch, or as often as asked",
+            .help = "Multiplied by gamma at each epoch, or each interval",
             .options = exponential_rows},
     .warmup = OPTIM_WARMUP_OVER,
     .validate = decay_check,
@@ -160,15 +160,15 @@ static const opt_row_t multistep_rows[] = {
      .fallback = NULL,
      .min = 0,
      .max = 1e15,
-     .help = "When the rate steps, such as [30, 60, 80]"},
+     .help = "When the rate is multiplied, such as [30, 60, 80]"},
     {.name = "unit",
      .type = OPT_CHOICE,
      .offset = offsetof(multistep_options_t, unit),
      .fallback = "epochs",
      .choices = units,
-     .help = "What milestones count, from the run's beginning"},
+     .help = "Unit of the milestones, counted from the start of the run"},
     OPTIM_REAL(multistep_options_t, gamma, "0.1", 0, 1e6,
-               "Factor of the rate at each of them"),
+               "Factor of the rate at each milestone"),
     {.name = NULL},
 };
 
@@ -224,7 +224,7 @@ static double cosine_lr(const void *options, const optim_span_t *span,
 
 const optim_schedule_kind_t optim_schedule_cosine = {
     .row = {.name = "cosine",
-            .help = "Warm-up in a line, then down along half a cosine over the "
+            .help = "Linear warm-up, then down along half a cosine over the "
                     "rest of the run",
             .options = cosine_rows},
     .lr = cosine_lr,
@@ -242,8 +242,8 @@ typedef struct restarts_options {
 FITS(restarts_options_t);
 
 static const opt_row_t restarts_rows[] = {
-    WARMUP_ROW("Updates during which the rate grows in a line to the "
-               "optimizer's, before the first period begins"),
+    WARMUP_ROW("Updates of linear warm-up to the optimizer's rate, before "
+               "the first period begins"),
     {.name = "period",
      .type = OPT_EVERY,
      .offset = offsetof(restarts_options_t, period),
@@ -255,10 +255,10 @@ static const opt_row_t restarts_rows[] = {
      .fallback = "1",
      .min = 1,
      .max = 1e6,
-     .help = "Each period is this many times as long as the one before; "
+     .help = "Each period is longer than the one before by this factor; "
              "PyTorch's T_mult"},
     OPTIM_REAL(restarts_options_t, min_lr, "0", 0, 1e6,
-               "What the rate falls to within each period"),
+               "Rate at the end of each period"),
     {.name = NULL},
 };
 
@@ -269,7 +269,7 @@ static err_code_t restarts_check(const void *options, err_t *err)
     return every_check(&restarts->period, "period", err);
 }
 
-/* In float64, where the lengths are exact far beyond any run. */
+/* In float64, which holds these lengths exactly. */
 static double restarts_lr(const void *options, const optim_span_t *span,
                           double lr, int64_t step)
 {
@@ -288,8 +288,8 @@ static double restarts_lr(const void *options, const optim_span_t *span,
 
 const optim_schedule_kind_t optim_schedule_restarts = {
     .row = {.name = "restarts",
-            .help = "Down along half a cosine again and again, each time from "
-                    "the optimizer's rate (Loshchilov and Hutter, 2017)",
+            .help = "Repeatedly down along half a cosine from the optimizer's "
+                    "rate (Loshchilov and Hutter, 2017)",
             .options = restarts_rows},
     .validate = restarts_check,
     .lr = restarts_lr,
@@ -307,11 +307,11 @@ FITS(one_cycle_options_t);
 static const opt_row_t one_cycle_rows[] = {
     WARMUP_ROW("Updates during which the rate rises; 0: pct_start decides"),
     OPTIM_REAL(one_cycle_options_t, pct_start, "0.3", 0, 1,
-               "Part of the run during which the rate rises"),
+               "Fraction of the run during which the rate rises"),
     OPTIM_REAL(one_cycle_options_t, div_factor, "25", 1e-6, 1e12,
-               "The run begins at the optimizer's rate divided by this"),
+               "The first rate is the optimizer's rate divided by this"),
     OPTIM_REAL(one_cycle_options_t, final_div_factor, "1e4", 1e-6, 1e12,
-               "and ends at its beginning's rate divided by this"),
+               "The last rate is the first rate divided by this"),
     {.name = NULL},
 };
 
@@ -338,8 +338,8 @@ static double one_cycle_lr(const void *options, const optim_span_t *span,
 
 const optim_schedule_kind_t optim_schedule_one_cycle = {
     .row = {.name = "one_cycle",
-            .help = "Up to the optimizer's rate and down to nearly nothing, "
-                    "each along half a cosine; momentum stays",
+            .help = "Up to the optimizer's rate, then down to nearly 0, each "
+                    "along half a cosine; the momentum is constant",
             .options = one_cycle_rows},
     .warmup = OPTIM_WARMUP_OWN,
     .lr = one_cycle_lr,
@@ -357,7 +357,7 @@ FITS(polynomial_options_t);
 static const opt_row_t polynomial_rows[] = {
     WARMUP_BEFORE,
     OPTIM_REAL(polynomial_options_t, power, "1", 0, 100,
-               "Of the part of the run that is left; 1: a line"),
+               "Exponent of the remaining fraction of the run; 1: linear"),
     OPTIM_REAL(polynomial_options_t, min_lr, "0", 0, 1e6,
                "Rate at the end of the run"),
     {.name = NULL},
@@ -375,8 +375,8 @@ static double polynomial_lr(const void *options, const optim_span_t *span,
 
 const optim_schedule_kind_t optim_schedule_polynomial = {
     .row = {.name = "polynomial",
-            .help = "Down to min_lr as a power of the part of the run that is "
-                    "left",
+            .help = "Down to min_lr as a power of the remaining fraction of "
+                    "the run",
             .options = polynomial_rows},
     .lr = polynomial_lr,
 };
@@ -384,8 +384,8 @@ const optim_schedule_kind_t optim_schedule_polynomial = {
 /* ---- inverse_sqrt -------------------------------------------------------- */
 
 static const opt_row_t inverse_sqrt_rows[] = {
-    WARMUP_ROW("Updates during which the rate grows in a line to the "
-               "optimizer's; it is reached again by no later one"),
+    WARMUP_ROW("Updates of linear warm-up to the optimizer's rate; then "
+               "the rate falls"),
     {.name = NULL},
 };
 
@@ -402,8 +402,8 @@ static double inverse_sqrt_lr(const void *options, const optim_span_t *span,
 
 const optim_schedule_kind_t optim_schedule_inverse_sqrt = {
     .row = {.name = "inverse_sqrt",
-            .help = "Warm-up in a line, then as one over the square root of "
-                    "the update's number (Vaswani et al., 2017)",
+            .help = "Linear warm-up, then proportional to one over the square "
+                    "root of the number of the update (Vaswani et al., 2017)",
             .options = inverse_sqrt_rows},
     .warmup = OPTIM_WARMUP_OWN,
     .lr = inverse_sqrt_lr,

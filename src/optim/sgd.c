@@ -14,10 +14,10 @@ _Static_assert(sizeof(sgd_options_t) <= OPTIM_OPTIONS_MAX, "options");
 static const opt_row_t sgd_rows[] = {
     OPTIM_LR(sgd_options_t, "1e-3"),
     OPTIM_REAL(sgd_options_t, momentum, "0", 0, 1,
-               "Weight of past gradients; 0 keeps none"),
+               "Weight of past gradients; 0: no momentum"),
     OPTIM_REAL(sgd_options_t, dampening, "0", 0, 1,
-               "Part of each gradient after the first that the momentum "
-               "leaves out"),
+               "Fraction of each gradient, after the first, that is not "
+               "added to the momentum"),
     {.name = "nesterov",
      .type = OPT_BOOL,
      .offset = offsetof(sgd_options_t, nesterov),
@@ -39,7 +39,7 @@ static err_code_t sgd_check(const void *options, err_t *err)
     if (sgd->dampening != 0 && (sgd->momentum == 0 || sgd->nesterov))
         return err_set(
             err, ERR_CONFIG,
-            "optimizer.sgd.dampening changes what momentum takes in, "
+            "optimizer.sgd.dampening scales what is added to momentum, "
             "so it needs a momentum above 0, and nesterov: false");
     return ERR_OK;
 }
@@ -60,11 +60,11 @@ SIMD_CLONES static void sgd_plain(float *restrict p,
         p[i] -= lr * (grads[i] + decay * p[i]);
 }
 
-/* How momentum goes into an update. */
+/* Factors of momentum in an update. */
 typedef struct sgd_scalars {
     float lr, decay, momentum;
-    float fresh;     /* part of the gradient that the buffer takes in */
-    float past, now; /* parts of buffer and gradient in the update */
+    float fresh;     /* of the gradient in the buffer */
+    float past, now; /* of buffer and gradient in the update */
 } sgd_scalars_t;
 
 /* The buffer begins with zeros, so that the first update copies the gradient

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Touching in advance: all whole pages are there, what was in them stays, and
- * what lies around the arenas is left alone. */
+ * what lies around the parts is left alone. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -53,12 +53,12 @@ static void need_kernel(const arena_t *arena)
     madvise(arena->data + PAGES * arena->page, arena->page, MADV_DONTNEED);
 }
 
-static void touch(const train_touch_arena_t *arenas, int count, int threads)
+static void touch(const train_touch_arena_t *parts, int count, int threads)
 {
     train_touch_t *touch = NULL;
     err_t err = ERR_INIT;
 
-    cr_assert_eq(train_touch_open(arenas, count, threads, &touch, &err), ERR_OK,
+    cr_assert_eq(train_touch_open(parts, count, threads, &touch, &err), ERR_OK,
                  "%s", err.text);
     train_touch_wait(touch);
     train_touch_close(touch);
@@ -68,12 +68,12 @@ Test(touch, pages_are_there_and_keep_what_they_hold)
 {
     arena_t arena = arena_open();
     const size_t half = PAGES / 2 * arena.page;
-    train_touch_arena_t arenas[] = {
+    train_touch_arena_t parts[] = {
         {arena.data, half}, {arena.data + half, PAGES * arena.page - half}};
 
     need_kernel(&arena);
     arena.data[half + 5] = 7;
-    touch(arenas, 2, 3);
+    touch(parts, 2, 3);
     cr_assert_eq(resident(&arena), PAGES);
     cr_assert_eq(arena.data[half + 5], 7);
     cr_assert_eq(arena.data[half], 0);
@@ -83,10 +83,10 @@ Test(touch, pages_are_there_and_keep_what_they_hold)
 Test(touch, pages_that_are_shared_with_others_are_left)
 {
     arena_t arena = arena_open();
-    train_touch_arena_t arena = {arena.data + 64, 2 * arena.page};
+    train_touch_arena_t part = {arena.data + 64, 2 * arena.page};
 
     need_kernel(&arena);
-    touch(&arena, 1, 1);
+    touch(&part, 1, 1);
     cr_assert_eq(resident(&arena), 1);
     arena_close(&arena);
 }
@@ -94,11 +94,11 @@ Test(touch, pages_that_are_shared_with_others_are_left)
 Test(touch, closing_stops)
 {
     arena_t arena = arena_open();
-    train_touch_arena_t arena = {arena.data, PAGES * arena.page};
+    train_touch_arena_t part = {arena.data, PAGES * arena.page};
     train_touch_t *touch = NULL;
     err_t err = ERR_INIT;
 
-    cr_assert_eq(train_touch_open(&arena, 1, 2, &touch, &err), ERR_OK);
+    cr_assert_eq(train_touch_open(&part, 1, 2, &touch, &err), ERR_OK);
     train_touch_close(touch);
     train_touch_close(NULL);
     arena_close(&arena);
