@@ -157,7 +157,7 @@ Test(changes, the_same_in_other_words)
 #define PRESET(MORE) \
     DATA "model: {preset: mlp, input: [4], classes: 2" MORE "}\n" LOSS OPTIMIZER
 
-/* Nor is a preset's default that is written out. */
+/* Options of presets: a default that is written out is no change. */
 Test(changes, of_presets)
 {
     expect(PRESET(""), PRESET(", hidden: [512, 512]"), "");

@@ -59,8 +59,8 @@ Test(run, interrupted_runs_end_with_the_same_bits, .timeout = 120)
 
 /* ---- what the optimizer keeps ------------------------------------------- */
 
-/* The largest squares of amsgrad; and dampening, which the first update of a
- * run, but not of a life, is without. */
+/* amsgrad keeps the largest mean of squares. Dampening does not apply to the
+ * first update of a run, but it applies to the first update of a later life. */
 Test(run, interrupted_optimizers_end_with_the_same_bits, .timeout = 120)
 {
     static const char *const optimizers[] = {

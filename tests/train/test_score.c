@@ -79,6 +79,20 @@ static double value_of(const rig_t *rig, double loss, const double *sums,
 static const float logits[4][3] = {{3, 1, 2}, {3, 2, 1}, {1, 2, 3}, {0, 5, 5}};
 static const int64_t labels[] = {0, 1, 0, 1};
 
+/* Answers are 0, 0, 2, 1, labels 0, 1, 0, 1. Rows predicted correctly, rows
+ * predicted, rows with the label: class 0: 1, 2, 2; class 1: 1, 1, 2; class 2:
+ * 0, 1, 0. */
+static void expect_classes(const rig_t *rig, const double *sums)
+{
+    cr_expect_eq(value_of(rig, 0, sums, "top1"), 0.5);
+    cr_expect_eq(value_of(rig, 0, sums, "top2"), 0.75);
+    cr_expect_float_eq(value_of(rig, 0, sums, "miou"), (1.0 / 3 + 0.5 + 0) / 3,
+                       1e-15);
+    cr_expect_eq(value_of(rig, 0, sums, "iou2"), 0);
+    cr_expect_float_eq(value_of(rig, 1.25, sums, "perplexity"), exp(1.25),
+                       1e-15, "from the loss");
+}
+
 Test(score, of_classes)
 {
     rig_t rig = rig_open("[3]", "cross_entropy",
@@ -88,19 +102,12 @@ Test(score, of_classes)
     cr_expect(train_scores_look(rig.scores));
     train_scores_add(rig.scores, logits[0], labels, 1, sums);
     train_scores_add(rig.scores, logits[1], labels + 1, 3, sums);
-    cr_expect_eq(value_of(&rig, 0, sums, "top1"), 0.5);
-    cr_expect_eq(value_of(&rig, 0, sums, "top2"), 0.75);
-    /* Answers are 0, 0, 2, 1. Class 0: one hit, two taken, two are; class 1:
-     * one, one, two; class 2: none, one, none. */
-    cr_expect_float_eq(value_of(&rig, 0, sums, "miou"), (1.0 / 3 + 0.5 + 0) / 3,
-                       1e-15);
-    cr_expect_eq(value_of(&rig, 0, sums, "iou2"), 0);
-    cr_expect_float_eq(value_of(&rig, 1.25, sums, "perplexity"), exp(1.25),
-                       1e-15, "from the loss");
+    expect_classes(&rig, sums);
     rig_close(&rig);
 }
 
-/* The largest probability says what is right; of equal ones the first. */
+/* The label is the class of the largest probability; of equal ones the first.
+ */
 Test(score, of_probabilities_of_classes)
 {
     static const float soft[4][3] = {
@@ -114,13 +121,7 @@ Test(score, of_probabilities_of_classes)
 
     train_scores_add(rig.scores, logits[0], soft[0], 1, sums);
     train_scores_add(rig.scores, logits[1], soft[1], 3, sums);
-    cr_expect_eq(value_of(&rig, 0, sums, "top1"), 0.5);
-    cr_expect_eq(value_of(&rig, 0, sums, "top2"), 0.75);
-    cr_expect_float_eq(value_of(&rig, 0, sums, "miou"), (1.0 / 3 + 0.5 + 0) / 3,
-                       1e-15);
-    cr_expect_eq(value_of(&rig, 0, sums, "iou2"), 0);
-    cr_expect_float_eq(value_of(&rig, 1.25, sums, "perplexity"), exp(1.25),
-                       1e-15, "from the loss");
+    expect_classes(&rig, sums);
     rig_close(&rig);
     memset(sums, 0, sizeof sums);
     train_scores_add(smooth.scores, logits[0], soft[0], 1, sums);
