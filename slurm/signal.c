@@ -41,8 +41,7 @@ static err_code_t install(int number, void (*handler)(int), err_t *err)
 }
 
 /* A closed terminal (HUP) ends the run like TERM; under nohup HUP stays
- * ignored.
- */
+ * ignored. */
 static err_code_t install_hangup(err_t *err)
 {
     struct sigaction now;

@@ -52,8 +52,8 @@ typedef struct cddp_ddp_config {
                    must outlive the reducer; NULL: none */
 } cddp_ddp_config_t;
 
-/* Open over [group]; collective. CDDP_CONFIG names ranks whose views differ.
- * Of [config] only the hooks are kept. Close it before the group. */
+/* Open over [group]; collective. CDDP_CONFIG names ranks whose views differ. Of
+ * [config] only the hooks are kept. Close it before the group. */
 cddp_code_t cddp_ddp_open(cddp_group_t *group, const cddp_ddp_config_t *config,
                           cddp_ddp_t **out, cddp_error_t *error);
 void cddp_ddp_close(cddp_ddp_t *ddp); /* NULL allowed */

@@ -58,8 +58,7 @@ char *obs_epoch_format(const obs_epoch_t *epoch, char *out, size_t room)
 }
 
 /* A line that cannot be printed, or that nobody reads, is lost; the run goes
- * on.
- */
+ * on. */
 void obs_progress_epoch(const obs_epoch_t *epoch)
 {
     char line[LINE_ROOM]; /* the newline takes the place of the NUL */

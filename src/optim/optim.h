@@ -125,8 +125,7 @@ float *optim_slot_at(optim_t *optim, int slot, size_t elem);
 const float *optim_average(const optim_t *optim);
 
 /* Copy this rank's ranges of the average, if there is one, to the arena
- * [params].
- */
+ * [params]. */
 void optim_average_store(const optim_t *optim, float *params);
 
 /* The norm of [elems] gradients: sqrt of the sum of squares in float64, in

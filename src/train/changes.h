@@ -27,8 +27,8 @@ typedef struct train_changes {
 
 /*
  * Compare [was], the resolved configuration in a checkpoint ("": not known, so
- * no changes), with [now]. ERR_CONFIG: [was] is no run file.
- * train_changes_free frees what is inside [out]. Local.
+ * no changes), with [now]. ERR_CONFIG: [was] is no run file. train_changes_free
+ * frees what is inside [out]. Local.
  */
 err_code_t train_changes_find(const char *was, const train_config_t *now,
                               train_changes_t *out, err_t *err);

@@ -79,8 +79,7 @@ static void parts_zero(const ddp_hook_part_t *parts, int count)
 }
 
 /* The checkpoint has no state of this hook, or none that fits: start with
- * zeros.
- */
+ * zeros. */
 static void begin_anew(const train_kept_t *kept,
                        const train_kept_source_t *source,
                        const hdf5io_checkpoint_info_t *info)

@@ -77,8 +77,7 @@ static err_code_t average(comm_group_t *group, float *data, size_t elems,
 
 /* In a local step a rank without targets makes no update, so ranks may have
  * made different numbers of updates. A checkpoint keeps one number: the
- * largest.
- */
+ * largest. */
 static err_code_t updates_agree(comm_group_t *group,
                                 hdf5io_progress_t *progress, err_t *err)
 {

@@ -38,8 +38,8 @@ err_code_t train_resumed_data(const train_resumed_t *resumed, err_t *err)
     return ERR_OK;
 }
 
-/* Another content of one split: a warning, or an error with
- * train.reproducible. */
+/* Another content of one split: a warning, or an error with train.reproducible.
+ */
 static err_code_t split_check(const train_resumed_t *resumed,
                               const train_marks_pair_t *pair, const char *split,
                               err_t *err)

@@ -14,8 +14,7 @@
  * Write [config], in use from step [step] on, to [directory]/config.yaml. A
  * file with the same settings stays. One with other settings, or of a run that
  * was ahead of [step], is first copied to config-N.yaml, with the lowest free N
- * from
- * 1. ERR_IO.
+ * from 1. ERR_IO.
  */
 err_code_t train_settings_keep(const char *directory,
                                const train_config_t *config, int64_t step,

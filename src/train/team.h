@@ -37,8 +37,7 @@ typedef struct train_team_sizes {
 } train_team_sizes_t;
 
 /* Open execs of [graph] for all [sizes], otherwise configured as [like]. [team]
- * is zeroed before; on failure, too, train_team_close frees it.
- */
+ * is zeroed before; on failure, too, train_team_close frees it. */
 err_code_t train_team_open(const nn_graph_t *graph,
                            const nn_exec_config_t *like,
                            const train_team_sizes_t *sizes, train_team_t *team,

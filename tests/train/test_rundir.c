@@ -461,8 +461,8 @@ static void killed_start(const harness_t *harness, atomic_int *left, int call)
 }
 
 /* Where files without a name are to be had, nothing is left at once, but by who
- * dies between the two calls that give it its name; there the next start
- * cleans up. */
+ * dies between the two calls that give it its name; there the next start cleans
+ * up. */
 Test(rundir, who_is_killed_while_he_writes_leaves_nothing)
 {
     train_outcome_t out;

@@ -189,8 +189,8 @@ Test(weigh, reproducible_runs_on_probabilities_have_the_same_bits)
 
 /* ---- nothing that counts ------------------------------------------------- */
 
-/* Nothing counts in any step: the weights stay, whatever the optimizer would
- * do with a gradient of zeros. */
+/* Nothing counts in any step: the weights stay, whatever the optimizer would do
+ * with a gradient of zeros. */
 Test(weigh, steps_without_a_target_change_nothing)
 {
     for (int mode = 0; mode < 2; mode++) {
