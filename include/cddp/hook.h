@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Comm hooks of a program's own: what travels instead of the plain gradients of
- * a bucket. A hook is a constant table that cddp_ddp_config_t.hooks lists, and
- * that the option `hook: NAME` chooses, as it does the built-in ones.
+ * Comm hooks of a program: they reduce a bucket in another way than by the sum
+ * of its plain gradients. A hook is a constant table that
+ * cddp_ddp_config_t.hooks lists; the option `hook: NAME` chooses one of these
+ * or of the built-in ones.
  *
- * A bucket (a stretch of the gradient arena) goes through the hook in turns.
- * Turn 0 is taken as soon as its gradients are final, while backward goes on;
- * turn 1 for all buckets in order when backward is through, then turn 2 for
- * all, and so on. Every rank takes the same turns in the same order, so a turn
- * may start collectives through the wire that it is handed, for a later turn of
- * the bucket to wait for. After its last turn the bucket must hold the sum over
- * ranks (or what the hook offers in its place), the same bits on every rank.
+ * A hook works on a bucket (a contiguous part of the gradient arena) in turns.
+ * Turn 0 begins as soon as the gradients of the bucket are final, overlapped
+ * with backward. After backward comes turn 1 of all buckets, in order, then
+ * turn 2 of all, and so on. All ranks take the same turns in the same order, so
+ * a turn may start collectives through its wire, and a later turn of the bucket
+ * waits for them. After its last turn the bucket must hold the sum over ranks,
+ * or the hook's approximation, with the same bits on all ranks.
  *
  * Thread rule: one thread per rank.
  */
@@ -27,10 +28,10 @@
 extern "C" {
 #endif
 
-/* ---- the way out --------------------------------------------------------- */
+/* ---- collectives of a turn ----------------------------------------------- */
 
-/* A bucket's collectives under way; the reducer owns it, and releases after a
- * failure what was started. */
+/* The collectives in flight of one bucket. The reducer owns it, and waits for
+ * the collectives after a failure. */
 typedef struct cddp_wire cddp_wire_t;
 
 #define CDDP_WIRE_WORKS 4 /* most that one turn may start */
@@ -47,7 +48,7 @@ cddp_code_t cddp_wire_sum(cddp_wire_t *wire, void *data, size_t count,
 cddp_code_t cddp_wire_gather(cddp_wire_t *wire, const void *mine, size_t bytes,
                              void *all, cddp_error_t *error);
 
-/* Wait for all that was started. */
+/* Wait for all collectives of the wire. */
 cddp_code_t cddp_wire_wait(cddp_wire_t *wire, cddp_error_t *error);
 
 /* ---- what a hook sees ---------------------------------------------------- */
@@ -75,7 +76,7 @@ typedef struct cddp_hook_plan {
 } cddp_hook_plan_t;
 
 typedef struct cddp_hook {
-    const char *name; /* as options say it */
+    const char *name; /* in the options */
     void *context;    /* for the program's use, handed to open */
     int turns;        /* >= 1 */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * What the library has to say beside errors: that a checkpoint is damaged and
- * the previous one is tried, that storage is slow. It writes nothing to
- * standard output or standard error; without a function of the program's these
- * lines are dropped. (UCX and PMIx have their own: see UCX_LOG_LEVEL.)
+ * Log lines of the library, besides errors: that a checkpoint is damaged and
+ * the previous one is read, that storage is slow. The library writes nothing to
+ * standard output or standard error: without a log function these lines are
+ * dropped. (UCX and PMIx print their own lines: see UCX_LOG_LEVEL.)
  *
  * Numbers in texts that the library reads or writes (run files, manifests,
  * sentences) have a point, whatever locale the program has set.
@@ -18,15 +18,15 @@ extern "C" {
 
 typedef enum cddp_level {
     CDDP_LOG_ERROR,
-    CDDP_LOG_WARN, /* it goes on, somebody should look */
+    CDDP_LOG_WARN, /* the program goes on, but check this */
     CDDP_LOG_INFO, /* a few lines */
     CDDP_LOG_DEBUG,
     CDDP_LOG_TRACE
 } cddp_level_t;
 
 /* [text] is one sentence without a newline, [module] the part of the library
- * that it comes from ("hdf5io"), both valid during the call; [rank] is -1 where
- * the calling thread is no rank's. */
+ * that it comes from ("hdf5io"), both valid during the call; [rank] is -1 if
+ * the calling thread belongs to no rank. */
 typedef void (*cddp_log_t)(void *context, cddp_level_t level, int rank,
                            const char *module, const char *text);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What this machine can do at most, measured by the same team of threads in the
- * same run: the limits that a training step is compared with. */
+/* peak: the rates of this machine that bound a training step, measured by the
+ * same threads in the same run. */
 #ifndef CDDP_CMD_BENCH_PEAK_H
 #define CDDP_CMD_BENCH_PEAK_H
 

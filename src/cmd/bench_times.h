@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What a benchmark makes of its times. */
+/* Statistics of the times of a benchmark. */
 #ifndef CDDP_CMD_BENCH_TIMES_H
 #define CDDP_CMD_BENCH_TIMES_H
 
@@ -10,7 +10,7 @@ typedef struct bench_times { /* seconds */
     double min, median, p95, p99;
 } bench_times_t;
 
-/* Of [count] > 0 times, which are sorted. */
+/* Sorts the [count] > 0 times. */
 bench_times_t bench_times(double *times, size_t count);
 
 #endif

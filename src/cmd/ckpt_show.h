@@ -7,19 +7,19 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* The checkpoint that the user means: [path] itself, or the newest one of a run
- * directory. free() it. ERR_DATA: there is none. */
+/* The path of a checkpoint: [path] itself, or the newest one if [path] is a run
+ * directory. The caller frees it. ERR_DATA: there is none. */
 err_code_t cmd_ckpt_find(const char *path, char **out, err_t *err);
 
 /* One line for each checkpoint of a run (its directory, or its checkpoints/),
  * newest first, from the manifests alone. ERR_DATA: there is none. */
 err_code_t cmd_ckpt_list(const char *run, str_buf_t *out, err_t *err);
 
-/* All that the manifest in directory [path] says. */
+/* Append the contents of the manifest in directory [path]. */
 err_code_t cmd_ckpt_show(const char *path, str_buf_t *out, err_t *err);
 
-/* Hash every file of directory [path]; one line if all are as written, else
- * ERR_DATA says which is not. */
+/* Hash every file of directory [path]. Appends one line if all are as written;
+ * else ERR_DATA names the file that is not. */
 err_code_t cmd_ckpt_verify(const char *path, str_buf_t *out, err_t *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The best that one number can do: classify by a threshold on a score. */
+/* The best classifier with one threshold on one score. */
 #ifndef CDDP_CMD_DATA_BOUND_H
 #define CDDP_CMD_DATA_BOUND_H
 

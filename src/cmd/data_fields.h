@@ -7,11 +7,11 @@
  *     P(k) ~ k^tilt exp(-(k reach)^2),     k in radians a cell,
  *
  * and the variance sigma^2, as in the lognormal model of the large-scale
- * structure (Coles and Jones, 1991); the mean density is 1. How many axes
- * matter flows in along, at each cell, says whether that lies in a void (0), a
- * sheet (1), a filament (2) or a knot (3) of the cosmic web: the number of
- * positive eigenvalues of the tidal tensor (Hahn et al., 2007), which is the
- * field with k_i k_j / k^2 before it.
+ * structure (Coles and Jones, 1991); the mean density is 1. Each cell is
+ * in a void (0), a sheet (1), a filament (2) or a knot (3) of the cosmic web:
+ * the number of axes along which matter flows into the cell, that is, of
+ * positive eigenvalues of the tidal tensor (Hahn et al., 2007). In Fourier
+ * space its elements are the field times k_i k_j / k^2.
  */
 #ifndef CDDP_CMD_DATA_FIELDS_H
 #define CDDP_CMD_DATA_FIELDS_H
@@ -22,7 +22,7 @@
 
 enum { CMD_FIELDS_PARAMS = 3, CMD_FIELDS_WEBS = 4 };
 
-/* What differs from universe to universe; uniform between the bounds below. */
+/* A parameter of a sample, uniform between its bounds. */
 typedef struct cmd_fields_param {
     const char *name;
     double least, most;

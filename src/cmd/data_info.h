@@ -19,7 +19,7 @@ err_code_t cmd_data_info(const char *path, str_buf_t *out, err_t *err);
  * held. */
 err_code_t cmd_data_open(const char *path, hid_t *out, err_t *err);
 
-/* Put [path] in front of the sentence, unless it begins with it. */
+/* Prefix the message with [path], unless it begins with it. */
 void cmd_data_prefix(const char *path, err_t *err);
 
 #endif

@@ -14,11 +14,10 @@ typedef struct cmd_verify_report {
     uint64_t hash; /* XXH3 of the whole file, to compare copies by */
 } cmd_verify_report_t;
 
-/* Read every byte of [path] and every value of its datasets that is stored;
- * while that takes long, a line of progress on stderr after each [every]
- * seconds. ERR_DATA says what cannot be read; a file without any dataset, and
- * values that a virtual dataset or a link leads nowhere for, are ERR_DATA, too.
- */
+/* Read every byte of [path] and every stored value of its datasets. Prints a
+ * line of progress to stderr every [every] seconds. ERR_DATA names what cannot
+ * be read. A file without datasets, and a virtual dataset or link whose target
+ * is missing, are ERR_DATA, too. */
 err_code_t cmd_data_verify(const char *path, double every,
                            cmd_verify_report_t *out, err_t *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* data_walk: every dataset that the links of an HDF5 file lead to. */
+/* data_walk: visits all datasets that can be reached in an HDF5 file. */
 #ifndef CDDP_CMD_DATA_WALK_H
 #define CDDP_CMD_DATA_WALK_H
 
@@ -8,19 +8,18 @@
 
 #include "base/err.h"
 
-/* A dataset, open during the call. [path] has a slash in front; [target] is
- * what a soft or external link of that name leads to, else NULL. An error ends
- * the walk. */
+/* Called for each [dataset], which is open during the call. [path] begins with
+ * a slash. [target] is that of a soft or external link, else NULL. An error
+ * ends the walk. */
 typedef err_code_t (*cmd_walk_visit_t)(void *context, hid_t dataset,
                                        const char *path, const char *target,
                                        err_t *err);
 
 /*
- * Visit the datasets of the open [file] (called [name]), in the order of names,
- * groups gone into where they stand. Soft and external links are followed to
- * datasets, not into groups; a group with several names is gone into once.
- * ERR_DATA: damaged, a link that leads nowhere, or groups deeper than anybody
- * nests them. Lock held.
+ * Visit the datasets of the open [file] (called [name]) in the order of names,
+ * depth first. Soft and external links are followed to datasets, not to groups.
+ * A group with several names is visited once. ERR_DATA: the file is damaged, a
+ * link has no target, or groups are nested too deeply. The HDF5 lock is held.
  */
 err_code_t cmd_data_walk(hid_t file, const char *name, cmd_walk_visit_t visit,
                          void *context, err_t *err);

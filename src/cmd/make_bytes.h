@@ -25,16 +25,17 @@ typedef struct cmd_bytes_config {
 
 typedef struct cmd_bytes_report {
     int64_t documents, train, valid; /* used; bytes of each split */
-    int64_t skipped;                 /* no text, empty, or unreadable */
-    int64_t repeated;                /* of a content that another file has */
+    int64_t skipped;                 /* not text, empty, or unreadable */
+    int64_t repeated;                /* same content as another file */
 } cmd_bytes_report_t;
 
 /*
- * Write the files. A document is a file without control characters but tabs,
- * escapes and ends of lines and pages; behind each stands one byte 0. Their
- * order, and which are for validation, follow from a hash of their content: the
- * same texts give the same files, wherever they lie. ERR_DATA: no text was
- * found, or too little; ERR_USAGE: shards are there already.
+ * Write the files. A document is a file without control characters other than
+ * tabs, escapes, and ends of lines and pages; a 0 byte follows each document. A
+ * hash of the content decides the order of documents, and which are for
+ * validation: so the same texts give the same files, in whatever folders they
+ * are. ERR_DATA: no text was found, or too little; ERR_USAGE: there are shards
+ * already.
  */
 err_code_t cmd_make_bytes(const cmd_bytes_config_t *config,
                           cmd_bytes_report_t *report, err_t *err);

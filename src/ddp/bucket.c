@@ -11,7 +11,7 @@ static size_t mib_elems(double mib)
     return (size_t)(mib * 1048576.0 / sizeof(float));
 }
 
-/* Are views [v - 1] and [v] finished at the same time? */
+/* Are views [v - 1] and [v] final at the same time? */
 static bool together(const ddp_layout_t *layout, int v)
 {
     return layout->views[v].unit != 0 &&
@@ -65,7 +65,7 @@ static int run_begin(const ddp_layout_t *layout, int from, int to, size_t limit)
     return v;
 }
 
-/* Room up to the next bucket's first view; the last takes the arena's end. */
+/* A bucket ends where the next one begins, the last at the end of the arena. */
 static void bucket_fill(ddp_bucket_t *bucket, const ddp_layout_t *layout,
                         int from, int to)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* How the gradient arena is cut into buckets. Internal to ddp; pure. */
+/* bucket: how the gradient arena is cut into buckets. Pure. */
 #ifndef CDDP_DDP_BUCKET_H
 #define CDDP_DDP_BUCKET_H
 
@@ -14,13 +14,14 @@ typedef struct ddp_bucket {
 } ddp_bucket_t;
 
 /*
- * Cut [layout] into [buckets] (room for view_count), in arena order, and return
- * how many. From the front one bucket of at most first_bucket_mb; from the back
- * one of at most last_bucket_mb, before it one of at most twice that, and so on
- * up to bucket_cap_mb, as what is under way when backward ends cannot hide;
- * between them runs of at most bucket_cap_mb. What is finished at the same time
- * (view_t.unit) stays together, so that no bucket waits for a layer of which it
- * has a small part; a unit that is larger than its limit is a bucket alone.
+ * Cut [layout] into [buckets], of view_count elements, in arena order; returns
+ * the number of buckets. The first bucket has at most first_bucket_mb. The last
+ * one has at most last_bucket_mb, the one before it at most twice that, and so
+ * on up to bucket_cap_mb, as reductions that are in flight when backward ends
+ * are not overlapped. Those between have at most bucket_cap_mb. Views that are
+ * final at the same time (view_t.unit) stay together, so that no bucket waits
+ * for a layer of which it has a small part. A unit that is larger than the
+ * limit is a bucket of its own.
  */
 int ddp_bucket_cut(const ddp_config_t *config, const ddp_layout_t *layout,
                    ddp_bucket_t *buckets);

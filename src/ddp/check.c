@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What keeps replicas honest: one parameter table at the start, one state ever
- * after. Both compare hashes. */
+/* Checks that replicas are equal: the parameter table at the start, the
+ * parameters later. Both compare hashes. */
 #include <string.h>
 
 #include "base/hash.h"
@@ -28,7 +28,6 @@ static uint64_t layout_hash(const ddp_layout_t *layout)
     return hash;
 }
 
-/* Every rank must see the same table; name the first two that do not. */
 err_code_t ddp_layout_check(comm_group_t *group, const ddp_layout_t *layout,
                             err_t *err)
 {
@@ -65,8 +64,8 @@ static int hash_votes(const uint64_t *hashes, int size, uint64_t hash)
     return votes;
 }
 
-/* The first rank whose hash has fewer votes than another's; with a tie it is a
- * rank after 0, as rank 0's state is what checkpoints begin with. -1: none. */
+/* The first rank that has not the most frequent hash; -1: all are equal. In a
+ * tie rank 0 counts as right, as checkpoints begin with its state. */
 static int drifted_rank(const uint64_t *hashes, int size)
 {
     uint64_t most = hashes[0];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * ddp: keeps the replicas of a model together. It sees an arena of parameter
- * gradients cut into views, and a group; it knows no layer. Gradients are
- * summed over ranks in buckets (contiguous views of the arena, formed in arena
- * order); a bucket's all-reduce starts when its last gradient is ready and runs
- * while backward goes on (Li et al., "PyTorch Distributed", VLDB 2020, for the
- * idea). The gradients are sums already divided by the global denominator, so
- * the sum over ranks is the gradient of the global mean; a rank without samples
- * gives zeros.
+ * ddp: the reducer, which keeps the replicas of a model equal. It works on an
+ * arena of gradients, cut into one view per parameter, and on a group; it knows
+ * no layers. Gradients are summed over ranks in buckets (contiguous views, in
+ * arena order). The all-reduce of a bucket starts when its last gradient is
+ * ready and is overlapped with backward (the idea is from Li et al., "PyTorch
+ * Distributed", VLDB 2020). Gradients are already divided by the global
+ * denominator, so their sum over ranks is the gradient of the global mean. A
+ * rank without samples adds zeros.
  *
  * Thread rule: one thread. Every rank makes the same calls in the same order.
  */
@@ -28,7 +28,7 @@
 
 typedef struct ddp ddp_t;
 
-/* Local SGD, which is the caller's part: see ddp_step_local. */
+/* Local SGD: the caller averages, see ddp_step_local. */
 typedef struct ddp_local_sgd {
     int64_t period; /* updates from average to average; 0: none */
     int64_t start;  /* updates before the first local one */
@@ -36,35 +36,37 @@ typedef struct ddp_local_sgd {
 
 struct ddp_config {   /* the run file's `ddp` section */
     int backend;      /* choice: auto, self, threads, ucx */
-    char *comm_table; /* path; empty: the built-in one; for the caller */
+    char *comm_table; /* path, used by the caller; empty: built-in table */
     double bucket_cap_mb, first_bucket_mb, last_bucket_mb; /* MiB */
-    opt_every_t check_every; /* OPT_STEPS or OPT_NEVER; for the caller */
+    opt_every_t check_every; /* OPT_STEPS or OPT_NEVER; used by the caller */
     ddp_local_sgd_t local_sgd;
     int zero;           /* choice: 0, 1 (ZeRO-1): needs shards */
     const tree_t *hook; /* as the run file's `ddp.hook`; NULL: none */
-    /* Hooks beside the built-in ones, which [hook] may name, too; ends with
-     * NULL; NULL: none. Outlives the reducer. */
+    /* Hooks besides the built-in ones, which [hook] may name, too. Ends with
+     * NULL; NULL: none. Must outlive the reducer. */
     const ddp_hook_ops_t *const *hooks;
 };
 
 extern const opt_row_t ddp_options[];
 
-/* The chosen backend's name ("auto"), for comm_config_t. */
+/* The name of the configured backend ("auto"), for comm_config_t. */
 const char *ddp_backend_name(const ddp_config_t *config);
 
 /* ---- comm hooks: see hook.h ---------------------------------------------- */
 
-/* Does [config] ask for a hook? */
+/* Does [config] name a hook other than none? */
 bool ddp_hook_wanted(const ddp_config_t *config);
 
-/* Is what it asks for one, with options that it has? ERR_CONFIG with
- * file:line:column. */
+/* Check the name and the options of the hook. ERR_CONFIG with file:line:column.
+ */
 err_code_t ddp_hook_check(const ddp_config_t *config, err_t *err);
 
 void ddp_hook_document(str_buf_t *out);
 
-/* Bytes that the hook of [config] needs on each of [ranks] ranks beside the
- * gradients of [layout], as far as it tells; opens it to see. Local. */
+/* Bytes of memory that the hook of [config] needs on each of [ranks] ranks for
+ * the gradients of [layout]; 0 if the hook does not tell. Opens the hook.
+ * Local.
+ */
 err_code_t ddp_hook_bytes(const ddp_config_t *config,
                           const ddp_layout_t *layout, int ranks, size_t *bytes,
                           err_t *err);
@@ -78,16 +80,17 @@ struct ddp_layout {
     const ddp_view_t *views; /* in arena order, not overlapping */
     int view_count;
     size_t grad_elems;   /* float32 elements of the arena */
-    size_t tail_doubles; /* float64 sums that travel with the last bucket */
+    size_t tail_doubles; /* float64 sums, reduced after the last bucket */
     /* ZeRO-1: after a step this rank has the sums of its own ranges only, and
-     * ddp_share hands parameters around. Outlives the reducer. NULL: every rank
-     * has all sums. */
+     * ddp_share all-gathers parameters. Must outlive the reducer. NULL: every
+     * rank has all sums. */
     const ddp_shards_t *shards;
 };
 
 typedef struct ddp_stats { /* since the last ddp_stats_take */
-    double comm_s;         /* sum over buckets of start -> completion */
-    double exposed_s;      /* time that ddp_step_wait blocked */
+    double comm_s;         /* seconds from start to completion, summed over
+                              buckets */
+    double exposed_s;      /* seconds in ddp_step_wait: not overlapped */
     int64_t bytes;
 } ddp_stats_t;
 
@@ -108,46 +111,45 @@ int ddp_buckets(const ddp_t *ddp);
 err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err);
 
 /* Do all ranks hold the same [bytes] at [data] (their parameters)? Compares
- * hashes; ERR_DIVERGED on every rank names the rank, as err->culprit, too,
- * whose bytes are not those of the majority: a memory or compute error there,
- * since all ranks make the same updates. Collective; blocks; allocates nothing.
- */
+ * hashes. ERR_DIVERGED on every rank names the rank (also as err->culprit) that
+ * differs from the majority: as all ranks make the same updates, its memory or
+ * CPU has made an error. Collective; blocks; allocates nothing. */
 err_code_t ddp_replica_check(ddp_t *ddp, const void *data, size_t bytes,
                              err_t *err);
 
-/* Tell the hook that [step] updates were made so far (after a resume; it counts
- * from there on). ERR_CONFIG unless that is from 0 to DDP_STEP_MAX, which
- * leaves room to count; nothing is changed then. */
+/* Set the number of updates so far, which the hook is told (after a resume).
+ * ERR_CONFIG, and no change, if [step] is not from 0 to DDP_STEP_MAX. */
 #define DDP_STEP_MAX (INT64_MAX / 4)
 err_code_t ddp_step_set(ddp_t *ddp, int64_t step, err_t *err);
 
-/* The state of the hook that a checkpoint keeps, into [parts] (room for
- * DDP_HOOK_PARTS); how many. */
+/* List the hook state for checkpoints in [parts], of DDP_HOOK_PARTS elements;
+ * returns their number. */
 int ddp_hook_parts(ddp_t *ddp, ddp_hook_part_t *parts);
 
 /*
- * One step: begin; then grad_ready once per view in any order while the last
- * micro-batch's backward runs (earlier micro-batches call nothing); then wait.
- * A rank without samples (or one that failed on the way) calls
- * ddp_step_skip instead of the rest of a backward: gradients of buckets not yet
- * started are zeroed and count as ready; the tail is sent as it is. After wait,
- * grads and tail hold the sums over ranks, the same bits everywhere (with
- * shards, other ranks' ranges of grads hold anything). */
+ * One step: begin; then grad_ready once per view, in any order, during backward
+ * of the last micro-batch (earlier micro-batches call nothing); then wait. A
+ * rank without samples, or with an error, calls ddp_step_skip instead of the
+ * rest of backward: gradients of buckets that have not started are zeroed and
+ * count as ready; the tail is reduced as it is. After wait, grads and tail hold
+ * the sums over ranks, with the same bits on all ranks. (With shards, grads are
+ * undefined in the ranges of other ranks.) */
 void ddp_step_begin(ddp_t *ddp);
 err_code_t ddp_grad_ready(ddp_t *ddp, int view, err_t *err);
 err_code_t ddp_step_skip(ddp_t *ddp, err_t *err);
 err_code_t ddp_step_wait(ddp_t *ddp, err_t *err);
 
-/* Behind ddp_step_begin: the gradients of this step stay on this rank; the tail
- * alone is reduced, from ddp_step_skip on, which all ranks call. Gradients that
- * were not reported ready are zeros after it. */
+/* Call after ddp_step_begin for a local step: gradients are not reduced, only
+ * the tail is. All ranks call ddp_step_skip, which starts that; gradients that
+ * were not reported ready become zeros. */
 void ddp_step_local(ddp_t *ddp);
 
 /*
  * ZeRO-1, after wait: this rank has updated its range of [bucket] in the arena
- * [params], laid out as the gradients; start to hand it around. All ranks call
- * this for every bucket, in one order; then share_wait, which blocks: all ranks
- * have all of it, the same bits. [params] may be the gradients' own arena.
+ * [params], which is laid out as the gradients. Start the all-gather of the
+ * bucket. All ranks call this for every bucket, in the same order, then
+ * share_wait, which blocks: then all ranks have all parameters, with the same
+ * bits. [params] may be the gradients' own arena.
  */
 err_code_t ddp_share(ddp_t *ddp, int bucket, float *params, err_t *err);
 err_code_t ddp_share_wait(ddp_t *ddp, err_t *err);

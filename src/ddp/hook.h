@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * hook: what travels instead of the plain gradients of a bucket. A hook is one
- * constant table (ddp_hook_ops_t); the built-in ones are fp16, bf16 and
- * powersgd, and a program may bring its own (ddp_config_t.hooks), which the run
- * file then chooses by name like the others.
+ * hook: reduces a bucket in another way than by the sum of its plain gradients.
+ * A hook is one constant table (ddp_hook_ops_t). The built-in hooks are fp16,
+ * bf16 and powersgd; a program may add its own (ddp_config_t.hooks). The run
+ * file chooses a hook by name.
  *
- * A bucket goes through the hook in turns. Turn 0 is taken as soon as the
- * bucket's gradients are final, while backward goes on; turn 1 for all buckets
- * in order when backward is through, then turn 2 for all, and so on. Every rank
- * takes the same turns in the same order, so a turn may start collectives, and
- * a later turn of the bucket waits for them. After its last turn the bucket
- * must hold the sum over ranks (or what the hook offers in its place), the same
- * bits on every rank. The tail (loss, requests to stop, failures) never passes
- * a hook.
+ * A hook works on a bucket in turns. Turn 0 begins as soon as the gradients of
+ * the bucket are final, overlapped with backward. After backward comes turn 1
+ * of all buckets, in order, then turn 2 of all, and so on. All ranks take the
+ * same turns in the same order, so a turn may start collectives, and a later
+ * turn of the bucket waits for them. After its last turn the bucket must hold
+ * the sum over ranks, or the hook's approximation, with the same bits on all
+ * ranks. The tail (losses, requests to stop, failures) never passes a hook.
  *
- * Gradients are sums already divided by the global denominator: what ranks have
- * to give is added, never averaged. Thread rule: one thread.
+ * Gradients are already divided by the global denominator: ranks add them, and
+ * never average. Thread rule: one thread.
  */
 #ifndef CDDP_DDP_HOOK_H
 #define CDDP_DDP_HOOK_H
@@ -29,10 +28,10 @@
 #include "base/opt_pick.h"
 #include "comm/comm.h"
 
-/* ---- the way out --------------------------------------------------------- */
+/* ---- collectives of a turn ----------------------------------------------- */
 
-/* A bucket's collectives under way; the reducer owns it, measures bytes and
- * time, and releases after a failure what was started. */
+/* The collectives in flight of one bucket. The reducer owns it, measures bytes
+ * and time, and waits for the collectives after a failure. */
 typedef struct ddp_wire ddp_wire_t;
 
 #define DDP_WIRE_WORKS 4 /* most that one turn may start */
@@ -40,7 +39,7 @@ typedef struct ddp_wire ddp_wire_t;
 int ddp_wire_rank(const ddp_wire_t *wire);
 int ddp_wire_size(const ddp_wire_t *wire);
 
-/* Start the sum over ranks, in place; [data] stays until ddp_wire_wait. */
+/* Start the sum over ranks, in place; [data] must stay until ddp_wire_wait. */
 err_code_t ddp_wire_sum(ddp_wire_t *wire, void *data, size_t count,
                         comm_type_t type, err_t *err);
 
@@ -48,7 +47,7 @@ err_code_t ddp_wire_sum(ddp_wire_t *wire, void *data, size_t count,
 err_code_t ddp_wire_gather(ddp_wire_t *wire, const void *mine, size_t bytes,
                            void *all, err_t *err);
 
-/* Wait for all that was started. Blocks as comm does. */
+/* Wait for all collectives of the wire. Blocks as comm does. */
 err_code_t ddp_wire_wait(ddp_wire_t *wire, err_t *err);
 
 /* ---- what a hook sees ---------------------------------------------------- */
@@ -71,8 +70,8 @@ typedef struct ddp_hook_bucket {
 } ddp_hook_bucket_t;
 
 typedef struct ddp_hook_plan {
-    const void *options; /* read by the hook's own table */
-    const void *context; /* that table's */
+    const void *options; /* as the hook's option table has filled them */
+    const void *context; /* of the hook's table */
     const ddp_hook_bucket_t *buckets;
     int bucket_count;
     size_t elems; /* of the gradient arena */
@@ -93,14 +92,14 @@ typedef struct ddp_hook_ops {
     opt_pick_row_t row;  /* name in the run file, help, option table */
     size_t option_bytes; /* of the struct that the table fills; 0: none */
     int turns;           /* >= 1 */
-    const void *context; /* (optional) for whoever made the table */
+    const void *context; /* (optional) for the maker of the table */
 
-    /* Allocate all that steps need; they allocate nothing. [plan] and all in it
-     * outlive the state. Local. */
+    /* Allocate all memory that steps need: turns allocate nothing. [plan] and
+     * all in it outlive the state. Local. */
     err_code_t (*open)(const ddp_hook_plan_t *plan, void **state, err_t *err);
     void (*close)(void *state);
 
-    /* (optional) A step begins; [step] updates were made before it in the whole
+    /* (optional) A step begins, after [step] updates since the start of the
      * run, resumed or not. Default: nothing. */
     void (*begin)(void *state, int64_t step);
 
@@ -108,9 +107,9 @@ typedef struct ddp_hook_ops {
     err_code_t (*turn)(void *state, const ddp_hook_bucket_t *bucket, int turn,
                        ddp_wire_t *wire, err_t *err);
 
-    /* (optional) List the state into [parts], room for DDP_HOOK_PARTS; how
-     * many. Freshly opened, they hold zeros: setting all to zeros forgets the
-     * past. Default: there is no state. */
+    /* (optional) List the state in [parts], of DDP_HOOK_PARTS elements; returns
+     * their number. Open sets all of it to zeros, and setting it to zeros again
+     * is a fresh start. Default: no state. */
     int (*parts)(void *state, ddp_hook_part_t *parts);
 
     /* (optional) Bytes of memory that [state] holds. Default: not told. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * shard: who keeps which part of the optimizer's state under ZeRO-1
+ * shard: which rank keeps which part of the optimizer's state under ZeRO-1
  * (Rajbhandari et al., "ZeRO: memory optimizations toward training trillion
- * parameter models", SC20, stage 1). Each bucket is cut evenly among the ranks,
- * so that every reduce-scatter and every all-gather keeps all of them busy. All
- * cuts lie at multiples of a unit in the arena, whose sums of squares have one
- * owner therefore: a bucket's transfer begins at the last multiple before its
- * first element (what lies there is complete, as buckets start in order) and
- * ends where the next one begins.
+ * parameter models", SC20, stage 1). Each bucket is divided evenly among the
+ * ranks, so that every reduce-scatter and all-gather uses all of them. Ranges
+ * begin at multiples of a unit, so the sum of squares of a unit belongs to one
+ * rank. Therefore the transfer of a bucket begins at the last multiple before
+ * its first element (the gradients from there on are complete, as buckets start
+ * in order) and ends where the next transfer begins.
  */
 #ifndef CDDP_DDP_SHARD_H
 #define CDDP_DDP_SHARD_H
@@ -29,12 +29,12 @@ void ddp_shards_close(ddp_shards_t *shards); /* NULL allowed */
 
 int ddp_shards_buckets(const ddp_shards_t *shards);
 
-/* What [rank] owns of [bucket]; may be empty. They ascend, first by bucket,
- * then by rank, and cover the arena once. */
+/* The range of [rank] in [bucket]; may be empty. Ranges ascend by bucket, then
+ * by rank, and cover the arena exactly once. */
 view_range_t ddp_shards_range(const ddp_shards_t *shards, int bucket, int rank);
 
-/* All of a bucket's transfer, and where it is cut: [size + 1] elements from its
- * first on, as comm takes them. */
+/* The whole transfer of a bucket, and its cuts: [size + 1] indices, counted
+ * from its first element, as comm takes them. */
 view_range_t ddp_shards_whole(const ddp_shards_t *shards, int bucket);
 const size_t *ddp_shards_cuts(const ddp_shards_t *shards, int bucket);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * `--check`: opens everything a run opens, as rank 0 of the asked number of
- * ranks, plans every exec, and prints what came out. Nothing is written, no
- * other rank is met.
+ * `--check`: opens all that a run opens, as rank 0 of the given number of
+ * ranks, plans every exec, and prints the plan. It writes nothing and needs no
+ * other rank.
  */
 #include <stdio.h>
 #include <string.h>
@@ -111,7 +111,7 @@ static const train_team_exec_t *largest_exec(const check_t *check)
     return largest;
 }
 
-/* "blocked, bf16, in place, block 2 again" into [out]. */
+/* "blocked, bf16, in place, recomputed in block 2" into [out]. */
 static void layer_plan_format(const nn_graph_t *graph, const nn_exec_t *exec,
                               int layer, char *out, size_t room)
 {
@@ -119,7 +119,7 @@ static void layer_plan_format(const nn_graph_t *graph, const nn_exec_t *exec,
     size_t at;
 
     if (plan.joined >= 0)
-        at = (size_t)snprintf(out, room, "in the call of %s",
+        at = (size_t)snprintf(out, room, "computed with %s",
                               nn_graph_layer(graph, plan.joined).name);
     else
         at = (size_t)snprintf(out, room, "%s%s%s",
@@ -127,7 +127,7 @@ static void layer_plan_format(const nn_graph_t *graph, const nn_exec_t *exec,
                               plan.stored_as == OP_BFLOAT16 ? ", bf16" : "",
                               plan.in_place ? ", in place" : "");
     if (plan.recomputed && at < room)
-        snprintf(out + at, room - at, ", block %d again", plan.block);
+        snprintf(out + at, room - at, ", recomputed in block %d", plan.block);
 }
 
 static void layers_print(const check_t *check)
@@ -138,7 +138,7 @@ static void layers_print(const check_t *check)
     char text[64];
 
     str_print("%-20s %-12s %-18s %12s  %s\n", "layer", "kind", "output",
-              "parameters", largest != NULL ? "output lies" : "");
+              "parameters", largest != NULL ? "storage of the output" : "");
     for (int i = 0; i < nn_graph_layers(graph); i++) {
         nn_layer_info_t layer = nn_graph_layer(graph, i);
         char params[32], plan[128] = "";
@@ -177,8 +177,8 @@ static void split_print(const char *name, const train_data_t *data,
         str_print("%s: none\n", name);
         return;
     }
-    str_print("%s: %s samples in %d shard%s, %s a sample, %s steps of %lld "
-              "samples an epoch\n",
+    str_print("%s: %s samples in %d shard%s, %s per sample; an epoch is %s "
+              "steps of %lld samples\n",
               name,
               str_count((uint64_t)hdf5io_dataset_samples(data->dataset),
                         samples, sizeof samples),
@@ -237,7 +237,7 @@ static void memory_print(const check_t *check)
                 nn_graph_moment_elems(graph),
             train_partials(&check->train, config->train.microbatch,
                            config->train.batch, check->teams));
-    str_print("memory of a rank (%d ranks", check->ranks);
+    str_print("memory per rank (%d ranks", check->ranks);
     if (config->train.reproducible)
         str_print(", %d micro-batches side by side", check->teams);
     str_print("):\n");
@@ -262,11 +262,11 @@ static void recompute_print(const check_t *check,
     if (check->config->train.recompute == TRAIN_RECOMPUTE_NONE)
         return;
     if (facts->recomputed == 0)
-        str_print("  recompute: nothing, as no blocks of layers make the arena "
-                  "smaller\n");
+        str_print("  recompute: nothing, as no blocks of layers would save "
+                  "memory\n");
     else
-        str_print("  recompute: %d layers in %d blocks and the last one, which "
-                  "keeps all; %.4g MFLOP\n  a sample again\n",
+        str_print("  recompute: %d layers in %d blocks (the last block keeps "
+                  "all); %.4g MFLOP\n  more per sample\n",
                   facts->recomputed, facts->recomputed_blocks,
                   cost->again_flops / (double)largest->batch * 1e-6);
 }
@@ -284,22 +284,21 @@ static void plan_print(const check_t *check)
     cost = nn_exec_cost(largest->exec, 1, 1);
     str_print("plan of %lld samples at once, %s:\n", (long long)largest->batch,
               check->bf16 ? "products in bf16" : "fp32");
-    str_print("  a sample takes %.4g MFLOP forward, %.4g MFLOP backward\n",
+    str_print("  per sample: %.4g MFLOP forward, %.4g MFLOP backward\n",
               cost.forward_flops / (double)largest->batch * 1e-6,
               cost.backward_flops / (double)largest->batch * 1e-6);
     recompute_print(check, largest, &facts, &cost);
     memory_line("kept for backward", facts.kept);
     memory_line("without reuse", facts.apart);
     str_print(
-        "  of %d layers %d work in place, %d leave their output in blocked "
-        "layout, %d add a bias\n  inside of their product, %d are computed in "
-        "the call of another one; the loss and its\n  gradient are one pass "
-        "each\n",
+        "  of %d layers %d work in place, %d have outputs in blocked layout, "
+        "%d add their bias\n  within the product, %d are computed with "
+        "another layer\n",
         facts.layers, facts.in_place, facts.blocked, facts.biases, facts.fused);
     if (check->bf16)
         str_print(
-            "  the output of %d layers lies as bf16, forward and backward; "
-            "of %d, which a\n  product reads, forward only\n",
+            "  stored as bf16: the outputs of %d layers, forward and backward; "
+            "of %d more,\n  which products read, forward only\n",
             facts.bf16, facts.bf16_output);
 }
 

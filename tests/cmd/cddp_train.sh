@@ -69,14 +69,14 @@ for example in ising ising-mlp; do
     expect 0 '^linear1 +linear +[0-9]+ +[0-9,]+  plain$' \
         cddp-train --check $example.yaml
     expect 0 '300 samples in 2 shards' cddp-train --check $example.yaml
-    expect 0 'steps of [0-9]+ samples an epoch' \
+    expect 0 'steps of [0-9]+ samples' \
         cddp-train --check $example.yaml
-    expect 0 'a sample takes [0-9.]+ MFLOP forward, [0-9.]+ MFLOP backward' \
+    expect 0 '[0-9.]+ MFLOP forward, [0-9.]+ MFLOP backward' \
         cddp-train --check $example.yaml
-    expect 0 'memory of a rank \(3 ranks\)' \
+    expect 0 'memory per rank \(3 ranks\)' \
         cddp-train --check --local 3 $example.yaml
     # Micro-batches side by side: their partial sums and activations count.
-    expect 0 'memory of a rank \(2 ranks, 3 micro-batches side by side\)' \
+    expect 0 'memory per rank \(2 ranks, 3 micro-batches side by side\)' \
         cddp-train --check --local 2 --set train.reproducible=true \
         --set train.threads=3 $example.yaml
     expect 0 'partial gradients +[0-9.]+ [KM]iB' \
@@ -131,7 +131,7 @@ expect 78 '^cddp-train: --set.*: run.dir is "\{jbo\}", and \{jbo\} is unknown' \
     cddp-train --set run.dir='"{jbo}"' ising.yaml
 expect 78 'run.dir is "\{array\}", but this is no task of a Slurm array' \
     cddp-train --set run.dir='"{array}"' ising.yaml
-expect 0 'steps of [0-9]+ samples an epoch' \
+expect 0 'steps of [0-9]+ samples' \
     cddp-train --check --set run.dir='"{array}"' ising.yaml
 [ ! -e runs ] || { echo "FAIL: a look at a run file wrote something"; failed=1; }
 # Threads that spin in each other's way are told what helps.

@@ -63,9 +63,9 @@ says '^c_1 +conv +8x32x32 +584  blocked$'
 grep -q 'recompute' plan && fail "recompute is off: $(cat plan)"
 full=$(bytes_of 'activations, scratch')
 check "$deep" train.batch=32 train.recompute=blocks
-says '^c_1 +conv +8x32x32 +584  blocked, block [1-9][0-9]* again$'
+says '^c_1 +conv +8x32x32 +584  blocked, recomputed in block [1-9][0-9]*$'
 says '^linear1 +linear +2 +16,386  plain$'
-says 'recompute: [1-9][0-9]* layers in [1-9][0-9]* blocks and the last one'
+says 'recompute: [1-9][0-9]* layers in [1-9][0-9]* blocks'
 less=$(bytes_of 'activations, scratch')
 [ "$((2 * less))" -lt "$full" ] ||
     fail "activations: $less bytes, without recomputing $full"
@@ -75,20 +75,20 @@ says 'recompute: nothing'
 
 # Fused calls.
 check 'model={preset: resnet18, input: [1, 32, 32], classes: 2, width: 16}'
-says '^s1b1_bn1 +batchnorm +16x32x32 +32  in the call of s1b1_relu1$'
-says '^s1b1_bn2 +batchnorm +16x32x32 +32  in the call of s1b1$'
-says '^s1b1_add +add +16x32x32 +0  in the call of s1b1$'
+says '^s1b1_bn1 +batchnorm +16x32x32 +32  computed with s1b1_relu1$'
+says '^s1b1_bn2 +batchnorm +16x32x32 +32  computed with s1b1$'
+says '^s1b1_add +add +16x32x32 +0  computed with s1b1$'
 says '^s2b1_bn2 +batchnorm +32x16x16 +64  (blocked|plain)$'
-says '^s2b1_downbn +batchnorm +32x16x16 +64  in the call of s2b1$'
-says '25 are computed in the call of another one'
+says '^s2b1_downbn +batchnorm +32x16x16 +64  computed with s2b1$'
+says '25 are computed with another layer'
 vit='model={preset: vit, input: [1, 32, 32], classes: 2, patch: 8, width: 16,
      depth: 1, heads: 2}'
 check "$vit" train.precision=auto
-says '^linear3 +linear +[0-9x]+ +[0-9,]+  in the call of gelu1$'
+says '^linear3 +linear +[0-9x]+ +[0-9,]+  computed with gelu1$'
 grep -q 'products in bf16' plan && bf16=', bf16' || bf16=''
 says "^gelu1 +gelu +[0-9x]+ +0  plain$bf16\$"
 says "^layernorm1 +layernorm +[0-9x]+ +32  plain$bf16\$"
-[ -z "$bf16" ] || says '1 layers lies as bf16, forward and backward; of 3, which'
+[ -z "$bf16" ] || says 'bf16: the outputs of 1 layers, forward and backward; of 3 more'
 
 # In bf16, what lies between convolutions takes half of the room, and any number
 # of ranks comes to the same bits.
@@ -100,10 +100,10 @@ if "$build/cddp-train" --check --set train.precision=bf16 run.yaml >plan 2>&1
 then
     check "$residual" train.precision=bf16
     says '^s1b1_conv1 +conv +16x32x32 +2,304  blocked, bf16$'
-    says '^s1b1_bn1 +batchnorm +16x32x32 +32  in the call of s1b1_relu1$'
+    says '^s1b1_bn1 +batchnorm +16x32x32 +32  computed with s1b1_relu1$'
     says '^s1b1_relu1 +relu +16x32x32 +0  blocked, bf16$'
     says '^pool +mean +128 +0  plain$'
-    says 'the output of [1-9][0-9]* layers lies as bf16, forward and backward'
+    says 'bf16: the outputs of [1-9][0-9]* layers, forward and backward'
     [ "$((3 * $(bytes_of 'activations, scratch')))" -lt "$((2 * full))" ] ||
         fail "bf16: activations do not shrink: $full bytes in fp32, $(cat plan)"
     [ "$((5 * $(bytes_of 'kept for backward')))" -lt "$((3 * kept))" ] ||
