@@ -55,12 +55,12 @@ static err_code_t values_diff(const pair_t *pair, distance_t *out, err_t *err)
         rc = mem_new(float, (size_t)elems, "a tensor", &y, err);
     if (rc == ERR_OK)
         rc = hdf5io_checkpoint_fetch(
-            &(hdf5io_saved_t){&hdf5io_io_system, a->path, &a->manifest}, pair->i,
-            x, err);
+            &(hdf5io_saved_t){&hdf5io_io_system, a->path, &a->manifest},
+            pair->i, x, err);
     if (rc == ERR_OK)
         rc = hdf5io_checkpoint_fetch(
-            &(hdf5io_saved_t){&hdf5io_io_system, b->path, &b->manifest}, pair->j,
-            y, err);
+            &(hdf5io_saved_t){&hdf5io_io_system, b->path, &b->manifest},
+            pair->j, y, err);
     if (rc == ERR_OK)
         *out = distance_of(x, y, elems);
     mem_free(y);
