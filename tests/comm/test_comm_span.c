@@ -12,7 +12,7 @@
 #include "comm/collectives.h"
 #include "comm/comm.h"
 #include "comm/node/node_place.h"
-#include "comm/ucx_group.h"
+#include "comm/ucx/ucx_group.h"
 #include "lib/ranks.h"
 
 TestSuite(comm_span, .init = ranks_transports, .timeout = 120);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/ucx_fabric.h"
-#include "comm/ucx_gate.h"
+#include "comm/ucx/ucx_fabric.h"
+#include "comm/ucx/ucx_gate.h"
 
 #define IP(a, b, c, d)                                                \
     ((uint32_t)(a) << 24 | (uint32_t)(b) << 16 | (uint32_t)(c) << 8 | \

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/ucx_task.h"
+#include "comm/ucx/ucx_task.h"
 
 #define MEMBERS_MOST 17
 #define LANES 2

@@ -9,7 +9,7 @@
  * get the same bits.
  */
 #include "base/check.h"
-#include "comm/ucx_task.h"
+#include "comm/ucx/ucx_task.h"
 
 typedef struct range { /* elements */
     size_t begin, end;

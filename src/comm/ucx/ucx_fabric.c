@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-#include "comm/ucx_fabric.h"
+#include "comm/ucx/ucx_fabric.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

@@ -6,7 +6,7 @@
  * Those to other nodes are made with it, so that UCX tells of a broken
  * connection.
  */
-#include "comm/ucx_group.h"
+#include "comm/ucx/ucx_group.h"
 
 /* ---- endpoints ----------------------------------------------------------- */
 

@@ -17,7 +17,7 @@
 #include "base/check.h"
 #include "comm/node/node_sum.h"
 #include "comm/node/node_zcopy.h"
-#include "comm/ucx_group.h"
+#include "comm/ucx/ucx_group.h"
 
 /* ---- a lane -------------------------------------------------------------- */
 

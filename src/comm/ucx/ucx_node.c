@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The node stage as a part of a ucx group: see ucx_node.h. */
-#include "comm/ucx_node.h"
+#include "comm/ucx/ucx_node.h"
 
 #include "base/mem.h"
-#include "comm/ucx_group.h"
+#include "comm/ucx/ucx_group.h"
 
 /* ---- what the node stage calls ------------------------------------------- */
 

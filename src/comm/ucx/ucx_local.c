@@ -24,7 +24,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "comm/ucx_group.h"
+#include "comm/ucx/ucx_group.h"
 
 /* The cores that this rank may use: a hash of the machine that has them and of
  * the affinity mask. Containers and network namespaces of one machine share its

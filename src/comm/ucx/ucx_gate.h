@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "comm/ucx_fabric.h"
+#include "comm/ucx/ucx_fabric.h"
 
 /* Ranges of addresses in a filter: so many fit into the kernel's optmem_max (20
  * KiB). */

@@ -14,7 +14,7 @@
  */
 #include "base/check.h"
 #include "base/mem.h"
-#include "comm/ucx_task.h"
+#include "comm/ucx/ucx_task.h"
 
 enum { BEGIN, SUM, NEXT };
 

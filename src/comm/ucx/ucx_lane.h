@@ -15,7 +15,7 @@
 
 #include <ucp/api/ucp.h>
 
-#include "comm/ucx_task.h"
+#include "comm/ucx/ucx_task.h"
 
 typedef struct ucx_group ucx_group_t;
 typedef struct ucx_work ucx_work_t;

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/mem.h"
-#include "comm/ucx_group.h"
+#include "comm/ucx/ucx_group.h"
 
 /* ---- requests ------------------------------------------------------------ */
 

@@ -12,8 +12,8 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "comm/ucx_gate.h"
-#include "comm/ucx_group.h"
+#include "comm/ucx/ucx_gate.h"
+#include "comm/ucx/ucx_group.h"
 
 /* Longer addresses (many RDMA devices) take an exchange of their own. */
 #define ADDRESS_MOST 504

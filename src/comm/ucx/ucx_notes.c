@@ -3,7 +3,7 @@
 /* The notes of a group's watch (watch.h) are sent and received over UCX. All of
  * this is for the driver. */
 #include "base/clock.h"
-#include "comm/ucx_group.h"
+#include "comm/ucx/ucx_group.h"
 
 /* ---- sending ------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Which function carries out what a plan says. */
 #include "base/check.h"
-#include "comm/ucx_group.h"
+#include "comm/ucx/ucx_group.h"
 
 static ucx_algorithm_t allreduce_of(comm_algorithm_t algorithm)
 {

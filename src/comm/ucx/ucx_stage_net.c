@@ -13,7 +13,7 @@
 #include "comm/node/node_control.h"
 #include "comm/node/node_stage.h"
 #include "comm/node/node_sum.h"
-#include "comm/ucx_group.h"
+#include "comm/ucx/ucx_group.h"
 
 /* ---- a lane -------------------------------------------------------------- */
 

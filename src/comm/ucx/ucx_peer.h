@@ -10,7 +10,7 @@
 #include <ucp/api/ucp.h>
 
 #include "comm/comm_ops.h"
-#include "comm/ucx_fabric.h"
+#include "comm/ucx/ucx_fabric.h"
 #include "comm/watch/watch.h"
 
 typedef struct ucx_group ucx_group_t;

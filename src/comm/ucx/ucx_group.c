@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The state of a ucx group as others see it: its fault, and what its watch
  * (watch.h) asks. */
-#include "comm/ucx_group.h"
+#include "comm/ucx/ucx_group.h"
 
 #include <sys/eventfd.h>
 

@@ -25,8 +25,8 @@
 
 #include "comm/comm_ops.h"
 #include "comm/node/node.h"
-#include "comm/ucx_lane.h"
-#include "comm/ucx_peer.h"
+#include "comm/ucx/ucx_lane.h"
+#include "comm/ucx/ucx_peer.h"
 
 #define UCX_ACTIVE 4 /* works carried out at a time */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "comm/ucx_task.h"
+#include "comm/ucx/ucx_task.h"
 
 /* ---- all-reduce by recursive doubling ------------------------------------ */
 

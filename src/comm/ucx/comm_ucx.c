@@ -13,8 +13,8 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "comm/node/node_stage.h"
-#include "comm/ucx_group.h"
-#include "comm/ucx_node.h"
+#include "comm/ucx/ucx_group.h"
+#include "comm/ucx/ucx_node.h"
 
 /* Looks at a work before blocking, where there is a core for it. */
 #define SPINS 4000

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "comm/ucx_task.h"
+#include "comm/ucx/ucx_task.h"
 
 typedef struct chunk {
     char *data;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* What all algorithms need: see ucx_task.h. */
-#include "comm/ucx_task.h"
+#include "comm/ucx/ucx_task.h"
 
 #include "base/check.h"
 

@@ -26,7 +26,7 @@
 #include "comm/node/node_stage.h"
 #include "comm/node/node_wakeup.h"
 #include "comm/node/node_zcopy.h"
-#include "comm/ucx_group.h"
+#include "comm/ucx/ucx_group.h"
 
 /* Looks of one who has a core before it lets others have it now and then: each
  * call of sched_yield is a large part of what a small message takes. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-#include "comm/ucx_gate.h"
+#include "comm/ucx/ucx_gate.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "comm/ucx_group.h"
+#include "comm/ucx/ucx_group.h"
 
 /* ---- leaving ------------------------------------------------------------- */
 
