@@ -178,6 +178,8 @@ static void slot_open(threads_group_t *group, threads_slot_t *slot)
     uint64_t number = slot->number;
     int odd = 0;
 
+    check(slot->arrived == team->size, "%d of %d ranks are in collective %llu",
+          slot->arrived, team->size, (unsigned long long)number);
     slot->arrived = 0;
     if (!requests_agree(requests, team->size, &odd)) {
         requests_differ(group, number, requests, odd);
@@ -250,6 +252,8 @@ static comm_state_t threads_start(comm_group_t *base,
         team_fault(team, err);
         return COMM_FAILED;
     }
+    check(group->started == number + 1, "collective %llu follows %llu",
+          (unsigned long long)group->started, (unsigned long long)number);
     *out = NULL;
     if (work_completed(team, number))
         return COMM_DONE;

@@ -3,6 +3,7 @@
 /* The arithmetic of a threads group: one piece of one collective. */
 #include <string.h>
 
+#include "base/check.h"
 #include "comm/threads_team.h"
 
 /* A piece is large enough that claiming it costs nothing, small enough that
@@ -159,6 +160,9 @@ static void piece_run(const threads_slot_t *slot, int size, uint32_t piece)
     size_t end =
         requests->count - begin < step ? requests->count : begin + step;
 
+    check(requests->kind == COMM_ALLGATHER || begin < end,
+          "piece %u begins at element %zu of %zu", piece, begin,
+          requests->count);
     switch (requests->kind) {
     case COMM_ALLREDUCE:
     case COMM_REDUCE_SCATTER:
@@ -210,11 +214,14 @@ bool threads_piece_do(threads_team_t *team, uint64_t number)
     /* Entering before the look at failed: see team_quiet. */
     atomic_fetch_add(&team->working, 1);
     if (!atomic_load(&team->failed) && piece_claim(slot, number, &piece)) {
-        uint32_t pieces = slot->pieces;
+        uint32_t pieces = slot->pieces, done;
 
         piece_run(slot, team->size, piece);
         did = true;
-        if (atomic_fetch_add(&slot->done, 1) + 1 == pieces)
+        done = (uint32_t)atomic_fetch_add(&slot->done, 1) + 1;
+        check(piece < pieces && done <= pieces,
+              "piece %u of %u, and %u are done", piece, pieces, done);
+        if (done == pieces)
             threads_slot_complete(team, slot, number);
     }
     atomic_fetch_sub(&team->working, 1);

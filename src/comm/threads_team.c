@@ -13,6 +13,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -166,6 +167,11 @@ void threads_slot_complete(threads_team_t *team, threads_slot_t *slot,
                            uint64_t number)
 {
     pthread_mutex_lock(&team->lock);
+    check(slot->number == number && atomic_load(&slot->completed) <= number,
+          "collective %llu is complete after %llu, in the slot of %llu",
+          (unsigned long long)number,
+          (unsigned long long)atomic_load(&slot->completed),
+          (unsigned long long)slot->number);
     atomic_store(&slot->completed, number + 1);
     pthread_cond_broadcast(&team->changed);
     pthread_mutex_unlock(&team->lock);

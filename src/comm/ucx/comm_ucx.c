@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -28,6 +29,8 @@ static err_code_t group_fault(ucx_group_t *group, err_t *err)
     if (err != NULL)
         *err = group->fault;
     pthread_mutex_unlock(&group->lock);
+    check(code != ERR_OK, "rank %d has failed without a fault",
+          group->base.rank);
     return code;
 }
 
@@ -36,6 +39,9 @@ static err_code_t group_fault(ucx_group_t *group, err_t *err)
 static void work_fill(ucx_group_t *group, ucx_work_t *work,
                       const comm_request_t *request)
 {
+    check(!work->busy && !node_work_is_active(&work->node),
+          "collective %llu takes the place of %llu, which is not over",
+          (unsigned long long)group->started, (unsigned long long)work->number);
     work->base.group = &group->base;
     work->number = group->started;
     work->busy = true;
@@ -162,6 +168,9 @@ static err_code_t ucx_wait(comm_work_t *base, err_t *err)
     ucx_group_t *group = (ucx_group_t *)base->group;
     bool done = true;
 
+    check(work->busy && work == &group->works[work->number % COMM_WORKS_MAX],
+          "collective %llu is waited for, and is over",
+          (unsigned long long)work->number);
     atomic_fetch_add(&group->waiting, 1);
     node_stage_present(group->node, true);
     if (work->queued) {
@@ -176,7 +185,12 @@ static err_code_t ucx_wait(comm_work_t *base, err_t *err)
             group->node)) /* other ranks do not wake it while it waits */
         ucx_group_wake(group);
     atomic_fetch_add(&group->progress, 1);
+    check(atomic_load(&group->waiting) > 0, "%d waits are under way",
+          atomic_load(&group->waiting));
     atomic_fetch_sub(&group->waiting, 1);
+    check(!done || !node_work_is_active(&work->node),
+          "collective %llu is done, and its node is at work on it",
+          (unsigned long long)work->number);
     work->busy = false;
     if (done)
         return ERR_OK;

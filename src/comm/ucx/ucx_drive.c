@@ -63,6 +63,15 @@ static void work_begin(ucx_group_t *group, ucx_active_t *active,
               lanes >= 1 && lanes <= COMM_LANES,
           "collective %llu begins with %d lanes beside %d others",
           (unsigned long long)work->number, lanes, group->active_count);
+    check(atomic_load(&work->state) == COMM_PENDING && work->queued,
+          "collective %llu begins in state %d",
+          (unsigned long long)work->number, atomic_load(&work->state));
+    for (int i = 0; i < UCX_ACTIVE; i++)
+        check(group->active[i].work == NULL ||
+                  group->active[i].work->number < work->number,
+              "collective %llu begins after collective %llu",
+              (unsigned long long)work->number,
+              (unsigned long long)group->active[i].work->number);
     active->work = work;
     for (int i = 0; i < lanes; i++)
         ucx_lane_begin(&active->lanes[i], work, algorithm, digest, i, lanes);
@@ -80,6 +89,10 @@ static void work_end(ucx_group_t *group, ucx_active_t *active,
         check(active->lanes[i].pending == 0 || state == COMM_FAILED,
               "collective %llu ends with %u requests in lane %d",
               (unsigned long long)work->number, active->lanes[i].pending, i);
+    check(state != COMM_PENDING && atomic_load(&work->state) == COMM_PENDING,
+          "collective %llu goes from state %d to %d",
+          (unsigned long long)work->number, atomic_load(&work->state),
+          (int)state);
     active->work = NULL;
     group->active_count--;
     pthread_mutex_lock(&group->lock);
@@ -95,6 +108,11 @@ static bool works_admit(ucx_group_t *group)
 {
     bool admitted = false;
 
+    check(group->taken <= atomic_load(&group->queued) &&
+              atomic_load(&group->queued) - group->taken <= COMM_WORKS_MAX,
+          "%llu works were taken of %llu that were queued",
+          (unsigned long long)group->taken,
+          (unsigned long long)atomic_load(&group->queued));
     for (int i = 0; i < UCX_ACTIVE; i++) {
         if (group->taken >= atomic_load(&group->queued))
             break;
@@ -117,6 +135,9 @@ static bool lane_advance(ucx_group_t *group, ucx_lane_t *lane)
     while (lane->alive && lane->pending == 0 && !lane->broken && !lane->idle &&
            !atomic_load(&group->failed)) {
         lane->alive = lane->algorithm(&lane->task);
+        check(lane->alive || lane->pending == 0,
+              "collective %llu is done with %u requests outstanding",
+              (unsigned long long)lane->task.number, lane->pending);
         moved |= !lane->idle;
     }
     return moved;
@@ -156,6 +177,8 @@ static unsigned lanes_pending(const ucx_group_t *group)
 
 static void fault_begin(ucx_group_t *group, double now)
 {
+    check(atomic_load(&group->failed) && group->fault.code != ERR_OK,
+          "rank %d ends its works without a fault", group->base.rank);
     group->failed_at = now;
     watch_tell(group->watch, &group->fault);
     for (int i = 0; i < UCX_ACTIVE; i++)
@@ -327,8 +350,11 @@ static unsigned worker_progress(ucx_group_t *group)
 bool ucx_drive_turn(ucx_group_t *group, double now)
 {
     uint64_t moves = group->moves;
-    bool moved = works_admit(group) && works_advance(group);
+    bool moved;
 
+    check(ucx_group_drives(group), "a turn of rank %d, which does not drive",
+          group->base.rank);
+    moved = works_admit(group) && works_advance(group);
     for (int i = 0; i < 64 && !group->frozen && moves == group->moves; i++) {
         if (worker_progress(group) == 0)
             break;
@@ -345,6 +371,15 @@ bool ucx_drive_turn(ucx_group_t *group, double now)
 }
 
 /* ---- the comm thread's part ---------------------------------------------- */
+
+/* The calling thread has locked [drive]. */
+static void drive_taken(ucx_group_t *group)
+{
+    check(atomic_load(&group->driver) == 0, "two threads of rank %d drive",
+          group->base.rank);
+    if (CHECK_ON)
+        atomic_store(&group->driver, (unsigned long)pthread_self());
+}
 
 /* Does the group need its comm thread now? Under drive. */
 static bool drive_due(ucx_group_t *group)
@@ -363,9 +398,10 @@ static bool drive_try(ucx_group_t *group)
     if (atomic_load(&group->wanted) ||
         pthread_mutex_trylock(&group->drive) != 0)
         return false;
+    drive_taken(group);
     if (drive_due(group))
         return true;
-    pthread_mutex_unlock(&group->drive);
+    ucx_drive_give(group);
     return false;
 }
 
@@ -386,6 +422,10 @@ void ucx_drive_take(ucx_group_t *group)
 
 void ucx_drive_give(ucx_group_t *group)
 {
+    check(ucx_group_drives(group), "rank %d stops to drive, and does not",
+          group->base.rank);
+    if (CHECK_ON)
+        atomic_store(&group->driver, 0);
     pthread_mutex_unlock(&group->drive);
 }
 
@@ -393,6 +433,8 @@ void ucx_drive_sleep(ucx_group_t *group, double instant, bool leaving)
 {
     events_t events;
 
+    check(ucx_group_drives(group), "rank %d sleeps, and does not drive",
+          group->base.rank);
     atomic_store(&group->asleep, true);
     if (sleep_ready(group, leaving)) {
         ucx_drive_give(group);
@@ -418,6 +460,8 @@ static bool drive_ask(ucx_group_t *group)
         got = pthread_mutex_trylock(&group->drive) == 0;
     }
     atomic_store(&group->wanted, false);
+    if (got)
+        drive_taken(group);
     return got;
 }
 
@@ -450,6 +494,9 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
 
     if (group->place.nodes == 1 && node_is_open(group->node))
         return false; /* others may wake the comm thread at any time */
+    check(work->number < group->started,
+          "collective %llu is waited for, of %llu",
+          (unsigned long long)work->number, (unsigned long long)group->started);
     if (work->number + 1 != group->started || !drive_ask(group))
         return false;
     node_wakeup_asleep(group->node, false);

@@ -6,10 +6,13 @@
 
 #include <sys/eventfd.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 
 void ucx_group_fail(ucx_group_t *group, const err_t *fault)
 {
+    check(fault->code != ERR_OK, "rank %d fails without a reason",
+          group->base.rank);
     pthread_mutex_lock(&group->lock);
     if (!atomic_load(&group->failed)) {
         group->fault = *fault;
@@ -20,7 +23,13 @@ void ucx_group_fail(ucx_group_t *group, const err_t *fault)
 
 void ucx_group_lost(ucx_group_t *group, int rank)
 {
+    check(ucx_group_drives(group), "rank %d is lost, and nobody drives", rank);
     watch_lost(group->watch, rank, clock_now());
+}
+
+bool ucx_group_drives(const ucx_group_t *group)
+{
+    return atomic_load(&group->driver) == (unsigned long)pthread_self();
 }
 
 void ucx_group_wake(ucx_group_t *group)
@@ -100,6 +109,8 @@ static void view_fill(void *context, watch_view_t *view)
     double polled = clock_now() - atomic_load(&group->polled);
     uint64_t node;
 
+    check(ucx_group_drives(group), "rank %d is asked, and nobody drives",
+          group->base.rank);
     view->started = atomic_load(&group->submitted);
     view->progress = atomic_load(&group->progress);
     view->moves = group->moves + node_progress_count(group->node);

@@ -63,7 +63,8 @@ struct ucx_group {
     bool spin;            /* and there is one more */
 
     /* Owner and comm thread. */
-    pthread_mutex_t drive; /* who holds it drives */
+    pthread_mutex_t drive; /* the thread that holds it drives */
+    atomic_ulong driver;   /* with checks: that thread; 0: none */
     atomic_bool wanted;    /* the owner asks for it */
     _Atomic double driven; /* instant at which the owner last gave it back */
     ucx_work_t works[COMM_WORKS_MAX];
@@ -126,6 +127,8 @@ bool ucx_net_holds(ucx_group_t *group);
 void ucx_group_fail(ucx_group_t *group, const err_t *fault);
 /* The process of [rank] ended or the connection to it broke. Driver. */
 void ucx_group_lost(ucx_group_t *group, int rank);
+/* For checks: does the calling thread drive? */
+bool ucx_group_drives(const ucx_group_t *group);
 /* Wake the comm thread if it sleeps. Any thread. */
 void ucx_group_wake(ucx_group_t *group);
 /* The owner is about to sleep for [work], of the node stage. */

@@ -11,6 +11,8 @@
 
 bool ucx_request_early(ucx_request_t *request)
 {
+    check(!request->early, "a request with rank %d completes twice",
+          request->peer);
     request->early = !request->posted;
     return request->early;
 }
@@ -32,6 +34,10 @@ void ucx_request_free(ucx_request_t *request)
 
 static ucp_tag_t lane_tag(const ucx_lane_t *lane, int source)
 {
+    check(lane->digest >> WATCH_DIGEST_BITS == 0 && source >= 0 &&
+              source < lane->group->base.size && lane->task.index < 16,
+          "a tag of digest %x, rank %d, lane %d", lane->digest, source,
+          lane->task.index);
     return UCX_TAG_KIND(UCX_TAG_DATA) | (ucp_tag_t)source << 40 |
            (ucp_tag_t)lane->digest << 20 |
            (lane->task.number & UINT64_C(0xffff)) << 4 |
@@ -40,6 +46,9 @@ static ucp_tag_t lane_tag(const ucx_lane_t *lane, int source)
 
 static void lane_link(ucx_lane_t *lane, ucx_request_t *request)
 {
+    check(request->posted && !request->early && lane->posted != request,
+          "a request of lane %d with rank %d is linked twice", lane->task.index,
+          request->peer);
     request->previous = NULL;
     request->next = lane->posted;
     if (lane->posted != NULL)
@@ -141,6 +150,8 @@ static void lane_send(void *context, int rank, const void *data, size_t bytes)
     ucp_ep_h endpoint = ucx_net_endpoint(lane->group, rank);
     ucs_status_ptr_t answer;
 
+    check(lane->alive && ucx_group_drives(lane->group),
+          "lane %d sends, and is over or not driven", lane->task.index);
     if (endpoint == NULL)
         return;
     answer = ucp_tag_send_nbx(endpoint, data, bytes,
@@ -170,7 +181,12 @@ static void lane_recv(void *context, int rank, void *data, size_t bytes)
 void ucx_lane_cancel(ucx_lane_t *lane)
 {
     ucx_request_t *next;
+    unsigned count = 0;
 
+    for (ucx_request_t *one = lane->posted; one != NULL; one = one->next)
+        count++;
+    check(count == lane->pending, "lane %d lists %u requests of %u",
+          lane->task.index, count, lane->pending);
     for (ucx_request_t *one = lane->posted; one != NULL; one = next) {
         next = one->next;
         ucp_request_cancel(lane->group->worker, one);

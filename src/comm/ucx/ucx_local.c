@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -133,6 +134,11 @@ err_code_t ucx_local_find(ucx_group_t *group, const comm_oob_t *oob,
             node_place_together(all, oob->size, oob->rank, rank);
     if (code == ERR_OK)
         code = node_place_open(all, oob->size, oob->rank, &group->place, err);
+    check(code != ERR_OK || (group->place.local < group->place.count &&
+                             node_place_rank(&group->place, group->place.here,
+                                             group->place.local) == oob->rank),
+          "rank %d is not rank %d of node %d", oob->rank, group->place.local,
+          group->place.here);
     if (code == ERR_OK)
         cores_count(group, cards);
     mem_free(memory);

@@ -6,6 +6,7 @@
  * Those to other nodes are made with it, so that UCX tells of a broken
  * connection.
  */
+#include "base/check.h"
 #include "comm/ucx/ucx_group.h"
 
 /* ---- endpoints ----------------------------------------------------------- */
@@ -36,6 +37,9 @@ ucp_ep_h ucx_net_endpoint(ucx_group_t *group, int rank)
     err_t fault = ERR_INIT;
     ucs_status_t status;
 
+    check(rank != group->base.rank && rank >= 0 && rank < group->base.size,
+          "rank %d of %d sends to rank %d", group->base.rank, group->base.size,
+          rank);
     if (peer->endpoint != NULL)
         return peer->endpoint;
     status = ucp_ep_create(group->worker, &params, &peer->endpoint);

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The notes of a group's watch (watch.h) are sent and received over UCX. All of
  * this is for the driver. */
+#include "base/check.h"
 #include "base/clock.h"
 #include "comm/ucx/ucx_group.h"
 
@@ -54,6 +55,7 @@ static void inbox_filled(void *request, ucs_status_t status,
     (void)info;
     if (ucx_request_early(request))
         return;
+    check(inbox->request == request, "a note comes to the inbox of another");
     ucx_request_free(request);
     inbox->request = NULL;
     if (status == UCS_OK)

@@ -204,6 +204,9 @@ bool ucx_bruck(ucx_task_t *task)
     char *blocks = task->scratch;
     int count;
 
+    check(bytes * (size_t)size <= task->scratch_bytes,
+          "%d blocks of %zu bytes in %zu bytes of scratch", size, bytes,
+          task->scratch_bytes);
     if (task->mask == 0)
         memcpy(blocks, what->mine, bytes);
     task->mask = task->mask == 0 ? 1 : task->mask * 2;

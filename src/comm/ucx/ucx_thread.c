@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -98,6 +99,8 @@ static void *thread_main(void *argument)
     if (group->clean)
         ucx_notes_close(group);
     ucx_drive_give(group);
+    check(!group->clean || group->active_count == 0,
+          "the comm thread ends cleanly with %d works", group->active_count);
     pthread_mutex_lock(&group->lock);
     group->ended = true;
     pthread_cond_broadcast(&group->changed);

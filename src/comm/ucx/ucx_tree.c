@@ -81,6 +81,7 @@ static bool tree_plan(ucx_task_t *task)
     /* There are leaves (comm.c), so somebody has a view of them. */
     /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
     task->slice = task->scratch_bytes / views / comm_type_bytes(what->type);
+    check(task->slice > 0, "%zu views leave no scratch for a slice", views);
     if (task->slice > part)
         task->slice = part;
     return true;
@@ -98,6 +99,8 @@ static void tree_scatter(ucx_task_t *task)
             ucx_task_recv(task, peer, place, mine.bytes);
             place += mine.bytes;
         }
+    check(place <= (char *)task->scratch + task->scratch_bytes,
+          "slices of %zu bytes end behind the scratch", mine.bytes);
     for (int distance = 1; distance < size; distance++) {
         int owner = (rank + distance) % size;
         slice_t slice = slice_of(task, owner);

@@ -181,6 +181,9 @@ void watch_send(watch_t *watch)
     if (!watch->notes_due)
         return;
     watch->notes_due = false;
+    check(watch->peers[watch->config.rank].wanted == 0,
+          "rank %d wants to send itself notes %x", watch->config.rank,
+          watch->peers[watch->config.rank].wanted);
     for (int rank = 0; rank < watch->config.size; rank++) {
         watch_peer_t *peer = &watch->peers[rank];
 
@@ -328,6 +331,8 @@ bool watch_has_left(const watch_t *watch)
         const watch_peer_t *peer = &watch->peers[rank];
         bool told = peer->neighbour || peer->connected;
 
+        check(!state->left || state->parted, "rank %d left and may write",
+              rank);
         if (rank == watch->config.rank || !told || state->lost > 0)
             continue;
         if (!state->parted || peer->sending || peer->wanted != 0)
