@@ -15,10 +15,10 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-#define COVER_SPANS_MAX \
-    ((size_t)1 << 22) /* spans of one dimension kept in memory */
-#define COVER_WORK_MAX \
-    ((int64_t)1 << 30) /* spans visited: takes some seconds */
+/* Maximum spans of one dimension in memory. */
+#define COVER_SPANS_MAX ((size_t)1 << 22)
+/* Maximum spans visited, which takes some seconds. */
+#define COVER_WORK_MAX ((int64_t)1 << 30)
 
 /* A block of a piece, clipped to the extent. */
 typedef struct cover_span {

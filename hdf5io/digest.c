@@ -20,8 +20,8 @@
 #define DIGEST_PIECE_BYTES ((size_t)4096)
 #define DIGEST_PIECES_MIN 4
 #define DIGEST_PIECES_MAX 16
-#define DIGEST_PIECES_ALL \
-    256 /* of a dataset, divided by its number of shards */
+/* Pieces of a dataset, divided by its number of shards. */
+#define DIGEST_PIECES_ALL 256
 /* Bytes per read of a full digest; more if one row is larger. */
 #define DIGEST_STAGE_BYTES ((size_t)4 << 20)
 

@@ -200,7 +200,7 @@ static err_code_t opt_fill_value(const opt_row_t *row, const tree_t *value,
     }
 }
 
-/* A default as a tree: a scalar, or a flow list of scalars. */
+/* Parse a default to a tree: a scalar, or a flow list of scalars. */
 static tree_t *opt_fallback_tree(const char *text)
 {
     tree_place_t place = {.file = "default"};
@@ -220,8 +220,8 @@ static tree_t *opt_fallback_tree(const char *text)
     return tree;
 }
 
-/* A section that is not there: all defaults; what it lacks is reported where
- * the map around it stands. */
+/* Fill an absent section with its defaults. A missing required option is
+ * reported at the place of the enclosing map. */
 static err_code_t opt_fill_absent(const opt_row_t *row, const tree_t *map,
                                   const char *name, void *field, err_t *err)
 {
@@ -252,7 +252,7 @@ static err_code_t opt_fill_fallback(const opt_row_t *row, const tree_t *map,
                          row->help == NULL ? "" : ": ",
                          row->help == NULL ? "" : row->help);
     if (row->type == OPT_TREE)
-        return ERR_OK; /* the field is NULL already */
+        return ERR_OK; /* opt_clear has set the field to NULL */
     tree = opt_fallback_tree(row->fallback);
     rc = opt_fill_value(row, tree, name, field, err);
     tree_free(tree);
@@ -276,7 +276,7 @@ static err_code_t opt_check_keys(const opt_row_t *rows, const tree_t *map,
     return ERR_OK;
 }
 
-/* Let every field that opt_free looks at hold nothing. */
+/* Set every field that opt_free frees to an empty value. */
 static void opt_clear(const opt_row_t *rows, void *target)
 {
     for (; rows->name != NULL; rows++) {

@@ -150,7 +150,7 @@ bool opt_is_default(const opt_row_t *row, const void *target)
     opt_print(one, target, 0, &have);
     one[0].offset = 0;
     if (opt_fill(one, NULL, "", &value, NULL) != ERR_OK)
-        abort(); /* no table may have a default that it refuses */
+        abort(); /* a default must be valid */
     opt_print(one, &value, 0, &standard);
     opt_free(one, &value);
     same = strcmp(have.text, standard.text) == 0;

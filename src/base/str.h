@@ -12,7 +12,7 @@
 
 /* A growing string. Initialize it with {0}; str_buf_free frees it. */
 typedef struct str_buf {
-    char *text; /* NUL-terminated after the first addition, before NULL */
+    char *text; /* NULL until the first addition, then NUL-terminated */
     size_t length;
     size_t room;
 } str_buf_t;

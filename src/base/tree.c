@@ -28,7 +28,7 @@ struct tree {
     tree_kind_t kind;
     char *text;
     char *file;
-    tree_place_t place; /* its file is [file] */
+    tree_place_t place; /* [place.file] is [file] */
     tree_child_t *children;
     size_t count, room;
     size_t *slots; /* hash table of a map: 1 + index of a child, 0: free; NULL

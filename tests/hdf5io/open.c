@@ -57,6 +57,19 @@ void open_end(char *directory, open_setup_t *setup)
     files_remove(directory);
 }
 
+char *open_directory;
+open_setup_t open_all;
+
+void open_start(void)
+{
+    open_begin(&open_directory, &open_all, "*.h5");
+}
+
+void open_stop(void)
+{
+    open_end(open_directory, &open_all);
+}
+
 void open_write(const char *directory, const char *name, files_layout_t layout,
                 int64_t first, int64_t rows)
 {

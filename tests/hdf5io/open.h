@@ -35,6 +35,12 @@ void open_setup_free(open_setup_t *setup);
 void open_begin(char **directory, open_setup_t *setup, const char *pattern);
 void open_end(char *directory, open_setup_t *setup);
 
+/* The same as a fixture of Criterion: a directory and a setup for "*.h5". */
+extern char *open_directory;
+extern open_setup_t open_all;
+void open_start(void);
+void open_stop(void);
+
 /* Write directory/name with [rows] samples from row [first] on: int8 spins,
  * int64 phases, float64 temperatures. */
 void open_write(const char *directory, const char *name, files_layout_t layout,

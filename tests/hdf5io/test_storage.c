@@ -12,20 +12,7 @@
 #include "hdf5io/storage.h"
 #include "open.h"
 
-static char *directory;
-static open_setup_t setup;
-
-static void start(void)
-{
-    open_begin(&directory, &setup, "*.h5");
-}
-
-static void stop(void)
-{
-    open_end(directory, &setup);
-}
-
-TestSuite(storage, .init = start, .fini = stop, .timeout = 60);
+TestSuite(storage, .init = open_start, .fini = open_stop, .timeout = 60);
 
 /* Shape and storage of a dataset; zeros: contiguous, int8. */
 typedef struct shape {
@@ -38,7 +25,7 @@ typedef struct shape {
 
 static void make(const char *name, const char *path, const shape_t *shape)
 {
-    char *there = files_path(directory, name);
+    char *there = files_path(open_directory, name);
     hid_t list = H5Pcreate(H5P_DATASET_CREATE), space, set, file;
     const hid_t type = shape->type > 0 ? shape->type : H5T_STD_I8LE;
     hsize_t zero[3] = {0}, row[3];
@@ -81,7 +68,7 @@ static void make(const char *name, const char *path, const shape_t *shape)
 static void make_both(const char *name, const shape_t *spins,
                       const shape_t *phase)
 {
-    char *there = files_path(directory, name);
+    char *there = files_path(open_directory, name);
 
     H5Fclose(H5Fcreate(there, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
     free(there);
@@ -101,7 +88,7 @@ Test(storage, more_bytes_than_any_file_can_hold)
                          .chunk = {1, 12},
                          .layout = H5D_CHUNKED},
               &phase);
-    OPEN_REFUSED(&setup, ERR_DATA,
+    OPEN_REFUSED(&open_all, ERR_DATA,
                  "/spins has a shape of more bytes than any file can hold");
     /* HDF5 computes 2^64 bytes as 0 and creates the dataset; reading it ended
      * the process. */
@@ -111,7 +98,7 @@ Test(storage, more_bytes_than_any_file_can_hold)
                          .type = H5T_STD_I32LE,
                          .layout = H5D_COMPACT},
               &phase);
-    OPEN_REFUSED(&setup, ERR_DATA,
+    OPEN_REFUSED(&open_all, ERR_DATA,
                  "/spins has a shape of more bytes than any file can hold");
 }
 
@@ -122,10 +109,10 @@ Test(storage, more_samples_than_can_be_counted)
                           .chunk = {1 << 20},
                           .layout = H5D_CHUNKED};
 
-    setup.config.inputs[0].elems = 1;
+    open_all.config.inputs[0].elems = 1;
     make_both("a.h5", &many, &many);
     make_both("b.h5", &many, &many);
-    OPEN_REFUSED(&setup, ERR_DATA,
+    OPEN_REFUSED(&open_all, ERR_DATA,
                  "b.h5 hold more samples than can be counted");
 }
 
@@ -145,7 +132,7 @@ Test(storage, what_was_never_written_and_has_no_fill_value)
                                  .undefined = undefined == 1,
                                  .first_row = i == 1},
                       &phase);
-            OPEN_REFUSED(&setup, ERR_DATA,
+            OPEN_REFUSED(&open_all, ERR_DATA,
                          "not all of /spins was ever written");
         }
 }
@@ -168,7 +155,7 @@ Test(storage, a_chunk_of_a_gigabyte_takes_no_memory)
     float input[24];
 
     make_both("a.h5", &spins, &phase);
-    dataset = open_dataset(&setup);
+    dataset = open_dataset(&open_all);
     cr_assert_lt(hdf5io_dataset_cached(dataset), (size_t)1 << 30);
     cr_assert_eq(hdf5io_dataset_read(dataset, index, 2, input, target, NULL),
                  ERR_OK);

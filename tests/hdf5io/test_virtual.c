@@ -300,7 +300,7 @@ Test(virtual, a_source_that_is_missing_is_named)
     /* the file exists, but not the dataset */
     H5Fclose(create("parts/2.h5"));
     CHECK_REFUSED("parts/2.h5:/spins, but", "parts/2.h5 has no such dataset");
-    /* a group has the name of the dataset */
+    /* a group, not a dataset, has this name */
     file = create("parts/2.h5");
     H5Gclose(H5Gcreate2(file, "spins", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     H5Fclose(file);
