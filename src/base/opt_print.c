@@ -153,7 +153,8 @@ bool opt_is_default(const opt_row_t *row, const void *target)
         abort(); /* a default must be valid */
     opt_print(one, &value, 0, &standard);
     opt_free(one, &value);
-    same = strcmp(have.text, standard.text) == 0;
+    same = have.text != NULL && standard.text != NULL &&
+           strcmp(have.text, standard.text) == 0;
     str_buf_free(&have);
     str_buf_free(&standard);
     return same;
