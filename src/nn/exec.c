@@ -392,20 +392,26 @@ static err_code_t op_run_back(nn_exec_t *exec, int i, const op_args_t *args,
     return op_backward(node->op, args, exec->bind.stream, err);
 }
 
-static err_code_t node_backward(nn_exec_t *exec, int i, const nn_batch_t *batch,
-                                const double *scale, bool accumulate,
+/* What nn_exec_backward is called with. */
+typedef struct backward {
+    const nn_batch_t *batch;
+    const double *scale; /* for each loss */
+    bool accumulate;
+} backward_t;
+
+static err_code_t node_backward(nn_exec_t *exec, int i, const backward_t *call,
                                 err_t *err)
 {
     nn_node_t *node = &exec->nodes[i];
-    op_args_t args = node_args(exec, i, true, batch);
+    op_args_t args = node_args(exec, i, true, call->batch);
     err_code_t rc;
 
     if (is_loss(exec, i))
-        args.scale = scale[i - nn_exec_first_loss(exec)];
+        args.scale = call->scale[i - nn_exec_first_loss(exec)];
     args.scratch = region_at(exec, node->scratch);
     args.dy = region_at(exec, node->dy);
     point_inputs(exec, i, &args);
-    point_gradients(exec, i, accumulate, &args);
+    point_gradients(exec, i, call->accumulate, &args);
     rc = op_run_back(exec, i, &args, err);
     if (rc == ERR_OK)
         rc = add_inputs(exec, i, err);
@@ -413,7 +419,7 @@ static err_code_t node_backward(nn_exec_t *exec, int i, const nn_batch_t *batch,
         err_prefix(err, "layer %s", exec->graph->layers[node->own].name);
         return rc;
     }
-    return finish_gradients(exec, i, accumulate, &args, err);
+    return finish_gradients(exec, i, call->accumulate, &args, err);
 }
 
 /* Run those nodes again that the backward of the block that ends with node
@@ -432,6 +438,7 @@ static err_code_t block_again(nn_exec_t *exec, int last,
 err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
                             const double *scale, bool accumulate, err_t *err)
 {
+    const backward_t call = {batch, scale, accumulate};
     const nn_node_t *nodes = exec->nodes;
     err_code_t rc = ERR_OK;
 
@@ -443,7 +450,7 @@ err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
         if (i < exec->count - 1 && nodes[i].part != nodes[i + 1].part)
             rc = block_again(exec, i, batch, err);
         if (rc == ERR_OK && nodes[i].back)
-            rc = node_backward(exec, i, batch, scale, accumulate, err);
+            rc = node_backward(exec, i, &call, err);
     }
     return rc;
 }

@@ -4,12 +4,12 @@
  * op: the mathematics of one layer, forward and backward. An op is opened once
  * for fixed shapes (batch included) and then runs without allocating. Backends:
  * ref (plain loops, the specification, float32 and float64) and cpu (oneDNN and
- * own vector code, float32, whose tensors may lie as bfloat16).
+ * vector code of our own, float32, which may store tensors as bfloat16).
  *
  * Legend: N samples, C channels, H W height and width, F features. Tensors are
  * row-major with the batch first. A tensor between two ops of one backend may
- * be in a private (blocked) layout, which the producing op chooses; parameters,
- * graph inputs and targets are always plain.
+ * be in a layout of the backend (blocked), which the producing op chooses.
+ * Parameters, graph inputs and targets are always plain.
  *
  * Thread rule: an op is used by one thread (and may use `threads` inside).
  */
@@ -27,39 +27,42 @@
 typedef struct op op_t;
 typedef struct op_backend_ops op_backend_ops_t;
 
-/* Pointers of one call. Which are used depends on the kind; unused are NULL. */
+/* Pointers of one call. The kind of op decides which are used; others are NULL.
+ */
 typedef struct op_args {
     const void *x;
     const void *target; /* losses: int64 [N,...] or float like x */
-    void *y;            /* forward out; backward in (const);
-                           losses: unused (see loss_sum) */
+    void *y; /* written by forward, read by backward; unused by losses
+                (see loss_sum) */
     const void *params[OP_PARAMS_MAX]; /* w, b  or  gamma, beta */
-    void *dparams[OP_PARAMS_MAX];      /* overwritten by backward; */
-    bool add;                          /* with op_adds: added to, instead */
+    void *dparams[OP_PARAMS_MAX];      /* written by backward */
+    bool add; /* with op_adds: backward adds to dparams instead */
     const void *dy;
-    void *dx;                             /* overwritten by backward; */
-    bool add_dx;                          /* with op_adds_dx: added to */
+    void *dx;    /* written by backward */
+    bool add_dx; /* with op_adds_dx: backward adds to dx instead */
     const void *other[OP_INPUTS_MAX - 1]; /* inputs after the first */
-    void *dother[OP_INPUTS_MAX - 1];      /* as dx; NULL: not wanted */
+    void *dother[OP_INPUTS_MAX - 1];      /* their dx; NULL: not computed */
     const float *running_mean;            /* batch norm, evaluation */
     const float *running_var;
-    double *moments; /* batch norm, training forward: [2C] sums over N and
-                        space of x, then of x*x, written */
-    /* syncbatchnorm, training: sum up [count] numbers over all that take part,
-     * who make the same calls in the same order; blocks. NULL: one alone. */
+    double *moments; /* batch norm, training forward writes [2C]: sums over N
+                        and space of x, then of x*x */
+    /* syncbatchnorm, training: sum [count] numbers over all ranks that take
+     * part, which make the same calls in the same order. Blocks. NULL: one
+     * rank.
+     */
     err_code_t (*reduce_small)(void *context, double *sums, size_t count,
                                err_t *err);
     void *reduce_context;
-    void *workspace; /* op_desc workspace_bytes, kept forward->backward */
-    void *scratch;   /* op scratch_bytes, free to reuse after the call */
-    const uint64_t *sample_ids;  /* dropout: [N] global sample number */
-    uint64_t seed, epoch, layer; /* dropout: the rest of the counter's key */
-    const float *sample_weights; /* losses: [N], what the loss of each sample
-                                    is multiplied by; NULL: all 1 */
-    double *loss_sum; /* losses, forward: sum over samples, written */
-    int64_t *correct; /* cross entropy, forward: count of argmax == target */
-    double
-        scale; /* losses, backward: multiplies the gradient (1/denominator) */
+    void *workspace; /* op_workspace_bytes, kept from forward to backward */
+    void *scratch;   /* op_scratch_bytes, unused after the call */
+    const uint64_t *sample_ids;  /* dropout: [N] global sample numbers */
+    uint64_t seed, epoch, layer; /* dropout: the rest of the random key */
+    const float *sample_weights; /* losses: [N] factors of the samples' losses;
+                                    NULL: all 1 */
+    double *loss_sum; /* losses: forward writes the sum over samples */
+    int64_t *correct; /* cross entropy: forward writes the number of samples
+                         with argmax == target */
+    double scale;     /* losses: backward multiplies the gradient by this */
 } op_args_t;
 
 /* Which backend: "ref" or "cpu". ERR_UNAVAILABLE names those built in. */
@@ -110,32 +113,35 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
                    const op_config_t *config, op_t **out, err_t *err);
 void op_close(op_t *op);
 
-const op_desc_t *op_out(const op_t *op);      /* y as this op lays it out */
-const op_desc_t *op_grad_in(const op_t *op);  /* dx as this op writes it: same
-                              dims as in; the layout is that of config.in */
-const op_desc_t *op_grad_out(const op_t *op); /* dy as this op reads it: as y
-                             lies, but float32 if y alone is stored rounded */
+const op_desc_t *op_out(const op_t *op); /* y as this op writes it */
+/* dx as this op writes it, in the shape and layout of config.in; dy as this op
+ * reads it, in those of y. The gradient of a plain tensor is never stored as
+ * bfloat16. */
+const op_desc_t *op_grad_in(const op_t *op);
+const op_desc_t *op_grad_out(const op_t *op);
 size_t op_workspace_bytes(const op_t *op);
 size_t op_scratch_bytes(const op_t *op);
 double op_flops(const op_t *op);  /* of one forward */
 bool op_in_place(const op_t *op); /* may y be x (and dx be dy)? Other inputs
                                      are always apart from y and x. */
 
-/* Does backward read x (any input), y? If not, the caller may reuse that memory
- * after the forward of all other readers. (dropout, flatten: neither; relu: y.)
+/* Does backward read x (any input), or y? If not, the caller may reuse the
+ * memory after the forwards of all readers. (dropout, flatten: neither; relu:
+ * y.)
  */
 bool op_reads_x(const op_t *op);
 bool op_reads_y(const op_t *op);
 
-/* Can backward add its parameters' gradients to what is there (args.add)? And
- * dx (args.add_dx), with the bits of op_add? */
+/* Can backward add the gradients of parameters to their memory (args.add), and
+ * dx (args.add_dx) with the bits of op_add? */
 bool op_adds(const op_t *op);
 bool op_adds_dx(const op_t *op);
 
-/* Is the gradient of every input dy itself? Then it need not be asked for. */
+/* Is the gradient of every input equal to dy? Then dx and dother may be dy, and
+ * backward copies nothing to those that are. */
 bool op_passes_dy(const op_t *op);
 
-/* Run on [stream]. dy lies as op_grad_out says. A loss's backward reads x and
+/* Run on [stream]. op_grad_out describes dy. A loss's backward reads x and
  * target and writes dx = scale * d(sum)/dx. ERR_DATA: a target is no class, or
  * a weight of a sample is below 0 or no number. The same arguments give the
  * same bits on every call. */
@@ -144,8 +150,7 @@ err_code_t op_forward(op_t *op, const op_args_t *args, dev_stream_t *stream,
 err_code_t op_backward(op_t *op, const op_args_t *args, dev_stream_t *stream,
                        err_t *err);
 
-/* What the elements of a tensor are as it lies, and how many, padding of the
- * layout included. */
+/* Storage type, and stored element count including padding of the layout. */
 op_type_t op_desc_storage(const op_desc_t *desc);
 size_t op_desc_stored_elems(const op_desc_t *desc);
 
@@ -153,7 +158,7 @@ size_t op_desc_stored_elems(const op_desc_t *desc);
 bool op_is_sample_norm(op_kind_t kind);
 
 /* to[i] += from[i] for [count] elements of [type] (float32 or float64, in any
- * backend; bfloat16, where tensors lie so); for accumulation. */
+ * backend; bfloat16, if it stores tensors so); for accumulation. */
 err_code_t op_add(const op_backend_ops_t *backend, void *to, const void *from,
                   size_t count, op_type_t type, dev_stream_t *stream,
                   err_t *err);

@@ -562,8 +562,8 @@ Test(dataset_errors, too_many_files)
         count++;
     close(taken[--count]); /* one descriptor for the directory, then one for the
                               file */
-    OPEN_REFUSED(&setup, ERR_IO, "part-0", "too many open files",
-                 "limit of 40", "hard limit 40", "ulimit -Hn");
+    OPEN_REFUSED(&setup, ERR_IO, "part-0", "too many open files", "limit of 40",
+                 "hard limit 40", "ulimit -Hn");
     while (count > 0)
         close(taken[--count]);
 }
