@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "op/op_attention.h"
@@ -234,6 +235,14 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
         op_close(op);
         return rc;
     }
+    check(op->out.layout != NULL ||
+              op->out.bytes == (size_t)op_desc_elems(&op->out) *
+                                   op_type_bytes(op_desc_storage(&op->out)),
+          "%s: plain output of %zu bytes", op_kind_name(config->kind),
+          op->out.bytes);
+    check(!op->in_place || op->out.bytes <= op->config.in.bytes,
+          "%s in place: %zu bytes over %zu", op_kind_name(config->kind),
+          op->out.bytes, op->config.in.bytes);
     op->grad_out = op_gradient_of(&op->out);
     *out = op;
     return ERR_OK;
@@ -308,6 +317,25 @@ bool op_passes_dy(const op_t *op)
     return op->passes_dy;
 }
 
+/* What every call needs, whatever its kind. */
+static void op_check_call(const op_t *op, const op_args_t *args)
+{
+    const char *kind = op_kind_name(op->config.kind);
+
+    check(args->scratch != NULL || op->scratch_bytes == 0,
+          "%s is called without its %zu bytes of scratch", kind,
+          op->scratch_bytes);
+    check(args->workspace != NULL || !op->config.training ||
+              op->workspace_bytes == 0,
+          "%s is called without its %zu bytes of workspace", kind,
+          op->workspace_bytes);
+    check(!args->add || op->adds, "%s does not add to dparams", kind);
+    check(!args->add_dx || op->adds_dx, "%s does not add to dx", kind);
+    check(args->y == NULL || args->y != args->x || op->in_place,
+          "%s does not work in place", kind);
+    (void)kind;
+}
+
 err_code_t op_forward(op_t *op, const op_args_t *args, dev_stream_t *stream,
                       err_t *err)
 {
@@ -316,6 +344,8 @@ err_code_t op_forward(op_t *op, const op_args_t *args, dev_stream_t *stream,
     (void)stream; /* both backends run at once, in the caller */
     if (rc != ERR_OK)
         return rc;
+    op_check_call(op, args);
+    check(args->x != NULL, "%s reads no input", op_kind_name(op->config.kind));
     if (op->backend->team != NULL)
         op->backend->team(op->config.threads);
     return op->kernel->forward(op, args, err);
@@ -329,6 +359,11 @@ err_code_t op_backward(op_t *op, const op_args_t *args, dev_stream_t *stream,
         return err_set(err, ERR_CONFIG,
                        "%s was opened for evaluation and has no backward",
                        op_kind_name(op->config.kind));
+    op_check_call(op, args);
+    check(args->x != NULL || !op->reads_x, "backward of %s needs x",
+          op_kind_name(op->config.kind));
+    check(args->y != NULL || !op->reads_y, "backward of %s needs y",
+          op_kind_name(op->config.kind));
     if (op->backend->team != NULL)
         op->backend->team(op->config.threads);
     return op->kernel->backward(op, args, err);

@@ -7,8 +7,11 @@
  */
 #include "simd/team.h"
 
+#include <inttypes.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
+#include "base/check.h"
 #include "simd/openmp.h"
 
 void GOMP_parallel(void (*body)(void *), void *context, unsigned threads,
@@ -19,6 +22,7 @@ typedef struct simd_team {
     int size; /* with a crew */
     simd_team_body_t *body;
     void *context;
+    _Atomic int64_t done; /* with checks: items that the members had so far */
 } simd_team_t;
 
 void simd_team_set(int threads)
@@ -39,13 +43,19 @@ void simd_team_lend(crew_t *crew)
 static _Thread_local int simd_team_place;
 
 /* What member [number] of [size] has to do. */
-static void simd_team_share(const simd_team_t *team, int number, int size)
+static void simd_team_share(simd_team_t *team, int number, int size)
 {
     const int64_t first = team->count * number / size;
     const int64_t last = team->count * (number + 1) / size;
     const int outer = simd_team_place;
 
+    check(0 <= number && number < size, "member %d of %d", number, size);
+    check(0 <= first && first <= last && last <= team->count,
+          "items %" PRId64 " to %" PRId64 " of %" PRId64, first, last,
+          team->count);
     simd_team_place = number;
+    if (CHECK_ON)
+        team->done += last - first;
     if (first < last || size == 1)
         team->body(team->context, first, last);
     simd_team_place = outer;
@@ -58,7 +68,7 @@ static void simd_team_member(void *argument)
 
 static void simd_team_mate(void *argument, int member)
 {
-    const simd_team_t *team = argument;
+    simd_team_t *team = argument;
 
     if (member < team->size)
         simd_team_share(team, member, team->size);
@@ -70,6 +80,8 @@ void simd_team_run(int threads, int64_t count, int64_t grain,
     simd_team_t team = {.count = count, .body = body, .context = context};
     int64_t most = grain > 0 ? count / grain : count;
 
+    check(count >= 0 && threads >= 1, "%" PRId64 " items for %d threads", count,
+          threads);
     if (most < threads)
         threads = (int)most;
     team.size = threads;
@@ -81,6 +93,9 @@ void simd_team_run(int threads, int64_t count, int64_t grain,
     } else {
         GOMP_parallel(simd_team_member, &team, (unsigned)threads, 0);
     }
+    check(team.done == count,
+          "%" PRId64 " of %" PRId64 " items were shared out",
+          (int64_t)team.done, count);
 }
 
 int simd_team_number(void)

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "op/cpu/onednn/onednn_make.h"
 #include "simd/isa.h"
 
@@ -67,6 +68,7 @@ static const dnnl_format_tag_t cpu_plain_tags[] = {dnnl_format_tag_undef,
 err_code_t cpu_md_plain(cpu_md_t *md, cpu_engine_t *engine, int ndim,
                         const int64_t *dims, err_t *err)
 {
+    check(ndim >= 1 && ndim <= OP_DIMS_MAX, "%d dimensions", ndim);
     return cpu_status(
         cpu_md_make(md, engine, ndim, dims, dnnl_f32, cpu_plain_tags[ndim]),
         "plain layout", err);
@@ -104,9 +106,14 @@ err_code_t cpu_md_permute(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
                           const int *order, cpu_md_t *out, err_t *err)
 {
     int place[OP_DIMS_MAX] = {0}; /* the library wants the inverse */
+    unsigned named = 0;
 
-    for (int i = 0; i < ndim; i++)
+    for (int i = 0; i < ndim; i++) {
+        check(order[i] >= 0 && order[i] < ndim && !(named >> order[i] & 1),
+              "dimension %d is %d of %d, or named twice", i, order[i], ndim);
+        named |= 1u << order[i];
         place[order[i]] = i;
+    }
     return cpu_status(cpu_md_place(md, engine, place, out), "permuted layout",
                       err);
 }
@@ -128,6 +135,7 @@ static const dnnl_format_tag_t cpu_last_tags[] = {
 err_code_t cpu_md_last(cpu_md_t *md, cpu_engine_t *engine, int ndim,
                        const int64_t *dims, bool bf16, err_t *err)
 {
+    check(ndim > 2 && ndim <= 2 + OP_SPACE_MAX, "%d dimensions", ndim);
     return cpu_status(cpu_md_make(md, engine, ndim, dims,
                                   bf16 ? dnnl_bf16 : dnnl_f32,
                                   cpu_last_tags[ndim]),
@@ -153,6 +161,9 @@ err_code_t cpu_md_in_lanes(cpu_md_t *md, cpu_engine_t *engine,
 
     while (i + 1 < LANES_COUNT && cpu_lanes_tags[i].lanes != lanes)
         i++;
+    check(cpu_lanes_tags[i].lanes == lanes, "no layout has %d lanes", lanes);
+    check(desc->ndim > 2 && desc->ndim <= 2 + OP_SPACE_MAX, "%d dimensions",
+          desc->ndim);
     return cpu_status(cpu_md_make(md, engine, desc->ndim, desc->dims,
                                   bf16 ? dnnl_bf16 : dnnl_f32,
                                   cpu_lanes_tags[i].tags[desc->ndim - 3]),
@@ -283,6 +294,8 @@ static dnnl_status_t cpu_prim_add_slot(cpu_prim_t *prim, cpu_engine_t *engine,
     dnnl_exec_arg_t *slot = &prim->args[prim->slots];
     dnnl_status_t status;
 
+    check(prim->slots < CPU_SLOTS_MAX, "%d arguments are set already",
+          prim->slots);
     if (md == NULL || dnnl_memory_desc_get_size(md) == 0)
         return dnnl_invalid_arguments;
     status =
@@ -312,6 +325,7 @@ err_code_t cpu_prim_finish(cpu_prim_t *prim, cpu_engine_t *engine,
                            const char *what, dnnl_status_t status,
                            const int *args, err_t *err)
 {
+    check(prim->primitive == NULL, "%s is made twice", prim->what);
     prim->what = what;
     if (status == dnnl_success)
         status = dnnl_primitive_create(&prim->primitive, prim->desc);
@@ -358,12 +372,28 @@ void cpu_prim_bind(cpu_prim_t *prim, int arg, const void *data)
     }
 }
 
+/* Has every argument its memory? */
+static bool cpu_prim_is_bound(const cpu_prim_t *prim)
+{
+    void *data;
+
+    for (int i = 0; i < prim->slots; i++)
+        if (dnnl_memory_get_data_handle(prim->args[i].memory, &data) !=
+                dnnl_success ||
+            data == NULL)
+            return false;
+    return true;
+}
+
 err_code_t cpu_prim_run(cpu_prim_t *prim, const cpu_engine_t *engine, void *pad,
                         err_t *err)
 {
     dnnl_status_t status;
 
+    check(prim->primitive != NULL, "run before it was made");
     cpu_prim_bind(prim, DNNL_ARG_SCRATCHPAD, pad);
+    check(cpu_prim_is_bound(prim), "%s runs without one of its %d arguments",
+          prim->what, prim->slots);
     status = dnnl_primitive_execute(prim->primitive, engine->stream,
                                     prim->slots, prim->args);
     if (status == dnnl_success)

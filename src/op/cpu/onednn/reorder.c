@@ -2,10 +2,13 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "op/cpu/onednn/reorder.h"
 
+#include "base/check.h"
 #include "base/mem.h"
 
 void cpu_scratch_restart(cpu_scratch_t *scratch)
 {
+    check(scratch->kept <= scratch->taken, "%zu bytes kept of %zu",
+          scratch->kept, scratch->taken);
     scratch->taken = scratch->kept;
 }
 
@@ -21,6 +24,9 @@ size_t cpu_scratch_take(cpu_scratch_t *scratch, size_t bytes)
     scratch->taken += mem_round(bytes);
     if (scratch->taken > scratch->most)
         scratch->most = scratch->taken;
+    check(at + bytes <= scratch->most,
+          "buffer at %zu of %zu bytes ends after %zu", at, bytes,
+          scratch->most);
     return at;
 }
 
@@ -34,6 +40,10 @@ err_code_t cpu_scratch_run(const cpu_scratch_t *scratch, cpu_prim_t *prim,
 {
     char *memory = args->scratch;
 
+    check(memory != NULL ||
+              (scratch->most == 0 && scratch->engine.pad_bytes == 0),
+          "%s runs without scratch, needs %zu bytes and %zu for oneDNN",
+          prim->what, scratch->most, scratch->engine.pad_bytes);
     return cpu_prim_run(prim, &scratch->engine,
                         memory == NULL ? NULL : memory + scratch->most, err);
 }
@@ -72,6 +82,8 @@ err_code_t cpu_reorder_read_to(cpu_reorder_t *reorder,
                                const op_args_t *args, const void *data,
                                void *inside, err_t *err)
 {
+    check(!reorder->direct, "the layouts agree: there is nothing to reorder");
+    check(inside != NULL && inside != data, "a reorder in place");
     cpu_prim_bind(&reorder->prim, DNNL_ARG_FROM, data);
     cpu_prim_bind(&reorder->prim, DNNL_ARG_TO, inside);
     return cpu_scratch_run(scratch, &reorder->prim, args, err);
@@ -107,6 +119,8 @@ err_code_t cpu_reorder_flush(cpu_reorder_t *reorder,
 {
     if (reorder->direct)
         return ERR_OK;
+    check(reorder->at < scratch->most, "buffer at %zu of %zu bytes of scratch",
+          reorder->at, scratch->most);
     cpu_prim_bind(&reorder->prim, DNNL_ARG_FROM,
                   (char *)args->scratch + reorder->at);
     cpu_prim_bind(&reorder->prim, DNNL_ARG_TO, data);

@@ -4,6 +4,7 @@
 #ifndef CDDP_OP_CPU_OPS_ATTENTION_H
 #define CDDP_OP_CPU_OPS_ATTENTION_H
 
+#include "base/check.h"
 #include "op/op_attention.h"
 #include "op/op_ops.h"
 
@@ -71,6 +72,8 @@ static inline int64_t cpu_attention_at(const cpu_attention_work_t *work,
     const op_attention_t *a = &work->a;
     int64_t tokens = which == CPU_Q ? a->T : a->S;
 
+    check(n < a->N && t < tokens && h < (which == CPU_Q ? a->H : a->G),
+          "no token %d of head %d", (int)t, (int)h);
     return a->base[which] + (n * tokens + t) * a->stride[which] + h * a->D;
 }
 
@@ -78,6 +81,8 @@ static inline int64_t cpu_attention_at(const cpu_attention_work_t *work,
 static inline int64_t cpu_attention_y(const cpu_attention_work_t *work,
                                       int64_t n, int64_t t, int64_t h)
 {
+    check(n < work->a.N && t < work->a.T && h < work->a.H,
+          "no token %d of head %d", (int)t, (int)h);
     return ((n * work->a.T + t) * work->a.H + h) * work->a.D;
 }
 

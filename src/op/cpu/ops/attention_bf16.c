@@ -88,6 +88,8 @@ static bf16_memory_t memory_of_thread(const cpu_attention_work_t *work,
 
     /* With NULL, room_make only measures. */
     check(from != NULL, "there is no memory to cut room from");
+    check(memory_make(&work->a, backward, NULL).size <= work->memory_bytes,
+          "a thread has %zu bytes only", work->memory_bytes);
     return memory_make(&work->a, backward, from);
 }
 

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The running softmax of attention: queries in columns, one key after the
  * other. */
+#include "base/check.h"
 #include "op/cpu/ops/attention.h"
 #include "simd/math.h"
 #include "simd/vector.h"
@@ -23,6 +24,8 @@ float cpu_attention_keep(const cpu_attention_work_t *work,
 {
     const float part = columns->sum[i] == 0 ? 0 : 1.0f / columns->sum[i];
 
+    check(at + i < work->a.N * work->a.H * work->a.T, "no row %d to keep",
+          (int)(at + i));
     if (work->top != NULL) {
         work->top[at + i] = columns->top[i];
         work->part[at + i] = part;

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "op/cpu/ops/combine.h"
 
+#include "base/check.h"
 #include "base/mem.h"
 
 static const op_desc_t *combine_desc(const op_t *op, int k)
@@ -55,7 +56,12 @@ err_code_t cpu_combine_open(op_t *op, bool plain, err_t *err)
 err_code_t cpu_combine_open_in(op_t *op, size_t bytes, bool plain, err_t *err)
 {
     cpu_combine_t *combine;
-    err_code_t rc = mem_alloc(bytes, "an op on plain tensors", &op->state, err);
+    err_code_t rc;
+
+    check(bytes >= sizeof *combine, "a state of %zu bytes", bytes);
+    check(op->config.others < OP_INPUTS_MAX, "%d other inputs",
+          op->config.others);
+    rc = mem_alloc(bytes, "an op on plain tensors", &op->state, err);
 
     if (rc != ERR_OK)
         return rc;

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "op/cpu/cpu.h"
 #include "op/op_desc.h"
 #include "op/op_geometry.h"
@@ -231,6 +232,11 @@ err_code_t cpu_im2col_run(cpu_im2col_t *columns, const op_t *op,
 
     work.x = x;
     work.to = (uint16_t *)((char *)args->scratch + columns->at);
+    check(rows % work.out[2] == 0, "%d rows in lines of %d", (int)rows,
+          (int)work.out[2]);
+    check(columns->at + (size_t)rows * (size_t)work.row * sizeof(uint16_t) <=
+              scratch->most,
+          "columns do not fit into scratch");
     simd_team_run(op->config.threads, rows / work.out[2],
                   1 + COLUMNS_GRAIN / work.out[2], columns_body, &work);
     if (db != NULL) {

@@ -4,6 +4,7 @@
  * bfloat16. */
 #include <string.h>
 
+#include "base/check.h"
 #include "base/half.h"
 #include "op/cpu/ops/linear.h"
 #include "op/cpu/vector/activations.h"
@@ -128,6 +129,9 @@ void cpu_linear_pass_dy(const op_t *op, const op_args_t *args, const float *h,
 
     if (op->config.activation != OP_NONE)
         work.activation = cpu_activation_of(op->config.activation);
+    check(work.activation == NULL || h != NULL, "the product was not kept");
+    check(wide != NULL || narrow != NULL || op->config.bias,
+          "a pass that writes nothing");
     if (op->config.bias)
         work.db = args->dparams[1];
     simd_team_run(op->config.threads, work.O, CPU_BIAS_GRAIN, cpu_dy_body,

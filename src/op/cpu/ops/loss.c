@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "op/cpu/ops/loss.h"
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "op/op_desc.h"
 #include "simd/team.h"
@@ -25,6 +26,7 @@ err_code_t cpu_loss_open_items(op_t *op, int64_t items, err_t *err)
         rc = cpu_plain_open(&loss->plain, &loss->scratch, op, err);
     if (rc != ERR_OK)
         return rc;
+    check(items > 0, "a loss of no items");
     loss->items = items;
     loss->items_at = cpu_scratch_take(&loss->scratch, bytes);
     cpu_scratch_finish(&loss->scratch, op);
@@ -62,6 +64,8 @@ double cpu_loss_sum(const op_t *op, const op_args_t *args)
     const float *weights = args->sample_weights;
     double sum = 0;
 
+    check(loss->items % op->config.in.dims[0] == 0, "%d items for %d samples",
+          (int)loss->items, (int)op->config.in.dims[0]);
     for (int64_t i = 0; i < loss->items; i++)
         sum +=
             weights == NULL ? items[i] : (double)weights[i / each] * items[i];

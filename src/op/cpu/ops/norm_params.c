@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/check.h"
 #include "op/cpu/ops/norm.h"
 #include "simd/vector.h"
 
@@ -109,6 +110,7 @@ void cpu_norm_body_all(void *context, int64_t first, int64_t last)
         const int64_t to = from + (left < CPU_NORM_ROWS ? left : CPU_NORM_ROWS);
         float *products = work->parts + 2 * part * F;
 
+        check(from < to, "part %d has no rows", (int)part);
         memset(products, 0, 2 * (size_t)F * sizeof(float));
         for (int64_t r = from; r < to; r++) {
             cpu_norm_body_backward(context, r, r + 1);
@@ -122,6 +124,9 @@ void cpu_norm_add_parts(const cpu_norm_work_t *work, int64_t parts)
 {
     const int64_t F = work->rows.length;
 
+    check(parts * CPU_NORM_ROWS >= work->rows.rows &&
+              (parts - 1) * CPU_NORM_ROWS < work->rows.rows,
+          "%d parts of %d rows", (int)parts, (int)work->rows.rows);
     for (int64_t j = 0; j < F; j++) {
         double dgamma = 0, dbeta = 0;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The norms, row by row: y, and the gradient of x. */
+#include "base/check.h"
 #include "op/cpu/ops/norm.h"
 
 #include "op/cpu/vector/chunk.h"
@@ -65,6 +66,8 @@ void cpu_norm_body_forward(void *context, int64_t first, int64_t last)
     const cpu_norm_work_t *work = context;
     const int64_t F = work->rows.length;
 
+    check(F % work->segment == 0, "rows of %d in segments of %d", (int)F,
+          (int)work->segment);
     for (int64_t r = first; r < last; r++) {
         const float *x = work->x + r * F;
         float mean = 0, factor;

@@ -21,6 +21,7 @@
  */
 #include <string.h>
 
+#include "base/check.h"
 #include "base/half.h"
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
@@ -217,6 +218,8 @@ static recurrent_work_t recurrent_make(const op_t *op, const op_args_t *args)
 
 static int64_t recurrent_token(const recurrent_work_t *work, int64_t step)
 {
+    check(step >= 0 && step < work->T, "step %d of %d", (int)step,
+          (int)work->T);
     return work->reverse ? work->T - 1 - step : step;
 }
 

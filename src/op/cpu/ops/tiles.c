@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/winner.h"
 #include "op/cpu/vector/chunk.h"
@@ -129,6 +130,9 @@ static void tiles_share(const op_t *op, tiles_work_t *work,
 {
     const int64_t *out = work->tiles->out;
 
+    for (int i = 0; i < OP_SPACE_MAX; i++)
+        check(out[i] * work->tiles->kernel[i] <= work->tiles->in[i],
+              "windows reach beyond x in dimension %d", i);
     work->bf16 = op_stored_bf16(&op->out);
     simd_team_run(op->config.threads, work->tiles->images * out[0] * out[1],
                   1 + 4096 / (out[2] * work->tiles->run), body, work);
@@ -252,6 +256,7 @@ static void clear(const tiles_work_t *work, int64_t from, int64_t positions)
 {
     const int64_t run = work->tiles->run;
 
+    check(from >= 0 && positions >= 0, "%d positions", (int)positions);
     memset(cpu_chunk_at(work->to, from, work->bf16), 0,
            (size_t)(positions * run) *
                (work->bf16 ? sizeof(uint16_t) : sizeof(float)));

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/half.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/winner.h"
@@ -45,9 +46,11 @@ static void windows_taps(cpu_windows_t *windows)
 
     for (int64_t d = 0; d < kernel[0]; d++)
         for (int64_t h = 0; h < kernel[1]; h++)
-            for (int64_t w = 0; w < kernel[2]; w++)
+            for (int64_t w = 0; w < kernel[2]; w++) {
+                check(next < CPU_WINDOW_TAPS, "more taps than have a number");
                 windows->tap[next++] =
                     ((d * in[1] + h) * in[2] + w) * windows->run;
+            }
 }
 
 void cpu_windows_open(cpu_windows_t *windows, const op_t *op, int lanes)
@@ -500,12 +503,15 @@ static void scatter_body(void *context, int64_t first, int64_t last)
         box_t box;
         int64_t x = line_begin(windows, line, &box), y = line * out[2];
 
-        for (int64_t i = 0; i < out[2]; i++, y++, x += windows->stride[2])
+        for (int64_t i = 0; i < out[2]; i++, y++, x += windows->stride[2]) {
+            check(work->wide || work->winners[y] < windows->taps,
+                  "tap %d has won of %d", work->winners[y], (int)windows->taps);
             if (work->wide)
                 dx[x + place_of_tap(windows, ((const int32_t *)(const void *)
                                                   work->winners)[y])] += dy[y];
             else
                 dx[x + windows->tap[work->winners[y]]] += dy[y];
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 /* The loops for any CPU, and the choice between these and the native ones. */
 #include "op/cpu/vector/channels.h"
 
+#include "base/check.h"
 #include "op/cpu/vector/channels_native.h"
 #include "simd/math.h"
 #include "simd/vector.h"
@@ -20,6 +21,9 @@ static const cpu_channels_t *channels_for(const cpu_run_t *run)
 {
     const cpu_channels_t *native = run->bf16 ? cpu_channels_native() : NULL;
 
+    check(run->width > 0 && run->width <= CPU_WIDE, "%d lanes", run->width);
+    check(run->rest >= 0 && run->rest < CPU_WIDE, "%d lanes left", run->rest);
+    check(run->vectors >= 0 && run->samples >= 0, "a negative count");
     return native != NULL ? native : &channels;
 }
 

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/check.h"
 #include "base/half.h"
 
 #define CPU_CHUNK 1024
@@ -31,6 +32,8 @@ static inline const float *cpu_chunk_read(const void *data, int64_t from,
                                           int64_t count, bool bf16,
                                           float *buffer)
 {
+    check(from >= 0 && (!bf16 || count <= CPU_CHUNK), "%d elements of a chunk",
+          (int)count);
     if (!bf16)
         return (const float *)data + from;
     half_widen_bf16(buffer, (const uint16_t *)data + from, (size_t)count);
@@ -54,6 +57,7 @@ static inline void cpu_chunk_flush(void *data, int64_t from, int64_t count,
 /* How many elements of [from, last) to do at a time. */
 static inline int64_t cpu_chunk_count(int64_t from, int64_t last, bool bf16)
 {
+    check(from < last, "a chunk without elements");
     return bf16 && last - from > CPU_CHUNK ? CPU_CHUNK : last - from;
 }
 

@@ -23,6 +23,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "simd/math.h"
 #include "simd/team.h"
 #include "simd/zip.h"
@@ -431,6 +432,10 @@ static void panel_run(const cpu_gemm_t *gemm, const panel_t *panel,
 {
     const int64_t strips = (rows + ROWS - 1) / ROWS;
     const int64_t columns = panel->columns, depth = panel->s.depth;
+
+    check(columns > 0 && panel->first + columns <= gemm->N,
+          "columns of a panel");
+    check(depth > 0 && depth <= DEPTH, "depth %d", (int)depth);
     tile_t tile = {.b = b,
                    .depth = depth,
                    .c_row = gemm->c_row,
@@ -481,6 +486,7 @@ static void gemm_whole(const share_t *share)
     const cpu_gemm_t *gemm = &share->gemm;
     const int64_t count = slice_count(gemm->K), rows = rows_padded(gemm->M);
 
+    check(rows * gemm->K <= A_ELEMS, "A has no room: %d rows", (int)rows);
     for (int64_t step = 0; step < count; step++) {
         const slice_t s = slice_make(gemm->K, step);
 
@@ -538,6 +544,7 @@ static void gemm_blocks(const share_t *share)
 typedef struct gemm_work {
     const cpu_gemm_t *gemm;
     bool by_rows;
+    int threads; /* that scratch is for */
     float *scratch;
 } gemm_work_t;
 
@@ -550,6 +557,8 @@ static void gemm_body(void *context, int64_t first, int64_t last)
 
     share.a = work->scratch + simd_team_number() * (A_ELEMS + B_ELEMS);
     share.b = share.a + A_ELEMS;
+    check(simd_team_number() < work->threads, "scratch for %d threads",
+          work->threads);
     if (work->by_rows) {
         gemm->M = least(gemm->M, last * ROWS) - first * ROWS;
         gemm->a.data += first * ROWS * gemm->a.row;
@@ -569,7 +578,7 @@ static void gemm_body(void *context, int64_t first, int64_t last)
 
 void cpu_gemm_run(const cpu_gemm_t *gemm, int threads, void *scratch)
 {
-    gemm_work_t work = {.gemm = gemm, .scratch = scratch};
+    gemm_work_t work = {.gemm = gemm, .threads = threads, .scratch = scratch};
     int64_t strips = (gemm->M + ROWS - 1) / ROWS;
     int64_t panels = (gemm->N + COLUMNS - 1) / COLUMNS;
 

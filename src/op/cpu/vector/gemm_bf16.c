@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "simd/math.h"
 
 #if defined(__x86_64__)
@@ -124,6 +125,10 @@ void cpu_gemm_bf16_add(const cpu_gemm_bf16_t *p)
 {
     const int64_t step = p->tiles ? CPU_BF16_BLOCK : ROWS;
 
+    check(p->M % CPU_BF16_BLOCK == 0 && p->N % CPU_BF16_BLOCK == 0 &&
+              p->K % CPU_BF16_BLOCK == 0,
+          "sizes %d %d %d", (int)p->M, (int)p->N, (int)p->K);
+    check(p->c_row >= p->N && p->b_row >= p->N, "rows overlap");
     for (int64_t i = 0; i < p->M; i += step)
         for (int64_t j = 0; j < p->N; j += CPU_BF16_BLOCK) {
             const cpu_bf16_t *a = p->a + i * p->a_row, *b = p->b + 2 * j;
@@ -169,6 +174,7 @@ UNIT_BF16 void cpu_gemm_bf16_rows(const float *from, int64_t row, int64_t count,
     const int64_t width = cpu_gemm_bf16_pad(features);
     const bool whole = features == width;
 
+    check(count > 0 && count <= CPU_BF16_BLOCK, "%d tokens", (int)count);
     for (int64_t i = 0; i < count; i++)
         for (int64_t d = 0; d < width; d += CPU_BF16_BLOCK)
             _mm512_storeu_si512(
@@ -179,9 +185,9 @@ UNIT_BF16 void cpu_gemm_bf16_rows(const float *from, int64_t row, int64_t count,
 }
 
 /* Rows [even] and [odd], or zeros for NULL. */
-UNIT_BF16 static void pairs_weave_rows(const float *even, const float *odd,
-                                       int64_t features, __m512i order,
-                                       cpu_bf16_t *packed)
+UNIT_BF16 static void pairs_pack_rows(const float *even, const float *odd,
+                                      int64_t features, __m512i order,
+                                      cpu_bf16_t *packed)
 {
     const __m512 zero = _mm512_setzero_ps();
     int64_t d = 0;
@@ -209,12 +215,13 @@ UNIT_BF16 void cpu_gemm_bf16_pack(const float *from, int64_t row, int64_t count,
     const int64_t width = cpu_gemm_bf16_pad(features);
     uint16_t order[2 * TILE];
 
+    check(count > 0 && count <= CPU_BF16_BLOCK, "%d tokens", (int)count);
     for (int i = 0; i < 2 * TILE; i++)
         order[i] = (uint16_t)(i / 2 + i % 2 * TILE);
     for (int64_t i = 0; i < CPU_BF16_BLOCK; i += 2)
-        pairs_weave_rows(i < count ? from + i * row : NULL,
-                         i + 1 < count ? from + (i + 1) * row : NULL, features,
-                         _mm512_loadu_si512(order), packed + i * width);
+        pairs_pack_rows(i < count ? from + i * row : NULL,
+                        i + 1 < count ? from + (i + 1) * row : NULL, features,
+                        _mm512_loadu_si512(order), packed + i * width);
 }
 
 /* 16 x 16: rows to columns, by exchanging ever larger squares. */

@@ -9,6 +9,7 @@
  */
 #include "op/cpu/vector/gemm_small.h"
 
+#include "base/check.h"
 #include "simd/math.h"
 
 #define WIDE 16
@@ -110,6 +111,10 @@ void cpu_gemm_small_add(int64_t M, int64_t N, int64_t K, cpu_matrix_t a,
                         const float *b, int64_t b_row, float *c, int64_t c_row)
 {
     const block_work_t work = {M, N, K, a, b, b_row, c, c_row};
+
+    check(M >= 0 && N >= 0 && K >= 0, "a negative size");
+    check(M <= 1 || c_row >= N, "rows of C overlap: %d < %d", (int)c_row,
+          (int)N);
 
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f"))
