@@ -19,31 +19,29 @@ char *op_desc_text(const op_desc_t *desc, char out[OP_TEXT_MAX])
     return out;
 }
 
+/* Product of the dimensions from number [first] on. */
+static int64_t dims_product(const op_desc_t *desc, int first)
+{
+    int64_t product = 1;
+
+    for (int i = first; i < desc->ndim; i++)
+        product *= desc->dims[i];
+    return product;
+}
+
 int64_t op_desc_elems(const op_desc_t *desc)
 {
-    int64_t elems = 1;
-
-    for (int i = 0; i < desc->ndim; i++)
-        elems *= desc->dims[i];
-    return elems;
+    return dims_product(desc, 0);
 }
 
 int64_t op_desc_sample(const op_desc_t *desc)
 {
-    int64_t elems = 1;
-
-    for (int i = 1; i < desc->ndim; i++)
-        elems *= desc->dims[i];
-    return elems;
+    return dims_product(desc, 1);
 }
 
 int64_t op_desc_space(const op_desc_t *desc)
 {
-    int64_t elems = 1;
-
-    for (int i = 2; i < desc->ndim; i++)
-        elems *= desc->dims[i];
-    return elems;
+    return dims_product(desc, 2);
 }
 
 int64_t op_linear_features(const op_config_t *config)

@@ -19,7 +19,7 @@ void GOMP_parallel(void (*body)(void *), void *context, unsigned threads,
 
 typedef struct simd_team {
     int64_t count;
-    int size; /* with a crew */
+    int size; /* threads of the team */
     simd_team_body_t *body;
     void *context;
     _Atomic int64_t done; /* with checks: items that the members had so far */
@@ -42,7 +42,7 @@ void simd_team_lend(crew_t *crew)
 /* global: a thread's own place in the team that it works in. */
 static _Thread_local int simd_team_place;
 
-/* What member [number] of [size] has to do. */
+/* Run the share of member [number] of [size]. */
 static void simd_team_share(simd_team_t *team, int number, int size)
 {
     const int64_t first = team->count * number / size;
@@ -66,7 +66,7 @@ static void simd_team_member(void *argument)
     simd_team_share(argument, omp_get_thread_num(), omp_get_num_threads());
 }
 
-static void simd_team_mate(void *argument, int member)
+static void simd_team_crew_member(void *argument, int member)
 {
     simd_team_t *team = argument;
 
@@ -89,7 +89,7 @@ void simd_team_run(int threads, int64_t count, int64_t grain,
         simd_team_share(&team, 0, 1);
     } else if (simd_team_crew != NULL && !crew_busy(simd_team_crew) &&
                crew_size(simd_team_crew) >= threads) {
-        crew_run(simd_team_crew, simd_team_mate, &team);
+        crew_run(simd_team_crew, simd_team_crew_member, &team);
     } else {
         GOMP_parallel(simd_team_member, &team, (unsigned)threads, 0);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Thread teams of the CPU backend: those of the OpenMP runtime that oneDNN
- * uses, so that its kernels and ours share one pool of threads.
+ * Teams of threads. They belong to the OpenMP runtime that oneDNN uses, so that
+ * its kernels and ours share one pool of threads.
  */
 #ifndef CDDP_SIMD_TEAM_H
 #define CDDP_SIMD_TEAM_H
@@ -11,24 +11,25 @@
 
 #include "base/crew.h"
 
-/* The team size of the calling thread's later oneDNN primitives (and of their
- * making: oneDNN plans for the team that it sees then). Cheap when nothing
- * changes. */
+/* Set the number of threads of the oneDNN primitives that the calling thread
+ * runs or creates from now on (oneDNN plans a primitive for the team that it
+ * sees at creation). Cheap when the number is the same as before. */
 void simd_team_set(int threads);
 
 /* Items [first, last) of the work that [context] describes. */
 typedef void simd_team_body_t(void *context, int64_t first, int64_t last);
 
 /*
- * Share items 0 .. count-1 among at most [threads] threads, each with one
- * contiguous range of at least [grain] items (fewer threads are taken, else).
- * The ranges depend on the number of threads, so a body must not: it computes
- * each item alone. Returns when all is done.
+ * Share items 0 .. count-1 among at most [threads] threads. Each thread gets
+ * one contiguous range of at least [grain] items; where there are too few
+ * items, fewer threads work. The ranges depend on the number of threads, so the
+ * result of an item must not depend on its range. Returns when all items are
+ * done.
  */
 void simd_team_run(int threads, int64_t count, int64_t grain,
                    simd_team_body_t *body, void *context);
 
-/* In a body: which thread of the team is this, from 0? */
+/* In a body: the number of the calling thread in its team, from 0. */
 int simd_team_number(void);
 
 /*

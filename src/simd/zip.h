@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Every second element of a line, and lines made of two: what compilers make no
- * vectors of by themselves, or poor ones. SIMD_ZIP elements a side.
+ * Split a line of floats into its even and its odd elements, and interleave two
+ * lines, SIMD_ZIP elements at a time. Compilers do not vectorise such loops, or
+ * poorly.
  */
 #ifndef CDDP_SIMD_ZIP_H
 #define CDDP_SIMD_ZIP_H
@@ -23,8 +24,8 @@ typedef int32_t simd_zip_order_t __attribute__((vector_size(4 * SIMD_ZIP)));
     __builtin_shuffle(a, b, (simd_zip_order_t){__VA_ARGS__})
 #endif
 
-/* Where the vector behind that at [i] begins, in [.., last): the last one lies
- * over the one before it, which may not be added to. */
+/* Where the vector after the one at [i] begins. The last vector ends at [last],
+ * so it may overlap the one before it: results must be stored, not added. */
 SIMD_INLINE int64_t simd_zip_next(int64_t i, int64_t last)
 {
     const int64_t next = i + SIMD_ZIP;

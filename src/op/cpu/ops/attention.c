@@ -9,9 +9,10 @@
  * the softmax of a vector of them is computed at once. Blocks that lie above
  * the diagonal are skipped when causal.
  *
- * A head (forward) or a group of heads with one key head (backward) is one
- * thread's, so that gradients are added in one order. A key block is turned
- * (forward: of queries) is turned once, so that all products run along rows.
+ * One thread computes a head (forward), or all heads that share a key head
+ * (backward), so that gradients are added in one order. Forward transposes each
+ * block of queries once, and backward each block of keys and values, so that
+ * all products run along rows.
  */
 #include <string.h>
 

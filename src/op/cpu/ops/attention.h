@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What attention in float32 and in bfloat16 share. */
+/* What attention in float32 and attention in bfloat16 share. */
 #ifndef CDDP_OP_CPU_OPS_ATTENTION_H
 #define CDDP_OP_CPU_OPS_ATTENTION_H
 

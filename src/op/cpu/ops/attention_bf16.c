@@ -5,8 +5,8 @@
  * they are factors; sums, softmax and its slope are float32. As in float32,
  * blocks of queries meet blocks of keys, but scores have queries in columns in
  * backward, too: then every factor is one of the forms of gemm_bf16.h that a
- * block of tokens is brought into once, or is made of a square of scores in
- * place. y and dq are summed turned, [features, queries].
+ * block of tokens is converted to once, or is made of a square of scores in
+ * place. y and dq are summed transposed, as [features, queries].
  */
 #include <string.h>
 
@@ -22,7 +22,8 @@
 #define BLOCKS 4 /* whose scores are kept at a time */
 _Static_assert(CPU_BF16_BLOCK == CPU_ATTENTION_BLOCK, "a block has four forms");
 
-/* What a thread works in. Blocks lie one behind the other. */
+/* The buffers of one thread. Blocks of tokens follow each other in each buffer.
+ */
 typedef struct bf16_memory {
     int64_t width;               /* D, padded */
     cpu_bf16_t *k_rows, *v_rows; /* [S, width] */
@@ -115,7 +116,7 @@ static void bf16_scores(const cpu_attention_work_t *work, int64_t width,
 }
 
 /* to [M,N] += A B over the tokens of [blocks] blocks; A has [M, BLOCK] of each,
- * B [BLOCK, N] woven. */
+ * B [BLOCK, N] of each, packed. */
 static void bf16_sum(const cpu_attention_work_t *work, int64_t M, int64_t N,
                      int64_t blocks, const cpu_bf16_t *a, const cpu_bf16_t *b,
                      float *to)

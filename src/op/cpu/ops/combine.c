@@ -28,8 +28,9 @@ static err_code_t combine_choose(op_t *op, cpu_combine_t *combine, err_t *err)
     return rc;
 }
 
-/* The ports of input [k]; [plain] or in the common layout. */
-static err_code_t combine_open_port(op_t *op, int k, bool plain, err_t *err)
+/* Open the reorders of input [k]: to the common layout or, if [plain], to the
+ * plain one. */
+static err_code_t combine_open_reorders(op_t *op, int k, bool plain, err_t *err)
 {
     const op_desc_t *desc = combine_desc(op, k);
     cpu_combine_t *combine = op->state;
@@ -70,7 +71,7 @@ err_code_t cpu_combine_open_in(op_t *op, size_t bytes, bool plain, err_t *err)
     if (rc == ERR_OK && !plain)
         rc = combine_choose(op, combine, err);
     for (int k = 0; k <= op->config.others && rc == ERR_OK; k++)
-        rc = combine_open_port(op, k, plain, err);
+        rc = combine_open_reorders(op, k, plain, err);
     if (rc == ERR_OK)
         cpu_scratch_finish(&combine->scratch, op);
     return rc;

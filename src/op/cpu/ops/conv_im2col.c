@@ -15,10 +15,10 @@
 #include "simd/team.h"
 #include "simd/vector.h"
 
-/* Columns that are worth their room, and rows that are worth a thread. */
+/* Maximum bytes of the columns, and minimum rows per thread. */
 #define COLUMNS_BYTES (16 << 20)
 #define COLUMNS_GRAIN 256
-/* Elements of a run that is worth a copy of its own: one vector register. */
+/* Elements of a run that is copied by one move of a vector register. */
 #define SMALL_RUN 8
 
 /* Rows of dy that are summed in float32 before they are added in double. */

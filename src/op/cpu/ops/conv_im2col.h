@@ -14,15 +14,15 @@
 typedef struct cpu_im2col {
     bool used;
     cpu_prim_t product;
-    size_t at; /* of the columns in scratch: bfloat16 [rows, taps C] */
+    size_t at; /* offset in scratch of the columns, bfloat16 [rows, taps C] */
 } cpu_im2col_t;
 
-/* Is this the better way for [op], a conv whose forward reads x in layout [x]?
- */
+/* *suit: is this faster for [op] than oneDNN's primitive? [op] is a conv whose
+ * forward reads x in layout [x]. */
 err_code_t cpu_im2col_suit(const op_t *op, cpu_engine_t *engine,
                            const cpu_md_t *x, bool *suit, err_t *err);
 
-/* Make the product, and take room for the columns. */
+/* Make the product, and take scratch for the columns. */
 err_code_t cpu_im2col_open(cpu_im2col_t *columns, const op_t *op,
                            cpu_scratch_t *scratch, err_t *err);
 void cpu_im2col_close(cpu_im2col_t *columns); /* zeroed: allowed */

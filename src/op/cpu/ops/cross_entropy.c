@@ -59,17 +59,7 @@ static void cpu_softmax_finish(const cpu_softmax_work_t *work, int64_t n,
 
 static void cpu_softmax_forward(void *context, int64_t first, int64_t last)
 {
-    const cpu_softmax_work_t *work = context;
-    const int64_t K = work->at.classes;
-    float top[SIMD_LANES], sum[SIMD_LANES];
-
-    for (int64_t n = first; n < last; n += SIMD_LANES) {
-        const int64_t rows = last - n < SIMD_LANES ? last - n : SIMD_LANES;
-
-        cpu_softmax_sums(work->x + n * K, K, rows, top, sum);
-        for (int64_t j = 0; j < rows; j++)
-            cpu_softmax_finish(work, n + j, top[j], sum[j]);
-    }
+    cpu_softmax_rows_forward(context, first, last, cpu_softmax_finish);
 }
 
 /* What the target takes off the gradient of row [n]. */

@@ -27,7 +27,7 @@ static bool takes_rounded(const op_t *op)
     return op->config.in.layout == NULL && op_stored_bf16(&op->config.in);
 }
 
-/* The port of a plain matrix. */
+/* Open the reorder of a plain matrix from float32 to bfloat16. */
 static err_code_t linear_open_reorder(cpu_reorder_t *reorder,
                                       cpu_scratch_t *scratch, int64_t rows,
                                       int64_t columns, err_t *err)

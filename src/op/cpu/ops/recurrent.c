@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * lstm and gru (ref/recurrent.c has the formulas) with steps first: tokens are
- * copied into that order, so that the part of x in all gates of all steps is
- * one product, each step has one product with h, and the gradients of the
- * weights are one product each again. What lies between the products is done in
- * one pass over the samples, which threads share.
+ * lstm and gru (ref/recurrent.c has the formulas). Tokens are copied into the
+ * order [step, sample]. Then one product computes what x adds to all gates of
+ * all steps, each step has one product with h, and the gradient of each weight
+ * matrix is one product. Between the products of a step, one pass over the
+ * samples computes the gates; threads share the samples.
  *
  * With bf16 the factors of all products are rounded into scratch: x and the
  * weights once a call, h and du as each step makes them.
@@ -31,10 +31,10 @@
 #include "simd/team.h"
 #include "simd/vector.h"
 
-/* Features of a step that are worth a thread; columns of a sum. */
+/* Minimum features per thread in a step, and columns per thread in a sum. */
 #define STEP_GRAIN 2048
 #define SUM_GRAIN 64
-/* Numbers to be rounded that are. */
+/* Minimum elements per thread when rounding to bfloat16. */
 #define ROUND_GRAIN 16384
 
 typedef struct cpu_recurrent {
@@ -114,7 +114,7 @@ static recurrent_work_t recurrent_sizes(const op_t *op)
     return work;
 }
 
-/* Room for [count] rounded numbers; none in float32. */
+/* Take scratch for [count] numbers in bfloat16; nothing in float32. */
 static size_t recurrent_narrow(op_t *op, int64_t count)
 {
     cpu_recurrent_t *state = op->state;
@@ -223,7 +223,8 @@ static int64_t recurrent_token(const recurrent_work_t *work, int64_t step)
     return work->reverse ? work->T - 1 - step : step;
 }
 
-/* Samples [first, last) of x, into the order of steps; and of dx, back. */
+/* Copy samples [first, last) of x into the order of steps or, in backward,
+ * those of dx back. */
 static void recurrent_order_body(void *context, int64_t first, int64_t last)
 {
     const recurrent_work_t *w = context;
@@ -268,8 +269,9 @@ static void recurrent_round_body(void *context, int64_t first, int64_t last)
                     (size_t)(last - first));
 }
 
-/* Elements [at, at + count) of [from] as a factor: with bf16 they are rounded
- * to their place behind [narrow] in scratch. */
+/* Elements [at, at + count) of [from] as a factor of a product. With bf16 they
+ * are rounded into the buffer at [narrow] in scratch, from its element [at] on.
+ */
 static const void *recurrent_factor(const op_t *op, const op_args_t *args,
                                     size_t narrow, const float *from,
                                     int64_t at, int64_t count)

@@ -63,6 +63,14 @@ void cpu_softmax_sums(const float *x, int64_t K, int64_t n, float *top,
 void cpu_softmax_slopes(const float *x, float *dx, int64_t K, int64_t n,
                         const float *top, const float *factor);
 
+/* Called for row [n] with its maximum and its sum of exponentials. */
+typedef void cpu_softmax_finish_t(const cpu_softmax_work_t *work, int64_t n,
+                                  float top, float sum);
+
+/* Rows [first, last): their sums, and [finish] for each of them. */
+void cpu_softmax_rows_forward(const cpu_softmax_work_t *work, int64_t first,
+                              int64_t last, cpu_softmax_finish_t *finish);
+
 /* Is [target] the first of the largest logits of a row? */
 bool cpu_softmax_hit(const float *x, int64_t target, float top);
 

@@ -113,6 +113,21 @@ void cpu_softmax_sums(const float *x, int64_t K, int64_t n, float *top,
     }
 }
 
+void cpu_softmax_rows_forward(const cpu_softmax_work_t *work, int64_t first,
+                              int64_t last, cpu_softmax_finish_t *finish)
+{
+    const int64_t K = work->at.classes;
+    float top[SIMD_LANES], sum[SIMD_LANES];
+
+    for (int64_t n = first; n < last; n += SIMD_LANES) {
+        const int64_t rows = last - n < SIMD_LANES ? last - n : SIMD_LANES;
+
+        cpu_softmax_sums(work->x + n * K, K, rows, top, sum);
+        for (int64_t j = 0; j < rows; j++)
+            finish(work, n + j, top[j], sum[j]);
+    }
+}
+
 /* dx[k] = exp(x[k] - top) factor */
 SIMD_CLONES
 static void cpu_softmax_slope(const float *x, float *dx, int64_t K, float top,

@@ -80,23 +80,13 @@ static void row_finish(const cpu_softmax_work_t *work, int64_t n, float top,
 
 void cpu_softmax_soft_forward(void *context, int64_t first, int64_t last)
 {
-    const cpu_softmax_work_t *work = context;
-    const int64_t K = work->at.classes;
-    float top[SIMD_LANES], sum[SIMD_LANES];
-
-    for (int64_t n = first; n < last; n += SIMD_LANES) {
-        const int64_t rows = last - n < SIMD_LANES ? last - n : SIMD_LANES;
-
-        cpu_softmax_sums(work->x + n * K, K, rows, top, sum);
-        for (int64_t j = 0; j < rows; j++)
-            row_finish(work, n + j, top[j], sum[j]);
-    }
+    cpu_softmax_rows_forward(context, first, last, row_finish);
 }
 
 /* dx[k] -= scale s[k] w[k] */
 SIMD_CLONES
-static void row_pull(soft_mix_t how, const float *t, float *dx, int64_t K,
-                     float scale)
+static void row_subtract(soft_mix_t how, const float *t, float *dx, int64_t K,
+                         float scale)
 {
     SIMD_INDEPENDENT
     for (int64_t k = 0; k < K; k++) {
@@ -122,8 +112,8 @@ void cpu_softmax_soft_backward(void *context, int64_t first, int64_t last)
         cpu_softmax_slopes(work->x + n * K, work->dx + n * K, K, rows, top,
                            factor);
         for (int64_t j = 0; j < rows; j++)
-            row_pull(mix_of(work), work->soft + (n + j) * K,
-                     work->dx + (n + j) * K, K, work->scale);
+            row_subtract(mix_of(work), work->soft + (n + j) * K,
+                         work->dx + (n + j) * K, K, work->scale);
     }
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Loops over elements, for tensors that lie as bfloat16: CPU_CHUNK elements at
- * a time are widened into a buffer in the nearest cache, computed as float32,
- * and rounded on their way out. A float32 tensor is used where it lies.
+ * Loops over elements of tensors that are stored as bfloat16. CPU_CHUNK
+ * elements at a time are converted to float32 in a buffer, computed, and
+ * rounded when they are written back. The buffer stays in the nearest cache. A
+ * float32 tensor is read and written in place.
  */
 #ifndef CDDP_OP_CPU_VECTOR_CHUNK_H
 #define CDDP_OP_CPU_VECTOR_CHUNK_H

@@ -433,14 +433,12 @@ static void panel_run(const cpu_gemm_t *gemm, const panel_t *panel,
     const int64_t strips = (rows + ROWS - 1) / ROWS;
     const int64_t columns = panel->columns, depth = panel->s.depth;
 
-    check(columns > 0 && panel->first + columns <= gemm->N,
-          "columns of a panel");
-    check(depth > 0 && depth <= DEPTH, "depth %d", (int)depth);
     tile_t tile = {.b = b,
                    .depth = depth,
                    .c_row = gemm->c_row,
                    .first = panel->s.at == 0};
 
+    check(columns > 0 && panel->first + columns <= gemm->N, "columns");
     if (gemm->bias != NULL)
         tile.bias = gemm->bias + panel->first;
     for (int64_t i = 0; i < strips; i++) {
@@ -557,8 +555,7 @@ static void gemm_body(void *context, int64_t first, int64_t last)
 
     share.a = work->scratch + simd_team_number() * (A_ELEMS + B_ELEMS);
     share.b = share.a + A_ELEMS;
-    check(simd_team_number() < work->threads, "scratch for %d threads",
-          work->threads);
+    check(simd_team_number() < work->threads, "%d threads", work->threads);
     if (work->by_rows) {
         gemm->M = least(gemm->M, last * ROWS) - first * ROWS;
         gemm->a.data += first * ROWS * gemm->a.row;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Products of small matrices of bfloat16 with sums in float32, on the tiles of
- * AMX where the CPU has them, else by AVX512_BF16. For kernels that work in
- * blocks of CPU_BF16_BLOCK tokens with [width] features, padded with zeros to a
- * multiple of CPU_BF16_BLOCK. Both units multiply pairs of neighbours along k,
- * so a left factor A [M,K] lies in rows, and a right factor B [K,N] as [K/2,N]
- * of pairs. Hence four forms of a block, each of CPU_BF16_BLOCK * width
- * elements:
+ * Products of small bfloat16 matrices with sums in float32, on AMX tiles where
+ * the CPU has them, else with AVX512_BF16. For kernels that work in blocks of
+ * CPU_BF16_BLOCK tokens with [width] features, padded with zeros to a multiple
+ * of CPU_BF16_BLOCK. Both units multiply pairs of neighbours along k. So a left
+ * factor A [M,K] is stored by rows, and a right factor B [K,N] as [K/2,N] of
+ * pairs (the VNNI layout). A block therefore has four forms, each of
+ * CPU_BF16_BLOCK * width elements:
  *
- *   rows     [CPU_BF16_BLOCK, width]     A where k runs over features
- *   turned   [width/2, CPU_BF16_BLOCK]   B where k runs over features, of pairs
- *   woven    [CPU_BF16_BLOCK/2, width]   B where k runs over tokens, of pairs
- *   columns  [width, CPU_BF16_BLOCK]     A where k runs over tokens
+ *   rows        [CPU_BF16_BLOCK, width]    A, where k runs over features
+ *   transposed  [width/2, CPU_BF16_BLOCK]  B of pairs, k runs over features
+ *   packed      [CPU_BF16_BLOCK/2, width]  B of pairs, k runs over tokens
+ *   columns     [width, CPU_BF16_BLOCK]    A, where k runs over tokens
  *
  * Only for a CPU with simd_has_bf16. The two units differ in the order of sums.
  */
@@ -26,39 +26,42 @@
 
 typedef uint16_t cpu_bf16_t;
 
-/* [count] up to a multiple of CPU_BF16_BLOCK. */
+/* [count], rounded up to a multiple of CPU_BF16_BLOCK. */
 static inline int64_t cpu_gemm_bf16_pad(int64_t count)
 {
     return (count + CPU_BF16_BLOCK - 1) / CPU_BF16_BLOCK * CPU_BF16_BLOCK;
 }
 
-/* Before and after the products of one thread. [tiles]: simd_has_amx(). */
+/* To be called by each thread before its first product and after its last one.
+ * [tiles]: simd_has_amx(). */
 void cpu_gemm_bf16_begin(bool tiles);
 void cpu_gemm_bf16_end(bool tiles);
 
-/* C [M,N] += A [M,K] B [K,N], or = with [fresh]; all sizes are multiples of
- * CPU_BF16_BLOCK. Rows of A, of B's pairs and of C are a_row, b_row and c_row
- * elements (B: pairs) apart; CPU_BF16_BLOCK columns of A further on is a_next
- * elements on. */
+/* C [M,N] += A [M,K] B [K,N]. All sizes are multiples of CPU_BF16_BLOCK. */
 typedef struct cpu_gemm_bf16 {
-    bool tiles, fresh;
+    bool tiles; /* simd_has_amx() */
+    bool fresh; /* C = A B: what C held before does not count */
     int64_t M, N, K;
     const cpu_bf16_t *a, *b;
-    int64_t a_row, a_next, b_row, c_row;
+    int64_t a_row;  /* elements from a row of A to the next */
+    int64_t a_next; /* elements from CPU_BF16_BLOCK columns of A to the next */
+    int64_t b_row;  /* pairs from a row of pairs of B to the next */
+    int64_t c_row;  /* elements from a row of C to the next */
     float *c;
 } cpu_gemm_bf16_t;
 
 void cpu_gemm_bf16_add(const cpu_gemm_bf16_t *product);
 
-/* Forms of a block of [count] tokens, [features] wide, whose rows in memory are
- * [row] elements apart. */
+/* Convert a block of [count] tokens of [features] float32 numbers, whose rows
+ * are [row] elements apart in memory, to the form rows, and to the form packed.
+ */
 void cpu_gemm_bf16_rows(const float *from, int64_t row, int64_t count,
                         int64_t features, cpu_bf16_t *rows);
 void cpu_gemm_bf16_pack(const float *from, int64_t row, int64_t count,
                         int64_t features, cpu_bf16_t *packed);
-/* [rows, columns] pairs, or floats, as [columns, rows]; multiples of 16. rows
- * become turned (rows CPU_BF16_BLOCK, columns width / 2), woven become columns.
- */
+/* Transpose a matrix [rows, columns] of pairs or of floats; both sizes are
+ * multiples of 16. The form rows becomes transposed (with rows CPU_BF16_BLOCK
+ * and columns width / 2), the form packed becomes columns. */
 void cpu_gemm_bf16_transpose(const void *from, int64_t rows, int64_t columns,
                              void *to);
 
