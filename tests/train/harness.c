@@ -18,7 +18,8 @@
 #include "conf/conf.h"
 #include "hdf5io/checkpoint_read.h"
 
-/* Dropout and batch norm are in, so that what they carry is tested, too. */
+/* The model has dropout and batch norm, so that their state (random numbers,
+ * running statistics) is tested as well. */
 static const char run_file[] = "run: {name: test, dir: DIR/run, seed: 7}\n"
                                "data:\n"
                                "  train: DIR/train.h5\n"
@@ -57,7 +58,8 @@ static void dataset_write(hid_t file, const char *name, hid_t type, int ndim,
     H5Sclose(space);
 }
 
-/* Fields for models with several of them, from a stream of their own. */
+/* Write the fields /w, /z, /h and /v of models with several inputs or losses.
+ * They are drawn from a random stream of their own. */
 static void more_write(hid_t file, int samples, const int *y, uint64_t seed)
 {
     int(*w)[3] = malloc((size_t)samples * sizeof *w);
@@ -133,7 +135,7 @@ void harness_close(harness_t *harness)
     cr_assert_eq(file_remove_tree(harness->dir, &err), ERR_OK, "%s", err.text);
 }
 
-/* Read the label of [row] into *label, or write it. */
+/* Read the label of [row] into *label, or write *label to [row]. */
 static void label_move(const harness_t *harness, int row, bool write,
                        int *label)
 {
@@ -189,7 +191,7 @@ static slurm_signal_t no_signal(void)
     return SLURM_SIGNAL_NONE;
 }
 
-/* run_file with every DIR replaced. */
+/* The text of run_file with every "DIR" replaced by harness->dir. */
 static char *run_text(const harness_t *harness)
 {
     str_buf_t text = {0};
@@ -434,7 +436,8 @@ int harness_values(const harness_t *harness, bool evaluations, const char *key,
 
 /* ---- interruption -------------------------------------------------------- */
 
-/* The ranks are threads of this process. */
+/* Looks for a signal that are left; all ranks, which are threads of this
+ * process, count it down. */
 static atomic_int looks_left;
 
 static slurm_signal_t signal_after_looks(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What of the settings has changed: each key once, whatever way it is written;
- * nothing that may differ. */
+/* Which settings have changed: each changed key is named once, however its
+ * value is written; settings that may differ are not named. */
 #include "train/changes.h"
 
 #include <criterion/criterion.h>
@@ -28,7 +28,8 @@ static void config_read(const char *text, tree_t **tree, train_config_t *config)
                  err.text);
 }
 
-/* What a checkpoint of the run file [text] keeps; to be freed. */
+/* The text of the run file [text]'s settings as a checkpoint stores it; to be
+ * freed. */
 static char *kept(const char *text)
 {
     train_config_t config;
@@ -42,8 +43,8 @@ static char *kept(const char *text)
     return out.text;
 }
 
-/* From the settings [was], as a checkpoint keeps them, to the run file [now].
- */
+/* Expect that the changes from the settings [was], in the text of a checkpoint,
+ * to those of the run file [now] print as [expected]. */
 static void expect_found(const char *was, const char *now, const char *expected)
 {
     train_changes_t changes = {0};
@@ -126,7 +127,7 @@ Test(changes, of_models_and_losses)
            "optimizer.groups[0].match a* -> b*");
 }
 
-/* The way a value is written is no change of it. */
+/* A value that is only written in another way has not changed. */
 Test(changes, the_same_in_other_words)
 {
     expect(ALL, DATA MODEL LOSS "optimizer: {adamw: {lr: 2.0e-3}}\n", "");
@@ -157,13 +158,13 @@ Test(changes, the_same_in_other_words)
 #define PRESET(MORE) \
     DATA "model: {preset: mlp, input: [4], classes: 2" MORE "}\n" LOSS OPTIMIZER
 
-/* Options of presets: a default that is written out is no change. */
+/* Options of presets: writing out a default value is no change. */
 Test(changes, of_presets)
 {
     expect(PRESET(""), PRESET(", hidden: [512, 512]"), "");
     expect(PRESET(", dropout: 0.0"), PRESET(""), "");
     expect(PRESET(""), PRESET(", hidden: [7]"), "model.hidden [512, 512] -> 7");
-    /* Options that are called like layers. */
+    /* These options of a preset have the names of layers. */
     expect(PRESET(", dropout: 0.1, batchnorm: true"),
            PRESET(", dropout: 0.2, batchnorm: false"),
            "model.dropout 0.1 -> 0.2, model.batchnorm true -> false");
@@ -193,8 +194,9 @@ Test(changes, what_may_differ_is_no_change)
            "");
 }
 
-/* Options that the writer's version did not know had their defaults, or are not
- * known; ones that this version does not know do not count. */
+/* An option that the writing version of cddp did not know counts as having its
+ * default if it has one, and otherwise as unknown. Options that only the
+ * writing version knows are not compared. */
 Test(changes, settings_of_another_version)
 {
     char *was = kept(ALL "train: {epochs: 3}\n");

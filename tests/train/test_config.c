@@ -77,7 +77,7 @@ Test(config, defaults_are_those_of_the_table)
 
 /* ---- the run directory --------------------------------------------------- */
 
-/* What run.dir "[dir]" of a run called "ising" comes to in [job]. */
+/* The directory of a run called "ising" in [job] whose run.dir is "[dir]". */
 static err_code_t dir_read(const char *dir, const slurm_job_t *job, char **out,
                            err_t *err)
 {
@@ -186,7 +186,7 @@ Test(config, the_hash_sees_every_value)
     tree_free(tree2);
 }
 
-/* What is printed reads back as the same run. */
+/* The printed configuration, read again, gives the same run. */
 Test(config, the_resolved_form_reads_back)
 {
     train_config_t one, two;

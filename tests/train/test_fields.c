@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Runs with several inputs and losses: the number of ranks changes nothing,
- * each loss has its own mean and columns, and names that do not fit are told
- * with their place.
+ * Runs with several inputs and losses: the number of ranks does not change the
+ * result, each loss has its own mean and its own columns, and errors about
+ * unsuitable names say where in the run file they are.
  */
 #include "train/fields.h"
 
@@ -16,7 +16,7 @@
 #include "conf/conf.h"
 #include "train/harness.h"
 
-/* In batches of 24, in the order of the file; the last has 5. */
+/* Batches have 24 samples in the order of the file; the last has 5. */
 #define SAMPLES 101
 #define STEPS 15
 #define IGNORED 7
@@ -42,7 +42,8 @@ static void fields_open(harness_t *harness)
         "loss=[{cross_entropy: {ignore_index: 7, weight: [1, 3]}, from: a, "
         "target: kind}, {mse: , from: b, target: place, weight: 0.3}, {mae: , "
         "from: b, target: place, weight: 0, name: watched}]";
-    /* Nothing of the first loss counts in the second step. */
+    /* The second step (samples 24 to 47) has no target that counts in the first
+     * loss. */
     for (int i = 0; i < SAMPLES; i++)
         if ((i >= 24 && i < 48) || i % 7 == 0)
             harness_label_set(harness, i, IGNORED);
@@ -118,7 +119,7 @@ Test(fields, a_loss_without_targets_is_left_out_of_the_step)
     cr_expect_float_eq(t[4][2], t[7][2] + 0.3 * t[8][2], 1e-9);
     cr_expect_eq(t[5][2], t[6][2]);
     cr_expect_float_eq(out.loss, t[4][2], 1e-12);
-    /* It learns both. */
+    /* The run learns both targets. */
     cr_expect_lt(t[8][2], 0.9 * t[8][0]);
     cr_expect_gt(t[6][2], 0.7);
     harness_close(&harness);
@@ -171,14 +172,15 @@ static void weights_open(harness_t *harness, const char *target,
     harness->settings[0] = "data.shuffle=none";
     harness->settings[1] = target;
     harness->settings[2] = loss;
-    /* No batch norm, whose statistics are those of a rank's share. */
+    /* No batch norm: its statistics depend on how samples are shared among
+     * ranks. */
     harness->settings[3] =
         "model.layers=[{linear: {out: 8}}, tanh, {dropout: {rate: 0.1}}, "
         "{linear: {out: 2}}]";
 }
 
-/* A sample of weight 0 is one whose target is ignored, on any number of ranks
- * and in every mode. */
+/* A sample of weight 0 counts like one whose target is ignored, on any number
+ * of ranks and in every mode. */
 Test(fields, samples_count_by_their_weights, .timeout = 120)
 {
     static const char *const more[] = {NULL, NULL, "train.accumulate=3",
@@ -229,7 +231,8 @@ Test(fields, weights_below_zero_are_refused)
     harness_close(&harness);
 }
 
-/* Read as classes and as numbers from one place, or from two. */
+/* The target is read both as classes and as numbers, from one dataset or from
+ * two. */
 Test(fields, two_losses_of_different_type_read_one_target, .timeout = 120)
 {
     static const char *const targets[] = {
@@ -334,7 +337,8 @@ Test(fields, names_that_do_not_fit_have_their_place)
     }
 }
 
-/* What the run file says, and where the loss stands that it does not fit. */
+/* Losses that do not fit their target. The message begins with the place of the
+ * loss ("--set ..."). */
 static const struct {
     const char *loss, *target, *sentence;
 } misfits[] = {
@@ -366,9 +370,9 @@ Test(fields, a_target_that_does_not_fit_its_loss_has_a_place)
     }
 }
 
-/* Of real numbers, which losses take for probabilities. */
+/* Targets of real numbers for losses that expect probabilities. */
 static const struct {
-    const char *loss, *target, *sentence; /* NULL: it fits */
+    const char *loss, *target, *sentence; /* NULL: the target fits */
 } shares[] = {
     {"loss=kl", "data.target={path: /z, scale: 0, shift: -0.1}",
      "row 0 of /z holds -0.1 at position 0: the loss kl takes probabilities"},

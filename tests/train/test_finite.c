@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* One number that is none is found wherever it stands, and nothing else is. */
+/* A single NaN or infinity is found wherever it is, and finite numbers are
+ * never reported. */
 #include "train/finite.h"
 
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
 
-#define COUNT 9001 /* more than two blocks, and an uneven rest */
+#define COUNT 9001 /* more than two blocks, and a remainder */
 
 Test(finite, one_bad_number_is_found_anywhere)
 {

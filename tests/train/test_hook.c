@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Whole runs with comm hooks: they learn, the ranks keep the same bits, what a
- * hook keeps back survives an interruption, and goes, with a word, where it has
- * no place.
+ * Whole runs with comm hooks: they learn; the ranks keep equal bits; what a
+ * hook keeps from step to step survives an interruption; a run that goes on
+ * with another hook drops it and says so.
  */
 #include <criterion/criterion.h>
 #include <stdatomic.h>
@@ -26,7 +26,7 @@ static const char *const hooks[] = {
 
 enum { HOOKS = sizeof hooks / sizeof hooks[0] };
 
-/* The buckets are small enough for all layers to have one of their own. */
+/* Buckets are so small that every layer has a bucket of its own. */
 static void hook_open(harness_t *harness, const char *hook)
 {
     harness_open(harness, SAMPLES);
@@ -52,8 +52,8 @@ Test(hook, runs_learn_and_ranks_agree, .timeout = 60)
         }
 }
 
-/* Shards of the optimizer's state take what they need of a hook's sums: the
- * bits are those without shards. */
+/* With ZeRO-1 each rank takes its shard of the hook's sums: the result has the
+ * bits of a run without shards. */
 Test(hook, works_with_shards, .timeout = 60)
 {
     for (int h = 0; h < HOOKS; h++) {
@@ -96,7 +96,7 @@ Test(hook, interrupted_runs_end_with_the_same_bits, .timeout = 60)
         }
 }
 
-/* What is logged from here on, into a file. */
+/* Redirect the log to a file from here on. */
 static void log_divert(const harness_t *harness)
 {
     char *path = str_printf("%s/log", harness->dir);
@@ -147,7 +147,8 @@ Test(hook, another_hook_begins_with_nothing, .timeout = 60)
     harness.settings[0] = hooks[HOOKS - 1];
     harness_run_ok(&harness, 2, &out);
     cr_assert(log_has(&harness, "without this comm hook"));
-    /* And back: what is there is left alone. */
+    /* A run that returns to no hook ignores the hook's state in the checkpoint.
+     * */
     harness.settings[0] = "ddp.hook=none";
     harness.settings[4] = "train.epochs=4";
     harness_run_ok(&harness, 2, &out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What is no number in the data ends a run as bad data, with file and row, on
- * all ranks, and not with advice about the learning rate. */
+/* NaN or infinity in the data ends a run with a data error that names file and
+ * row, on all ranks, and not with advice about the learning rate. */
 #include <criterion/criterion.h>
 #include <hdf5.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 
 #include "train/harness.h"
 
-/* Overwrite the first value of [row] of [name] in [file]. */
+/* Overwrite the first value of row [row] of dataset [name] in [file]. */
 static void value_set(const harness_t *harness, const char *file,
                       const char *name, hsize_t row, float value)
 {
@@ -32,7 +32,7 @@ static void value_set(const harness_t *harness, const char *file,
     H5Fclose(shard);
 }
 
-/* A run with one bad number in a file. */
+/* A run whose data has one NaN or infinity. */
 typedef struct bad_case {
     const char *file, *name;
     float value;
@@ -92,7 +92,8 @@ Test(inputs, a_number_that_is_none_is_named)
             check_bad(&cases[i], ranks);
 }
 
-/* Whole inputs and a loss that overflows: today's advice stays. */
+/* The inputs are finite but the loss overflows: the message advises about the
+ * learning rate. */
 Test(inputs, a_run_that_diverges_on_good_data)
 {
     train_outcome_t out;

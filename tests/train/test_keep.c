@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * What a run keeps when it goes wrong: nothing that is spoiled, nothing in a
- * directory that is not its own any more; and what it says of that.
+ * What a run keeps when it fails: no checkpoint with NaN or infinity, and
+ * nothing in a directory that no longer belongs to the run. The messages say
+ * what was kept.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -24,7 +25,7 @@
 
 /* ---- divergence ---------------------------------------------------------- */
 
-/* The update of the last step overflows: no further loss would see it. */
+/* The update of the last step overflows, and no later loss could show it. */
 Test(keep, weights_that_are_no_numbers_are_not_kept)
 {
     const char *const more[] = {NULL, "ddp.zero=1",
@@ -58,7 +59,7 @@ Test(keep, weights_that_are_no_numbers_are_not_kept)
     }
 }
 
-/* What is there to go on from is said. */
+/* The message names the checkpoint from which the run can go on. */
 Test(keep, a_run_that_diverges_says_which_checkpoint_is_there)
 {
     train_outcome_t out;
@@ -78,7 +79,7 @@ Test(keep, a_run_that_diverges_says_which_checkpoint_is_there)
 
 /* ---- how often ----------------------------------------------------------- */
 
-/* global: the functions below are called by the libraries */
+/* global, because rename and renameat2 below are called by libraries */
 static atomic_int published;
 
 static void rename_count(const char *to)
@@ -100,8 +101,8 @@ int renameat2(int from_dir, const char *from, int to_dir, const char *to,
     return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
 }
 
-/* A save that falls on the last step of a run is that of its end, too: written
- * once. 10 steps in 2 epochs. */
+/* A save that is due on the last step of a run is also the save of its end: it
+ * is written once. The run has 10 steps in 2 epochs. */
 Test(keep, a_save_on_the_last_step_is_written_once)
 {
     const struct {
@@ -132,8 +133,8 @@ Test(keep, a_save_on_the_last_step_is_written_once)
 
 /* ---- the run directory --------------------------------------------------- */
 
-/* global: what the run is done to when it looks for signals, and its directory
- */
+/* The harness whose directory is renamed at a look for a signal. Global,
+ * because the signal function has no argument. */
 static const harness_t *victim;
 static atomic_int looks_left;
 
@@ -155,7 +156,8 @@ static slurm_signal_t move_away(void)
     return SLURM_SIGNAL_NONE;
 }
 
-/* Another run's, too, if it came to stand at its place. */
+/* Put another directory, as if of another run, in the place of the run
+ * directory. */
 static slurm_signal_t replace(void)
 {
     char *path;
@@ -208,7 +210,7 @@ Test(keep, a_run_directory_that_goes_ends_the_run_and_nothing_is_mixed)
     }
 }
 
-/* A full disk, or whatever keeps the summary from being replaced. */
+/* The summary cannot be replaced, as on a full disk. */
 Test(keep, results_that_cannot_be_published_are_no_success)
 {
     train_outcome_t out;

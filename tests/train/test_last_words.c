@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What a rank leaves that UCX ends, and who hears it. That UCX does end one is
- * in tests/comm/test_ucx_strangers.c. */
+/* The file that a rank leaves when UCX ends its process, and the ranks that
+ * read it. tests/comm/test_ucx_strangers.c shows that UCX does end a process.
+ * */
 #include "train/last_words.h"
 
 #include <criterion/criterion.h>
@@ -40,7 +41,8 @@ static bool no(void)
     return false;
 }
 
-/* A rank 3 that aborts; what it has said, to be freed. */
+/* Fork a process as rank 3, which aborts. Returns its standard error, to be
+ * freed. */
 static char *fall(bool (*guilty)(void))
 {
     char *log = str_printf("%s/stderr", dir), *said = NULL;
@@ -86,7 +88,7 @@ Test(last_words, a_rank_that_the_transport_ends_says_so)
     cr_expect_not_null(strstr(said, "cddp-train: rank 3 ends: UCX ended it"),
                        "%s", said);
     hear("12.0", 1, 3, true);
-    hear("12.0", 0, 3, false); /* an earlier life */
+    hear("12.0", 0, 3, false); /* an earlier life of the job */
     hear("13.0", 1, 3, false);
     hear("12.0", 1, 2, false);
     free(said);
@@ -97,13 +99,15 @@ Test(last_words, any_other_abort_is_not_blamed_on_strangers)
     char *said = fall(yes);
 
     free(said);
-    said = fall(no); /* the next life: the words of the last one are gone */
+    /* as in the next life: the file of the previous one is gone */
+    said = fall(no);
     cr_expect_str_eq(said, "");
     hear("12.0", 1, 3, false);
     free(said);
 }
 
-/* Who may write to the directory cannot have another file overwritten. */
+/* Somebody who may write to the directory cannot make the run overwrite another
+ * file. */
 Test(last_words, a_planted_link_is_not_followed)
 {
     char *link = str_printf("%s/fell-3", dir);
@@ -112,7 +116,7 @@ Test(last_words, a_planted_link_is_not_followed)
     cr_assert_eq(file_publish(victim, "12.0 1", 6, NULL), ERR_OK);
     cr_assert_eq(symlink(victim, link), 0);
     hear("12.0", 1, 3, false);
-    free(fall(yes)); /* removes the link, not what it leads to */
+    free(fall(yes)); /* removes the link, not the file it points to */
     cr_assert_eq(file_read(victim, &text, NULL, NULL), ERR_OK);
     cr_assert_str_eq(text, "12.0 1");
     hear("12.0", 1, 3, true);

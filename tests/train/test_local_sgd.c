@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Local SGD: runs learn; whenever ranks average they are equal, and only then
- * is anything evaluated, checked or saved; whoever stops a run finds it equal.
+ * Local SGD: runs learn. Ranks are equal exactly after they average, and only
+ * then does the run evaluate, check or save. A run that is stopped has equal
+ * ranks.
  */
 #include <criterion/criterion.h>
 #include <hdf5.h>
@@ -37,7 +38,7 @@ static char *metrics_read(const harness_t *harness)
     return text;
 }
 
-/* The number behind [key] in the row of [step]. */
+/* The number that follows [key] in the row of step [step]. */
 static double metric(const char *text, int step, const char *key)
 {
     char *row = str_printf("{\"step\": %d,", step);
@@ -73,8 +74,8 @@ Test(local_sgd, runs_learn_and_ranks_agree, .timeout = 60)
         }
 }
 
-/* With equal shares and plain SGD, an average after every update is the update
- * with the average: the mean of gradients, and no clipping in between. */
+/* With equal shares and plain SGD without clipping, averaging the weights after
+ * every update equals one update with the mean of the gradients. */
 Test(local_sgd, averaging_at_each_step_is_the_plain_run)
 {
     train_outcome_t plain, local;
@@ -88,14 +89,15 @@ Test(local_sgd, averaging_at_each_step_is_the_plain_run)
     harness_run_ok(&harness, 3, &local);
     cr_assert_float_eq(local.loss, plain.loss, 1e-5 * plain.loss, "%.9g %.9g",
                        local.loss, plain.loss);
-    /* And it is not when they average less often. */
+    /* With fewer averages the results differ. */
     harness.settings[1] = "ddp.local_sgd={period: 4}";
     harness_run_ok(&harness, 3, &local);
     cr_assert_gt(fabs(local.loss - plain.loss), 1e-5 * plain.loss);
     harness_close(&harness);
 }
 
-/* Before the start the run is the plain one, and after the last period, too. */
+/* Steps before [start] are those of a run without local SGD; a run that ends
+ * before [start] has the same bits. */
 Test(local_sgd, starts_where_it_is_told)
 {
     train_outcome_t plain, local;
@@ -122,7 +124,7 @@ Test(local_sgd, gradients_do_not_travel_between_averages)
     local_open(&harness, "ddp.local_sgd={period: 4, start: 2}");
     harness_run_ok(&harness, 2, &out);
     text = metrics_read(&harness);
-    /* The model has some 300 parameters, AdamW twice as much state. */
+    /* A gradient has some 300 numbers; the state of AdamW is twice as large. */
     for (int step = 1; step <= 15; step++) {
         double bytes = metric(text, step, "comm_bytes");
 
@@ -147,7 +149,8 @@ static bool checkpoint_there(const harness_t *harness, int step)
     return there;
 }
 
-/* Epochs end at 5, 10 and 15; ranks average after 4, 8, 12 and the last. */
+/* Epochs end at steps 5, 10 and 15; ranks average after steps 4, 8, 12 and the
+ * last. */
 Test(local_sgd, what_is_due_waits_for_an_average)
 {
     train_outcome_t out;
@@ -174,9 +177,9 @@ Test(local_sgd, what_is_due_waits_for_an_average)
 
 /* ---- stopping ------------------------------------------------------------ */
 
-/* Two ranks look twice a step. Wherever they are stopped, they average before
- * they leave (a replica check follows it), and the run goes on, on any number
- * of ranks. */
+/* Each of two ranks looks for a signal once a step. At whichever look they are
+ * stopped, they average first (a replica check follows), and the run goes on,
+ * on any number of ranks. */
 Test(local_sgd, a_signal_finds_ranks_equal, .timeout = 60)
 {
     for (int step = 2; step <= 6; step++) {
@@ -221,7 +224,7 @@ Test(local_sgd, stopped_at_an_average_the_bits_are_the_same)
 
 /* ---- what goes wrong on one rank ----------------------------------------- */
 
-/* Make all inputs of [row] in train.h5 the same [value]. */
+/* Set all inputs of row [row] in train.h5 to [value]. */
 static void input_set(const harness_t *harness, int row, float value)
 {
     char *path = str_printf("%s/train.h5", harness->dir);
@@ -244,8 +247,8 @@ static void input_set(const harness_t *harness, int row, float value)
     free(path);
 }
 
-/* An error of 1e20 has a loss, but no gradient that float32 can hold; one rank
- * has that sample, and the others must not go on without it. */
+/* An error of 1e20 has a finite loss, but its gradient overflows float32. Only
+ * one rank has that sample; the others must not go on alone. */
 Test(local_sgd, a_gradient_that_is_no_number_ends_all_ranks)
 {
     train_outcome_t out;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * batchnorm over one value per channel. If every step has it, the start is
- * refused, be it by the share of a rank, a micro-batch or a leaf. If only the
- * last step of an epoch has it, training goes on, and running statistics do not
- * count that step.
+ * batchnorm over one value per channel. If every step has only one, the start
+ * is refused, whether the share of a rank, a micro-batch or a leaf is the
+ * cause. If only the last step of an epoch has one, training goes on, and the
+ * running statistics leave that step out.
  */
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
@@ -21,7 +21,7 @@
 typedef struct row {
     int ranks, samples;
     const char *settings[5];
-    const char *sentence; /* NULL: it runs */
+    const char *sentence; /* NULL: the run succeeds */
 } row_t;
 
 static const row_t rows[] = {
@@ -51,7 +51,8 @@ static const row_t rows[] = {
      "layer syncbatchnorm1 (syncbatchnorm)"},
     {4, 8, {SYNC, "train.batch=4"}, NULL},
     {2, 8, {PLAIN, "train.batch=4"}, NULL},
-    {4, 9, {PLAIN, "train.batch=8"}, NULL}, /* the last step only */
+    /* one value in the last step only */
+    {4, 9, {PLAIN, "train.batch=8"}, NULL},
     {2,
      8,
      {PLAIN, "train.batch=4", "train.reproducible=true", "train.microbatch=2"},
@@ -107,7 +108,7 @@ Test(lone, check_says_it)
     harness_close(&harness);
 }
 
-/* With a learning rate of 0 all that the last step could change are the
+/* With a learning rate of 0 the last step could change only the running
  * statistics. */
 Test(lone, a_short_last_step_is_left_out)
 {

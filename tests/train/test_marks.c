@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* A life that finds other data than the checkpoint has seen says so. */
+/* A resumed run whose data differs from the data when the checkpoint was
+ * written says so. */
 #include "train/marks.h"
 
 #include <criterion/criterion.h>
@@ -61,7 +62,7 @@ Test(marks, the_first_shard_that_differs_is_named)
                           "in 2 when the checkpoint was written");
 }
 
-/* What one of them has not looked at is no difference. */
+/* A digest that one of the two lives has not computed is not compared. */
 Test(marks, what_is_not_known_does_not_differ)
 {
     hdf5io_mark_t then = mark("train", "a.h5", 1);
@@ -165,7 +166,8 @@ Test(marks, nothing_is_kept_of_data_that_nobody_looked_at)
     harness_close(&harness);
 }
 
-/* All numbers are compared only where both lives have looked at all. */
+/* The digest of all numbers is compared only if both lives have read all of
+ * them. */
 Test(marks, a_full_look_after_a_quick_one_says_what_it_cannot_know)
 {
     static const char says[] = "keeps hashes of a sample of its data only";

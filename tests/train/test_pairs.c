@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Every two features of training together: refused by a sentence, or the run is
- * the one that a single rank makes without what only moves work between ranks
- * (ZeRO-1, checks), also when it is interrupted again and again and goes on
- * with another number of ranks.
+ * Every pair of training features is either refused with a message or gives
+ * the result of a single rank without those features that only distribute work
+ * (ZeRO-1, checks). The same is true if the run is interrupted again and again
+ * and goes on with another number of ranks.
  *
- * What a feature promises decides how near: nothing that only moves work
- * changes more than the rounding of sums; rounded gradients, bfloat16 and local
- * steps are another path to a model that learns.
+ * The tolerance follows from the features: features that only distribute work
+ * change no more than the rounding of sums; rounded gradients, bfloat16 and
+ * local SGD change the path of training, so only the learnt result is
+ * compared.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -21,14 +22,15 @@
 #define SAMPLES 96
 #define RANKS 4
 
-/* No batch norm: its statistics are those of a rank's part. */
+/* No batch norm: its statistics depend on the rank's share of the batch. */
 #define MODEL                                                           \
     "model={input: [12], layers: [{linear: {out: 16}}, relu, {linear: " \
     "{out: 16}}, relu, {linear: {out: 2}}]}"
 
 enum {
-    MOVES = 1, /* work only: a single rank does without it */
-    NEAR = 2   /* a path of its own: only what was learnt is compared */
+    MOVES = 1, /* only distributes work: a single rank runs without it */
+    /* changes the path of training: only the learnt result is compared */
+    NEAR = 2
 };
 
 typedef struct feature {
@@ -36,7 +38,8 @@ typedef struct feature {
     int flags;
 } feature_t;
 
-/* Each sets another key of the run file. */
+/* Features with different settings; two settings of one key are never combined.
+ * */
 static const feature_t features[] = {
     {"zero", "ddp.zero=1", MOVES},
     {"check", "ddp.check_every=1 steps", MOVES},
@@ -57,13 +60,14 @@ static const feature_t features[] = {
     {"clip value", "train.clip_value=0.05", 0},
     {"recompute", "train.recompute=blocks", 0},
     {"bf16", "train.precision=auto", NEAR},
-    {"join", "train.batch=20", 0}, /* uneven shares, a short last step */
+    {"join", "train.batch=20", 0}, /* uneven shares and a short last step */
     {"reproducible", "train.reproducible=true", 0},
 };
 
 #define FEATURES (int)(sizeof features / sizeof features[0])
 
-/* Pairs that mean the opposite of each other, and the words that say so. */
+/* Pairs that contradict each other, and the words of the message that refuses
+ * them. */
 static const struct {
     const char *one, *other, *words;
 } refused[] = {
@@ -86,7 +90,7 @@ static const char *refusal_of(const feature_t *a, const feature_t *b)
     return NULL;
 }
 
-/* The same key: there is nothing to combine. */
+/* Do both features set the same key, so that they cannot be combined? */
 static bool same_key(const feature_t *a, const feature_t *b)
 {
     size_t key = strcspn(a->setting, "=");
@@ -140,7 +144,8 @@ static void pair_works(const feature_t *a, const feature_t *b)
     pair_open(&broken, a, b, false);
     harness_run_ok(&one, 1, &serial);
     harness_run_ok(&many, RANKS, &whole);
-    /* Looks of all ranks together; lives of 4 and of 2 ranks. */
+    /* Interrupted after 14 looks for a signal, counted over all ranks; lives
+     * have 4 and 2 ranks in turn. */
     cr_assert_gt(
         harness_run_interrupted(&broken, 14, (int[]){RANKS, 2}, &stopped), 2,
         "%s", what);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Slow storage: a rank that is kept in one system call for longer than
- * fault.timeout is no stuck rank, unless fault.io_timeout is over, too. fsync,
- * linkat and pread are this program's own.
+ * Slow storage: a rank that spends longer than fault.timeout in one system
+ * call is not reported as stuck, unless it also exceeds fault.io_timeout. This
+ * program replaces fsync, linkat and pread by its own.
  *
- * Time itself is what is tested, and a busy machine has less of it: all times
- * are multiples of fault.timeout, which is several times what a whole small run
- * takes here and now. No rank of a run that works is silent for that long.
+ * These tests depend on real time, and a busy machine is slow: all times are
+ * therefore multiples of fault.timeout, which is several times the duration of
+ * a whole small run on this machine. No rank of a working run is silent for
+ * that long.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -23,12 +24,13 @@
 #include "base/clock.h"
 #include "train/harness.h"
 
-/* fault.timeout: this many times as long as a whole run takes here, and never
- * shorter than TIMEOUT_LEAST seconds. */
+/* fault.timeout is this multiple of the duration of a whole run here, and at
+ * least TIMEOUT_LEAST seconds. */
 #define TIMEOUT_PER_RUN 6
 #define TIMEOUT_LEAST 1.0
-/* Of fault.timeout: a slow call, and limits that are shorter, somewhat longer
- * (but not as long as two slow calls), and much longer than that. */
+/* In units of fault.timeout: the duration of a slow call; a limit shorter than
+ * it; one longer than one slow call but shorter than two; and a much longer
+ * one. */
 #define SLOW 3.0
 #define IO_SHORT 1.0
 #define IO_ONE_CALL 4.5
@@ -41,12 +43,13 @@ typedef struct pace {
 
 static pace_t pace;
 
-/* global: the functions below are called by the libraries. Calls until the
- * first slow one, of those that count. */
+/* Counted calls until the first slow one. global, because fsync, linkat and
+ * pread below are called by libraries. */
 static atomic_int syncs_left, reads_left, place_left;
-static int slow_calls = 1;      /* one after the other */
-static atomic_int refused_left; /* reads of batches that end in EIO */
-static const char *place;       /* in the path of a file, for place_left */
+static int slow_calls = 1;      /* number of slow calls in a row */
+static atomic_int refused_left; /* reads of batches that will fail with EIO */
+/* calls on files whose path contains this count in place_left; NULL: none */
+static const char *place;
 
 static void stall(double seconds)
 {
@@ -65,7 +68,7 @@ static void storage_use(atomic_int *left)
         stall(pace.slow);
 }
 
-/* Is the file [fd] of the place? */
+/* Count a call on file [fd] if its path contains [place]. */
 static void place_use(int fd)
 {
     char name[64], path[512];
@@ -87,7 +90,7 @@ int fsync(int fd)
     return (int)syscall(SYS_fsync, fd);
 }
 
-/* A file that was written without a name gets one. */
+/* linkat gives a name to a file that was written without one. */
 int linkat(int from_dir, const char *from, int to_dir, const char *to,
            int flags)
 {
@@ -96,7 +99,8 @@ int linkat(int from_dir, const char *from, int to_dir, const char *to,
     return (int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags);
 }
 
-/* Of the threads that read batches. */
+/* Calls of the threads that read batches; reads of other threads only count for
+ * [place]. */
 ssize_t pread(int fd, void *data, size_t bytes, off_t at)
 {
     char name[16] = "";
@@ -113,7 +117,7 @@ ssize_t pread(int fd, void *data, size_t bytes, off_t at)
     return (ssize_t)syscall(SYS_pread64, fd, data, bytes, at);
 }
 
-static const char *more; /* a setting */
+static const char *more; /* one more setting; NULL: none */
 
 static err_code_t run_slowly(atomic_int *left, int fast, const char *io_timeout,
                              err_t *err)
@@ -134,8 +138,8 @@ static err_code_t run_slowly(atomic_int *left, int fast, const char *io_timeout,
     return rc;
 }
 
-/* The same where the storage of a place is slow: io_timeout is patience, or is
- * not, and then the phase is named. */
+/* Slow calls on files whose path contains [where]: the run succeeds with a long
+ * io_timeout; with none it fails, and the message names [phase]. */
 static void expect_patience(const char *where, const char *phase,
                             train_resume_t resume)
 {
@@ -164,7 +168,8 @@ static void expect_patience(const char *where, const char *phase,
     }
 }
 
-/* Measure the machine: a run like those below, with nothing slow in it. */
+/* Measure how long a run like those below takes on this machine without slow
+ * calls. */
 static void pace_set(void)
 {
     train_outcome_t out;
@@ -188,13 +193,14 @@ static void pace_set(void)
              IO_LONG * timeout);
 }
 
-/* Seconds after which a test hangs; reached on no machine that works. */
+/* Seconds after which a test is taken to hang; far more than any working
+ * machine needs. */
 #define PATIENCE 1800
 
 TestSuite(patience, .init = pace_set);
 
-#define SYNCS 5  /* the slow one is in the first checkpoint */
-#define READS 12 /* after the first batches */
+#define SYNCS 5  /* the slow fsync is in the first checkpoint */
+#define READS 12 /* the slow read is after the first batches */
 
 Test(patience, slow_storage_is_no_stuck_rank, .timeout = PATIENCE)
 {
@@ -228,8 +234,8 @@ Test(patience, a_read_that_never_ends_is, .timeout = PATIENCE)
                  ERR_PEER);
 }
 
-/* Not of a shard: ranks that are threads wait together for HDF5's lock, and
- * nobody for anybody. */
+/* Not tested for the opening of a shard: ranks that are threads all wait there
+ * for HDF5's lock, and none waits for another rank. */
 Test(patience, of_opening_data_and_the_run_directory, .timeout = PATIENCE)
 {
     expect_patience("/run/lock", "run directory", TRAIN_RESUME_NEVER);
@@ -241,8 +247,8 @@ Test(patience, of_a_checkpoint_that_is_read, .timeout = PATIENCE)
     expect_patience("/checkpoints/step-", "resume", TRAIN_RESUME_AUTO);
 }
 
-/* Of three slow reads one of two ranks has two, longer together than any may
- * be. */
+/* Of three slow reads one of the two ranks does two. Together they exceed the
+ * limit, which begins anew after each. */
 Test(patience, begins_anew_with_progress, .timeout = PATIENCE)
 {
     train_outcome_t out;
@@ -261,7 +267,8 @@ Test(patience, begins_anew_with_progress, .timeout = PATIENCE)
     harness_close(&harness);
 }
 
-/* Reads of batches are refused [times]; the seconds that the run took. */
+/* The next [times] reads of batches fail. Returns the seconds that the run
+ * took. */
 static double run_refused(int times, err_code_t expected, err_t *err)
 {
     const double begin = clock_now();
@@ -279,8 +286,9 @@ static double run_refused(int times, err_code_t expected, err_t *err)
     return clock_now() - begin;
 }
 
-/* All waits between the tries are a quarter of io_timeout, whose default would
- * make them 150 seconds. The first of three is 1/7 of that. */
+/* All waits between the tries add up to a quarter of io_timeout; with
+ * its default that would be 150 seconds. The first of three waits is 1/7 of the
+ * total. */
 Test(patience, refused_reads_are_tried_again_for_a_part_of_it,
      .timeout = PATIENCE)
 {
@@ -301,8 +309,9 @@ Test(patience, of_shutdown, .timeout = PATIENCE)
     expect_patience("/summary.json", "shutdown", TRAIN_RESUME_NEVER);
 }
 
-/* Who waits for the sums of a syncbatchnorm layer does so in a group of its
- * own, which hears of the same progress. */
+/* A rank that waits for the sums of a syncbatchnorm layer waits in another
+ * communication group. Progress of the other ranks counts in that group, too.
+ * */
 Test(patience, nor_to_who_waits_for_sums_of_batch_norm, .timeout = PATIENCE)
 {
     const char *const model =

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Somebody who may write to a run directory has put something else under a name
- * that the run opens: a symbolic link to a file of the user, a fifo. The run
- * must neither write to what the link leads to nor wait for the fifo.
+ * Somebody who may write to a run directory has replaced a file that the run
+ * opens by something else: a symbolic link to a file of the user, or a fifo.
+ * The run must neither write to the link's target nor wait for the fifo.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -18,13 +18,13 @@
 #define SAMPLES 96
 #define PRECIOUS "a line that the user needs\n"
 
-/* The first life of a run of two; job and number of the life make it write and
- * read all files of a run directory. */
+/* Run the first of two lives. The settings of job and life make the run write
+ * and read all files of a run directory. */
 static void run_open(harness_t *harness)
 {
     train_outcome_t out;
 
-    alarm(120); /* who waits for a fifo waits for ever */
+    alarm(120); /* ends a test that waits for a fifo */
     harness_open(harness, SAMPLES);
     harness->settings[0] = "train.epochs=1";
     harness_run_ok(harness, 1, &out);
@@ -63,7 +63,8 @@ static void plant_fifo(const harness_t *harness, const char *name)
 
 Test(planted, a_link_leads_to_nothing_that_is_overwritten)
 {
-    /* Those that are published by a rename replace the link itself. */
+    /* Files that are published by a rename replace the link itself, so they are
+     * not refused. */
     static const struct {
         const char *name;
         bool refused;
@@ -98,7 +99,8 @@ Test(planted, a_link_leads_to_nothing_that_is_overwritten)
     }
 }
 
-/* Also one that leads nowhere yet: the file there would be made. */
+/* A link whose target does not exist is refused, too: opening it would make
+ * that file. */
 Test(planted, no_file_is_made_where_a_link_leads)
 {
     static const char *const names[] = {"lock", "metrics.jsonl"};
@@ -148,8 +150,8 @@ Test(planted, a_fifo_is_not_waited_for)
     }
 }
 
-/* What a checkpoint consists of is neither followed nor waited for: it counts
- * as damaged. */
+/* Links and fifos among the files of a checkpoint are neither followed nor
+ * waited for: the checkpoint counts as damaged. */
 Test(planted, a_checkpoint_of_links_and_fifos_is_damaged)
 {
     static const char *const names[] = {
@@ -181,7 +183,8 @@ Test(planted, a_checkpoint_of_links_and_fifos_is_damaged)
     }
 }
 
-/* The usual way to keep runs on scratch. */
+/* A link as run directory is allowed: it is the usual way to keep runs on
+ * scratch. */
 Test(planted, a_run_directory_may_be_a_link_itself)
 {
     train_outcome_t out;

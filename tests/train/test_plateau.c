@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Runs whose schedule watches a metric: the rate is cut when it should be, on
- * any number of ranks; an interrupted run ends with the bits of one that was
- * not; and what cannot be watched is refused.
+ * any number of ranks; an interrupted run ends with the bits of an
+ * uninterrupted one; a metric that cannot be watched is refused.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "train/harness.h"
 
-/* In batches of 24; the last has 5. */
+/* Batches have 24 samples; the last has 5. */
 #define SAMPLES 101
 #define STEPS 15
 
@@ -24,7 +24,7 @@ static void plateau_open(harness_t *harness, const char *schedule,
     harness->settings[2] = every;
 }
 
-/* Nothing is ever good enough, so every evaluation cuts the rate. */
+/* No improvement is ever large enough, so every evaluation cuts the rate. */
 #define NEVER_GOOD                                                         \
     "schedule={plateau: {patience: 0, factor: 0.5, threshold: 1, min_lr: " \
     "0.01}}"
@@ -72,8 +72,8 @@ Test(plateau, watches_the_training_of_epochs)
     harness_close(&harness);
 }
 
-/* Left at several looks for a signal, inside of evaluations, too. These look
- * six times, which a life must outlast. */
+/* Interrupted at different looks for a signal, some of them inside evaluations.
+ * An evaluation looks six times, so each life must be longer than that. */
 Test(plateau, an_interrupted_run_ends_with_the_same_bits, .timeout = 240)
 {
     static const char *const every[] = {"train.eval_every=2 steps",
@@ -106,9 +106,10 @@ Test(plateau, an_interrupted_run_ends_with_the_same_bits, .timeout = 240)
     }
 }
 
-/* A checkpoint of a run that watched nothing: the schedule begins with it, and
- * says so; one that it has seen something up to is gone on from in silence. A
- * life's last step is evaluated, too. */
+/* The checkpoint is from a run that watched no metric: the schedule begins
+ * there, with a message. The next life finds the schedule's state in the
+ * checkpoint and goes on without a message. The last step of a life is
+ * evaluated, too. */
 Test(plateau, begins_where_a_checkpoint_holds_nothing_of_it)
 {
     static const char sentence[] =

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The promise of the reproducible mode: model, optimizer state and logged
- * losses have the same bits for 1, 2, 3, 4 and 8 ranks, whatever the number of
- * threads, with batch norm, dropout, an uneven last batch and accumulation,
- * also when the run is interrupted and goes on with another number of ranks and
- * threads.
+ * The reproducible mode: model, optimizer state and logged losses have the
+ * same bits for 1, 2, 3, 4 and 8 ranks and any number of threads, with batch
+ * norm, dropout, an uneven last batch and accumulation, also when the run is
+ * interrupted and goes on with another number of ranks and threads.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -51,8 +50,8 @@ static void mode_open(harness_t *harness, const char *extra)
     harness->settings[2] = extra;
 }
 
-/* Numbers in a manifest depend on time and rank count; so the state is read
- * back, tensor by tensor, into one array. */
+/* All numbers of a checkpoint's tensors in one array. Whole checkpoints cannot
+ * be compared, as a manifest depends on time and rank count. */
 typedef struct state {
     float values[4096];
 } state_t;
@@ -61,7 +60,7 @@ typedef struct part {
     const char *name;
     int ndim;
     int64_t dims[2];
-    bool trained; /* has optimizer slots */
+    bool trained; /* has optimizer state */
 } part_t;
 
 static const part_t parts[] = {
@@ -76,7 +75,8 @@ static const part_t parts[] = {
 
 #define PARTS (sizeof parts / sizeof *parts)
 
-/* One tensor of the table, at [at]; returns where the next one goes. */
+/* Let *tensor describe [part] with its data at [at]. Returns the place of the
+ * next tensor's data. */
 static float *tensor_place(hdf5io_tensor_t *tensor, const char *prefix,
                            const part_t *part, float *at)
 {
@@ -135,7 +135,7 @@ static void state_read(const harness_t *harness, state_t *out)
         free((char *)tensors[i].name);
 }
 
-/* Step and loss of every row, as they were written. */
+/* Step and loss of every row of metrics.jsonl, as text; to be freed. */
 static char *losses_read(const harness_t *harness)
 {
     char path[300];
@@ -162,7 +162,8 @@ static void same(const state_t *a, const char *a_losses, const state_t *b,
     cr_assert_str_eq(a_losses, b_losses, "%s: logged losses differ", what);
 }
 
-/* A run of [ranks] ranks of [threads] threads, and what it leaves. */
+/* Run on [ranks] ranks with [threads] threads each. Fills [state] from the last
+ * checkpoint; returns the text of losses_read. */
 static char *run_once(const char *extra, int ranks, int threads, state_t *state)
 {
     train_outcome_t out;
@@ -224,8 +225,8 @@ Test(reproducible, so_do_clipping_and_accumulation, .timeout = 120)
         (const int[][2]){{2, 1}, {3, 1}, {4, 1}, {8, 1}, {1, 3}, {2, 2}, {0}});
 }
 
-/* A team of two is another size for all: it has bits of its own, which the
- * number of teams does not change either. */
+/* Teams of two threads give other bits than teams of one, but the number of
+ * teams does not change the bits either. */
 Test(reproducible, teams_of_two_threads_work_side_by_side, .timeout = 120)
 {
     char *two[2];
@@ -278,7 +279,7 @@ Test(reproducible, interruption_and_other_rank_counts_change_no_bit,
     harness_close(&stopped);
 }
 
-/* The mode is what makes them equal: without it they differ. */
+/* Only the reproducible mode gives equal bits: without it they differ. */
 Test(reproducible, the_default_mode_does_not_promise_it)
 {
     harness_t one, four;
@@ -314,8 +315,8 @@ Test(reproducible, a_bad_label_still_ends_all_ranks)
     bad_labels(3, NULL);
 }
 
-/* Whichever thread meets an error, or a loss that is no number: the run ends
- * with it. */
+/* An error, or a loss that is not finite, ends the run, whichever thread meets
+ * it. */
 Test(reproducible, errors_of_any_thread_end_the_run)
 {
     harness_t harness;
@@ -332,15 +333,17 @@ Test(reproducible, errors_of_any_thread_end_the_run)
     harness_close(&harness);
 }
 
-/* 24 leaves on 4 threads: eight arenas of gradients and not 24; in each
- * thread's scratch a copy of the largest weights, of which a product touches
- * what it packs (on AVX-512, blocks of it). The rest is libraries. */
+/* 24 leaves on 4 threads need eight arenas of gradients, not 24. Each thread's
+ * scratch has space for a copy of the largest weights, of which a product
+ * touches only what it packs (on AVX-512: blocks). The rest is memory of
+ * libraries. */
 Test(reproducible, memory_is_what_was_planned, .timeout = 120)
 {
     const double params = 12 * 2048 + 2048 + 2048 * 1024 + 1024 + 2 * 1024 + 2;
     const int slots = ddp_fold_slots(0, 24, 24, 4);
-    const double kept = 4 * 4 * params /* with gradients and Adam's state */
-                        + (double)ddp_tree_bytes((size_t)params, 0, slots);
+    /* parameters, gradients and Adam's state */
+    const double kept =
+        4 * 4 * params + (double)ddp_tree_bytes((size_t)params, 0, slots);
     const double planned = kept + 4 * 4 * 2048.0 * 1024.0;
     const double before = mem_peak();
     train_outcome_t out;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Whole runs: they learn, they can be interrupted anywhere and come back to the
- * same bits, an error of one rank ends all with one sentence.
+ * Whole runs: they learn; they can be interrupted anywhere and end with the
+ * same bits; an error of one rank ends all ranks with one message.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -59,8 +59,9 @@ Test(run, interrupted_runs_end_with_the_same_bits, .timeout = 120)
 
 /* ---- what the optimizer keeps ------------------------------------------- */
 
-/* amsgrad keeps the largest mean of squares. Dampening does not apply to the
- * first update of a run, but it applies to the first update of a later life. */
+/* amsgrad keeps the largest mean of squares. Dampening is not applied to the
+ * first update of a run, but it is applied to the first update of a resumed
+ * run. */
 Test(run, interrupted_optimizers_end_with_the_same_bits, .timeout = 120)
 {
     static const char *const optimizers[] = {
@@ -132,7 +133,7 @@ static double first_metric(const harness_t *harness, const char *key)
     return value;
 }
 
-/* The run's own rate is 1e-2 with a warm-up of 5 updates. */
+/* The rate of the run without scaling is 1e-2, with a warm-up of 5 updates. */
 Test(run, the_rate_is_scaled_by_the_batch)
 {
     train_outcome_t out;
@@ -149,8 +150,8 @@ Test(run, the_rate_is_scaled_by_the_batch)
     harness_close(&harness);
 }
 
-/* The norm that is shown is that before clipping; a tight clip by value holds
- * SGD where it began. */
+/* The logged norm is the one before clipping. A tight clip by value keeps the
+ * weights of SGD close to their initial values. */
 Test(run, gradients_are_clipped_by_value)
 {
     train_outcome_t free, held;
@@ -169,8 +170,9 @@ Test(run, gradients_are_clipped_by_value)
     harness_close(&harness);
 }
 
-/* Both at once are each other's bits where one of them has nothing to do, and
- * tighter than either where both have. */
+/* With both kinds of clipping: if one of them has no effect, the run has the
+ * bits of the other alone; if both have, the change is smaller than with
+ * either. */
 Test(run, gradients_are_clipped_by_norm_and_by_value)
 {
     static const char *const clips[][2] = {
@@ -196,7 +198,8 @@ Test(run, gradients_are_clipped_by_norm_and_by_value)
     harness_close(&harness);
 }
 
-/* With all but the last layer frozen the run still learns, otherwise. */
+/* With all but the last layer frozen the run still learns, with another loss.
+ * */
 Test(run, groups_change_the_run)
 {
     train_outcome_t whole, part;
@@ -218,8 +221,8 @@ Test(run, groups_change_the_run)
     harness_close(&harness);
 }
 
-/* bf16 learns on any number of ranks, or says what is missing; auto is bf16 or
- * fp32 to the bit. */
+/* With bf16 a run learns on any number of ranks, or a message says what the
+ * processor lacks. A run with auto has the bits of bf16 or of fp32. */
 Test(run, products_in_bf16)
 {
     train_outcome_t wide, narrow, chosen;
@@ -296,7 +299,7 @@ Test(run, never_refuses_a_directory_with_checkpoints)
     harness_close(&harness);
 }
 
-/* Entries of RUNDIR whose names hold [word]. */
+/* Number of entries of the run directory whose names contain [word]. */
 static int entries(const harness_t *harness, const char *word)
 {
     char *path = str_printf("%s/run", harness->dir);
@@ -322,7 +325,7 @@ Test(run, fresh_keeps_all_that_was_there_and_nothing_else)
     harness.resume = TRAIN_RESUME_FRESH;
     harness_run_ok(&harness, 2, &out);
     cr_assert_eq(entries(&harness, ".before-"), 0);
-    /* Several in one second, too. */
+    /* Several fresh starts within one second get different names. */
     for (int n = 1; n <= 3; n++) {
         harness_run_ok(&harness, 2, &out);
         cr_assert_eq(entries(&harness, "checkpoints.before-"), n);
@@ -331,7 +334,8 @@ Test(run, fresh_keeps_all_that_was_there_and_nothing_else)
     harness_close(&harness);
 }
 
-/* Slurm repeats the command line when it requeues a job. */
+/* Slurm repeats the command line when it requeues a job, so a second life sees
+ * --fresh or --resume again. */
 Test(run, a_requeued_job_goes_on_whatever_its_first_life_was_told)
 {
     const train_resume_t told[] = {TRAIN_RESUME_FRESH, TRAIN_RESUME_NEVER,
@@ -366,9 +370,10 @@ Test(run, a_requeued_job_goes_on_whatever_its_first_life_was_told)
     harness_close(&other);
 }
 
-/* --resume PATH in a directory with checkpoints of later steps, and a first
- * life that ends before its own first checkpoint: the next one must not take
- * theirs. PATH is of this directory, or of another run. */
+/* --resume PATH in a directory that has checkpoints of later steps. The first
+ * life ends before its own first checkpoint; the next life must start from
+ * PATH, not from those checkpoints. PATH is in this directory or in that of
+ * another run. */
 Test(run, a_requeued_job_goes_on_from_the_path_that_it_was_told)
 {
     for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
@@ -404,7 +409,8 @@ Test(run, a_requeued_job_goes_on_from_the_path_that_it_was_told)
     }
 }
 
-/* Killed before --fresh could act: its next life still has to. */
+/* The first life was killed before it could act on --fresh: the next life still
+ * has to. */
 Test(run, a_requeued_job_begins_what_its_first_life_could_not)
 {
     train_outcome_t straight, out;
@@ -422,7 +428,7 @@ Test(run, a_requeued_job_begins_what_its_first_life_could_not)
     harness_close(&harness);
 }
 
-/* The same rows once more, in a second file. */
+/* Copy train.h5 to a second file, which doubles the data. */
 static void data_double(const harness_t *harness)
 {
     char *command = str_printf("cp %s/train.h5 %s/train-more.h5", harness->dir,

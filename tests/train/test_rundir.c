@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The run directory is one run: a start that is refused changes no byte of it,
- * settings are kept of each life, and who is killed while he writes leaves
- * nothing behind.
+ * A run directory belongs to one run: a refused start changes no byte of it,
+ * the settings of each life are kept, and a process that is killed while it
+ * writes leaves no temporary files.
  */
 #include "train/rundir.h"
 
@@ -40,7 +40,8 @@ static int not_dots(const struct dirent *entry)
     return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 }
 
-/* Append a line for [path] and all below: name, size and hash of its bytes. */
+/* Append a line for [path], and for everything below it: name, size and hash of
+ * the bytes. */
 static void tree_add_to(const char *path, str_buf_t *out)
 {
     struct dirent **entries = NULL;
@@ -75,7 +76,8 @@ static void tree_add_to(const char *path, str_buf_t *out)
     free(entries);
 }
 
-/* All of RUNDIR, to be freed. */
+/* Name, size and hash of everything in the run directory, as text; to be freed.
+ * */
 static char *snapshot(const harness_t *harness)
 {
     char *path = str_printf("%s/run", harness->dir);
@@ -116,7 +118,7 @@ static void put(const harness_t *harness, const char *name, const char *text)
     free(path);
 }
 
-/* Entries of RUNDIR whose names end with [end]. */
+/* Number of entries of the run directory whose names end with [end]. */
 static int entries_with(const harness_t *harness, const char *end)
 {
     char *path = str_printf("%s/run", harness->dir);
@@ -138,8 +140,8 @@ static int entries_with(const harness_t *harness, const char *end)
 
 /* ---- refused ------------------------------------------------------------- */
 
-/* The start ends with [code] and a sentence that holds [word]; the directory is
- * as it was before. */
+/* Assert that the start fails with [rc] and a message that contains [word], and
+ * leaves the directory unchanged. */
 static void refused(harness_t *harness, err_code_t rc, const char *word)
 {
     char *before = snapshot(harness), *after;
@@ -155,7 +157,7 @@ static void refused(harness_t *harness, err_code_t rc, const char *word)
     free(before);
 }
 
-/* A run that was interrupted, of 5 steps or a few more, in "run". */
+/* Run in "run" until an interruption after 5 steps or a few more. */
 static void interrupted(harness_t *harness)
 {
     train_outcome_t out;
@@ -168,7 +170,7 @@ static void interrupted(harness_t *harness)
     harness->signal = NULL;
 }
 
-/* Starts that the settings, or --resume never, forbid over a checkpoint. */
+/* Starts over a checkpoint that the settings, or --resume never, forbid. */
 static void forbidden(harness_t *harness)
 {
     static const char *const settings[][2] = {
@@ -206,8 +208,8 @@ Test(rundir, a_start_that_another_configuration_forbids_changes_nothing)
     harness_close(&harness);
 }
 
-/* A whole checkpoint that an interrupted save has left keeps its name until the
- * start is accepted. */
+/* A complete checkpoint that an interrupted save left under its temporary name
+ * keeps that name until the start is accepted. */
 Test(rundir, a_start_over_an_interrupted_save_changes_nothing)
 {
     harness_t harness;
@@ -264,7 +266,7 @@ Test(rundir, a_start_without_its_data_or_checkpoints_changes_nothing)
     harness_close(&harness);
 }
 
-/* Lines that hold what [context] says. */
+/* Counts the log lines that contain [word]. */
 typedef struct lines {
     const char *word;
     int count;
@@ -281,7 +283,8 @@ static void line_count(void *context, log_level_t level, int rank,
         lines->count++;
 }
 
-/* Its numbers would stand beside settings that never trained. */
+/* The results of the old settings would be shown beside settings that were
+ * never used in training. */
 Test(rundir, a_complete_run_is_not_begun_again_with_other_settings)
 {
     lines_t lines = {"is the end of another run: nothing is trained here", 0};
@@ -305,8 +308,8 @@ Test(rundir, a_complete_run_is_not_begun_again_with_other_settings)
         str_printf("%s/run/checkpoints/step-0000000015", harness.dir);
     harness.resume = TRAIN_RESUME_PATH;
     refused(&harness, ERR_CONFIG, "(data.valid [");
-    /* In a directory of its own it may be looked at with others: that is said.
-     */
+    /* In another run directory the checkpoint may be evaluated with other
+     * settings, with a warning. */
     log_sink_set(line_count, &lines);
     harness_open(&other, SAMPLES);
     other.resume = TRAIN_RESUME_PATH;
@@ -322,7 +325,7 @@ Test(rundir, a_complete_run_is_not_begun_again_with_other_settings)
     cr_expect_eq(lines.count, 1);
     log_sink_set(NULL, NULL);
     harness_close(&other);
-    /* What may differ, and more epochs. */
+    /* Settings that may differ are accepted, and so are more epochs. */
     harness.resume = TRAIN_RESUME_AUTO;
     harness.settings[0] = "train.log_every=2";
     harness_run_ok(&harness, 3, &more);
@@ -353,7 +356,8 @@ Test(rundir, a_start_in_a_directory_in_use_changes_nothing)
     harness_close(&harness);
 }
 
-/* Nor does it make one: what it needs for itself, it takes away again. */
+/* A refused start does not create the run directory: it removes what it made
+ * for its own checks. */
 Test(rundir, a_start_that_is_refused_makes_no_directory)
 {
     harness_t harness;
@@ -399,14 +403,14 @@ Test(rundir, the_settings_of_each_life_are_kept)
     interrupted(&harness);
     expect_text(&harness, "config-1.yaml", "# from step 0, ", "lr: 1.0e-2");
     expect_text(&harness, "config.yaml", "# from step ", "lr: 0.5");
-    /* The same settings are no reason for another file. */
+    /* With unchanged settings no further configuration file is written. */
     harness.settings[2] = "optimizer.adamw.lr=0.5";
     first = content(&harness, "config.yaml");
     harness_run_ok(&harness, 3, &out);
     expect_text(&harness, "config.yaml", first, "lr: 0.5");
     cr_expect_eq(entries_with(&harness, ".yaml"), 2);
     free(first);
-    /* They are, in a run that begins anew. */
+    /* A run that begins anew writes one in any case. */
     harness.resume = TRAIN_RESUME_FRESH;
     harness_run_ok(&harness, 2, &out);
     expect_text(&harness, "config-2.yaml", "# from step ", "lr: 0.5");
@@ -417,7 +421,7 @@ Test(rundir, the_settings_of_each_life_are_kept)
 
 /* ---- killed -------------------------------------------------------------- */
 
-/* The calls of a publishing that are left before the process dies in one. */
+/* Calls of fsync and rename until the one in which the process dies. */
 static atomic_int fsyncs_left, renames_left;
 
 static void die_after(atomic_int *left)
@@ -440,7 +444,8 @@ int rename(const char *from, const char *to)
     return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
-/* A start in a process of its own, killed by the [call]-th fsync or rename. */
+/* Start a run in a process of its own, which the [call]-th fsync or rename
+ * kills. */
 static void killed_start(const harness_t *harness, atomic_int *left, int call)
 {
     pid_t child = fork();
@@ -460,9 +465,8 @@ static void killed_start(const harness_t *harness, atomic_int *left, int call)
               "status %x: the start was not killed", (unsigned)status);
 }
 
-/* Where files without a name are to be had, nothing is left at once, but by who
- * dies between the two calls that give it its name; there the next start cleans
- * up. */
+/* With O_TMPFILE a killed process leaves no file, unless it dies between the
+ * two calls that give the file its name; the next start removes that file. */
 Test(rundir, who_is_killed_while_he_writes_leaves_nothing)
 {
     train_outcome_t out;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Ranks as threads, each with a directory of its own, as if on hosts with
- * disks of their own. */
+/* Ranks as threads, each with a data directory of its own, as if they were on
+ * hosts with local disks. */
 #include "train/same.h"
 
 #include <criterion/criterion.h>
@@ -21,10 +21,11 @@
 typedef struct plan {
     char *directory[RANKS];
     train_validate_t how;
-    err_code_t code; /* expected of all */
-    const char *say; /* regular expression; NULL: no sentence */
+    err_code_t code; /* expected of all ranks */
+    const char *say; /* expected message, a regular expression; NULL: none */
     atomic_int alive;
-    uint64_t first[RANKS], full[RANKS]; /* of shard 0, as each rank learns */
+    /* digests of shard 0 that each rank finds */
+    uint64_t first[RANKS], full[RANKS];
 } plan_t;
 
 static void count_alive(void *context)
@@ -86,7 +87,7 @@ static int same_main(const comm_oob_t *oob, void *argument)
     return 0;
 }
 
-/* Three shards in each directory, the same in all. */
+/* Write three shards into each rank's directory, with equal contents. */
 static void plan_open(plan_t *plan)
 {
     char name[32];
@@ -136,8 +137,8 @@ Test(same, copies_are_the_same_data_compressed_or_not)
     plan_close(&plan);
 }
 
-/* Ranks of one host that look at the same files share the work; the marks are
- * those that one rank alone would find. */
+/* Ranks of one host that read the same files share the work. Their digests are
+ * those that one rank alone finds. */
 Test(same, who_shares_the_work_finds_the_same_marks)
 {
     plan_t plan, mates;
@@ -172,10 +173,11 @@ Test(same, other_labels_are_refused)
     plan_close(&plan);
 }
 
-/* Only some labels differ, of an equal number of samples. */
+/* Only one label differs; the number of samples is equal. */
 Test(same, one_number_is_found_by_full_alone)
 {
-    const int64_t at = 700; /* between two pieces of the sample */
+    /* a row between two of the pieces that a quick check reads */
+    const int64_t at = 700;
     plan_t plan;
     char *path;
 
@@ -207,7 +209,7 @@ Test(same, other_numbers_of_samples_are_refused_whatever_is_looked_at)
     plan_close(&plan);
 }
 
-/* The same number of samples in all, dealt otherwise. */
+/* The total number of samples is equal, but the shards are cut elsewhere. */
 Test(same, a_missing_shard_is_named)
 {
     plan_t plan;
@@ -246,7 +248,7 @@ Test(same, another_type_is_refused)
     plan_close(&plan);
 }
 
-/* Spoil the bytes of a chunk of dataset [name] in [path]. */
+/* Overwrite the bytes of a chunk of dataset [name] in the file [path]. */
 static void chunk_spoil(const char *path, const char *name)
 {
     char bytes[32] = "not what gzip has written here.";
@@ -267,7 +269,8 @@ static void chunk_spoil(const char *path, const char *name)
     cr_assert_eq(fclose(raw), 0);
 }
 
-/* Who cannot read says that, and nobody takes it for other data. */
+/* A rank that cannot read its file reports that, and no rank reports different
+ * data. */
 Test(same, a_file_that_cannot_be_read_is_no_other_data)
 {
     plan_t plan;

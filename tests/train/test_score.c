@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Metrics: against numbers worked out by hand, added up in any pieces, and in
- * whole runs the same on any number of ranks. */
+/* Metrics: compared with values worked out by hand, summed over any split of
+ * the samples, and in whole runs equal on any number of ranks. */
 #include "train/score.h"
 
 #include <criterion/criterion.h>
@@ -16,7 +16,8 @@
 
 #define SUMS_MAX 64
 
-/* A graph whose output has the shape of its input, and scores for it. */
+/* A graph whose output has the shape of its input, and the metrics of that
+ * graph. */
 typedef struct rig {
     tree_t *tree;
     nn_graph_t *graph;
@@ -60,7 +61,7 @@ static void rig_close(rig_t *rig)
     tree_free(rig->tree);
 }
 
-/* The value called [name]. */
+/* The value of the metric called [name]. */
 static double value_of(const rig_t *rig, double loss, const double *sums,
                        const char *name)
 {
@@ -74,14 +75,15 @@ static double value_of(const rig_t *rig, double loss, const double *sums,
     return NAN;
 }
 
-/* Four samples of three classes. Ranks of the targets: 0, 1, 2, and a tie that
- * the target wins as the first. */
+/* Four samples of three classes. The target has rank 0, 1 and 2 among the
+ * logits of the first three; in the last it is tied for the largest, where the
+ * first index wins. */
 static const float logits[4][3] = {{3, 1, 2}, {3, 2, 1}, {1, 2, 3}, {0, 5, 5}};
 static const int64_t labels[] = {0, 1, 0, 1};
 
-/* Answers are 0, 0, 2, 1, labels 0, 1, 0, 1. Rows predicted correctly, rows
- * predicted, rows with the label: class 0: 1, 2, 2; class 1: 1, 1, 2; class 2:
- * 0, 1, 0. */
+/* Predicted classes are 0, 0, 2, 1; labels 0, 1, 0, 1. Rows predicted
+ * correctly, rows predicted, rows with the label: class 0: 1, 2, 2; class 1: 1,
+ * 1, 2; class 2: 0, 1, 0. */
 static void expect_classes(const rig_t *rig, const double *sums)
 {
     cr_expect_eq(value_of(rig, 0, sums, "top1"), 0.5);
@@ -106,8 +108,8 @@ Test(score, of_classes)
     rig_close(&rig);
 }
 
-/* The label is the class of the largest probability; of equal ones the first.
- */
+/* The label is the class of the largest probability; if several are equal, the
+ * first of them. */
 Test(score, of_probabilities_of_classes)
 {
     static const float soft[4][3] = {
@@ -132,7 +134,7 @@ Test(score, of_probabilities_of_classes)
     rig_close(&smooth);
 }
 
-/* Along the first dimension. */
+/* Classes are along the first dimension of the output. */
 Test(score, of_probabilities_at_positions)
 {
     static const float x[] = {1, 0, 2, 9, 0, 1, 0, 0};
@@ -149,7 +151,8 @@ Test(score, of_probabilities_at_positions)
 
 Test(score, of_positions_with_ignored_ones)
 {
-    /* One sample [classes 2, positions 2 x 2]; the last is ignored. */
+    /* One sample with dimensions [classes 2, positions 2 x 2]; the last
+     * position is ignored. */
     static const float x[] = {1, 0, 2, 9, 0, 1, 0, 0};
     static const int64_t target[] = {0, 0, 1, 7};
     rig_t rig = rig_open("[2, 2, 2]",
@@ -182,8 +185,9 @@ Test(score, of_numbers)
     rig_close(&rig);
 }
 
-/* What scikit-learn's r2_score gives: outputs of other sizes count alike, and
- * one whose target never changes is 1 if it is met, else 0. */
+/* The values of scikit-learn's r2_score: each output counts alike, whatever its
+ * magnitude; an output with a constant target scores 1 if predicted exactly,
+ * else 0. */
 Test(score, r2_is_the_mean_over_outputs)
 {
     enum { SAMPLES = 4000 };
@@ -286,7 +290,7 @@ Test(score, what_is_no_metric_is_told_with_its_place)
 /* ---- in runs ---------------------------------------------------------------
  */
 
-/* All that is behind "accuracy" in the last evaluation's row. */
+/* Copy the end of the last evaluation's row, from "accuracy" on, to [out]. */
 static void last_row(const harness_t *harness, char out[512])
 {
     char path[300];
@@ -336,7 +340,7 @@ Test(score, runs_have_the_same_metrics_on_any_number_of_ranks)
     cr_expect_not_null(strstr(first, "\"bits\": 0."), "%s", first);
 }
 
-/* The default mode, with ranks that have no samples in the last step. */
+/* The default mode, where some ranks have no samples in the last step. */
 Test(score, every_sample_counts_once)
 {
     char first[512], row[512];

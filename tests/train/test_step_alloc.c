@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A step allocates nothing: this program counts the calls of malloc and its kin
- * by the training thread between two looks at the signal flag, which happen
- * once a step.
+ * A step allocates nothing: this program counts the calls of malloc and
+ * related functions by the training thread between two looks for a signal,
+ * which happen once a step.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>

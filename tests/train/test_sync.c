@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * syncbatchnorm in whole runs: on several ranks, with shares of any sizes, a
- * run is that of batchnorm on one rank over the joined batch: parameters,
- * momentum (hence gradients) and running statistics. Ranks without samples,
- * with fewer micro-batches or with an error keep nobody waiting.
+ * syncbatchnorm in whole runs: on several ranks with shares of any sizes, a
+ * run equals one with batchnorm on a single rank over the joined batch:
+ * parameters, momentum (hence gradients) and running statistics. No rank waits
+ * for ever when others have no samples, fewer micro-batches or an error.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -27,8 +27,8 @@ static void sync_open(harness_t *harness, int samples, const char *model,
     harness->settings[2] = more;
 }
 
-/* [samples] in batches of 24: the last step of an epoch may leave ranks with
- * one sample less than others, or with none. */
+/* Compare runs over [samples] samples in batches of 24. In the last step of an
+ * epoch some ranks may have one sample less than others, or none. */
 static void check(int samples, int ranks, int64_t steps)
 {
     harness_t one, many;
@@ -47,11 +47,11 @@ Test(sync, is_batchnorm_over_the_joined_batch, .timeout = 120)
 {
     check(96, 2, 12);
     check(101, 3, 15);
-    check(98, 5, 15); /* two samples for five ranks */
+    check(98, 5, 15); /* the last step has two samples for five ranks */
     check(101, 1, 15);
 }
 
-/* Were the statistics each rank's own, this would be seen. */
+/* Shows that the comparison above notices statistics of single ranks. */
 Test(sync, batchnorm_of_each_rank_is_something_else, .timeout = 60)
 {
     harness_t one, many;

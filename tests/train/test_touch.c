@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Touching in advance: all whole pages are there, what was in them stays, and
- * what lies around the parts is left alone. */
+/* Touching memory in advance: afterwards all whole pages are resident, their
+ * contents are unchanged, and pages outside the parts are not touched. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -10,11 +10,11 @@
 
 #include "train/touch.h"
 
-#define PAGES 4097 /* more than a piece, and an uneven one */
+#define PAGES 4097 /* more than one piece, and a remainder */
 
 typedef struct arena {
     size_t page;
-    char *data; /* [PAGES + 1] pages, none of them there yet */
+    char *data; /* [PAGES + 1] pages, none of them resident at first */
 } arena_t;
 
 static arena_t arena_open(void)
@@ -44,7 +44,7 @@ static size_t resident(const arena_t *arena)
     return count;
 }
 
-/* MADV_POPULATE_WRITE is of Linux 5.14. */
+/* Skip the test without MADV_POPULATE_WRITE, which Linux has since 5.14. */
 static void need_kernel(const arena_t *arena)
 {
     if (madvise(arena->data + PAGES * arena->page, arena->page, 23) != 0 &&

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A step in which no target counts has no update, and leaves no trace in the
- * optimizer: a run over a file whose first batch is all ignored ends with the
- * bits of a run over a file without that batch, moving average included.
+ * A step in which no target counts makes no update and does not change the
+ * optimizer's state. A run over a file whose first batch is ignored as a whole
+ * ends with the bits of a run over a file without that batch, moving average
+ * included.
  */
 #include <criterion/criterion.h>
 #include <hdf5.h>
@@ -35,14 +36,15 @@ static void updates_open(harness_t *harness, const char *const more[MORE_MAX])
         harness->settings[count++] = more[i];
 }
 
-/* Make the samples of the first batch count for nothing. */
+/* Mark the targets of the first batch as ignored. */
 static void ignore_first(const harness_t *harness)
 {
     for (int i = 0; i < BATCH; i++)
         harness_label_set(harness, i, IGNORED);
 }
 
-/* Cut the rows of the first batch off one dataset of [columns] numbers. */
+/* Remove the rows of the first batch from dataset [name], whose rows have
+ * [columns] numbers. */
 static void set_cut(hid_t file, const char *name, hid_t type, int columns)
 {
     const hsize_t dims[2] = {SAMPLES - BATCH, (hsize_t)columns};
@@ -80,7 +82,7 @@ typedef struct row {
     const char *what;
     int ranks;
     const char *more[MORE_MAX];
-    const char *other; /* instead of more[1], in the run without the batch */
+    const char *other; /* replaces more[1] in the run without the batch */
 } row_t;
 
 static const row_t rows[] = {
@@ -126,10 +128,10 @@ Test(updates, a_step_without_a_target_leaves_no_trace, .timeout = 120)
     }
 }
 
-/* The number of updates is in the checkpoint: a run that is stopped goes on
- * with the same bits. Not so with local SGD, the last row, where a stop is one
- * average more; that run has to end. There one rank has no target in a step in
- * which the other has some. */
+/* The number of updates is stored in the checkpoint: a run that is stopped goes
+ * on with the same bits. With local SGD, the last row, a stop adds an average,
+ * so bits differ there and the run only has to end. In one step of that run one
+ * rank has no target while the other has some. */
 Test(updates, are_counted_over_lives, .timeout = 120)
 {
     for (size_t i = 1; i < sizeof rows / sizeof rows[0]; i++) {

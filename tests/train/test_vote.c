@@ -9,7 +9,7 @@
 #include "lib/ranks.h"
 
 typedef struct plan {
-    int failed[RANKS_MAX]; /* 1: this rank has an error */
+    int failed[RANKS_MAX]; /* 1: this rank reports an error */
     bool speakers[RANKS_MAX];
 } plan_t;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Losses whose denominator hangs on the targets: the mean is over all ranks, so
- * their number changes nothing, even where one of them has nothing that counts;
- * and runs over streams of numbers.
+ * Losses whose denominator depends on the targets: the mean is over the
+ * samples of all ranks, so the number of ranks does not change it, even if a
+ * rank has no target that counts. Also runs over streams of numbers.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 
 #include "train/harness.h"
 
-/* In batches of 24, in the order of the file; the last has 5. */
+/* Batches have 24 samples in the order of the file; the last has 5. */
 #define SAMPLES 101
 #define IGNORED 7
 
@@ -26,7 +26,7 @@ static void weigh_open(harness_t *harness, const char *loss)
     harness->settings[0] = "data.shuffle=none";
     harness->settings[1] = "model.layers=[{linear: {out: 2}}]";
     harness->settings[2] = loss;
-    /* All of what rank 0 of 2 to 5 ranks has in the first step, and more. */
+    /* In the first step rank 0 of 2 to 5 ranks has only ignored targets. */
     for (int i = 0; i < 14; i++)
         harness_label_set(harness, i, IGNORED);
     for (int i = 30; i < SAMPLES; i += 7)
@@ -73,8 +73,8 @@ Test(weigh, plain_and_weighted_runs_differ)
     harness_close(&harness);
 }
 
-/* Run what [open] opens in reproducible mode on 1 to 5 ranks: the loss has the
- * same bits. Settings from number [free] on are free. */
+/* Run what [open] opens in reproducible mode on 1 to 5 ranks, and expect losses
+ * with equal bits. settings[free] and those after it are not used by [open]. */
 static void expect_same_bits(void (*open)(harness_t *harness), int free)
 {
     train_outcome_t one, out;
@@ -116,11 +116,11 @@ static void soft_open(harness_t *harness, const char *loss, const char *target)
     harness->settings[3] = target;
 }
 
-/* The class has the probability 0.8, the other one 0.2. */
+/* The right class has probability 0.8, the other one 0.2. */
 static const char soft_target[] =
     "data.target={path: /h, scale: 0.6, shift: 0.2}";
 
-/* Which is what label_smoothing of 0.4 is. */
+/* These probabilities are those of label_smoothing 0.4. */
 Test(weigh, probabilities_are_what_smoothed_classes_are)
 {
     static const char *const hard[] = {
@@ -189,8 +189,8 @@ Test(weigh, reproducible_runs_on_probabilities_have_the_same_bits)
 
 /* ---- nothing that counts ------------------------------------------------- */
 
-/* Nothing counts in any step: the weights stay, whatever the optimizer would do
- * with a gradient of zeros. */
+/* No target counts in any step: the weights do not change, whatever the
+ * optimizer would do with a gradient of zeros. */
 Test(weigh, steps_without_a_target_change_nothing)
 {
     for (int mode = 0; mode < 2; mode++) {
@@ -221,7 +221,7 @@ Test(weigh, steps_without_a_target_change_nothing)
 /* ---- streams --------------------------------------------------------------
  */
 
-/* The labels as one stream of 101 numbers: 9 samples of 11. */
+/* The labels as one stream of 101 numbers, read as 9 samples of 11 numbers. */
 static void stream_open(harness_t *harness)
 {
     harness_open(harness, SAMPLES);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * ZeRO-1 in whole runs: the checkpoint at the end has the bits of a run without
- * it, whatever optimizer, clipping, average and groups it has; state moves
- * between rank counts and to and from a run without shards; and a rank keeps
- * its share of it, no more.
+ * ZeRO-1 in whole runs: the last checkpoint has the bits of a run without
+ * ZeRO-1, for every optimizer, clipping, average and group setting; optimizer
+ * state can move between rank counts and to and from runs without shards; and
+ * a rank keeps only its share of the state.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 /* 101 samples in batches of 24: the last step of an epoch has 5. */
 #define SAMPLES 101
 
-/* 22,402 parameters: several units in several buckets. */
+/* 22,402 parameters, which fill several units in several buckets. */
 #define MODEL                                                              \
     "model={input: [12], layers: [{linear: {out: 160}}, batchnorm, relu, " \
     "{dropout: {rate: 0.1}}, {linear: {out: 120}}, relu, {linear: {out: 2}}]}"
@@ -26,7 +26,8 @@
 #define DDP \
     "ddp={first_bucket_mb: 0.02, bucket_cap_mb: 0.04, last_bucket_mb: 0.02}"
 
-/* Settings: three of the test's, then [more], whose end is NULL. */
+/* Open with three settings of the test and then [more], which ends with NULL.
+ * */
 static void zero_open(harness_t *harness, const char *zero,
                       const char *const *more)
 {
@@ -100,8 +101,8 @@ Test(zero, has_the_bits_of_a_run_without_it, .timeout = 240)
 
 /* ---- another number of ranks, and back ----------------------------------- */
 
-/* In reproducible mode no life may change a bit: neither its rank count, nor
- * whether state is in shards. */
+/* In reproducible mode a change of the rank count, or from and to shards,
+ * changes no bit. */
 Test(zero, moves_between_rank_counts_and_runs_without_shards, .timeout = 240)
 {
     static const struct {
@@ -171,7 +172,8 @@ Test(zero, a_gradient_that_is_no_number_ends_all_ranks)
     harness_close(&harness);
 }
 
-/* Bytes of state of rank [rank] of [size] for a model of [elems] parameters. */
+/* Bytes of optimizer state of rank [rank] of [size] for the parameters of
+ * [layout]. */
 static size_t state_bytes(int rank, int size, const ddp_layout_t *layout,
                           const tree_t *optimizer)
 {
