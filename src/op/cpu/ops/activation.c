@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Activations but relu: loops (activations.h) in whatever layout x has,
- * padding included, as it is zero and stays so; sigmoid and softplus, which
- * would fill it, work on plain tensors. Own loops, as oneDNN's lose NaN and
- * want x in backward, where y would do.
+ * All activations except relu. The loops (activations.h) run on whatever
+ * layout x has, padding included: most activations map 0 to 0, so the padding
+ * stays 0. sigmoid and softplus do not and therefore work on plain tensors.
+ * oneDNN's activations are not used: they lose NaN, and their backward needs x
+ * where y would do.
  */
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
@@ -12,16 +13,16 @@
 #include "op/cpu/vector/chunk.h"
 #include "simd/team.h"
 
-/* Elements that are worth a thread. */
+/* Minimum elements per thread. */
 #define CPU_ACTIVATION_GRAIN 4096
 
 typedef struct cpu_activation_work {
     const cpu_activation_t *activation;
     const void *x;  /* forward: x; backward: x or y */
-    const void *dy; /* backward; else NULL */
+    const void *dy; /* NULL in forward */
     void *to;
     float alpha;
-    bool bf16; /* how all of them lie */
+    bool bf16; /* x, dy and to are stored as bfloat16 */
 } cpu_activation_work_t;
 
 static err_code_t activation_op_open(op_t *op, err_t *err)

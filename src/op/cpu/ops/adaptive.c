@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * adaptive_avgpool and adaptive_maxpool of plain tensors, a plane (sample,
- * channel) after the other: space is seen as three dimensions, the first of
- * which may be 1. Rows of a window are summed by elements that lie side by
- * side. The largest of a window is the first of equal ones, NaN before all; the
- * workspace keeps its place.
+ * adaptive_avgpool and adaptive_maxpool of plain tensors, one plane (one
+ * channel of one sample) after the other. Space always has three dimensions
+ * here: missing leading ones are 1. The maximum of a window is the first of
+ * equal elements, and NaN wins over every number. In training, the workspace
+ * stores the index of each maximum.
  */
 #include <string.h>
 
@@ -19,11 +19,12 @@ typedef struct cpu_adaptive_work {
     int64_t ins, outs;
     const float *from; /* x or dy */
     float *to;         /* y or dx */
-    int64_t *winners;  /* of the largest, [outs] a plane; NULL: none are kept */
+    int64_t *winners;  /* indices of the maxima in their planes, [outs] per
+                          plane; NULL: not stored */
     bool backward;
 } cpu_adaptive_work_t;
 
-/* Window [from, to) along each dimension; 1 / its elements. */
+/* Range [from, to) of a window along each dimension, and 1 / its elements. */
 typedef struct cpu_adaptive_window {
     int64_t from[OP_SPACE_MAX], to[OP_SPACE_MAX];
     float share;
@@ -69,7 +70,7 @@ static void adaptive_spread(const cpu_adaptive_work_t *work,
                 dx[(d * work->in[1] + h) * work->in[2] + w] += dy;
 }
 
-/* Where the largest of the window lies in the plane. */
+/* Index in the plane of the maximum of the window. */
 static int64_t adaptive_winner(const cpu_adaptive_work_t *work,
                                const cpu_adaptive_window_t *window,
                                const float *x)
@@ -87,7 +88,8 @@ static int64_t adaptive_winner(const cpu_adaptive_work_t *work,
     return best;
 }
 
-/* The largest of all windows of one plane; or dx. */
+/* Forward: the maxima of all windows of one plane. Backward: dx of the plane.
+ */
 static void adaptive_max_plane(const cpu_adaptive_work_t *work, int64_t plane)
 {
     int64_t x0 = plane * work->ins, y0 = plane * work->outs;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* add in the layout of its inputs, padding included: it is zero and stays so.
- * The gradient of each input is a copy of dy, or dy itself in place; with relu,
- * what it lets through. */
+/* add in the layout of its inputs, padding included: it is 0 and stays 0. The
+ * gradient of each input is dy: copied, or the buffer of dy itself. With relu,
+ * it is dy masked by y (cpu_relu_let). */
 #include <string.h>
 
 #include "op/cpu/cpu.h"
@@ -43,7 +43,7 @@ static void cpu_add_pair(const float *a, const float *b, float *y, int64_t n)
         y[i] = a[i] + b[i];
 }
 
-/* The last sum, through relu; NaN passes. */
+/* The last sum, followed by relu; NaN stays NaN. */
 SIMD_CLONES
 static void cpu_add_last(const float *a, const float *b, float *y, int64_t n)
 {
@@ -102,7 +102,7 @@ static err_code_t cpu_add_backward(op_t *op, const op_args_t *args, err_t *err)
     cpu_combine_t *combine = op->state;
     err_code_t rc = ERR_OK;
 
-    /* The first, which may lie over dy, last. */
+    /* Input 0 comes last: its gradient may overwrite dy. */
     for (int k = op->config.others; k >= 0 && rc == ERR_OK; k--) {
         cpu_reorder_t *reorder = &combine->grad[k];
         void *to = cpu_combine_gradient(op, args, k), *place;

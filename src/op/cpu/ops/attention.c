@@ -2,17 +2,17 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * attention in blocks of BLOCK queries x BLOCK keys, so that the T x S matrix
- * never exists (ref/attention.c has the formulas). Forward keeps a running
- * maximum and sum of each row and rescales what it has when the maximum grows;
- * the workspace keeps both, from which backward makes p again, and the product
- * of y and dy of each row. Forward's scores have queries in columns, so that
- * the softmax of a vector of them is computed at once. Blocks that lie above
- * the diagonal are skipped when causal.
+ * is never stored (ref/attention.c has the formulas). Forward keeps a running
+ * maximum and sum for each query, and rescales its partial results when the
+ * maximum grows. The workspace stores both, from which backward recomputes p,
+ * and the dot product of y and dy of each query. Forward stores scores as
+ * [keys, queries], so that vector instructions compute the softmax of several
+ * queries at once. With a causal mask, blocks above the diagonal are skipped.
  *
- * One thread computes a head (forward), or all heads that share a key head
- * (backward), so that gradients are added in one order. Forward transposes each
- * block of queries once, and backward each block of keys and values, so that
- * all products run along rows.
+ * One thread computes one head (forward), or all heads that share a key head
+ * (backward), so that gradients are added in a fixed order. Forward transposes
+ * each block of queries once, and backward each block of keys and values, so
+ * that all products read consecutive elements.
  */
 #include <string.h>
 
@@ -33,8 +33,8 @@ typedef float rows_t[BLOCK][OP_HEAD_MAX];   /* [tokens, D] */
 
 /* ---- blocks -------------------------------------------------------------- */
 
-/* Rows from [from] on, [row] elements apart, as columns; those behind the
- * [count]th are 0. */
+/* Transpose rows, which begin at [from] and are [row] elements apart. Columns
+ * of [to] from [count] on are 0. */
 static void attention_turn(const float *from, int64_t row, int64_t count,
                            int64_t D, turned_t to)
 {
@@ -54,7 +54,7 @@ static void attention_scores(int64_t rows, int64_t D, const float *data,
 
 /* ---- forward ------------------------------------------------------------- */
 
-/* A block of queries, in columns. */
+/* A block of queries, transposed, and its running softmax. */
 typedef struct attention_columns {
     turned_t q;
     cpu_attention_columns_t softmax;
@@ -67,7 +67,8 @@ static void attention_scale(float *y, int64_t D, float factor)
         y[d] *= factor;
 }
 
-/* The keys from [k0] on, for the queries from [i0] on: adds to y. */
+/* Add to y of the queries from [i0] on what the keys from [k0] on contribute.
+ */
 static void attention_forward_keys(const cpu_attention_work_t *work, int64_t n,
                                    int64_t h, int64_t i0, int64_t k0,
                                    attention_columns_t *columns)
@@ -93,7 +94,7 @@ static void attention_forward_keys(const cpu_attention_work_t *work, int64_t n,
                        a->stride[CPU_V], y, y_row);
 }
 
-/* y of the queries from [i0] on. */
+/* Compute y of the queries from [i0] on. */
 static void attention_forward_block(const cpu_attention_work_t *work, int64_t n,
                                     int64_t h, int64_t i0)
 {
@@ -128,7 +129,7 @@ static void attention_body_forward(void *context, int64_t first, int64_t last)
 
 /* ---- backward ------------------------------------------------------------ */
 
-/* How many keys of the block at [k0] does query [i] read? */
+/* Number of keys that query [i] reads of the block that begins at [k0]. */
 static int64_t attention_seen(const cpu_attention_work_t *work, int64_t i,
                               int64_t k0)
 {
@@ -139,14 +140,16 @@ static int64_t attention_seen(const cpu_attention_work_t *work, int64_t i,
     return count < 0 ? 0 : count;
 }
 
-/* What a key block collects over all its queries. */
+/* A block of keys and values, transposed, and their gradients summed over all
+ * queries. */
 typedef struct attention_keys {
     int64_t n, g, k0, count;
     turned_t k, v;
     rows_t dk, dv;
 } attention_keys_t;
 
-/* Row of p and ds, from scores [s] and [dp]; 0 from [seen] on. */
+/* Turn the scores [s] and [dp] of one query into p and ds. Elements from
+ * [seen] on become 0. */
 SIMD_CLONES
 static void attention_row_back(float *s, float *dp, int64_t seen, float scale,
                                float top, float part, float delta)
@@ -159,7 +162,8 @@ static void attention_row_back(float *s, float *dp, int64_t seen, float scale,
         s[j] = dp[j] = 0;
 }
 
-/* p and ds of the keys from [k0] on that the mask hides are 0. */
+/* Set p and ds to 0 for the keys that the mask hides. [open] is the mask from
+ * the first key of the block on. */
 static void attention_hide(const float *open, int64_t rows, int64_t keys,
                            cpu_square_t p, cpu_square_t ds)
 {
@@ -168,7 +172,8 @@ static void attention_hide(const float *open, int64_t rows, int64_t keys,
             p[i][j] = ds[i][j] = 0;
 }
 
-/* Queries from [i0] on of head [h] against a key block: adds to dq, dk, dv. */
+/* Process the queries from [i0] on of head [h] with a block of keys: adds to
+ * dq, dk and dv. */
 static void attention_backward_block(const cpu_attention_work_t *work,
                                      attention_keys_t *keys, int64_t h,
                                      int64_t i0)
@@ -212,7 +217,8 @@ static void attention_store(const cpu_attention_work_t *work, int which,
             from[j], (size_t)work->a.D * sizeof *to);
 }
 
-/* The key block at [k0] against all queries that read it. */
+/* Process the block of keys that begins at [k0] with all queries that read it.
+ */
 static void attention_backward_keys(const cpu_attention_work_t *work, int64_t n,
                                     int64_t g, int64_t k0)
 {
@@ -253,7 +259,7 @@ static float attention_dot(const float *a, const float *b, int64_t count)
     return sum;
 }
 
-/* delta of head [h], and dq = 0. */
+/* Compute delta of head [h], and set dq to 0. */
 static void attention_prepare(const cpu_attention_work_t *work, int64_t n,
                               int64_t h)
 {
@@ -291,8 +297,10 @@ static void attention_body_backward(void *context, int64_t first, int64_t last)
 
 typedef struct cpu_attention {
     cpu_combine_t combine;
-    size_t memory, memory_bytes; /* bf16: for each thread, in scratch */
-    size_t open;                 /* heads.masked: in scratch */
+    /* bf16: offset in scratch of the threads' buffers, bytes of one thread's
+     * buffer */
+    size_t memory, memory_bytes;
+    size_t open; /* heads.masked: offset of the mask in scratch */
 } cpu_attention_t;
 
 static err_code_t cpu_attention_open(op_t *op, err_t *err)
@@ -322,7 +330,7 @@ static err_code_t cpu_attention_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-/* Everything but y and dy. */
+/* Fill [work] except y, dy and the gradients. */
 static err_code_t attention_start(op_t *op, const op_args_t *args,
                                   cpu_attention_work_t *work, err_t *err)
 {
@@ -397,7 +405,7 @@ static err_code_t cpu_attention_backward(op_t *op, const op_args_t *args,
     for (int k = 0; k <= op->config.others && rc == ERR_OK; k++) {
         void *to = cpu_combine_gradient(op, args, k);
 
-        /* Whether a key is there has no gradient. */
+        /* The mask input has no gradient. */
         if (to != NULL && k > 0 && k == op->config.others &&
             op->config.heads.masked)
             memset(cpu_reorder_place(&combine->grad[k], args, to), 0,

@@ -8,7 +8,7 @@
 #include "op/op_attention.h"
 #include "op/op_ops.h"
 
-/* Queries, and keys, of a block. */
+/* Queries in a block of queries, and keys in a block of keys. */
 #define CPU_ATTENTION_BLOCK 32
 
 enum { CPU_Q, CPU_K, CPU_V };
@@ -18,13 +18,15 @@ typedef struct cpu_attention_work {
     bool causal;
     float scale; /* 1 / sqrt(D) */
     const float *in[3];
-    float *open; /* [N,S]: 1, or 0 where a key is hidden; NULL: no mask */
-    float *gradient[3]; /* NULL: not wanted */
+    float *open; /* [N,S]: 0 where a key is hidden, else 1; NULL: no mask */
+    float *gradient[3]; /* of q, k, v; NULL: not computed */
     float *y;
     const float *dy;
-    float *top, *part, *delta; /* [N,H,T], of each row: the maximum, 1 / the sum
-                                  of exponentials, y dy; NULL in evaluation */
-    /* bfloat16: memory of [room_bytes] for each thread; are there AMX tiles? */
+    /* For each query, float [N,H,T]: maximum score, 1 / sum of exponentials,
+     * dot product of y and dy. NULL in evaluation. */
+    float *top, *part, *delta;
+    /* bfloat16 only: [memory_bytes] of buffers for each thread, and whether to
+     * use AMX tiles. */
     char *memory;
     size_t memory_bytes;
     bool tiles;
@@ -32,16 +34,17 @@ typedef struct cpu_attention_work {
 
 typedef float cpu_square_t[CPU_ATTENTION_BLOCK][CPU_ATTENTION_BLOCK];
 
-/* A block of queries, in columns: what it has of its softmax so far. */
+/* Running softmax of a block of queries: maximum and sum so far, and the
+ * factor for earlier results. */
 typedef struct cpu_columns {
     float top[CPU_ATTENTION_BLOCK], sum[CPU_ATTENTION_BLOCK],
         factor[CPU_ATTENTION_BLOCK];
-    const float *open; /* of the keys that come next; NULL: all are there */
+    const float *open; /* mask of the next keys; NULL: no key is hidden */
 } cpu_attention_columns_t;
 
 void cpu_attention_start(cpu_attention_columns_t *columns);
 
-/* What the mask says of the keys of sample [n] from [k0] on; NULL: no mask. */
+/* Mask of sample [n] from key [k0] on; NULL: no mask. */
 static inline const float *cpu_attention_mask(const cpu_attention_work_t *work,
                                               int64_t n, int64_t k0)
 {
@@ -55,16 +58,17 @@ static inline bool cpu_attention_hidden(const float *open, int64_t j)
 }
 
 /*
- * Scores [keys, queries] become exp(score * scale - top); top and sum go on,
- * and factor is what earlier results must be multiplied by. Query i reads the
- * first i + [ahead] of these keys, but for those that columns->open hides.
+ * Turn scores [keys, queries] into exp(score * scale - top). Updates top and
+ * sum, and sets factor, by which earlier results must be multiplied. Query i
+ * reads the first i + [ahead] of these keys, except those that columns->open
+ * hides.
  */
 void cpu_attention_softmax(float (*s)[CPU_ATTENTION_BLOCK], int64_t keys,
                            int64_t ahead, float scale,
                            cpu_attention_columns_t *columns);
 
-/* Where token [t] of head [h] of sample [n] begins in q, k or v, as [which]
- * says. */
+/* Offset of token [t] of head [h] of sample [n] in q, k or v; [which] is
+ * CPU_Q, CPU_K or CPU_V. */
 static inline int64_t cpu_attention_at(const cpu_attention_work_t *work,
                                        int which, int64_t n, int64_t t,
                                        int64_t h)
@@ -77,7 +81,7 @@ static inline int64_t cpu_attention_at(const cpu_attention_work_t *work,
     return a->base[which] + (n * tokens + t) * a->stride[which] + h * a->D;
 }
 
-/* Where token [t] of head [h] of sample [n] begins in y. */
+/* Offset of token [t] of head [h] of sample [n] in y. */
 static inline int64_t cpu_attention_y(const cpu_attention_work_t *work,
                                       int64_t n, int64_t t, int64_t h)
 {
@@ -86,20 +90,23 @@ static inline int64_t cpu_attention_y(const cpu_attention_work_t *work,
     return ((n * work->a.T + t) * work->a.H + h) * work->a.D;
 }
 
-/* Tokens of the block that begins at [first]. */
+/* Number of tokens in the block that begins at token [first] of [all]. */
 static inline int64_t cpu_attention_count(int64_t first, int64_t all)
 {
     return all - first < CPU_ATTENTION_BLOCK ? all - first
                                              : CPU_ATTENTION_BLOCK;
 }
 
-/* Keep top and 1 / sum of query [i] for backward, if there is one; 1 / sum, or
- * 0 if it had no keys. */
+/* Return 1 / sum of query [i] of the block, or 0 if it has no keys. In
+ * training, also store its maximum and 1 / sum at row [at] + [i] of the
+ * workspace. */
 float cpu_attention_keep(const cpu_attention_work_t *work,
                          const cpu_attention_columns_t *columns, int64_t at,
                          int64_t i);
 
-/* Bodies of a team in bfloat16, over N * H and N * G; room for a thread. */
+/* The bfloat16 versions. cpu_attention_bf16_bytes: bytes of buffers per
+ * thread. The other two are thread bodies, over N * H heads (forward) and N *
+ * G key heads (backward). */
 size_t cpu_attention_bf16_bytes(const op_attention_t *a, bool training);
 void cpu_attention_bf16_forward(void *context, int64_t first, int64_t last);
 void cpu_attention_bf16_backward(void *context, int64_t first, int64_t last);

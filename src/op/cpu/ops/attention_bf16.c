@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * attention with products in bfloat16: q, k, v, dy, p and ds are rounded where
- * they are factors; sums, softmax and its slope are float32. As in float32,
- * blocks of queries meet blocks of keys, but scores have queries in columns in
- * backward, too: then every factor is one of the forms of gemm_bf16.h that a
- * block of tokens is converted to once, or is made of a square of scores in
- * place. y and dq are summed transposed, as [features, queries].
+ * they are factors. Sums, softmax and its gradient are float32. As in float32,
+ * blocks of queries are combined with blocks of keys, but backward stores
+ * scores as [keys, queries], too. So every factor has one of the forms of
+ * gemm_bf16.h. Blocks of tokens are converted to these forms once, and blocks
+ * of scores without a transposition. y and dq are summed as [features,
+ * queries].
  */
 #include <string.h>
 
@@ -19,24 +20,24 @@
 #include "simd/vector.h"
 
 #define BLOCK CPU_ATTENTION_BLOCK
-#define BLOCKS 4 /* whose scores are kept at a time */
+#define BLOCKS 4 /* of keys or queries, whose scores are stored at a time */
 _Static_assert(CPU_BF16_BLOCK == CPU_ATTENTION_BLOCK, "a block has four forms");
 
-/* The buffers of one thread. Blocks of tokens follow each other in each buffer.
- */
+/* The buffers of one thread. Each buffer stores its blocks of tokens one after
+ * the other. */
 typedef struct bf16_memory {
     int64_t width;               /* D, padded */
     cpu_bf16_t *k_rows, *v_rows; /* [S, width] */
-    cpu_bf16_t *columns;         /* forward: of v, backward: of k */
+    cpu_bf16_t *columns; /* forward: transposed v; backward: transposed k */
     cpu_bf16_t *q_transposed, *q_packed, *dy_transposed,
-        *dy_packed;            /* [T, width] */
-    cpu_bf16_t *some;          /* a block on its way to another form */
-    float *dk, *dv;            /* [S, width] */
-    float *sums;               /* y (a block), dq: [width, BLOCK] each */
-    float *back;               /* a block of them turned back */
-    float *top, *part, *delta; /* [T] of one head */
-    const float *open;         /* of the keys of a sample; NULL: no mask */
-    char *from;                /* NULL: only its size is wanted */
+        *dy_packed;   /* [T, width] */
+    cpu_bf16_t *some; /* temporary: a block between two conversions */
+    float *dk, *dv;   /* [S, width] */
+    float *sums; /* transposed y of a block, or dq: [width, BLOCK] per block */
+    float *back; /* a block of [sums], transposed to [BLOCK, width] */
+    float *top, *part, *delta; /* of the queries of one head, [T] */
+    const float *open;         /* mask of a sample; NULL: no mask */
+    char *from; /* start of the memory; NULL: only measure its size */
     size_t size;
 } bf16_memory_t;
 
@@ -87,14 +88,15 @@ static bf16_memory_t memory_of_thread(const cpu_attention_work_t *work,
 {
     char *from = work->memory + (size_t)simd_team_number() * work->memory_bytes;
 
-    /* With NULL, room_make only measures. */
+    /* With NULL, memory_make would only measure the size. */
     check(from != NULL, "there is no memory to cut room from");
     check(memory_make(&work->a, backward, NULL).size <= work->memory_bytes,
           "a thread has %zu bytes only", work->memory_bytes);
     return memory_make(&work->a, backward, from);
 }
 
-/* Scores [keys, queries] of a block of keys and one of queries. */
+/* Compute the scores [keys, queries] of a block of keys and a block of
+ * queries. */
 static void bf16_scores(const cpu_attention_work_t *work, int64_t width,
                         const cpu_bf16_t *rows, const cpu_bf16_t *transposed,
                         float *to)
@@ -115,8 +117,8 @@ static void bf16_scores(const cpu_attention_work_t *work, int64_t width,
     cpu_gemm_bf16_add(&product);
 }
 
-/* to [M,N] += A B over the tokens of [blocks] blocks; A has [M, BLOCK] of each,
- * B [BLOCK, N] of each, packed. */
+/* to [M,N] += A B, summed over the tokens of [blocks] blocks. For each block,
+ * A is [M, BLOCK], and B is [BLOCK, N], packed. */
 static void bf16_sum(const cpu_attention_work_t *work, int64_t M, int64_t N,
                      int64_t blocks, const cpu_bf16_t *a, const cpu_bf16_t *b,
                      float *to)
@@ -145,7 +147,7 @@ static int64_t bf16_blocks(int64_t tokens)
 
 /* ---- forward ------------------------------------------------------------- */
 
-/* The keys and values of head [g]. */
+/* Convert the keys and values of key head [g]. */
 static void bf16_pack_forward(const cpu_attention_work_t *work,
                               bf16_memory_t *memory, int64_t n, int64_t g)
 {
@@ -174,7 +176,8 @@ static void bf16_rescale(float *sums, int64_t width, const float *factor)
             sums[d * BLOCK + i] *= factor[i];
 }
 
-/* The keys [k0, last) of at most BLOCKS blocks, for the queries from [i0]. */
+/* Process the keys from [k0] to [last], at most BLOCKS blocks of them, for the
+ * queries from [i0] on. */
 static void bf16_forward_keys(const cpu_attention_work_t *work,
                               bf16_memory_t *memory, int64_t i0, int64_t k0,
                               int64_t last, cpu_attention_columns_t *columns)
@@ -200,7 +203,7 @@ static void bf16_forward_keys(const cpu_attention_work_t *work,
              memory->sums);
 }
 
-/* y of the queries from [i0] on. */
+/* Compute y of the queries from [i0] on. */
 static void bf16_forward_block(const cpu_attention_work_t *work,
                                bf16_memory_t *memory, int64_t n, int64_t h,
                                int64_t i0)
@@ -249,7 +252,7 @@ void cpu_attention_bf16_forward(void *context, int64_t first, int64_t last)
 
 /* ---- backward ------------------------------------------------------------ */
 
-/* The keys and values of head [g]; dk = dv = 0. */
+/* Convert the keys and values of key head [g], and set dk and dv to 0. */
 static void bf16_pack_keys(const cpu_attention_work_t *work,
                            bf16_memory_t *memory, int64_t n, int64_t g)
 {
@@ -276,8 +279,8 @@ static void bf16_pack_keys(const cpu_attention_work_t *work,
     memset(memory->dv, 0, (size_t)keys * sizeof(float));
 }
 
-/* y dy of a row, with dy as the products take it, so that the two cancel where
- * one key has all the weight. */
+/* Dot product of a row of y and of dy. dy is rounded as in the products, so
+ * that the two terms of ds cancel where one key has all the weight. */
 SIMD_CLONES
 static float bf16_delta(const float *y, const cpu_bf16_t *dy, int64_t D)
 {
@@ -296,8 +299,8 @@ static float bf16_delta(const float *y, const cpu_bf16_t *dy, int64_t D)
     return sum;
 }
 
-/* Queries from [i0] on of head [h], their dy and what forward kept of them;
- * those that pad the block have no weight. */
+/* Convert the queries from [i0] on of head [h] and their dy, and load what
+ * forward stored. Queries that only pad the block get weight 0. */
 static void bf16_pack_queries(const cpu_attention_work_t *work,
                               bf16_memory_t *memory, int64_t n, int64_t h,
                               int64_t i0)
@@ -330,7 +333,7 @@ static void bf16_pack_queries(const cpu_attention_work_t *work,
     }
 }
 
-/* Scores [p] and [dp] of [keys, queries] become p and ds. */
+/* Turn the scores [p] and [dp], each [keys, queries], into p and ds. */
 SIMD_CLONES
 static void bf16_slope(const cpu_attention_work_t *work,
                        const bf16_memory_t *memory, int64_t i0, int64_t k0,
@@ -354,8 +357,8 @@ static void bf16_slope(const cpu_attention_work_t *work,
             p[j][i] = dp[j][i] = 0;
 }
 
-/* At most BLOCKS blocks of queries from [i0] on against the keys from [k0] on:
- * adds to dq, dk, dv. */
+/* Process at most BLOCKS blocks of queries, from [i0] on, with the keys from
+ * [k0] on: adds to dq, dk and dv. */
 static void bf16_backward_block(const cpu_attention_work_t *work,
                                 bf16_memory_t *memory, int64_t i0, int64_t k0)
 {
@@ -388,7 +391,8 @@ static void bf16_backward_block(const cpu_attention_work_t *work,
              memory->dk + k);
 }
 
-/* [rows] of a gradient, [width] apart in [from]. */
+/* Write [rows] rows, which are [width] elements apart in [from], to offset
+ * [at] of gradient [which]. */
 static void bf16_store(const cpu_attention_work_t *work, int which,
                        const float *from, int64_t width, int64_t rows,
                        int64_t at)
@@ -400,7 +404,7 @@ static void bf16_store(const cpu_attention_work_t *work, int which,
                (size_t)work->a.D * sizeof *to);
 }
 
-/* Head [h] against the keys of its group. */
+/* Process head [h] with the keys of its key head. */
 static void bf16_backward_head(const cpu_attention_work_t *work,
                                bf16_memory_t *memory, int64_t n, int64_t h)
 {

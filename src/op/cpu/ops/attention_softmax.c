@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The running softmax of attention: queries in columns, one key after the
- * other. */
+/* The running softmax of attention. Scores are [keys, queries]; keys are
+ * processed one after the other. */
 #include "base/check.h"
 #include "op/cpu/ops/attention.h"
 #include "simd/math.h"
@@ -52,7 +52,7 @@ void cpu_attention_softmax(float (*s)[CPU_ATTENTION_BLOCK], int64_t keys,
         }
     }
     for (int i = 0; i < BLOCK; i++) {
-        /* Two times -INFINITY: no key yet. */
+        /* If both are -INFINITY, the query has no key yet. */
         const float grown = most[i] > -INFINITY ? columns->top[i] - most[i] : 0;
 
         columns->factor[i] = simd_math_exp(grown);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * avgpool whose last windows reach beyond x and its padding (op_pool_t.ceil),
- * of a plain x. What lies beyond the padding does not count; oneDNN's pools
- * cannot do that. Space is seen as three dimensions, the first of which may
- * be 1. A plane, which is one channel of a sample, is one thread's.
+ * avgpool with op_pool_t.ceil, whose last windows reach beyond x and its
+ * padding, on plain tensors. Positions beyond the padding do not count in the
+ * average, which oneDNN's pools cannot do. Space always has three dimensions
+ * here: missing leading ones are 1. One plane, a channel of a sample, is
+ * computed by one thread.
  */
 #include <string.h>
 
@@ -15,13 +16,13 @@
 typedef struct ceil_work {
     int64_t in[OP_SPACE_MAX], out[OP_SPACE_MAX], kernel[OP_SPACE_MAX],
         stride[OP_SPACE_MAX], pad[OP_SPACE_MAX];
-    bool inside; /* padding does not count either */
+    bool inside; /* average over elements of x only, not over padding */
     const float *from;
     float *to;
 } ceil_work_t;
 
-/* The elements of x in a window, [from, to) of each dimension, and the number
- * that their sum is divided by. */
+/* The elements of x in a window, [from, to) along each dimension, and the
+ * divisor of their sum. */
 typedef struct ceil_window {
     int64_t from[OP_SPACE_MAX], to[OP_SPACE_MAX];
     float divisor;
@@ -52,7 +53,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Number [o] of a plane's windows. */
+/* Window number [o] of a plane. */
 static ceil_window_t window_of(const ceil_work_t *work, int64_t o)
 {
     ceil_window_t window;

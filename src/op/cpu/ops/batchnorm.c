@@ -2,19 +2,21 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * batchnorm in the layout of x: blocked by 16 or 8 channels, channels last, or
- * plain; y = bn(x) [+ other] [and relu]. Own loops (channels.h), as oneDNN's
- * fused relu turns NaN into 0 and so would hide that a run diverges.
+ * plain; y = bn(x) [+ other] [and relu]. oneDNN's is not used: its fused relu
+ * turns NaN into 0, which would hide a diverging run. The loops are in
+ * channels.h.
  *
- * Forward is two passes over x: statistics, then y. Backward is two over x, dy
- * and (with relu) y: sums and the gradient of other, then dx. A pass is cut
- * into items: one block of channels of some samples, or of a segment of one
- * sample that is large. Each item leaves its partial sums in scratch, and these
- * are added in order of samples; so no bit depends on the number of threads.
- * Mean and variance of an item come from chunks that stay in the nearest cache,
- * centred at their own mean, and are merged in double by the formula of Chan,
- * Golub and LeVeque (1979).
+ * Forward reads x twice: for the statistics, then for y. Backward reads x, dy
+ * and (with relu) y twice: for the sums and the gradient of other, then for
+ * dx. The work of a pass is divided into items: one block of channels of a few
+ * samples, or of a segment of one large sample. Each item writes partial sums
+ * to scratch. These are added in the order of samples, so the bits do not
+ * depend on the number of threads. Mean and variance of an item are computed
+ * chunk by chunk. A chunk stays in the L1 cache and is centred at its own
+ * mean; chunks are merged in double by the formula of Chan, Golub and LeVeque
+ * (1979).
  *
- * The workspace keeps mean and 1 / sqrt(var + epsilon), float [2, padded C].
+ * The workspace stores mean and 1 / sqrt(var + epsilon), float [2, padded C].
  */
 #include <math.h>
 
@@ -26,28 +28,29 @@
 #include "op/op_desc.h"
 #include "simd/team.h"
 
-/* Vectors of a chunk (16 KiB), and of an item. */
+/* Maximum vectors of a chunk (16 KiB), and of a segment. */
 #define BN_CHUNK_VECTORS 256
 #define BN_SEGMENT_VECTORS 2048
 
 typedef struct cpu_bn {
     cpu_combine_t combine;
-    int64_t C, N, lanes, blocks; /* lanes: channels of a block */
-    int64_t sample, block;       /* floats from one to the next */
-    bool follow;                 /* a position's channels follow each other */
-    cpu_run_t run;               /* of one sample and block */
-    int64_t group; /* samples of an item: several, where they are small */
+    int64_t C, N, lanes, blocks; /* lanes: channels per block */
+    /* distance in elements between samples, and between blocks of channels */
+    int64_t sample, block;
+    bool follow;   /* all channels of a position are adjacent in memory */
+    cpu_run_t run; /* one sample of one block */
+    int64_t group; /* samples per item: more than one where samples are small */
     int64_t groups, segments, items;
-    size_t partials; /* where they begin in scratch: double [items, 2, lanes] */
-    size_t sums;     /* backward: double [2, padded C] */
+    size_t partials; /* offset in scratch: double [items, 2, lanes] */
+    size_t sums;     /* backward: offset in scratch, double [2, padded C] */
 } cpu_bn_t;
 
-/* One call. */
+/* Arguments of one forward or backward call. */
 typedef struct cpu_bn_work {
     const cpu_bn_t *bn;
     const op_config_t *config;
     const op_args_t *args;
-    const void *x, *other, *y, *dy; /* as bn->run.bf16 says */
+    const void *x, *other, *y, *dy; /* bfloat16 if bn->run.bf16 */
     void *to, *dx, *dother;
     const float *kept;
     double *partials, *sums;
@@ -55,19 +58,21 @@ typedef struct cpu_bn_work {
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* Element [i] of [data], NULL if that is. */
+/* Pointer to element [i] of [data]; NULL if [data] is NULL. */
 static void *bn_at(const cpu_bn_t *bn, const void *data, int64_t i)
 {
     return cpu_chunk_at(data, i, bn->run.bf16);
 }
 
-/* How the elements of [op] lie in a layout of [lanes] channels a block; 0: all
- * channels of a position follow each other. */
+/* Set the sizes and distances of [bn] for a layout with [lanes] channels per
+ * block. 0 means channels last, 1 means plain. */
 static void bn_shape(const op_t *op, int lanes, cpu_bn_t *bn)
 {
     const op_desc_t *in = &op->config.in;
     const int64_t C = in->dims[1], space = op_desc_space(in);
-    const bool rows = lanes == 1 && space == 1; /* [N,C] */
+    const bool rows =
+        lanes == 1 &&
+        space == 1; /* [N,C]: N positions of one sample, channels last */
     const int64_t floats = space * lanes;
 
     bn->C = C;
@@ -128,7 +133,8 @@ static err_code_t cpu_bn_open(op_t *op, err_t *err)
     if (op->out.layout != NULL)
         rc = cpu_md_lanes(&bn->combine.layout, &bn->combine.scratch.engine,
                           out.ndim, out.dims, &lanes, err);
-    if (rc == ERR_OK && lanes < 0) { /* none of ours: make it plain */
+    if (rc == ERR_OK &&
+        lanes < 0) { /* the loops do not know this layout: use plain */
         cpu_combine_close(op);
         op->state = NULL;
         op->out = out;
@@ -147,12 +153,14 @@ static err_code_t cpu_bn_open(op_t *op, err_t *err)
 /* ---- items --------------------------------------------------------------- */
 
 typedef struct cpu_bn_item {
-    int64_t block, at; /* where its elements begin */
+    /* block: which block of channels; at: offset of the first element */
+    int64_t block, at;
     cpu_run_t run;
 } cpu_bn_item_t;
 
-/* The number of part [part] of [block]. Blocks that share cache lines are done
- * one after the other, part by part. */
+/* Index of the item for part [part] of [block]; a part is a segment or a group
+ * of samples. Blocks that share cache lines (channels last) get consecutive
+ * indices. */
 static int64_t bn_index(const cpu_bn_t *bn, int64_t block, int64_t part)
 {
     return bn->follow ? part * bn->blocks + block
@@ -181,7 +189,8 @@ static cpu_bn_item_t bn_item(const cpu_bn_t *bn, int64_t index)
     return item;
 }
 
-/* Cut the next chunk off [item] into [chunk]; false: nothing is left. */
+/* Move the next chunk of [item] to [chunk]. Returns false if nothing is left.
+ */
 static bool bn_chunk(cpu_bn_item_t *item, cpu_bn_item_t *chunk)
 {
     *chunk = *item;
@@ -197,7 +206,7 @@ static bool bn_chunk(cpu_bn_item_t *item, cpu_bn_item_t *chunk)
     return true;
 }
 
-/* Elements of each channel in [run]. */
+/* Elements per channel in [run]. */
 static double bn_count(const cpu_bn_t *bn, cpu_run_t run)
 {
     const int64_t floats = run.vectors * CPU_WIDE + run.rest;
@@ -205,7 +214,8 @@ static double bn_count(const cpu_bn_t *bn, cpu_run_t run)
     return (double)(run.samples * floats / bn->lanes);
 }
 
-/* Add up the vector's lanes of each channel; [out] has room for CPU_WIDE. */
+/* Add the lanes that belong to one channel. Writes CPU_WIDE elements of [out].
+ */
 static void bn_fold(const cpu_bn_t *bn, const float *lanes, double *out)
 {
     for (int l = 0; l < CPU_WIDE; l++)
@@ -230,7 +240,7 @@ static double *bn_partial(const cpu_bn_work_t *work, int64_t item)
 
 /* ---- statistics ---------------------------------------------------------- */
 
-/* Mean and sum of squares around it. */
+/* Mean, and sum of squared differences from it, of [count] elements. */
 typedef struct cpu_bn_moments {
     double count, mean, square;
 } cpu_bn_moments_t;
@@ -286,7 +296,7 @@ static void statistics_body(void *context, int64_t first, int64_t last)
     }
 }
 
-/* Merge the items of each channel, always in the same order. */
+/* Merge the items of each channel in a fixed order. */
 static void statistics_finish(const cpu_bn_work_t *work, double *moments)
 {
     const cpu_bn_t *bn = work->bn;
@@ -315,7 +325,7 @@ static void statistics_finish(const cpu_bn_work_t *work, double *moments)
     }
 }
 
-/* norm.frozen: the running statistics in place of those of x. */
+/* norm.frozen: use the running statistics instead of those of x. */
 static void statistics_frozen(const cpu_bn_work_t *work)
 {
     const int64_t padded = work->bn->blocks * work->bn->lanes;
@@ -332,7 +342,8 @@ static void statistics_frozen(const cpu_bn_work_t *work)
 
 /* ---- elements ------------------------------------------------------------ */
 
-/* The numbers of channel [c]; those of padding keep it at 0. */
+/* Set lane [lane] to the numbers of channel [c]. Channels of padding keep 0 in
+ * all of them, so their elements stay 0. */
 static void bn_channel(const cpu_bn_work_t *work, int64_t c, int lane,
                        cpu_lanes_t *lanes)
 {
@@ -443,8 +454,9 @@ static void products_body(void *context, int64_t first, int64_t last)
     }
 }
 
-/* The gradients of gamma and beta, and what dx takes off: nothing where the
- * statistics do not depend on x. */
+/* Compute the gradients of gamma and beta, and the two means that dx
+ * subtracts. The means are 0 if the statistics are frozen, as they do not
+ * depend on x then. */
 static void products_finish(const cpu_bn_work_t *work, double *sums)
 {
     const cpu_bn_t *bn = work->bn;
@@ -493,7 +505,7 @@ static void dx_body(void *context, int64_t first, int64_t last)
     }
 }
 
-/* Where the gradient of input [k] is written; NULL: nobody wants it. */
+/* Buffer for the gradient of input [k]; NULL: not needed. */
 static void *gradient_place(op_t *op, const op_args_t *args, int k)
 {
     cpu_bn_t *bn = op->state;
@@ -528,7 +540,7 @@ static err_code_t cpu_bn_backward(op_t *op, const op_args_t *args, err_t *err)
     bn_team(&work, products_body);
     products_finish(&work, sums);
     work.sums = sums;
-    if (work.dother != NULL) { /* relu has let it through already */
+    if (work.dother != NULL) { /* dother is dy already masked by relu */
         work.dy = work.dother;
         work.y = NULL;
     }

@@ -7,8 +7,8 @@
 #include "simd/team.h"
 #include "simd/vector.h"
 
-#define BLOCK_MAX 16 /* channels of a block */
-#define GRAIN 16384  /* elements that are worth a thread */
+#define BLOCK_MAX 16 /* maximum channels per block of a layout */
+#define GRAIN 16384  /* minimum elements per thread */
 
 typedef struct bias_work {
     const cpu_bias_t *bias;
@@ -42,7 +42,7 @@ SIMD_INLINE void add_runs(float *restrict y, const float *restrict b,
             y[p * run + c] += b[c];
 }
 
-/* Loops of constant length where the run is that of a block. */
+/* Loops of constant length for the block sizes of oneDNN's layouts. */
 SIMD_CLONES
 static void bias_item(float *y, const float *b, int64_t positions, int64_t run)
 {
@@ -67,7 +67,7 @@ static void bias_body(void *context, int64_t first, int64_t last)
         const float *b = work->b + from;
         float padded[BLOCK_MAX] = {0};
 
-        if (from + run > bias->channels) { /* the rest of the last block */
+        if (from + run > bias->channels) { /* the last block is not full */
             for (int64_t c = 0; from + c < bias->channels; c++)
                 padded[c] = b[c];
             b = padded;

@@ -10,8 +10,8 @@ static const op_desc_t *combine_desc(const op_t *op, int k)
     return k == 0 ? &op->config.in : &op->config.other[k - 1];
 }
 
-/* The common layout: of the first input that has one, and of those that lie as
- * bfloat16 if there are any. */
+/* Choose the common layout: that of the first bfloat16 input with a private
+ * layout, or, if there is none, of the first input with a private layout. */
 static err_code_t combine_choose(op_t *op, cpu_combine_t *combine, err_t *err)
 {
     const op_desc_t *chosen = combine_desc(op, 0);
@@ -28,8 +28,8 @@ static err_code_t combine_choose(op_t *op, cpu_combine_t *combine, err_t *err)
     return rc;
 }
 
-/* Open the reorders of input [k]: to the common layout or, if [plain], to the
- * plain one. */
+/* Open the reorders of input [k], to the plain layout if [plain], else to the
+ * common one. */
 static err_code_t combine_open_reorders(op_t *op, int k, bool plain, err_t *err)
 {
     const op_desc_t *desc = combine_desc(op, k);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * concat and slice on plain tensors. Seen from its axis a tensor is [outer,
- * length * inner], and a part of it is a run of elements in each row.
+ * concat and slice on plain tensors. Relative to the axis, a tensor is [outer,
+ * length * inner], and a part of it is a run of consecutive elements in each
+ * row.
  */
 #include <string.h>
 
@@ -11,7 +12,8 @@
 #include "op/op_desc.h"
 #include "simd/team.h"
 
-/* Rows of [run] elements, [from_step] and [to_step] apart. */
+/* Copies [run] elements of each row; rows begin [from_step] and [to_step]
+ * elements apart. */
 typedef struct cpu_runs {
     const float *from;
     float *to;
@@ -41,7 +43,7 @@ static void cpu_runs_copy(const op_t *op, cpu_runs_t *runs, int64_t rows)
     simd_team_run(op->config.threads, rows, grain, cpu_runs_body, runs);
 }
 
-/* Elements from [axis] on: of one row. */
+/* Elements of one row: the product of the dimensions from [axis] on. */
 static size_t row_of(const op_desc_t *desc, int axis)
 {
     size_t elems = 1;
@@ -62,7 +64,7 @@ static int64_t rows_of(const op_desc_t *desc, int axis)
 
 /* ---- concat -------------------------------------------------------------- */
 
-/* Elements of input [k] in a row of y. */
+/* Elements that input [k] contributes to a row of y. */
 static size_t concat_run(const op_t *op, int k)
 {
     const op_config_t *config = &op->config;
@@ -129,7 +131,7 @@ const op_kernel_t cpu_concat_kernel = {
 
 /* ---- slice --------------------------------------------------------------- */
 
-/* Where in a row of x does the slice begin? */
+/* Offset of the slice in a row of x. */
 static size_t slice_start(const op_t *op)
 {
     const op_view_t *view = &op->config.view;

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * conv and conv_transpose on oneDNN: three primitives (forward, gradient of x,
- * gradient of w and b), which choose the layouts, and a port for each of their
- * big arguments. y goes out as oneDNN chose; w and dw are plain outside and are
- * reordered in scratch. With bf16 (conv) the factors of each product are
- * bfloat16 inside: x and dy lie so, or the ports round. y, and dx, are rounded
- * where they are to lie so, else float32. Where forward rounds x, that is kept
- * for backward instead of x, if both read it in one layout. The bias of
- * conv_transpose is added in a pass of our own: that of oneDNN 2.6 takes three
- * times as long as the convolution.
+ * conv and conv_transpose on oneDNN. There are three primitives (forward,
+ * gradient of x, gradient of w and b). Each chooses its layouts, and each of
+ * its large arguments has a cpu_reorder_t. y leaves the op in the layout that
+ * oneDNN chose. w and dw are plain outside the op and are reordered in
+ * scratch.
+ *
+ * With bf16 (conv only) the factors of each product are bfloat16: x and dy are
+ * stored so, or the reorders round them. y and dx are rounded if they are to
+ * be stored as bfloat16, else float32. Where forward rounds x, backward uses
+ * the rounded copy instead of x, if both read it in the same layout.
+ *
+ * The bias of conv_transpose is added in a separate pass: oneDNN 2.6's own
+ * bias takes three times as long as the convolution.
  */
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
@@ -19,17 +23,17 @@
 
 typedef struct cpu_conv {
     cpu_scratch_t scratch;
-    cpu_md_t x, w, y; /* as they lie outside */
-    bool keeps_x;     /* as forward has read it, in the workspace */
+    cpu_md_t x, w, y; /* layouts outside the op */
+    bool keeps_x;     /* forward stores the x that it read in the workspace */
     cpu_prim_t forward, data, weights;
-    cpu_im2col_t columns; /* if used: in place of weights */
-    cpu_bias_t bias;      /* if used: behind forward, which has none then */
+    cpu_im2col_t columns; /* if used: replaces [weights] */
+    cpu_bias_t bias; /* if used: added after forward, which has no bias then */
     cpu_reorder_t forward_x, forward_w;
     cpu_reorder_t data_dy, data_w, data_dx;
     cpu_reorder_t weights_x, weights_dy, weights_dw;
 } cpu_conv_t;
 
-/* The primitives of a kind. */
+/* Constructors of the primitives for one kind of op. */
 typedef struct cpu_conv_prims {
     err_code_t (*forward)(cpu_prim_t *prim, cpu_engine_t *engine,
                           const cpu_conv_spec_t *spec, err_t *err);
@@ -53,7 +57,8 @@ static const cpu_conv_prims_t *cpu_conv_prims(const op_t *op)
 
 /* ---- opening ------------------------------------------------------------ */
 
-/* Dimensions of w as oneDNN wants them: with groups, they come first. */
+/* Dimensions of w in oneDNN's order. With more than one group, the number of
+ * groups comes first. */
 static int cpu_conv_weight_dims(const op_config_t *config,
                                 int64_t dims[OP_DIMS_MAX])
 {
@@ -70,13 +75,17 @@ static int cpu_conv_weight_dims(const op_config_t *config,
     return ndim;
 }
 
-/* w as it lies outside, in oneDNN's order of [ndim] dimensions [dims]; that of
- * conv_transpose has the channels of x first. */
+/* Set conv->w to the layout of w outside the op, with dimensions [dims] in
+ * oneDNN's order. In the w of conv_transpose, the channels of x precede those
+ * of y. */
 static err_code_t cpu_conv_weight_outside(op_t *op, int ndim,
                                           const int64_t *dims, err_t *err)
 {
     cpu_conv_t *conv = op->state;
-    const int o = ndim - op->config.in.ndim; /* groups come first */
+    const int o =
+        ndim -
+        op->config.in
+            .ndim; /* index of the output channels: 1 with groups, else 0 */
     int64_t stored[OP_DIMS_MAX];
     int order[OP_DIMS_MAX];
     cpu_md_t plain;
@@ -95,11 +104,11 @@ static err_code_t cpu_conv_weight_outside(op_t *op, int ndim,
     return rc;
 }
 
-/* Which tensors are factors of a product. */
+/* Tensors of a product: bits of a set. */
 enum { CPU_CONV_X = 1, CPU_CONV_W = 2, CPU_CONV_Y = 4 };
 
-/* What is asked of a primitive whose [tensors] are bfloat16, if the op
- * multiplies such: all layouts free. */
+/* Describe the arguments of a primitive; oneDNN may choose all layouts. If the
+ * op computes in bfloat16, the tensors of the set [tensors] are bfloat16. */
 static err_code_t cpu_conv_spec(const op_t *op, unsigned tensors,
                                 cpu_conv_spec_t *spec, err_t *err)
 {
@@ -126,7 +135,7 @@ static err_code_t cpu_conv_spec(const op_t *op, unsigned tensors,
     return rc;
 }
 
-/* The forward primitive; if we can add the bias, one without. */
+/* Make the forward primitive, without bias if cpu_bias_add can add it. */
 static err_code_t cpu_conv_make_forward(op_t *op, cpu_conv_spec_t *spec,
                                         err_t *err)
 {
@@ -199,7 +208,8 @@ static err_code_t cpu_conv_open_data(op_t *op, err_t *err)
     return rc;
 }
 
-/* Where the gradient of w gets x from, which it reads in layout [x]. */
+/* Prepare x for the gradient of w, which reads it in layout [x]: from the
+ * workspace if forward stores it in that layout, else by a reorder. */
 static err_code_t cpu_conv_open_x(op_t *op, const cpu_md_t *x, err_t *err)
 {
     cpu_conv_t *conv = op->state;
@@ -216,7 +226,7 @@ static err_code_t cpu_conv_open_x(op_t *op, const cpu_md_t *x, err_t *err)
     return ERR_OK;
 }
 
-/* The gradient of w as a product of matrices. */
+/* Open the gradient of w as a product of matrices (conv_im2col.h). */
 static err_code_t cpu_conv_open_columns(op_t *op, const cpu_md_t *x, err_t *err)
 {
     cpu_conv_t *conv = op->state;
@@ -284,7 +294,8 @@ static err_code_t cpu_conv_open_all(op_t *op, err_t *err)
     if (rc == ERR_OK && op->config.training) {
         cpu_scratch_restart(&conv->scratch);
         rc = cpu_conv_open_weights(op, err);
-        cpu_scratch_restart(&conv->scratch); /* they run one after the other */
+        cpu_scratch_restart(
+            &conv->scratch); /* the primitives run one after the other */
         if (rc == ERR_OK && op->config.need_dx)
             rc = cpu_conv_open_data(op, err);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Columns are copied out run by run: taps that follow each other along the last
- * dimension of space lie side by side in x, too. What lies outside of x is 0.
+ * Columns are copied run by run. A run is the taps along the last dimension of
+ * space, which are adjacent in x, too. Positions outside x are 0.
  */
 #include "op/cpu/ops/conv_im2col.h"
 
@@ -18,7 +18,7 @@
 /* Maximum bytes of the columns, and minimum rows per thread. */
 #define COLUMNS_BYTES (16 << 20)
 #define COLUMNS_GRAIN 256
-/* Elements of a run that is copied by one move of a vector register. */
+/* Elements of a run that one vector instruction can copy. */
 #define SMALL_RUN 8
 
 /* Rows of dy that are summed in float32 before they are added in double. */
@@ -28,8 +28,8 @@
 typedef struct columns_work {
     const uint16_t *x;
     uint16_t *to;
-    int64_t C, row; /* row: elements of one */
-    /* of space, the first of three may be 1 */
+    int64_t C, row; /* C: channels; row: elements per row */
+    /* three dimensions of space; missing leading ones are 1 */
     int64_t in[OP_SPACE_MAX], out[OP_SPACE_MAX], kernel[OP_SPACE_MAX],
         stride[OP_SPACE_MAX], pad[OP_SPACE_MAX], dilation[OP_SPACE_MAX];
 } columns_work_t;
@@ -45,11 +45,12 @@ static int64_t columns_row(const op_t *op)
 }
 
 /*
- * oneDNN's gradient of the weights is faster for large images with many
- * channels. oneDNN 2.6 with AMX is slow in three cases: many weights for few
- * positions of y, strides above 1, and volumes with few channels.
+ * Is im2col expected to be faster? oneDNN's gradient of the weights is faster
+ * for large images with many channels. oneDNN 2.6 with AMX is slow in three
+ * cases: many weights for few positions of y, strides above 1, and volumes
+ * with few channels.
  *
- * Without AMX this way is not taken: oneDNN 2.6 and 3.2 then choose no layout
+ * Without AMX im2col is never used: oneDNN 2.6 and 3.2 then choose no layout
  * with channels last. With AMX and oneDNN 3.x the two ways have not been
  * compared, so the version does not decide (docs/benchmarks/libraries.md).
  */
@@ -119,8 +120,8 @@ static columns_work_t columns_shape(const op_t *op)
     return work;
 }
 
-/* The taps along the last dimension, from position [at] of a line of x; NULL:
- * the line lies outside. */
+/* Copy the taps along the last dimension, beginning at position [at] of a line
+ * of x. NULL: the line is outside x. */
 static void columns_line(const columns_work_t *work, const uint16_t *line,
                          int64_t at, uint16_t *to)
 {
@@ -131,7 +132,7 @@ static void columns_line(const columns_work_t *work, const uint16_t *line,
         memset(to, 0, (size_t)taps * each);
     } else if (work->dilation[2] == 1 && at >= 0 && at + taps <= W &&
                taps * C == SMALL_RUN) {
-        memcpy(to, line + at * C, SMALL_RUN * sizeof *to); /* one move */
+        memcpy(to, line + at * C, SMALL_RUN * sizeof *to); /* one instruction */
     } else if (work->dilation[2] == 1 && at >= 0 && at + taps <= W) {
         memcpy(to, line + at * C, (size_t)taps * each);
     } else {
@@ -146,7 +147,7 @@ static void columns_line(const columns_work_t *work, const uint16_t *line,
     }
 }
 
-/* The windows of line [line] of y. */
+/* Copy the windows of line [line] of y. */
 static void columns_of(const columns_work_t *work, int64_t line)
 {
     const int64_t *in = work->in, *out = work->out, *kernel = work->kernel;
@@ -201,7 +202,7 @@ static void sum_rows(const uint16_t *dy, int64_t rows, int64_t step, int width,
         total[o] += (double)sum[o];
 }
 
-/* Items are lanes of channels. */
+/* Items of the parallel loop are groups of SUM_LANES channels. */
 static void sum_body(void *context, int64_t first, int64_t last)
 {
     const sum_work_t *work = context;

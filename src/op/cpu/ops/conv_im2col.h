@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The gradient of a convolution's weights as one product of matrices. A row is
- * a position of y; its columns are the elements of x that its window covers,
- * tap after tap, all channels of a tap side by side. With x and dy channels
- * last in bfloat16, dw [O, taps, C] = dy' [O, rows] columns [rows, taps C].
+ * a position of y. Its columns are the elements of x that its window covers,
+ * ordered by tap, then channel. x and dy are bfloat16 with channels last, and
+ * dw [O, taps, C] = dy' [O, rows] columns [rows, taps C].
  */
 #ifndef CDDP_OP_CPU_OPS_CONV_IM2COL_H
 #define CDDP_OP_CPU_OPS_CONV_IM2COL_H
@@ -17,17 +17,17 @@ typedef struct cpu_im2col {
     size_t at; /* offset in scratch of the columns, bfloat16 [rows, taps C] */
 } cpu_im2col_t;
 
-/* *suit: is this faster for [op] than oneDNN's primitive? [op] is a conv whose
- * forward reads x in layout [x]. */
+/* Sets *suit: is im2col faster for [op] than oneDNN's primitive? [x] is the
+ * layout in which the op's forward reads x; [op] may be of any kind. */
 err_code_t cpu_im2col_suit(const op_t *op, cpu_engine_t *engine,
                            const cpu_md_t *x, bool *suit, err_t *err);
 
-/* Make the product, and take scratch for the columns. */
+/* Make the product, and reserve scratch for the columns. */
 err_code_t cpu_im2col_open(cpu_im2col_t *columns, const op_t *op,
                            cpu_scratch_t *scratch, err_t *err);
-void cpu_im2col_close(cpu_im2col_t *columns); /* zeroed: allowed */
+void cpu_im2col_close(cpu_im2col_t *columns); /* [columns] may be zeroed */
 
-/* dw float32 [O, taps, C] and, unless it is NULL, db [O], from x and dy. */
+/* Compute dw, float32 [O, taps, C], and db [O] unless it is NULL. */
 err_code_t cpu_im2col_run(cpu_im2col_t *columns, const op_t *op,
                           const cpu_scratch_t *scratch, const op_args_t *args,
                           const void *x, const void *dy, float *dw, float *db,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * cross_entropy: a pass over the logits for the maximum, one for the sum of
- * exponentials, and in the backward one for the gradient. The workspace keeps
- * maximum and 1/sum of each row, float [rows,2]. This file has the form with
- * classes side by side, by the loops of softmax_rows.c; softmax_dense.c has the
- * other one, and softmax_soft.c both for targets that are probabilities.
+ * cross_entropy. Forward reads the logits twice: for the maximum and for the
+ * sum of exponentials. Backward reads them once, for the gradient. The
+ * workspace stores maximum and 1/sum of each row, float [rows,2]. This file
+ * handles logits whose classes are adjacent in memory, with the loops of
+ * softmax_rows.c. softmax_dense.c handles the other layout, and softmax_soft.c
+ * handles both for targets that are probabilities.
  */
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/loss.h"
@@ -14,10 +15,10 @@
 #include "simd/team.h"
 #include "simd/vector.h"
 
-/* Logits that are worth a thread. */
+/* Minimum logits per thread. */
 #define CPU_LOSS_GRAIN 4096
 
-/* sum_k w[k] x[k]; w NULL: all 1 */
+/* sum_k w[k] x[k]; if w is NULL, all weights are 1. */
 SIMD_CLONES
 static double cpu_softmax_mix(const float *x, const float *w, int64_t K)
 {
@@ -34,7 +35,7 @@ static double cpu_softmax_mix(const float *x, const float *w, int64_t K)
     return sum;
 }
 
-/* What comes of row [n] when its maximum and sum are known. */
+/* Write loss and hit of row [n], given its maximum and sum. */
 static void cpu_softmax_finish(const cpu_softmax_work_t *work, int64_t n,
                                float top, float sum)
 {
@@ -62,15 +63,15 @@ static void cpu_softmax_forward(void *context, int64_t first, int64_t last)
     cpu_softmax_rows_forward(context, first, last, cpu_softmax_finish);
 }
 
-/* What the target takes off the gradient of row [n]. */
+/* What is subtracted from the gradient of row [n] at its target class. */
 static float cpu_softmax_target(const cpu_softmax_work_t *work, int64_t n)
 {
     return work->scale * (float)work->smooth.hit *
            cpu_softmax_weight(work, work->target[n]);
 }
 
-/* Finish the gradient of row [n], where dx holds the exponentials times their
- * factor so far. */
+/* Finish the gradient of row [n]. On entry dx contains the exponentials times
+ * their factor. */
 static void cpu_softmax_dx(const cpu_softmax_work_t *work, int64_t n)
 {
     const int64_t K = work->at.classes, target = work->target[n];
@@ -118,7 +119,7 @@ static bool cpu_softmax_soft(const op_t *op)
     return op->config.kind == OP_CROSS_ENTROPY_SOFT;
 }
 
-/* What works on rows if [inner] is 1, and on blocks of positions if not. */
+/* Thread body: over rows if [inner] is 1, else over blocks of positions. */
 static simd_team_body_t *cpu_softmax_body(const op_t *op, int64_t inner,
                                           bool forward)
 {
@@ -132,7 +133,8 @@ static simd_team_body_t *cpu_softmax_body(const op_t *op, int64_t inner,
     return bodies[cpu_softmax_soft(op)][forward][inner > 1];
 }
 
-/* Rows, or blocks of positions: how many, and those that are worth a thread. */
+/* Number of items of the parallel loop, which are rows or blocks of positions.
+ * cpu_softmax_grain is the minimum number of items per thread. */
 static int64_t cpu_softmax_items(const op_classes_t *at)
 {
     return at->inner == 1 ? at->rows : cpu_softmax_blocks(at);
@@ -155,7 +157,7 @@ static err_code_t cpu_cross_entropy_open(op_t *op, err_t *err)
     return cpu_loss_open_items(op, cpu_softmax_items(&at), err);
 }
 
-/* What forward and backward share; brings x in. */
+/* Fill [work] for forward or backward, and convert x to plain layout. */
 static err_code_t cpu_softmax_begin(op_t *op, const op_args_t *args,
                                     cpu_softmax_work_t *work, err_t *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Ops of plugins: inputs are brought into plain layout, and their gradients
- * back into that of the inputs. */
+/* Ops of plugins. Inputs are converted to plain layout, and gradients back to
+ * the layouts of the inputs. */
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
 #include "op/op_custom.h"

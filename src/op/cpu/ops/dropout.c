@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * dropout: the mask of op_mask.h, made in the forward and again in the backward
- * instead of kept. Elements are numbered in plain order, so a private layout
- * goes through a port, and y is always plain.
+ * dropout with the mask of op_mask.h. Forward and backward both compute the
+ * mask, so that it is not stored. Elements are numbered in plain order; x is
+ * therefore converted to plain layout, and y is always plain.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@
 #include "simd/vector.h"
 #include "simd/zip.h"
 
-/* Blocks of four numbers that are made at a time. */
+/* Random blocks, of four numbers each, that are computed together. */
 #define BLOCKS 64
 
 typedef struct cpu_dropout {
@@ -62,8 +62,8 @@ static void cpu_dropout_close(op_t *op)
     mem_free(dropout);
 }
 
-/* The numbers that op_mask_block gives for [blocks] blocks from [block] on:
- * number k of each in random[k]. */
+/* The numbers that op_mask_block gives for [blocks] blocks from [block] on.
+ * random[k] receives number k of every block. */
 static void dropout_random(const op_mask_t *mask, uint64_t sample,
                            uint32_t block, int64_t blocks,
                            uint32_t random[4][BLOCKS])
@@ -75,8 +75,8 @@ static void dropout_random(const op_mask_t *mask, uint64_t sample,
     rng_philox_many(mask->key, counter, (size_t)blocks, out);
 }
 
-/* to = from, what is kept of it times the factor, for [count] elements of
- * [blocks] blocks, a multiple of SIMD_ZIP. */
+/* For [count] elements: to = from * factor where the mask keeps the element,
+ * else 0. [blocks] is a multiple of SIMD_ZIP. */
 SIMD_CLONES
 static void dropout_keep(const op_mask_t *mask,
                          const uint32_t random[4][BLOCKS], int64_t blocks,
@@ -104,7 +104,7 @@ static void dropout_keep(const op_mask_t *mask,
     }
 }
 
-/* Sample [n]. */
+/* Apply the mask to sample [n]. */
 static void dropout_sample(const cpu_dropout_work_t *work, int64_t n)
 {
     const float *from = work->from + n * work->elems;

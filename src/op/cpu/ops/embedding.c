@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * embedding: rows of w are copied forward. Backward adds each row of dy to that
- * of its token; threads share the features, so that a number of dw is summed by
- * one thread in the order of the batch.
+ * embedding. Forward copies rows of w. Backward adds each row of dy to the row
+ * of dw of its token. Threads divide the features among them, so that each
+ * element of dw is summed by one thread in the order of the batch.
  */
 #include <string.h>
 
@@ -13,8 +13,8 @@
 #include "simd/team.h"
 #include "simd/vector.h"
 
-/* Tokens of forward that are worth a thread, by the features of each; features
- * of backward. */
+/* Minimum work per thread: COPY_GRAIN elements in forward, ADD_GRAIN features
+ * in backward. */
 #define COPY_GRAIN 16384
 #define ADD_GRAIN 64
 
@@ -23,7 +23,7 @@ typedef struct embedding_work {
     const int32_t *tokens;
     const float *from; /* w or dy */
     float *to;         /* y or dw */
-    bool add;          /* to what dw holds */
+    bool add;          /* add to dw instead of overwriting it */
 } embedding_work_t;
 
 static embedding_work_t embedding_make(const op_t *op, const op_args_t *args)
@@ -34,7 +34,8 @@ static embedding_work_t embedding_make(const op_t *op, const op_args_t *args)
                               .tokens = args->x};
 }
 
-/* Few rows of a large table have a gradient, so it is worth adding in place. */
+/* Backward can add to dw: few rows of a large table have a gradient, so
+ * clearing and adding a separate dw would cost more. */
 static err_code_t cpu_embedding_open(op_t *op, err_t *err)
 {
     (void)err;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* flatten and reshape: a reorder from a private layout to plain and back; for a
- * plain x the elements lie as they should, so y may be x and then nothing is
- * moved. */
+/* flatten and reshape. A private layout is reordered to plain in forward, and
+ * back in backward. A plain x already has the order of y: y may be the buffer
+ * of x, and then nothing is copied. */
 #include <string.h>
 
 #include "base/mem.h"

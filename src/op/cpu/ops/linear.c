@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * linear: three products of plain matrices, turned as they are stored, so that
- * nothing is reordered:
+ * linear: three products of plain matrices, which are read transposed where
+ * needed, so that nothing is reordered:
  *   y [N,O] = x [N,F] w' + b,   dx [N,F] = dy w,   dw [O,F] = dy' x
- * and db, the column sums of dy. With an activation, y is that of the product,
- * which is kept; its slope meets dy in the pass that sums db. oneDNN's inner
- * product would do the same, but it is up to three times slower on plain w, and
- * allocates in each call; large products are our own (product.h).
+ * and db, the column sums of dy. With an activation, the result of the forward
+ * product is stored for backward. One pass then multiplies dy by the
+ * derivative of the activation and sums db. oneDNN's inner product would do
+ * the same, but it is up to three times slower on plain w, and allocates
+ * memory in each call. Large products use our own code (product.h).
  */
 #include "op/cpu/ops/linear.h"
 
@@ -19,7 +20,7 @@ typedef struct cpu_linear {
     cpu_scratch_t scratch;
     cpu_plain_t plain;
     cpu_product_t forward, data, weights;
-    size_t dh_at; /* in scratch: the gradient of what the activation is of */
+    size_t dh_at; /* offset in scratch: gradient of the activation's input */
 } cpu_linear_t;
 
 static err_code_t cpu_linear_open_products(op_t *op, err_t *err)
@@ -104,7 +105,7 @@ static err_code_t cpu_linear_forward(op_t *op, const op_args_t *args,
     return rc;
 }
 
-/* ---- float32 ------------------------------------------------------------- */
+/* ---- backward ------------------------------------------------------------ */
 
 static err_code_t cpu_linear_run_weights(op_t *op, const op_args_t *args,
                                          const void *dy, err_t *err)

@@ -6,19 +6,19 @@
 
 #include "op/cpu/onednn/reorder.h"
 
-/* y [N,O] = x [N,F] w' + b, as products are described. */
+/* Describe the product y [N,O] = x [N,F] w' + b. */
 cpu_matmul_spec_t cpu_linear_product(const op_config_t *config);
 
-/* y = the activation of [h] [N,O], which may be y. */
+/* y = activation of [h] [N,O]. [h] may be y. */
 void cpu_linear_activate(const op_t *op, const op_args_t *args, const float *h);
 
-/* One pass over dy [N,O]: with an activation it becomes the gradient of [h]
- * and, if [wide] is not NULL, goes there; db [O] = its column sums; it goes to
- * [narrow] as bfloat16, unless that is NULL. */
+/* One pass over dy [N,O]. With an activation, dy is first multiplied by its
+ * derivative at [h]. Writes the result to [wide] and, rounded to bfloat16, to
+ * [narrow], and its column sums to db [O]; [wide] and [narrow] may be NULL. */
 void cpu_linear_pass_dy(const op_t *op, const op_args_t *args, const float *h,
                         float *wide, uint16_t *narrow);
 
-/* Products of numbers rounded to bfloat16, summed in float32. */
+/* linear with factors rounded to bfloat16 and sums in float32. */
 extern const op_kernel_t cpu_linear_bf16_kernel;
 
 #endif

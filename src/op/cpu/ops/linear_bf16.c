@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * linear with products in bfloat16: x, w and dy are rounded into buffers, laid
- * out as they were; oneDNN multiplies these and sums in float32. Forward leaves
- * the rounded x and w in the workspace for backward, so that x itself need not
- * be kept (half of the memory), and w is rounded once a step. An x that comes
- * rounded is taken, and kept, as it is. The bias and its gradient are float32;
- * dy is rounded in the pass that sums it up.
+ * linear with products in bfloat16. x, w and dy are rounded into buffers of
+ * unchanged layout; oneDNN multiplies these and sums in float32. Forward
+ * leaves the rounded x and w in the workspace for backward: x itself need not
+ * be stored (half of the memory), and w is rounded once a step. An x that is
+ * already bfloat16 is used directly, in backward, too. The bias and its
+ * gradient are float32. dy is rounded in the pass that sums the gradient of
+ * the bias.
  */
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
@@ -17,8 +18,8 @@ typedef struct cpu_linear_bf16 {
     cpu_plain_t plain;
     cpu_prim_t forward, data, weights;
     cpu_reorder_t x, w, dy; /* from float32 to bfloat16 */
-    size_t w_at, h_at;      /* of w and h, behind x, in the workspace */
-    size_t h_scratch_at;    /* of h in scratch, in evaluation */
+    size_t w_at, h_at;      /* offsets of w and h in the workspace, after x */
+    size_t h_scratch_at;    /* evaluation: offset of h in scratch */
 } cpu_linear_bf16_t;
 
 /* Is x plain and stored as bfloat16? Then no rounded copy is made. */
@@ -117,7 +118,8 @@ static void linear_bf16_close(op_t *op)
     mem_free(linear);
 }
 
-/* x as bfloat16, which backward finds in the same place. */
+/* Set *out to x as bfloat16. In training, backward reads it from the same
+ * place. */
 static err_code_t linear_bf16_read(op_t *op, const op_args_t *args,
                                    const void **out, err_t *err)
 {
@@ -140,7 +142,8 @@ static err_code_t linear_bf16_read(op_t *op, const op_args_t *args,
     return rc;
 }
 
-/* Where the product goes that the activation is of; without one, y. */
+/* Buffer for the result of the product: the input of the activation, or y if
+ * there is none. */
 static float *linear_bf16_product(const op_t *op, const op_args_t *args)
 {
     const cpu_linear_bf16_t *linear = op->state;
@@ -178,7 +181,7 @@ static err_code_t linear_bf16_forward(op_t *op, const op_args_t *args,
     return rc;
 }
 
-/* dx from the rounded [dy]. */
+/* Compute dx from the rounded [dy]. */
 static err_code_t linear_bf16_run_data(op_t *op, const op_args_t *args,
                                        const void *dy, err_t *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* linear: the passes over y and dy beside the products, in float32 and in
+/* linear: the passes over y and dy besides the products, for float32 and
  * bfloat16. */
 #include <string.h>
 
@@ -13,10 +13,11 @@
 #include "simd/team.h"
 #include "simd/vector.h"
 
-/* Columns that are worth a thread; and elements, of an activation. */
+/* Minimum columns of dy per thread, and minimum elements of an activation per
+ * thread. */
 #define CPU_BIAS_GRAIN 64
 #define CPU_ACTIVATE_GRAIN 4096
-/* Elements of a row that are worked on while they are in the nearest cache. */
+/* Elements of a row that are processed while they are in the L1 cache. */
 #define CPU_PIECE 2048
 
 cpu_matmul_spec_t cpu_linear_product(const op_config_t *config)
@@ -33,7 +34,7 @@ typedef struct cpu_activate_work {
     float alpha;
     const float *h;
     void *y;
-    bool narrow; /* y as bfloat16 */
+    bool narrow; /* y is stored as bfloat16 */
 } cpu_activate_work_t;
 
 static void cpu_activate_body(void *context, int64_t first, int64_t last)
@@ -84,7 +85,7 @@ static void cpu_bias_row(float *restrict to, const float *restrict from,
         to[i] += from[i];
 }
 
-/* The columns [first, first + count), row after row. */
+/* Process the columns [first, first + count), row after row. */
 static void cpu_dy_panel(const cpu_dy_work_t *work, int64_t first,
                          int64_t count)
 {

@@ -8,12 +8,12 @@
 #include "simd/team.h"
 #include "simd/vector.h"
 
-/* Gradients that are worth a thread. */
+/* Minimum gradients per thread. */
 #define LOSS_GRAIN 16384
 
 err_code_t cpu_loss_open_items(op_t *op, int64_t items, err_t *err)
 {
-    /* a loss and, for cross_entropy, hits */
+    /* a loss and, for cross_entropy, a hit of one byte */
     size_t bytes = (size_t)items * (sizeof(double) + 1);
     cpu_loss_t *loss;
     err_code_t rc = mem_alloc(sizeof *loss, "a loss op", &op->state, err);

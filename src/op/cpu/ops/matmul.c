@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * matmul of plain inputs, in float32 also where linear layers round to
- * bfloat16. Products go in tiles (gemm_small.h); ROWS rows of a pair are a
- * piece of work. A second factor whose rows do not lie in one piece is
- * transposed into scratch first. An element is summed over k in order, so no
- * bit depends on the number of threads.
+ * matmul of plain inputs, always in float32, even where linear layers round to
+ * bfloat16. Products are computed in tiles (gemm_small.h). An item of the
+ * parallel loop is ROWS rows of one product of the batch. A second factor
+ * whose rows are not contiguous is transposed into scratch first. Each element
+ * is summed over k in order, so that no bit depends on the number of threads.
  */
 #include <string.h>
 
@@ -16,11 +16,11 @@
 #include "op/op_spread.h"
 #include "simd/team.h"
 
-/* Rows of a piece of work; rows and columns of the part of the second factor
- * that stays in the cache. */
+/* ROWS: rows of an item. TILE: rows and columns of the part of the second
+ * factor that stays in the cache. */
 #define ROWS 64
 #define TILE 256
-#define GRAIN (1 << 16) /* multiplications that are worth a thread */
+#define GRAIN (1 << 16) /* minimum multiplications per thread */
 
 /* Element [i,j] of a factor is at i * row + j * column. */
 typedef struct matmul_factor {
@@ -28,7 +28,7 @@ typedef struct matmul_factor {
     int64_t row, column;
 } matmul_factor_t;
 
-/* C [M,N] = X [M,K] Y [K,N] for each pair. */
+/* C [M,N] = X [M,K] Y [K,N] for each of [batch] pairs. */
 typedef struct matmul_product {
     int64_t batch, M, N, K;
     matmul_factor_t x, y;
@@ -37,7 +37,7 @@ typedef struct matmul_product {
 
 typedef struct cpu_matmul {
     cpu_combine_t combine;
-    size_t turned; /* where the turned factor begins in scratch */
+    size_t turned; /* offset of the transposed factor in scratch */
 } cpu_matmul_t;
 
 static err_code_t cpu_matmul_open(op_t *op, err_t *err)
@@ -65,7 +65,7 @@ typedef struct matmul_turn {
     float *to;
 } matmul_turn_t;
 
-/* Rows [first, last) of all pairs. */
+/* Rows [first, last) of the results of all pairs. */
 static void turn_body(void *context, int64_t first, int64_t last)
 {
     const matmul_turn_t *turn = context;
@@ -127,7 +127,7 @@ static void product_run(const op_t *op, const op_args_t *args,
                   p);
 }
 
-/* [data] as it lies, [rows, columns], or turned. */
+/* A factor of [rows, columns]; if [turned], [data] stores its transpose. */
 static matmul_factor_t factor(const float *data, int64_t rows, int64_t columns,
                               bool turned)
 {
@@ -152,7 +152,7 @@ static err_code_t cpu_matmul_forward(op_t *op, const op_args_t *args,
     return ERR_OK;
 }
 
-/* da' = dy b'^T; of a turned a: da = b' dy^T. */
+/* The product da' = dy b'^T; with a transposed a: da = b' dy^T. */
 static matmul_product_t product_a(const op_t *op, const float *dy,
                                   const float *b)
 {
@@ -174,7 +174,7 @@ static matmul_product_t product_a(const op_t *op, const float *dy,
                               .y = factor(b, m.N, m.K, !turned)};
 }
 
-/* db' = a'^T dy; of a turned b: db = dy^T a'. */
+/* The product db' = a'^T dy; with a transposed b: db = dy^T a'. */
 static matmul_product_t product_b(const op_t *op, const float *dy,
                                   const float *a)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * max of a plain x, seen as [outer, count, inner]. Rows are compared in
- * vectors; with inner = 1 the largest value is found in vectors first, and then
- * the first place that has it, both as integers in the order of the numbers:
- * those have a maximum that does not depend on the order of its terms.
+ * max of a plain x, seen as [outer, count, inner]. With inner > 1, vector
+ * instructions compare whole rows. With inner = 1, vector instructions first
+ * find the largest value, then its first position. Values are compared as
+ * integers with the same order as the floats: the maximum of integers does not
+ * depend on the order of comparison, so the compiler can vectorise the loop.
  */
 #include <string.h>
 
@@ -16,7 +17,7 @@
 #include "simd/team.h"
 #include "simd/vector.h"
 
-#define PIECE 1024 /* places that are looked at together */
+#define PIECE 1024 /* positions that are searched together */
 
 typedef struct max_work {
     int64_t count, inner;
@@ -33,8 +34,9 @@ static err_code_t cpu_max_open(op_t *op, err_t *err)
     return cpu_combine_open(op, true, err);
 }
 
-/* In the order of the numbers, 0 and -0 the same, any NaN above all. Without a
- * condition, of which the compiler would make jumps. */
+/* Map a float to an integer of the same order. 0 and -0 are equal, and NaN is
+ * above all numbers. Written without a condition, which the compiler would
+ * turn into branches. */
 SIMD_INLINE int32_t max_key(float x)
 {
     int32_t bits, sign, size, nan;
@@ -46,8 +48,8 @@ SIMD_INLINE int32_t max_key(float x)
     return (((size ^ sign) - sign) & ~nan) | (nan & INT32_MAX);
 }
 
-/* Where the largest of x[0 .. count) lies: the first NaN, or the first that
- * none exceeds. */
+/* Index of the maximum of x[0 .. count): the first NaN, or else the first
+ * element that no other one exceeds. */
 SIMD_CLONES
 static int64_t row_winner(const float *x, int64_t count)
 {
@@ -73,7 +75,7 @@ static int64_t row_winner(const float *x, int64_t count)
     }
 }
 
-/* The same for [inner] columns at once. */
+/* Maximum over [count] rows for each of [inner] columns; NaN wins. */
 SIMD_CLONES
 static void rows_max(const float *x, float *restrict y, int64_t count,
                      int64_t inner)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * maxpool in the layout of x, our own (tiles.h, windows.h): oneDNN's lets a NaN
- * lose against any number. A layout that is none of ours is brought to plain
- * first. The workspace says which tap of each window won.
+ * maxpool in the layout of x, by loops of our own (tiles.h, windows.h): in
+ * oneDNN's maxpool, any number wins over NaN. If the loops do not support the
+ * layout of x, x is converted to plain first. The workspace stores which tap
+ * of each window is the maximum.
  */
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
@@ -13,14 +14,14 @@
 
 typedef struct cpu_maxpool {
     cpu_scratch_t scratch;
-    cpu_plain_t plain; /* if [ported] */
+    cpu_plain_t plain; /* used if [ported] */
     bool ported;
     cpu_md_t y;
     cpu_windows_t windows;
 } cpu_maxpool_t;
 
-/* windows.h reads no plain bfloat16, and winner.h numbers the taps of bfloat16
- * by int16_t. */
+/* Can the loops read bfloat16 x? windows.h supports no plain bfloat16, and
+ * winner.h stores the tap numbers of bfloat16 windows as int16_t. */
 static bool reads_halves(const op_t *op, int lanes)
 {
     return lanes != 1 && op_window_taps(&op->config) <= INT16_MAX;

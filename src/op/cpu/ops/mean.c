@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * mean of a plain x, seen as [outer, count, inner]. Rows are added in vectors;
- * with inner = 1 a row is cut into SIMD_LANES partial sums.
+ * mean of a plain x, seen as [outer, count, inner]. With inner > 1, vector
+ * instructions add whole rows. With inner = 1, a row has SIMD_LANES partial
+ * sums.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* mse: differences in float, squares and their sums in double. */
+/* mse: differences are computed in float, squares and their sums in double. */
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/loss.h"
 #include "op/op_desc.h"
@@ -16,7 +16,7 @@ typedef struct cpu_mse_work {
     float factor;
 } cpu_mse_work_t;
 
-/* Elements that are worth a thread. */
+/* Minimum elements per thread. */
 #define CPU_MSE_GRAIN 16384
 
 static int64_t cpu_mse_grain(int64_t elems)

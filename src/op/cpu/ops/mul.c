@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* mul in the layout of its inputs, padding included: it is zero and stays so.
- */
+/* mul in the layout of its inputs, padding included: it is 0 and stays 0. */
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
 #include "simd/team.h"
@@ -55,7 +54,7 @@ static err_code_t cpu_mul_forward(op_t *op, const op_args_t *args, err_t *err)
     return rc;
 }
 
-/* dy times all inputs but [k]. */
+/* Compute the gradient of input [k]: dy times all other inputs. */
 static err_code_t cpu_mul_gradient(op_t *op, const op_args_t *args, int k,
                                    const float *const *inputs, void *to,
                                    err_t *err)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * layernorm, rmsnorm, groupnorm, instancenorm on plain tensors (ref/norm.c has
- * the formulas). A row is one thread's, and stays in its cache between the
- * passes over it. The workspace keeps mean and 1/deviation of each row.
+ * layernorm, rmsnorm, groupnorm and instancenorm on plain tensors (ref/norm.c
+ * has the formulas). Each row is processed by one thread, and stays in its
+ * cache between the passes over the row. The workspace stores mean and
+ * 1/deviation of each row.
  */
 #include "op/cpu/ops/norm.h"
 
@@ -14,18 +15,19 @@
 #include "op/op_geometry.h"
 #include "simd/team.h"
 
-/* Elements that are worth a thread. */
+/* Minimum elements per thread. */
 #define CPU_NORM_GRAIN 8192
 
 typedef struct cpu_norm {
     cpu_combine_t combine;
-    size_t parts_at; /* of parts or sums in scratch */
+    size_t parts_at; /* offset of parts or sums in scratch */
 } cpu_norm_t;
 
 /* ---- calls --------------------------------------------------------------- */
 
-/* How many stretches of rows a pass for all gradients has; 0: there is none, or
- * the team is larger, and parameters have a loop of their own. */
+/* Number of parts of CPU_NORM_ROWS rows, if one pass computes all gradients.
+ * 0: there is no such pass, or fewer parts than threads. Then the gradients of
+ * the parameters have a loop of their own. */
 static int64_t norm_parts(const op_t *op)
 {
     const op_rows_t rows = op_norm_rows(&op->config);
@@ -37,7 +39,7 @@ static int64_t norm_parts(const op_t *op)
     return can && parts >= op->config.threads ? parts : 0;
 }
 
-/* Doubles for cpu_norm_body_backward to keep sums in. */
+/* Number of doubles in which cpu_norm_body_backward stores sums. */
 static int64_t norm_sums_count(const op_t *op)
 {
     const op_rows_t rows = op_norm_rows(&op->config);
@@ -107,7 +109,7 @@ static err_code_t cpu_norm_forward(op_t *op, const op_args_t *args, err_t *err)
     return ERR_OK;
 }
 
-/* dx and parameters in loops of their own. */
+/* Compute dx and the gradients of the parameters in two loops. */
 static void norm_run_apart(const op_t *op, cpu_norm_work_t *work)
 {
     const op_rows_t *rows = &work->rows;

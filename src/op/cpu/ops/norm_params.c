@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The gradients of the parameters: sums over CPU_NORM_ROWS rows in their order,
- * which are added in double, either in the pass that computes dx (a stretch of
- * rows is one thread's), or in a loop of their own (a parameter is). Both give
- * the same bits, whatever the number of threads.
+ * The gradients of the parameters. CPU_NORM_ROWS rows are summed in order in
+ * float, and these sums are added in double. This happens either in the pass
+ * that computes dx, where a thread has a range of rows, or in a separate loop,
+ * where a thread has a range of parameters. Both give the same bits, with any
+ * number of threads.
  */
 #include <string.h>
 
@@ -12,11 +13,11 @@
 #include "op/cpu/ops/norm.h"
 #include "simd/vector.h"
 
-/* Columns that are summed side by side. */
+/* Columns that are summed together. */
 #define CPU_COLUMNS 64
 
-/* dgamma and dbeta of [n] neighbouring columns from [x] and [dy] on, which lie
- * in every [stride]th of [rows] rows of [F] elements. */
+/* Add to dgamma and dbeta of [n] adjacent columns, which begin at [x] and
+ * [dy]. Sums over every [stride]th row of [rows]; a row has [F] elements. */
 SIMD_CLONES
 static void norm_columns(const float *x, const float *dy, const float *kept,
                          int64_t rows, int64_t stride, int64_t F, int64_t n,
@@ -41,7 +42,8 @@ static void norm_columns(const float *x, const float *dy, const float *kept,
     }
 }
 
-/* Of the parameters [p, p+n) with an element each, all of one group. */
+/* Gradients of the parameters [p, p+n) of one group, where each element of a
+ * row has its own parameter. */
 static void norm_params_each(const cpu_norm_work_t *work, int64_t p, int64_t n)
 {
     const int64_t F = work->rows.length, group = p / F;
@@ -58,7 +60,7 @@ static void norm_params_each(const cpu_norm_work_t *work, int64_t p, int64_t n)
     }
 }
 
-/* Of the parameter [p] of a whole segment. */
+/* Gradients of parameter [p], which a whole segment shares. */
 static void norm_params_same(const cpu_norm_work_t *work, int64_t p)
 {
     const int64_t F = work->rows.length, S = work->rows.space;
@@ -85,7 +87,7 @@ static void norm_params_same(const cpu_norm_work_t *work, int64_t p)
         work->dbeta[p] = (float)dbeta;
 }
 
-/* A row of F elements: its part of dgamma and dbeta. */
+/* Add one row of F elements to the sums for dgamma and dbeta. */
 SIMD_CLONES
 static void norm_add_row(const float *x, const float *dy, const float *kept,
                          int64_t F, float *restrict products,

@@ -9,7 +9,7 @@
 #include "simd/math.h"
 #include "simd/vector.h"
 
-/* Where the parameters of segment [k] of row [r] begin. */
+/* Index of the first parameter of segment [k] of row [r]. */
 static int64_t norm_param(const cpu_norm_work_t *work, int64_t r, int64_t k)
 {
     const op_rows_t *rows = &work->rows;
@@ -37,7 +37,7 @@ static void norm_apply(const float *x, float *y, int64_t n, float mean,
     }
 }
 
-/* Row r's segment [k] of y, at [at] of the row. */
+/* Write segment [k] of row [r] of y; it begins [at] elements into the row. */
 static void norm_write(const cpu_norm_work_t *work, int64_t r, int64_t k,
                        int64_t at, float mean, float factor)
 {
@@ -113,9 +113,9 @@ static void norm_dx(const float *x, const float *dy, float *dx, int64_t n,
     }
 }
 
-/* The sums of segment [k] of row r, from element [at] of x on. A parameter that
- * a whole segment has is multiplied last, and what it is multiplied with kept
- * for its own gradient. */
+/* The sums of segment [k] of row [r], whose first element is number [at] of x.
+ * A parameter that the whole segment shares is multiplied in last, after the
+ * sums are stored for its own gradient. */
 static cpu_norm_sums_t norm_sums_segment(const cpu_norm_work_t *work, int64_t r,
                                          int64_t k, int64_t at,
                                          const float *gamma)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Sums over segments of rows: over SIMD_LANES floats in stretches of
- * CPU_NORM_STRETCH elements, which are added in double.
+ * Sums over segments of rows. Up to CPU_NORM_STRETCH elements are summed in
+ * SIMD_LANES floats; these sums are added in double.
  */
 #include "op/cpu/ops/norm.h"
 #include "simd/math.h"
 #include "simd/vector.h"
 
-/* Halves are added to halves, so that the additions do not wait in line. */
+/* Add pairwise, so that few additions wait for each other. */
 SIMD_INLINE double norm_sum_lanes(const float *lanes)
 {
     double eight[8], four[4];
@@ -21,12 +21,12 @@ SIMD_INLINE double norm_sum_lanes(const float *lanes)
     return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
-/* What is summed up: x - mean; dy, times the gamma of each element or, outside
- * of here, one of all. */
+/* What g is: x - mean; or dy times the gamma of each element; or dy, which the
+ * caller multiplies by a gamma that all elements share. */
 typedef enum norm_of { NORM_X, NORM_EACH, NORM_SAME } norm_of_t;
 
-/* The sums of g and of g * xhat, xhat = (x - mean) * factor; [of] is a constant
- * where this is called. */
+/* The sums of g and of g * xhat, xhat = (x - mean) * factor. Callers pass a
+ * constant [of], for which the compiler specialises the loop. */
 SIMD_INLINE cpu_norm_sums_t norm_sums(norm_of_t of, const float *x,
                                       const float *dy, const float *gamma,
                                       int64_t n, float mean, float factor)
