@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A training loop of one's own: fit y = w x + b by gradient descent, the
- * samples dealt to ranks, the gradients summed by cddp.
+ * A program with its own training loop: fit y = w x + b by gradient descent.
+ * Each rank computes the gradients of its share of the samples, and cddp sums
+ * them over the ranks.
  *
  *   cc own-loop.c $(pkg-config --cflags --libs cddp) -o own-loop
  *   ./own-loop 2                             two ranks, threads of one process
@@ -15,8 +16,8 @@
 
 enum { SAMPLES = 1024 };
 
-/* Gradients of this rank's samples, divided by the number of all; returns its
- * part of the mean squared error. */
+/* Add the gradients of this rank's samples, divided by the number of all
+ * samples, to [grads]; returns this rank's part of the mean squared error. */
 static double gradients(int rank, int size, const float *params, float *grads)
 {
     double loss = 0;

@@ -6,7 +6,7 @@
  *
  *   cc -shared -fPIC plugin-two.c $(pkg-config --cflags cddp) -o libtwo.so
  *
- * and in a copy of that run file, whose data stays as it is:
+ * To use it, replace model and loss in a copy of that run file by:
  *
  *   model: {plugin: ./libtwo.so, input: {spins: [1, 32, 32], heat: [1]}}
  *   loss: plugin
@@ -14,7 +14,8 @@
 #include <cddp/plugin.h>
 #include <stdio.h>
 
-/* The spins become 16 numbers, whatever the size of the lattice. */
+/* Add layers that turn the spins into 2 * [width] numbers, whatever the size of
+ * the lattice. */
 static void see(const cddp_build_t *build, int width)
 {
     const cddp_host_t *host = build->host;

@@ -3,8 +3,8 @@
 /*
  * A plugin: the layer own_prelu (He et al., "Delving Deep into Rectifiers",
  * 2015), a leaky relu that learns a slope for each channel, and a small network
- * that uses it. cddp has this layer, too, as prelu: {channels: true}; a plugin's
- * layers have names of their own.
+ * that uses it. cddp itself has this layer as prelu: {channels: true}, so the
+ * plugin gives its own another name.
  *
  *   cc -shared -fPIC plugin.c $(pkg-config --cflags cddp) -o libprelu.so
  *   cddp-train run.yaml     with  model: {plugin: ./libprelu.so, input: [1, 32,
@@ -15,7 +15,7 @@
 
 /* ---- the layer ----------------------------------------------------------- */
 
-/* x [N, C, ...]: of each sample and channel, this many elements. */
+/* Elements of each channel of a sample, for [x] of shape [N, C, ...]. */
 static int64_t space_of(const cddp_shape_t *x)
 {
     int64_t space = 1;
@@ -54,7 +54,8 @@ static cddp_code_t prelu_forward(const cddp_call_t *call, cddp_error_t *error)
     return CDDP_OK;
 }
 
-/* One row (a channel of a sample); returns the slope's part of the gradient. */
+/* Backward of one channel of a sample; returns its part of the gradient of the
+ * slope. */
 static double prelu_row(const float *x, const float *dy, float *dx, float slope,
                         int64_t space)
 {
@@ -104,7 +105,7 @@ static const cddp_layer_t prelu = {
     .help =
         "Negative numbers are multiplied by a slope learnt for each channel",
     .options = prelu_options,
-    .params = {{"slope", CDDP_BEGIN_ZERO}}, /* what is added to start */
+    .params = {{"slope", CDDP_BEGIN_ZERO}}, /* slope - start */
     .shape = prelu_shape,
     .forward = prelu_forward,
     .backward = prelu_backward,

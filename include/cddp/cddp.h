@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* libcddp, all of it. `pkg-config --cflags --libs cddp`. */
+/* Includes all headers of libcddp. Flags: `pkg-config --cflags --libs cddp`. */
 #ifndef CDDP_CDDP_H
 #define CDDP_CDDP_H
 

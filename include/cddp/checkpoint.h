@@ -3,8 +3,9 @@
 /*
  * Checkpoints: every rank writes its share of the tensors into HDF5 files in
  * DIRECTORY/step-%010d. The directory gets this name only when it is complete;
- * reading checks every byte. A checkpoint may be read by another number of
- * ranks than has written it. h5py and cddp-ckpt read checkpoints, too.
+ * reading checks every byte. The number of ranks that read a checkpoint may
+ * differ from the number that wrote it. h5py and cddp-ckpt read checkpoints,
+ * too.
  *
  * Thread rule: one thread per rank; collective.
  */
@@ -19,7 +20,8 @@
 extern "C" {
 #endif
 
-/* A tensor of the state, whole and the same on every rank. */
+/* A tensor of the state. Every rank passes the whole tensor, with the same
+ * values. */
 typedef struct cddp_tensor {
     const char *name; /* "model/linear.weight", "optimizer/momentum/..." */
     int ndim;
@@ -27,28 +29,31 @@ typedef struct cddp_tensor {
     float *data;
 } cddp_tensor_t;
 
-/* The position of the loop; kept with the tensors. */
+/* Position of the training loop, stored with the tensors. */
 typedef struct cddp_progress {
     int64_t step;       /* updates done */
-    int64_t epoch;      /* in progress, from 0 */
+    int64_t epoch;      /* number of the epoch in progress, from 0 */
     int64_t epoch_step; /* steps of this epoch done */
-    int64_t samples;    /* of this epoch, consumed by all ranks */
+    int64_t samples;    /* samples of this epoch that all ranks have consumed */
     uint64_t seed;
 } cddp_progress_t;
 
 typedef struct cddp_checkpoint_config {
     const char *directory;
-    int keep;       /* number of newest checkpoints to keep; 0: 3 */
-    uint64_t model; /* any number; reading with another one is CDDP_CONFIG */
+    int keep; /* number of checkpoints to keep, the newest ones; 0: 3 */
+    /* Any number that identifies the model. Reading a checkpoint that was
+     * written with another number is CDDP_CONFIG. */
+    uint64_t model;
     /* Seconds that a rank may wait for storage. Meanwhile it reports to the
      * other ranks, so that they do not give up after the group's timeout.
-     * Failed reads are repeated for a quarter of this time, before CDDP_IO.
-     * 0: 600. */
+     * Failed reads are repeated for a quarter of this time, then CDDP_IO is
+     * returned. 0: 600. */
     double io_timeout;
 } cddp_checkpoint_config_t;
 
-/* Write and publish. On failure older checkpoints stay. One program at a time
- * writes to a directory; others may read from it meanwhile. */
+/* Write a checkpoint and publish it. On failure older checkpoints stay. Only
+ * one program at a time may write to a directory; others may read from it
+ * meanwhile. */
 cddp_code_t cddp_checkpoint_write(cddp_group_t *group,
                                   const cddp_checkpoint_config_t *config,
                                   const cddp_progress_t *progress,
@@ -56,10 +61,10 @@ cddp_code_t cddp_checkpoint_write(cddp_group_t *group,
                                   cddp_error_t *error);
 
 /* Read the newest intact checkpoint of the directory into [tensors]. *found is
- * 0 if there is none; then nothing else is written. A checkpoint that an
- * interrupted write has completed under a temporary name counts, too; the next
- * write renames it. A checkpoint with missing or changed files is skipped for
- * an older one. */
+ * 0 if there is none; then nothing else is written. A checkpoint that is
+ * complete but still has its temporary name, because the write was interrupted,
+ * counts, too; the next write renames it. If files of a checkpoint are missing
+ * or changed, the next older one is read. */
 cddp_code_t cddp_checkpoint_read(cddp_group_t *group,
                                  const cddp_checkpoint_config_t *config,
                                  const cddp_tensor_t *tensors, int count,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Distributed data parallel training in your own loop: each rank computes the
- * gradients of its samples into one arena, and the reducer sums them over ranks
- * in buckets, overlapped with backward.
+ * Distributed data parallel training in a program's own loop: each rank
+ * computes the gradients of its samples into one arena, and the reducer sums
+ * them over ranks in buckets, overlapped with backward.
  *
  * One step: cddp_ddp_begin; cddp_ddp_ready once for each parameter, in any
  * order, as soon as its gradient is final; cddp_ddp_wait, after which the arena
@@ -28,32 +28,36 @@ extern "C" {
 
 typedef struct cddp_ddp cddp_ddp_t;
 
-/* One parameter's place in the arena, in float32 elements. */
+/* Where one parameter is in the arena, in float32 elements. */
 typedef struct cddp_view {
     const char *name;
     size_t offset, count;
 } cddp_view_t;
 
 typedef struct cddp_ddp_config {
-    const cddp_view_t *views; /* by rising offset, not overlapping; best in the
-                                 order in which backward finishes them */
+    /* In the order of their offsets, not overlapping. Best is the order in
+     * which backward finishes their gradients. */
+    const cddp_view_t *views;
     int view_count;
-    size_t elems; /* of the arena */
-    size_t sums;  /* float64 numbers that are summed with the gradients, such
-                     as loss and correct answers; 0: none */
-    const char *options; /* the run file's `ddp` section as YAML, such as
-                            "{bucket_cap_mb: 4}" or "{hook: bf16}"; NULL:
-                            defaults */
-    const int64_t *rows; /* [view_count] first dimension of each parameter with
-                            several dimensions, else 0: hooks treat those as
-                            matrices; NULL: all 0 */
-    const cddp_hook_t *const
-        *hooks; /* besides the built-in ones, ended by NULL;
-                   must outlive the reducer; NULL: none */
+    size_t elems; /* elements of the gradient arena */
+    /* Number of float64 numbers that are summed with the gradients, such as
+     * loss and correct answers. 0: none. */
+    size_t sums;
+    /* Options of the run file's `ddp` section as YAML, such as "{bucket_cap_mb:
+     * 4}" or "{hook: bf16}". NULL: defaults. */
+    const char *options;
+    /* [view_count]: first dimension of each parameter that has several
+     * dimensions, 0 for the others. Hooks treat the gradient of the former as a
+     * matrix with that number of rows. NULL: all 0. */
+    const int64_t *rows;
+    /* Hooks besides the built-in ones, ended by NULL. They must outlive the
+     * reducer. NULL: none. */
+    const cddp_hook_t *const *hooks;
 } cddp_ddp_config_t;
 
-/* Open over [group]; collective. CDDP_CONFIG names ranks whose views differ. Of
- * [config] only the hooks are kept. Close it before the group. */
+/* Open a reducer over [group]; collective. CDDP_CONFIG names the ranks whose
+ * views differ. Only the hooks of [config] must stay valid after the call.
+ * Close the reducer before the group. */
 cddp_code_t cddp_ddp_open(cddp_group_t *group, const cddp_ddp_config_t *config,
                           cddp_ddp_t **out, cddp_error_t *error);
 void cddp_ddp_close(cddp_ddp_t *ddp); /* NULL allowed */
@@ -61,18 +65,19 @@ void cddp_ddp_close(cddp_ddp_t *ddp); /* NULL allowed */
 float *cddp_ddp_grads(cddp_ddp_t *ddp); /* [elems], zeroed at first */
 double *cddp_ddp_sums(cddp_ddp_t *ddp); /* [sums] */
 
-/* Copy rank 0's [bytes] at [data] (initial parameters) to all. Collective. */
+/* Copy [bytes] bytes at [data] (initial parameters) from rank 0 to all ranks.
+ * Collective. */
 cddp_code_t cddp_ddp_broadcast(cddp_ddp_t *ddp, void *data, size_t bytes,
                                cddp_error_t *error);
 
-/* Do all ranks hold the same [bytes] at [data]? CDDP_DIVERGED names the rank
- * that differs from most. Collective. */
+/* Check that all ranks have the same [bytes] bytes at [data]. CDDP_DIVERGED
+ * names the rank that differs from the majority. Collective. */
 cddp_code_t cddp_ddp_check(cddp_ddp_t *ddp, const void *data, size_t bytes,
                            cddp_error_t *error);
 
-/* Tell the hook that [step] updates were made before (after a resume); else it
- * counts from 0. CDDP_CONFIG if [step] is not from 0 to 2^61 - 1; then the
- * count is unchanged. */
+/* Tell the hook that [step] updates were made before (after a resume);
+ * otherwise it counts from 0. CDDP_CONFIG, with the count unchanged, if [step]
+ * is not from 0 to 2^61 - 1. */
 cddp_code_t cddp_ddp_step_set(cddp_ddp_t *ddp, int64_t step,
                               cddp_error_t *error);
 

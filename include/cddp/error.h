@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Errors have two halves: a code that a program acts on, and a message for
+ * An error has two parts: a code that a program acts on, and a message for
  * people. Every function that can fail returns the code. Its last argument is a
  * cddp_error_t * (NULL: no message wanted), which is filled on failure and
  * otherwise unchanged. Outputs are written on success only. The codes are exit
@@ -35,15 +35,15 @@ typedef enum cddp_code {
 typedef struct cddp_error {
     cddp_code_t code;
     int culprit;              /* rank that failed (CDDP_PEER), else -1 */
-    char host[CDDP_HOST_MAX]; /* its host, "" if unknown */
+    char host[CDDP_HOST_MAX]; /* host of that rank, "" if unknown */
     char text[CDDP_TEXT_MAX]; /* one sentence, no newline */
 } cddp_error_t;
 
-/* "bad data"; never NULL. */
+/* Short text for [code], such as "bad data"; never NULL. */
 const char *cddp_code_text(cddp_code_t code);
 
-/* Fill [error] (may be NULL) with [code] and the formatted sentence, for a
- * program's own errors; returns [code]. */
+/* Fill [error] (may be NULL) with [code] and the formatted sentence; returns
+ * [code]. For errors of the program itself. */
 cddp_code_t cddp_error_set(cddp_error_t *error, cddp_code_t code,
                            const char *format, ...)
 #ifdef __GNUC__

@@ -4,12 +4,12 @@
  * A group of ranks and collective operations on it.
  *
  * Every collective is started by all ranks in the same order with the same
- * arguments (buffers aside). All ranks get the same bits. Every wait has a
- * deadline: a peer that is dead or makes no progress for the timeout ends it
- * with CDDP_PEER, which names the culprit.
+ * arguments, except the addresses and contents of buffers. All ranks get the
+ * same bits. Every wait has a deadline: if a peer is dead, or makes no progress
+ * for the timeout, the wait ends with CDDP_PEER, which names that rank.
  *
- * Thread rule: one thread per rank calls everything here; cddp_work_poll may be
- * called from any.
+ * Thread rule: one thread per rank calls these functions; cddp_work_poll may be
+ * called from any thread.
  */
 #ifndef CDDP_GROUP_H
 #define CDDP_GROUP_H
@@ -31,23 +31,25 @@ typedef enum cddp_type {
     CDDP_FLOAT64,
     CDDP_INT64,
     CDDP_INT32,
-    CDDP_BFLOAT16, /* sums are formed in 32 bits and rounded once */
-    CDDP_FLOAT16   /* the same */
+    CDDP_BFLOAT16, /* sums are formed in float32 and rounded */
+    CDDP_FLOAT16   /* sums are formed in float32 and rounded */
 } cddp_type_t;
-/* A maximum or minimum with a NaN is NaN; integer sums wrap. */
+/* If an element is NaN, the maximum and the minimum are NaN. Integer sums wrap.
+ */
 typedef enum cddp_op { CDDP_SUM, CDDP_MAX, CDDP_MIN } cddp_op_t;
 typedef enum cddp_state { CDDP_DONE, CDDP_PENDING, CDDP_FAILED } cddp_state_t;
 
-/* Zeroed, it means the defaults. */
+/* Fields that are 0 have their defaults. */
 typedef struct cddp_run_config {
-    /* N > 0: N ranks as threads of this process; 0: the ranks of the Slurm step
-     * that `srun --mpi=pmix` has started, or one. */
+    /* N > 0: run N ranks as threads of this process. 0: be one of the ranks
+     * that `srun --mpi=pmix` has started, or the only rank. */
     int local;
-    double timeout;      /* seconds until a silent rank has failed; 0: 60 */
+    /* seconds after which a silent rank counts as failed; 0: 60 */
+    double timeout;
     const char *backend; /* "auto" (also NULL), "self", "threads", "ucx" */
 } cddp_run_config_t;
 
-/* The program of each rank; its result is that of the rank. */
+/* The function that each rank runs. It returns the result of the rank. */
 typedef cddp_code_t (*cddp_rank_t)(cddp_group_t *group, void *context,
                                    cddp_error_t *error);
 
@@ -71,28 +73,29 @@ const char *cddp_group_host(const cddp_group_t *group, int rank);
  * other ranks conclude that this rank has failed. Never blocks. */
 void cddp_group_report(cddp_group_t *group, int64_t step, const char *phase);
 
-/* CDDP_OK while every peer is well. Never blocks. */
+/* CDDP_OK while no peer has failed. Never blocks. */
 cddp_code_t cddp_group_check(cddp_group_t *group, cddp_error_t *error);
 
 /* ---- sub-groups ---------------------------------------------------------- */
 
 typedef enum cddp_split {
     CDDP_SPLIT_NODE,  /* the ranks of this rank's node */
-    CDDP_SPLIT_ACROSS /* those with this rank's place on their nodes */
+    CDDP_SPLIT_ACROSS /* one rank per node: those with this rank's number on its
+                         node */
 } cddp_split_t;
 
-/* The ranks of [group] that this rank is with, in rank order into ranks[size of
- * group]; returns how many. Local. */
+/* Write the ranks that are in this rank's sub-group, in rank order, to [ranks]
+ * (room for all ranks of [group]); returns their number. Local. */
 int cddp_group_ranks(const cddp_group_t *group, cddp_split_t how, int *ranks);
 
-/* Open the group of [count] ranks of [group], in which rank i is ranks[i]: with
- * collectives of its own, which go on beside those of [group]. All ranks of
- * [group] call this at the same time, each with the list of the group that it
- * is to be in; with count 0 a rank is in none and gets NULL. Collective. Close
- * it ahead of [group]. */
+/* Open a sub-group of [group]: [count] of its ranks, of which ranks[i] becomes
+ * rank i. Its collectives are independent of those of [group]. All ranks of
+ * [group] call this at the same time, each with the list of its own sub-group;
+ * a rank with count 0 is in none and gets NULL. Collective. Close the sub-group
+ * before [group]. */
 cddp_code_t cddp_group_split(cddp_group_t *group, const int *ranks, int count,
                              cddp_group_t **out, cddp_error_t *error);
-void cddp_group_close(cddp_group_t *group); /* of a split only; NULL allowed */
+void cddp_group_close(cddp_group_t *group); /* sub-groups only; NULL allowed */
 
 /* ---- collectives --------------------------------------------------------- */
 
@@ -100,21 +103,23 @@ void cddp_group_close(cddp_group_t *group); /* of a split only; NULL allowed */
 cddp_code_t cddp_allreduce(cddp_group_t *group, void *data, size_t count,
                            cddp_type_t type, cddp_op_t op, cddp_error_t *error);
 
-/* [bytes] bytes at [data] from rank [root] to all. */
+/* Copy [bytes] bytes at [data] from rank [root] to all ranks. */
 cddp_code_t cddp_broadcast(cddp_group_t *group, void *data, size_t bytes,
                            int root, cddp_error_t *error);
 
-/* [bytes] bytes at [mine] of each rank to [all] (size * bytes), by rank. */
+/* Gather [bytes] bytes at [mine] of each rank to [all] (size * bytes), in rank
+ * order. */
 cddp_code_t cddp_allgather(cddp_group_t *group, const void *mine, size_t bytes,
                            void *all, cddp_error_t *error);
 
 cddp_code_t cddp_barrier(cddp_group_t *group, cddp_error_t *error);
 
-/* The two halves of an all-reduce: of the elements at [data], rank r owns those
- * from cuts[r] to cuts[r + 1] - 1 (size + 1 numbers, from 0 on, never falling,
- * the same on all ranks). Reduce-scatter leaves the reduced elements in this
- * rank's range, all others are spent; all-gather of ranges takes that and fills
- * the others. */
+/* The two halves of an all-reduce. Of the elements at [data], rank r owns those
+ * from cuts[r] to cuts[r + 1] - 1. [cuts] has size + 1 numbers, the first 0,
+ * none smaller than the one before, and is the same on all ranks.
+ * Reduce-scatter leaves the reduced elements in the range that this rank owns;
+ * the other elements are then undefined. All-gather of ranges takes the range
+ * of each rank and fills the others. */
 cddp_code_t cddp_reduce_scatter(cddp_group_t *group, void *data,
                                 const size_t *cuts, cddp_type_t type,
                                 cddp_op_t op, cddp_error_t *error);
@@ -122,10 +127,10 @@ cddp_code_t cddp_allgather_ranges(cddp_group_t *group, void *data,
                                   const size_t *cuts, cddp_type_t type,
                                   cddp_error_t *error);
 
-/* Start a collective that completes later; its memory ([cuts] too) is left
- * alone until then. The work is released by cddp_work_wait, which must be
- * called once for each start that did not answer CDDP_FAILED; CDDP_DONE leaves
- * NULL in *work. */
+/* Start a collective that completes later. Until then its memory, [cuts]
+ * included, must not be touched. If the start returns CDDP_PENDING, call
+ * cddp_work_wait once, which releases the work. CDDP_DONE leaves NULL in *work,
+ * for which cddp_work_wait does nothing. */
 cddp_state_t cddp_broadcast_start(cddp_group_t *group, void *data, size_t bytes,
                                   int root, cddp_work_t **work,
                                   cddp_error_t *error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Comm hooks of a program: they reduce a bucket in another way than by the sum
- * of its plain gradients. A hook is a constant table that
+ * Comm hooks of a program. A hook replaces the plain sum of a bucket's
+ * gradients by another reduction. A hook is a constant table that
  * cddp_ddp_config_t.hooks lists; the option `hook: NAME` chooses one of these
  * or of the built-in ones.
  *
@@ -34,7 +34,7 @@ extern "C" {
  * the collectives after a failure. */
 typedef struct cddp_wire cddp_wire_t;
 
-#define CDDP_WIRE_WORKS 4 /* most that one turn may start */
+#define CDDP_WIRE_WORKS 4 /* maximum of collectives that one turn may start */
 
 int cddp_wire_rank(const cddp_wire_t *wire);
 int cddp_wire_size(const cddp_wire_t *wire);
@@ -53,7 +53,7 @@ cddp_code_t cddp_wire_wait(cddp_wire_t *wire, cddp_error_t *error);
 
 /* ---- what a hook sees ---------------------------------------------------- */
 
-/* One parameter's gradient; a matrix of rows x columns, or rows 0. */
+/* One parameter's gradient: a matrix of rows x columns, or rows is 0. */
 typedef struct cddp_hook_view {
     size_t offset, count; /* elements, in the arena */
     int64_t rows, columns;
@@ -68,20 +68,20 @@ typedef struct cddp_hook_bucket {
 } cddp_hook_bucket_t;
 
 typedef struct cddp_hook_plan {
-    void *context; /* the table's */
+    void *context; /* context of the hook's table */
     const cddp_hook_bucket_t *buckets;
     int bucket_count;
-    size_t elems; /* of the arena */
+    size_t elems; /* elements of the gradient arena */
     int rank, size;
 } cddp_hook_plan_t;
 
 typedef struct cddp_hook {
-    const char *name; /* in the options */
+    const char *name; /* name that the option `hook` chooses */
     void *context;    /* for the program's use, handed to open */
     int turns;        /* >= 1 */
 
-    /* Allocate all that steps need. The plan and all in it outlive the state.
-     */
+    /* Allocate all memory that steps need. The plan and all that it points to
+     * outlive the state. */
     cddp_code_t (*open)(const cddp_hook_plan_t *plan, void **state,
                         cddp_error_t *error);
     void (*close)(void *state);
@@ -89,7 +89,7 @@ typedef struct cddp_hook {
     /* (optional) A step begins; [step] updates were made before it. */
     void (*begin)(void *state, int64_t step);
 
-    /* Take [turn] of [bucket]. */
+    /* Carry out turn [turn] of [bucket]. */
     cddp_code_t (*turn)(void *state, const cddp_hook_bucket_t *bucket, int turn,
                         cddp_wire_t *wire, cddp_error_t *error);
 } cddp_hook_t;

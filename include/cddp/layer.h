@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * What a plugin's layer is: its options, shapes, and functions forward and
- * backward. Part of plugin.h, whose rules hold here, too.
+ * Describes a layer of a plugin: its options, its shapes, and its functions
+ * forward and backward. Part of plugin.h, whose rules apply here, too.
  */
 #ifndef CDDP_LAYER_H
 #define CDDP_LAYER_H
@@ -25,15 +25,18 @@ extern "C" {
 
 typedef struct cddp_shape {
     int ndim;
-    int64_t dims[CDDP_DIMS_MAX]; /* dims[0] is the batch, but of parameters */
+    /* dims[0] is the batch, except of parameters */
+    int64_t dims[CDDP_DIMS_MAX];
 } cddp_shape_t;
 
-/* An option of a layer or model, a number. A table ends with a NULL name. */
+/* An option of a layer or model. Its value is a number. A table of options ends
+ * with a NULL name. */
 typedef struct cddp_option {
     const char *name, *help;
-    const char *fallback; /* "0.25"; NULL: it must be given */
+    /* default, such as "0.25"; NULL: the option is required */
+    const char *fallback;
     double min, max;
-    int whole; /* whole numbers only */
+    int whole; /* 1: only whole numbers are allowed */
 } cddp_option_t;
 
 /* Fill [error] with CDDP_CONFIG and the formatted sentence; returns the code.
@@ -55,36 +58,37 @@ cddp_refuse(cddp_error_t *error, const char *format, ...)
 
 /* ---- layers -------------------------------------------------------------- */
 
-/* What a layer's shape function gets and fills. */
+/* Arguments and results of a layer's shape function. */
 typedef struct cddp_shapes {
-    const double *options; /* by the table's order */
+    const double *options; /* values, in the order of the option table */
     int inputs;
     cddp_shape_t in[CDDP_INPUTS_MAX];
     cddp_shape_t out;                    /* to be filled */
     int params;                          /* to be filled, may stay 0 */
     cddp_shape_t param[CDDP_PARAMS_MAX]; /* to be filled */
     size_t workspace; /* bytes kept from forward to backward, may stay 0 */
-    double flops;     /* of one forward, for reports; may stay 0 */
+    double flops;     /* FLOPs of one forward, for reports; may stay 0 */
 } cddp_shapes_t;
 
-/* Pointers of one call. */
+/* Arguments of one call of forward or backward. */
 typedef struct cddp_call {
     const cddp_shapes_t *shapes;
-    int training; /* 0: forward only, and no workspace */
-    int threads;  /* that it may use */
+    int training; /* 0: evaluation, without backward and workspace */
+    int threads;  /* threads that the call may use */
     const float *x[CDDP_INPUTS_MAX];
     const float *params[CDDP_PARAMS_MAX];
-    float *y;        /* forward: to be written; backward: as it was */
-    const float *dy; /* backward, as all below */
-    float *dx[CDDP_INPUTS_MAX];      /* to be overwritten; NULL: not wanted */
-    float *dparams[CDDP_PARAMS_MAX]; /* to be overwritten */
+    float *y;        /* forward writes it; backward gets it unchanged */
+    const float *dy; /* gradient of y; backward only */
+    float *dx[CDDP_INPUTS_MAX]; /* backward overwrites it; NULL: not wanted */
+    float *dparams[CDDP_PARAMS_MAX]; /* backward overwrites it */
     void *workspace;
 } cddp_call_t;
 
 typedef enum cddp_begin {
     CDDP_BEGIN_ZERO,
     CDDP_BEGIN_ONE,
-    /* Uniform in +-1/sqrt(elements of a row of the first parameter). */
+    /* Uniform in +-1/sqrt(n), where n is the number of elements in a row of the
+     * first parameter. */
     CDDP_BEGIN_FAN_IN
 } cddp_begin_t;
 
@@ -93,14 +97,14 @@ typedef struct cddp_layer_param {
     cddp_begin_t begin;
 } cddp_layer_param_t;
 
-/* A kind of layer. All functions answer CDDP_OK, or fill [error]. */
+/* A kind of layer. All functions return CDDP_OK, or fill [error]. */
 typedef struct cddp_layer {
-    const char *name; /* in run files; no built-in one */
+    const char *name; /* name in run files; not the name of a built-in layer */
     const char *help;
     const cddp_option_t *options; /* NULL: none */
-    int several; /* takes 2 to CDDP_INPUTS_MAX inputs, else 1 */
+    int several; /* 1: takes 2 to CDDP_INPUTS_MAX inputs; 0: takes 1 */
     cddp_layer_param_t params[CDDP_PARAMS_MAX];
-    /* Pure. The sentence of an error says which shapes do not fit. */
+    /* Pure. An error says which shapes do not fit. */
     cddp_code_t (*shape)(cddp_shapes_t *shapes, cddp_error_t *error);
     cddp_code_t (*forward)(const cddp_call_t *call, cddp_error_t *error);
     cddp_code_t (*backward)(const cddp_call_t *call, cddp_error_t *error);
