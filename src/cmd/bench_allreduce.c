@@ -22,6 +22,7 @@
 #include "cmd/bench_times.h"
 #include "cmd/bench_tune.h"
 #include "comm/comm.h"
+#include "comm/comm_plan.h"
 
 #define TIMEOUT 60.0
 #define ROUNDS_MIN 15
@@ -43,6 +44,7 @@ typedef struct bench_row {
     size_t bytes;
     int ranks;
     const char *algorithm;
+    comm_plan_t plan;
     bench_times_t times, bound;
     const char *bound_by; /* static */
 } bench_row_t;
@@ -53,11 +55,13 @@ static void header_print(bool csv)
 {
     if (csv)
         printf("bytes,ranks,algorithm,min_us,median_us,p99_us,algbw_GBps,"
-               "busbw_GBps,bound_us,bound_by\n");
+               "busbw_GBps,bound_us,bound_by,lanes,slices,segment_bytes\n");
     else
-        printf("%10s %5s %-14s %11s %11s %11s %10s %10s %11s %s\n", "bytes",
-               "ranks", "algorithm", "min us", "median us", "p99 us",
-               "algbw GB/s", "busbw GB/s", "bound us", "by");
+        printf("%10s %5s %-14s %11s %11s %11s %10s %10s %11s %-6s %5s %6s "
+               "%9s\n",
+               "bytes", "ranks", "algorithm", "min us", "median us", "p99 us",
+               "algbw GB/s", "busbw GB/s", "bound us", "by", "lanes", "slices",
+               "segment B");
 }
 
 static void row_print(const bench_row_t *row, bool csv)
@@ -66,11 +70,13 @@ static void row_print(const bench_row_t *row, bool csv)
     double busbw = algbw * 2 * (row->ranks - 1) / row->ranks;
 
     printf(
-        csv ? "%zu,%d,%s,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%s\n"
-            : "%10zu %5d %-14s %11.3f %11.3f %11.3f %10.3f %10.3f %11.3f %s\n",
+        csv ? "%zu,%d,%s,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%s,%d,%d,%zu\n"
+            : "%10zu %5d %-14s %11.3f %11.3f %11.3f %10.3f %10.3f %11.3f %-6s "
+              "%5d %6d %9zu\n",
         row->bytes, row->ranks, row->algorithm, row->times.min * 1e6,
         row->times.median * 1e6, row->times.p99 * 1e6, algbw, busbw,
-        row->bound.median * 1e6, row->bound_by);
+        row->bound.median * 1e6, row->bound_by, row->plan.lanes,
+        row->plan.slices, row->plan.segment * sizeof(float));
     fflush(stdout);
 }
 
@@ -204,6 +210,8 @@ static err_code_t size_run(bench_t *bench, size_t bytes, err_t *err)
                            bench->group, bench->data, count, COMM_FLOAT32)};
     err_code_t rc = result_check(bench, count, err);
 
+    comm_allreduce_plan(bench->group, bench->data, count, COMM_FLOAT32,
+                        &row.plan);
     if (rc == ERR_OK)
         rc = calls_time(bench, count, call_reduce, &row.times, err);
     if (rc == ERR_OK)

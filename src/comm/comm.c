@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "comm/comm_ops.h"
+#include "comm/comm_plan.h"
 
 /* ---- open and close ------------------------------------------------------ */
 
@@ -273,9 +274,22 @@ comm_state_t comm_allreduce_start(comm_group_t *group, void *data, size_t count,
 const char *comm_allreduce_name(const comm_group_t *group, const void *data,
                                 size_t count, comm_type_t type)
 {
-    if (group->size == 1 || group->ops->allreduce_name == NULL)
-        return group->size == 1 ? "none" : group->ops->name;
-    return group->ops->allreduce_name(group, data, count, type);
+    comm_plan_t plan;
+
+    if (comm_allreduce_plan(group, data, count, type, &plan))
+        return comm_plan_name(&plan);
+    return group->size == 1 ? "none" : group->ops->name;
+}
+
+bool comm_allreduce_plan(const comm_group_t *group, const void *data,
+                         size_t count, comm_type_t type, comm_plan_t *out)
+{
+    bool planned = group->size > 1 && group->ops->allreduce_plan != NULL;
+
+    memset(out, 0, sizeof *out);
+    if (planned)
+        group->ops->allreduce_plan(group, data, count, type, out);
+    return planned;
 }
 
 comm_state_t comm_allreduce_tree_start(comm_group_t *group, void *const *views,

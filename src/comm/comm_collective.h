@@ -14,6 +14,7 @@
 #ifndef CDDP_COMM_COMM_COLLECTIVE_H
 #define CDDP_COMM_COMM_COLLECTIVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,10 +44,16 @@ comm_state_t comm_allreduce_start(comm_group_t *group, void *data, size_t count,
                                   comm_type_t type, comm_op_t op,
                                   comm_work_t **work, err_t *err);
 
+struct comm_plan; /* comm_plan.h */
+
 /* How comm_allreduce would carry out such a sum: a static name ("ring"). The
  * same on all ranks. */
 const char *comm_allreduce_name(const comm_group_t *group, const void *data,
                                 size_t count, comm_type_t type);
+/* The whole plan of it (comm_plan.h). False: the backend has one way only, and
+ * [out] is all zeros. The same on all ranks. */
+bool comm_allreduce_plan(const comm_group_t *group, const void *data,
+                         size_t count, comm_type_t type, struct comm_plan *out);
 
 /*
  * Sum along one fixed binary tree over leaves 0 .. leaves-1 that does not

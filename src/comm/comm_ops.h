@@ -48,6 +48,7 @@ typedef struct comm_request {
 /* What [request] asks for, for people: "an all-reduce of 10 float32, sum". */
 void comm_request_print(const comm_request_t *request, char *text, size_t room);
 
+struct comm_plan; /* comm_plan.h */
 typedef struct comm_ops comm_ops_t;
 
 /* The first thing that ranks tell each other, whatever the backend. */
@@ -101,9 +102,10 @@ struct comm_ops {
     comm_state_t (*poll)(comm_work_t *work);
     err_code_t (*wait)(comm_work_t *work, err_t *err);
 
-    /* (optional) default: the name of the backend. */
-    const char *(*allreduce_name)(const comm_group_t *group, const void *data,
-                                  size_t count, comm_type_t type);
+    /* (optional) The plan of such a sum, see comm_plan.h. Default: none. */
+    void (*allreduce_plan)(const comm_group_t *group, const void *data,
+                           size_t count, comm_type_t type,
+                           struct comm_plan *out);
 
     /* (optional) default: plain memory. */
     err_code_t (*arena_open)(comm_group_t *group, size_t bytes,

@@ -4,7 +4,7 @@
 # cddp-bench allreduce: ranks as threads, with both backends, and one rank.
 set -eu
 header=bytes,ranks,algorithm,min_us,median_us,p99_us,algbw_GBps,busbw_GBps,bound_us
-header+=,bound_by
+header+=,bound_by,lanes,slices,segment_bytes
 export UCX_TLS=self,sysv,posix,cma,tcp UCX_NET_DEVICES=lo
 
 check() {
@@ -13,8 +13,9 @@ check() {
     ./cddp-bench allreduce --csv "$@" >bench.$$
     [ "$(head -1 bench.$$)" = "$header" ]
     tail -n +2 bench.$$ | awk -F, -v ranks="$ranks" -v rows="$rows" '
-        NF != 10 || $2 != ranks || $3 == "" || !($4 > 0) || $5 < $4 ||
-            $6 < $5 || !($9 > 0) || $10 != "memory" {print "bad row: " $0; bad = 1}
+        NF != 13 || $2 != ranks || $3 == "" || !($4 > 0) || $5 < $4 ||
+            $6 < $5 || !($9 > 0) || $10 != "memory" ||
+            $11 < 0 || $12 < 0 || $13 < 0 {print "bad row: " $0; bad = 1}
         END {exit bad || NR != rows}'
 }
 

@@ -213,18 +213,16 @@ static err_code_t ucx_check(comm_group_t *base, err_t *err)
     return atomic_load(&group->failed) ? group_fault(group, err) : ERR_OK;
 }
 
-static const char *ucx_allreduce_name(const comm_group_t *base,
-                                      const void *data, size_t count,
-                                      comm_type_t type)
+static void ucx_allreduce_plan(const comm_group_t *base, const void *data,
+                               size_t count, comm_type_t type, comm_plan_t *out)
 {
     const ucx_group_t *group = (const ucx_group_t *)base;
     comm_request_t request = {.kind = COMM_ALLREDUCE,
                               .data = (void *)data,
                               .count = count,
                               .type = type};
-    comm_plan_t plan = ucx_node_plan(group, &request);
 
-    return comm_plan_name(&plan);
+    *out = ucx_node_plan(group, &request);
 }
 
 /* ---- open and close ------------------------------------------------------ */
@@ -374,7 +372,7 @@ const comm_ops_t comm_ucx_ops = {
     .start = ucx_start,
     .poll = ucx_poll,
     .wait = ucx_wait,
-    .allreduce_name = ucx_allreduce_name,
+    .allreduce_plan = ucx_allreduce_plan,
     .arena_open = ucx_arena_open,
     .arena_close = ucx_arena_close,
 };
