@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * What a batch costs, counted over the plan. Backward of an op with weights is
- * two products of the size of its forward (one, where nobody wants dx); that of
- * other ops counts as their forward. Bytes are those of tensors that a call
- * reads and writes, each once; a view moves none.
+ * Cost of a batch, counted over the plan. Backward of an op with weights counts
+ * as two matrix products of the size of its forward, or one if dx is not
+ * needed. Backward of any other op counts as its forward. Bytes are those of
+ * the tensors that a call reads and writes, each counted once. A view moves
+ * none.
  */
 #include "nn/cost.h"
 
 #include "nn/exec_priv.h"
 
-/* Work of one call. */
+/* Floating-point operations of one call, and bytes that it moves. */
 typedef struct call {
     double flops, bytes;
 } call_t;
@@ -94,7 +95,7 @@ nn_cost_t nn_exec_cost(const nn_exec_t *exec, double flops_s, double bytes_s)
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* Does layer [i] write over its first input? */
+/* Does layer [i] overwrite its first input? */
 static bool is_in_place(const nn_exec_t *exec, int i)
 {
     const nn_node_t *node = &exec->nodes[i];

@@ -1,49 +1,56 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What a plan costs, and what it saves: counted, not measured. Pure. */
+/* Estimated cost of a plan, and the memory that it saves. Both are counted, not
+ * measured. All functions here are pure. */
 #ifndef CDDP_NN_COST_H
 #define CDDP_NN_COST_H
 
 #include "nn/nn.h"
 
-/* Of one batch. [seconds] is the sum over all calls of ops of max(FLOPs /
- * flops_s, bytes / bytes_s) (Williams et al., "Roofline", 2009); what stays in
- * a cache may beat it. */
+/* Cost of one batch. [seconds] is the sum over all calls of ops of max(FLOPs /
+ * flops_s, bytes / bytes_s) (Williams et al., "Roofline", 2009). Real calls may
+ * be faster, as tensors that stay in a cache are read faster than bytes_s. */
 typedef struct nn_cost {
-    double forward_flops, backward_flops; /* backward 0 in evaluation */
-    double again_flops;                   /* of what is computed again */
-    double seconds, compute_seconds;      /* those of calls that FLOPs bound */
+    double forward_flops, backward_flops; /* 0 in evaluation */
+    double again_flops; /* FLOPs of forwards that run again before backward */
+    double seconds,
+        compute_seconds; /* the part of seconds from calls that FLOPs limit */
 } nn_cost_t;
 
 nn_cost_t nn_exec_cost(const nn_exec_t *exec, double flops_s, double bytes_s);
 
 typedef struct nn_plan_facts {
     int layers;
-    int in_place;    /* layers whose output takes the place of an input */
-    int blocked;     /* layers whose output stays in the backend's own layout */
-    int bf16;        /* layers that store their output and its gradient as
-                        bfloat16 */
-    int fused;       /* layers that another one's call computes, too */
-    int biases;      /* layers that add theirs inside of their product */
+    int in_place; /* layers whose output overwrites an input */
+    int blocked;  /* layers whose output stays in the backend's own layout */
+    int bf16;     /* layers that store their output and its gradient as
+                     bfloat16 */
+    int fused;    /* layers without a call of their own: that of another layer
+                     computes them */
+    int biases;   /* layers whose matrix product or convolution adds the bias
+                     itself */
     int bf16_output; /* layers that store their output as bfloat16, but not
                         its gradient */
-    int recomputed_blocks, recomputed; /* blocks and layers of them that run
-                                          again ahead of their backward */
-    size_t kept;  /* bytes that are held from forward to backward */
-    size_t apart; /* bytes without any sharing of memory in time */
+    int recomputed_blocks, /* blocks that run again before their backward */
+        recomputed;        /* layers that run again before their backward */
+    size_t kept;  /* bytes of regions in use from forward to backward */
+    size_t apart; /* bytes of the arena if no two regions shared memory */
 } nn_plan_facts_t;
 
 nn_plan_facts_t nn_exec_facts(const nn_exec_t *exec);
 
-/* What became of one layer. */
+/* What the plan decided for one layer. */
 typedef struct nn_layer_plan {
-    int joined;   /* the layer whose call computes it, too; else -1 */
+    int joined;   /* the layer whose call computes this one as well; -1: it has
+                     its own call */
     bool blocked; /* its output stays in the backend's own layout */
-    op_type_t stored_as, grad_stored_as; /* its output; the gradient of that */
-    bool in_place;   /* its output takes the place of its first input */
-    bool bias;       /* added inside of its product */
-    bool recomputed; /* runs again ahead of its block's backward */
-    int block;       /* number of its block, from 1; of how many: facts */
+    op_type_t stored_as, /* storage type of the output */
+        grad_stored_as;  /* storage type of the output's gradient */
+    bool in_place;       /* its output overwrites its first input */
+    bool bias; /* the matrix product or convolution adds the bias itself */
+    bool recomputed; /* runs again before the backward of its block */
+    int block; /* number of its block of layers, from 1 to recomputed_blocks + 1
+                */
 } nn_layer_plan_t;
 
 nn_layer_plan_t nn_exec_layer_plan(const nn_exec_t *exec, int layer);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * An exec: the graph's ops opened for one batch size, each taking its inputs in
- * the layouts that the ops before chose; then run forward and backward in the
- * arena that exec_plan.c laid out.
+ * An exec: the ops of the graph, opened for one batch size. Each op takes its
+ * inputs in the layouts that the ops before it chose. Forward and backward run
+ * in the arena that exec_plan.c laid out.
  */
 
 #include "base/check.h"
 #include "base/mem.h"
 #include "nn/exec_priv.h"
 
-/* Samples of one run, so that no product of sizes overflows. */
+/* Maximum number of samples of one run, so that no product of sizes
+ * overflows. */
 #define BATCH_LIMIT (1 << 24)
 
 static bool is_loss(const nn_exec_t *exec, int i)
@@ -18,13 +19,13 @@ static bool is_loss(const nn_exec_t *exec, int i)
     return i >= nn_exec_first_loss(exec);
 }
 
-/* Does backward go on to layer or graph input [index]? */
+/* Does backward run through layer [index]? False for graph inputs. */
 static bool runs_back(const nn_exec_t *exec, int index)
 {
     return !nn_is_input(index) && exec->nodes[index].back;
 }
 
-/* The output of layer or graph input [index]. */
+/* Describe the output of layer [index], or graph input [index]. */
 static op_desc_t node_desc(const nn_exec_t *exec, int index)
 {
     op_desc_t desc;
@@ -72,8 +73,8 @@ static err_code_t node_open(nn_exec_t *exec, int i, err_t *err)
 }
 
 /* If the input of [loss] is in a layout of the backend, open an op that copies
- * it to the plain one. Flatten does, as two-dimensional tensors are always
- * plain. */
+ * it to plain layout. A flatten does that, as two-dimensional tensors are
+ * always plain. */
 static err_code_t plain_open(nn_exec_t *exec, int loss, err_t *err)
 {
     op_t **plain = &exec->plain[loss].op;
@@ -148,7 +149,7 @@ void nn_exec_close(nn_exec_t *exec)
         return;
     for (int k = 0; k < NN_FIELDS_MAX; k++)
         op_close(exec->plain[k].op);
-    /* Readers first: they refer to layouts of the nodes they read. */
+    /* Readers first: they refer to the layouts of the nodes that they read. */
     for (int i = exec->count - 1; i >= 0; i--)
         op_close(exec->nodes[i].op);
     mem_free(exec->nodes);
@@ -168,7 +169,7 @@ void nn_exec_bind(nn_exec_t *exec, const nn_bind_t *bind)
     exec->bind = *bind;
 }
 
-/* Address of a region; NULL for none. */
+/* Address of a region; NULL for NN_NONE. */
 static void *region_at(const nn_exec_t *exec, int region)
 {
     if (region == NN_NONE)
@@ -181,13 +182,14 @@ static void *region_at(const nn_exec_t *exec, int region)
     return (char *)exec->bind.activations + exec->regions[region].offset;
 }
 
-/* What a node's forward writes: in the forward pass, or when it runs again. */
+/* The regions that the node's forward writes: in the forward pass, or, with
+ * [again], before its backward. */
 static const nn_pass_t *pass_of(const nn_node_t *node, bool again)
 {
     return again ? &node->again : &node->first;
 }
 
-/* The address of the output of layer or graph input [index]. */
+/* Address of the output of layer [index], or of graph input [index]. */
 static const void *output_at(const nn_exec_t *exec, int index, bool again,
                              const nn_batch_t *batch)
 {
@@ -196,8 +198,9 @@ static const void *output_at(const nn_exec_t *exec, int index, bool again,
                : region_at(exec, pass_of(&exec->nodes[index], again)->y);
 }
 
-/* The arguments that forward and backward have in common; [again]: in
- * backward. */
+/* The arguments that forward and backward have in common. [again]: after the
+ * forward pass, so that outputs of layers that run again are in other
+ * regions. */
 static op_args_t node_args(const nn_exec_t *exec, int i, bool again,
                            const nn_batch_t *batch)
 {
@@ -235,7 +238,8 @@ static op_args_t node_args(const nn_exec_t *exec, int i, bool again,
     return args;
 }
 
-/* The batch's moments are added once, even if they are computed again. */
+/* Run the forward of node [i]. The moments of the batch are added to the step's
+ * in the forward pass only, not when they are computed [again]. */
 static err_code_t node_forward(nn_exec_t *exec, int i, bool again,
                                const nn_batch_t *batch, err_t *err)
 {
@@ -273,7 +277,8 @@ err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
     err_code_t rc = ERR_OK;
 
     for (int i = 0; i < exec->count && rc == ERR_OK; i++) {
-        /* Not earlier: until then the region may hold something else. */
+        /* Not earlier: until the first loss the region may be used for
+         * something else. */
         if (i == nn_exec_first_loss(exec))
             rc = dev_fill(stream, sums, 0, bytes, err);
         if (rc == ERR_OK && exec->nodes[i].op != NULL)
@@ -291,8 +296,8 @@ err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
     return rc;
 }
 
-/* Where parameter gradients are written: to their final place, or to a region
- * of this batch. */
+/* Set where parameter gradients are written: to their final place, or to a
+ * region for this batch only. */
 static void point_gradients(const nn_exec_t *exec, int i, bool accumulate,
                             op_args_t *args)
 {
@@ -318,8 +323,8 @@ static void point_gradients(const nn_exec_t *exec, int i, bool accumulate,
 
 /* Add this batch's gradients, then report the layer's gradients as ready, in
  * the order of the arena, which begins with the last parameter of a layer.
- * Shared gradients are ready after the backward of their owner, the first user.
- */
+ * Shared gradients are ready after the backward of their owner, which is the
+ * first layer that uses them and so the last to run backward. */
 static err_code_t finish_gradients(nn_exec_t *exec, int i, bool accumulate,
                                    const op_args_t *args, err_t *err)
 {
@@ -342,7 +347,7 @@ static err_code_t finish_gradients(nn_exec_t *exec, int i, bool accumulate,
     return rc;
 }
 
-/* Where the gradients of inputs are written. */
+/* Set where the gradients of inputs are written. */
 static void point_inputs(const nn_exec_t *exec, int i, op_args_t *args)
 {
     const nn_node_t *node = &exec->nodes[i];
@@ -353,8 +358,9 @@ static void point_inputs(const nn_exec_t *exec, int i, op_args_t *args)
         args->dother[k - 1] = region_at(exec, node->grad[k]);
 }
 
-/* Add the gradients of tensors that several layers read. The last reader comes
- * first, so that the sum has the same bits every time. */
+/* Add the gradients of node [i]'s inputs to those that later readers of the
+ * same tensors wrote. The order is fixed, last reader first, so that the sum
+ * has the same bits every time. */
 static err_code_t add_inputs(nn_exec_t *exec, int i, err_t *err)
 {
     const nn_node_t *node = &exec->nodes[i];
@@ -377,7 +383,8 @@ static err_code_t add_inputs(nn_exec_t *exec, int i, err_t *err)
     return rc;
 }
 
-/* A loss that is left out has gradient 0, whatever its targets are. */
+/* Run the op's backward. A loss that is left out (scale 0) has gradient 0,
+ * whatever its targets are. */
 static err_code_t op_run_back(nn_exec_t *exec, int i, const op_args_t *args,
                               err_t *err)
 {
@@ -392,7 +399,7 @@ static err_code_t op_run_back(nn_exec_t *exec, int i, const op_args_t *args,
     return op_backward(node->op, args, exec->bind.stream, err);
 }
 
-/* What nn_exec_backward is called with. */
+/* The arguments of nn_exec_backward. */
 typedef struct backward {
     const nn_batch_t *batch;
     const double *scale; /* for each loss */
@@ -422,8 +429,8 @@ static err_code_t node_backward(nn_exec_t *exec, int i, const backward_t *call,
     return finish_gradients(exec, i, call->accumulate, &args, err);
 }
 
-/* Run those nodes again that the backward of the block that ends with node
- * [last] needs. */
+/* Run the forward of nodes again in the block that ends with node [last], as
+ * far as the block's backward needs their outputs. */
 static err_code_t block_again(nn_exec_t *exec, int last,
                               const nn_batch_t *batch, err_t *err)
 {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Layers that one call computes: batchnorm and relu; batchnorm, the add of a
- * shortcut and relu; add and relu; linear and gelu or silu. They must be
+ * Fusing layers into one call: batchnorm and relu; batchnorm, the add of a
+ * shortcut and relu; add and relu; linear and gelu or silu. The layers must be
  * neighbours in the list, and no other layer may read a result between them.
  * The last of them, the activation, becomes the node of the call. The others
- * are joined to it and have no op. As they are neighbours, gradients become
- * ready in the same order as without fusing.
+ * are joined to it and have no op. As the layers are neighbours, gradients
+ * become ready in the same order as without fusing.
  *
- * If products are computed in bfloat16, the output of a sample norm, or of a
- * linear with activation, is stored as bfloat16 if its only reader is a linear,
- * which would round it anyway.
+ * If matrix products are computed in bfloat16, the output of a sample norm, or
+ * of a linear layer with activation, is stored as bfloat16 if its only reader
+ * is a linear layer, which would round it anyway.
  *
  * Fusing changes no bit, with one exception: where tensors are stored as
  * bfloat16 (exec_store.c), intermediate results inside a call are not rounded.
  * linear and conv add their bias themselves, but are not fused with relu, as
- * the relu inside oneDNN's products turns NaN into 0.
+ * the relu inside oneDNN's matrix products and convolutions turns NaN into 0.
  */
 #include "base/check.h"
 #include "base/mem.h"
@@ -38,8 +38,8 @@ static void node_link(nn_exec_t *exec, int i)
         node->from[k] = layer->from[k];
 }
 
-/* Make [node] compute [part] as well, whose only reader it is, and read the
- * inputs of [part]. */
+/* Make [node], the only reader of [part], compute [part] as well. [node] then
+ * reads the inputs of [part]. */
 static void node_join(nn_exec_t *exec, int node, int part)
 {
     nn_node_t *to = &exec->nodes[node], *from = &exec->nodes[part];
@@ -57,8 +57,9 @@ static void node_join(nn_exec_t *exec, int node, int part)
     from->joined = node;
 }
 
-/* [node] computes an add of two: if the layer before it is a batchnorm whose
- * result goes nowhere else, that, too. */
+/* [node] computes an add. If the add has two inputs and one is a batchnorm
+ * right before it that nothing else reads, make [node] compute the batchnorm as
+ * well. */
 static void join_norm(nn_exec_t *exec, int node, const int *readers)
 {
     nn_node_t *to = &exec->nodes[node];
@@ -69,14 +70,15 @@ static void join_norm(nn_exec_t *exec, int node, const int *readers)
         to->inputs != 2 || (to->from[0] != norm && to->from[1] != norm))
         return;
     other = to->from[0] == norm ? to->from[1] : to->from[0];
-    /* Else a tensor's two gradients would be added in another order. */
+    /* If both inputs of the add came from one tensor, fusing would add the
+     * tensor's two gradients in another order. */
     if (other == exec->nodes[norm].from[0])
         return;
     node_join(exec, node, norm);
     to->from[to->inputs++] = other;
 }
 
-/* Join what goes with node [i] to it. */
+/* If node [i] can be fused with the layers before it, join these to it. */
 static void join_before(nn_exec_t *exec, int i, const int *readers)
 {
     const op_kind_t kind = kind_of(exec, i), before = kind_of(exec, i - 1);
@@ -95,7 +97,7 @@ static void join_before(nn_exec_t *exec, int i, const int *readers)
     }
 }
 
-/* Would [node] round what [from] gives, and can [from] store it rounded? */
+/* Would [node] round the output of [from], and can [from] store it rounded? */
 static bool takes_rounded(const nn_exec_t *exec, int node, int from)
 {
     return kind_of(exec, exec->nodes[node].own) == OP_LINEAR &&
@@ -103,7 +105,7 @@ static bool takes_rounded(const nn_exec_t *exec, int node, int from)
             exec->nodes[from].activation != OP_NONE);
 }
 
-/* Which outputs are stored as bfloat16: those that only one linear reads. */
+/* Store outputs as bfloat16 if their only reader is a linear layer. */
 static void choose_rounded(nn_exec_t *exec, const int *readers)
 {
     for (int i = 0; i < exec->count; i++) {

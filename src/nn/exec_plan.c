@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Which regions of memory an exec needs, and when. Time is counted in calls:
- * the forward of op i is time i. After all forwards come the backward calls
- * and, if blocks of layers are recomputed (exec_recompute.c), the forwards that
- * run again.
+ * The regions of memory that an exec needs, and when they are in use. Time is
+ * counted in calls: the forward of op i is call i. After all forwards come the
+ * backward calls and, if blocks of layers are recomputed (exec_recompute.c),
+ * the forwards that run again.
  *
  * In training, the inputs, output and workspace that a layer's backward reads
  * are kept until then. The gradient of a tensor is written first by the
  * backward of the tensor's last reader, and read by the backward of the layer
- * that made the tensor. Other readers write a region of their own, which is
- * added. An op works in place if it can and nobody reads what it overwrites.
- * Then several tensors share one region, which is in use as long as any of
- * them.
+ * that made the tensor. Each other reader writes its gradient to a region of
+ * its own, which is then added. An op works in place if it can and if nobody
+ * reads what it overwrites. Then several tensors share one region, which is in
+ * use as long as any of these tensors.
  */
 #include "base/check.h"
 #include "base/mem.h"
 #include "nn/exec_priv.h"
 
-/* y, workspace, scratch, moments, twice; scratch and fresh of backward, and a
- * gradient for each input; and per exec: results, plain outputs and their
- * scratch. */
+/* Per node: y, workspace, scratch and moments, twice; scratch and fresh of
+ * backward; a gradient for each input. Per exec: the results; for each loss, a
+ * plain copy of its input and scratch. */
 #define REGIONS_PER_NODE (10 + OP_INPUTS_MAX)
 #define REGIONS_PER_EXEC (1 + 2 * NN_FIELDS_MAX)
 
-/* When do calls run? Forward i at time i; then, from the last block of layers
- * to the first, what runs again and backward. */
+/* Number the calls. Forward i is call i. Then, from the last block of layers to
+ * the first, come the forwards that run again and the backward calls. */
 static void plan_times(nn_exec_t *exec)
 {
     int time = exec->count, last = exec->count - 1;
@@ -50,13 +50,13 @@ static void read_at(nn_pass_t *pass, int time)
         pass->read = time;
 }
 
-/* [node]'s output is read in the second half of a step. */
+/* Note that [node]'s output is read in call [time], after the forward pass. */
 static void read_later(nn_node_t *node, int time)
 {
     read_at(node->redo ? &node->again : &node->first, time);
 }
 
-/* When is each output read last? */
+/* Find the last call that reads each output. */
 static void plan_reads(nn_exec_t *exec)
 {
     nn_node_t *nodes = exec->nodes;
@@ -80,7 +80,7 @@ static void plan_reads(nn_exec_t *exec)
                 read_later(&nodes[node->from[k]], node->later);
         }
     }
-    /* nn_exec_output may be asked for them at any time. */
+    /* nn_exec_output may read the inputs of losses after the last call, too. */
     for (int k = 0; k < exec->graph->loss_count; k++)
         read_at(&nodes[nn_exec_loss_from(exec, k)].first, exec->end - 1);
 }
@@ -103,7 +103,8 @@ static int region_add(nn_exec_t *exec, size_t bytes, int first, int last)
     return exec->region_count++;
 }
 
-/* Make [region] hold [bytes] from [first] to [last] as well. */
+/* Extend [region] to at least [bytes] bytes, in use from [first] to [last] as
+ * well. */
 static void region_extend(nn_exec_t *exec, int region, size_t bytes, int first,
                           int last)
 {
@@ -121,7 +122,8 @@ static void region_extend(nn_exec_t *exec, int region, size_t bytes, int first,
         b->last = last;
 }
 
-/* Which region holds what [node] gives to those that run [again]? */
+/* The number of the region with [node]'s output, as it is read in the forward
+ * pass or, with [again], after it. */
 static int *output_of(nn_exec_t *exec, int node, bool again)
 {
     nn_node_t *n = &exec->nodes[node];
@@ -129,14 +131,14 @@ static int *output_of(nn_exec_t *exec, int node, bool again)
     return again && n->redo ? &n->again.y : &n->first.y;
 }
 
-/* May [node], which runs at [time], write over its first input? */
+/* May [node], which runs at [time], overwrite its first input? */
 static bool may_overwrite(nn_exec_t *exec, int node, bool again, int time)
 {
     const nn_node_t *n = &exec->nodes[node];
     int region;
 
     if (nn_is_input(n->from[0]) || !op_in_place(n->op))
-        return false; /* the graph's input is not ours */
+        return false; /* a graph input is the caller's memory */
     region = *output_of(exec, n->from[0], again);
     for (int k = 1; k < n->inputs; k++)
         if (!nn_is_input(n->from[k]) &&
@@ -146,7 +148,8 @@ static bool may_overwrite(nn_exec_t *exec, int node, bool again, int time)
            exec->regions[region].busy <= time;
 }
 
-/* Where [node]'s output goes at [time], and until [read] it is read. */
+/* Choose the region of [node]'s output, which is written at [time] and read
+ * last at [read]. */
 static void plan_output(nn_exec_t *exec, int node, bool again, int time,
                         int read)
 {
@@ -161,13 +164,14 @@ static void plan_output(nn_exec_t *exec, int node, bool again, int time,
     }
     *y = *output_of(exec, n->from[0], again);
     region_extend(exec, *y, bytes, time, read);
-    /* A view's input is still there, too. */
+    /* A view does not destroy its input, so readers of the input count, too. */
     busy = exec->regions[*y].busy;
     exec->regions[*y].busy =
         exec->graph->layers[node].kind->view && busy > read ? busy : read;
 }
 
-/* In order of time, as each looks at who still reads what it may overwrite. */
+/* In order of time, as each output may overwrite a region only if no earlier
+ * output in it is still read. */
 static void plan_outputs(nn_exec_t *exec)
 {
     nn_node_t *nodes = exec->nodes;
@@ -184,7 +188,7 @@ static void plan_outputs(nn_exec_t *exec)
     }
 }
 
-/* Does any node in (first, last) read what [x] gives? */
+/* Does any node after [first] and before [last] read the output of [x]? */
 static bool is_read(const nn_exec_t *exec, int x, int first, int last)
 {
     bool found = false;
@@ -196,10 +200,14 @@ static bool is_read(const nn_exec_t *exec, int x, int first, int last)
 }
 
 /*
- * [node] adds two tensors: may the gradient of the second be read where that of
- * the sum lies? The first one's is there, too, if anybody wants it. So nobody
- * may change that region until the second's maker has run backward, and that
- * one neither; and only [node] may read the second.
+ * Optimization for an add of two inputs, whose gradients both equal the
+ * gradient of the sum: may the gradient of the second input (k = 1) share the
+ * region of the sum's gradient?
+ *
+ * The gradient of the first input may be in this region as well. So no call may
+ * change the region before the node that made the second input has run
+ * backward, and that node may not work in place. Also, only [node] may read the
+ * second input.
  */
 static bool may_pass(const nn_exec_t *exec, int node, int k)
 {
@@ -215,8 +223,8 @@ static bool may_pass(const nn_exec_t *exec, int node, int k)
             !is_read(exec, other, from, node));
 }
 
-/* The gradient of input [k] of [node]: where it is written, and whether it is
- * added to what other readers have written. */
+/* Choose where the gradient of input [k] of [node] is written, and whether it
+ * is added to the gradients that other readers have written. */
 static void plan_input(nn_exec_t *exec, int node, int k)
 {
     nn_node_t *reader = &exec->nodes[node];
@@ -237,7 +245,7 @@ static void plan_input(nn_exec_t *exec, int node, int k)
         reader->grad[k] = input->dy;
         return;
     }
-    /* In place, over the gradient that has been eaten with this. */
+    /* In place: overwrite dy, which no later call reads. */
     if (reader->dy != NN_NONE &&
         (k == 0 ? op_in_place(reader->op)
                 : !reader->adds[k] && may_pass(exec, node, k))) {
@@ -265,7 +273,8 @@ static void plan_gradients(nn_exec_t *exec)
     }
 }
 
-/* Room for this batch's gradients of a layer while others are added to. */
+/* Bytes for a layer's parameter gradients of this batch, before they are added
+ * to the gradients of earlier batches. */
 static size_t fresh_bytes(const nn_graph_t *graph, const nn_layer_t *layer)
 {
     size_t bytes = 0;
@@ -276,7 +285,8 @@ static size_t fresh_bytes(const nn_graph_t *graph, const nn_layer_t *layer)
     return bytes;
 }
 
-/* May node [i] add its gradients to others, and not do that by itself? */
+/* Must gradients of node [i] possibly be added to others, while its op cannot
+ * add them itself? */
 static bool needs_fresh(const nn_exec_t *exec, int i)
 {
     const nn_node_t *node = &exec->nodes[i];
@@ -285,8 +295,8 @@ static bool needs_fresh(const nn_exec_t *exec, int i)
            !nn_exec_writes_first(exec, node->own, !exec->config.anew);
 }
 
-/* What an op needs for itself when its forward runs at [time]; its workspace is
- * read until [read]. */
+/* Choose the regions that only the op itself uses when its forward runs at
+ * [time]. Its workspace is read last at [read]. */
 static void plan_pass(nn_exec_t *exec, int i, int time, int read,
                       nn_pass_t *pass)
 {
@@ -328,7 +338,7 @@ static void plan_node(nn_exec_t *exec, int i)
                                  node->later, node->later);
 }
 
-/* Is [region], which node [i] uses at [time], in use then? */
+/* Check that [region], which node [i] uses at [time], is in use then. */
 static void use_check(const nn_exec_t *exec, int i, int region, int time)
 {
     const nn_region_t *r = &exec->regions[region];
@@ -338,7 +348,8 @@ static void use_check(const nn_exec_t *exec, int i, int region, int time)
           i, region, time, r->first, r->last);
 }
 
-/* Does everything that the backward of node [i] touches exist then? */
+/* Check that each region that the backward of node [i] reads or writes is in
+ * use then. */
 static void backward_check(const nn_exec_t *exec, int i)
 {
     const nn_node_t *node = &exec->nodes[i];
@@ -367,7 +378,8 @@ static void backward_check(const nn_exec_t *exec, int i)
     }
 }
 
-/* Does everything that a forward of node [i] touches at [time] exist then? */
+/* Check that each region that a forward of node [i] reads or writes is in use
+ * then. */
 static void forward_check(const nn_exec_t *exec, int i, bool again)
 {
     const nn_node_t *node = &exec->nodes[i];
@@ -438,8 +450,9 @@ err_code_t nn_exec_plan_parts(nn_exec_t *exec, int parts, err_t *err)
     return nn_plan_place(exec->regions, exec->region_count, &exec->bytes, err);
 }
 
-/* The number of blocks with which the arena is smallest. More than one block
- * for two layers saves nothing; larger numbers are tried in larger steps. */
+/* Plan with the number of blocks for which the arena is smallest. Blocks of
+ * fewer than two layers save nothing, so count / 2 is the maximum. Large
+ * numbers are tried in larger steps. */
 static err_code_t plan_smallest(nn_exec_t *exec, err_t *err)
 {
     err_code_t rc = nn_exec_plan_parts(exec, 1, err);

@@ -3,15 +3,15 @@
 /*
  * Activation checkpointing (Chen et al., "Training Deep Nets with Sublinear
  * Memory Cost", 2016). A block is a sequence of layers in the order of the
- * list. What a later block reads is kept. Everything else of a block is freed
- * when its forward is over, and is computed again right before its backward, by
- * the same calls on the same numbers. The last block keeps everything, as its
- * backward comes at once.
+ * list. Outputs that a later block reads are kept. All other outputs of a block
+ * are freed when its forward is over, and are computed again right before its
+ * backward, by the same calls on the same numbers. The last block keeps all
+ * outputs, as its backward follows at once.
  *
- * Blocks have about equal sizes, and are cut where the fewest bytes cross: at
- * the end of a residual block or of an iteration of repeat, where there are
- * any. The planner takes the number of blocks with the smallest arena. In a
- * plain chain that is about the square root of the chain's length.
+ * Blocks have about equal sizes, and are cut where the fewest bytes cross: for
+ * example at the end of a residual block or of an iteration of repeat. The
+ * planner chooses the number of blocks with the smallest arena. In a plain
+ * chain that is about the square root of the chain's length.
  *
  * syncbatchnorm communicates with other ranks in forward. It must not do so
  * twice, so its output is kept.
@@ -20,7 +20,8 @@
 #include "base/mem.h"
 #include "nn/exec_priv.h"
 
-/* Bytes that node [i] leaves for later. */
+/* Bytes that the forward of node [i] writes for later calls: output and
+ * workspace. */
 static size_t node_bytes(const nn_exec_t *exec, int i)
 {
     const op_t *op = exec->nodes[i].op;
@@ -28,13 +29,14 @@ static size_t node_bytes(const nn_exec_t *exec, int i)
     return op == NULL ? 0 : op_out(op)->bytes + op_workspace_bytes(op);
 }
 
-/* Node p, and the cut before it: for p from 0 to exec->count. */
+/* Facts on node p and on a cut before it, for p from 0 to exec->count. */
 typedef struct place {
     size_t crossing; /* bytes of outputs that cross the cut */
-    size_t before;   /* bytes of all nodes before the cut */
+    size_t before;   /* node_bytes of all nodes before the cut */
     int reader;      /* the last node that reads the output of node p */
-    bool kept;       /* that output is kept from forward to backward */
-    bool wanted;     /* backward, or a node that runs again, reads it */
+    bool kept;       /* the output of node p is kept from forward to backward */
+    bool wanted; /* a backward, or a node that runs again, reads the output of
+                    node p */
 } place_t;
 
 static void count_bytes(const nn_exec_t *exec, place_t *places)
@@ -64,8 +66,8 @@ static size_t apart(size_t a, size_t b)
     return a > b ? a - b : b - a;
 }
 
-/* The best cut about [target] bytes from the start, [near] bytes more or less;
- * after the cut [after] and before the losses. 0: none. */
+/* The best place for a cut about [target] bytes from the start, at most [near]
+ * bytes off, after the cut [after] and before the losses. 0: there is none. */
 static int find_cut(const nn_exec_t *exec, const place_t *places, size_t target,
                     size_t near, int after)
 {
@@ -91,7 +93,7 @@ static void cut_at(nn_exec_t *exec, int from)
     exec->parts++;
 }
 
-/* Decide which nodes run again. From the last node to the first, so that all
+/* Decide which nodes run again. Go from the last node to the first, so that all
  * readers of a node are known. */
 static void choose_redo(nn_exec_t *exec, place_t *places)
 {
@@ -121,8 +123,8 @@ static void choose_redo(nn_exec_t *exec, place_t *places)
     }
 }
 
-/* Does each node that runs again find its inputs: kept, or run again before it
- * in its own block? */
+/* Check that each node that runs again finds its inputs: they are kept, or run
+ * again earlier in its own block. */
 static void redo_check(const nn_exec_t *exec)
 {
     for (int i = 0; CHECK_ON && i < exec->count; i++) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Which tensors between layers are stored as bfloat16 when products are
- * computed in bfloat16. A convolution can round its result, as its reader would
- * do anyway. batchnorm, add, activations and pools then store their results and
- * gradients as bfloat16, too, and compute in float32. So half of the memory
- * between convolutions is moved and kept. A tensor stays float32 if any reader
- * requires that: a loss, or a layer whose result goes to a loss.
+ * Choosing the tensors between layers that are stored as bfloat16, when matrix
+ * products and convolutions are computed in bfloat16. A convolution can round
+ * its result, as its reader would do anyway. batchnorm, add, activations and
+ * pools then store their results and gradients as bfloat16, too, and compute in
+ * float32. So half of the memory between convolutions is moved and kept. A
+ * tensor stays float32 if any reader requires that: a loss, or a layer whose
+ * result goes to a loss.
  */
 #include "nn/exec_priv.h"
 
@@ -16,7 +17,8 @@ static op_bf16_use_t node_use(const nn_exec_t *exec, int i)
         exec->backend, exec->graph->layers[exec->nodes[i].own].config.kind);
 }
 
-/* From the last node to the first, so that readers are known. */
+/* Goes from the last node to the first in the second loop, so that the readers
+ * of a node are decided before it. */
 void nn_exec_store(nn_exec_t *exec)
 {
     if (exec->config.compute_type != OP_BFLOAT16)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Initial values of an arena. The stream of a tensor is that of its name alone,
- * and its blocks can be drawn from anywhere, so a crew shares a large tensor
- * without a change of bits. A block of the generator gives two uniform numbers,
- * but a normal one or none: before those are drawn, each member counts what its
- * blocks hold.
+ * Initial values of an arena. Each tensor has a random stream of its own, keyed
+ * by seed and name. The stream's blocks (one call of the generator each) can be
+ * drawn from any point on, so that a crew shares a large tensor without
+ * changing bits. A block gives two uniform numbers, but one normal number or
+ * none. So before normal numbers are drawn, each member of the crew counts how
+ * many its blocks give.
  */
 #include <string.h>
 
@@ -14,19 +15,22 @@
 #include "base/rng.h"
 #include "nn/nn_build.h"
 
-/* Tensors from here on are worth a call to the crew (half a millisecond). */
+/* Minimum elements of a tensor that the crew shares (about half a millisecond
+ * of work). */
 #define SHARED_ELEMS ((size_t)1 << 16)
 #define MEMBERS_MAX 64
-/* A uniform share begins at a whole number of these, thus at a block. */
+/* Uniform numbers are shared in multiples of this, so that each share begins
+ * with a block. */
 #define UNIFORM_GRAIN 512
 
 typedef struct fill {
     const nn_tensor_t *tensor;
     float *to;
-    rng_t start;     /* of the tensor's stream */
-    int members;     /* who take part */
-    uint64_t blocks; /* normal: a member's */
-    size_t counts[MEMBERS_MAX], firsts[MEMBERS_MAX]; /* normal: its numbers */
+    rng_t start;                /* beginning of the tensor's stream */
+    int members;                /* members of the crew that take part */
+    uint64_t blocks;            /* normal: number of blocks for each member */
+    size_t counts[MEMBERS_MAX], /* normal: elements that each member writes */
+        firsts[MEMBERS_MAX];    /* normal: first element of each member */
 } fill_t;
 
 static void draw(const nn_tensor_t *tensor, rng_t *rng, float *to, size_t count)
@@ -78,9 +82,10 @@ static void normal_share(void *context, int member)
          fill->counts[member]);
 }
 
-/* pi / 4 of all blocks give a number, so a tensor takes 1.273 blocks for each.
- * The crew draws 1 + 17/64 = 1.266 of them, a little less than it needs lest
- * numbers be drawn for nothing; the rest, about one in 170, is drawn alone. */
+/* pi / 4 of all blocks give a number, so a tensor takes about 1.273 blocks for
+ * each element. The crew draws 1 + 17/64 = 1.266 blocks for each, slightly too
+ * few, so that no numbers are drawn in vain. The rest, about one in 170
+ * elements, is drawn by one thread. */
 static void normal_fill(fill_t *fill, crew_t *crew)
 {
     const size_t count = fill->tensor->public.count;
@@ -114,7 +119,7 @@ static void random_fill(const nn_tensor_t *tensor, uint64_t seed, crew_t *crew,
                    .to = to,
                    .members = members < MEMBERS_MAX ? members : MEMBERS_MAX};
 
-    /* Keyed by the name: a layer put in elsewhere changes no other. */
+    /* Keyed by the name: adding a layer elsewhere changes no other tensor. */
     rng_open(&fill.start, seed, RNG_INIT,
              hash_bytes(public->name, strlen(public->name)), 0);
     if (fill.members == 1 || public->count < SHARED_ELEMS)
@@ -125,7 +130,8 @@ static void random_fill(const nn_tensor_t *tensor, uint64_t seed, crew_t *crew,
         crew_run(crew, uniform_share, &fill);
 }
 
-/* Fill with the tensor's constant; false: it has none, its values are drawn. */
+/* Fill with the tensor's constant. Returns false if its values are random
+ * instead. */
 static bool constant_fill(const nn_tensor_t *tensor, float *to)
 {
     static const float values[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* A built graph: opening, closing, and what it tells. Reading the run file is
- * graph_build.c, the parameter arenas are graph_tables.c, the hash is
- * graph_hash.c. */
+/* Opening and closing a graph, and queries on its layers. graph_build.c reads
+ * the run file, graph_tables.c lays out the parameter arenas, graph_hash.c
+ * computes the hash. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,8 @@ static const opt_row_t model_rows[] = {
     {.name = NULL},
 };
 
-/* Presets build on one input. */
+/* Copy the shape of the only input to [out]; ERR_CONFIG if there are several,
+ * as a preset builds on one input. */
 static err_code_t only_input(const nn_graph_t *graph, const tree_t *model,
                              opt_ints_t *out, err_t *err)
 {
@@ -54,8 +55,8 @@ static err_code_t only_input(const nn_graph_t *graph, const tree_t *model,
     return ERR_OK;
 }
 
-/* Fill [options]; layers (and losses) that the run file does not write are
- * written to [made]. */
+/* Fill [options]. Layers and losses that a preset or plugin makes are returned
+ * in [made]. */
 static err_code_t graph_read_model(nn_graph_t *graph, const tree_t *model,
                                    model_options_t *options, nn_built_t *made,
                                    err_t *err)
@@ -78,7 +79,8 @@ static err_code_t graph_read_model(nn_graph_t *graph, const tree_t *model,
         rc = opt_fill(model_rows, model, "model", options, err);
         return rc == ERR_OK ? nn_build_inputs(graph, model, err) : rc;
     }
-    /* The other keys are options of what makes the layers. */
+    /* All keys but input and plugin (or preset) are options of the preset or
+     * plugin. */
     rc = nn_build_inputs(graph, model, err);
     if (rc == ERR_OK && plugin)
         rc = nn_plugin_build(graph, model, made, err);
@@ -90,7 +92,7 @@ static err_code_t graph_read_model(nn_graph_t *graph, const tree_t *model,
     return rc;
 }
 
-/* `loss: plugin` stands for the losses that the plugin has [made]. */
+/* Replace `loss: plugin` by the losses that the plugin has [made]. */
 static err_code_t graph_read_loss(const nn_graph_t *graph, const tree_t *made,
                                   const tree_t **loss, err_t *err)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * From the list of layers in the run file to the graph of checked layers. Every
- * fault is reported with file, line and column, the layer's name and, where
+ * From the list of layers in the run file to a graph of checked layers. Every
+ * error is reported with file, line and column, the layer's name and, where
  * shapes disagree, the shapes.
  *
- * graph_item.c has taken the list apart, graph_from.c knows the names.
+ * Before this, graph_item.c has parsed the list. graph_from.c resolves names.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,13 +15,15 @@
 #include "nn/nn_build.h"
 #include "nn/plugin.h"
 
-/* Elements of one sample of one tensor; a larger number is a typing error. */
+/* Maximum elements of one sample of one tensor. A larger number is a typing
+ * error. */
 #define SAMPLE_LIMIT ((int64_t)1 << 33)
-/* Bound of everything that a layer's sizes are multiplied to, below INT64_MAX;
- * far above what any memory holds. */
+/* Upper bound of any product of a layer's sizes. It is below INT64_MAX, and far
+ * above what any memory can store. */
 #define PRODUCT_LIMIT 0x1p62
 
-/* No product of the layer's sizes (weight, output) is larger than this. */
+/* An upper bound of all products of the layer's sizes (elements of weight or
+ * output). */
 static double layer_product(const op_config_t *config)
 {
     const int64_t out[] = {config->out, config->conv.out};
@@ -88,7 +90,7 @@ char *nn_kind_path(const nn_item_t *item, const nn_kind_t *kind,
     return out;
 }
 
-/* What layer or graph input [index] gives. */
+/* Describe the output of layer [index], or graph input [index]. */
 static void output_desc(const nn_graph_t *graph, int index, op_desc_t *out)
 {
     if (nn_is_input(index))
@@ -97,7 +99,8 @@ static void output_desc(const nn_graph_t *graph, int index, op_desc_t *out)
         *out = graph->layers[index].out;
 }
 
-/* An input is what its first reader takes; the others must agree. */
+/* Note that layer [index] reads [input]. The first reader decides whether the
+ * input is tokens or real numbers; all others must agree. */
 static err_code_t input_read(nn_graph_t *graph, int index, nn_input_t *input,
                              err_t *err)
 {
@@ -105,7 +108,7 @@ static err_code_t input_read(nn_graph_t *graph, int index, nn_input_t *input,
 
     if (input->reader == NN_INPUT) {
         input->reader = index;
-        /* How many, its options say later. */
+        /* input_count writes the vocabulary later. */
         input->tokens = layer->kind->tokens ? INT32_MAX : 0;
         return ERR_OK;
     }
@@ -123,7 +126,8 @@ static err_code_t input_read(nn_graph_t *graph, int index, nn_input_t *input,
                    first->kind->tokens ? "tokens" : "real numbers");
 }
 
-/* The smallest vocabulary of the layers that read the input counts. */
+/* If layer [index] reads an input as tokens: the number of tokens is the
+ * smallest vocabulary of all such layers. */
 static void input_count(nn_graph_t *graph, int index)
 {
     const nn_layer_t *layer = &graph->layers[index];
@@ -137,7 +141,8 @@ static void input_count(nn_graph_t *graph, int index)
         input->tokens = rows;
 }
 
-/* Once a layer's inputs are known: their shapes, its options, its output. */
+/* Build layer [index], whose inputs are known: check their shapes, read its
+ * options, infer its output. */
 static err_code_t layer_build(nn_graph_t *graph, int index,
                               const nn_item_t *item, err_t *err)
 {
@@ -169,7 +174,7 @@ static err_code_t layer_build(nn_graph_t *graph, int index,
     return rc;
 }
 
-/* Kinds and names of all layers, before any is looked into. */
+/* Find the kinds of all layers and give them names. */
 static err_code_t layers_name(nn_graph_t *graph, const nn_items_t *items,
                               err_t *err)
 {

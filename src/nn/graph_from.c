@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Names, and what refers to them: from and share. All layers are named before
- * any reference is followed, so that a sentence can tell a name that comes too
- * late from one that does not exist.
+ * Names of layers, and the references to them: `from` and `share`. All layers
+ * are named before any reference is resolved, so that an error message can tell
+ * a name that comes too late from one that does not exist.
  */
 #include <ctype.h>
 #include <limits.h>
@@ -18,7 +18,7 @@
 
 /* ---- names --------------------------------------------------------------- */
 
-/* Which number among the layers of its kind, from 1? */
+/* The number of [layer] among the layers of its kind, from 1. */
 static int kind_number(const nn_graph_t *graph, const nn_layer_t *layer)
 {
     int number = 1;
@@ -28,7 +28,8 @@ static int kind_number(const nn_graph_t *graph, const nn_layer_t *layer)
     return number;
 }
 
-/* The only input is `input`, whatever its name. */
+/* The input called [name]. An only input is also called `input`, whatever its
+ * name. NN_UNKNOWN: there is none. */
 static int find_input(const nn_graph_t *graph, const char *name)
 {
     if (graph->input_count == 1 && strcmp(name, "input") == 0)
@@ -39,7 +40,7 @@ static int find_input(const nn_graph_t *graph, const char *name)
     return NN_UNKNOWN;
 }
 
-/* Names become parts of dataset paths and of dotted names. */
+/* Names become parts of paths in checkpoint files and of dotted names. */
 bool nn_name_is_valid(const char *name)
 {
     for (const char *c = name; *c != '\0'; c++)
@@ -99,8 +100,9 @@ static int find_exact(const nn_graph_t *graph, const char *name)
     return NN_UNKNOWN;
 }
 
-/* The layer that [name] means at [item]: one of the same iteration, of one
- * around it, or of the whole model, in this order. */
+/* The layer that [name] refers to at [item]: first one of the same iteration of
+ * a repeat is searched, then of the iterations around it, then of the whole
+ * model. */
 static int find_layer(const nn_graph_t *graph, const nn_item_t *item,
                       const char *name)
 {
@@ -126,7 +128,8 @@ static const char *what_is(const nn_graph_t *graph, int index)
     return index < graph->layer_count ? "layer" : "loss";
 }
 
-/* What is taken where nobody says what: an input, if there is but one. */
+/* Check the input [from] that layer [index] takes by default. A default can be
+ * a graph input only if the graph has one input. */
 static err_code_t check_start(const nn_graph_t *graph, int index, int from,
                               tree_place_t place, err_t *err)
 {
@@ -140,7 +143,7 @@ static err_code_t check_start(const nn_graph_t *graph, int index, int from,
                       graph->layers[index].kind->name, graph->inputs[0].name);
 }
 
-/* The sentence for a [name] that no layer has. */
+/* Report a [name] that no layer has. */
 static err_code_t fail_unknown(const nn_graph_t *graph, int index,
                                const char *key, const tree_t *node,
                                const char *name, err_t *err)
@@ -174,7 +177,7 @@ static err_code_t fail_unknown(const nn_graph_t *graph, int index,
     return rc;
 }
 
-/* Follow one reference of layer [index], written at [node] below [key]. */
+/* Resolve one reference of layer [index], written at [node] below [key]. */
 static err_code_t follow(const nn_graph_t *graph, int index,
                          const nn_item_t *item, const char *key,
                          const tree_t *node, int *out, err_t *err)
@@ -247,7 +250,7 @@ static err_code_t resolve_from(nn_graph_t *graph, int index,
                                      : "",
                           most, most > 1 ? "s" : "", count);
     layer->inputs = (int)count;
-    layer->from[0] = index - 1; /* NN_INPUT for the first */
+    layer->from[0] = index - 1; /* NN_INPUT for the first layer */
     if (item->from == NULL)
         rc = check_start(graph, index, index - 1, place, err);
     for (size_t k = 0; k < count && item->from != NULL && rc == ERR_OK; k++)
@@ -326,7 +329,8 @@ err_code_t nn_loss_resolve(nn_graph_t *graph, int index, const nn_item_t *item,
     return rc;
 }
 
-/* Does a layer or loss read layer or input [index]? */
+/* Does any layer or loss read the output of layer [index], or graph input
+ * [index]? */
 static bool is_read(const nn_graph_t *graph, int index)
 {
     const int first = nn_is_input(index) ? 0 : index + 1;

@@ -2,15 +2,16 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The hash of a model: of its layers, their options, and its tensors. A
- * checkpoint keeps it, so it must not change while a job runs for weeks and the
- * program is updated.
+ * checkpoint stores the hash, so it must not change when the program is updated
+ * during a job of weeks.
  *
- * Options reach the hash in one of two forms. Those that existed when
+ * Options enter the hash in one of two forms. Those that existed when
  * checkpoints were first written are listed in first_form, and are hashed as
- * the fields of op_config_t that they are stored in (describe_layer). Both are
- * complete, and neither ever changes. Every other option is hashed as its row
- * prints it, unless it has its default value. So a new option needs nothing
- * here, and a model that does not set it keeps its hash.
+ * the fields of op_config_t that they are stored in (describe_layer).
+ * first_form and describe_layer are complete and never change. Every other
+ * option is hashed as its row prints it, unless it has its default value. So a
+ * new option needs no code here, and a model that does not set it keeps its
+ * hash.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 #include "base/str.h"
 #include "nn/registry.h"
 
-/* Kinds, and those of their options that describe_layer covers. */
+/* Kinds, and their options that describe_layer covers. */
 static const char *const first_form[][2] = {
     {"linear", "out bias flatten"},
     {"conv", "out kernel stride pad dilation groups bias"},
@@ -79,8 +80,8 @@ static bool has_word(const char *words, const char *word)
     return false;
 }
 
-/* A plugin's options are numbers in op_config_t, all of which describe_layer
- * writes. */
+/* Is [option] hashed by describe_layer? True for all options of plugins: they
+ * are numbers in op_config_t. */
 static bool in_first_form(const nn_kind_t *kind, const char *option)
 {
     for (size_t i = 0; i < sizeof first_form / sizeof first_form[0]; i++)
@@ -89,8 +90,8 @@ static bool in_first_form(const nn_kind_t *kind, const char *option)
     return kind->op == OP_CUSTOM;
 }
 
-/* [3, 3] stands for the same as 3 where one number is written for all
- * dimensions. */
+/* Shorten a list of equal numbers to one number: [3, 3] means the same as 3
+ * where one number is valid for all dimensions. */
 static void ints_shorten(opt_ints_t *ints)
 {
     int i = 1;
@@ -120,8 +121,8 @@ static void describe_desc(const op_desc_t *desc, str_buf_t *text)
         str_buf_add(text, " %" PRId64, desc->dims[i]);
 }
 
-/* Fields that were added after the others: written only where they are set, so
- * that the hash of a model without them stayed what it was. */
+/* Fields that were added after the others. They are written only where they are
+ * set, so that the hash of a model without them has not changed. */
 static void describe_added(const op_config_t *config, str_buf_t *text)
 {
     if (config->channels)
@@ -137,7 +138,7 @@ static void describe_added(const op_config_t *config, str_buf_t *text)
                     config->norm.frozen);
 }
 
-/* What a loss reads beside a layer. */
+/* The target and weights of samples that a loss reads, and its weight. */
 static void describe_reads(const nn_layer_t *layer, str_buf_t *text)
 {
     if (layer->target != 0 || (layer->weight != 0 && layer->weight != 1))
@@ -158,8 +159,8 @@ static void describe_loss(const nn_layer_t *layer, str_buf_t *text)
         str_buf_add(text, " %a", (double)layer->class_weights[k]);
 }
 
-/* The fields that the options of first_form are stored in; those that a kind
- * does not use are zero. */
+/* Write the fields in which the options of first_form are stored. Fields that a
+ * kind does not use are zero. */
 static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
 {
     const op_config_t *config = &layer->config;

@@ -8,15 +8,15 @@
 #include "base/str.h"
 #include "nn/nn_build.h"
 
-/* Elements of one sample; a larger number is a typing error. */
+/* Maximum elements of one sample. A larger number is a typing error. */
 #define INPUT_LIMIT 0x1p33
 
-/* What the only input is called. */
+/* Name of an input that is the only one and has no name. */
 static const char only[] = "input";
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* The shape at [node], written as [key] below [path]. */
+/* Read the shape at [node], whose option path is [path].[key]. */
 static err_code_t shape_read(const tree_t *model, const tree_t *node,
                              const char *path, const char *key, opt_ints_t *out,
                              err_t *err)

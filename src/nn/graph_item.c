@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The list of layers as it is written, taken apart. A layer is written as a
- * name (relu), or as a map with one kind as key ({conv: {out: 32, kernel: 3}})
- * and, if wanted, name, from, share and init. {repeat: {times: 3, layers:
- * [...]}} stands for its layers, three times, and {preset: {lenet: {...}},
- * from: image} for the layers of a preset that reads an input; here they are
- * written out.
+ * Parsing the list of layers. A layer is written as a name (relu), or as a map
+ * with one kind as key ({conv: {out: 32, kernel: 3}}) and optionally the keys
+ * name, from, share and init. {repeat: {times: 3, layers: [...]}} stands for
+ * its layers, three times. {preset: {lenet: {...}}, from: image} stands for the
+ * layers of a preset that reads an input. Both are expanded here.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,9 +14,10 @@
 #include "nn/nn_build.h"
 #include "nn/preset.h"
 
-/* Layers of a model, repeats written out; more is a typing error. */
+/* Maximum number of layers of a model, after repeats are expanded. A larger
+ * number is a typing error. */
 #define LAYERS_LIMIT 20000
-/* Repeats inside of each other. */
+/* Maximum depth of nested repeats. */
 #define DEPTH_LIMIT 4
 
 typedef struct repeat_options {
@@ -39,18 +39,18 @@ static const opt_row_t repeat_rows[] = {
     {.name = NULL},
 };
 
-/* Where the walk through the list is. */
+/* State of the walk through the list of layers. */
 typedef struct walk {
-    const nn_graph_t *graph; /* for its inputs */
+    const nn_graph_t *graph; /* the graph, whose inputs are known */
     nn_items_t *out;
-    int room;
-    int depth;
-    const char *path;  /* of the list */
-    const char *scope; /* of its names */
-    int start;         /* what entry names */
+    int room;          /* items allocated in out */
+    int depth;         /* number of repeats around the list */
+    const char *path;  /* option path of the list */
+    const char *scope; /* suffix of names in the list */
+    int start;         /* the layer that `entry` refers to, or NN_INPUT */
 } walk_t;
 
-/* Where does [key] of a layer belong? NULL: it is no such key. */
+/* The member of [item] for [key] of a layer. NULL: [key] is a kind. */
 static const tree_t **item_key(nn_item_t *item, const char *key)
 {
     if (strcmp(key, "name") == 0)
@@ -62,7 +62,7 @@ static const tree_t **item_key(nn_item_t *item, const char *key)
     return strcmp(key, "share") == 0 ? &item->share : NULL;
 }
 
-/* The same of a loss. */
+/* The member of [item] for [key] of a loss. NULL: [key] is a kind. */
 static const tree_t **loss_key(nn_item_t *item, const char *key)
 {
     if (strcmp(key, "name") == 0)
@@ -76,8 +76,8 @@ static const tree_t **loss_key(nn_item_t *item, const char *key)
     return strcmp(key, "target") == 0 ? &item->target : NULL;
 }
 
-/* Take apart a map with one kind as key. [what] is "layer" or "loss"; each has
- * further keys of its own. */
+/* Parse a map with one kind as key, and further keys that depend on [layer].
+ * [what] is "layer" or "loss", for messages. */
 static err_code_t item_read_map(const tree_t *tree, const char *what,
                                 bool layer, nn_item_t *item, err_t *err)
 {
@@ -173,7 +173,7 @@ static err_code_t items_append(nn_items_t *items, int *room,
 
 static err_code_t walk_list(walk_t *walk, const tree_t *list, err_t *err);
 
-/* Write out a repeat. */
+/* Append the layers of a repeat. */
 static err_code_t walk_repeat(walk_t *walk, const nn_item_t *item, err_t *err)
 {
     repeat_options_t options = {0};
@@ -200,7 +200,8 @@ static err_code_t walk_repeat(walk_t *walk, const nn_item_t *item, err_t *err)
     inner.depth++;
     for (int64_t r = 1; r <= options.times && rc == ERR_OK; r++) {
         snprintf(scope, sizeof scope, "%s_%d", walk->scope, (int)r);
-        inner.start = walk->out->count - 1; /* 0 layers: NN_INPUT */
+        inner.start =
+            walk->out->count - 1; /* NN_INPUT if no layer comes before */
         rc = walk_list(&inner, options.layers, err);
     }
     walk->room = inner.room;
@@ -210,7 +211,7 @@ static err_code_t walk_repeat(walk_t *walk, const nn_item_t *item, err_t *err)
 
 /* ---- presets among the layers -------------------------------------------- */
 
-/* Which input does the preset [item] read? */
+/* Find the input that the preset [item] reads. */
 static err_code_t preset_input(const walk_t *walk, const nn_item_t *item,
                                int *out, err_t *err)
 {
@@ -235,7 +236,8 @@ static err_code_t preset_input(const walk_t *walk, const nn_item_t *item,
                       name == NULL ? "" : "'", graph->inputs[0].name);
 }
 
-/* The layers that [item] stands for, kept in walk->out->made. */
+/* Make the layers that the preset [item] stands for. walk->out->made owns
+ * them. */
 static err_code_t preset_make(walk_t *walk, const nn_item_t *item, int input,
                               tree_t **out, err_t *err)
 {
@@ -283,8 +285,9 @@ static bool reads_input(const nn_item_t *layer, size_t number)
     return from != NULL && strcmp(from, "input") == 0;
 }
 
-/* Write out a preset: its first layer reads the input, its last one gets the
- * name, which is appended to the names of the others. */
+/* Append the layers of a preset. Its first layer reads the input. Its last
+ * layer gets the preset's name, which is appended to the names of the other
+ * layers. */
 static err_code_t walk_preset(walk_t *walk, const nn_item_t *item, err_t *err)
 {
     const char *name = item->name == NULL ? NULL : tree_text(item->name);

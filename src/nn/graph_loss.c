@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What a built graph tells about its losses: their targets, and what the sums
- * over them are divided by. In graph->layers the losses come after the layers.
- */
+/* Queries on the losses of a built graph: their targets, and the denominators
+ * of their sums. In graph->layers the losses come after the layers. */
 #include "nn/nn_priv.h"
 
 int nn_graph_losses(const nn_graph_t *graph)
@@ -16,7 +15,8 @@ static bool loss_soft(const nn_layer_t *loss)
     return loss->config.kind == OP_CROSS_ENTROPY_SOFT;
 }
 
-/* What the mean over a sample is divided by: positions, or numbers. */
+/* Terms of the loss per sample: positions of a classifier, otherwise
+ * elements. */
 static int64_t loss_terms(const nn_layer_t *loss)
 {
     return loss->kind->classifier ? op_classes_of(&loss->config).rows
@@ -34,7 +34,7 @@ static int64_t loss_classes(const nn_layer_t *loss)
     return loss->kind->classifier ? op_classes_of(&loss->config).classes : 0;
 }
 
-/* Do the targets alone decide what counts? */
+/* Does the denominator depend on the values of the targets? */
 static bool targets_weigh(const nn_layer_t *loss)
 {
     return loss->kind->classifier && !loss_soft(loss) &&
@@ -122,8 +122,8 @@ bool nn_graph_weighs(const nn_graph_t *graph)
     return any;
 }
 
-/* Add [count] targets of a sample that has the weight [sample]. A target that
- * is no class is passed over: forward refuses it. */
+/* Add the weights of [count] targets of a sample, whose own weight is [sample].
+ * A target that is no class is skipped here, as forward reports it. */
 static void sample_weigh(const nn_layer_t *layer, const int64_t *labels,
                          int64_t count, double sample, nn_weight_t *weight)
 {
@@ -141,7 +141,8 @@ static void sample_weigh(const nn_layer_t *layer, const int64_t *labels,
     }
 }
 
-/* [weights] of the samples; NULL: all 1. */
+/* The weight of the targets of [samples]. [weights]: one for each sample; NULL:
+ * all are 1. */
 static nn_weight_t weigh(const nn_layer_t *layer, const void *target,
                          const float *weights, int64_t samples)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * From `loss` in the run file to the losses, which are stored after the layers,
- * and the targets that they read. Losses that take a target of one name in the
- * same way share it.
+ * and the targets that they read. Losses share a target if they give it one
+ * name and read it in the same type and shape.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,13 +12,14 @@
 #include "base/mem.h"
 #include "nn/nn_build.h"
 
-/* The name of a loss's target where none is written. */
+/* The default name of a loss's target. */
 #define TARGET_NAME "target"
 #define WEIGHT_MAX 1e30
-/* It becomes part of the names of columns. */
+/* Maximum length of a name, which becomes part of the names of columns. */
 #define NAME_MAX_LENGTH 40
 
-/* What is written at [node], below the [key] of a loss, as a name. */
+/* Read the name at [node], which is [key] of a loss. A NULL node leaves [out]
+ * as it is. */
 static err_code_t name_read(const tree_t *node, const char *key,
                             const char **out, err_t *err)
 {
@@ -35,9 +36,10 @@ static err_code_t name_read(const tree_t *node, const char *key,
     return ERR_OK;
 }
 
-/* What a loss reads of a sample. */
+/* Names of what a loss reads for a sample besides the output. */
 typedef struct wanted {
-    const char *target, *weights; /* NULL: no weights of samples */
+    const char *target,
+        *weights; /* weights: NULL if there are no weights of samples */
 } wanted_t;
 
 static err_code_t loss_name(nn_graph_t *graph, int index, const nn_item_t *item,
@@ -81,7 +83,8 @@ static err_code_t loss_weight(nn_layer_t *layer, const nn_item_t *item,
                       layer->name, text == NULL ? "" : text);
 }
 
-/* Does [other], which reads a target of the same name, take it as [own]? */
+/* Are [own] and [other], which have one name, one target: of equal type and
+ * shape? */
 static bool takes_alike(const nn_target_info_t *own,
                         const nn_target_info_t *other)
 {
@@ -90,10 +93,10 @@ static bool takes_alike(const nn_target_info_t *own,
            (!own->ignore || own->ignored == other->ignored);
 }
 
-/* Into *out the number of the target called [name], which the loss [index]
- * reads as its target or, if [weights], as its weights of samples. If no
- * earlier loss takes it so, it is a new one, read from the data beside the
- * others. */
+/* Write to *out the number of the target called [name]. Loss [index] reads it
+ * as its target or, if [weights], as weights of samples. If no earlier loss
+ * reads the name in this type and shape, a new target is added, which is read
+ * from the data beside the others. */
 static err_code_t target_find(nn_graph_t *graph, int index, const char *name,
                               bool weights, int *out, err_t *err)
 {

@@ -5,9 +5,10 @@
  * each tensor, and how the moments of a step update the running statistics.
  *
  * Parameters are in reverse order of use: last layer first, and within a layer
- * the last parameter first. Backward finishes their gradients in this order.
- * The gradient of a parameter that several layers share is finished by the
- * first of these layers, its owner. Buffers and moments are in order of use.
+ * the last parameter first. Backward finishes their gradients in this order. If
+ * several layers share a parameter, the first of these layers, its owner, is
+ * the last to add to the gradient and so finishes it. Buffers and moments are
+ * in order of use.
  */
 #include <math.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 #include "base/str.h"
 #include "nn/nn_build.h"
 
-/* Elements of one parameter (4 TiB); more is a typing error. */
+/* Maximum elements of a layer's parameters (4 TiB). More is a typing error. */
 #define PARAM_LIMIT ((size_t)1 << 40)
 
 static size_t align_elems(size_t elems)
@@ -51,7 +52,7 @@ static int table_add(nn_table_t *table, const nn_layer_t *layer, int index,
     return table->count++;
 }
 
-/* "[16, 8, 3, 3]", all dimensions, into [out], which is returned. */
+/* Write all dimensions, such as "[16, 8, 3, 3]", to [out]. Returns [out]. */
 static char *param_format(const op_desc_t *desc, char out[NN_SHAPE_TEXT])
 {
     op_desc_t sample = {.ndim = desc->ndim + 1};
@@ -61,8 +62,8 @@ static char *param_format(const op_desc_t *desc, char out[NN_SHAPE_TEXT])
     return nn_shape_format(&sample, out);
 }
 
-/* Do the parameters [descs] of [layer] fit those of the layer that owns them?
- */
+/* Check that the parameters [descs] of [layer] have the shapes of the
+ * owner's. */
 static err_code_t layer_borrow_params(nn_graph_t *graph, nn_layer_t *layer,
                                       const op_desc_t *descs, err_t *err)
 {
@@ -97,7 +98,8 @@ static err_code_t layer_borrow_params(nn_graph_t *graph, nn_layer_t *layer,
     return ERR_OK;
 }
 
-/* A layer's parameters, last first; those of a shared layer are its owner's. */
+/* Add a layer's parameters, the last one first. A layer that shares uses those
+ * of its owner. */
 static err_code_t layer_add_params(nn_graph_t *graph, int index, err_t *err)
 {
     nn_layer_t *layer = &graph->layers[index];
@@ -137,7 +139,7 @@ static err_code_t layer_add_params(nn_graph_t *graph, int index, err_t *err)
     return ERR_OK;
 }
 
-/* A layer's buffers and moments: one number per channel each. */
+/* Add a layer's buffers, of one number per channel, and its moments, of two. */
 static void layer_add_buffers(nn_graph_t *graph, int index)
 {
     nn_layer_t *layer = &graph->layers[index];
@@ -153,8 +155,8 @@ static void layer_add_buffers(nn_graph_t *graph, int index)
         graph->moments += 2 * (size_t)channels;
 }
 
-/* Do the tensors follow each other without overlap, up to the table's end, in
- * the order of layers that [step], 1 or -1, says? */
+/* Check that the tensors follow each other without overlap up to the table's
+ * end, in rising ([step] 1) or falling ([step] -1) order of layers. */
 static void table_check(const nn_table_t *table, int step)
 {
     size_t end = 0;
@@ -256,8 +258,8 @@ int nn_graph_syncs(const nn_graph_t *graph)
     return count;
 }
 
-/* Forward: sums of x and x * x, and how many; backward, where the last layer
- * comes first: sums of dy and dy * x. */
+/* Forward sums x, x * x and the number of values. Backward, where the last
+ * layer comes first, sums dy and dy * x. */
 size_t nn_graph_sync_count(const nn_graph_t *graph, int index)
 {
     const int syncs = nn_graph_syncs(graph);
@@ -285,8 +287,8 @@ void nn_graph_init(const nn_graph_t *graph, uint64_t seed, crew_t *crew,
     nn_table_fill(&graph->buffers, seed, crew, buffers);
 }
 
-/* One layer's: [sums] are [channels] sums of x, then of x squared, over [count]
- * values each. */
+/* Update the running statistics of one layer. [sums]: sums of x for each of the
+ * [channels], then sums of x squared, each over [count] values. */
 static void fold_layer(double momentum, const double *sums, size_t channels,
                        double count, float *mean, float *var)
 {
@@ -294,7 +296,8 @@ static void fold_layer(double momentum, const double *sums, size_t channels,
         double m = sums[c] / count;
         double v = fmax(0, sums[channels + c] / count - m * m);
 
-        /* Unbiased, as the running variance stands for other samples. */
+        /* Unbiased, as the running variance is an estimate for other
+         * samples. */
         if (count > 1)
             v *= count / (count - 1);
         mean[c] = (float)((1 - momentum) * mean[c] + momentum * m);

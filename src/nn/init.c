@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Initial values by name: a layer's `init`. Without it parameters begin as
- * PyTorch's modules do (the fills of the kind's row); with it the weights are
- * drawn as torch.nn.init does under that name, and biases begin at zero.
+ * Initial values by name: a layer's `init`. Without it parameters are
+ * initialized as in PyTorch's modules (the fills in the kind's row). With it
+ * weights are drawn as by the function of that name in torch.nn.init, and
+ * biases are zero by default.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -61,8 +62,8 @@ static const opt_row_t zeros_rows[] = {BIAS, {.name = NULL}};
 typedef struct init_kind {
     const char *name, *help;
     const opt_row_t *rows;
-    bool fans; /* looks at the weight's shape */
-    /* Standard deviation for these fans. */
+    bool fans; /* std depends on the fans, thus on the weight's shape */
+    /* Standard deviation for the fans in and out. NULL: all values are zero. */
     double (*std)(const nn_init_t *init, double in, double out);
 } init_kind_t;
 
@@ -119,7 +120,8 @@ static err_code_t fail_unknown(const char *name, tree_place_t place, err_t *err)
                       near == NULL ? "" : near, near == NULL ? "" : "'?");
 }
 
-/* Find the kind [name] and fill its options from [options] (may be NULL). */
+/* Find the kind of init called [name], and fill [init] from [options] (may be
+ * NULL). */
 static err_code_t init_fill(const char *name, tree_place_t place,
                             const tree_t *options, const char *path,
                             nn_init_t *init, err_t *err)
@@ -166,7 +168,8 @@ err_code_t nn_init_read(nn_layer_t *layer, const nn_item_t *item, err_t *err)
                       layer->name);
 }
 
-/* Both fans as torch.nn.init: of a weight [out, in, kernel...]. */
+/* Compute both fans as torch.nn.init does, for a weight of shape [out, in,
+ * kernel...]. */
 static void fans(const nn_param_t *param, double *in, double *out)
 {
     double field = 1;

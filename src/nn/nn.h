@@ -45,11 +45,11 @@ typedef struct nn_param {
     int64_t dims[OP_DIMS_MAX];
     size_t offset; /* elements from the start of the arena */
     size_t count;  /* elements */
-    bool decay;    /* does weight decay apply? (decided by optim's caller) */
+    bool decay;    /* does weight decay apply? So far always true */
 } nn_param_t;
 
-/* Whose samples a layer takes statistics of: those of the rank (batchnorm), or
- * of all ranks (syncbatchnorm). */
+/* Over whose samples a layer computes batch statistics: those of its rank
+ * (batchnorm), or those of all ranks (syncbatchnorm). */
 typedef enum nn_moments {
     NN_MOMENTS_NONE,
     NN_MOMENTS_OWN,
@@ -59,11 +59,11 @@ typedef enum nn_moments {
 typedef struct nn_layer_info {
     const char *name; /* from the run file, or kind and number ("conv1") */
     const char *kind;
-    int ndim; /* output shape without the batch */
+    int ndim; /* of the output without the batch */
     int64_t dims[OP_DIMS_MAX];
-    size_t params; /* elements */
+    size_t params; /* elements of its parameters */
     nn_moments_t moments;
-    int64_t values; /* per channel and sample that enter the moments */
+    int64_t values; /* per channel and sample: values of the moments */
 } nn_layer_info_t;
 
 /* ---- graph --------------------------------------------------------------- */
@@ -73,39 +73,40 @@ typedef struct nn_input_info {
     const char *name; /* "input" if the only input has no name */
     int ndim;
     int64_t dims[OP_DIMS_MAX], elems;
-    int64_t tokens; /* 0: float32; otherwise int32 from 0 to tokens - 1 */
-    const char *place;
+    int64_t tokens;    /* 0: float32; otherwise int32 from 0 to tokens - 1 */
+    const char *place; /* in the run file, "file:line:column" */
 } nn_input_info_t;
 
 /* A loss, and what it requires of its target. */
 typedef struct nn_loss_info {
-    const char *name; /* the name of its target by default */
-    const char *kind; /* "cross_entropy" */
-    const char *place;
+    const char *name;  /* by default the name of its target */
+    const char *kind;  /* such as "cross_entropy" */
+    const char *place; /* in the run file, "file:line:column" */
     double weight;
-    int target;        /* index of its target */
-    int64_t elems;     /* of the target of one sample */
-    int64_t terms;     /* per sample, by which a mean is divided */
-    int64_t classes;   /* > 0: targets are int64 below this; 0: float */
-    bool soft;         /* classes > 0, but targets are float: a probability of
-                          each class */
-    int class_axis;    /* dimension of the classes; the batch is dimension 0 */
+    int target;    /* index of its target */
+    int64_t elems; /* elements of the target of one sample */
+    int64_t terms; /* terms of the sum per sample, by which a mean is divided */
+    int64_t classes; /* > 0: targets are int64 below this; 0: float */
+    bool soft; /* classes > 0, but targets are float: one probability for each
+                  class */
+    int class_axis;    /* dimension of the classes; dimension 0 is the batch */
     bool ignore;       /* is [ignored] used? */
-    int64_t ignored;   /* target that is left out */
-    bool plain;        /* the mean of -log p, or of -sum t log p, unweighted */
-    int sample_weight; /* index of the target with weights of samples; -1: none
-                        */
+    int64_t ignored;   /* target value that is left out of the loss */
+    bool plain;        /* the loss is the mean of -log p, or of -sum t log p,
+                          unweighted */
+    int sample_weight; /* target with the weights of samples; -1: none */
     bool weighs;       /* does the denominator depend on the targets? */
     bool shares;       /* are targets probabilities, which sum to 1? */
-    int ndim;          /* of the model's output that it reads */
+    int ndim;          /* of the output that it reads, without the batch */
     int64_t dims[OP_DIMS_MAX];
 } nn_loss_info_t;
 
 typedef struct nn_target_info {
     const char *name; /* "target" if no loss names it */
     int loss;         /* index of the first loss that reads it */
-    bool weights;     /* it holds weights of samples: one float >= 0 each */
-    int64_t elems, classes, ignored; /* as in nn_loss_info_t; soft: classes 0 */
+    bool weights;     /* it is the weight of a sample, one float >= 0 */
+    int64_t elems, classes,
+        ignored; /* as in nn_loss_info_t; if soft, classes is 0 */
     bool ignore;
     size_t bytes; /* per sample */
 } nn_target_info_t;
@@ -123,9 +124,9 @@ int nn_graph_layers(const nn_graph_t *graph); /* without losses */
 nn_layer_info_t nn_graph_layer(const nn_graph_t *graph, int index);
 
 /* Inputs and losses are in the order of the run file, targets in the order in
- * which losses name them. A target that losses read in several types, such as
- * class numbers and real numbers, is listed once for each type, with the same
- * name. Pointers are valid as long as the graph. */
+ * which losses name them. If losses read a target in several types, such as
+ * class numbers and real numbers, the target is listed once for each type,
+ * under one name. Pointers are valid until the graph is closed. */
 int nn_graph_inputs(const nn_graph_t *graph);
 nn_input_info_t nn_graph_input_info(const nn_graph_t *graph, int index);
 int nn_graph_losses(const nn_graph_t *graph);
@@ -134,35 +135,38 @@ int nn_graph_targets(const nn_graph_t *graph);
 nn_target_info_t nn_graph_target_info(const nn_graph_t *graph, int index);
 
 typedef struct nn_weight {
-    double denominator; /* by which a sum of losses is divided */
-    int64_t counted;    /* elements of targets that are not ignored */
+    double denominator; /* the number by which a sum of losses is divided */
+    int64_t counted;    /* target elements that are not ignored */
 } nn_weight_t;
 
-/* Does a denominator depend on the targets (class weights, ignored targets)? */
+/* Does the denominator of any loss depend on the targets or weights of
+ * samples? */
 bool nn_graph_weighs(const nn_graph_t *graph);
 
-/* The weight of [samples] targets of [loss]. If nn_loss_info_t.weighs is false,
- * it is nn_loss_denominator (samples; mse: elements) for any targets. Pure. */
+/* The weight of [samples] targets of [loss], all samples weighing 1. If
+ * nn_loss_info_t.weighs is false, the denominator is nn_loss_denominator
+ * (samples times terms) for any targets. Pure. */
 nn_weight_t nn_loss_weigh(const nn_graph_t *graph, int loss, const void *target,
                           int64_t samples);
 double nn_loss_denominator(const nn_graph_t *graph, int loss, int64_t samples);
 
-/* Parameters in the order of the arena, in which backward finishes their
- * gradients; and the arena's length in elements. Each tensor starts at a
- * multiple of 16 elements; gaps stay zero. */
+/* Parameters, in the order of the arena. Backward finishes their gradients in
+ * this order. Each tensor starts at a multiple of 16 elements; gaps stay zero.
+ * nn_graph_param_elems is the length of the arena in elements. */
 int nn_graph_params(const nn_graph_t *graph);
 const nn_param_t *nn_graph_param(const nn_graph_t *graph, int index);
 size_t nn_graph_param_elems(const nn_graph_t *graph);
 
-/* Buffers (batch-norm running mean and variance), and moments (doubles). */
+/* Buffers (batch-norm running mean and variance), and the number of moments
+ * (doubles). */
 int nn_graph_buffers(const nn_graph_t *graph);
 const nn_param_t *nn_graph_buffer(const nn_graph_t *graph, int index);
 size_t nn_graph_buffer_elems(const nn_graph_t *graph);
 size_t nn_graph_moment_elems(const nn_graph_t *graph);
 
-/* Number of calls of reduce_small in a forward, which is also the number in a
- * backward. Call [index] of a forward and the backward after it, from 0 to
- * 2 nn_graph_syncs - 1, sums nn_graph_sync_count numbers. */
+/* Number of calls of reduce_small in a forward, which equals that in a
+ * backward. The calls of a forward and the backward after it have the indices 0
+ * to 2 nn_graph_syncs - 1. Call [index] sums nn_graph_sync_count numbers. */
 int nn_graph_syncs(const nn_graph_t *graph);
 size_t nn_graph_sync_count(const nn_graph_t *graph, int index);
 
@@ -175,19 +179,19 @@ void nn_graph_init(const nn_graph_t *graph, uint64_t seed, crew_t *crew,
 
 /* Update the running statistics with the [moments] of a step of [samples] on
  * all ranks, as PyTorch does (unbiased variance). [lone] is a set of bits 1 <<
- * nn_moments_t: such layers are left out if a sample has one value per
- * channel. */
+ * nn_moments_t. Layers of these kinds of moments are skipped if they have one
+ * value per channel and sample. */
 void nn_graph_fold_moments(const nn_graph_t *graph, const double *moments,
                            int64_t samples, unsigned lone, float *buffers);
 
-/* A 64-bit hash of structure and parameter table. */
+/* A 64-bit hash of layers, options and table of parameters. */
 uint64_t nn_graph_hash(const nn_graph_t *graph);
 
 /* Markdown tables of every layer's and loss's options (docs/CONFIG.md). */
 void nn_graph_document(str_buf_t *out);
 
-/* The option rows of the layer, loss or preset [name]; NULL: unknown. Those of
- * plugins are unknown here. */
+/* The option rows of the layer, loss or preset [name]. NULL: the name is
+ * unknown. Layers of plugins are unknown here. */
 const opt_row_t *nn_layer_option_rows(const char *name);
 const opt_row_t *nn_loss_option_rows(const char *name);
 const opt_row_t *nn_preset_option_rows(const char *name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* nn: a graph made ready for one batch size, and run. Part of nn.h, whose rules
- * hold here, too. */
+/* Executing a graph: nn_exec_t, see nn.h. Include nn.h rather than this
+ * file. */
 #ifndef CDDP_NN_NN_EXEC_H
 #define CDDP_NN_NN_EXEC_H
 
@@ -10,32 +10,33 @@
 typedef struct nn_exec_config {
     dev_device_t *dev;
     const char *op_backend; /* "cpu" or "ref" */
-    int64_t batch;          /* samples of every run of this exec */
+    int64_t batch;          /* number of samples in each run of this exec */
     bool training;
     op_type_t compute_type; /* OP_FLOAT32 or OP_BFLOAT16; see op_config_t */
     bool recompute; /* training: keep only the tensors between blocks of layers,
-                       and compute a block again before its backward; the same
-                       bits in less memory */
-    bool unfused;   /* each layer is a call of its own: the same bits, slower;
-                       for comparisons */
-    bool anew;      /* training: backward never accumulates, so no memory is
-                       needed to add gradients */
+                       and compute a block again before its backward. Saves
+                       memory and changes no bits */
+    bool unfused;   /* each layer is a call of its own. For comparisons: slower,
+                       with equal bits in float32 */
+    bool anew;      /* training: backward is never called with accumulate, so no
+                       memory is reserved to add gradients */
     int threads;
 } nn_exec_config_t;
 
 /* Memory and callbacks bound into an exec by train. */
 typedef struct nn_bind {
     const float *params;
-    float *grads; /* same layout as params; training only */
+    float *grads; /* laid out as params; training only */
     const float *buffers;
-    double *moments;   /* accumulated (+=) by training forward */
-    void *activations; /* nn_exec_activation_bytes, aligned to MEM_ALIGN */
-    /* Parameter [index]'s gradient is final for this backward; called in arena
-     * order 0, 1, 2, ... NULL allowed. An error ends the backward. */
+    double *moments; /* accumulated (+=) by training forward */
+    void
+        *activations; /* nn_exec_activation_bytes bytes, aligned to MEM_ALIGN */
+    /* The gradient of parameter [index] is final for this backward. Called in
+     * arena order 0, 1, 2, ... May be NULL. An error ends the backward. */
     err_code_t (*grad_ready)(void *context, int index, err_t *err);
-    /* Sum [count] numbers over the ranks, for syncbatchnorm in training: once a
-     * layer in forward, once in backward (see nn_graph_syncs). Blocks. NULL:
-     * one rank. */
+    /* Replace each of [count] numbers by its sum over the ranks, for
+     * syncbatchnorm in training: called once per layer in forward and once in
+     * backward (see nn_graph_syncs). Blocks. NULL: there is one rank. */
     err_code_t (*reduce_small)(void *context, double *sums, size_t count,
                                err_t *err);
     void *context;
@@ -43,14 +44,14 @@ typedef struct nn_bind {
 } nn_bind_t;
 
 typedef struct nn_batch {
-    /* [batch, input dims], see nn_input_info_t: of the only input, or of each
-     */
+    /* Values of the only input, or of each input: [batch, dims of
+     * nn_input_info_t]. */
     union {
         const void *input;
         const void *inputs[NN_FIELDS_MAX];
     };
-    /* int64 [batch, positions] or float [batch, dims]: of the only target, or
-     * of each */
+    /* Values of the only target, or of each target: int64 [batch, positions] or
+     * float [batch, dims]. */
     union {
         const void *target;
         const void *targets[NN_FIELDS_MAX];
@@ -59,13 +60,15 @@ typedef struct nn_batch {
     uint64_t seed, epoch;
 } nn_batch_t;
 
-typedef struct nn_result { /* of one loss */
-    double loss_sum;       /* sum over samples of the undivided loss */
-    int64_t correct;       /* classifier: right answers; else 0 */
-    nn_weight_t weight;    /* of this batch's targets */
+typedef struct nn_result { /* results of one loss */
+    double loss_sum;       /* sum of the loss over the samples, not divided by
+                              anything */
+    int64_t correct; /* number of right answers of a classifier; otherwise 0 */
+    nn_weight_t weight; /* weight of this batch's targets */
 } nn_result_t;
 
-/* What the sum of [loss] over the [samples] of [batch] is divided by. */
+/* The weight by which the sum of [loss] over the [samples] samples of [batch]
+ * is divided. */
 nn_weight_t nn_batch_weigh(const nn_graph_t *graph, int loss,
                            const nn_batch_t *batch, int64_t samples);
 
@@ -76,16 +79,17 @@ void nn_exec_close(nn_exec_t *exec);
 size_t nn_exec_activation_bytes(const nn_exec_t *exec);
 void nn_exec_bind(nn_exec_t *exec, const nn_bind_t *bind);
 
-/* Forward: writes a [result] for each loss. Backward: gradients of the sum over
- * losses of scale * loss_sum, a [scale] for each (0: the loss is left out),
- * written over grads, or added to them when [accumulate]. Allocate nothing. */
+/* Forward writes a [result] for each loss. Backward computes the gradients of
+ * the sum over losses of scale * loss_sum, with one [scale] for each loss (0:
+ * the loss is left out). It overwrites grads, or adds to them if [accumulate].
+ * Neither allocates memory. */
 err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
                            nn_result_t *result, err_t *err);
 err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
                             const double *scale, bool accumulate, err_t *err);
 
-/* The tensor that [loss] read in the last forward, plain [batch, dims], for
- * metrics and prediction. */
+/* Copy to [out] the tensor that [loss] read in the last forward, in plain
+ * layout [batch, dims], for metrics and prediction. */
 err_code_t nn_exec_output(nn_exec_t *exec, int loss, float *out, err_t *err);
 
 #endif

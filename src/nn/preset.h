@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Presets: well-known models by name, `model: {preset: resnet18, classes: 10}`.
- * A preset writes the list of layers that one would write by hand; what is made
- * of the list is the same for both. Each is one constant row (nn_preset_t) at
+ * A preset writes a list of layers as a user would, and the graph is built from
+ * the list in the usual way. Each preset is one constant row (nn_preset_t) at
  * the end of its file, listed in preset.c.
  */
 #ifndef CDDP_NN_PRESET_H
@@ -23,19 +23,21 @@ extern const nn_preset_t nn_preset_mlp, nn_preset_lenet, nn_preset_resnet18,
     nn_preset_cosmoflow, nn_preset_unet3d, nn_preset_deepcam, nn_preset_gpt2,
     nn_preset_lstm;
 
-/* The list of layers of the preset that [name] is, made from the map [own] of
- * its options, which is written as [path]; freed with tree_free. [input]: the
- * shape of a sample of what it reads. */
+/* Write the list of layers of the preset that the scalar [name] names. [own]:
+ * map of its options. [path]: path of this map, for errors. [input]: shape of a
+ * sample of the input that the preset reads. The caller frees [out] with
+ * tree_free. */
 err_code_t nn_preset_make(const tree_t *name, const tree_t *own,
                           const char *path, const opt_ints_t *input,
                           tree_t **out, err_t *err);
 
-/* The list of layers of model.preset, made from all keys of the map [model] but
- * input and preset; freed with tree_free. [input]: the sample's shape. */
+/* Write the list of layers of model.preset. Its options are all keys of the map
+ * [model] but input and preset. [input]: shape of a sample. The caller frees
+ * [out] with tree_free. */
 err_code_t nn_preset_write(const tree_t *model, const opt_ints_t *input,
                            tree_t **out, err_t *err);
 
-/* Markdown tables of every preset's options. */
+/* Append Markdown tables of the options of every preset. */
 void nn_preset_document(str_buf_t *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* recipe: a list of layers, written by a preset or a plugin as one would write
- * it in the run file. */
+/* recipe: a list of layers that a preset or a plugin writes, with the syntax of
+ * the run file. */
 #ifndef CDDP_NN_RECIPE_H
 #define CDDP_NN_RECIPE_H
 
@@ -10,38 +10,41 @@
 /* A list of layers that is being written. */
 typedef struct nn_recipe {
     tree_t *list;
-    tree_t *losses;     /* a plugin's */
-    tree_t *last;       /* the layer that was added last */
-    tree_place_t place; /* of the preset, for errors */
+    tree_t *losses;     /* losses that a plugin adds */
+    tree_t *last;       /* the layer added last */
+    tree_place_t place; /* where the preset is written, for errors */
     int ndim;           /* of model.input */
     int64_t input[OP_DIMS_MAX];
-    /* Not NULL: the layers that are added begin so: a name of init, then its
-     * options as those of nn_recipe_add ("xavier distribution uniform"). */
+    /* If not NULL: the `init` of layers that are added, as its name and its
+     * options in the format of nn_recipe_add ("xavier distribution
+     * uniform"). */
     const char *init;
 } nn_recipe_t;
 
-/* Add a layer of [kind], with the options that [format] makes: keys and values
- * in turn, separated by blanks; lists with commas ("out 8 kernel 3,3"). [name]
- * and [from] (names, separated by blanks) may be NULL. */
+/* Add a layer of [kind]. The text that [format] makes is the options: keys and
+ * values in turn, separated by spaces, and lists with commas ("out 8 kernel
+ * 3,3"). [name] and [from] (names, separated by spaces) may be NULL. */
 void nn_recipe_add(nn_recipe_t *recipe, const char *kind, const char *name,
                    const char *from, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-/* The same without options. */
+/* Add a layer of [kind] without options. */
 void nn_recipe_plain(nn_recipe_t *recipe, const char *kind, const char *name,
                      const char *from);
 
-/* Add a loss of [kind], with [options] as the text of nn_recipe_add (NULL:
- * none) and keys as in the run file. [keys] go in turn: a key, then its value,
- * which may be NULL (then the key is left out); a NULL key ends them. */
+/* Add a loss of [kind]. [options]: in the format of nn_recipe_add, or NULL.
+ * [keys]: other keys of a loss in the run file, in turn a key and its value. A
+ * NULL key ends them. A key whose value is NULL is left out. */
 void nn_recipe_loss(nn_recipe_t *recipe, const char *kind, const char *options,
                     const char *const *keys);
 
-/* The layer added last begins with weights normally distributed by [std], and
- * biases of zero; uses the parameters of the layer [owner]. */
+/* nn_recipe_normal: the layer added last gets normally distributed weights with
+ * standard deviation [std], and zero biases. nn_recipe_share: the layer added
+ * last uses the parameters of the layer [owner]. */
 void nn_recipe_normal(nn_recipe_t *recipe, double std);
 void nn_recipe_share(nn_recipe_t *recipe, const char *owner);
 
-/* ERR_CONFIG unless model.input has [ndim] dimensions, such as [shape]. */
+/* ERR_CONFIG unless model.input has [ndim] dimensions. [shape] is an example of
+ * such a shape, for the message. */
 err_code_t nn_recipe_check_input(const nn_recipe_t *recipe, const char *preset,
                                  int ndim, const char *shape, err_t *err);
 
@@ -49,8 +52,8 @@ err_code_t nn_recipe_check_input(const nn_recipe_t *recipe, const char *preset,
 err_code_t nn_recipe_check_heads(const nn_recipe_t *recipe, const char *preset,
                                  int64_t width, int64_t heads, err_t *err);
 
-/* The options of what makes a model, a preset or a plugin: all keys of the map
- * [model] but input and [maker]; freed with tree_free. */
+/* The options of the preset or plugin that makes a model: a map with all keys
+ * of [model] but input and [maker]. The caller frees it with tree_free. */
 tree_t *nn_model_options(const tree_t *model, const char *maker);
 
 #endif

@@ -6,8 +6,9 @@
 #include "hdf5io/loader.h"
 #include "nn/nn.h"
 
-/* The samples of [whole] from sample [from] on, in the form that nn reads.
- * [seed] (run.seed) keys dropout; no matter where forward does not follow. */
+/* The samples of [whole] from index [from] on, in the form that nn reads.
+ * [seed] (run.seed) keys dropout; its value does not matter if no forward pass
+ * follows. */
 nn_batch_t train_batch_part(const nn_graph_t *graph, uint64_t seed,
                             const hdf5io_batch_t *whole, int64_t from);
 

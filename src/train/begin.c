@@ -13,8 +13,8 @@
 #include "base/str.h"
 #include "hdf5io/checkpoint.h"
 
-/* A name that no file has. Nobody takes it meanwhile, as this run holds the
- * directory's lock. */
+/* A file name that does not exist yet. No other process can take it meanwhile,
+ * as this run holds the directory's lock. */
 static char *aside_name(const char *from)
 {
     char stamp[32];
@@ -62,8 +62,8 @@ static err_code_t begin_fresh(const char *dir, err_t *err)
     return rc;
 }
 
-/* --resume never refuses a directory with checkpoints: a later life would
- * resume from them, and they are of another run. */
+/* --resume never refuses a directory with checkpoints: they are of another run,
+ * and a later life would resume from them. */
 static err_code_t check_never(const char *dir, err_t *err)
 {
     char *directory = str_printf("%s/checkpoints", dir);
@@ -92,7 +92,8 @@ static char *mark_path(const train_dir_t *dir)
     return str_printf("%s/begun", dir->path);
 }
 
-/* *there: an earlier life of this job has done what the command line says. */
+/* Set *there if RUNDIR/begun names this job: an earlier life has then done what
+ * the command line asks. */
 static err_code_t mark_read(const train_dir_t *dir, bool *there, err_t *err)
 {
     char *path = mark_path(dir), *text = NULL;
@@ -113,7 +114,8 @@ free:
     return rc;
 }
 
-/* Outside of Slurm there is no later life. */
+/* Write this job's id to RUNDIR/begun. Outside of Slurm there is no later life
+ * to tell. */
 static err_code_t mark_set(const train_dir_t *dir, err_t *err)
 {
     char *path, *text;
@@ -129,7 +131,7 @@ static err_code_t mark_set(const train_dir_t *dir, err_t *err)
     return rc;
 }
 
-/* Rank 0's part. */
+/* Rank 0's part of train_begin. */
 static err_code_t begin(train_dir_t *dir, err_t *err)
 {
     bool done = false;

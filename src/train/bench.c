@@ -8,7 +8,8 @@
 #include "base/rng.h"
 #include "train/run_priv.h"
 
-/* Steps that are planned for; schedules run over them. */
+/* Number of steps in the plan of a benchmark; learning rate schedules run over
+ * them. */
 #define BENCH_STEPS 100000
 
 struct train_bench {
@@ -25,7 +26,7 @@ static slurm_signal_t no_signal(void)
 
 /* ---- samples ------------------------------------------------------------- */
 
-/* Numbers around 0, or tokens. */
+/* Fill [input] with random tokens, or with random numbers around 0. */
 static void input_fill(const nn_input_info_t *info, void *input, size_t count,
                        rng_t *rng)
 {
@@ -54,7 +55,7 @@ static void target_fill(const nn_target_info_t *info, void *target,
             values[i] = (float)rng_uniform(rng);
 }
 
-/* Room for [count] samples. */
+/* Allocate memory for [count] samples. */
 static err_code_t batch_alloc(const nn_graph_t *graph, size_t count,
                               hdf5io_batch_t *batch, err_t *err)
 {
@@ -71,8 +72,8 @@ static err_code_t batch_alloc(const nn_graph_t *graph, size_t count,
     return rc;
 }
 
-/* This rank's share of the global batch: sample [first] is the same whichever
- * rank has it. */
+/* Make this rank's share of the global batch: random values, drawn from a
+ * random stream of the rank. The sample ids are indices in the global batch. */
 static err_code_t batch_make(const train_state_t *run, hdf5io_batch_t *batch,
                              err_t *err)
 {

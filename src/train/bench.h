@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Whole training steps of a run on samples made up in memory: what cddp-bench
- * times. All of a step is there (forward, backward, reduction, update) but the
- * reading of data; nothing is written.
+ * Whole training steps on samples made up in memory: what cddp-bench times. A
+ * step has all its parts (forward, backward, reduction, update) except reading
+ * the data. Nothing is written.
  */
 #ifndef CDDP_TRAIN_BENCH_H
 #define CDDP_TRAIN_BENCH_H
@@ -14,31 +14,33 @@
 
 typedef struct train_bench train_bench_t;
 
-/* A rank's part, and its views of the model and of the samples, which stay
- * valid until close. */
+/* What a benchmark reports of this rank: its share of the work, and pointers to
+ * its model and samples, which stay valid until close. */
 typedef struct train_bench_info {
     int rank, size, threads;
-    bool bf16;             /* what train.precision came to */
-    int64_t count, global; /* samples of a step: mine; of all ranks */
+    bool bf16;             /* bf16 is used (the outcome of train.precision) */
+    int64_t count, global; /* samples per step: of this rank, of all ranks */
     comm_group_t *group;
     const nn_graph_t *graph;
     const float *params, *buffers;
-    void *const *inputs, *const *targets; /* as nn_batch_t's */
-    size_t state_bytes; /* parameters, gradients, optimizer, statistics */
+    void *const *inputs, *const *targets; /* as in nn_batch_t */
+    size_t state_bytes; /* bytes of parameters, gradients, optimizer state and
+                           running statistics */
     size_t activation_bytes;
-    size_t update_bytes; /* that the optimizer reads and writes */
+    size_t update_bytes; /* bytes that the optimizer reads and writes in an
+                            update */
 } train_bench_info_t;
 
-/* Open a run of [config] with [boot], which is closed here; [backend] is the
- * group of "auto": "threads" or "ucx". The same samples in every step: numbers
- * around 0, targets over all classes. Collective. */
+/* Open a run of [config] over [boot], which is closed here. [backend] is the
+ * comm backend that "auto" means: "threads" or "ucx". Every step gets the same
+ * samples: inputs around 0, targets spread over all classes. Collective. */
 err_code_t train_bench_open(const train_config_t *config, const char *backend,
                             boot_t *boot, train_bench_t **out, err_t *err);
 void train_bench_close(train_bench_t *bench); /* NULL allowed */
 
 train_bench_info_t train_bench_info(const train_bench_t *bench);
 
-/* The cost of this rank's share of a step without the update. */
+/* The cost of this rank's share of a step, except the update. */
 nn_cost_t train_bench_cost(const train_bench_t *bench, double flops_s,
                            double bytes_s);
 

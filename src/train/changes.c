@@ -18,10 +18,10 @@
 
 #define VALUE_MAX 60 /* bytes of a value that messages show */
 
-/* Place in the run file of the two trees that are compared. */
+/* Where in the run file the two compared trees are. */
 typedef struct place {
-    const char *section; /* "optimizer" */
-    const char *path;    /* "optimizer.groups[0]" */
+    const char *section; /* section, such as "optimizer" */
+    const char *path;    /* path, such as "optimizer.groups[0]" */
 } place_t;
 
 /* ---- values -------------------------------------------------------------- */
@@ -63,7 +63,7 @@ static char *value_text(const tree_t *tree)
     value_add(tree, &text);
     if (text.length > VALUE_MAX) {
         while (cut > 0 && ((unsigned char)text.text[cut] & 0xc0) == 0x80)
-            cut--; /* cut between characters */
+            cut--; /* do not cut within a UTF-8 character */
         text.text[cut] = '\0';
         text.length = cut;
         str_buf_add(&text, "...");
@@ -109,8 +109,9 @@ static const opt_row_t *rows_of(const char *section, const char *name)
     return NULL;
 }
 
-/* The kind that [tree] names: adamw, or {adamw: ..., groups: ...}. If the other
- * side is a name [alone], the only key of a map counts as a kind, too. */
+/* The kind that [tree] names: adamw, or {adamw: ..., groups: ...}. If the
+ * other side is a bare name ([alone]), the only key of a map counts as a
+ * kind, too. */
 static const char *kind_of(const char *section, const tree_t *tree, bool alone)
 {
     if (tree_kind(tree) == TREE_SCALAR)
@@ -124,8 +125,7 @@ static const char *kind_of(const char *section, const tree_t *tree, bool alone)
 static void compare(place_t at, const tree_t *was, const tree_t *now,
                     train_changes_t *out);
 
-/* Compare; [fallback] ("" or NULL: none) replaces a value that one side lacks.
- */
+/* Compare two values. [fallback] ("" or NULL: none) replaces a missing one. */
 static void compare_or(place_t at, const char *fallback, const tree_t *was,
                        const tree_t *now, train_changes_t *out)
 {
@@ -138,7 +138,8 @@ static void compare_or(place_t at, const char *fallback, const tree_t *was,
     tree_free(none);
 }
 
-/* Compare the values of [key], NULL on a side that lacks it. */
+/* Compare the values of [key]. [was] or [now] is NULL if that side has no such
+ * key. */
 static void compare_key(place_t at, const char *key, const char *fallback,
                         const tree_t *was, const tree_t *now,
                         train_changes_t *out)
@@ -155,12 +156,12 @@ static const tree_t *get(const tree_t *tree, const char *key)
                                                           : tree_get(tree, key);
 }
 
-/* Compare the options of a kind; a side may lack some. */
+/* Compare the options of a kind. Options may be missing on either side. */
 static void compare_options(place_t at, const opt_row_t *rows,
                             const tree_t *was, const tree_t *now,
                             train_changes_t *out)
 {
-    /* The name of an option is never that of a kind. */
+    /* No option has the name of a kind. */
     const place_t inside = {"", at.path};
 
     for (; rows->name != NULL; rows++)
@@ -191,8 +192,8 @@ static const char *default_of(const opt_row_t *rows, const char *key)
     return NULL;
 }
 
-/* Compare the maps of a preset. Its options are no layers, though some have the
- * name of a layer (dropout). */
+/* Compare the maps of a preset. Its keys are options, not layers, though some
+ * of them have the name of a layer (dropout). */
 static void compare_preset(place_t at, const opt_row_t *rows, const tree_t *was,
                            const tree_t *now, train_changes_t *out)
 {
@@ -239,7 +240,7 @@ static void compare_maps(place_t at, const tree_t *was, const tree_t *now,
             compare_key(at, tree_key(now, i), NULL, NULL, tree_at(now, i), out);
 }
 
-/* The name of a kind alone stands for a map with all defaults. */
+/* A bare name of a kind stands for a map with all defaults. */
 static const tree_t *as_map(const tree_t *tree, tree_t **made)
 {
     if (tree_kind(tree) != TREE_SCALAR)
@@ -280,7 +281,7 @@ static void compare_lists(place_t at, const tree_t *was, const tree_t *now,
     }
 }
 
-/* The element of a list with one element; any other tree itself. */
+/* The only element of a list of one element; any other tree unchanged. */
 static const tree_t *only_one(const tree_t *tree)
 {
     return tree_kind(tree) == TREE_LIST && tree_count(tree) == 1
@@ -329,7 +330,7 @@ static void compare(place_t at, const tree_t *was, const tree_t *now,
 
 /* ---- the run file -------------------------------------------------------- */
 
-/* The meaning of a tree that is missing. */
+/* The default of a whole tree that is missing. */
 static const char *tree_default(const char *key)
 {
     if (strcmp(key, "schedule") == 0)
@@ -337,8 +338,8 @@ static const char *tree_default(const char *key)
     return strcmp(key, "ddp.hook") == 0 ? "none" : NULL;
 }
 
-/* Compare all rows. A key that an older version did not know has no value in
- * [was], and is skipped. */
+/* Compare all rows. A key that the older version did not know is missing in
+ * [was] and is skipped. */
 static void compare_rows(const opt_row_t *rows, const char *path,
                          const tree_t *was, const tree_t *now,
                          train_changes_t *out)
@@ -357,7 +358,8 @@ static void compare_rows(const opt_row_t *rows, const char *path,
     }
 }
 
-/* [text] as this version would print it; unchanged if its tables refuse it. */
+/* Set *out to [text] as this version would print it, or to [text] unchanged if
+ * this version's tables refuse it. */
 static err_code_t resolved(const char *text, tree_t **out, err_t *err)
 {
     train_config_t config = {0};

@@ -13,7 +13,7 @@
 #include "train/config.h"
 
 typedef struct train_change {
-    char *key; /* "optimizer.adamw.lr" */
+    char *key; /* path of the key, such as "optimizer.adamw.lr" */
     char *was, *now;
 } train_change_t;
 
@@ -22,20 +22,20 @@ typedef struct train_change {
 typedef struct train_changes {
     train_change_t items[TRAIN_CHANGES_MAX]; /* the first ones, in the order of
                                                 the option tables */
-    int count; /* of all changes, also beyond items */
+    int count; /* number of all changes, those beyond [items] included */
 } train_changes_t;
 
 /*
- * Compare [was], the resolved configuration in a checkpoint ("": not known, so
- * no changes), with [now]. ERR_CONFIG: [was] is no run file. train_changes_free
- * frees what is inside [out]. Local.
+ * Compare [was], the resolved configuration in a checkpoint ("" if it is not
+ * known: then there are no changes), with [now]. ERR_CONFIG: [was] is no run
+ * file. train_changes_free frees what is inside [out]. Local.
  */
 err_code_t train_changes_find(const char *was, const train_config_t *now,
                               train_changes_t *out, err_t *err);
 void train_changes_free(train_changes_t *changes); /* zeroed: fine */
 
 /* Append "KEY WAS -> NOW, ..." for at most [most] changes (up to
- * TRAIN_CHANGES_MAX), and the number of the others. */
+ * TRAIN_CHANGES_MAX), then the number of changes left out. */
 void train_changes_print(const train_changes_t *changes, int most,
                          str_buf_t *out);
 

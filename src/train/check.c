@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * `--check`: opens all that a run opens, as rank 0 of the given number of
- * ranks, plans every exec, and prints the plan. It writes nothing and needs no
- * other rank.
+ * `--check`: opens what a run opens, as rank 0 of the given number of ranks,
+ * plans every exec, and prints the plan. It writes nothing and needs no other
+ * rank.
  */
 #include <stdio.h>
 #include <string.h>
@@ -96,7 +96,7 @@ static void shape_format(const int64_t *dims, int ndim, char *out, size_t room)
                                (long long)dims[d]);
 }
 
-/* The exec of the largest micro-batch; NULL: no rank trains. */
+/* The training exec with the largest micro-batch; NULL if there is none. */
 static const train_team_exec_t *largest_exec(const check_t *check)
 {
     const train_team_t *team = &check->replica.teams[0];
@@ -111,7 +111,8 @@ static const train_team_exec_t *largest_exec(const check_t *check)
     return largest;
 }
 
-/* "blocked, bf16, in place, recomputed in block 2" into [out]. */
+/* Write the plan of layer, such as "blocked, bf16, in place, recomputed in
+ * block 2", into [out]. */
 static void layer_plan_format(const nn_graph_t *graph, const nn_exec_t *exec,
                               int layer, char *out, size_t room)
 {
@@ -271,7 +272,7 @@ static void recompute_print(const check_t *check,
                   cost->again_flops / (double)largest->batch * 1e-6);
 }
 
-/* The plan of the largest micro-batch. */
+/* Print the plan of the largest micro-batch. */
 static void plan_print(const check_t *check)
 {
     const train_team_exec_t *largest = largest_exec(check);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Saving. The state of a run is the replica's tensors and the numbers of its
- * progress. Random numbers are keyed by these numbers, so this is enough to go
- * on with the same bits.
+ * Saving. The state of a run is the replica's tensors and the counters of its
+ * progress. Random numbers are keyed by these counters, so tensors and counters
+ * are enough to resume with the same bits.
  */
 #include "train/checkpoint.h"
 
@@ -68,8 +68,9 @@ void train_checkpoint_config_free(train_checkpoint_config_t *config)
 
 /* ---- may it be saved? ---------------------------------------------------- */
 
-/* Are the elements finite that this rank checks? Of a tensor that all ranks
- * hold, each rank checks a share; of a sharded one, its own parts. */
+/* Check this rank's part of [tensor] for values that are not finite. Ranks
+ * divide a tensor that all of them have; of a sharded tensor, each rank checks
+ * its own parts. */
 static bool tensor_finite(const train_world_t *world,
                           const hdf5io_tensor_t *tensor)
 {
@@ -89,12 +90,14 @@ static bool tensor_finite(const train_world_t *world,
     return finite;
 }
 
-/* The last update may have spoiled weights that no loss has shown yet. Names
- * the first tensor that is not finite on some rank. */
+/* Check all tensors before they are saved, as the last update may have spoiled
+ * weights that no loss has shown yet. The error names the first tensor that is
+ * not finite on some rank. */
 static err_code_t state_check(train_state_t *run, err_t *err)
 {
     const train_kept_t *kept = &run->replica.kept;
-    double left = 0; /* tensors from the bad one on; 0: all are good */
+    double left = 0; /* number of tensors from the first bad one to the end; 0:
+                        all are good */
     err_code_t rc;
 
     for (int i = 0; i < kept->count && left == 0; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* checkpoint: how this run tells hdf5io of itself, to write and to read. */
+/* checkpoint: what hdf5io needs to know of this run to write and read its
+ * checkpoints. */
 #ifndef CDDP_TRAIN_CHECKPOINT_H
 #define CDDP_TRAIN_CHECKPOINT_H
 
@@ -15,7 +16,7 @@ typedef struct train_checkpoint_config {
     str_buf_t text; /* the resolved configuration */
 } train_checkpoint_config_t;
 
-/* train_checkpoint_config_free frees what is inside. */
+/* Fill [out]; train_checkpoint_config_free frees what is inside. */
 void train_checkpoint_config_fill(train_state_t *run,
                                   train_checkpoint_config_t *out);
 void train_checkpoint_config_free(train_checkpoint_config_t *config);

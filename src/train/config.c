@@ -17,7 +17,8 @@
 #define CONFIG(field, key, kind, value, ...) \
     ROW(train_config_t, field, key, kind, value, __VA_ARGS__)
 
-/* Sections are tables whose offsets count from the start of train_config_t. */
+/* The run file is a tree of tables. The offsets in all of them count from the
+ * start of train_config_t. */
 static const char *const shuffles[] = {"none", "chunk", "full", NULL};
 static const char *const ios[] = {"independent", "mpi", NULL};
 static const char *const validates[] = {"quick", "full", "none", NULL};
@@ -222,7 +223,8 @@ static err_code_t refuse(const tree_t *tree, const char *section,
     return err_set(err, ERR_CONFIG, "%s: %s.%s %s", at, section, key, why);
 }
 
-/* Local SGD: ranks differ between its averages. */
+/* Refuse settings that do not work with local SGD, where ranks differ between
+ * two averages. */
 static err_code_t local_check(const tree_t *tree, const train_config_t *config,
                               err_t *err)
 {
@@ -248,7 +250,7 @@ static err_code_t local_check(const tree_t *tree, const train_config_t *config,
     return ERR_OK;
 }
 
-/* Check what concerns several keys. */
+/* Check the rules that involve several keys. */
 static err_code_t config_check(const tree_t *tree, const train_config_t *config,
                                err_t *err)
 {
@@ -273,7 +275,8 @@ static err_code_t config_check(const tree_t *tree, const train_config_t *config,
     return local_check(tree, config, err);
 }
 
-/* With data.sequence there is no target; else each target has a path. */
+/* With data.sequence there must be no target; otherwise each target needs a
+ * path. */
 static err_code_t fields_check(const tree_t *tree, const train_config_t *config,
                                err_t *err)
 {
@@ -312,7 +315,7 @@ static err_code_t fields_check(const tree_t *tree, const train_config_t *config,
     return ERR_OK;
 }
 
-/* Replace run.dir by the directory that it means. */
+/* Replace the pattern run.dir by the directory that it stands for. */
 static err_code_t dir_resolve(const tree_t *tree, const slurm_job_t *job,
                               train_config_t *config, err_t *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* config: the run file as a checked struct. The option table train_options
- * alone describes it: for YAML, --set, the resolved config.yaml and
- * docs/CONFIG.md. */
+/* config: the run file as a checked struct. The option table train_options is
+ * its only description: YAML, --set, the resolved config.yaml and
+ * docs/CONFIG.md all use it. */
 #ifndef CDDP_TRAIN_CONFIG_H
 #define CDDP_TRAIN_CONFIG_H
 
@@ -34,19 +34,20 @@ typedef enum train_recompute {
 typedef struct train_config {
     struct {
         char *name;
-        char *dir; /* resolved; see train_config_read */
+        char *dir; /* resolved by train_config_read */
         int64_t seed;
     } run;
     struct {
         opt_texts_t train, valid;
-        opt_map_t input, target; /* of hdf5io_field_t, see train_field */
-        int64_t sequence;        /* 0: samples along dimension 0 */
-        int shuffle;             /* hdf5io_shuffle_t */
+        opt_map_t input, target; /* maps of hdf5io_field_t; see train_field */
+        int64_t sequence; /* tokens per sample; 0: samples are indexed along
+                             dimension 0 */
+        int shuffle;      /* hdf5io_shuffle_t */
         int64_t prefetch;
         int io;       /* train_io_t */
         int validate; /* train_validate_t, see same.h */
     } data;
-    /* parts of the tree */
+    /* subtrees of the run file */
     const tree_t *model, *loss, *metrics, *optimizer, *schedule;
     optim_ema_t ema;
     struct {
@@ -75,10 +76,11 @@ typedef struct train_config {
 extern const opt_row_t train_options[];
 
 /*
- * Fill [config] from the parsed run file [tree], which must outlive it, and
- * check what concerns several keys. run.dir becomes the directory of a run of
- * [job] (see dir_name.h); [job] NULL: the job is not known yet, so {array} and
- * {job} stay. Freed by train_config_free. ERR_CONFIG with file:line:column.
+ * Fill [config] from the parsed run file [tree], which must outlive [config],
+ * and check the rules that involve several keys. run.dir becomes the directory
+ * of a run of [job] (see dir_name.h). [job] NULL: the job is not known yet, so
+ * {array} and {job} stay in run.dir. train_config_free frees [config].
+ * ERR_CONFIG with file:line:column.
  */
 err_code_t train_config_read(const tree_t *tree, const slurm_job_t *job,
                              train_config_t *config, err_t *err);
@@ -87,10 +89,11 @@ void train_config_free(train_config_t *config);
 /* Field number [index] of data.input or data.target. */
 const hdf5io_field_t *train_field(const opt_map_t *fields, int index);
 
-/* The factor of the optimizer's rate that train.scale_lr means. */
+/* The factor by which train.scale_lr multiplies the optimizer's learning
+ * rate. */
 double train_lr_factor(const train_config_t *config);
 
-/* A hash of every resolved value: equal runs have equal hashes. */
+/* A hash of all resolved values: equal configurations have equal hashes. */
 uint64_t train_config_hash(const train_config_t *config);
 
 #endif

@@ -14,7 +14,8 @@ int64_t train_micro_size(int64_t count, int64_t parts)
     return (count + parts - 1) / parts;
 }
 
-/* Does the message begin with a place in the run file? */
+/* Return whether the message begins with a place (file:line:column) of the run
+ * file. */
 static bool is_placed(const hdf5io_dataset_config_t *shards, const err_t *err)
 {
     for (int k = 0; k < NN_FIELDS_MAX; k++) {
@@ -55,7 +56,9 @@ static err_code_t shards_open(const train_split_t *split, train_data_t *data,
     return rc;
 }
 
-/* Plan the micro-batch sizes of a step with [count] samples of this rank. */
+/* Store the two micro-batch sizes of a step in which this rank has [count]
+ * samples: the usual size, and that of the last micro-batch if it is
+ * smaller. */
 static void sizes_add(train_data_t *data, int at, int64_t count, int64_t parts)
 {
     int64_t size = train_micro_size(count, parts);
@@ -64,8 +67,8 @@ static void sizes_add(train_data_t *data, int at, int64_t count, int64_t parts)
     data->sizes[at + 1] = size > 0 ? count % size : 0;
 }
 
-/* Leaf sizes of the reproducible mode: a whole leaf, and the last leaf of a
- * full step and of the last step. */
+/* Store the leaf sizes of the reproducible mode: a whole leaf, the last leaf of
+ * a full step, and the last leaf of the last step. */
 static void leaves_plan(const train_split_t *split, train_data_t *data)
 {
     int64_t leaf = split->config->train.microbatch;

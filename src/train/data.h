@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* One split (train or valid) of the data: shards, sampler, loader. */
+/* One split of the data, train or valid: its shards, sampler and loader. */
 #ifndef CDDP_TRAIN_DATA_H
 #define CDDP_TRAIN_DATA_H
 
@@ -12,18 +12,19 @@
 #include "train/same.h"
 #include "train/team.h"
 
-/* Most micro-batch sizes of one rank in one split: two in a full step, two in a
- * short step. */
+/* Maximum number of micro-batch sizes of a rank in one split: two in a full
+ * step, two in a short step. */
 #define TRAIN_SIZES_MAX 4
 
 typedef struct train_data {
-    hdf5io_dataset_t *dataset; /* NULL: no shards */
+    hdf5io_dataset_t *dataset; /* NULL if the split has no shards */
     hdf5io_sampler_t *sampler;
     hdf5io_loader_t *loader;
     train_marks_t marks;            /* hashes of the shards */
-    int64_t steps;                  /* of an epoch */
-    int64_t sizes[TRAIN_SIZES_MAX]; /* micro-batches; 0: unused */
-    double bound; /* attribute bound_accuracy of the shards, NaN: none */
+    int64_t steps;                  /* steps of an epoch */
+    int64_t sizes[TRAIN_SIZES_MAX]; /* micro-batch sizes; 0: unused entry */
+    double bound; /* best possible accuracy: attribute bound_accuracy of the
+                     shards; NaN: none */
 } train_data_t;
 
 typedef struct train_split {
@@ -31,7 +32,7 @@ typedef struct train_split {
     const nn_graph_t *graph;
     h5mpi_t *mpi; /* NULL: independent reads */
     int rank, size;
-    bool valid; /* which split */
+    bool valid; /* true: the valid split; false: the train split */
 } train_split_t;
 
 /* Open shards and sampler, and plan the micro-batch sizes. Collective with
@@ -39,41 +40,42 @@ typedef struct train_split {
 err_code_t train_data_open(const train_split_t *split, train_data_t *out,
                            err_t *err);
 
-/* Plan [steps] full steps without shards, for a caller that makes the samples.
- */
+/* Plan [steps] full steps without shards, for a caller that makes the samples
+ * itself. */
 err_code_t train_data_plan(const train_split_t *split, int64_t steps,
                            train_data_t *out, err_t *err);
 
-/* Start reading at ([epoch], [step]). */
+/* Start reading at step [step] of epoch [epoch]. */
 err_code_t train_data_start(const train_split_t *split, train_data_t *data,
                             int64_t epoch, int64_t step, err_t *err);
 void train_data_close(train_data_t *data);
 
-/* Samples of a micro-batch if [count] samples are cut into [parts]. The last
- * micro-batch may be smaller. */
+/* Samples of a micro-batch if [count] samples are divided into [parts]. The
+ * last micro-batch may be smaller. */
 int64_t train_micro_size(int64_t count, int64_t parts);
 
-/* The leaves of a step in reproducible mode, and those of this rank. */
+/* The leaves of a step in reproducible mode. */
 typedef struct train_leaves {
-    int64_t first, held; /* of this rank */
-    int64_t leaves;      /* of all ranks */
+    int64_t first, held; /* this rank's first leaf; number of its leaves */
+    int64_t leaves;      /* leaves of all ranks together */
 } train_leaves_t;
 
-/* Of step [step] of [data]; [leaf] is train.microbatch, [batch] train.batch. */
+/* The leaves of step [step] of [data]; [leaf] is train.microbatch, [batch] is
+ * train.batch. */
 train_leaves_t train_leaves_of(const train_data_t *data, int64_t leaf,
                                int64_t batch, int64_t step);
 
-/* Arenas that [teams] teams need to fold this rank's leaves in its largest
- * step, the main one included. */
+/* Number of partial arenas in which [teams] teams, the main team included, fold
+ * this rank's leaves in its largest step. */
 int train_partials(const train_data_t *data, int64_t leaf, int64_t batch,
                    int teams);
 
-/* Teams of train.leaf_threads threads that [threads] threads make, at most as
- * many as this rank has leaves; 1 in the default mode. */
+/* Number of teams of train.leaf_threads threads that [threads] threads can
+ * make, at most the number of this rank's leaves. 1 in the default mode. */
 int train_teams(const train_config_t *config, const train_data_t *data,
                 int threads);
 
-/* Threads of a team; in the default mode all [threads]. */
+/* Threads of one team; all [threads] in the default mode. */
 int train_team_threads(const train_config_t *config, int threads);
 
 /* The micro-batch sizes of both splits. */

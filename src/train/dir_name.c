@@ -13,11 +13,12 @@
 /* A word in braces, and its value for a job. */
 typedef struct dir_word {
     const char *name;
-    const char *value; /* "": this job has none; NULL: not known yet */
-    const char *lack;  /* if there is none: why, and how to get one */
+    const char *value; /* "": this job has none; NULL: job not known yet */
+    const char *lack;  /* in messages: why there is no value, how to get one */
 } dir_word_t;
 
-/* Append the value of the word of [length] bytes at [at]. */
+/* Append the value of the word of [length] bytes at [at]; [pattern] is for
+ * messages. */
 static err_code_t word_add(const char *pattern, const char *at, size_t length,
                            const dir_word_t *words, str_buf_t *out, err_t *err)
 {
@@ -40,7 +41,8 @@ static err_code_t word_add(const char *pattern, const char *at, size_t length,
     return ERR_OK;
 }
 
-/* --print-rundir prints the path unchanged, perhaps to a terminal. */
+/* Refuse control characters, as --print-rundir prints the path unchanged,
+ * perhaps to a terminal. */
 static err_code_t control_check(const char *path, err_t *err)
 {
     for (const char *c = path; *c != '\0'; c++)

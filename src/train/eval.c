@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Evaluation: every validation sample once, in file order. The samples of a
- * step are dealt to the ranks as in training, never padded. Each step ends with
- * one small sum over ranks: losses, correct answers, requests to stop and
- * failures. So a signal ends a long evaluation after the step under way.
+ * step are divided among the ranks as in training, without padding. Each step
+ * ends with one small sum over ranks: losses, correct answers, requests to stop
+ * and failures. So a signal ends a long evaluation after the current step.
  */
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static size_t output_elems(const train_evaluator_t *evaluator)
     return elems * (size_t)most;
 }
 
-/* Choose the scores of each loss, and lay out their sums. */
+/* Choose the scores of each loss, and assign places in the sums to them. */
 static err_code_t scores_open(train_evaluator_t *evaluator,
                               const tree_t *metrics, err_t *err)
 {
@@ -97,7 +97,7 @@ void train_eval_close(train_evaluator_t *evaluator)
 
 /* ---- one step ------------------------------------------------------------ */
 
-/* This rank's share of one step, into [sums]. */
+/* Evaluate this rank's share of one step; add its sums to [sums]. */
 static err_code_t eval_share(const train_eval_job_t *job,
                              const hdf5io_batch_t *batch, double *sums,
                              err_t *err)
@@ -112,7 +112,8 @@ static err_code_t eval_share(const train_eval_job_t *job,
                               err);
 }
 
-/* In reproducible mode everything but the flags is summed along the tree. */
+/* Evaluate one step. In reproducible mode all sums but the flags are added
+ * along the tree of leaves. */
 static err_code_t eval_step(train_state_t *run, double *sums, err_t *err)
 {
     const train_eval_job_t first = {&run->evaluator, &run->replica.teams[0], 0};
@@ -141,7 +142,8 @@ static err_code_t eval_step(train_state_t *run, double *sums, err_t *err)
 
 /* ---- all steps --------------------------------------------------------- */
 
-/* Add a value; if there are several losses, prefix it with its [loss]. */
+/* Append a value. Its name gets the prefix [loss] if there are several
+ * losses. */
 static void value_add(train_eval_t *eval, const char *loss, const char *name,
                       double value)
 {
@@ -155,9 +157,10 @@ static void value_add(train_eval_t *eval, const char *loss, const char *name,
     out->value = value;
 }
 
-/* The values of loss [k]. The accuracy of the first loss that has one becomes
- * that of the evaluation. True if the loss adds to the evaluation's: not with
- * weight 0, nor as one of several losses if none of its targets count. */
+/* Append the values of loss [k]. If it is the first loss with an accuracy, its
+ * accuracy becomes that of the evaluation. Returns whether the loss adds to the
+ * loss of the evaluation: it does not if its weight is 0, or if there are
+ * several losses and none of its targets count. */
 static bool eval_loss(const train_evaluator_t *evaluator, int k,
                       train_eval_t *eval)
 {
@@ -192,7 +195,7 @@ static bool eval_loss(const train_evaluator_t *evaluator, int k,
     return true;
 }
 
-/* The values of the sums over all steps. */
+/* Compute the results of an evaluation from the sums over all steps. */
 static void eval_fill(const train_evaluator_t *evaluator, train_eval_t *eval)
 {
     bool any = false;

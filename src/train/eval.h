@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * evaluator: what a run needs to evaluate the validation samples: the metrics
- * of each loss, and memory for their sums. Thread rule: one thread, but for
- * train_eval_forward, which each team calls for itself.
+ * of each loss, and memory for their sums. Thread rule: one thread, except for
+ * train_eval_forward, which the thread of each team calls.
  */
 #ifndef CDDP_TRAIN_EVAL_H
 #define CDDP_TRAIN_EVAL_H
@@ -14,9 +14,9 @@
 #include "train/score.h"
 #include "train/team.h"
 
-/* What an evaluation found. */
+/* The results of an evaluation. */
 typedef struct train_eval {
-    double loss, accuracy; /* accuracy NaN: not a classifier */
+    double loss, accuracy; /* accuracy: NaN unless a classifier */
     obs_value_t values[OBS_VALUES_MAX];
     int value_count;
     bool stopped; /* asked to stop before all samples were evaluated */
@@ -26,34 +26,35 @@ typedef struct train_evaluator {
     const nn_graph_t *graph;
     const train_data_t *data;
     uint64_t seed;                         /* run.seed */
-    train_scores_t *scores[NN_FIELDS_MAX]; /* of each loss */
+    train_scores_t *scores[NN_FIELDS_MAX]; /* the scores of each loss */
     size_t at[NN_FIELDS_MAX]; /* index of the first sum of each loss */
-    size_t count;             /* sums of a step */
-    double *sums;             /* [count], of one step */
-    double *total;            /* [count], of all steps */
-    double *leaves;      /* reproducible mode: [slots, count - EVAL_FLAGS] */
-    ddp_fold_t *fold;    /* of these, else NULL */
-    float *output;       /* of the largest batch, one part for each team; NULL:
-                            no score reads it */
-    size_t output_elems; /* of a part */
+    size_t count;             /* number of sums of a step */
+    double *sums;             /* [count]: sums of one step */
+    double *total;            /* [count]: sums over all steps */
+    double *leaves;   /* reproducible mode: [slots, count - EVAL_FLAGS] */
+    ddp_fold_t *fold; /* folds [leaves]; NULL in the default mode */
+    float *output;    /* outputs of the largest batch, [output_elems] for each
+                         team; NULL: no score reads them */
+    size_t output_elems; /* elements of a team's part of [output] */
     bool reads_output;   /* some score reads the model's output */
 } train_evaluator_t;
 
-/* The sums of one step. */
+/* Indices of the sums of a step: first the flags. */
 enum {
     EVAL_STOP,
     EVAL_FAILED,
-    EVAL_FLAGS /* number of flags; reproducible mode adds the sums that follow
-                  along the tree of leaves */
+    EVAL_FLAGS /* number of flags; in reproducible mode the sums after the flags
+                  are added along the tree of leaves */
 };
 
-/* Then, for each loss: */
+/* After the flags, these sums for each loss: */
 enum {
     EVAL_LOSS,
     EVAL_DENOMINATOR,
     EVAL_CORRECT,
-    EVAL_COUNTED, /* elements of targets that count */
-    EVAL_SCORES   /* then train_scores_sums sums of its scores */
+    EVAL_COUNTED, /* number of target elements that count */
+    EVAL_SCORES   /* index of the first sum of the loss's scores,
+                     train_scores_sums in number */
 };
 
 /* Choose the metrics and allocate their sums for [teams] teams. [out] is zeroed
@@ -63,16 +64,16 @@ err_code_t train_eval_open(const train_config_t *config,
                            int teams, train_evaluator_t *out, err_t *err);
 void train_eval_close(train_evaluator_t *evaluator);
 
-/* The names of the values that an evaluation yields; the numbers in [out] mean
- * nothing. Only with validation shards. */
+/* Fill [out] with the names of the values that an evaluation yields; its
+ * numbers are meaningless. Requires validation shards. */
 void train_eval_names(const train_evaluator_t *evaluator, train_eval_t *out);
 
-/* leaves.c: memory for the sums of leaves, of [teams] teams. Local. */
+/* leaves.c: allocate the sums of leaves for [teams] teams. Local. */
 err_code_t train_leaves_eval_open(const train_config_t *config, int teams,
                                   train_evaluator_t *evaluator, err_t *err);
 
-/* eval_forward.c: forward of [count] samples by [team], number [member]. The
- * sums from EVAL_FLAGS on are written to [sums]. */
+/* eval_forward.c: run forward on [count] samples with [team], number [member]
+ * of the rank's teams. Writes to the elements of [sums] from EVAL_FLAGS on. */
 typedef struct train_eval_job {
     const train_evaluator_t *evaluator;
     const train_team_t *team;

@@ -7,13 +7,14 @@
 
 #include "base/str.h"
 
-/* One side of the match: what the model has. */
+/* The inputs or targets that the model has. */
 typedef struct names {
     const char *key; /* "input" or "target" */
     int count;
     const char *names[NN_FIELDS_MAX + 1]; /* NULL-terminated */
-    const char *places[NN_FIELDS_MAX];    /* of who wants it */
-    const char *whose;                    /* in sentences */
+    const char *places[NN_FIELDS_MAX]; /* for each name: the layer or loss that
+                                          needs it, for messages */
+    const char *whose;                 /* what needs the names, for messages */
 } names_t;
 
 static int names_find(const names_t *wanted, const char *name)
@@ -25,7 +26,7 @@ static int names_find(const names_t *wanted, const char *name)
     return k;
 }
 
-/* [field] is in the run file, but nobody reads it. */
+/* Fail: [field] is in the run file, but nothing in the model reads it. */
 static err_code_t fail_unread(const names_t *wanted, const opt_map_t *fields,
                               int field, err_t *err)
 {
@@ -48,7 +49,7 @@ static err_code_t fail_unread(const names_t *wanted, const opt_map_t *fields,
     return ERR_CONFIG;
 }
 
-/* Number [k] of the model is not in the run file. */
+/* Fail: the model needs [wanted]->names[k], which is not in the run file. */
 static err_code_t fail_absent(const names_t *wanted, const opt_map_t *fields,
                               int k, err_t *err)
 {
@@ -78,20 +79,21 @@ static bool names_alike(const names_t *wanted)
     return k >= wanted->count;
 }
 
-/* Which field is each of the model's? */
+/* Find the field of the run file for each name of the model. */
 static err_code_t match(const names_t *wanted, const opt_map_t *fields,
                         int of[NN_FIELDS_MAX], err_t *err)
 {
     const bool named = fields->names[0] != NULL;
 
-    /* Losses may take one target in several ways. */
+    /* Several losses may use one target; then all names are equal. */
     for (int k = 0; k < wanted->count; k++) {
         of[k] = !named && names_alike(wanted) ? 0 : -1;
         for (int i = 0; i < fields->count && named; i++)
             if (strcmp(wanted->names[k], fields->names[i]) == 0)
                 of[k] = i;
     }
-    /* A name that is there and unknown is the likelier slip. */
+    /* Report an unknown name first: a misspelt name is likelier than a missing
+     * one. */
     for (int i = 0; i < fields->count && fields->names[i] != NULL; i++)
         if (names_find(wanted, fields->names[i]) == wanted->count)
             return fail_unread(wanted, fields, i, err);
@@ -160,7 +162,7 @@ static err_code_t inputs_match(const train_config_t *config,
 #define PROBABILITIES \
     "takes probabilities, which are not below 0 and sum to 1 (within 0.001)"
 
-/* Numbers along the classes sum to 1. */
+/* Require that the probabilities sum to 1 along the axis of classes. */
 static void soft_want(const nn_loss_info_t *loss, hdf5io_want_t *out)
 {
     hdf5io_sum_t way = {.count = loss->classes, .step = 1};
@@ -174,7 +176,8 @@ static void soft_want(const nn_loss_info_t *loss, hdf5io_want_t *out)
     out->sums[1].count = 0;
 }
 
-/* kl knows of no classes: one of the ways that people store them. */
+/* kl does not know which axis has the classes, so the probabilities may sum to
+ * 1 along the first axis, along the last axis, or over the whole sample. */
 static void kl_want(const nn_loss_info_t *loss, hdf5io_want_t *out)
 {
     const int64_t elems = loss->elems;
@@ -188,8 +191,9 @@ static void kl_want(const nn_loss_info_t *loss, hdf5io_want_t *out)
     out->sums[2] = (hdf5io_sum_t){elems, 1};
 }
 
-/* Does a loss take [target] for probabilities? Of two that do, the one that
- * knows the classes is stricter. */
+/* Set the sums that [target] must have if a loss takes it for probabilities. If
+ * two losses do, the sums of the one that knows the axis of classes are used,
+ * as they are stricter. */
 static void shares_want(const nn_graph_t *graph, int target, hdf5io_want_t *out)
 {
     bool soft = false;

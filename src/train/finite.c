@@ -7,7 +7,7 @@
 
 #include "base/clones.h"
 
-#define FINITE_BLOCK 4096 /* elements between two tests for an early end */
+#define FINITE_BLOCK 4096 /* elements between checks for an early return */
 
 /* A comparison with a nan is false. */
 BASE_CLONES static bool finite_block(const float *data, int64_t count)

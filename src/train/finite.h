@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Are all [count] numbers finite? As fast as memory is read. */
+/* Return whether all [count] numbers are finite. Runs at the speed of reading
+ * memory. */
 #ifndef CDDP_TRAIN_FINITE_H
 #define CDDP_TRAIN_FINITE_H
 

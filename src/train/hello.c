@@ -10,7 +10,8 @@
 #include "base/mem.h"
 #include "base/thread.h"
 
-/* Where a rank runs; padding is zeroed, as the bytes travel. */
+/* Identifies where a rank runs. Padding is zeroed, as cards are compared byte
+ * by byte. */
 typedef struct card {
     char host[64];
     uint64_t mask; /* hash of the affinity mask */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * hello: the first exchange between ranks, through boot: do all ranks have the
- * same run file and the same build, and which ranks share cores?
+ * hello: the first exchange between ranks, through boot. It checks that all
+ * ranks have the same run file and the same build, and finds the ranks that
+ * share cores.
  */
 #ifndef CDDP_TRAIN_HELLO_H
 #define CDDP_TRAIN_HELLO_H
@@ -13,8 +14,9 @@
 #include "train/config.h"
 
 typedef struct train_hello {
-    int cores;   /* in this rank's affinity mask */
-    int sharers; /* ranks on this host with this mask, this rank included */
+    int cores;   /* number of cores in this rank's affinity mask */
+    int sharers; /* number of ranks on this host with the affinity mask of this
+                    rank, this rank included */
 } train_hello_t;
 
 /*

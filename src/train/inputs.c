@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Why is a loss or a gradient not finite: because of the data, or has training
- * diverged? The samples of the step are still in memory, so they are searched.
- * The run ends before the update spoils the weights, on all ranks with the same
- * status.
+ * Finds out why a loss or a gradient is not finite: bad data, or divergence.
+ * The samples of the step are still in memory, so they are searched for numbers
+ * that are not finite. The run ends before the update spoils the weights, on
+ * all ranks with one status.
  */
 #include "train/inputs.h"
 

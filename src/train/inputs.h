@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* inputs: is the data the reason for a loss or gradient that is not finite? */
+/* inputs: tells whether bad data is the reason for a loss or gradient that is
+ * not finite. */
 #ifndef CDDP_TRAIN_INPUTS_H
 #define CDDP_TRAIN_INPUTS_H
 
@@ -15,20 +16,20 @@ err_code_t train_inputs_check(const nn_graph_t *graph, const train_data_t *data,
                               const nn_batch_t *batch, int64_t count,
                               err_t *err);
 
-/* If [value], which messages call [what], is not finite: ERR_DATA if this
- * rank's [batch] is the reason, else ERR_DIVERGED. */
+/* If [value], named [what] in messages, is not finite: ERR_DATA if the samples
+ * of this rank's [batch] are the reason, otherwise ERR_DIVERGED. */
 err_code_t train_number_check(const train_state_t *run, const char *what,
                               double value, const hdf5io_batch_t *batch,
                               err_t *err);
 
-/* The same for a [value] that all ranks have in common: bad data of one rank
- * gives all ranks ERR_DATA. Collective if [value] is not finite. */
+/* As train_number_check, for a [value] that is equal on all ranks: bad data on
+ * one rank gives ERR_DATA on all ranks. Collective if [value] is not finite. */
 err_code_t train_number_agree(train_state_t *run, const char *what,
                               double value, const hdf5io_batch_t *batch,
                               err_t *err);
 
-/* ERR_DIVERGED: [what] became [value] ("nan") in step [step]. Names the newest
- * checkpoint, of [saved_step] (-1: none). */
+/* ERR_DIVERGED: [what] became [value] ("nan") in step [step]. The message names
+ * the newest checkpoint, that of step [saved_step] (-1: none). */
 err_code_t train_diverged(const char *what, const char *value, int64_t step,
                           int64_t saved_step, err_t *err);
 

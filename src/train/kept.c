@@ -9,7 +9,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* Append a tensor: one row that all ranks share, or one row for each rank. */
+/* Append a tensor for a part of the hook's state: one row if all ranks share
+ * the part, otherwise one row for each rank. */
 static void tensor_add(train_kept_t *kept, const ddp_hook_part_t *part,
                        int rank, int size, hdf5io_part_t *rows)
 {
@@ -78,8 +79,7 @@ static void parts_zero(const ddp_hook_part_t *parts, int count)
         memset(parts[p].data, 0, parts[p].count * sizeof *parts[p].data);
 }
 
-/* The checkpoint has no state of this hook, or none that fits: start with
- * zeros. */
+/* Zero the hook's state, as the checkpoint has no state that fits this hook. */
 static void begin_anew(const train_kept_t *kept,
                        const train_kept_source_t *source,
                        const hdf5io_checkpoint_info_t *info)
@@ -112,8 +112,9 @@ err_code_t train_kept_read(const train_kept_t *kept,
     err_t why = ERR_INIT;
     err_code_t rc = ERR_CONFIG;
 
-    /* ERR_CONFIG: the checkpoint has no state of this hook, or one of another
-     * shape. Or it is of another model: then the second read fails, too. */
+    /* ERR_CONFIG has three possible reasons: the checkpoint has no state of
+     * this hook, has a state of another shape, or is of another model. In the
+     * last case the second read, without the hook's tensors, fails, too. */
     if (kept->hook_count > 0)
         rc = hdf5io_checkpoint_read(config, source->path, kept->tensors,
                                     kept->count, found, info, &why);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * kept: all tensors of a checkpoint: the replica's, and the comm hook's
- * "hook/PART". A part that differs between ranks (residuals) has a row for each
- * rank. Another number of ranks, or another hook, cannot use this state: then
- * the hook starts with zeros, with a warning. Thread rule: one thread.
+ * kept: all tensors of a checkpoint: those of the replica, and the comm hook's
+ * as "hook/PART". A part that differs between ranks (residuals) has a row for
+ * each rank. The hook's state cannot be used by another number of ranks or
+ * another hook: then the hook starts with zeros, and a warning is logged.
+ * Thread rule: one thread.
  */
 #ifndef CDDP_TRAIN_KEPT_H
 #define CDDP_TRAIN_KEPT_H
@@ -13,11 +14,11 @@
 #include "hdf5io/checkpoint.h"
 
 typedef struct train_kept {
-    hdf5io_tensor_t *tensors; /* [count], the hook's last */
+    hdf5io_tensor_t *tensors; /* [count]; the hook's tensors come last */
     int count;
-    hdf5io_tensor_t *hook; /* [hook_count], within [tensors] */
+    hdf5io_tensor_t *hook; /* [hook_count]: the hook's, within [tensors] */
     int hook_count;
-    hdf5io_part_t *rows; /* of the hook's tensors: which rank holds which */
+    hdf5io_part_t *rows; /* which rank has which row of the hook's tensors */
     char *names[DDP_HOOK_PARTS];
 } train_kept_t;
 
@@ -29,15 +30,15 @@ err_code_t train_kept_open(ddp_t *ddp, const comm_group_t *group,
                            train_kept_t *kept, err_t *err);
 void train_kept_close(train_kept_t *kept);
 
-/* What is read: see hdf5io_checkpoint_read. */
+/* What to read; see hdf5io_checkpoint_read. */
 typedef struct train_kept_source {
     ddp_t *ddp;
     const hdf5io_checkpoint_config_t *config;
     const char *path;
 } train_kept_source_t;
 
-/* Read all tensors of [kept], as hdf5io_checkpoint_read does. If the checkpoint
- * has no hook state that fits, the hook starts with zeros, and rank 0 logs a
+/* Read all tensors of [kept] with hdf5io_checkpoint_read. If the checkpoint has
+ * no hook state that fits, the hook starts with zeros, and rank 0 logs a
  * warning. Collective. */
 err_code_t train_kept_read(const train_kept_t *kept,
                            const train_kept_source_t *source, bool *found,

@@ -24,7 +24,8 @@ static struct {
     bool (*guilty)(void);
 } left;
 
-/* Calls only async-signal-safe functions. abort() goes on when this returns. */
+/* Handler of SIGABRT. It calls only async-signal-safe functions. When it
+ * returns, abort() ends the process. */
 static void on_abort(int number)
 {
     int fd;

@@ -12,23 +12,26 @@
 
 #include "base/err.h"
 
-/* What the handler of SIGABRT needs. */
+/* What the handler of SIGABRT needs to know. */
 typedef struct train_last_words {
     const char *dir;     /* run directory */
-    const char *step_id; /* Slurm step; with [restarts] it tells this life */
-    int restarts;        /* from earlier ones */
+    const char *step_id; /* Slurm step; with [restarts] it names this life */
+    int restarts; /* number of restarts of the job; tells this life from earlier
+                     ones */
     int rank;
-    /* Is the aborting thread within the transport? Called in the handler. */
+    /* Returns whether the aborting thread is within the transport. The handler
+     * calls it. */
     bool (*guilty)(void);
 } train_last_words_t;
 
-/* Install the handler. From now on, an abort for which [guilty] is true prints
- * a line to standard error and writes the file. One rank per process. The file
- * of an earlier life is removed. Nothing is installed if a text is too long. */
+/* Install the handler. From now on, an abort for which [guilty] returns true
+ * prints a line to standard error and writes the file RUNDIR/fell-RANK. Each
+ * rank must be a process of its own. The file of an earlier life is removed. If
+ * a text is too long, nothing is installed. */
 void train_last_words_arm(const train_last_words_t *words);
 
-/* If rank [err]->culprit has left its file in this life, append the reason to
- * the message of [err]. */
+/* If rank [err]->culprit wrote its file in this life, append the reason to the
+ * message of [err]. */
 void train_last_words_hear(const char *dir, const char *step_id, int restarts,
                            err_t *err);
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The reproducible mode. Leaf k of a step is its samples [kM, (k+1)M), M being
- * train.microbatch; each is computed alone, by a team of train.leaf_threads
- * threads, into sums of its own, which are added along one fixed tree over leaf
- * numbers, here and between ranks (ddp/tree.h). A rank with more cores has
- * several teams, which compute leaves side by side. Who holds a leaf changes no
- * bit. Flags are whole numbers, whose sum has no order, so they travel in front
- * in a plain sum; when a rank has failed, nobody enters the tree.
+ * The reproducible mode. Leaf k of a step is the samples [kM, (k+1)M) of the
+ * step; M is train.microbatch. A team of train.leaf_threads threads computes
+ * each leaf alone, into the leaf's own sums. These are added along one fixed
+ * tree over the numbers of the leaves, on this rank and between ranks
+ * (ddp/tree.h). A rank with more cores has several teams, which compute leaves
+ * side by side. Which rank has which leaf changes no bit. Flags are whole
+ * numbers, so the order of their sum does not matter: they are added first, in
+ * a plain sum. If a rank has failed, no rank enters the tree.
  */
 #include <pthread.h>
 #include <string.h>
@@ -26,11 +27,12 @@ typedef struct leaves_job {
     int64_t size; /* samples of a leaf: train.microbatch */
     train_leaves_t mine;
     double scales[NN_FIELDS_MAX];
-    pthread_mutex_t lock;     /* of all below */
+    pthread_mutex_t lock;     /* protects the fields below */
     double forward, backward; /* seconds, summed over teams */
-    int64_t failed; /* the lowest leaf with an error: which one that is does not
-                       depend on the speed of the teams */
-    err_code_t rc;  /* its error */
+    /* Number of the lowest leaf with an error. It does not depend on the
+     * speed of the teams. */
+    int64_t failed;
+    err_code_t rc; /* error of leaf [failed] */
     err_t *err;
 } leaves_job_t;
 
@@ -59,7 +61,7 @@ static int64_t leaf_from(const leaves_job_t *job, int64_t number)
     return (number - job->mine.first) * job->size;
 }
 
-/* Samples of the leaf whose first sample has index [from]. */
+/* Number of samples of the leaf whose first sample has index [from]. */
 static int64_t leaf_size(const leaves_job_t *job, int64_t from)
 {
     const int64_t left = job->batch->count - from;
@@ -67,7 +69,7 @@ static int64_t leaf_size(const leaves_job_t *job, int64_t from)
     return left < job->size ? left : job->size;
 }
 
-/* The samples from index [from] on. */
+/* The samples of this rank's batch from index [from] on. */
 static nn_batch_t leaf_batch(const leaves_job_t *job, int64_t from)
 {
     return train_batch_part(job->run->graph,
@@ -90,14 +92,15 @@ static void leaf_failed(leaves_job_t *job, int64_t number, err_code_t rc,
 
 /* ---- training ----------------------------------------------------------- */
 
-/* Where a leaf's sums go, and the seconds that a team has spent so far. */
+/* Where the sums of a leaf are written, and the seconds that a team has spent
+ * so far. */
 typedef struct leaf_sums {
     float *grads;
     double *tail;
     double forward, backward;
 } leaf_sums_t;
 
-/* Forward and backward of leaf [number], into its own sums. */
+/* Run forward and backward of leaf [number], into the leaf's own sums. */
 static err_code_t leaf_compute(const leaves_job_t *job,
                                const train_team_t *team, int64_t number,
                                leaf_sums_t *leaf, err_t *err)
@@ -128,7 +131,7 @@ static err_code_t leaf_compute(const leaves_job_t *job,
     return rc;
 }
 
-/* What one team does in a step. */
+/* The work of one team in a step. */
 static void leaves_train(void *context, int member)
 {
     leaves_job_t *job = context;
@@ -141,7 +144,7 @@ static void leaves_train(void *context, int member)
         err_t err = ERR_INIT;
         err_code_t rc;
 
-        /* Progress for the other ranks: a step may take long. */
+        /* Report progress to the other ranks, as a step may take long. */
         if (member == 0)
             train_phase_set(&job->run->world, "forward and backward");
         rc = leaf_compute(job, team, leaf.number, &sums, &err);
@@ -211,7 +214,7 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
 
 /* ---- evaluation --------------------------------------------------------- */
 
-/* The sums of the leaf in [slot], from EVAL_FLAGS on. */
+/* The sums of the leaf in [slot]: those from EVAL_FLAGS on. */
 static double *eval_leaf(const train_evaluator_t *evaluator, int slot)
 {
     return evaluator->leaves + (size_t)slot * (evaluator->count - EVAL_FLAGS);

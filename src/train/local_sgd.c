@@ -2,16 +2,16 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Local SGD (Lin, Stich, Patel, Jaggi, "Don't use large mini-batches, use local
- * SGD", ICLR 2020: "post-local"): after ddp.local_sgd.start updates of the run
- * every rank updates with the gradient of its own samples, and every `period`
+ * SGD", ICLR 2020: "post-local"). After the first ddp.local_sgd.start updates,
+ * each rank updates with the gradient of its own samples. Every `period`
  * updates the ranks average all that an update changes: the parameters and the
  * optimizer's state (for the latter see Yu, Jin, Yang, "On the linear speedup
- * analysis of communication efficient momentum SGD", ICML 2019). After that all
- * ranks are equal, so a checkpoint, an evaluation or a replica check means the
- * same on each of them. Running statistics need no average: batch-norm moments
- * are summed over ranks in each step, with its tail. So are losses, requests to
- * stop and failures: all ranks learn of a signal in the same step, and average
- * before they leave.
+ * analysis of communication efficient momentum SGD", ICML 2019). After an
+ * average all ranks are equal, so checkpoints, evaluations and replica checks
+ * are made then.
+ * Running statistics need no average: the tail of each step sums batch-norm
+ * moments over ranks. It also sums losses, requests to stop and failures: so
+ * all ranks learn of a signal in the same step, and average before they leave.
  */
 #include <math.h>
 
@@ -62,7 +62,7 @@ err_code_t train_local_check(const train_state_t *run,
 
 /* ---- averaging ----------------------------------------------------------- */
 
-/* The mean over ranks of [elems] numbers. */
+/* Replace [elems] numbers by their mean over ranks. */
 static err_code_t average(comm_group_t *group, float *data, size_t elems,
                           err_t *err)
 {
@@ -90,7 +90,7 @@ static err_code_t updates_agree(comm_group_t *group,
     return rc;
 }
 
-/* Do ranks average after the step that was just made? */
+/* Return whether ranks average after the step that was just made. */
 static bool averages_now(const train_state_t *run)
 {
     const ddp_config_t *config = &run->config->ddp;

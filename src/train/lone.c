@@ -4,7 +4,8 @@
 
 #include "base/log.h"
 
-/* Samples of micro-batch [micro] of [count] samples. */
+/* Number of samples in micro-batch number [micro], if [count] samples are
+ * divided into micro-batches. */
 static int64_t micro_count(const train_deal_t *deal, int64_t count,
                            int64_t micro)
 {
@@ -21,7 +22,7 @@ static int64_t share_count(const train_deal_t *deal, int64_t step, int rank)
     return hdf5io_sampler_share_of(deal->train->sampler, step, rank).count;
 }
 
-/* Has a micro-batch of some rank one sample in [step]? */
+/* Return whether some rank has a micro-batch of one sample in [step]. */
 static bool lone_own(const train_deal_t *deal, int64_t step)
 {
     bool lone = false;
@@ -38,7 +39,8 @@ static bool lone_own(const train_deal_t *deal, int64_t step)
     return lone;
 }
 
-/* Has a micro-batch one sample in [step], over all ranks? */
+/* Return whether a micro-batch has one sample, summed over all ranks, in
+ * [step]. */
 static bool lone_all(const train_deal_t *deal, int64_t step)
 {
     bool lone = false;
@@ -53,7 +55,7 @@ static bool lone_all(const train_deal_t *deal, int64_t step)
     return lone;
 }
 
-/* Has a leaf one sample in [step]? */
+/* Return whether a leaf of [step] has one sample. */
 static bool lone_leaf(const train_deal_t *deal, int64_t step)
 {
     const int64_t leaf = deal->config->train.microbatch;
@@ -62,7 +64,8 @@ static bool lone_leaf(const train_deal_t *deal, int64_t step)
     return leaf == 1 || all % leaf == 1;
 }
 
-/* The kinds of moments (a bit each) that come from one sample in [step]. */
+/* The kinds of moments (a bit each) that are computed from one sample in
+ * [step]. */
 static unsigned lone_step(const train_deal_t *deal, int64_t step)
 {
     unsigned lone = 0;
@@ -75,8 +78,8 @@ static unsigned lone_step(const train_deal_t *deal, int64_t step)
     return lone;
 }
 
-/* The first layer without positions whose kind of moments is in [lone]; -1:
- * none. */
+/* The first layer that has one value per sample and channel, and whose kind of
+ * moments is in [lone]; -1: none. */
 static int layer_find(const nn_graph_t *graph, unsigned lone)
 {
     for (int i = 0; i < nn_graph_layers(graph); i++) {

@@ -13,7 +13,7 @@
 
 #define MARKS_ROWS_MAX 4096
 
-/* Shards per row. */
+/* Number of shards that share a row. */
 static int row_shards(const train_marks_t *marks)
 {
     return (marks->shards + MARKS_ROWS_MAX - 1) / MARKS_ROWS_MAX;
@@ -27,7 +27,7 @@ static int row_count(const train_data_t *data)
            row_shards(&data->marks);
 }
 
-/* One hash for [count] shards; that of one shard is its own. */
+/* One hash for [count] shards. A single shard keeps its own hash. */
 static uint64_t row_hash(const uint64_t *hashes, int count)
 {
     return count == 1 ? hashes[0]
@@ -82,7 +82,7 @@ err_code_t train_marks_list(const train_data_t *train,
 
 /* ---- then and now -------------------------------------------------------- */
 
-/* The rows of one split, which follow each other. */
+/* The rows of one split, which are consecutive. */
 typedef struct rows {
     const hdf5io_mark_t *rows;
     int count;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * From the environment to the first step, in phases. What a rank does alone in
- * a phase ends in a vote, so an error of one ends all before anybody waits in a
- * collective that it will never enter.
+ * All phases from the environment to the first step. After each phase in which
+ * ranks work alone, they vote on its outcome. So an error of one rank ends all
+ * ranks before any of them waits in a collective that the failed rank will
+ * never enter.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ static err_code_t oob_exchange(void *context, const void *mine, size_t bytes,
     return boot_exchange(context, mine, bytes, all, err);
 }
 
-/* [backend] is the group of "auto". */
+/* Open the run's group. [backend] is the backend that "auto" means. */
 static err_code_t group_open(train_world_t *world, const train_config_t *run,
                              const char *backend, err_t *err)
 {
@@ -67,7 +68,8 @@ static err_code_t group_open(train_world_t *world, const train_config_t *run,
                                                   &world->patience, err);
 }
 
-/* The OpenMP library reads it once, before main(). */
+/* Return whether waiting OpenMP threads sleep. The OpenMP library reads this
+ * variable once, before main(). */
 static bool waits_passively(void)
 {
     const char *policy = getenv("OMP_WAIT_POLICY");
@@ -75,9 +77,10 @@ static bool waits_passively(void)
     return policy != NULL && strcasecmp(policy, "passive") == 0;
 }
 
-/* Threads of this rank: [asked] (train.threads), or by default [fair], the
- * cores of its affinity mask divided by the ranks that share the mask. More
- * threads than cores only wait for each other: that is logged if [speak]. */
+/* Number of threads of this rank: [asked] (train.threads), or by default
+ * [fair], the cores of its affinity mask divided by the ranks that share the
+ * mask. More threads than cores would wait for each other: a warning is logged
+ * if [speak]. */
 static int threads_choose(int asked, int fair, const train_hello_t *hello,
                           bool speak)
 {
@@ -99,7 +102,8 @@ static uint64_t versions_hash(const char *versions)
     return versions == NULL ? 0 : hash_bytes(versions, strlen(versions));
 }
 
-/* MPI has processes as ranks, but --local makes ranks that are threads. */
+/* Refuse MPI-IO with --local: ranks of MPI are processes, but those of --local
+ * are threads. */
 static err_code_t mpi_check(const train_config_t *config, const boot_t *boot,
                             err_t *err)
 {
@@ -200,8 +204,8 @@ static err_code_t data_open(train_state_t *run, err_t *err)
                : rc;
 }
 
-/* Called while bytes are compared: report progress. The next read may be slow,
- * too. */
+/* Called while bytes are compared. Reports progress, as the next read may be
+ * slow, too. */
 static void compare_alive(void *context)
 {
     train_world_t *world = context;
@@ -209,7 +213,7 @@ static void compare_alive(void *context)
     train_storage_begin(world, world->phase);
 }
 
-/* Do all ranks see the same samples? Collective. */
+/* Check that all ranks see equal samples. Collective. */
 static err_code_t data_compare(train_state_t *run, err_t *err)
 {
     train_same_t same = {.group = run->world.group,
@@ -289,7 +293,8 @@ static err_code_t voted(train_state_t *run,
     return train_world_vote(&run->world, rc, err);
 }
 
-/* bf16 only if all ranks can: replicas must compute alike. Collective. */
+/* Choose bf16 only if all ranks can use it: replicas must compute alike.
+ * Collective. */
 static err_code_t precision_choose(train_state_t *run, err_t *err)
 {
     double lacking = 0;
@@ -366,8 +371,8 @@ static err_code_t loaders_start(train_state_t *run, err_t *err)
     return train_data_start(&split, &run->data.valid, 0, 0, err);
 }
 
-/* Nothing is left that could refuse the start, so the run directory may change.
- */
+/* To be called when nothing can refuse the start any more: the run directory
+ * may change. */
 static err_code_t directory_accept(train_state_t *run, err_t *err)
 {
     char *path = NULL;
@@ -455,7 +460,8 @@ err_code_t train_open(train_state_t *run, err_t *err)
 
 /* ---- for a benchmark ----------------------------------------------------- */
 
-/* Steps of its epoch; those of a run are counted in advance. */
+/* Plan [steps] steps per epoch without reading data. The steps of the whole run
+ * are known in advance. */
 static err_code_t bench_data_plan(train_state_t *run, int64_t steps, err_t *err)
 {
     train_split_t split;

@@ -9,25 +9,25 @@
 
 void train_outcome_fill(const train_state_t *run, train_outcome_t *out);
 
-/* Does this rank speak and write for all? That is the lowest rank that surely
- * lives. The node of a dead rank may be lost, so a rank of another node does
- * it, if there is one. */
+/* Return whether this rank prints and writes for all ranks. It is the lowest
+ * rank that is certainly alive. The node of a dead rank may be lost, so a rank
+ * of another node is chosen, if there is one. */
 bool train_outcome_survivor(const train_world_t *world, err_code_t rc,
                             const err_t *err);
 
-/* Did the run end with [rc] because its start was refused? Then it leaves the
- * directory as it was and writes no record: all ranks end with the same status,
- * so srun's status is right. A start that failed and may be tried again does
- * write a record, which names the culprit. */
+/* Return whether the run ended with [rc] because its start was refused. Such a
+ * run leaves the directory as it was and writes no record: all ranks end with
+ * one status, so srun's status is right. A start that failed but may be tried
+ * again does write a record, which names the culprit. */
 bool train_outcome_refused(const train_dir_t *dir, err_code_t rc);
 
-/* Write exit.json. If it cannot be written, that is logged: the status of the
- * run stays as it is. */
+/* Write exit.json. If it cannot be written, a warning is logged, and the status
+ * of the run does not change. */
 void train_outcome_record(const train_state_t *run, err_code_t rc,
                           const err_t *err);
 
-/* Write summary.json of a run that ends with [rc]; if that is an error, [why]
- * holds it. A run whose start was refused leaves that of an earlier life. */
+/* Write summary.json of a run that ends with [rc]; [why] has the message of an
+ * error. If the start was refused, the summary of an earlier life stays. */
 err_code_t train_outcome_summary(const train_state_t *run, err_code_t rc,
                                  const err_t *why, err_t *err);
 

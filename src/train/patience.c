@@ -10,12 +10,12 @@
 
 struct train_patience {
     comm_group_t *group;
-    comm_group_t *also; /* under lock; NULL: none */
+    comm_group_t *also; /* second group to report to, under lock; NULL: none */
     double tick, limit;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    double since; /* clock of the last begin, under lock; 0: after end */
+    double since; /* clock instant of the last begin, under lock; 0 after end */
     int64_t step;
     const char *phase;
     bool stop;

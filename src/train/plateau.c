@@ -8,7 +8,7 @@
 
 #define TRAIN_LOSS "train_loss"
 
-/* The metric that the schedule watches; NULL: none. */
+/* Name of the metric that the schedule watches; NULL: it watches none. */
 static const char *metric_of(const train_plateau_t *plateau)
 {
     return optim_schedule_metric(plateau->schedule);
@@ -34,7 +34,7 @@ double train_plateau_lr(const train_plateau_t *plateau, double lr)
 
 /* ---- start-up ------------------------------------------------------------ */
 
-/* The number called [name] of an evaluation; NULL: it has none. */
+/* The value called [name] of an evaluation; NULL: there is no such value. */
 static const double *value_find(const train_eval_t *eval, const char *name)
 {
     if (strcmp(name, "loss") == 0)
@@ -119,8 +119,8 @@ bool train_plateau_owed(const train_plateau_t *plateau)
            plateau->progress->watch.step != plateau->progress->step;
 }
 
-/* The metric after this step is [value]. A step is counted once, even if a
- * resumed run evaluates it again. */
+/* Tell the schedule that the metric is [value] after this step. A step counts
+ * once, even if a resumed run evaluates it again. */
 static void watch_add(const train_plateau_t *plateau, double value)
 {
     hdf5io_progress_t *progress = plateau->progress;

@@ -25,7 +25,8 @@ static void tensor_add(train_replica_t *replica, char *name,
     tensor->data = arena == NULL ? NULL : arena + param->offset;
 }
 
-/* Add the optimizer's state of one parameter: whole, or in parts of ranks. */
+/* Add the optimizer's state of one parameter as tensors of a checkpoint: whole,
+ * or in the parts that ranks have of it. */
 static void slots_add(train_replica_t *replica, const nn_param_t *param)
 {
     optim_t *optim = replica->optim;
@@ -259,7 +260,8 @@ static err_code_t floats_new(dev_device_t *dev, size_t elems, const char *what,
     return rc;
 }
 
-/* Sharded parameters are all-gathered: comm opens their arena later. */
+/* Open the arenas. Parameters that are sharded need an arena of comm for their
+ * all-gather, which is opened later. */
 static err_code_t arenas_open(train_replica_t *replica, bool sharded,
                               err_t *err)
 {
@@ -345,8 +347,8 @@ static err_code_t optimizer_open(train_replica_t *replica,
     return rc;
 }
 
-/* Refuse a model that this host cannot hold. Otherwise its memory would be
- * taken page by page until the kernel kills a process. */
+/* Refuse a model that does not fit into this host's memory. Without this check,
+ * memory would be used up page by page until the kernel kills a process. */
 static err_code_t memory_check(const train_replica_plan_t *plan, err_t *err)
 {
     const double elems = (double)nn_graph_param_elems(plan->graph);
@@ -412,10 +414,10 @@ err_code_t train_replica_join(const train_replica_plan_t *plan,
     return rc;
 }
 
-/* Touch the pages of gradients and optimizer state, in the order in which the
- * first step needs them. Not those of activations: they are needed at once, and
- * a step does not use all of them. Not the state of frozen parameters, either.
- */
+/* Touch the pages of gradients and optimizer state early, in the order in which
+ * the first step needs them. Activations are left out: they are needed at once,
+ * and a step does not use all of them. The state of frozen parameters is left
+ * out, too. */
 static void arenas_touch(train_replica_t *replica,
                          const train_replica_plan_t *plan)
 {

@@ -4,7 +4,7 @@
  * replica: one rank's copy of the model, with all that a step needs: the arenas
  * of parameters and buffers, the optimizer, the reducer, and the teams of
  * threads that run the model. It also lists the tensors of a checkpoint. Thread
- * rule: one thread, which is that of the first team.
+ * rule: one thread, which is a thread of the first team.
  */
 #ifndef CDDP_TRAIN_REPLICA_H
 #define CDDP_TRAIN_REPLICA_H
@@ -23,26 +23,26 @@
 #include "train/touch.h"
 
 /* The tail: float64 sums over ranks that are reduced with each step's
- * gradients. They tell all ranks what they must know at the end of the step.
- * First flags, which are whole numbers: */
+ * gradients. They tell all ranks what must be known at the end of the step.
+ * First come the flags, which are whole numbers: */
 enum {
     TRAIN_REPLICA_REQUEST, /* ranks that were asked (USR1) to checkpoint and
                               stop */
     TRAIN_REPLICA_TERM,    /* ranks that were told to end (TERM) */
-    TRAIN_REPLICA_DUE,     /* rank 0: the checkpoint's time has come */
+    TRAIN_REPLICA_DUE,     /* rank 0: it is time for a checkpoint */
     TRAIN_REPLICA_FAILED,  /* ranks that met an error in this step */
-    TRAIN_REPLICA_FLAGS    /* number of these */
+    TRAIN_REPLICA_FLAGS    /* number of flags */
 };
 
-/* Then, for each loss: */
+/* After the flags, these sums for each loss: */
 enum {
-    TRAIN_REPLICA_LOSS,    /* sum over samples */
+    TRAIN_REPLICA_LOSS,    /* sum of the loss over samples */
     TRAIN_REPLICA_CORRECT, /* correct answers */
-    TRAIN_REPLICA_SUMS     /* number of these */
+    TRAIN_REPLICA_SUMS     /* number of sums of a loss */
 };
 
-/* Index of the first sum of [loss]. For the number of losses: index of the
- * batch-norm moments, which follow the losses. */
+/* Index of the first sum of loss [loss]. If [loss] is the number of losses:
+ * index of the batch-norm moments, which follow the sums of the losses. */
 static inline size_t train_replica_sums(int loss)
 {
     return TRAIN_REPLICA_FLAGS + TRAIN_REPLICA_SUMS * (size_t)loss;
@@ -55,40 +55,44 @@ typedef struct train_replica {
     ddp_tree_t *tree;    /* reproducible mode, else NULL */
     train_team_t *teams; /* [team_count], which work side by side */
     int team_count;      /* 1 in the default mode */
-    crew_t *crew;        /* a thread of each team */
+    crew_t *crew;        /* runs one thread of each team */
     optim_t *optim;
     optim_schedule_t *schedule;
-    train_shard_t *shard;      /* ddp.zero: 1, else NULL */
-    train_sync_t *sync;        /* of syncbatchnorm layers; NULL: none */
-    comm_arena_t *param_arena; /* of params, with shards; else NULL */
-    float *params;             /* [nn_graph_param_elems of graph] */
-    float *buffers;            /* [nn_graph_buffer_elems of graph] */
-    hdf5io_tensor_t *tensors;  /* of a checkpoint; data points into arenas */
-    char **tensor_names;       /* owned */
+    train_shard_t *shard; /* NULL unless ddp.zero is 1 */
+    /* Sums of syncbatchnorm layers; NULL if there are none. */
+    train_sync_t *sync;
+    /* Arena of [params] if they are sharded, else NULL. */
+    comm_arena_t *param_arena;
+    float *params;  /* [nn_graph_param_elems of graph] */
+    float *buffers; /* [nn_graph_buffer_elems of graph] */
+    /* Tensors of a checkpoint; their data points into the arenas. */
+    hdf5io_tensor_t *tensors;
+    char **tensor_names; /* owned */
     int tensor_count;
     view_t *views; /* [view_count]: the parameters */
     int view_count;
-    train_kept_t kept;    /* those tensors, and the comm hook's */
-    train_touch_t *touch; /* of the arenas; NULL: no core to spare */
-    bool last_micro;      /* the current backward is the last one of its step */
+    train_kept_t kept; /* [tensors] and the comm hook's tensors */
+    /* Touches the pages of the arenas early; NULL: no idle core. */
+    train_touch_t *touch;
+    bool last_micro; /* the current backward is the last one of its step */
 } train_replica_t;
 
 typedef struct train_replica_plan {
     const train_config_t *config;
     nn_graph_t *graph;
     comm_group_t *group;
-    int rank, ranks; /* of all that will join */
-    int threads;     /* of the optimizer */
-    int cores;       /* before the first step, too, if more than threads */
-    int teams, team_threads;  /* that run the model */
-    bool bf16;                /* what train.precision came to */
-    optim_span_t span;        /* of the run, for the schedule */
+    int rank, ranks; /* this rank, and the number of ranks that will join */
+    int threads;     /* threads of the optimizer */
+    int cores; /* cores to use before the first step, if more than [threads] */
+    int teams, team_threads; /* teams that run the model, and threads of each */
+    bool bf16;               /* bf16 is used (the outcome of train.precision) */
+    optim_span_t span;       /* length of the run, for the schedule */
     train_team_sizes_t sizes; /* micro-batch sizes that will occur */
     int partials; /* partial arenas of the reproducible mode; 0: default mode */
 } train_replica_plan_t;
 
-/* Does train.precision mean bf16 on this machine? ERR_UNAVAILABLE: bf16 is
- * requested, but this CPU has no bf16 products. Local. */
+/* Set *bf16 if train.precision means bf16 on this machine. ERR_UNAVAILABLE:
+ * bf16 is requested, but this CPU has no bf16 products. Local. */
 err_code_t train_bf16_choose(const train_config_t *config, bool *bf16,
                              err_t *err);
 
@@ -105,8 +109,8 @@ err_code_t train_replica_join(const train_replica_plan_t *plan,
                               train_replica_t *replica, err_t *err);
 
 /* Copy rank 0's initial state to all ranks, unless a checkpoint was read
- * ([restored], the same on all ranks). Collective. [replica] must not move from
- * here on. */
+ * ([restored], equal on all ranks). Collective. [replica] must not move after
+ * this call. */
 err_code_t train_replica_start(const train_replica_plan_t *plan, bool restored,
                                train_replica_t *replica, err_t *err);
 
@@ -117,7 +121,7 @@ void train_replica_close(train_replica_t *replica);
 nn_exec_t *train_replica_exec(const train_replica_t *replica, int64_t batch,
                               bool training);
 
-/* The gradients as the reducer sees them. */
+/* The layout of the gradients for the reducer. */
 ddp_layout_t train_replica_layout(const train_replica_t *replica);
 
 /* Bytes of activations of all teams. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Going on from a checkpoint. */
+/* Resumes a run from a checkpoint. */
 #include <stdio.h>
 
 #include "base/check.h"
@@ -12,7 +12,8 @@
 typedef err_code_t resumed_check_t(const train_resumed_t *resumed,
                                    const char *path, err_t *err);
 
-/* What rank 0 finds in the checkpoint at [path], on all ranks. Collective. */
+/* Rank 0 checks the checkpoint at [path]; all ranks get the outcome.
+ * Collective. */
 static err_code_t rank0_check(const train_world_t *world,
                               const train_resumed_t *resumed,
                               resumed_check_t *look, const char *path,
@@ -31,7 +32,7 @@ static err_code_t rank0_check(const train_world_t *world,
     return said.code;
 }
 
-/* Log where the run goes on. */
+/* Log the checkpoint, epoch and step from which the run resumes. */
 static void start_log(const hdf5io_checkpoint_info_t *info, int64_t epochs)
 {
     char place[64];
@@ -47,9 +48,9 @@ static void start_log(const hdf5io_checkpoint_info_t *info, int64_t epochs)
              info->world_size);
 }
 
-/* Where the epoch goes on: after the samples that it has consumed, whatever the
- * batch was then. If the batch now does not divide them, the run cannot go on
- * exactly. */
+/* Set the place in the epoch from which the run resumes: after the samples that
+ * the epoch has consumed, with whatever batch size. If the batch size of this
+ * run does not divide this number of samples, the run cannot resume exactly. */
 static err_code_t place_in_epoch(const train_data_t *train, int64_t batch,
                                  hdf5io_progress_t *progress, err_t *err)
 {
@@ -76,8 +77,9 @@ static err_code_t place_in_epoch(const train_data_t *train, int64_t batch,
     return ERR_OK;
 }
 
-/* Read the newest checkpoint, or, in the first life, that of --resume PATH. A
- * later life of the job has only that until its own first checkpoint. */
+/* Read the newest checkpoint, or, in the first life of a job, the checkpoint of
+ * --resume PATH. A later life reads that checkpoint, too, until the run has
+ * written its own first one. */
 static err_code_t state_read(train_state_t *run, bool *found,
                              hdf5io_checkpoint_info_t *info, err_t *err)
 {
@@ -101,8 +103,8 @@ static err_code_t state_read(train_state_t *run, bool *found,
     return rc;
 }
 
-/* Compare the run with the checkpoint at [path]. The order matters: settings
- * are judged by where the epoch goes on. Collective. */
+/* Compare the run with the checkpoint at [path]. The order matters: the check
+ * of the settings uses the place in the epoch. Collective. */
 static err_code_t resumed_check(train_state_t *run, const char *path,
                                 err_t *err)
 {

@@ -11,8 +11,8 @@
 #include "train/changes.h"
 #include "train/marks.h"
 
-#define CHANGES_LOGGED 30 /* changed keys that get a line of the log each */
-#define CHANGES_NAMED 5   /* changed keys that an error names */
+#define CHANGES_LOGGED 30 /* changed keys that are logged, one line each */
+#define CHANGES_NAMED 5   /* changed keys that an error message names */
 
 /* ---- other data -----------------------------------------------------------
  */
@@ -38,8 +38,8 @@ err_code_t train_resumed_data(const train_resumed_t *resumed, err_t *err)
     return ERR_OK;
 }
 
-/* Another content of one split: a warning, or an error with train.reproducible.
- */
+/* Check that the data of one split has not changed: otherwise a warning, or an
+ * error with train.reproducible. */
 static err_code_t split_check(const train_resumed_t *resumed,
                               const train_marks_pair_t *pair, const char *split,
                               err_t *err)
@@ -94,7 +94,7 @@ err_code_t train_resumed_marks(const train_resumed_t *resumed, const char *path,
                                 .then_count = manifest.mark_count,
                                 .now = resumed->marks,
                                 .now_count = resumed->mark_count};
-    /* Of another number of samples train_resumed_data has told. */
+    /* A different number of samples was reported by train_resumed_data. */
     if (manifest.progress.data_samples == total)
         rc = split_check(resumed, &pair, "train", err);
     if (rc == ERR_OK)
@@ -107,7 +107,8 @@ err_code_t train_resumed_marks(const train_resumed_t *resumed, const char *path,
 
 /* ---- other settings ------------------------------------------------------ */
 
-/* Nothing is left to train. */
+/* Return whether the checkpoint is of a complete run: nothing is left to
+ * train. */
 static bool is_complete(const train_resumed_t *resumed)
 {
     const hdf5io_progress_t *progress = resumed->progress;
@@ -117,7 +118,7 @@ static bool is_complete(const train_resumed_t *resumed)
            (left == 1 && progress->epoch_step == resumed->epoch_steps);
 }
 
-/* Is the checkpoint at [path] one of this run directory? */
+/* Return whether the checkpoint at [path] is in this run directory. */
 static bool is_own(const train_resumed_t *resumed, const char *path)
 {
     char *parent = str_printf("%s/..", path);
@@ -131,8 +132,8 @@ static bool is_own(const train_resumed_t *resumed, const char *path)
     return same;
 }
 
-/* The results of this directory would be credited to settings that never
- * trained. */
+/* Refuse: the results in this directory would be attributed to settings that
+ * were never used for training. */
 static err_code_t complete_refuse(const train_resumed_t *resumed,
                                   const train_changes_t *changes, err_t *err)
 {
@@ -162,8 +163,8 @@ static void changes_say(const train_resumed_t *resumed,
                  changes->count - CHANGES_LOGGED);
 }
 
-/* Log if nothing is left to train and the results are another run's, whatever
- * this run file says. */
+/* Log if nothing is left to train and the results come from the checkpoint of
+ * another run, whatever this run file asks for. */
 static void elsewhere_say(const train_resumed_t *resumed, const char *path)
 {
     if (is_complete(resumed) && !is_own(resumed, path))
@@ -174,8 +175,8 @@ static void elsewhere_say(const train_resumed_t *resumed, const char *path)
                  path, (long long)resumed->config->train.epochs);
 }
 
-/* Log another seed. It is one of the settings, but a checkpoint that another
- * program has written has no settings. */
+/* Log a changed seed. For most checkpoints the comparison of settings shows it,
+ * but a checkpoint written by another program has no settings. */
 static void seed_say(const train_resumed_t *resumed)
 {
     if (resumed->progress->seed != (uint64_t)resumed->config->run.seed)

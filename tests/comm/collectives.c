@@ -16,7 +16,8 @@
 
 static const size_t sizes[] = {0, 1, 3, 17, 1000, 4095, 100003, MOST};
 
-/* A value that rounding can tell apart: sums depend on their order. */
+/* The value of element [i] of [rank]: sums of these values depend on the order
+ * of summation. */
 static double value(int rank, size_t i)
 {
     uint64_t mix = (i + 1) * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)rank;
@@ -27,8 +28,8 @@ static double value(int rank, size_t i)
     return ((double)(mix & 0xfffff) - 524288.0) / (double)(1 + (mix >> 61));
 }
 
-/* What [type] makes of it; 16-bit floats: rounded, and small enough for them.
- */
+/* value() as [type] stores it. For 16-bit floats it is rounded; for float16 it
+ * is also scaled, so that sums do not overflow. */
 static double typed_value(int rank, size_t i, comm_type_t type)
 {
     float one = (float)value(rank, i);
@@ -110,8 +111,8 @@ static void fill(void *data, size_t count, comm_type_t type, int rank)
         element_set(data, i, type, typed_value(rank, i, type));
 }
 
-/* How far a sum over [size] ranks may be off whose magnitudes are [span] in
- * all; 16-bit floats may be rounded by each rank. */
+/* Largest allowed error of a sum over [size] ranks whose magnitudes add up to
+ * [span]. 16-bit floats may be rounded by each rank. */
 static double room_of(comm_type_t type, double span, int size)
 {
     static const double rooms[COMM_TYPES] = {
@@ -124,7 +125,8 @@ static double room_of(comm_type_t type, double span, int size)
     return rooms[type] * span * (comm_type_rounds(type) ? size : 1);
 }
 
-/* Near the plain sum; maxima, minima and integers are exact. */
+/* Check that sums of floats are close to the serial sum; maxima, minima and
+ * integers must be exact. */
 static int check_values(const void *data, size_t count, comm_type_t type,
                         comm_op_t op, int size)
 {
@@ -148,7 +150,7 @@ static int check_values(const void *data, size_t count, comm_type_t type,
     return 0;
 }
 
-/* Do all ranks hold the same bytes? */
+/* Check that [data] has the same bytes on all ranks. */
 static int check_same(comm_group_t *group, const void *data, size_t bytes)
 {
     uint64_t all[RANKS_MAX], mine = hash_bytes(data, bytes);
@@ -170,7 +172,7 @@ static int run_allreduce(comm_group_t *group, void *data, bool large)
             for (int op = 0; op < COMM_OPS; op++) {
                 size_t count = sizes[s];
 
-                /* The large ones take time: a few of them. */
+                /* Large buffers take time: try only some combinations. */
                 if (count > 5000 && type != COMM_FLOAT32 &&
                     (s + (size_t)type) % COMM_OPS != (size_t)op)
                     continue;
@@ -191,8 +193,8 @@ static int run_allreduce(comm_group_t *group, void *data, bool large)
 
 #define FLIGHTS 9
 
-/* Several in flight, ranks arriving at different times, waited for from the
- * last to the first. */
+/* Several works in flight. Ranks start them at different times and wait for
+ * them from the last to the first. */
 static int run_flights(comm_group_t *group)
 {
     int rank = comm_group_rank(group), size = comm_group_size(group);
@@ -206,8 +208,8 @@ static int run_flights(comm_group_t *group)
     for (int i = 0; i < FLIGHTS; i++) {
         data[i] = malloc(counts[i] * sizeof(double));
         fill(data[i], counts[i], COMM_FLOAT64, rank);
-        /* One comes late to each work, when the others' are long pending: an
-         * order that no event of theirs would bring about. */
+        /* For each work another rank starts late, when the other ranks have
+         * long been waiting: no event of theirs wakes it. */
         if ((rank + i) % 4 == 1)
             usleep(1500);
         RANKS_CHECK(comm_allreduce_start(group, data[i], counts[i],
@@ -225,7 +227,7 @@ static int run_flights(comm_group_t *group)
     return failed;
 }
 
-/* A caller that only polls gets there, too. */
+/* A caller that only polls sees the end of its work, too. */
 static int run_poll(comm_group_t *group)
 {
     int rank = comm_group_rank(group), size = comm_group_size(group);
@@ -238,7 +240,7 @@ static int run_poll(comm_group_t *group)
     RANKS_CHECK(comm_allreduce_start(group, data, 40000, COMM_FLOAT64, COMM_SUM,
                                      &work, &err) != COMM_FAILED);
     while (comm_work_poll(work) == COMM_PENDING)
-        usleep(100); /* computes: there is no event for who only polls */
+        usleep(100); /* computes; a caller that only polls gets no event */
     RANKS_CHECK(comm_work_poll(work) == COMM_DONE);
     RANKS_OK(comm_work_wait(work, &err), err);
     failed = check_values(data, 40000, COMM_FLOAT64, COMM_SUM, size);
@@ -290,8 +292,9 @@ static int run_allgather(comm_group_t *group, unsigned char *all)
 
 /* ---- ranges -------------------------------------------------------------- */
 
-/* Cuts of [count] elements among [size] ranks: even, growing, all at one rank,
- * or at random with empty ranges. */
+/* Offsets [0, size] of the ranks' ranges in [count] elements. [way] chooses:
+ * equal ranges, growing ones, all elements on one rank, or random ranges, some
+ * of them empty. */
 static void cuts_make(size_t *cuts, size_t count, int size, int way)
 {
     size_t ranks = (size_t)size;
@@ -321,9 +324,10 @@ static int check_range(const void *data, const size_t *cuts, int rank,
     return 0;
 }
 
-/* Reduce-scatter, then all-gather of ranges: near the plain sum, the same bits
- * on all ranks and however it is cut where the order of summing is that of the
- * ranks, the range of each rank not touched by the second half. */
+/* Reduce-scatter, then all-gather of ranges. The result is close to the serial
+ * sum and equal on all ranks. If the sum is taken in rank order, its bits do
+ * not depend on the ranges. The all-gather does not change a rank's own range.
+ * */
 static int run_ranges_once(comm_group_t *group, void *data, size_t count,
                            comm_type_t type, comm_op_t op, int way)
 {
@@ -364,7 +368,8 @@ static int run_ranges(comm_group_t *group, void *data, bool large)
     return 0;
 }
 
-/* The sum in rank order, rounded once in the end. */
+/* The sum of element [i] in rank order, rounded once at the end, as [type]
+ * stores it. */
 static void serial_sum(void *into, size_t i, comm_type_t type, int size)
 {
     double sum = typed_value(0, i, type);
@@ -372,7 +377,8 @@ static void serial_sum(void *into, size_t i, comm_type_t type, int size)
     for (int rank = 1; rank < size; rank++) {
         sum += typed_value(rank, i, type);
         if (type != COMM_FLOAT64)
-            sum = (double)(float)sum; /* integers are small enough */
+            /* exact for integers, which are small enough */
+            sum = (double)(float)sum;
     }
     element_set(into, 0, type, sum);
 }
@@ -390,7 +396,8 @@ static int check_serial(const void *data, size_t begin, size_t end,
     return 0;
 }
 
-/* Summed in rank order: the bits of a serial loop, however it is cut. */
+/* Reduce-scatter in rank order: the result has the bits of a serial loop,
+ * whatever the ranges are. */
 static int run_rank_order(comm_group_t *group, void *data, size_t count,
                           comm_type_t type)
 {
@@ -409,7 +416,7 @@ static int run_rank_order(comm_group_t *group, void *data, size_t count,
     return failed;
 }
 
-/* In ordinary memory, and at [data]. */
+/* Run run_rank_order both in ordinary memory and at [data]. */
 static int run_rank_orders(comm_group_t *group, void *data)
 {
     void *plain = malloc(40007 * sizeof(double));
@@ -443,7 +450,8 @@ static float tree_sum(int64_t begin, int64_t end, size_t i)
     return tree_sum(begin, begin + split, i) + tree_sum(begin + split, end, i);
 }
 
-/* Uneven on purpose: some ranks hold nothing. */
+/* Number of leaves of the ranks before [rank]. Shares are uneven, and some
+ * ranks have none. */
 static int64_t leaves_before(int rank, int size, int64_t leaves)
 {
     return rank == 0      ? 0

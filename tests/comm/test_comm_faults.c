@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Faults of the ucx backend, with processes that really die, stop, stay away
- * or leave, on one host and on two. */
+/* Faults of the ucx backend, with processes that really die, stop, stay away or
+ * leave, on one host and on two. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ TestSuite(comm_faults, .init = ranks_transports, .timeout = 120);
 
 typedef enum fault_kind {
     DIES,          /* in the middle of a collective */
-    DIES_SOMEWHEN, /* at a random moment */
+    DIES_SOMEWHEN, /* at a random time */
     DIES_AWAY,     /* while it computes and the others wait */
     STOPS,
     LEAVES,
@@ -28,16 +28,16 @@ typedef enum fault_kind {
 typedef struct fault_case {
     fault_kind_t kind;
     double timeout;
-    double within; /* seconds in which all others must know */
+    double within; /* seconds after which all other ranks must know */
     size_t count;  /* elements of the all-reduce */
     bool two_hosts;
-    bool arena; /* the node stage */
+    bool arena; /* the data is in an arena: the node stage is used */
 } fault_case_t;
 
 #define CULPRIT 1
 #define MOST 1000000
 
-/* Ranks 0, 1 on one host, the others on another. */
+/* Pretend that ranks 0 and 1 are on one host, and the others on another. */
 static comm_oob_t two_hosts(const comm_oob_t *oob)
 {
     comm_oob_t pretended = *oob;
@@ -66,25 +66,25 @@ static int culprit_end(comm_group_t *group, const fault_case_t *fault,
     }
     if (fault->kind == STAYS_AWAY) {
         while (comm_group_check(group, &err) == ERR_OK)
-            usleep(10000); /* a check never blocks: its caller has to ask */
+            usleep(10000); /* a check never blocks, so it is repeated */
         RANKS_CHECK(err.culprit == CULPRIT);
         comm_group_close(group);
         return 0;
     }
     if (fault->kind == DIES_AWAY) {
-        /* Computes, until the others have given up looking and sleep, which
-         * no event tells. */
+        /* Compute until the other ranks have stopped spinning and sleep. No
+         * event tells when that is. */
         usleep(200000);
         raise(SIGKILL);
     }
     RANKS_CHECK(comm_allreduce_start(group, data, fault->count, COMM_FLOAT32,
                                      COMM_SUM, &work, &err) == COMM_PENDING);
-    usleep(1000); /* in the middle of it, wherever that is on this machine */
+    usleep(1000); /* somewhere in the middle of the collective */
     raise(fault->kind == STOPS ? SIGSTOP : SIGKILL);
     return 1;
 }
 
-/* What every survivor must find. */
+/* Check what every surviving rank finds. */
 static int survivor_check(comm_group_t *group, const err_t *err,
                           const fault_case_t *fault, double begin)
 {
@@ -117,7 +117,8 @@ static int run_fault(const comm_oob_t *oob, void *argument)
     double begin;
     err_t err = ERR_INIT;
 
-    signal(SIGPIPE, SIG_DFL); /* as programs have it; Criterion ignores it */
+    /* the default of programs; Criterion ignores SIGPIPE */
+    signal(SIGPIPE, SIG_DFL);
     if (fault->two_hosts)
         oob = &apart;
     RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
@@ -152,7 +153,8 @@ static void fault_on(int count, fault_case_t fault, int expected)
                      "rank %d: %d", rank, results[rank]);
 }
 
-/* Much less than the timeout, much more than a loaded machine needs. */
+/* The limit is much shorter than the timeout, and much longer than a loaded
+ * machine needs. */
 static const fault_case_t dies = {
     .kind = DIES, .timeout = 30, .within = 10, .count = MOST};
 
@@ -185,7 +187,8 @@ Test(comm_faults, killed_rank_is_named_on_two_hosts)
     fault_on(4, fault, 128 + SIGKILL);
 }
 
-/* More ranks than neighbours of one: the news has to travel. */
+/* More ranks than a rank has neighbours: the news of the fault has to be passed
+ * on. */
 Test(comm_faults, killed_rank_is_named_in_a_large_group)
 {
     fault_case_t fault = dies;
@@ -209,7 +212,8 @@ Test(comm_faults, killed_at_random_moments)
 static const fault_case_t stops = {
     .kind = STOPS, .timeout = 2, .within = 6, .count = 5000};
 
-/* ... and killed by the other ranks of its node, so that the job step ends. */
+/* The other ranks of its node also kill the stopped rank, so that the job step
+ * ends. */
 Test(comm_faults, stopped_rank_is_named_after_the_timeout)
 {
     fault_on(3, stops, 128 + SIGKILL);
@@ -243,7 +247,7 @@ Test(comm_faults, leaving_early_is_named_at_once)
     fault_on(4, fault, 0);
 }
 
-/* The same where the data goes through memory that the ranks share. */
+/* As above, but the data is exchanged through shared memory. */
 Test(comm_faults, in_the_node_stage)
 {
     fault_case_t fault = dies;
@@ -272,7 +276,8 @@ Test(comm_faults, in_the_node_stage)
     fault_on(3, fault, 0);
 }
 
-/* Who waits wakes the comm thread of who computes: of a dead one, too. */
+/* A waiting rank wakes the comm thread of a rank that computes. Here that rank
+ * has died. */
 Test(comm_faults, killed_rank_is_named_while_it_is_rung_for)
 {
     fault_case_t fault = dies;
@@ -285,8 +290,8 @@ Test(comm_faults, killed_rank_is_named_while_it_is_rung_for)
     fault_on(4, fault, 128 + SIGKILL);
 }
 
-/* ... and on two hosts: of four ranks the culprit owns a slice, of three it
- * only has to come. */
+/* On two hosts: of four ranks the culprit owns a slice; of three it owns none.
+ * */
 Test(comm_faults, in_the_node_stage_on_two_hosts)
 {
     fault_case_t fault = dies;
@@ -319,7 +324,8 @@ Test(comm_faults, stopped_in_the_node_stage_on_two_hosts)
 
 /* ---- what is no fault ---------------------------------------------------- */
 
-/* A rank that closes early, and exits, while the others need it no more. */
+/* A rank closes its group and exits early, when the other ranks no longer need
+ * it. */
 static int run_leave(const comm_oob_t *oob, void *argument)
 {
     comm_config_t config = {.backend = "ucx", .timeout = 1};
@@ -332,8 +338,8 @@ static int run_leave(const comm_oob_t *oob, void *argument)
         oob = &apart;
     RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
     RANKS_OK(comm_barrier(group, &err), err);
-    /* Time itself is tested: longer than the timeout, as silence of who has
-     * left is no fault. */
+    /* This test depends on real time: longer than the timeout, because the
+     * silence of a rank that has left is no fault. */
     if (oob->rank > 0)
         usleep(1500000);
     RANKS_OK(comm_group_check(group, &err), err);
@@ -353,8 +359,9 @@ Test(comm_faults, clean_close_is_silent)
 
 #define SUSPEND_TIMEOUT 1.0 /* seconds */
 
-/* Fork a process that, when the group works, stops all ranks for longer than
- * the timeout, as a suspend does. *go: a byte in there says that it works. */
+/* Fork a process that waits until the group works and then stops all ranks for
+ * longer than the timeout, as when a machine is suspended. A byte written to
+ * *go starts it. */
 static pid_t suspender(const int *pids, int count, double seconds, int *go)
 {
     int ends[2];
@@ -371,17 +378,17 @@ static pid_t suspender(const int *pids, int count, double seconds, int *go)
     }
     close(ends[1]);
     if (read(ends[0], &byte, 1) != 1)
-        _exit(1); /* rank 0 is gone */
+        _exit(1); /* rank 0 has ended */
     for (int i = 0; i < count; i++)
         kill(pids[i], SIGSTOP);
-    /* Time itself is tested: the suspend has this length. */
+    /* This test depends on real time: the ranks are stopped for this long. */
     usleep((useconds_t)(seconds * 1e6));
     for (int i = 0; i < count; i++)
         kill(pids[i], SIGCONT);
     _exit(0);
 }
 
-/* Rank 0: is the suspend over, and the timeout after it, too? */
+/* On rank 0: is the suspension over, and the timeout after it as well? */
 static bool suspend_over(pid_t child, double *end)
 {
     if (*end == 0 && waitpid(child, NULL, WNOHANG) == child)
@@ -407,7 +414,7 @@ static int run_suspend(const comm_oob_t *oob, void *argument)
     RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
     RANKS_OK(comm_barrier(group, &err), err);
     RANKS_CHECK(oob->rank > 0 || write(go, "", 1) == 1);
-    do { /* until rank 0 sees the end */
+    do { /* until rank 0 sees the end of the suspension */
         sum = oob->rank == 0 && suspend_over(child, &end);
         usleep(2000); /* computes */
         RANKS_OK(comm_allreduce(group, &sum, 1, COMM_FLOAT64, COMM_SUM, &err),

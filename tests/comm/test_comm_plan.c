@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* How collectives are carried out: over a grid of places, tables and requests
- * what must hold for all plans, and a few plans by name. */
+/* How collectives are carried out: properties that hold for all plans, over a
+ * grid of places, tables and requests; and some plans with their names. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -162,7 +162,8 @@ Test(comm_plan, over_several_nodes)
     named(3, 2, false, 100, COMM_FLOAT32, false, "doubling");
 }
 
-/* One decision for all ranks: nothing of a rank is asked. */
+/* The slices depend on nothing that differs between ranks, so all ranks decide
+ * alike. */
 Test(comm_plan, slices)
 {
     comm_place_t place = place_of(3, 4, true);
@@ -173,7 +174,7 @@ Test(comm_plan, slices)
     cr_assert_eq(plan.slices, 4);
     cr_assert_eq(plan.slice, 1 << 18);
     cr_assert_eq(plan.lanes, 2);
-    request.count = 1500; /* too little for more than one slice */
+    request.count = 1500; /* too few elements for more than one slice */
     plan = comm_plan(&place, &table, &request, false);
     cr_assert_eq(plan.slices, 1);
     cr_assert_eq(plan.lanes, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Zero-copy collectives of a group on one node, whose slots are used again
+/* Zero-copy collectives of a group on one node, whose slots are reused
  * (src/comm/node/node_zcopy.h). */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -57,9 +57,9 @@ static int work_end(comm_group_t *group, const float *data, int which,
     return 0;
 }
 
-/* Rank 0 starts all that it may and then does something else. The others do its
- * share, and begin to use its slots again, before it looks for the first one.
- */
+/* Rank 0 starts as many works as there are slots and then does not look at
+ * them. The other ranks do its share, and begin to reuse the slots, before rank
+ * 0 looks at the first work. */
 static int run_late(const comm_oob_t *oob, void *argument)
 {
     const int *ends = argument;

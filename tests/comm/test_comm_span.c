@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* All-reduces over several nodes: who shares a node, how a buffer is cut, and
- * sums of random shapes on random layouts against a serial reference. */
+/* All-reduces over several nodes: which ranks share a node, how a buffer is
+ * cut, and sums of random shapes on random layouts compared with a serial
+ * reference. */
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@ TestSuite(comm_span, .init = ranks_transports, .timeout = 120);
 
 /* ---- places -------------------------------------------------------------- */
 
-/* Ranks of one letter see each other. */
+/* Fill [sees], a matrix of which rank sees the memory of which: ranks of one
+ * letter see each other. */
 static void sees_fill(const char *nodes, char *sees)
 {
     size_t size = strlen(nodes);
@@ -64,7 +66,8 @@ Test(comm_span, half_blind_nodes_are_noticed)
     node_place_close(&place);
 }
 
-/* Two ranks on one core, on hosts of their own as far as names go. */
+/* Two ranks on one core; their host names pretend that they are on two hosts.
+ * */
 static int run_shared_core(const comm_oob_t *oob, void *argument)
 {
     comm_config_t config = {.backend = "ucx", .timeout = 20};
@@ -115,7 +118,8 @@ typedef struct span_round {
     unsigned salt;
 } span_round_t;
 
-/* The same on all ranks. Sizes from 1 to MOST, small ones as often as large. */
+/* Draw a round; all ranks draw the same one. Sizes are 1 to MOST bytes, spread
+ * evenly over powers of two. */
 static span_round_t round_draw(unsigned *seed)
 {
     static const comm_type_t types[] = {COMM_FLOAT32, COMM_FLOAT64, COMM_INT32,
@@ -131,7 +135,7 @@ static span_round_t round_draw(unsigned *seed)
     return round;
 }
 
-/* Whole numbers: the reference need not know in which order they are added. */
+/* Whole numbers, whose sum does not depend on the order of summation. */
 static double value(const span_round_t *round, int rank, size_t i)
 {
     uint64_t mix = (i + round->salt) * UINT64_C(0x9e3779b97f4a7c15) +
@@ -186,7 +190,7 @@ static int round_check(const span_round_t *round, int size, const void *data)
     return 0;
 }
 
-/* Two buffers in flight, ranks coming at different times. */
+/* Two buffers in flight; ranks start at different times. */
 static int rounds_run(comm_group_t *group, unsigned seed, char *arena,
                       char *plain)
 {
@@ -247,7 +251,8 @@ static int run_span(const comm_oob_t *oob, void *argument)
     return failed;
 }
 
-/* At least one node has two ranks, and there are two nodes. */
+/* Draw a layout with at least two nodes, one of which has at least two ranks.
+ * */
 static void layout_draw(int size, unsigned *seed, char *nodes)
 {
     int count = 2 + rand_r(seed) % (size < 6 ? size - 1 : 5);
@@ -285,8 +290,8 @@ Test(comm_span, threads)
     cr_assert_eq(ranks_threads(5, run_span, &odd), 0);
 }
 
-/* Every collective and type, odd sizes and large ones, in memory that lies in
- * no arena. */
+/* Every collective and type, with odd and large sizes, in memory outside any
+ * arena. */
 Test(comm_span, plain_memory_of_any_type)
 {
     static const char *const layouts[] = {"aab", "aabb", "abcaa", "ababab"};
@@ -304,12 +309,13 @@ Test(comm_span, plain_memory_of_any_type)
     }
 }
 
-/* A rank that computes holds nobody up: its comm thread copies in its place. */
+/* A rank that computes does not delay the others: its comm thread copies for
+ * it. */
 static int run_away(const comm_oob_t *oob, void *argument)
 {
     static const char nodes[] = "aabb";
     comm_config_t config = {.backend = "ucx", .timeout = 20};
-    size_t count = 300001; /* more than can be staged at a time */
+    size_t count = 300001; /* more elements than can be staged at a time */
     char host[2] = {nodes[oob->rank]};
     comm_oob_t apart = *oob;
     float *data = malloc(count * sizeof *data);
@@ -348,15 +354,17 @@ Test(comm_span, who_computes_holds_up_nobody)
 
 /* ---- different requests -------------------------------------------------- */
 
-/* What each rank calls in the end, by letter:
- * a: all-reduce of 10 floats   b: of 11            c: of 10 doubles
- * m: maximum of 10 floats      n: 10 in no arena   g: all-gather of 40 bytes
- * A: all-reduce of 1100 floats                     N: 1100 in no arena
- * r: broadcast from rank 0     l: from the last    w: a barrier
+/*
+ * The call that each rank ends with, as a letter:
+ *
+ * a: all-reduce of 10 floats, b: of 11 floats, c: of 10 doubles; m: maximum of
+ * 10 floats; n: all-reduce of 10 floats outside an arena; A: all-reduce of
+ * 1100 floats, N: of 1100 floats outside an arena; g: all-gather of 40 bytes;
+ * r: broadcast from rank 0, l: from the last rank; w: barrier.
  */
 typedef struct odd_case {
     const char *hosts, *calls;
-    const char *texts[3]; /* in everybody's sentence */
+    const char *texts[3]; /* parts of every rank's message */
 } odd_case_t;
 
 #define ODD_BYTES 4400
@@ -407,12 +415,14 @@ static int run_odd(const comm_oob_t *oob, void *argument)
     RANKS_OK(comm_group_open(&config, &apart, &group, &err), err);
     code = comm_arena_open(group, ODD_BYTES, &arena, &err);
     begin = clock_now();
-    if (code == ERR_OK) /* else the others have gone ahead */
+    if (code == ERR_OK) /* else other ranks have already failed */
         code = odd_call(group, odd->calls[oob->rank], comm_arena_data(arena),
                         &err);
-    if (code == ERR_OK) /* who only sends may learn of it later */
+    /* a rank that only sends may learn of the error later */
+    if (code == ERR_OK)
         code = comm_barrier(group, &err);
-    RANKS_CHECK(clock_now() - begin < 5); /* no deadline has to end it */
+    /* ends by the error, not by a timeout */
+    RANKS_CHECK(clock_now() - begin < 5);
     RANKS_CHECK(code == ERR_CONFIG);
     for (int i = 0; i < 3 && odd->texts[i] != NULL; i++)
         if (strstr(err.text, odd->texts[i]) == NULL) {
@@ -471,7 +481,8 @@ Test(comm_span, different_calls_between_nodes_are_told)
          "aann",
          {"10 float32, sum, in an arena", "10 float32, sum, in no arena",
           SAME_ORDER}},
-        /* Ranks of one node, of which some own nothing between the nodes. */
+        /* Ranks of one node, some of which exchange no data with the other
+         * node. */
         {"xx", "AN", {"float32, sum, in an arena", ", in no arena"}},
         {"yyy", "AAN", {"float32, sum, in an arena", ", in no arena"}},
         {"xxyy", "anaa", {"float32, sum, in an arena", ", in no arena"}},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Sub-groups of groups of threads and of processes: who is in them, work in
- * several side by side, wrong lists, faults. */
+/* Sub-groups of groups of threads and of processes: their members, works in
+ * several of them at once, wrong lists of ranks, faults. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 TestSuite(comm_split, .init = ranks_transports, .timeout = 120);
 
-/* Nodes of two, three and two ranks, not side by side. */
+/* Nodes of two, three and two ranks; ranks of one node are not consecutive. */
 static const char *const hosts[] = {"n0", "n1", "n1", "n0", "n2", "n1", "n2"};
 #define SIZE 7
 
@@ -33,7 +33,7 @@ static err_code_t parent_open(const comm_oob_t *given, const split_case_t *what,
     return comm_group_open(&config, &oob, out, err);
 }
 
-/* The sum of the parents' ranks, over the sub-group. */
+/* Check the sum of the parent's rank numbers over the sub-group. */
 static int check_sum(comm_group_t *group, int mine, const int *ranks, int count)
 {
     int32_t sum = mine, expected = 0;
@@ -100,8 +100,9 @@ Test(comm_split, node_and_across)
 
 /* ---- lists --------------------------------------------------------------- */
 
-/* Three ranks in an order of their own, two others, one alone, one in none; all
- * at work at the same time as the parent, and a group within a group. */
+/* A sub-group of three ranks that are not in ascending order, one of two ranks,
+ * one of a single rank, and a rank in no sub-group. All work at the same time
+ * as the parent, and one sub-group is split again. */
 static const int three[] = {5, 0, 3}, two[] = {1, 4}, one[] = {2};
 static const int inner[] = {3, 5};
 
@@ -236,8 +237,8 @@ Test(comm_split, wrong_lists_are_told)
 
 /* ---- faults -------------------------------------------------------------- */
 
-/* Rank 3 of the parent, rank 2 of [three], fails: by that number it is named.
- */
+/* Rank 3 of the parent, which is rank 2 of [three], fails: messages name it as
+ * rank 3. */
 static int run_fault(const comm_oob_t *oob, void *argument)
 {
     const split_case_t *what = argument;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* All-reduces of ordinary memory on one node, copied through memory that the
- * ranks share (src/comm/node/node_stage.h). */
+/* All-reduces of ordinary memory on one node, copied through shared memory
+ * (src/comm/node/node_stage.h). */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 TestSuite(comm_stage, .init = ranks_transports, .timeout = 120);
 
 #define STAGED 12
-#define STAGED_MOST 300001 /* several times what a rank can stage */
+/* elements; several times what a rank can stage at a time */
+#define STAGED_MOST 300001
 
 static const size_t staged_counts[STAGED] = {
     1025, 300001, 7, 32768, 32769, 65536, 99991, 1, 5000, 262144, 4096, 163841};
@@ -35,8 +36,8 @@ static int staged_check(const float *data, int which, int size)
     return 0;
 }
 
-/* One after the other of every way: in an arena, staged, one-shot, and, through
- * the comm thread, a broadcast. */
+/* Start, in turn, collectives of every kind: in an arena, staged, one-shot, and
+ * a broadcast, which the comm thread carries out. */
 static int staged_start(comm_group_t *group, float *arena, float **plain,
                         comm_work_t **works, comm_work_t **others, char *note)
 {
@@ -65,8 +66,8 @@ static int staged_start(comm_group_t *group, float *arena, float **plain,
     return 0;
 }
 
-/* Each rank waits in an order of its own: whatever one waits for, it goes on
- * with what the others wait for. */
+/* Each rank waits for the works in another order. While it waits for one work
+ * it also helps with the works that others wait for. */
 static int run_staged(const comm_oob_t *oob, void *argument)
 {
     comm_config_t config = {.backend = "ucx", .timeout = 20};
@@ -119,8 +120,9 @@ Test(comm_stage, staged_and_others_side_by_side)
     cr_assert_eq(ranks_forks(7, 60, run_staged, NULL, results), 0);
 }
 
-/* The same bits as in an arena, whatever the type: sums in rank order, rounded
- * once. Floats of either sign and any size, so that the order matters. */
+/* A staged sum has the bits of a sum in an arena, for all types: both sum in
+ * rank order and round once. The floats have either sign and any magnitude, so
+ * that the order matters. */
 static int run_staged_bits(const comm_oob_t *oob, void *argument)
 {
     static const size_t counts[] = {2049, 5003, 32771, 140003};
@@ -142,7 +144,7 @@ static int run_staged_bits(const comm_oob_t *oob, void *argument)
 
                 if (bytes <= 4096)
                     continue;
-                /* Exponents in the middle: no sum becomes infinite. */
+                /* Moderate exponents: no sum overflows. */
                 for (size_t i = 0; i < bytes / 2; i++)
                     words[i] =
                         (uint16_t)((i * 40503u + (unsigned)oob->rank * 9973u) &
@@ -171,8 +173,9 @@ Test(comm_stage, staged_bits_are_those_of_an_arena)
     cr_assert_eq(ranks_forks(5, 60, run_staged_bits, NULL, results), 0);
 }
 
-/* A rank starts and then does something else until the others are through: its
- * comm thread copies for it. (Were they to wait for it, nobody would end.) */
+/* A rank starts a collective and then waits for the others to be through before
+ * it looks. Its comm thread copies for it; if the others waited for the rank
+ * itself, the test would not end. */
 static int run_staged_away(const comm_oob_t *oob, void *argument)
 {
     comm_config_t config = {.backend = "ucx", .timeout = 20};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The table of algorithms: reading, writing, errors, and that it decides. */
+/* The table of algorithms: reading, writing, errors, and that it does choose
+ * the algorithm. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,9 +27,10 @@ static comm_algorithm_t found(const comm_table_t *table, comm_where_t where,
     return comm_table_find(table, &query);
 }
 
-/* One rank has no table, or another one: all end, and know which and why. */
+/* The last rank has no table, or another one: all ranks fail, with a message
+ * that says which rank and why. */
 typedef struct table_case {
-    const char *good, *bad; /* paths; the last rank's is bad */
+    const char *good, *bad; /* paths of the tables; the last rank reads [bad] */
     err_code_t code;
     const char *text;
 } table_case_t;
@@ -219,7 +221,7 @@ Test(comm_table, load)
 
 /* ---- groups -------------------------------------------------------------- */
 
-/* Every collective by each algorithm in turn, on one node and on two. */
+/* Every collective with each algorithm, on one node and on two. */
 Test(comm_table, every_algorithm_gives_right_results)
 {
     for (int algorithm = 0; algorithm < COMM_ALGORITHMS; algorithm++)
@@ -266,7 +268,7 @@ static int run_names(const comm_oob_t *oob, void *argument)
         }
     RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
     RANKS_OK(comm_arena_open(group, 4096, &arena, &err), err);
-    memset(&table, 0, sizeof table); /* it was copied */
+    memset(&table, 0, sizeof table); /* the group has copied the table */
     RANKS_CHECK(strcmp(comm_allreduce_name(group, comm_arena_data(arena), 16,
                                            COMM_FLOAT32),
                        "doubling") == 0);

@@ -61,7 +61,7 @@ typedef struct fault_case {
     double timeout;
     int culprit;
     double late;  /* seconds that the culprit stays away */
-    bool leaves;  /* instead it closes its group early */
+    bool leaves;  /* instead of staying away, it closes its group early */
     bool reports; /* it reports progress while it is away */
     err_code_t expected;
 } fault_case_t;
@@ -149,7 +149,8 @@ Test(comm_threads, a_slow_rank_that_reports_is_no_culprit, .timeout = 60)
     cr_assert_eq(ranks_threads(3, run_fault, &fault), 0);
 }
 
-/* What rank 1 asks for; the others: one float32, their sum. */
+/* The all-reduce that rank 1 starts; the other ranks start one of one float32.
+ * */
 typedef struct mismatch {
     size_t count;
     comm_type_t type;
@@ -206,7 +207,8 @@ Test(comm_threads, different_arguments_are_told, .timeout = 60)
     cr_assert_eq(ranks_threads(2, run_two_roots, NULL), 0);
 }
 
-/* Closing with work pending names the leaver and does not hang. */
+/* Rank 0 closes its group with work pending: the other ranks name it, and none
+ * hangs. */
 static int run_pending(const comm_oob_t *oob, void *argument)
 {
     comm_config_t config = {.backend = "threads", .timeout = 20};
@@ -223,7 +225,7 @@ static int run_pending(const comm_oob_t *oob, void *argument)
                                          &err) == COMM_PENDING);
     } else {
         while (comm_group_check(group, &err) == ERR_OK)
-            usleep(1000); /* a check never blocks: its caller has to ask */
+            usleep(1000); /* a check never blocks, so it is repeated */
         RANKS_CHECK(err.culprit == 0);
     }
     comm_group_close(group);

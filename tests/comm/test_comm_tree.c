@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The fixed tree: subtrees of ranges, and folding in any partition. */
+/* The fixed summation tree: subtrees of ranges, and sums over any partition of
+ * the leaves. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -10,18 +11,20 @@ Test(comm_tree, views_of_ranges)
 {
     cr_assert_eq(comm_tree_views(0, 0, 8), 0);
     cr_assert_eq(comm_tree_views(0, 8, 8), 1);
-    cr_assert_eq(comm_tree_views(0, 5, 5), 1); /* cut-off root */
+    /* the root, which is incomplete */
+    cr_assert_eq(comm_tree_views(0, 5, 5), 1);
     cr_assert_eq(comm_tree_views(0, 5, 6), 2); /* [0,4) [4,5) */
-    cr_assert_eq(comm_tree_views(4, 2, 6), 1); /* cut-off block */
-    cr_assert_eq(comm_tree_views(1, 6, 8), 4); /* 1 [2,4) [4,6) 6 */
-    cr_assert_eq(comm_tree_views(3, 4, 7), 2); /* 3 [4,7) */
+    cr_assert_eq(comm_tree_views(4, 2, 6), 1); /* an incomplete subtree */
+    /* leaf 1, [2,4), [4,6), leaf 6 */
+    cr_assert_eq(comm_tree_views(1, 6, 8), 4);
+    cr_assert_eq(comm_tree_views(3, 4, 7), 2); /* leaf 3, [4,7) */
     cr_assert_eq(comm_tree_view_end(4, 7, 7), 7);
     cr_assert_eq(comm_tree_view_end(4, 6, 7), 6);
     cr_assert_eq(comm_tree_view_end(0, INT64_C(1) << 62, INT64_C(1) << 62),
                  INT64_C(1) << 62);
 }
 
-/* The definition of comm.h, word by word. */
+/* The tree sum, as comm.h defines it. */
 static float tree_sum(const float *leaves, int64_t begin, int64_t end)
 {
     int64_t split = 1;
@@ -34,7 +37,8 @@ static float tree_sum(const float *leaves, int64_t begin, int64_t end)
            tree_sum(leaves, begin + split, end);
 }
 
-/* Fold [begin, end) locally as ddp does, then push its subtrees. */
+/* Fold the leaves [begin, end) as ddp does, and push the sums of their subtrees
+ * to [total]. */
 static void push_range(comm_fold_t *total, const float *leaves, float *memory,
                        int64_t begin, int64_t end)
 {

@@ -48,8 +48,8 @@ Test(comm_ucx, processes)
     collectives_on(8, false, false);
 }
 
-/* The same without an arena: sums are staged. Through UCX they go with other
- * tables, in test_comm_table.c. */
+/* Without an arena sums are staged. test_comm_table.c has tables with which
+ * such sums go through UCX. */
 Test(comm_ucx, ordinary_memory)
 {
     plain = true;
@@ -123,7 +123,7 @@ Test(comm_ucx, many_nodes)
     collectives_over("aaabbbcccdddeeeff", false, false);
 }
 
-/* A control and a data group side by side, as every run has. */
+/* A control group and a data group side by side, as in every run. */
 static int run_two_groups(const comm_oob_t *oob, void *argument)
 {
     comm_config_t config = {.backend = "auto", .timeout = 20};
@@ -165,8 +165,8 @@ Test(comm_ucx, two_groups)
     cr_assert_eq(ranks_forks(3, 60, run_two_groups, NULL, results), 0);
 }
 
-/* While the owner waits it drives UCX itself; what it starts and only polls
- * goes on without it, also just after it has waited. */
+/* A rank that waits drives UCX itself. Works that it starts and only polls make
+ * progress without it, also right after a wait. */
 static int run_poll_after_wait(const comm_oob_t *oob, void *argument)
 {
     comm_config_t config = {.backend = "ucx", .timeout = 20};
@@ -196,7 +196,8 @@ static int run_poll_after_wait(const comm_oob_t *oob, void *argument)
 
 Test(comm_ucx, polling_goes_on_after_a_wait)
 {
-    static size_t small = 30000, large = 300000; /* no one-shot slots */
+    /* too large for one-shot slots */
+    static size_t small = 30000, large = 300000;
     int results[3];
 
     cr_assert_eq(ranks_forks(3, 60, run_poll_after_wait, &small, results), 0);
@@ -214,11 +215,11 @@ static int run_mismatch(const comm_oob_t *oob, void *argument)
     err_code_t code;
 
     RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
-    /* After this nobody is inside open any more. */
+    /* After this no rank is still opening the group. */
     RANKS_OK(comm_allreduce(group, data, 1, COMM_FLOAT32, COMM_SUM, &err), err);
     code = comm_allreduce(group, data, counts[oob->rank], COMM_FLOAT32,
                           COMM_SUM, &err);
-    if (code == ERR_OK) /* by chance only the others have noticed */
+    if (code == ERR_OK) /* sometimes only the other ranks have noticed */
         code = comm_barrier(group, &err);
     RANKS_CHECK(code == ERR_CONFIG);
     RANKS_CHECK(strstr(err.text, "start the same collectives") != NULL);
@@ -240,8 +241,9 @@ Test(comm_ucx, different_arguments_are_told)
 
 #define ARENA_COUNT 70001
 
-/* Rank-dependent places in two arenas, more collectives than the control block
- * has slots, barriers between; sums of floats that depend on their order. */
+/* Two arenas, in which each rank's buffer begins elsewhere; more collectives
+ * than the control block has slots; barriers in between. The sums of floats
+ * depend on the order of summation. */
 static int run_node(const comm_oob_t *oob, void *argument)
 {
     comm_config_t config = {.backend = "ucx", .timeout = 20};
@@ -296,8 +298,8 @@ Test(comm_ucx, node_stage)
     cr_assert_eq(ranks_forks(6, 60, run_node, NULL, results), 0);
 }
 
-/* More small ones in flight than there are slots, waited for in any order and
- * by polling; the ranks run ahead of each other. */
+/* More small collectives in flight than there are slots, waited for in any
+ * order and by polling; ranks run at different speeds. */
 #define SHOTS_IN_FLIGHT 150
 
 static int run_shots(const comm_oob_t *oob, void *argument)
@@ -384,7 +386,8 @@ Test(comm_ucx, node_stage_tells_different_arguments)
     cr_assert_eq(ranks_forks(3, 60, run_node_mismatch, results, results), 0);
 }
 
-/* More than there is: a sentence, on every rank, and the group lives on. */
+/* An arena larger than memory: every rank gets an error, and the group keeps
+ * working. */
 static int run_arena_too_large(const comm_oob_t *oob, void *argument)
 {
     comm_config_t config = {.backend = "ucx", .timeout = 20};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Which network a group takes, and the filter before its sockets; pure. */
+/* Which network a group uses, and the filter in front of its sockets, as pure
+ * functions. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #define NET24 0xffffff00u
 #define NET16 0xffff0000u
 
-/* Two machines with two ranks each: ranks 0 and 1, 2 and 3. */
+/* Two machines with two ranks each: ranks 0 and 1, and ranks 2 and 3. */
 static void machines(ucx_fabric_t fabrics[4])
 {
     memset(fabrics, 0, 4 * sizeof *fabrics);
@@ -77,7 +78,7 @@ Test(ucx_fabric, who_shares_memory_needs_no_network)
     expect_reach(fabrics, true, UCX_REACH_MEMORY);
     expect_reach(fabrics, false, UCX_REACH_ANY);
     fabrics[2].own_devices = false;
-    fabrics[1].memory = 2; /* containers of one pod */
+    fabrics[1].memory = 2; /* as in containers of one pod */
     expect_reach(fabrics, true, UCX_REACH_LOOPBACK);
     fabrics[1].memory = 1;
     fabrics[3].own_tls = true;
@@ -90,7 +91,8 @@ Test(ucx_fabric, the_fastest_network_of_all)
 
     machines(fabrics);
     face_all(fabrics, "docker0", IP(172, 17, 0, 0), NET16, 0);
-    for (int i = 0; i < 4; i++) /* each has its own one of this address */
+    /* each machine has this address on its own bridge */
+    for (int i = 0; i < 4; i++)
         fabrics[i].faces[0].address = IP(172, 17, 0, 1);
     face_all(fabrics, "eth0", IP(10, 0, 0, 0), NET24, 1000);
     expect_face(fabrics, "eth0");
@@ -99,7 +101,8 @@ Test(ucx_fabric, the_fastest_network_of_all)
     face(&fabrics[0], "fast0", IP(10, 2, 0, 1), NET24, 400000);
     face(&fabrics[1], "fast0", IP(10, 2, 0, 1), NET24, 400000);
     expect_face(fabrics, "ib0");
-    fabrics[3].faces[2].speed = 100; /* the slowest counts */
+    /* the slowest interface of a network counts */
+    fabrics[3].faces[2].speed = 100;
     expect_face(fabrics, "eth0");
 }
 
@@ -131,14 +134,15 @@ Test(ucx_fabric, without_a_common_network_ucx_chooses)
 
     machines(fabrics);
     expect_reach(fabrics, false, UCX_REACH_ANY);
-    for (int i = 0; i < 4; i++) /* a network for each rack */
+    for (int i = 0; i < 4; i++) /* each rack has a network of its own */
         face(&fabrics[i], "eth0", IP(10, 0, i / 2, 1), NET24, 1000);
     expect_reach(fabrics, false, UCX_REACH_ANY);
 }
 
 /* ---- the filter ---------------------------------------------------------- */
 
-/* What the kernel would do with a packet from [source]. */
+/* Whether [code], run as the kernel runs it, lets a packet from [source] pass.
+ * */
 static bool passes(const struct sock_filter *code, size_t count,
                    uint32_t source)
 {
@@ -197,7 +201,7 @@ Test(ucx_gate, only_the_addresses_of_the_group_pass)
     cr_expect_not(passes(code, count, IP(10, 0, 0, 1)));
 }
 
-/* More ranges than a filter holds: all pass, few others do. */
+/* More addresses than a filter can list: all of them pass, and few others. */
 Test(ucx_gate, many_scattered_addresses_are_merged)
 {
     enum { COUNT = 3000 };

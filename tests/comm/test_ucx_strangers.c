@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Who can connect to a rank? Ranks of two machines, which are network
- * namespaces on one switch, and a stranger on it who sends the 13 bytes at
- * which UCX's TCP transport ends its process. Needs root and iproute2.
+ * Who can connect to a rank? The test has ranks on two machines, which are
+ * network namespaces on one switch, and on that switch a stranger, who sends
+ * the 13 bytes at which UCX's TCP transport aborts. Needs root and iproute2.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -70,8 +70,8 @@ static void machines_remove(void)
     }
 }
 
-/* Machine [name]: eth0 in 10.99.0.0/24 on the switch; a network of its own; a
- * bridge with the address that every machine gives its own. */
+/* Make machine [name]: eth0 in 10.99.0.0/24 on the switch; a network that only
+ * this machine has; and a bridge with an address that every machine uses. */
 static bool machine_make(const char *name, int number)
 {
     const char *const commands[] = {
@@ -109,7 +109,7 @@ static bool machines_make(void)
            machine_make("b", 2) && machine_make("s", 3);
 }
 
-/* From now on the calling process is on that machine. */
+/* From now on the calling process runs on machine [name]. */
 static bool machine_enter(const char *name)
 {
     char *called = str_printf("/run/netns/%s", name);
@@ -127,10 +127,10 @@ static bool machine_enter(const char *name)
 typedef struct ports {
     int count;
     struct sockaddr_in at[PORTS];
-    int others; /* that listen to something else than IPv4 */
+    int others; /* number of listening sockets that are not IPv4 */
 } ports_t;
 
-/* Of this process. */
+/* The listening sockets of this process. */
 static ports_t ports_find(void)
 {
     ports_t ports = {0};
@@ -154,7 +154,8 @@ static ports_t ports_find(void)
 
 /* ---- strangers ----------------------------------------------------------- */
 
-/* Is there a connection within [milliseconds]? -1 if not. */
+/* Connect to [at] within [milliseconds]. Returns the socket, or -1 if that
+ * fails. */
 static int reach(const struct sockaddr_in *at, int milliseconds)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -171,13 +172,14 @@ static int reach(const struct sockaddr_in *at, int milliseconds)
     return -1;
 }
 
-/* UCX's magic number, and a header of a message that is too long. */
+/* UCX's magic number, and the header of a message that is too long. */
 static const unsigned char thirteen[13] = {0x78, 0x56, 0x34, 0x12, 0xbe,
                                            0xba, 0xfe, 0xca, 0x00, 0xff,
                                            0xff, 0xff, 0x7f};
 
-/* A child on machine [name] that sends the bytes to all [ports], and waits
- * until they are closed. How many it could reach. */
+/* Fork a process on machine [name] that sends the bytes to all [ports] and
+ * waits until the connections are closed. Returns the number of ports it
+ * reached. */
 static int attack(const char *name, const ports_t *ports, int count)
 {
     int status = -1;
@@ -207,7 +209,7 @@ static int attack(const char *name, const ports_t *ports, int count)
 
 /* ---- a rank that falls --------------------------------------------------- */
 
-/* global: what the handler writes to */
+/* file descriptor to which the signal handler writes; global for the handler */
 static int guilt = -1;
 
 static void on_abort(int number)
@@ -221,11 +223,12 @@ static void on_abort(int number)
 /* ---- the ranks ----------------------------------------------------------- */
 
 typedef struct rank_plan {
-    char *names[2];     /* machines of the ranks below 2, and above */
-    char *strangers[2]; /* machines from which somebody connects */
-    int first, last;    /* addresses 10.99.0.x that may listen */
-    bool silent;        /* nothing may listen */
-    bool falls;         /* the attack succeeds */
+    /* machine of the first half of the ranks, and of the second half */
+    char *names[2];
+    char *strangers[2]; /* machines from which a stranger connects */
+    int first, last; /* last byte of the addresses 10.99.0.x that may listen */
+    bool silent;     /* nothing may listen */
+    bool falls;      /* the attack ends a rank */
 } rank_plan_t;
 
 static int listeners_check(const rank_plan_t *plan, const ports_t *mine)
@@ -284,10 +287,11 @@ static int rank_main(const comm_oob_t *given, void *argument)
         return 1;
     if (oob.rank == 0 && plan->strangers[0] != NULL)
         reached = attack(plan->strangers[0], all + 1, RANKS - 1);
-    if (oob.rank == 0 && plan->strangers[1] != NULL) /* of its own machine */
+    /* from the ranks' own machine */
+    if (oob.rank == 0 && plan->strangers[1] != NULL)
         reached += attack(plan->strangers[1], all + 1, 1);
     RANKS_CHECK(oob.rank != 0 || (reached > 0) == plan->falls);
-    if (plan->falls) { /* the others have been attacked */
+    if (plan->falls) { /* the attack has ended the other ranks */
         err_t why = ERR_INIT;
 
         (void)comm_barrier(group, &why);
@@ -319,7 +323,8 @@ static void plan_free(rank_plan_t *plan)
 
 /* ---- tests --------------------------------------------------------------- */
 
-/* Of one node: no network at all, whatever the machine has. */
+/* Ranks of one node use no network at all, whatever networks the machine has.
+ * */
 Test(strangers, ranks_of_one_node_listen_to_nobody)
 {
     rank_plan_t plan = {.silent = true};
@@ -328,8 +333,8 @@ Test(strangers, ranks_of_one_node_listen_to_nobody)
     cr_assert_eq(ranks_forks(RANKS, 100, rank_main, &plan, results), 0);
 }
 
-/* Only at the network that both machines have, and not to strangers there, nor
- * to others on a machine of the group. */
+/* Ranks listen only on the network that both machines share, and accept neither
+ * strangers there nor other processes on a machine of the group. */
 Test(strangers, ranks_of_several_nodes_listen_to_each_other)
 {
     rank_plan_t plan;
@@ -345,9 +350,9 @@ Test(strangers, ranks_of_several_nodes_listen_to_each_other)
     machines_remove();
 }
 
-/* Without the gate the stranger's bytes end a rank, in UCX, and the others are
- * told who fell: this is what the gate is for, and it shows that the bytes
- * above are the right ones. */
+/* Without the gate the stranger's bytes make UCX abort a rank, and the other
+ * ranks report which one. This shows what the gate is for, and that the bytes
+ * above are effective. */
 Test(strangers, thirteen_bytes_end_a_rank_whose_gate_is_open)
 {
     rank_plan_t plan;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The algorithms of collectives, with all members in one process and messages
- * in memory. Members run in an order that differs from round to round. */
+ * in memory. Members run in an order that changes from round to round. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,19 +10,19 @@
 
 #define MEMBERS_MOST 17
 #define LANES 2
-#define MAIL_MOST 64 /* messages from one member to another */
+#define MAIL_MOST 64 /* messages in flight from one member to another */
 
 typedef struct message {
     void *data;
     size_t bytes;
 } message_t;
 
-typedef struct mailbox { /* from one member to another, of one lane */
+typedef struct mailbox { /* messages from one member to another on one lane */
     message_t messages[MAIL_MOST];
     int head, tail;
 } mailbox_t;
 
-typedef struct wait { /* a receive that is posted */
+typedef struct wait { /* a posted receive */
     int member;
     message_t into;
 } wait_t;
@@ -36,7 +36,7 @@ typedef struct runner { /* one lane of one member */
 } runner_t;
 
 static int size;
-static mailbox_t mail[LANES][MEMBERS_MOST][MEMBERS_MOST]; /* to, from */
+static mailbox_t mail[LANES][MEMBERS_MOST][MEMBERS_MOST]; /* [lane][to][from] */
 static runner_t runners[LANES][MEMBERS_MOST];
 static unsigned seed;
 
@@ -72,7 +72,8 @@ static void fail(void *context, const err_t *fault)
 static const ucx_task_ops_t ops = {
     .send = send_copy, .recv = recv_post, .fail = fail};
 
-/* Deliver what has come; true: nothing is waited for any more. */
+/* Deliver the messages that have arrived. Returns whether no posted receive is
+ * left. */
 static bool deliver(runner_t *self)
 {
     int left = 0;
@@ -81,7 +82,8 @@ static bool deliver(runner_t *self)
         wait_t wait = self->waits[i];
         mailbox_t *box = &mail[self->lane][self->task.rank][wait.member];
         message_t *message = &box->messages[box->head % MAIL_MOST];
-        bool earlier = false; /* another receive from the member comes first */
+        /* an earlier posted receive from this member is still open */
+        bool earlier = false;
 
         for (int j = 0; j < left; j++)
             earlier |= self->waits[j].member == wait.member;
@@ -174,7 +176,7 @@ static void data_close(void)
         free(copies[i]);
 }
 
-/* Sum in double, which the result in float comes close to. */
+/* Sums in double, with which the float results are compared; to be freed. */
 static double *sum_of(size_t count)
 {
     double *sum = calloc(count + 1, sizeof *sum);
@@ -193,7 +195,7 @@ static void sums_check(const double *sum, size_t begin_at, size_t end_at,
                            "member %d of %d, element %zu", member, size, k);
 }
 
-/* All get the sum, and the same bits. */
+/* Check that all members get the sum, with equal bits. */
 static void reduces(ucx_algorithm_t algorithm, size_t count, int lanes)
 {
     comm_request_t requests[MEMBERS_MOST];
@@ -254,7 +256,7 @@ Test(ucx_tasks, direct_reduce)
 
 /* ---- ranges -------------------------------------------------------------- */
 
-/* Uneven ranges, of which one is empty. */
+/* Cut [count] elements into uneven ranges, one of them empty. */
 static void cut(size_t *cuts, size_t count)
 {
     cuts[0] = 0;
@@ -265,7 +267,7 @@ static void cut(size_t *cuts, size_t count)
     cuts[size] = count;
 }
 
-/* Reduce-scatter, then all-gather of the ranges: an all-reduce. */
+/* Reduce-scatter, then all-gather of the ranges: together an all-reduce. */
 static void ranges(ucx_algorithm_t scatter, ucx_algorithm_t gather,
                    size_t count, int lanes)
 {
@@ -379,8 +381,8 @@ Test(ucx_tasks, barrier)
         run(ucx_barrier, requests, 1);
 }
 
-/* One leaf a member, or two: the tree gives bits that are equal for any number
- * of members. */
+/* One or two leaves per member: the tree sum has bits that do not depend on the
+ * number of members. */
 static void trees(size_t count)
 {
     comm_request_t requests[MEMBERS_MOST];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Watches of several ranks in one process: the test makes the time, and hands
- * each note from the rank that sends it to the rank that it is for. */
+/* Watches of several ranks in one process: the test simulates time, and
+ * delivers each note from the rank that sends it to its receiver. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,16 +10,16 @@
 
 #define RANKS_MOST 64
 #define MAIL_MOST 16384
-#define TIMEOUT 8.0 /* seconds; beats come every second */
+#define TIMEOUT 8.0 /* seconds; beats are sent every second */
 #define STEP 0.125  /* seconds between two looks */
 
 typedef struct member {
     watch_t *watch;
-    watch_view_t view; /* what it does now */
-    err_t fault;       /* the first one */
+    watch_view_t view; /* what the rank does now */
+    err_t fault;       /* its first fault */
     bool told;         /* watch_tell was called */
-    bool dead;         /* sends nothing and hears nothing */
-    bool slow;         /* what it sends stays under way until it is hurried */
+    bool dead;         /* sends nothing and receives nothing */
+    bool slow;         /* its notes are not delivered until the test says so */
     int sent[WATCH_KINDS];
     int resumed;
 } member_t;
@@ -88,7 +88,8 @@ static void group_open(int ranks)
                                  .fail = fail,
                                  .resumed = resumed};
 
-        hellos[i].name = i + 100; /* what faults call it */
+        /* the number that messages use for this rank */
+        hellos[i].name = i + 100;
         snprintf(hellos[i].host, sizeof hellos[i].host, "host%d", i / 2);
         members[i] = (member_t){
             .fault = ERR_INIT,
@@ -130,14 +131,14 @@ static void turn(void)
     mails -= count;
 }
 
-/* [seconds] pass. */
+/* Let [seconds] pass. */
 static void pass(double seconds)
 {
     for (double end = now + seconds; now < end; now += STEP)
         turn();
 }
 
-/* Every rank has started collective [number], at this instant. */
+/* Every living rank starts collective [number] now. */
 static void all_start(uint64_t number)
 {
     for (int i = 0; i < size; i++) {
@@ -153,7 +154,8 @@ static void all_start(uint64_t number)
     }
 }
 
-/* Rank [rank] computes and has not started what the others wait in. */
+/* Rank [rank] computes and has not started the collective in which the others
+ * wait. */
 static void stays_away(int rank)
 {
     watch_view_t *does = &members[rank].view;
@@ -163,7 +165,7 @@ static void stays_away(int rank)
     does->driven = does->waiting = false;
 }
 
-/* All that are alive know who is to blame: [rank], which [did] something. */
+/* Check that all living ranks blame [rank], for [did]. */
 static void all_blame(int rank, const char *did)
 {
     for (int i = 0; i < size; i++) {
@@ -228,7 +230,7 @@ Test(watch, who_makes_no_progress)
     all_blame(1, "makes no progress and others wait for it");
 }
 
-/* It computes for long, and says so. */
+/* The rank computes for long, and reports progress. */
 Test(watch, nobody_who_makes_progress)
 {
     group_open(4);
@@ -253,7 +255,7 @@ Test(watch, who_has_died)
     all_blame(1, "died or lost its connection");
 }
 
-/* Its good-bye arrives after the end of its process was seen. */
+/* Its good-bye arrives after its process was seen to have ended. */
 Test(watch, nobody_whose_last_words_come)
 {
     group_open(2);
@@ -296,7 +298,7 @@ Test(watch, nobody_who_leaves_at_the_end)
         cr_assert(watch_has_left(members[i].watch), "rank %d", i);
 }
 
-/* All wait in the same collective, and no data moves. */
+/* All ranks wait in the same collective, and no data moves. */
 Test(watch, nobody_of_a_network_that_stalls)
 {
     group_open(3);
@@ -313,7 +315,7 @@ Test(watch, nobody_of_a_network_that_stalls)
     }
 }
 
-/* All processes were stopped, as a machine is that is suspended. */
+/* All processes were stopped for a while, as on a suspended machine. */
 Test(watch, nobody_after_a_pause)
 {
     group_open(3);
@@ -360,7 +362,7 @@ Test(watch, calls_that_differ)
     }
 }
 
-/* One is told before the other rank has begun. */
+/* One rank sends its call before the other rank has begun its own. */
 Test(watch, calls_that_differ_later)
 {
     group_open(2);
@@ -403,8 +405,8 @@ Test(watch, digests_of_calls)
 
 /* ---- notes --------------------------------------------------------------- */
 
-/* News of a fault reaches all ranks of a large group, where each tells a few,
- * though ranks have died on the way. */
+/* All ranks of a large group learn of a fault, although each rank tells only a
+ * few others and some ranks have died. */
 Test(watch, news_in_a_large_group)
 {
     group_open(64);
@@ -431,8 +433,8 @@ Test(watch, neighbours_are_mutual)
     }
 }
 
-/* While one note is being sent no other is, and those that wait come in order
- * of their importance. */
+/* Only one note is sent at a time; waiting notes are sent in order of
+ * importance. */
 Test(watch, one_note_at_a_time)
 {
     err_t fault = ERR_INIT;
@@ -460,7 +462,8 @@ Test(watch, one_note_at_a_time)
     cr_assert_str_eq(members[1].fault.text, "something is wrong");
 }
 
-/* Who is connected but no neighbour hears a good-bye, and no beats. */
+/* Ranks that are connected but not neighbours receive good-byes and no beats.
+ * */
 Test(watch, connections_hear_good_byes)
 {
     group_open(64);
@@ -475,7 +478,7 @@ Test(watch, connections_hear_good_byes)
     cr_assert_fail("rank 3 is not told");
 }
 
-/* Whatever bytes arrive, no memory but the watch's own is read. */
+/* Whatever bytes a note has, only the watch's own memory is read. */
 Test(watch, notes_of_any_bytes)
 {
     watch_note_t note;

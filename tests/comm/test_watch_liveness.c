@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Who is to blame, with made-up instants. */
+/* Which rank is to blame, with simulated time. */
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "comm/watch/watch.h"
 #include "comm/watch/watch_liveness.h"
 
-#define TIMEOUT 8.0 /* beats every second */
+#define TIMEOUT 8.0 /* seconds; beats are sent every second */
 
 static liveness_t liveness;
 static const char *reason;
@@ -29,7 +29,8 @@ static void teardown(void)
 
 TestSuite(watch_liveness, .init = setup, .fini = teardown);
 
-/* Seconds from..to pass; peers with a bit in [beating] beat. */
+/* Seconds [from] to [to] pass; each rank whose bit is set in [beating] sends
+ * [beat] every second. */
 static void pass(int from, int to, unsigned beating, watch_beat_t beat)
 {
     for (int now = from; now <= to; now++) {
@@ -49,7 +50,7 @@ Test(watch_liveness, who_does_not_beat)
 {
     watch_beat_t beat = {.entered = 6};
 
-    pass(101, 107, 1, beat); /* rank 2 is silent since 100 */
+    pass(101, 107, 1, beat); /* rank 2 has been silent since 100 */
     cr_assert_eq(suspect(107.9), -1);
     cr_assert_eq(suspect(108), 2);
     cr_assert_not_null(strstr(reason, "no sign of life"));
@@ -62,10 +63,10 @@ Test(watch_liveness, who_beats_but_does_not_enter)
     pass(101, 110, 5, beat);
     cr_assert_eq(suspect(110), 0);
     cr_assert_not_null(strstr(reason, "no progress"));
-    /* Nobody waits for it: no suspect. */
+    /* Nobody waits for the rank: there is no suspect. */
     cr_assert_eq(liveness_suspect(&liveness, UINT64_MAX, 101, 110, &reason),
                  -1);
-    /* We have not waited long enough. */
+    /* This rank has not waited long enough. */
     cr_assert_eq(liveness_suspect(&liveness, 5, 103, 110, &reason), -1);
 }
 
@@ -102,8 +103,8 @@ Test(watch_liveness, a_lost_peer_may_have_said_good_bye)
     cr_assert_eq(liveness_look(&liveness, 200), 200);
 }
 
-/* Who answered our good-bye says none of its own: it is not blamed when it is
- * silent, gone, or busy, while we still wait for others to part. */
+/* A rank that has answered our good-bye sends no good-bye of its own. It is not
+ * blamed when it is silent, gone or busy, while we still wait for others. */
 Test(watch_liveness, who_answered_our_good_bye_owes_us_nothing)
 {
     watch_beat_t busy = {.entered = 5};

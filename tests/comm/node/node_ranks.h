@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* A rank of a test that opens a node stage (src/comm/node) without a group and
- * without UCX: its callbacks set flags that all ranks of the test share. */
+ * without UCX. Its callbacks set flags that all ranks of the test share. */
 #ifndef CDDP_TESTS_COMM_NODE_NODE_RANKS_H
 #define CDDP_TESTS_COMM_NODE_NODE_RANKS_H
 
@@ -12,24 +12,25 @@
 
 #define NODE_RANKS_MAX 8
 
-/* What the ranks (threads) of a test share. */
+/* State shared by the ranks (threads) of a test. */
 typedef struct node_ranks {
-    const char *nodes;  /* ranks of one letter share a node; NULL: all do */
-    bool own_core;      /* what the backoff takes for true */
-    atomic_bool failed; /* one rank has called fail */
-    err_t fault;        /* of that call */
-    atomic_int sleeps;  /* calls of config.sleeps */
-    sem_t go, asleep;   /* for the test's own order of events */
+    /* ranks of one letter share a node; NULL: all ranks do */
+    const char *nodes;
+    bool own_core;      /* whether the backoff assumes a core for each rank */
+    atomic_bool failed; /* a rank has called config.fail */
+    err_t fault;        /* the error of that call */
+    atomic_int sleeps;  /* number of calls of config.sleeps */
+    sem_t go, asleep;   /* used by tests to order events */
 } node_ranks_t;
 
-/* One rank. */
+/* One rank of the test. */
 typedef struct node_rank {
     node_ranks_t *all;
     const comm_oob_t *oob;
     comm_hello_t hellos[NODE_RANKS_MAX];
     node_place_t place;
     node_t *node;
-    int wake_fd; /* what config.watch was given */
+    int wake_fd; /* the file descriptor that config.watch was given */
     uint64_t started;
     node_work_t works[COMM_WORKS_MAX];
     comm_request_t requests[COMM_WORKS_MAX];
@@ -37,17 +38,18 @@ typedef struct node_rank {
 
 void node_ranks_init(node_ranks_t *all, const char *nodes);
 
-/* Open the node stage of this rank; collective. 0: well. node_rank_close frees
- * *out. */
+/* Open the node stage of this rank; all ranks call it. Returns 0 on success.
+ * node_rank_close frees *out. */
 int node_rank_open(node_ranks_t *all, const comm_oob_t *oob, node_rank_t **out);
 void node_rank_close(node_rank_t *rank);
 
-/* Start an all-reduce of [count] float32 at [data], or, if [data] is NULL, a
- * barrier. Over several nodes slices have 16 elements and one lane. */
+/* Start an all-reduce of [count] float32 at [data], or a barrier if [data] is
+ * NULL. On several nodes a slice has 16 elements, and there is one lane. */
 node_work_t *node_rank_start(node_rank_t *rank, node_way_t way, float *data,
                              size_t count);
 
-/* data[i] of rank [rank] before collective [which], and the sum of [ranks]. */
+/* Element [i] of rank [rank] before collective [which], and its sum over
+ * [ranks] ranks. */
 float node_rank_value(int rank, uint64_t which, size_t i);
 float node_rank_sum(int ranks, uint64_t which, size_t i);
 

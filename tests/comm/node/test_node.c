@@ -15,7 +15,7 @@
 TestSuite(node, .timeout = 120);
 
 #define ONESHOT 700   /* elements */
-#define STAGED 200003 /* several times what a rank can stage */
+#define STAGED 200003 /* several times what a rank can stage at a time */
 #define ZCOPY 100003
 
 static void fill(const node_rank_t *rank, uint64_t which, float *data,
@@ -42,8 +42,8 @@ static int wait_well(node_rank_t *rank, node_work_t *work)
 
 /* ---- sums ---------------------------------------------------------------- */
 
-/* The three ways and a barrier, side by side, waited for from the last one on;
- * more works than any ring has slots. */
+/* Collectives of all three kinds and a barrier in flight at once, waited for
+ * from the last to the first; more works than any ring has slots. */
 static int run_ways(const comm_oob_t *oob, void *argument)
 {
     float *small = calloc(ONESHOT, sizeof *small);
@@ -100,7 +100,7 @@ Test(node, every_way_sums_in_rank_order)
     }
 }
 
-/* More one-shots in flight than a rank has slots for them. */
+/* More one-shot collectives in flight than a rank has slots. */
 static int run_many(const comm_oob_t *oob, void *argument)
 {
     enum { MANY = 100, COUNT = 9 };
@@ -133,7 +133,8 @@ Test(node, more_one_shots_than_slots)
 
 /* ---- a rank that does not wait ------------------------------------------- */
 
-/* Rank 0 starts and then does something else until the others are through. */
+/* Rank 0 starts a collective and then does not look at it until the others are
+ * through. */
 static int run_late(const comm_oob_t *oob, void *argument)
 {
     node_ranks_t *all = argument;
@@ -155,7 +156,7 @@ static int run_late(const comm_oob_t *oob, void *argument)
     }
     for (int i = 1; oob->rank == 0 && i < oob->size; i++)
         RANKS_CHECK(sem_wait(&all->go) == 0);
-    if (oob->rank == 0) { /* done, though this rank has not looked */
+    if (oob->rank == 0) { /* done, although this rank did not look */
         double since;
 
         RANKS_CHECK(node_oldest(rank->node, &since) == UINT64_MAX);
@@ -179,8 +180,9 @@ Test(node, a_late_rank_delays_nobody)
     cr_assert_eq(ranks_threads(3, run_late, &all), 0);
 }
 
-/* Rank 0 starts and then acts as its own comm thread: until the other ranks
- * have their result it sleeps on its pipe and copies in the owner's place. */
+/* Rank 0 starts a collective and then acts as its own comm thread: until the
+ * other ranks have their result it sleeps on its pipe and copies in place of
+ * the owner. */
 static int run_absent(const comm_oob_t *oob, void *argument)
 {
     float *data = calloc(STAGED, sizeof *data);
@@ -239,7 +241,7 @@ typedef struct failing {
     node_way_t way;
 } failing_t;
 
-/* Rank 1 never starts, and after a while says that the group has failed. */
+/* Rank 1 never starts, and after a while declares that the group has failed. */
 static int run_dead(const comm_oob_t *oob, void *argument)
 {
     failing_t *what = argument;
@@ -286,7 +288,7 @@ Test(node, a_wait_ends_when_the_group_has_failed)
     }
 }
 
-/* Rank 1 asks for one element less. */
+/* Rank 1 starts the collective with one element less. */
 static int run_differ(const comm_oob_t *oob, void *argument)
 {
     failing_t *what = argument;
@@ -327,8 +329,8 @@ Test(node, different_calls_are_found)
 
 /* ---- several nodes ------------------------------------------------------- */
 
-/* This rank owns slice [local] of a zero-copy work: sum it over the node, as if
- * the other nodes had nothing to add. */
+/* This rank owns slice [local] of a zero-copy work: sum the slice over the
+ * node, as if there were no other node. */
 static void slice_reduce(node_rank_t *rank, const node_work_t *work)
 {
     size_t slice = work->split.slice / sizeof(float), count;
@@ -349,7 +351,8 @@ static void slice_reduce(node_rank_t *rank, const node_work_t *work)
     node_zcopy_lane_done(rank->node, work->number);
 }
 
-/* This rank owns every owners-th segment of a staged work. */
+/* This rank owns one in [owners] segments of a staged work: sum these over the
+ * node. */
 static void segments_reduce(node_rank_t *rank, const node_work_t *work)
 {
     uint64_t segments = node_stage_segments(work);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* How long a rank that waits spins (src/comm/node/node_backoff.h): with made-up
- * instants, and how much processor time it uses while another rank is away. */
+/* How long a waiting rank spins (src/comm/node/node_backoff.h): with simulated
+ * time, and the processor time that a rank uses while another one is away. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <pthread.h>
@@ -12,8 +12,8 @@
 
 TestSuite(node_backoff, .timeout = 120);
 
-#define SLICE 4e-3  /* seconds that a yield gives another program */
-#define BRIEF 10e-6 /* seconds that a yield gives a rank */
+#define SLICE 4e-3  /* duration of a yield to another program, in seconds */
+#define BRIEF 10e-6 /* duration of a yield to another rank, in seconds */
 
 /* ---- made-up instants ---------------------------------------------------- */
 
@@ -50,8 +50,8 @@ Test(node_backoff, it_does_not_spin_for_a_rank_that_is_away)
     cr_assert_eq(backoff.yields, 0);
 }
 
-/* A wait that ends at the last of [yields] yields, each of which takes [took],
- * or by a sleep; how many yields there were. */
+/* A wait that ends at yield number [yields], or earlier by a sleep; each yield
+ * takes [took] seconds. Returns the number of yields. */
 static int wait_pass(node_backoff_t *backoff, int yields, double took)
 {
     double now = 1;
@@ -79,7 +79,8 @@ Test(node_backoff, ranks_on_one_core_yield_to_each_other)
     cr_assert_eq(backoff.sleeps, 1);
 }
 
-/* Waits until the next one that yields. */
+/* Number of waits that end by a sleep at once, before the next one that yields.
+ * */
 static int rest_of(node_backoff_t *backoff)
 {
     int waits = 0;
@@ -103,7 +104,7 @@ Test(node_backoff, beside_others_yields_become_rare)
     }
     cr_assert_eq(wait_pass(&backoff, 1, SLICE), 1);
     cr_assert_eq(rest_of(&backoff), 1024, "not more than that");
-    for (int i = 0; i < 11; i++) /* the others have gone */
+    for (int i = 0; i < 11; i++) /* the other programs have ended */
         cr_assert_eq(wait_pass(&backoff, 2, BRIEF), 2);
     cr_assert_eq(wait_pass(&backoff, 1, SLICE), 1);
     cr_assert_eq(rest_of(&backoff), 4, "as in the beginning");
@@ -111,7 +112,7 @@ Test(node_backoff, beside_others_yields_become_rare)
 
 /* ---- a rank that waits --------------------------------------------------- */
 
-#define AWAY 0.4 /* seconds: many naps */
+#define AWAY 0.4 /* seconds; long enough for many short sleeps */
 
 typedef struct waiting {
     node_ranks_t all;
@@ -126,7 +127,7 @@ static double clock_seconds(clockid_t clock)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* Rank 0 sleeps: how much processor time does it use meanwhile? */
+/* Wait until rank 0 sleeps, then check that it uses little processor time. */
 static int watch_first(const waiting_t *what, const node_t *node)
 {
     double end = clock_now() + 20, before;
@@ -139,7 +140,8 @@ static int watch_first(const waiting_t *what, const node_t *node)
     return 0;
 }
 
-/* Rank 0 waits for rank 1, which is away, as if each had a core or not. */
+/* Rank 0 waits for rank 1, which is away. The backoff assumes a core for each
+ * rank, or not. */
 static int run_away(const comm_oob_t *oob, void *argument)
 {
     waiting_t *what = argument;

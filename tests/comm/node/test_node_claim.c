@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Pieces that are claimed (src/comm/node/node_claim.h). */
+/* Pieces of work that threads claim (src/comm/node/node_claim.h). */
 #include <criterion/criterion.h>
 #include <pthread.h>
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The arithmetic of the node stage beside a serial loop: the same bits for 1 to
- * 17 ranks, every type and operation, odd sizes and any alignment. It needs
+ * The arithmetic of the node stage has the bits of a serial loop, for 1 to 17
+ * ranks, every type and operation, odd sizes and any alignment. The test needs
  * only src/comm/node/node_sum.c, reduce.c and src/base/half.c, so that it can
- * be compiled alone for another processor and run under an emulator
- * (HACKING.md).
+ * be compiled for another processor and run in an emulator (HACKING.md).
  */
 #include <criterion/criterion.h>
 #include <stdint.h>
@@ -18,7 +17,7 @@
 TestSuite(node_sum, .timeout = 120);
 
 #define RANKS 17
-#define MOST 5003 /* elements: several blocks, and some over */
+#define MOST 5003 /* elements; several blocks and a remainder */
 #define SLACK 64
 
 typedef union element {
@@ -32,8 +31,8 @@ static unsigned char inputs[RANKS][MOST * sizeof(double) + SLACK];
 static unsigned char work[RANKS][MOST * sizeof(double) + SLACK];
 static unsigned char outside[MOST * sizeof(double) + SLACK];
 
-/* Floats of either sign and many sizes: sums of
- * them depend on their order. */
+/* A float of either sign and of varying magnitude: sums of these depend on the
+ * order of summation. */
 static double number(int rank, size_t i)
 {
     uint64_t mix = (i + 3) * UINT64_C(0x9e3779b97f4a7c15) ^
@@ -122,7 +121,8 @@ static element_t combine(element_t a, element_t b, comm_type_t type,
     return a;
 }
 
-/* Element [i] of the serial loop, as it is stored. */
+/* Write element [i] of the serial loop's result to [into], in the format of
+ * [type]. */
 static void expect(unsigned char *into, size_t i, int size, comm_type_t type,
                    comm_op_t op, size_t skip)
 {
@@ -217,7 +217,7 @@ Test(node_sum, one_to_seventeen_ranks)
         types_check(size, counts, sizeof counts / sizeof *counts);
 }
 
-/* NaN comes through sums, and wins a maximum and a minimum, on either side. */
+/* A sum, maximum or minimum with a NaN on either side is NaN. */
 Test(node_sum, nan_comes_through)
 {
     for (int op = 0; op < COMM_OPS; op++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* pad of a plain x, line by line of the last dimension: the middle of a line of
- * y is a line of x. Images [n, c] are shared among threads. */
+/* pad of a plain x, processed by lines of the last dimension: the middle of a
+ * line of y is a line of x. The images [n, c] are divided among threads. */
 #include <string.h>
 
 #include "op/cpu/cpu.h"
@@ -15,7 +15,7 @@ typedef struct pad_work {
     const op_config_t *config;
     const op_desc_t *out;
     int64_t x_elems, y_elems, y_lines; /* of an image */
-    int64_t width, wide;               /* of a line of x, of y */
+    int64_t width, wide;               /* elements of a line of x and of y */
     const float *from;
     float *to;
 } pad_work_t;
@@ -26,7 +26,7 @@ static err_code_t cpu_pad_open(op_t *op, err_t *err)
     return cpu_combine_open(op, true, err);
 }
 
-/* Which line of x is line [at] of y? -1: none. */
+/* Line of x that line [at] of y contains; -1 if line [at] is all padding. */
 static int64_t source_line(const pad_work_t *work, int64_t at)
 {
     int64_t source = 0, step = 1;
@@ -50,7 +50,7 @@ static void pad_fill(float *to, int64_t count, float value)
         to[i] = value;
 }
 
-/* A line of y: its edges, and the middle. */
+/* Write a line of y: its edges and its middle. NULL: all padding. */
 static void pad_line(const pad_work_t *work, const float *x, float *y)
 {
     const int last = work->out->ndim - 3;
@@ -88,8 +88,8 @@ static void pad_forward_body(void *context, int64_t first, int64_t last)
         }
 }
 
-/* A line of dy is added to a line of dx: the middle, then what the edges
- * mirror. */
+/* Add a line of dy to a line of dx: first the middle, then the edges, if they
+ * are reflected. */
 SIMD_CLONES
 static void pad_line_back(const pad_work_t *work, const float *dy,
                           float *restrict dx)

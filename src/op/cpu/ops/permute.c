@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* permute: a reorder from x, seen with its dimensions in the order of y, to a
- * plain y, and back. */
+/* permute. Forward reorders x, described with its dimensions in the order of
+ * y, to a plain y; backward reorders dy back. */
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/onednn/reorder.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* mae, huber, bce, kl (ref/pointwise.c has the formulas): terms in float, a
- * block of them at a time, and their sums in double. */
+/* mae, huber, bce, kl (ref/pointwise.c has the formulas). Terms are computed
+ * in float, in blocks, and summed in double. */
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/loss.h"
 #include "op/op_desc.h"
@@ -10,11 +10,12 @@
 #include "simd/team.h"
 #include "simd/vector.h"
 
-/* Elements that are worth a thread; those of a block. */
+/* Minimum elements per thread, and elements of a block. */
 #define CPU_POINTWISE_GRAIN 8192
 #define CPU_TERMS 256
 
-/* to[i] = [value] of x, t and alpha, times factor, for n elements. */
+/* Define a function: to[i] = factor * [value] for n elements, where [value] is
+ * an expression of x, t and alpha. */
 #define CPU_TERMS_LOOP(name, value)                                     \
     SIMD_CLONES                                                         \
     static void name(const float *from, const float *target, float *to, \
@@ -33,7 +34,7 @@
 typedef void cpu_terms_t(const float *from, const float *target, float *to,
                          int64_t n, float alpha, float factor);
 
-/* The same with an alpha for each element. */
+/* Like CPU_TERMS_LOOP, with an alpha for each element. */
 #define CPU_TERMS_LOOP_EACH(name, value)                                \
     SIMD_CLONES                                                         \
     static void name(const float *from, const float *target, float *to, \
@@ -83,7 +84,8 @@ CPU_TERMS_LOOP_EACH(bce_values_each, bce_value(x, t, alpha))
 CPU_TERMS_LOOP_EACH(bce_slope_each, BCE_SLOPE)
 CPU_TERMS_LOOP(kl_value, t == 0 ? 0 * x : t * (logf(t) - x))
 CPU_TERMS_LOOP(kl_slope, -t)
-/* The logarithm of 0 is -infinity; NaN stays. */
+/* t is the logarithm of a probability, -infinity for 0. Below -87 the
+ * probability counts as 0. NaN stays NaN. */
 CPU_TERMS_LOOP(kl_log_value, t < -87 ? 0 * x : simd_math_exp(t) * (t - x))
 CPU_TERMS_LOOP(kl_log_slope, t < -87 ? 0 : -simd_math_exp(t))
 
@@ -114,7 +116,8 @@ static const cpu_pointwise_kind_t *kind_of(const op_config_t *config)
 typedef struct cpu_pointwise_work {
     cpu_terms_t *terms;
     cpu_terms_each_t *each;
-    const float *weights; /* [at.classes]: alpha of each; NULL: one for all */
+    const float *weights; /* alpha of each class, [at.classes]; NULL: one alpha
+                             for all */
     op_classes_t at;
     const float *x, *target;
     int64_t elems; /* of one sample */
@@ -123,7 +126,7 @@ typedef struct cpu_pointwise_work {
     float alpha, factor;
 } cpu_pointwise_work_t;
 
-/* The terms of elements [at, at + count) of the batch. */
+/* Compute the terms of elements [at, at + count) of the batch. */
 static void pointwise_terms(const cpu_pointwise_work_t *work, int64_t at,
                             float *to, int64_t count, float factor)
 {
@@ -146,7 +149,7 @@ static void pointwise_terms(const cpu_pointwise_work_t *work, int64_t at,
                     factor);
 }
 
-/* Lanes, so that the additions do not wait for each other. */
+/* Sum in several lanes, so that additions need not wait for each other. */
 SIMD_CLONES
 static double pointwise_sum(const float *terms, int64_t count)
 {
@@ -191,7 +194,7 @@ static void pointwise_body_backward(void *context, int64_t first, int64_t last)
                     work->factor);
 }
 
-/* Bring x in and share the samples among the team. */
+/* Convert x to plain layout and divide the samples among threads. */
 static err_code_t pointwise_run(op_t *op, const op_args_t *args,
                                 cpu_pointwise_work_t *work,
                                 simd_team_body_t *body, err_t *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* avgpool in the layout of x; y as oneDNN chooses. */
+/* avgpool in the layout of x. oneDNN chooses the layout of y. */
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/onednn/reorder.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* position on a plain x; threads share the elements of a sample. */
+/* position on a plain x. The elements of a sample are divided among threads. */
 #include <string.h>
 
 #include "op/cpu/cpu.h"
@@ -30,7 +30,7 @@ static void forward_body(void *context, int64_t first, int64_t last)
     }
 }
 
-/* dw: the samples one after the other. */
+/* Compute dw by adding the samples one after the other. */
 SIMD_CLONES
 static void backward_body(void *context, int64_t first, int64_t last)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * prelu of a plain x, seen as [outer, slopes, inner]: each run of inner
- * elements has one slope; with one slope the elements of a sample are a run.
- * The gradient of the slopes: each run's sum goes to scratch, double [outer,
- * slopes], and those of a slope are added in order, so that no bit depends on
- * the number of threads. With inner = 1 (vectors with a slope for each feature)
- * a row of slopes is computed together instead.
+ * prelu of a plain x, seen as [outer, slopes, inner]. Each run of inner
+ * elements has one slope; if the layer has one slope only, a sample is one
+ * run. The gradient of the slopes: the sum of each run is written to scratch,
+ * double [outer, slopes], then the sums of each slope are added in order, so
+ * that no bit depends on the number of threads. With inner = 1 (vectors with a
+ * slope for each feature) all slopes of a row are computed together.
  */
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
@@ -16,20 +16,20 @@
 #include "simd/team.h"
 #include "simd/vector.h"
 
-/* Elements that one float sum takes, before it is added in double. */
+/* Elements summed in float before the sum is added in double. */
 #define CHUNK 4096
 
 typedef struct prelu_work {
     int64_t outer, slopes, inner;
     const float *x, *dy, *a;
-    float *to;    /* y or dx; NULL: nobody wants dx */
-    double *sums; /* backward: of x dy, [outer, slopes] */
+    float *to;    /* y or dx; NULL: dx is not needed */
+    double *sums; /* backward: sums of x dy, [outer, slopes] */
     float *da;
 } prelu_work_t;
 
 typedef struct cpu_prelu {
     cpu_combine_t combine;
-    size_t sums; /* where they begin in scratch */
+    size_t sums; /* offset of the sums in scratch */
 } cpu_prelu_t;
 
 static prelu_work_t prelu_shape(const op_t *op)

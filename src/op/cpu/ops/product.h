@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A product of plain float32 matrices within an op: large ones are our own
- * (gemm.h), where this CPU has the vectors, the others oneDNN's. The shape and
- * the CPU decide, so that all ranks of one CPU model agree.
+ * A product of plain float32 matrices within an op. Large products use our own
+ * code (gemm.h) if the CPU supports its vector instructions; all others use
+ * oneDNN. The choice depends only on the shape and the CPU, so that all ranks
+ * on one CPU model agree.
  */
 #ifndef CDDP_OP_CPU_OPS_PRODUCT_H
 #define CDDP_OP_CPU_OPS_PRODUCT_H
@@ -14,14 +15,15 @@ typedef struct cpu_product {
     cpu_matmul_spec_t spec;
     bool own;
     cpu_prim_t prim; /* unless own */
-    size_t at;       /* own: of its room in scratch */
+    size_t at;       /* own: offset of its buffer in scratch */
 } cpu_product_t;
 
-/* It takes its room in a phase of its own (reorder.h). */
+/* Takes scratch, which overlaps that of other products after
+ * cpu_scratch_restart (reorder.h). */
 err_code_t cpu_product_open(cpu_product_t *product, cpu_scratch_t *scratch,
                             const op_t *op, const cpu_matmul_spec_t *spec,
                             err_t *err);
-void cpu_product_close(cpu_product_t *product); /* zeroed: allowed */
+void cpu_product_close(cpu_product_t *product); /* [product] may be zeroed */
 
 typedef struct cpu_factors {
     const void *a, *b, *bias; /* bias: unused without spec.bias */

@@ -2,16 +2,16 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * lstm and gru (ref/recurrent.c has the formulas). Tokens are copied into the
- * order [step, sample]. Then one product computes what x adds to all gates of
- * all steps, each step has one product with h, and the gradient of each weight
- * matrix is one product. Between the products of a step, one pass over the
- * samples computes the gates; threads share the samples.
+ * order [step, sample]. One product computes what x contributes to all gates
+ * of all steps. Each step has one product with h, and the gradient of each
+ * weight matrix is one product. Between the products of the steps, one pass
+ * over the samples computes the gates; the samples are divided among threads.
  *
  * With bf16 the factors of all products are rounded into scratch: x and the
- * weights once a call, h and du as each step makes them.
+ * weights once per call, h and du step by step.
  *
- * The workspace keeps the gates [T,N,G], h [T+1,N,H], and c [T+1,N,H] or (gru)
- * h's part of n [T,N,H].
+ * The workspace stores the gates [T,N,G] and h [T+1,N,H]. lstm also stores c
+ * [T+1,N,H]; gru stores what h contributes to its gate n, [T,N,H].
  *
  * Why not oneDNN's RNN primitives: they take 0.90 to 0.99 of our time (LSTM;
  * GRU in float32), but 1.13 to 1.34 for GRU with bf16 and up to 1.9 for small
@@ -40,12 +40,14 @@
 typedef struct cpu_recurrent {
     cpu_scratch_t scratch;
     cpu_plain_t plain;
-    cpu_prim_t forward_x, forward_h; /* a of all steps, u of one */
+    /* products of x for all steps, and of h for one step */
+    cpu_prim_t forward_x, forward_h;
     cpu_prim_t back_h, data, weights_x, weights_h;
-    size_t xt, u;               /* forward, in scratch */
-    size_t dxt, da, du, dh, dc; /* backward, and xt again */
-    size_t back;                /* dh's part that came through the gates */
-    /* The rounded factors, with bf16. */
+    size_t xt, u; /* forward: offsets in scratch */
+    size_t dxt, da, du, dh,
+        dc;      /* backward: offsets in scratch; xt is used, too */
+    size_t back; /* gradient of h through the gates of the next step */
+    /* bf16: offsets in scratch of the rounded factors. */
     size_t narrow_x, narrow_h, narrow_wx, narrow_wh, narrow_da, narrow_du;
 } cpu_recurrent_t;
 
@@ -99,7 +101,7 @@ static err_code_t recurrent_matmuls(op_t *op, const recurrent_work_t *w,
     return rc;
 }
 
-/* Sizes of [op]; no pointers yet. */
+/* Set the sizes for [op]; no pointers. */
 static recurrent_work_t recurrent_sizes(const op_t *op)
 {
     recurrent_work_t work = {.lstm = op->config.kind == OP_LSTM,
@@ -114,7 +116,8 @@ static recurrent_work_t recurrent_sizes(const op_t *op)
     return work;
 }
 
-/* Take scratch for [count] numbers in bfloat16; nothing in float32. */
+/* Take scratch for [count] bfloat16 numbers; none if the op computes in
+ * float32. */
 static size_t recurrent_narrow(op_t *op, int64_t count)
 {
     cpu_recurrent_t *state = op->state;
@@ -223,8 +226,8 @@ static int64_t recurrent_token(const recurrent_work_t *work, int64_t step)
     return work->reverse ? work->T - 1 - step : step;
 }
 
-/* Copy samples [first, last) of x into the order of steps or, in backward,
- * those of dx back. */
+/* Copy samples [first, last) of x into the order of steps or, if dx is set,
+ * samples of dx back. */
 static void recurrent_order_body(void *context, int64_t first, int64_t last)
 {
     const recurrent_work_t *w = context;
@@ -269,9 +272,9 @@ static void recurrent_round_body(void *context, int64_t first, int64_t last)
                     (size_t)(last - first));
 }
 
-/* Elements [at, at + count) of [from] as a factor of a product. With bf16 they
- * are rounded into the buffer at [narrow] in scratch, from its element [at] on.
- */
+/* Return elements [at, at + count) of [from] as a factor of a product. With
+ * bf16 they are rounded into the buffer at offset [narrow] of scratch, from
+ * its element [at] on. */
 static const void *recurrent_factor(const op_t *op, const op_args_t *args,
                                     size_t narrow, const float *from,
                                     int64_t at, int64_t count)
@@ -298,7 +301,7 @@ static const void *recurrent_weight(const op_t *op, const recurrent_work_t *w,
                             w->G * w->H);
 }
 
-/* Run a product of [a] and [b] into [to]. */
+/* Compute the product of [a] and [b] into [to]. */
 static err_code_t recurrent_product(cpu_recurrent_t *state, cpu_prim_t *prim,
                                     const op_args_t *args, const void *a,
                                     const void *b, const void *bias, void *to,
@@ -484,7 +487,7 @@ typedef struct recurrent_sum {
     int64_t rows, columns;
 } recurrent_sum_t;
 
-/* Columns [first, last) of the sum over all rows, one row after the other. */
+/* Sum columns [first, last) over all rows, one row after the other. */
 SIMD_CLONES
 static void recurrent_sum_body(void *context, int64_t first, int64_t last)
 {
@@ -501,7 +504,8 @@ static void recurrent_sum_body(void *context, int64_t first, int64_t last)
     }
 }
 
-/* Gradients of the parameters, with [da] and [du] of all steps as factors. */
+/* Compute the gradients of the parameters; [da] and [du] are factors for all
+ * steps. */
 static err_code_t recurrent_weights(op_t *op, const recurrent_work_t *w,
                                     const op_args_t *args, const void *da,
                                     const void *du, err_t *err)
@@ -573,7 +577,7 @@ static err_code_t cpu_recurrent_backward(op_t *op, const op_args_t *args,
     }
     if (rc != ERR_OK)
         return rc;
-    /* du is that of the first step, with those of all others behind it */
+    /* du points to step 0; the other steps follow it in memory */
     da = w.lstm ? du
                 : recurrent_factor(op, args, state->narrow_da, w.da, 0,
                                    w.T * count);

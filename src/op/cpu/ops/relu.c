@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * relu in whatever layout x has, padding included: elements are independent,
- * and the padding is zero and stays zero. Own loops, because oneDNN's relu
- * turns NaN into 0 and so would hide that a run diverges.
+ * and the padding is 0 and stays 0. oneDNN's relu is not used, because it
+ * turns NaN into 0, which would hide a diverging run.
  */
 #include "op/cpu/ops/relu.h"
 
@@ -12,13 +12,13 @@
 #include "simd/team.h"
 #include "simd/vector.h"
 
-/* Elements that are worth a thread. */
+/* Minimum elements per thread. */
 #define CPU_RELU_GRAIN 16384
 
 typedef struct cpu_relu_work {
     const void *x, *y, *dy;
     void *to;
-    bool bf16; /* how all of them lie */
+    bool bf16; /* all tensors are stored as bfloat16 */
 } cpu_relu_work_t;
 
 static err_code_t cpu_relu_open(op_t *op, err_t *err)

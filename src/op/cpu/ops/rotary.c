@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* rotary on a plain x, with a table of cosines and sines made at open; threads
- * share the tokens. In place, if x is plain. */
+/* rotary on a plain x, with a table of cosines and sines that is computed at
+ * open. The tokens are divided among threads. y may overwrite a plain x. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,8 @@
 #include "simd/vector.h"
 
 typedef struct cpu_rotary {
-    cpu_combine_t combine;  /* first: it is the op's state to combine.c */
+    cpu_combine_t
+        combine; /* first member, because combine.c uses the op's state */
     float *cosines, *sines; /* [tokens, D/2] */
 } cpu_rotary_t;
 
@@ -71,7 +72,7 @@ static void cpu_rotary_close(op_t *op)
     cpu_combine_close(op);
 }
 
-/* A head whose pairs are its halves. */
+/* Rotate a head; element i and element i + half are a pair. */
 SIMD_CLONES
 static void rotary_halves(const float *from, float *to, const float *cosines,
                           const float *sines, float sign, int64_t half)
@@ -86,7 +87,7 @@ static void rotary_halves(const float *from, float *to, const float *cosines,
     }
 }
 
-/* A head whose pairs are neighbours. */
+/* Rotate a head; adjacent elements are a pair. */
 SIMD_CLONES
 static void rotary_neighbours(const float *from, float *to,
                               const float *cosines, const float *sines,
@@ -102,7 +103,7 @@ static void rotary_neighbours(const float *from, float *to,
     }
 }
 
-/* Tokens [first, last) of all samples. */
+/* Tokens [first, last), counted over all samples. */
 static void rotary_body(void *context, int64_t first, int64_t last)
 {
     const rotary_work_t *work = context;

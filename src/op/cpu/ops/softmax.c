@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * softmax and log_softmax of a plain x, seen as [outer, count, inner]. With
- * inner = 1 a row lies in one piece and is computed alone; else BLOCK columns
- * that lie side by side are computed together. A row's sum has the same order
- * whatever the number of threads.
+ * inner = 1 a row is contiguous and is computed alone; otherwise BLOCK
+ * adjacent columns are computed together. The sum of a row has a fixed order,
+ * with any number of threads.
  */
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
@@ -13,7 +13,7 @@
 #include "simd/team.h"
 #include "simd/vector.h"
 
-/* Columns that are computed together; and elements that are worth a thread. */
+/* Columns that are computed together, and minimum elements per thread. */
 #define BLOCK 64
 #define GRAIN 4096
 
@@ -33,7 +33,7 @@ static err_code_t cpu_softmax_open(op_t *op, err_t *err)
     return rc;
 }
 
-/* exp(x), but 0 where it is so small that simd_math_exp no longer follows it.
+/* exp(x), but 0 where x is so small that simd_math_exp is no longer accurate.
  */
 SIMD_INLINE float softmax_exp(float x)
 {
@@ -42,7 +42,7 @@ SIMD_INLINE float softmax_exp(float x)
     return x < -87.0f ? 0 : power;
 }
 
-/* ---- a row in one piece -------------------------------------------------- */
+/* ---- a contiguous row ---------------------------------------------------- */
 
 SIMD_INLINE float lanes_sum(const float *lanes)
 {
@@ -71,7 +71,7 @@ static float row_top(const float *x, int64_t count)
     return top;
 }
 
-/* y = exp(x - top) unless that is NULL; returns their sum. */
+/* y = exp(x - top), unless y is NULL. Returns the sum of the exponentials. */
 SIMD_CLONES
 static float row_powers(const float *x, float *y, int64_t count, float top)
 {
@@ -108,7 +108,7 @@ static void row_shift(const float *x, float *y, int64_t count, float shift,
         y[k] = (x[k] - shift) * factor;
 }
 
-/* sum y dy; y NULL: sum dy */
+/* Return the sum of y dy, or of dy if y is NULL. */
 SIMD_CLONES
 static float row_product(const float *y, const float *dy, int64_t count)
 {
@@ -153,7 +153,8 @@ static void row_forward(const softmax_work_t *work, int64_t at)
         row_shift(y, y, count, 0, 1 / sum);
         return;
     }
-    /* In two steps, as top may be much larger than the logarithm. */
+    /* Two steps: top may be so much larger than logf(sum) that their sum would
+     * lose digits. */
     row_shift(x, y, count, top, 1);
     row_shift(y, y, count, logf(sum), 1);
 }
@@ -167,7 +168,7 @@ static void row_backward(const softmax_work_t *work, int64_t at)
     (work->logs ? row_pull_logs : row_pull)(y, dy, work->to + at, count, sum);
 }
 
-/* ---- columns side by side ------------------------------------------------ */
+/* ---- adjacent columns ---------------------------------------------------- */
 
 SIMD_CLONES
 static void block_powers(const softmax_work_t *work, const float *x, float *y,
@@ -247,8 +248,8 @@ static void block_backward(const softmax_work_t *work, int64_t at, int64_t n)
 
 /* ---- calls --------------------------------------------------------------- */
 
-/* Into how many blocks the columns of one outer index are cut: 1 if the rows
- * are contiguous (inner is 1). */
+/* Number of blocks for the columns of one outer index: 1 if the rows are
+ * contiguous (inner is 1). */
 static int64_t blocks_each(const op_reduce_t *r)
 {
     return (r->inner + BLOCK - 1) / BLOCK;

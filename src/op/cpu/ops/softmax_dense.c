@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * cross_entropy where positions lie side by side, as in [N,C,H,W]: a block of
- * positions goes through all classes three times, for the maximum, the sum and
- * the gradient; the innermost loop runs over positions and becomes vectors.
+ * cross_entropy where positions are adjacent in memory, as in [N,C,H,W]. A
+ * block of positions is read three times for all classes: for the maximum, the
+ * sum and the gradient. The innermost loop runs over positions and is
+ * vectorised.
  */
 #include "op/cpu/ops/softmax.h"
 #include "op/op_loss.h"
 #include "simd/vector.h"
 
-/* Blocks of one sample. */
+/* Number of blocks in one sample. */
 static int64_t blocks_a_sample(const op_classes_t *at)
 {
     return (at->inner + CPU_SOFTMAX_BLOCK - 1) / CPU_SOFTMAX_BLOCK;
@@ -61,7 +62,7 @@ void cpu_softmax_block_sum(const float *x, const op_classes_t *at,
             sum[i] += simd_math_exp(x[k * at->inner + i] - top[i]);
 }
 
-/* sum_k w[k] x[k] of each position. */
+/* For each position: sum_k w[k] x[k]. */
 SIMD_CLONES
 static void block_mix(const cpu_softmax_work_t *work, const float *x,
                       int64_t count, double *mix)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Rows of logits with classes side by side: their maxima, their sums of
- * exponentials, and the exponentials again for the gradient. Sums run over
- * SIMD_LANES partial sums, which the compiler keeps in a vector. With fewer
- * classes than SIMD_LANES, up to SIMD_LANES rows are transposed and computed
- * side by side.
+ * For rows of logits whose classes are adjacent in memory: the maxima, the
+ * sums of exponentials, and the exponentials for the gradient. Sums have
+ * SIMD_LANES partial sums, which the compiler keeps in a vector register. With
+ * fewer classes than SIMD_LANES, up to SIMD_LANES rows are transposed and
+ * computed together.
  */
 #include "op/cpu/ops/softmax.h"
 #include "simd/vector.h"
@@ -52,7 +52,8 @@ static float cpu_softmax_sum(const float *x, int64_t K, float top)
 
 /* ---- rows of few classes ------------------------------------------------- */
 
-/* Row j of x [n, K] becomes column j; n and K are SIMD_LANES at most. */
+/* Transpose x [n, K]: row j becomes column j. n and K are at most SIMD_LANES.
+ */
 SIMD_INLINE void few_turn(const float *x, int64_t K, int64_t n,
                           float columns[][SIMD_LANES])
 {
@@ -61,7 +62,7 @@ SIMD_INLINE void few_turn(const float *x, int64_t K, int64_t n,
             columns[k][j] = x[j * K + k];
 }
 
-/* Maximum and sum of each of [n] rows. */
+/* Maximum and sum of exponentials of each of [n] rows. */
 SIMD_CLONES
 static void few_sums(const float *x, int64_t K, int64_t n, float *top,
                      float *sum)
@@ -82,7 +83,7 @@ static void few_sums(const float *x, int64_t K, int64_t n, float *top,
     memcpy(sum, total, sizeof total);
 }
 
-/* dx = exp(x - top) factor, of each of [n] rows. */
+/* dx = exp(x - top) factor, for each of [n] rows. */
 SIMD_CLONES
 static void few_slopes(const float *x, float *dx, int64_t K, int64_t n,
                        const float *top, const float *factor)

@@ -12,7 +12,7 @@
 #include "op/cpu/ops/softmax.h"
 #include "simd/vector.h"
 
-/* What s and w are made of. */
+/* How s and w are computed. */
 typedef struct soft_mix {
     float hit, spread; /* s = hit t + spread */
     const float *weights;
@@ -27,7 +27,7 @@ static soft_mix_t mix_of(const cpu_softmax_work_t *work)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* Returns the total of a row, and sets [*mix]. */
+/* Return the total of a row, and set [*mix]. */
 SIMD_CLONES
 static double row_mix(soft_mix_t how, const float *x, const float *t, int64_t K,
                       double *mix)
@@ -53,7 +53,7 @@ static double row_mix(soft_mix_t how, const float *x, const float *t, int64_t K,
     return total;
 }
 
-/* The first class of the largest probability. */
+/* First class with the largest probability. */
 static int64_t row_best(const float *t, int64_t K)
 {
     int64_t best = 0;
@@ -119,7 +119,7 @@ void cpu_softmax_soft_backward(void *context, int64_t first, int64_t last)
 
 /* ---- blocks of positions ------------------------------------------------- */
 
-/* Total and mix of each position. */
+/* Compute total and mix of each position. */
 SIMD_CLONES
 static void block_mix(const cpu_softmax_work_t *work, int64_t offset,
                       int64_t count, double *total, double *mix)

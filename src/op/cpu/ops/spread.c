@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * add and mul of plain inputs that are repeated along dimensions (op_spread_t).
- * Forward goes row by row of y. The gradient of an input goes by the input's
- * own elements: each is the sum over all elements of y that it went to, in
- * their order, so no bit depends on the number of threads. The sum is in
- * double; where one element went to a whole row, at most CHUNK elements of that
- * are summed in float first, in SIMD_LANES partial sums.
+ * add and mul of plain inputs that are repeated along dimensions
+ * (op_spread_t). Forward goes row by row of y. Backward goes through the
+ * elements of an input: the gradient of each is the sum over all elements of y
+ * that used it. The order of the sum is fixed, so no bit depends on the number
+ * of threads. The sum is in double; where one element was used for a whole
+ * row, at most CHUNK elements of the row are summed in float first, in
+ * SIMD_LANES partial sums.
  */
 #include <string.h>
 
@@ -25,9 +26,9 @@ typedef struct spread_work {
     int inputs;
     bool product;
     const float *in[OP_INPUTS_MAX];
-    const float *dy; /* backward */
+    const float *dy; /* NULL in forward */
     float *to;
-    int input; /* backward: the one whose gradient is wanted */
+    int input; /* backward: number of the input whose gradient is computed */
 } spread_work_t;
 
 static err_code_t cpu_spread_open(op_t *op, err_t *err)
@@ -70,7 +71,8 @@ static void row_mul_one(const float *a, float b, float *y, int64_t n)
         y[i] = a[i] * b;
 }
 
-/* y = y + b or y b, where b is a row (stride 1) or one number (stride 0). */
+/* y = y + b or y = y b, where b is a row (stride 1) or one number (stride 0).
+ */
 static void row_take(const spread_work_t *work, float *y, const float *b,
                      int64_t stride, int64_t n)
 {
@@ -93,7 +95,7 @@ static void row_begin(float *y, const float *a, int64_t stride, int64_t n)
             y[i] = *a;
 }
 
-/* Elements before row [row] of y in input [k]. */
+/* Offset in input [k] of the elements for row [row] of y. */
 static int64_t row_at(const op_spread_t *spread, int k, int64_t row)
 {
     int64_t at = 0;
@@ -125,8 +127,8 @@ static void forward_body(void *context, int64_t first, int64_t last)
 
 /* ---- gradients ----------------------------------------------------------- */
 
-/* The numbers of rows of y: those that an input tells apart, and those that
- * it is repeated over. */
+/* kept: number of rows of y with different elements of the input; repeats:
+ * number of rows of y that use the same elements of the input. */
 typedef struct spread_rows {
     int64_t kept, repeats;
 } spread_rows_t;
@@ -145,7 +147,7 @@ static spread_rows_t rows_of(const spread_work_t *work)
     return rows;
 }
 
-/* Which row of y is repeat [repeat] of kept row [kept]? */
+/* Row of y that is repeat number [repeat] of kept row [kept]. */
 static int64_t row_of(const spread_work_t *work, int64_t kept, int64_t repeat)
 {
     const op_spread_t *spread = &work->spread;
@@ -161,8 +163,9 @@ static int64_t row_of(const spread_work_t *work, int64_t kept, int64_t repeat)
     return row;
 }
 
-/* What [n] elements of row [row] from [begin] on send back: dy, times the other
- * inputs of a product. Where it lies, or in [room]. */
+/* What [n] elements of row [row] of y, from [begin] on, contribute to the
+ * gradient: dy, multiplied by the other inputs if the op is mul. Returns a
+ * pointer into dy, or [buffer]. */
 static const float *row_slope(const spread_work_t *work, int64_t row,
                               int64_t begin, int64_t n, float *buffer)
 {
@@ -206,7 +209,7 @@ static void sums_add(const float *x, double *sums, int64_t n)
         sums[i] += (double)x[i];
 }
 
-/* The input has one element for each kept row. */
+/* Gradient of an input that has one element per kept row. */
 static void pull_number(const spread_work_t *work, int64_t kept,
                         int64_t repeats)
 {
@@ -226,7 +229,7 @@ static void pull_number(const spread_work_t *work, int64_t kept,
     work->to[kept] = (float)sum;
 }
 
-/* The input has a row for each kept row. */
+/* Gradient of an input that has a row of elements per kept row. */
 static void pull_row(const spread_work_t *work, int64_t kept, int64_t repeats)
 {
     const int64_t count = work->spread.dims[work->spread.ndim - 1];

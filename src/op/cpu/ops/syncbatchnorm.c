@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * syncbatchnorm of a plain x, channel by channel; a channel is runs of elements
- * that lie [step] apart. Sums are float64, in LANES partial sums, so that every
- * CPU adds in the same order. The workspace is the reference's.
+ * syncbatchnorm of a plain x, channel by channel. A channel consists of runs;
+ * the elements of a run are [step] apart. Sums are double, in LANES partial
+ * sums, so that every CPU adds in the same order. The workspace has the same
+ * content as in ref/syncbatchnorm.c.
  */
 #include <math.h>
 
@@ -16,7 +17,8 @@
 
 #define LANES 8
 
-/* Channel c begins at c * channel; its runs are [apart] elements apart. */
+/* Channel c begins at element c * channel. It has [runs] runs of [n] elements,
+ * which begin [apart] elements apart. */
 typedef struct cpu_sync {
     int64_t C, channel, runs, apart, n, step;
     const float *x, *dy, *gamma, *beta;
@@ -49,7 +51,7 @@ static err_code_t cpu_sync_open(op_t *op, err_t *err)
     return cpu_combine_open(op, true, err);
 }
 
-/* gamma or beta of channel [c]; [fallback] if the layer has none. */
+/* Element [c] of [numbers], gamma or beta; [fallback] if the layer has none. */
 static float sync_affine(const float *numbers, int64_t c, float fallback)
 {
     return numbers == NULL ? fallback : numbers[c];
@@ -64,7 +66,8 @@ static void cpu_sync_run(const op_t *op, simd_team_body_t *body,
 
 /* ---- sums ---------------------------------------------------------------- */
 
-/* Add sum a and sum a * (b - mean) of a run. */
+/* Add to [plain] the sum of a, and to [product] the sum of a * (b - mean),
+ * over one run. */
 SIMD_CLONES
 static void sums_run(const float *a, const float *b, int64_t n, int64_t step,
                      double mean, double *plain, double *product)
@@ -197,7 +200,7 @@ static err_code_t statistics(op_t *op, const op_args_t *args, cpu_sync_t *work,
     return rc;
 }
 
-/* Evaluation: each channel's own factor, computed where it is used. */
+/* Evaluation: the factor of each channel is computed here and not stored. */
 static void apply_running(const op_t *op, const op_args_t *args,
                           const cpu_sync_t *work)
 {

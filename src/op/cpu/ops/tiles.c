@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A strip is what one set of vectors works on: channels of a window, or, where
- * an image is one channel, windows of a line. Neighbours of a strip are [step]
- * elements of x apart: 1, or the width of a window.
+ * A strip is a group of elements that vector instructions process together:
+ * channels of one window or, if an image has one channel, windows of one line.
+ * Neighbours in a strip are [step] elements of x apart: 1, or the width of a
+ * window.
  */
 #include "op/cpu/ops/tiles.h"
 
@@ -16,7 +17,7 @@
 #include "simd/team.h"
 #include "simd/vector.h"
 
-#define LANES CPU_WINNER_LANES /* elements of a strip */
+#define LANES CPU_WINNER_LANES /* maximum elements of a strip */
 
 typedef struct tiles_work {
     const cpu_windows_t *tiles;
@@ -26,7 +27,7 @@ typedef struct tiles_work {
     bool bf16;
 } tiles_work_t;
 
-/* Elements of x before the first one of window [ow] of line [line] of y. */
+/* Offset in x of the first element of window [ow] of line [line] of y. */
 static int64_t tiles_window(const cpu_windows_t *tiles, int64_t line,
                             int64_t ow)
 {
@@ -66,7 +67,8 @@ SIMD_INLINE void max_floats(const cpu_windows_t *tiles, const float *x,
     cpu_winner_end(&winner, n, y, winners);
 }
 
-/* A strip of [n]; whole vectors are loops of constant length. */
+/* Maxima of a strip of [n] elements. Callers pass a constant [n] for full
+ * strips, so that loops have a constant length. */
 SIMD_INLINE void max_strip(const tiles_work_t *work, int64_t x, int64_t step,
                            int64_t y, int n)
 {
@@ -94,7 +96,7 @@ static void max_window(const tiles_work_t *work, int64_t x, int64_t y)
         max_strip(work, x + c, 1, y + c, (int)(run - c));
 }
 
-/* All windows of a line of one channel. */
+/* Maxima of all windows of a line of one channel. */
 SIMD_CLONES
 static void max_line(const tiles_work_t *work, int64_t x, int64_t y)
 {
@@ -109,7 +111,7 @@ static void max_line(const tiles_work_t *work, int64_t x, int64_t y)
                       (int)(count - i < LANES ? count - i : LANES));
 }
 
-/* Items are lines of y. */
+/* Items of the parallel loop are lines of y. */
 static void forward_body(void *context, int64_t first, int64_t last)
 {
     const tiles_work_t *work = context;
@@ -152,8 +154,8 @@ void cpu_tiles_forward(const cpu_windows_t *tiles, const op_t *op,
 
 /* ---- backward ------------------------------------------------------------ */
 
-/* Copies of what is read have the width of what is written, and no store can
- * change them. */
+/* [which] and [value] are copies with the element width of dx, which stores to
+ * dx cannot change; so the compiler can vectorise the loops. */
 SIMD_INLINE void spread_halves(const cpu_windows_t *tiles, const uint16_t *dy,
                                const uint8_t *winners, int n, uint16_t *dx)
 {
@@ -214,7 +216,8 @@ static void spread_window(const tiles_work_t *work, int64_t y, int64_t x)
         spread_lanes(work, y + c, x + c, (int)(run - c));
 }
 
-/* SIMD_ZIP windows of a line of one channel, each two wide. */
+/* SIMD_ZIP windows of a line of one channel; each window is two elements wide.
+ */
 SIMD_INLINE void spread_pairs(const cpu_windows_t *tiles, const float *dy,
                               const uint8_t *winners, float *dx)
 {
@@ -262,8 +265,9 @@ static void clear(const tiles_work_t *work, int64_t from, int64_t positions)
                (work->bf16 ? sizeof(uint16_t) : sizeof(float)));
 }
 
-/* What no window of [line] covers: behind each of its lines of x, and, if it is
- * the last of its plane or image, the lines and planes behind it. */
+/* Set dx to 0 where no window covers x: in the lines of x of [line], after the
+ * last window. If [line] is the last of its plane or image, also in the lines
+ * or planes after it. */
 static void clear_rest(const tiles_work_t *work, int64_t line)
 {
     const cpu_windows_t *tiles = work->tiles;

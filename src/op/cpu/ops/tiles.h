@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * maxpool whose windows lie side by side without gaps or padding
- * (cpu_windows_t.aside): one pass over x forward, one over dx backward. Tensors
- * and winners are those of windows.h.
+ * maxpool with adjacent windows, without gaps or padding
+ * (cpu_windows_t.aside): one pass over x in forward, one over dx in backward.
+ * Tensors and winners are stored as in windows.h.
  */
 #ifndef CDDP_OP_CPU_OPS_TILES_H
 #define CDDP_OP_CPU_OPS_TILES_H

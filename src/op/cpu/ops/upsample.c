@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * upsample of a plain x, line by line of the last dimension: a line of y
- * repeats one line of x. Images [n, c] are shared among threads.
+ * upsample of a plain x, processed by lines of the last dimension: a line of y
+ * repeats one line of x. The images [n, c] are divided among threads.
  */
 #include <string.h>
 
@@ -14,9 +14,9 @@
 #include "simd/zip.h"
 
 typedef struct cpu_upsample_work {
-    int ndim;                          /* of an image */
-    const int64_t *dims;               /* of x's image */
-    const int64_t *factors;            /* of y's dimensions over x's */
+    int ndim;               /* dimensions of an image */
+    const int64_t *dims;    /* of an image of x */
+    const int64_t *factors; /* sizes of y's dimensions divided by those of x */
     int64_t x_elems, y_elems, y_lines; /* of an image */
     const float *from;
     float *to;
@@ -28,7 +28,7 @@ static err_code_t cpu_upsample_open(op_t *op, err_t *err)
     return cpu_combine_open(op, true, err);
 }
 
-/* Which line of x does line [at] of y repeat? */
+/* Line of x that line [at] of y repeats. */
 static int64_t source_line(const cpu_upsample_work_t *work, int64_t at)
 {
     int64_t source = 0, step = 1;
@@ -43,7 +43,7 @@ static int64_t source_line(const cpu_upsample_work_t *work, int64_t at)
     return source;
 }
 
-/* Each of x's [width] elements [factor] times. */
+/* Write each of the [width] elements of x [factor] times. */
 SIMD_CLONES
 static void upsample_stretch(const float *x, int64_t width, int64_t factor,
                              float *restrict y)
@@ -57,7 +57,7 @@ static void upsample_stretch(const float *x, int64_t width, int64_t factor,
             y[i * factor + k] = x[i];
 }
 
-/* The other way: sums of [factor] elements are added. */
+/* Backward of upsample_stretch: add sums of [factor] elements of dy to dx. */
 SIMD_CLONES
 static void upsample_shrink(const float *dy, int64_t width, int64_t factor,
                             float *restrict dx)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * upsample_linear of a plain x, with a table of the taps of each dimension. For
- * a line of y the 1, 2 or 4 lines of x around it are mixed first, a piece at a
- * time, and the piece is stretched then; backward goes the other way round.
- * Lines that become twice as long are stretched in vectors (linear_double).
- * Images [n, c] are shared among threads.
+ * upsample_linear of a plain x, with a table of the taps of each dimension.
+ * For a line of y, the 1, 2 or 4 neighbouring lines of x are first mixed with
+ * their weights, a piece at a time, and the piece is then stretched. Backward
+ * does the transposed steps in reverse order. Lines that become twice as long
+ * are stretched by vector instructions (linear_double). The images [n, c] are
+ * divided among threads.
  */
 #include <string.h>
 
@@ -20,21 +21,22 @@
 
 #define PIECE 1024
 #define DOUBLE_MIN (SIMD_ZIP + 2) /* shortest line for linear_double */
-#define LINES_MAX 4               /* around a line of y */
+#define LINES_MAX 4               /* neighbouring lines of x of a line of y */
 
 typedef struct linear_tap {
     int64_t first, second;
-    float weight; /* of the second */
+    float weight; /* of [second]; [first] has 1 - weight */
 } linear_tap_t;
 
 typedef struct cpu_upsample_linear {
-    cpu_combine_t combine; /* first: it is the op's state to combine.c */
+    cpu_combine_t
+        combine; /* first member, because combine.c uses the op's state */
     linear_tap_t *taps[OP_SPACE_MAX];
 } cpu_upsample_linear_t;
 
 typedef struct linear_work {
     int space;                /* dimensions of an image */
-    const int64_t *in, *out;  /* its sizes in x and y */
+    const int64_t *in, *out;  /* sizes of an image of x and of y */
     int64_t x_elems, y_elems; /* of an image */
     int64_t y_lines, width, wide;
     linear_tap_t *const *taps;
@@ -86,7 +88,8 @@ static void cpu_upsample_linear_close(op_t *op)
     cpu_combine_close(op);
 }
 
-/* The lines of x around line [at] of y, and their weights; returns how many. */
+/* Set the lines of x that neighbour line [at] of y, and their weights. Returns
+ * their number. */
 static int linear_lines(const linear_work_t *work, int64_t at,
                         int64_t lines[LINES_MAX], float weights[LINES_MAX])
 {
@@ -96,7 +99,7 @@ static int linear_lines(const linear_work_t *work, int64_t at,
     lines[0] = 0;
     weights[0] = 1;
     for (int d = work->space - 2; d >= 0; d--) {
-        /* The outermost one needs no division. */
+        /* The outermost dimension needs no division. */
         const linear_tap_t *tap =
             &work->taps[d][d == 0 ? at : at % work->out[d]];
 
@@ -113,7 +116,7 @@ static int linear_lines(const linear_work_t *work, int64_t at,
     return count;
 }
 
-/* Columns [a, a + count) of the lines mixed into [to]. */
+/* Mix columns [a, a + count) of [number] lines with their weights into [to]. */
 SIMD_CLONES
 static void linear_mix(const float *image, int64_t width, const int64_t *lines,
                        const float *weights, int number, int64_t a,
@@ -134,7 +137,7 @@ static void linear_mix(const float *image, int64_t width, const int64_t *lines,
     }
 }
 
-/* The other way: [from] is added to the lines. */
+/* Backward of linear_mix: add [from], times the weights, to the lines. */
 SIMD_CLONES
 static void linear_spread(float *image, int64_t width, const int64_t *lines,
                           const float *weights, int number, int64_t a,
@@ -148,7 +151,8 @@ static void linear_spread(float *image, int64_t width, const int64_t *lines,
     }
 }
 
-/* Columns of x that a piece from [a] on reads: one more than it begins at. */
+/* Number of columns of x that the piece which begins at column [a] reads: up
+ * to PIECE, and one more neighbour. */
 static int64_t linear_piece(const linear_work_t *work, int64_t a)
 {
     return work->width - a < PIECE + 1 ? work->width - a : PIECE + 1;
@@ -156,8 +160,9 @@ static int64_t linear_piece(const linear_work_t *work, int64_t a)
 
 /* ---- lines twice as long ------------------------------------------------- */
 
-/* Element 2 i of such a line lies between [i - 1] and [i] of x, 2 i + 1 between
- * [i] and [i + 1]; only the ends have less than two neighbours. */
+/* Can linear_double be used? In a line that becomes twice as long, element 2 i
+ * of y is between elements i - 1 and i of x, and element 2 i + 1 between i and
+ * i + 1. Only the elements at the ends have one neighbour. */
 static bool linear_doubles(const linear_work_t *work)
 {
     return work->wide == 2 * work->width && work->width >= DOUBLE_MIN &&
@@ -191,7 +196,7 @@ static void linear_double(const float *mixed, int64_t width,
     }
 }
 
-/* The other way, written to mixed[0 .. width). */
+/* Backward of linear_double; writes mixed[0 .. width). */
 SIMD_CLONES
 static void linear_halve(const float *dy, int64_t width,
                          const linear_tap_t *taps, float *mixed)

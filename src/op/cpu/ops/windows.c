@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Forward goes window by window, over the taps that lie inside of x. Where
- * channels follow each other, backward goes by elements of x: each adds up dy
- * of the windows that it has won, in their order. So each element is written
- * once, and any thread may take any line. Plain images are one channel: there
- * each window adds its dy to the winner, and an image is one thread's.
+ * Forward goes through the windows, and in each through the taps inside x. If
+ * channels are adjacent in memory, backward goes through the elements of x:
+ * each sums, in order, dy of the windows in which it is the maximum. So each
+ * element is written once, and threads can process lines independently. In
+ * plain layout an image is one channel: each window adds its dy to its
+ * maximum, and one thread processes an image.
  */
 #include "op/cpu/ops/windows.h"
 
@@ -22,7 +23,7 @@
 
 #define LANES CPU_WINNER_LANES
 
-/* From [from] to before [to], in each dimension of space. */
+/* Range [from, to) in each dimension of space. */
 typedef struct box {
     int64_t from[OP_SPACE_MAX], to[OP_SPACE_MAX];
 } box_t;
@@ -33,12 +34,12 @@ typedef struct windows_work {
     void *to;         /* y or dx */
     uint8_t *winners; /* NULL in evaluation */
     bool bf16;
-    bool wide; /* winners are int32_t */
+    bool wide; /* the winners in the workspace are int32_t */
 } windows_work_t;
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* Where the taps of a window lie. */
+/* Set the offsets of the taps of a window. */
 static void windows_taps(cpu_windows_t *windows)
 {
     const int64_t *in = windows->in, *kernel = windows->kernel;
@@ -98,7 +99,7 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* The taps of window [o] of dimension [i] that lie inside of x. */
+/* Set dimension [i] of [box] to the taps of window [o] that are inside x. */
 static void box_set(const cpu_windows_t *windows, int i, int64_t o, box_t *box)
 {
     const int64_t first = o * windows->stride[i] - windows->pad[i];
@@ -107,8 +108,8 @@ static void box_set(const cpu_windows_t *windows, int i, int64_t o, box_t *box)
     box->to[i] = least(windows->kernel[i], windows->in[i] - first);
 }
 
-/* Elements of x before tap 0 of the first window of [line] of y, which may lie
- * in front of x; and the line's box. */
+/* Offset in x of tap 0 of the first window of [line] of y; may be before the
+ * start of x. Sets dimensions 0 and 1 of [box] for the line. */
 static int64_t line_begin(const cpu_windows_t *windows, int64_t line,
                           box_t *box)
 {
@@ -124,14 +125,14 @@ static int64_t line_begin(const cpu_windows_t *windows, int64_t line,
            windows->run;
 }
 
-/* The number of a tap. */
+/* Number of the tap at [d, h, w] of a window. */
 SIMD_INLINE int64_t tap_number(const cpu_windows_t *windows, int64_t d,
                                int64_t h, int64_t w)
 {
     return (d * windows->kernel[1] + h) * windows->kernel[2] + w;
 }
 
-/* Elements of x from tap 0 of a window to this one. */
+/* Offset in x of the tap at [d, h, w], relative to tap 0 of the window. */
 SIMD_INLINE int64_t tap_place(const cpu_windows_t *windows, int64_t d,
                               int64_t h, int64_t w)
 {
@@ -140,15 +141,15 @@ SIMD_INLINE int64_t tap_place(const cpu_windows_t *windows, int64_t d,
 
 /* ---- forward ------------------------------------------------------------- */
 
-/* A strip of [n] windows or channels: neighbours are [step] elements of x
- * apart, and have the taps of [box]. */
+/* A strip: windows or channels that are processed together. Neighbours are
+ * [step] elements of x apart, and all have the taps of [box]. */
 typedef struct strip {
-    int64_t x, y; /* where tap 0 and the result are */
+    int64_t x, y; /* offset of tap 0 in x, offset of the result in y */
     int64_t step;
     const box_t *box;
 } strip_t;
 
-/* The first tap wins where all are -infinity. */
+/* Number of the first tap; it wins if all elements are -infinity. */
 SIMD_INLINE int strip_first(const cpu_windows_t *windows, const box_t *box)
 {
     return (int)tap_number(windows, box->from[0], box->from[1], box->from[2]);
@@ -182,7 +183,7 @@ SIMD_INLINE void strip_floats(const windows_work_t *work, const strip_t *strip,
                (size_t)n * sizeof(int32_t));
 }
 
-/* As strip_floats; the step is 1. */
+/* Like strip_floats, for bfloat16 and step 1. */
 SIMD_INLINE void strip_halves(const windows_work_t *work, const strip_t *strip,
                               int n)
 {
@@ -207,7 +208,7 @@ SIMD_INLINE void strip_halves(const windows_work_t *work, const strip_t *strip,
             winner.which[i / CPU_WINNER_HALF][i % CPU_WINNER_HALF];
 }
 
-/* Called with a constant [n] for whole vectors, which become loops of constant
+/* Called with a constant [n] for full strips, so that loops have a constant
  * length. */
 SIMD_INLINE void strip_max(const windows_work_t *work, const strip_t *strip,
                            int n)
@@ -218,7 +219,7 @@ SIMD_INLINE void strip_max(const windows_work_t *work, const strip_t *strip,
         strip_floats(work, strip, n);
 }
 
-/* All channels of a window. */
+/* Maxima of all channels of a window. */
 SIMD_CLONES
 static void window_max(const windows_work_t *work, const strip_t *window)
 {
@@ -239,7 +240,8 @@ static void window_max(const windows_work_t *work, const strip_t *window)
         }
 }
 
-/* Windows [from, to) of a line of one channel, whose boxes are alike. */
+/* Maxima of windows [from, to) of a line of one channel; all have the same
+ * box. */
 SIMD_CLONES
 static void row_max(const windows_work_t *work, const strip_t *line,
                     int64_t from, int64_t to)
@@ -263,8 +265,8 @@ static void row_max(const windows_work_t *work, const strip_t *line,
     }
 }
 
-/* Of a line of one channel: the windows at its ends, which reach beyond it, one
- * by one; the others together. */
+/* Maxima of a line of one channel. Windows that reach beyond the ends of the
+ * line are processed one by one, the others together. */
 static void line_max(const windows_work_t *work, const strip_t *line,
                      box_t *box)
 {
@@ -289,7 +291,7 @@ static void line_max(const windows_work_t *work, const strip_t *line,
     }
 }
 
-/* Items are lines of y. */
+/* Items of the parallel loop are lines of y. */
 static void forward_body(void *context, int64_t first, int64_t last)
 {
     const windows_work_t *work = context;
@@ -314,7 +316,7 @@ static void forward_body(void *context, int64_t first, int64_t last)
     }
 }
 
-/* Share [lines] of [width] elements each among the team. */
+/* Divide [lines] lines of [width] elements each among threads. */
 static void windows_share(const op_t *op, windows_work_t *work, int64_t lines,
                           int64_t width, simd_team_body_t *body)
 {
@@ -337,10 +339,10 @@ void cpu_windows_forward(const cpu_windows_t *windows, const op_t *op,
                   out[2] * windows->run, forward_body);
 }
 
-/* ---- backward, where channels follow each other -------------------------- */
+/* ---- backward, where channels are adjacent ------------------------------- */
 
-/* The windows of dimension [i] that read its element [at], counted with the
- * padding. */
+/* Set dimension [i] of [box] to the windows that read element [at] of that
+ * dimension; [at] counts the padding before x. */
 static void box_readers(const cpu_windows_t *windows, int i, int64_t at,
                         box_t *box)
 {
@@ -351,16 +353,17 @@ static void box_readers(const cpu_windows_t *windows, int i, int64_t at,
     box->to[i] = least(at / stride + 1, windows->out[i]);
 }
 
-/* An element of x, all channels. */
+/* A position of x, with all its channels. */
 typedef struct place {
-    int64_t at[OP_SPACE_MAX]; /* counted with the padding */
-    int64_t x;                /* where it lies */
-    int64_t image;            /* where its image of y begins */
+    int64_t at[OP_SPACE_MAX]; /* index, counting the padding before x */
+    int64_t x;                /* offset in x */
+    int64_t image;            /* offset in y of its image */
     box_t readers;
 } place_t;
 
-/* Of up to CPU_WINNER_WIDE elements of y from [y] on: add dy to [sum] where tap
- * [k] has won. What the work says of bf16 and wide is a constant here, too. */
+/* Add dy to [sum] where tap [k] has won, for [n] elements of y from offset [y]
+ * on, at most CPU_WINNER_WIDE. [bf16] and [wide] repeat fields of [work], so
+ * that they can be constants. */
 SIMD_INLINE void won_add(const windows_work_t *work, bool bf16, bool wide,
                          int64_t y, int k, int n, cpu_wide_t *sum)
 {
@@ -441,7 +444,8 @@ static void place_sum(const windows_work_t *work, const place_t *place)
         place_all(work, false, false, place);
 }
 
-/* The next element of the line: its windows without a division. */
+/* Move to the next element of the line. Updates its windows without a
+ * division. */
 static void place_next(const cpu_windows_t *windows, place_t *place)
 {
     const int64_t stride = windows->stride[2];
@@ -453,7 +457,7 @@ static void place_next(const cpu_windows_t *windows, place_t *place)
     *to += *to * stride <= at && *to < windows->out[2];
 }
 
-/* Items are lines of x. */
+/* Items of the parallel loop are lines of x. */
 static void gather_body(void *context, int64_t first, int64_t last)
 {
     const windows_work_t *work = context;
@@ -488,7 +492,7 @@ static int64_t place_of_tap(const cpu_windows_t *windows, int64_t k)
                      k / kernel[2] % kernel[1], k % kernel[2]);
 }
 
-/* Items are images. */
+/* Items of the parallel loop are images. */
 static void scatter_body(void *context, int64_t first, int64_t last)
 {
     const windows_work_t *work = context;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The winners of a maxpool's windows: of up to CPU_WINNER_LANES windows or
- * channels side by side, [n] of them, the largest element so far and the tap
- * that it is of (of bfloat16: below 2^15). A NaN wins its window, and of equal
- * numbers the first. bfloat16 is compared as integers that are in the order of
- * the numbers. Written with vectors of a fixed length, which stay in registers:
- * of short loops compilers make an instruction for each element instead.
+ * The winners of maxpool's windows. For up to CPU_WINNER_LANES windows or
+ * channels, stores the largest element so far and the number of its tap
+ * (bfloat16: below 2^15). A NaN wins its window, and of equal numbers the
+ * first wins. bfloat16 numbers are compared as integers that have the same
+ * order. The code uses vectors of a fixed length, which stay in registers;
+ * compilers do not vectorise such short loops.
  */
 #ifndef CDDP_OP_CPU_OPS_WINNER_H
 #define CDDP_OP_CPU_OPS_WINNER_H
@@ -14,8 +14,8 @@
 #include "simd/zip.h"
 
 #define CPU_WINNER_LANES 32
-#define CPU_WINNER_WIDE 8  /* floats of a vector */
-#define CPU_WINNER_HALF 16 /* bfloat16 numbers of a vector */
+#define CPU_WINNER_WIDE 8  /* floats per vector */
+#define CPU_WINNER_HALF 16 /* bfloat16 numbers per vector */
 
 typedef float cpu_wide_t __attribute__((vector_size(32)));
 typedef int32_t cpu_wide_int_t __attribute__((vector_size(32)));
@@ -42,14 +42,13 @@ typedef struct cpu_winner_half {
     cpu_half_int_t which[CPU_WINNER_LANES / CPU_WINNER_HALF];
 } cpu_winner_half_t;
 
-/* How many of the 32 bytes from [at] on there are, of [bytes] in all. */
+/* Number of bytes to copy at offset [at] of [bytes]: at most 32. */
 SIMD_INLINE size_t cpu_winner_bytes(int at, int bytes)
 {
     return (size_t)(bytes - at < 32 ? bytes - at : 32);
 }
 
-/* Nothing has been seen: any number but -infinity is larger, and tap [first]
- * wins where there is none. */
+/* Start with -infinity as the largest element, of tap [first]. */
 SIMD_INLINE void cpu_winner_begin(cpu_winner_t *winner, int first)
 {
     for (int j = 0; j * CPU_WINNER_WIDE < CPU_WINNER_LANES; j++) {
@@ -66,7 +65,8 @@ SIMD_INLINE void cpu_winner_half_begin(cpu_winner_half_t *winner, int first)
     }
 }
 
-/* Compare with the elements of tap [k], which are at [tap]. */
+/* Compare the [n] elements at [tap], which belong to tap [k], with the largest
+ * so far. */
 SIMD_INLINE void cpu_winner_take(cpu_winner_t *winner, const float *tap, int n,
                                  int k)
 {
@@ -86,7 +86,7 @@ SIMD_INLINE void cpu_winner_take(cpu_winner_t *winner, const float *tap, int n,
     }
 }
 
-/* 0 and -0 are the same, any NaN is above all. */
+/* The bfloat16 version. 0 and -0 are equal, and NaN is above all numbers. */
 SIMD_INLINE void cpu_winner_half_take(cpu_winner_half_t *winner,
                                       const uint16_t *tap, int n, int k)
 {
@@ -106,7 +106,8 @@ SIMD_INLINE void cpu_winner_half_take(cpu_winner_half_t *winner,
     }
 }
 
-/* The largest elements, and their taps as bytes ([which] NULL: not wanted). */
+/* Write the largest elements and the numbers of their taps as bytes. [which]
+ * may be NULL. */
 SIMD_INLINE void cpu_winner_end(const cpu_winner_t *winner, int n, float *y,
                                 uint8_t *which)
 {
@@ -137,8 +138,8 @@ SIMD_INLINE void cpu_winner_half_end(const cpu_winner_half_t *winner, int n,
     }
 }
 
-/* Up to CPU_WINNER_WIDE winners as they were written: each of the four bytes of
- * out[i] is which[i]. */
+/* Expand up to CPU_WINNER_WIDE stored winners: each of the four bytes of
+ * out[i] becomes which[i]. */
 SIMD_INLINE void cpu_winner_spread(const uint8_t *which, int n,
                                    cpu_wide_int_t *out)
 {
@@ -152,7 +153,8 @@ SIMD_INLINE void cpu_winner_spread(const uint8_t *which, int n,
                                         21, 22, 22, 22, 22, 23, 23, 23, 23);
 }
 
-/* [n] elements, [step] apart, side by side: where they lie, or in [room]. */
+/* Return [n] elements that are [step] apart as a contiguous array: [x] itself
+ * if step is 1, else [buffer]. */
 SIMD_INLINE const float *cpu_winner_read(const float *x, int64_t step, int n,
                                          float buffer[CPU_WINNER_LANES])
 {
